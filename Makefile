@@ -1,0 +1,67 @@
+# Everything here works on a machine with Go, make and git. Tools and the local control plane are built once, into CACHE.
+SHELL        := /bin/bash
+.SHELLFLAGS  := -eu -o pipefail -c
+CACHE        ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/espalier
+TOOLS        := $(CACHE)/tools
+VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0)
+LDFLAGS      := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X k8s.io/component-base/version.gitCommit=$(shell git rev-parse HEAD 2>/dev/null)
+GOFLAGS_TEST ?= -race
+COMMANDS     := $(notdir $(wildcard cmd/*))
+
+export CGO_ENABLED ?= 1
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Explain the targets.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: up
+up: build controlplane ## Start a local seed and shoot, run resource-manager between them, and show what it does; ONCE=1 exits afterwards.
+	@go run ./test/local -bin bin $(if $(filter 1,$(ONCE)),-once)
+
+.PHONY: test
+test: controlplane test-unit ## Run all tests: unit, property, integration and process tests.
+	go test $(GOFLAGS_TEST) -count=1 -timeout 25m ./test/...
+	@go run ./internal/tools/rulecheck
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no control plane.
+	go test $(GOFLAGS_TEST) -count=1 -timeout 10m ./api/... ./cmd/... ./internal/...
+
+.PHONY: fuzz
+fuzz: ## Fuzz the decoders, FUZZTIME (default 1m) for each target.
+	go test ./internal/manifest -run '^$$' -fuzz FuzzDecode -fuzztime $(or $(FUZZTIME),1m)
+
+.PHONY: bench
+bench: build controlplane ## Measure what baseline numbers exist for, and print a table.
+	@go run ./test/bench -bin bin
+
+.PHONY: lint
+lint: $(TOOLS)/.stamp ## Run the linters.
+	$(TOOLS)/golangci-lint run ./...
+
+.PHONY: generate
+generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD and the reference pages.
+	$(TOOLS)/controller-gen object paths=./api/...
+	$(TOOLS)/controller-gen crd paths=./api/resources/... output:crd:dir=deploy/crds
+	@go run ./internal/tools/configdoc > docs/reference/resource-manager-configuration.md
+
+.PHONY: build
+build: ## Build the executables into bin/.
+	@mkdir -p bin
+	@for c in $(COMMANDS); do echo "building bin/$$c"; CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/$$c ./cmd/$$c; done
+
+.PHONY: controlplane
+controlplane: ## Build etcd, kube-apiserver and kube-controller-manager into the cache, once (some minutes).
+	@go run ./test/controlplane/build
+
+.PHONY: clean
+clean: ## Remove what was built here; the cache stays.
+	rm -rf bin .local
+
+$(TOOLS)/.stamp: internal/tools/go.mod internal/tools/go.sum
+	@echo "building the linter and the generators into $(TOOLS) (some minutes, once)"
+	@mkdir -p $(TOOLS)
+	cd internal/tools && CGO_ENABLED=0 go build -o $(TOOLS)/ tool
+	@touch $@

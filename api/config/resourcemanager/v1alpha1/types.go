@@ -1,0 +1,363 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+const (
+	// APIVersion is the apiVersion of configuration files.
+	APIVersion = "resourcemanager.config.gardener.cloud/v1alpha1"
+	// Kind is the kind of configuration files.
+	Kind = "ResourceManagerConfiguration"
+	// ClusterIDFromCluster as clusterID: the ConfigMap kube-system/cluster-identity has it, and must exist.
+	ClusterIDFromCluster = "<cluster>"
+	// ClusterIDDefault as clusterID: the ConfigMap kube-system/cluster-identity has it, or there is none.
+	ClusterIDDefault = "<default>"
+)
+
+// ResourceManagerConfiguration is the configuration file of resource-manager (contract, operations 1.2).
+type ResourceManagerConfiguration struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// SourceClientConnection is the connection to the cluster with the ManagedResources and Secrets.
+	// +optional
+	SourceClientConnection shared.ClientConnection `json:"sourceClientConnection,omitempty"`
+	// TargetClientConnection is the connection to the cluster with the managed objects.
+	// +optional
+	TargetClientConnection *shared.ClientConnection `json:"targetClientConnection,omitempty"`
+	// LeaderElection configures the election among several instances.
+	// +optional
+	LeaderElection shared.LeaderElection `json:"leaderElection,omitempty"`
+	// Server configures what listens.
+	// +optional
+	Server ServerConfiguration `json:"server,omitempty"`
+	// Debugging switches on what helps to find faults.
+	// +optional
+	Debugging *shared.Debugging `json:"debugging,omitempty"`
+	// LogLevel is debug, info or error. Default info.
+	// +optional
+	LogLevel string `json:"logLevel,omitempty"`
+	// LogFormat is json or text. Default json.
+	// +optional
+	LogFormat string `json:"logFormat,omitempty"`
+	// Controllers configures the controllers.
+	// +optional
+	Controllers ControllerConfiguration `json:"controllers,omitempty"`
+	// Webhooks configures the webhooks.
+	// +optional
+	Webhooks WebhookConfiguration `json:"webhooks,omitempty"`
+}
+
+// ServerConfiguration configures what listens (contract, operations 1.5).
+type ServerConfiguration struct {
+	// Webhooks is the HTTPS server of the webhooks. Default port 9449.
+	// +optional
+	Webhooks shared.HTTPSServer `json:"webhooks,omitempty"`
+	// HealthProbes is the HTTP server of /healthz and /readyz. Default port 8081.
+	// +optional
+	HealthProbes *shared.Server `json:"healthProbes,omitempty"`
+	// Metrics is the HTTP server of /metrics. Default port 8080.
+	// +optional
+	Metrics *shared.Server `json:"metrics,omitempty"`
+}
+
+// ControllerConfiguration configures the controllers (contract, operations 1.6).
+type ControllerConfiguration struct {
+	// ClusterID is the first part of the origin annotation: a literal, "<cluster>" or "<default>" (from the ConfigMap
+	// kube-system/cluster-identity of the source), or empty for none.
+	// +optional
+	ClusterID *string `json:"clusterID,omitempty"`
+	// ResourceClass is the class of the ManagedResources to look after; "*" means every class. Default resources.
+	// +optional
+	ResourceClass *string `json:"resourceClass,omitempty"`
+	// CacheSyncTimeout limits how long a controller waits for its caches at start. Default 2m.
+	// +optional
+	CacheSyncTimeout *metav1.Duration `json:"cacheSyncTimeout,omitempty"`
+	// GarbageCollector configures the garbage collector.
+	// +optional
+	GarbageCollector GarbageCollectorControllerConfig `json:"garbageCollector,omitempty"`
+	// Health configures both health controllers.
+	// +optional
+	Health HealthControllerConfig `json:"health,omitempty"`
+	// CSRApprover configures the approver of certificate signing requests.
+	// +optional
+	CSRApprover CSRApproverControllerConfig `json:"csrApprover,omitempty"`
+	// ManagedResource configures the controller that applies ManagedResources.
+	// +optional
+	ManagedResource ManagedResourceControllerConfig `json:"managedResource,omitempty"`
+	// IstioClusterConfiguration configures the istio-cluster-configuration controller.
+	// +optional
+	IstioClusterConfiguration SwitchableControllerConfig `json:"istioClusterConfiguration,omitempty"`
+	// NetworkPolicy configures the controller that derives NetworkPolicies from Services.
+	// +optional
+	NetworkPolicy NetworkPolicyControllerConfig `json:"networkPolicy,omitempty"`
+	// NodeCriticalComponents configures the controller that untaints Nodes.
+	// +optional
+	NodeCriticalComponents NodeCriticalComponentsControllerConfig `json:"nodeCriticalComponents,omitempty"`
+	// NodeAgentReconciliationDelay configures the controller that spreads the agents' reconciliations.
+	// +optional
+	NodeAgentReconciliationDelay NodeAgentReconciliationDelayControllerConfig `json:"nodeAgentReconciliationDelay,omitempty"`
+	// TokenInvalidator configures the controller that invalidates static ServiceAccount tokens.
+	// +optional
+	TokenInvalidator SwitchableControllerConfig `json:"tokenInvalidator,omitempty"`
+	// TokenRequestor configures the controller that requests ServiceAccount tokens.
+	// +optional
+	TokenRequestor SwitchableControllerConfig `json:"tokenRequestor,omitempty"`
+}
+
+// SwitchableControllerConfig is the configuration of a controller that can be switched on.
+type SwitchableControllerConfig struct {
+	// Enabled switches the controller on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// ConcurrentSyncs is the number of workers. Default 5 when enabled.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+}
+
+// GarbageCollectorControllerConfig configures the garbage collector.
+type GarbageCollectorControllerConfig struct {
+	// Enabled switches the controller on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// SyncPeriod is the time between two collections, at least 15s. Default 1h when enabled.
+	// +optional
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+}
+
+// HealthControllerConfig configures both health controllers.
+type HealthControllerConfig struct {
+	// ConcurrentSyncs is the number of workers of each of the two controllers. Default 5.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+	// SyncPeriod is the time between two checks of a ManagedResource without any event, at least 15s. Default 1m.
+	// +optional
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// CustomResources also checks custom resources of kinds without a rule of their own, by their observedGeneration
+	// and their conditions Ready, Reconciling and Stalled. Default false.
+	// +optional
+	CustomResources *bool `json:"customResources,omitempty"`
+}
+
+// CSRApproverControllerConfig configures the approver of certificate signing requests.
+type CSRApproverControllerConfig struct {
+	// Enabled switches the controller on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// ConcurrentSyncs is the number of workers. Default 1 when enabled.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+	// MachineNamespace is the namespace of the Machines in the source cluster. Unset means that there are none.
+	// +optional
+	MachineNamespace *string `json:"machineNamespace,omitempty"`
+}
+
+// ManagedResourceControllerConfig configures the controller that applies ManagedResources.
+type ManagedResourceControllerConfig struct {
+	// ConcurrentSyncs is the number of workers. Default 5.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+	// SyncPeriod is the time between two looks at a ManagedResource without any event, and the time limit of one
+	// reconciliation; at least 15s. Default 1m.
+	// +optional
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// AlwaysUpdate sends an update for every object in every sync period, changed or not. Default false.
+	// +optional
+	AlwaysUpdate *bool `json:"alwaysUpdate,omitempty"`
+	// ManagedByLabelValue is the value of the label resources.gardener.cloud/managed-by. Default gardener.
+	// +optional
+	ManagedByLabelValue *string `json:"managedByLabelValue,omitempty"`
+	// ApplyWhileDeletionPending applies the new objects while old ones are still being deleted. Default false.
+	// +optional
+	ApplyWhileDeletionPending *bool `json:"applyWhileDeletionPending,omitempty"`
+	// DeleteForeignObjects deletes an object of the inventory even if its origin annotation names another
+	// ManagedResource by now. Default false.
+	// +optional
+	DeleteForeignObjects *bool `json:"deleteForeignObjects,omitempty"`
+}
+
+// NetworkPolicyControllerConfig configures the controller that derives NetworkPolicies from Services.
+type NetworkPolicyControllerConfig struct {
+	// Enabled switches the controller on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// ConcurrentSyncs is the number of workers. Default 5 when enabled.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+	// NamespaceSelectors select the namespaces to look after, OR-ed. Empty means all.
+	// +optional
+	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
+	// IngressControllerSelector selects the Pods of the ingress controller.
+	// +optional
+	IngressControllerSelector *IngressControllerSelector `json:"ingressControllerSelector,omitempty"`
+	// OnlyForExistingPods creates a policy only where a Pod with its label exists. Default false.
+	// +optional
+	OnlyForExistingPods *bool `json:"onlyForExistingPods,omitempty"`
+}
+
+// IngressControllerSelector selects the Pods of the ingress controller.
+type IngressControllerSelector struct {
+	// Namespace is the namespace of the Pods.
+	// +optional
+	Namespace string `json:"namespace"`
+	// PodSelector selects the Pods.
+	// +optional
+	PodSelector metav1.LabelSelector `json:"podSelector"`
+}
+
+// NodeCriticalComponentsControllerConfig configures the controller that untaints Nodes.
+type NodeCriticalComponentsControllerConfig struct {
+	// Enabled switches the controller on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// ConcurrentSyncs is the number of workers. Default 5 when enabled.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+	// Backoff is the time between two looks at a Node that is not ready. Default 10s when enabled.
+	// +optional
+	Backoff *metav1.Duration `json:"backoff,omitempty"`
+}
+
+// NodeAgentReconciliationDelayControllerConfig configures the controller that spreads the agents' reconciliations.
+type NodeAgentReconciliationDelayControllerConfig struct {
+	// Enabled switches the controller on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// MinDelay is the smallest delay. Default 0s when enabled.
+	// +optional
+	MinDelay *metav1.Duration `json:"minDelay,omitempty"`
+	// MaxDelay is the largest delay. Default 5m when enabled.
+	// +optional
+	MaxDelay *metav1.Duration `json:"maxDelay,omitempty"`
+}
+
+// WebhookConfiguration configures the webhooks (contract, operations 1.7).
+type WebhookConfiguration struct {
+	// CRDDeletionProtection refuses to delete protected CRDs and extension resources.
+	// +optional
+	CRDDeletionProtection WebhookSwitch `json:"crdDeletionProtection,omitempty"`
+	// EndpointSliceHints sets zone hints in EndpointSlices.
+	// +optional
+	EndpointSliceHints WebhookSwitch `json:"endpointSliceHints,omitempty"`
+	// ExtensionValidation validates extension resources.
+	// +optional
+	ExtensionValidation WebhookSwitch `json:"extensionValidation,omitempty"`
+	// HighAvailabilityConfig spreads components over zones and Nodes.
+	// +optional
+	HighAvailabilityConfig HighAvailabilityConfigWebhookConfig `json:"highAvailabilityConfig,omitempty"`
+	// KubernetesServiceHost sets KUBERNETES_SERVICE_HOST in Pods.
+	// +optional
+	KubernetesServiceHost KubernetesServiceHostWebhookConfig `json:"kubernetesServiceHost,omitempty"`
+	// SystemComponentsConfig places system components on Nodes.
+	// +optional
+	SystemComponentsConfig SystemComponentsConfigWebhookConfig `json:"systemComponentsConfig,omitempty"`
+	// PodKubeAPIServerLoadBalancing sends Pods through the load balancer of the API server.
+	// +optional
+	PodKubeAPIServerLoadBalancing WebhookSwitch `json:"podKubeAPIServerLoadBalancing,omitempty"`
+	// PodSchedulerName sets the scheduler of Pods.
+	// +optional
+	PodSchedulerName PodSchedulerNameWebhookConfig `json:"podSchedulerName,omitempty"`
+	// PodTopologySpreadConstraints adds the Pod template hash to topology spread constraints.
+	// +optional
+	PodTopologySpreadConstraints WebhookSwitch `json:"podTopologySpreadConstraints,omitempty"`
+	// PodZoneAffinity pins Pods to a zone.
+	// +optional
+	PodZoneAffinity WebhookSwitch `json:"podZoneAffinity,omitempty"`
+	// ProjectedTokenMount mounts projected ServiceAccount tokens into Pods.
+	// +optional
+	ProjectedTokenMount ProjectedTokenMountWebhookConfig `json:"projectedTokenMount,omitempty"`
+	// NodeAgentAuthorizer authorizes requests of node agents.
+	// +optional
+	NodeAgentAuthorizer NodeAgentAuthorizerWebhookConfig `json:"nodeAgentAuthorizer,omitempty"`
+	// SeccompProfile sets the seccomp profile of Pods.
+	// +optional
+	SeccompProfile WebhookSwitch `json:"seccompProfile,omitempty"`
+	// TokenInvalidator invalidates static ServiceAccount tokens at admission.
+	// +optional
+	TokenInvalidator WebhookSwitch `json:"tokenInvalidator,omitempty"`
+	// VPAInPlaceUpdates sets the update mode of VerticalPodAutoscalers.
+	// +optional
+	VPAInPlaceUpdates WebhookSwitch `json:"vpaInPlaceUpdates,omitempty"`
+}
+
+// WebhookSwitch is the configuration of a webhook that can only be switched on.
+type WebhookSwitch struct {
+	// Enabled switches the webhook on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+}
+
+// HighAvailabilityConfigWebhookConfig configures the high-availability-config webhook.
+type HighAvailabilityConfigWebhookConfig struct {
+	// Enabled switches the webhook and its controller on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// DefaultNotReadyTolerationSeconds is how long Pods stay on a Node that is not ready, in seconds.
+	// +optional
+	DefaultNotReadyTolerationSeconds *int64 `json:"defaultNotReadyTolerationSeconds,omitempty"`
+	// DefaultUnreachableTolerationSeconds is how long Pods stay on a Node that is unreachable, in seconds.
+	// +optional
+	DefaultUnreachableTolerationSeconds *int64 `json:"defaultUnreachableTolerationSeconds,omitempty"`
+}
+
+// KubernetesServiceHostWebhookConfig configures the kubernetes-service-host webhook.
+type KubernetesServiceHostWebhookConfig struct {
+	// Enabled switches the webhook on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// Host is the name of the API server that Pods are to use. Required when enabled.
+	// +optional
+	Host string `json:"host,omitempty"`
+}
+
+// SystemComponentsConfigWebhookConfig configures the system-components-config webhook.
+type SystemComponentsConfigWebhookConfig struct {
+	// Enabled switches the webhook on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// NodeSelector selects the Nodes whose taints are tolerated.
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// PodNodeSelector is added to the node selector of Pods.
+	// +optional
+	PodNodeSelector map[string]string `json:"podNodeSelector,omitempty"`
+	// PodTolerations are added to the tolerations of Pods.
+	// +optional
+	PodTolerations []corev1.Toleration `json:"podTolerations,omitempty"`
+}
+
+// PodSchedulerNameWebhookConfig configures the pod-scheduler-name webhook.
+type PodSchedulerNameWebhookConfig struct {
+	// Enabled switches the webhook on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// SchedulerName is the scheduler that Pods get. Default default-scheduler when enabled.
+	// +optional
+	SchedulerName *string `json:"schedulerName,omitempty"`
+}
+
+// ProjectedTokenMountWebhookConfig configures the projected-token-mount webhook.
+type ProjectedTokenMountWebhookConfig struct {
+	// Enabled switches the webhook on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// ExpirationSeconds is the lifetime of the tokens in seconds, at least 600. Default 43200 when enabled.
+	// +optional
+	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty"`
+}
+
+// NodeAgentAuthorizerWebhookConfig configures the node-agent authorizer.
+type NodeAgentAuthorizerWebhookConfig struct {
+	// Enabled switches the webhook on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// MachineNamespace is the namespace of the Machines in the source cluster. Unset means that there are none.
+	// +optional
+	MachineNamespace *string `json:"machineNamespace,omitempty"`
+	// AuthorizeWithSelectors also decides by the selectors of list and watch requests. Default false.
+	// +optional
+	AuthorizeWithSelectors *bool `json:"authorizeWithSelectors,omitempty"`
+}

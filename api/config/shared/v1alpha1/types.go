@@ -1,0 +1,108 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Values of logLevel and logFormat.
+const (
+	LogLevelDebug = "debug"
+	LogLevelInfo  = "info"
+	LogLevelError = "error"
+	LogFormatJSON = "json"
+	LogFormatText = "text"
+)
+
+// ClientConnection says how to reach a cluster (contract, operations 1.3).
+type ClientConnection struct {
+	// Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment
+	// variables KUBECONFIG and TARGET_KUBECONFIG come before it.
+	// +optional
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// AcceptContentTypes is the Accept header of requests for built-in kinds. Default: the client library's.
+	// +optional
+	AcceptContentTypes string `json:"acceptContentTypes,omitempty"`
+	// ContentType is the type of the bodies that are sent. Default: the client library's.
+	// +optional
+	ContentType string `json:"contentType,omitempty"`
+	// QPS is the limit of requests per second. Negative means no limit. Default 100.
+	// +optional
+	QPS float32 `json:"qps,omitempty"`
+	// Burst is how many requests may exceed QPS for a moment. Default 130.
+	// +optional
+	Burst int32 `json:"burst,omitempty"`
+	// Namespaces restricts watches of namespaced kinds. Empty means all namespaces.
+	// +optional
+	Namespaces []string `json:"namespaces,omitempty"`
+	// CacheResyncPeriod is accepted for compatibility and validated (at least 10s). Default 24h.
+	// +optional
+	CacheResyncPeriod *metav1.Duration `json:"cacheResyncPeriod,omitempty"`
+	// Namespace is the older form of namespaces: a value that is not empty is added to it (OLD-30).
+	// +optional
+	Namespace *string `json:"namespace,omitempty"`
+	// DisableCachedClient is accepted for compatibility (OLD-31): nothing in the target cluster is watched then, and
+	// drift is found at the end of each sync period only. Default false.
+	// +optional
+	DisableCachedClient *bool `json:"disableCachedClient,omitempty"`
+}
+
+// LeaderElection configures the election among several instances (contract, operations 1.4).
+type LeaderElection struct {
+	// LeaderElect switches the election on. Default true.
+	// +optional
+	LeaderElect *bool `json:"leaderElect,omitempty"`
+	// LeaseDuration is how long others wait before they take over. Default 15s.
+	// +optional
+	LeaseDuration metav1.Duration `json:"leaseDuration,omitempty"`
+	// RenewDeadline is how long the leader tries to renew before it gives up. Default 10s.
+	// +optional
+	RenewDeadline metav1.Duration `json:"renewDeadline,omitempty"`
+	// RetryPeriod is the time between two attempts. Default 2s.
+	// +optional
+	RetryPeriod metav1.Duration `json:"retryPeriod,omitempty"`
+	// ResourceLock is the kind of the lock; only leases is supported. Default leases.
+	// +optional
+	ResourceLock string `json:"resourceLock,omitempty"`
+	// ResourceName is the name of the lock. Default gardener-resource-manager.
+	// +optional
+	ResourceName string `json:"resourceName,omitempty"`
+	// ResourceNamespace is the namespace of the lock. Default: the Pod's own namespace.
+	// +optional
+	ResourceNamespace string `json:"resourceNamespace,omitempty"`
+}
+
+// Server is the address of an HTTP server.
+type Server struct {
+	// BindAddress is the IP address to listen on. Empty means all.
+	// +optional
+	BindAddress string `json:"bindAddress,omitempty"`
+	// Port is the TCP port to listen on.
+	// +optional
+	Port int `json:"port,omitempty"`
+}
+
+// HTTPSServer is the address and the certificate of an HTTPS server.
+type HTTPSServer struct {
+	Server `json:",inline"`
+	// TLS says where the certificate is.
+	// +optional
+	TLS TLSServer `json:"tls,omitempty"`
+}
+
+// TLSServer says where the certificate of a server is.
+type TLSServer struct {
+	// ServerCertDir is the folder with tls.crt and tls.key; both are read again when they change.
+	// Default <temp dir>/k8s-webhook-server/serving-certs.
+	// +optional
+	ServerCertDir string `json:"serverCertDir,omitempty"`
+}
+
+// Debugging switches on what helps to find faults.
+type Debugging struct {
+	// EnableProfiling serves /debug/pprof on the metrics port. Default false.
+	// +optional
+	EnableProfiling *bool `json:"enableProfiling,omitempty"`
+	// EnableContentionProfiling records where goroutines block, with enableProfiling only. Default false.
+	// +optional
+	EnableContentionProfiling *bool `json:"enableContentionProfiling,omitempty"`
+}

@@ -1,0 +1,124 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ManagedResource describes a set of objects, given as manifests in Secrets, that resource-manager keeps in its target
+// cluster (MRA-1).
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=mr
+// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.class`,description="The class that says which resource-manager is responsible."
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcesApplied")].status`,description="Whether all objects were applied to the target cluster."
+// +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcesHealthy")].status`,description="Whether all objects are healthy."
+// +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcesProgressing")].status`,description="Whether some object is still being rolled out."
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the ManagedResource was created."
+type ManagedResource struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what is to be kept in the target cluster, and how.
+	Spec ManagedResourceSpec `json:"spec,omitempty"`
+	// Status says what is there, written by resource-manager only.
+	Status ManagedResourceStatus `json:"status,omitempty"`
+}
+
+// ManagedResourceList is a list of ManagedResources.
+//
+// +kubebuilder:object:root=true
+type ManagedResourceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items are the ManagedResources.
+	Items []ManagedResource `json:"items"`
+}
+
+// ManagedResourceSpec says what is to be kept in the target cluster (MRA-4).
+type ManagedResourceSpec struct {
+	// Class names the resource-manager that is responsible. Unset or empty means the default class, "resources".
+	// +optional
+	Class *string `json:"class,omitempty"`
+	// SecretRefs name the Secrets, in the ManagedResource's own namespace, whose data values are the manifests.
+	SecretRefs []corev1.LocalObjectReference `json:"secretRefs"`
+	// InjectLabels are put on every managed object and on its pod template.
+	// +optional
+	InjectLabels map[string]string `json:"injectLabels,omitempty"`
+	// ForceOverwriteLabels removes the labels that others put on managed objects. Unset means false.
+	// +optional
+	ForceOverwriteLabels *bool `json:"forceOverwriteLabels,omitempty"`
+	// ForceOverwriteAnnotations removes the annotations that others put on managed objects. Unset means false.
+	// +optional
+	ForceOverwriteAnnotations *bool `json:"forceOverwriteAnnotations,omitempty"`
+	// KeepObjects leaves the managed objects in the target cluster when the ManagedResource is deleted or handed over
+	// to another class. Unset means false.
+	// +optional
+	KeepObjects *bool `json:"keepObjects,omitempty"`
+	// Equivalences lists sets of kinds that name the same objects: an object that moves between them is not deleted.
+	// +optional
+	Equivalences [][]metav1.GroupKind `json:"equivalences,omitempty"`
+	// DeletePersistentVolumeClaims deletes the claims of a managed StatefulSet together with it. Unset means false.
+	// +optional
+	DeletePersistentVolumeClaims *bool `json:"deletePersistentVolumeClaims,omitempty"`
+}
+
+// ManagedResourceStatus is what resource-manager found and did (MRA-6).
+type ManagedResourceStatus struct {
+	// Conditions are ResourcesApplied, ResourcesHealthy and ResourcesProgressing.
+	// +optional
+	Conditions []Condition `json:"conditions,omitempty"`
+	// ObservedGeneration is the last generation that was reconciled to the end.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Resources is the inventory: every object that is, or may be, in the target cluster because of this ManagedResource.
+	// +optional
+	Resources []ObjectReference `json:"resources,omitempty"`
+	// SecretsDataChecksum is the hex SHA-256 of the manifests that were applied last.
+	// +optional
+	SecretsDataChecksum *string `json:"secretsDataChecksum,omitempty"`
+}
+
+// ObjectReference is an entry of the inventory (MRA-8).
+//
+// +structType=atomic
+type ObjectReference struct {
+	corev1.ObjectReference `json:",inline"`
+
+	// Labels are the labels that were wanted when the object was applied last.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations are the annotations that were wanted when the object was applied last.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// Condition is one aspect of the state of a ManagedResource (MRA-7).
+type Condition struct {
+	// Type of the condition.
+	Type ConditionType `json:"type"`
+	// Status is True, False, Unknown or Progressing.
+	Status ConditionStatus `json:"status"`
+	// LastTransitionTime is when the status changed last.
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+	// LastUpdateTime is when the reason or the message changed last.
+	LastUpdateTime metav1.Time `json:"lastUpdateTime"`
+	// Reason is a stable word for the cause of the status.
+	Reason string `json:"reason"`
+	// Message is for humans and names the objects in question.
+	Message string `json:"message"`
+	// Codes are well-known error codes; resource-manager sets none.
+	// +optional
+	Codes []ErrorCode `json:"codes,omitempty"`
+}
+
+// ConditionType is the type of a Condition.
+type ConditionType string
+
+// ConditionStatus is the status of a Condition.
+type ConditionStatus string
+
+// ErrorCode is a well-known code for the cause of an error.
+type ErrorCode string

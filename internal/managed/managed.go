@@ -1,0 +1,115 @@
+// Package managed says what a ManagedResource means before anything is done with it: who is responsible for it, whether
+// it is to be left alone, where its objects come from, and how its conditions change.
+//
+// Pure functions over the API type; the three controllers of ManagedResources share them.
+package managed
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+)
+
+// Truthy says whether the annotation's value is one that strconv.ParseBool takes for true.
+func Truthy(annotations map[string]string, key string) bool {
+	value, err := strconv.ParseBool(annotations[key])
+	return err == nil && value
+}
+
+// Ignored says whether a ManagedResource is to be left alone (MR-3).
+func Ignored(mr metav1.Object) bool {
+	return Truthy(mr.GetAnnotations(), resourcesv1alpha1.AnnotationIgnore)
+}
+
+// Class is the class an instance is configured with (MRK-1 … MRK-3).
+type Class string
+
+// NewClass returns the class of an instance; empty means the default.
+func NewClass(configured string) Class {
+	if configured == "" {
+		configured = resourcesv1alpha1.DefaultClass
+	}
+	return Class(configured)
+}
+
+// Responsible says whether the instance looks after the ManagedResource (MRK-2).
+func (c Class) Responsible(mr *resourcesv1alpha1.ManagedResource) bool {
+	wanted := ""
+	if mr.Spec.Class != nil {
+		wanted = *mr.Spec.Class
+	}
+	return c == resourcesv1alpha1.AllClasses || string(c) == wanted || (wanted == "" && c == resourcesv1alpha1.DefaultClass)
+}
+
+// Finalizer is the finalizer that the instance sets (MRK-3).
+func (c Class) Finalizer() string {
+	if c == resourcesv1alpha1.DefaultClass || c == resourcesv1alpha1.AllClasses {
+		return resourcesv1alpha1.FinalizerName
+	}
+	return resourcesv1alpha1.FinalizerName + "-" + string(c)
+}
+
+// Owns says whether the instance's finalizer is set.
+func (c Class) Owns(mr metav1.Object) bool {
+	return slices.Contains(mr.GetFinalizers(), c.Finalizer())
+}
+
+// Concerns says whether the instance has anything to do with the ManagedResource (MRK-4).
+func (c Class) Concerns(mr *resourcesv1alpha1.ManagedResource) bool {
+	return c.Owns(mr) || c.Responsible(mr)
+}
+
+// HandOverOut says whether the ManagedResource went to another class, so that its objects must go here (MRK-5).
+func (c Class) HandOverOut(mr *resourcesv1alpha1.ManagedResource) bool {
+	return c.Owns(mr) && !c.Responsible(mr)
+}
+
+// WaitsForHandOver says whether another class has not cleaned up yet (MRK-6). All finalizers count, not only the first
+// one (MRB-23).
+func (c Class) WaitsForHandOver(mr *resourcesv1alpha1.ManagedResource) bool {
+	if !c.Responsible(mr) {
+		return false
+	}
+	for _, finalizer := range mr.GetFinalizers() {
+		if strings.HasPrefix(finalizer, resourcesv1alpha1.FinalizerName) && finalizer != c.Finalizer() {
+			return true
+		}
+	}
+	return false
+}
+
+// Origin is what the origin annotation says: the identity of the source cluster and the ManagedResource (MRC-8).
+type Origin struct {
+	ClusterID string
+	Key       types.NamespacedName
+}
+
+// String is the annotation's value.
+func (o Origin) String() string {
+	if o.ClusterID == "" {
+		return o.Key.String()
+	}
+	return o.ClusterID + ":" + o.Key.String()
+}
+
+// ParseOrigin reads the annotation's value.
+func ParseOrigin(value string) (Origin, error) {
+	var origin Origin
+	parts := strings.Split(value, ":")
+	key := parts[0]
+	if len(parts) == 2 {
+		origin.ClusterID, key = parts[0], parts[1]
+	}
+	namespace, name, found := strings.Cut(key, "/")
+	if len(parts) > 2 || !found || strings.Contains(name, "/") {
+		return Origin{}, fmt.Errorf("unexpected origin %q: want <namespace>/<name> or <cluster>:<namespace>/<name>", value)
+	}
+	origin.Key = types.NamespacedName{Namespace: namespace, Name: name}
+	return origin, nil
+}
