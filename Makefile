@@ -23,7 +23,7 @@ up: build controlplane ## Start a local seed and shoot, run resource-manager bet
 .PHONY: test
 test: controlplane test-unit ## Run all tests: unit, property, integration and process tests.
 	go test $(GOFLAGS_TEST) -count=1 -timeout 25m ./test/...
-	@go run ./internal/tools/rulecheck
+	@go run -C internal/tools ./rulecheck ../..
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane.
@@ -45,7 +45,7 @@ lint: $(TOOLS)/.stamp ## Run the linters.
 generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD and the reference pages.
 	$(TOOLS)/controller-gen object paths=./api/...
 	$(TOOLS)/controller-gen crd paths=./api/resources/... output:crd:dir=deploy/crds
-	@go run ./internal/tools/configdoc > docs/reference/resource-manager-configuration.md
+	@go run -C internal/tools ./configdoc ../.. > docs/reference/resource-manager-configuration.md
 
 .PHONY: build
 build: ## Build the executables into bin/.
@@ -54,7 +54,7 @@ build: ## Build the executables into bin/.
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kube-controller-manager into the cache, once (some minutes).
-	@go run ./test/controlplane/build
+	@go run -C test/controlplane ./build >/dev/null
 
 .PHONY: clean
 clean: ## Remove what was built here; the cache stays.

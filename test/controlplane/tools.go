@@ -1,5 +1,6 @@
 //go:build tools
 
+// Package controlplane pins the control plane that tests and the local run start; build builds it.
 package controlplane
 
 import (

@@ -12,6 +12,8 @@ const (
 	APIVersion = "resourcemanager.config.gardener.cloud/v1alpha1"
 	// Kind is the kind of configuration files.
 	Kind = "ResourceManagerConfiguration"
+	// DefaultResourceClass is the class of an instance that names none.
+	DefaultResourceClass = "resources"
 	// ClusterIDFromCluster as clusterID: the ConfigMap kube-system/cluster-identity has it, and must exist.
 	ClusterIDFromCluster = "<cluster>"
 	// ClusterIDDefault as clusterID: the ConfigMap kube-system/cluster-identity has it, or there is none.

@@ -1,0 +1,124 @@
+// resource-manager keeps what ManagedResources of the source cluster describe in the target cluster.
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+func main() {
+	var flags options
+	process.Main(process.Command{
+		Name:  "resource-manager",
+		Short: "Apply ManagedResources to a target cluster and keep them so",
+		Flags: flags.add,
+		Prepare: func(set *pflag.FlagSet) (logr.Logger, func() error, error) {
+			cfg, warnings, err := flags.configuration(set)
+			if err != nil {
+				return logr.Discard(), nil, err
+			}
+			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, os.Stderr)
+			for _, warning := range append(warnings, notBuiltYet(cfg)...) {
+				log.Info("Configuration: " + warning)
+			}
+			return log, func() error { return run(cfg, log) }, nil
+		},
+	})
+}
+
+// options are the command line.
+type options struct {
+	configFile            string
+	strict                bool
+	extraTargetNamespaces []string
+	old                   oldFlags
+}
+
+func (o *options) add(flags *pflag.FlagSet) {
+	flags.StringVar(&o.configFile, "config", "", "path of the configuration file")
+	flags.BoolVar(&o.strict, "strict-config", false, "take unknown keys of the configuration file for errors, not for warnings")
+	flags.StringArrayVar(&o.extraTargetNamespaces, "extra-target-namespace", nil, "namespace of the target to watch beside those of the configuration; may be repeated")
+	o.old.add(flags)
+}
+
+// configuration reads, defaults, overrides and validates the configuration (CFG-4).
+func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerConfiguration, []string, error) {
+	cfg := &config.ResourceManagerConfiguration{}
+	var warnings []string
+	switch {
+	case o.configFile != "":
+		var err error
+		format := process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases, Strict: o.strict}
+		if warnings, err = process.ReadConfig(o.configFile, format, cfg); err != nil {
+			return nil, nil, err
+		}
+	case o.old.used(flags):
+		o.old.setDefaults(cfg)
+	default:
+		return nil, nil, errors.New("missing config file")
+	}
+	if cfg.LeaderElection.ResourceNamespace == "" {
+		cfg.LeaderElection.ResourceNamespace = process.InClusterNamespace()
+	}
+	// The old flags set what decides about defaults, such as whether a controller is enabled.
+	warnings = append(warnings, o.old.apply(flags, cfg)...)
+	config.SetDefaults(cfg)
+	if len(o.extraTargetNamespaces) > 0 {
+		if len(cfg.TargetClientConnection.Namespaces) == 0 {
+			warnings = append(warnings, "--extra-target-namespace has no effect: all namespaces are watched")
+		} else {
+			for _, namespace := range o.extraTargetNamespaces {
+				cfg.TargetClientConnection.AddNamespace(namespace)
+			}
+		}
+	}
+	if err := config.Validate(cfg).ToAggregate(); err != nil {
+		return nil, nil, err
+	}
+	return cfg, warnings, nil
+}
+
+// notBuiltYet names what is switched on and does nothing in this version.
+func notBuiltYet(cfg *config.ResourceManagerConfiguration) []string {
+	c, w := &cfg.Controllers, &cfg.Webhooks
+	var warnings []string
+	for _, feature := range []struct {
+		key     string
+		enabled bool
+	}{
+		{"controllers.garbageCollector", c.GarbageCollector.Enabled},
+		{"controllers.csrApprover", c.CSRApprover.Enabled},
+		{"controllers.istioClusterConfiguration", c.IstioClusterConfiguration.Enabled},
+		{"controllers.networkPolicy", c.NetworkPolicy.Enabled},
+		{"controllers.nodeCriticalComponents", c.NodeCriticalComponents.Enabled},
+		{"controllers.nodeAgentReconciliationDelay", c.NodeAgentReconciliationDelay.Enabled},
+		{"controllers.tokenInvalidator", c.TokenInvalidator.Enabled},
+		{"controllers.tokenRequestor", c.TokenRequestor.Enabled},
+		{"webhooks.crdDeletionProtection", w.CRDDeletionProtection.Enabled},
+		{"webhooks.endpointSliceHints", w.EndpointSliceHints.Enabled},
+		{"webhooks.extensionValidation", w.ExtensionValidation.Enabled},
+		{"webhooks.highAvailabilityConfig", w.HighAvailabilityConfig.Enabled},
+		{"webhooks.kubernetesServiceHost", w.KubernetesServiceHost.Enabled},
+		{"webhooks.systemComponentsConfig", w.SystemComponentsConfig.Enabled},
+		{"webhooks.podKubeAPIServerLoadBalancing", w.PodKubeAPIServerLoadBalancing.Enabled},
+		{"webhooks.podSchedulerName", w.PodSchedulerName.Enabled},
+		{"webhooks.podTopologySpreadConstraints", w.PodTopologySpreadConstraints.Enabled},
+		{"webhooks.podZoneAffinity", w.PodZoneAffinity.Enabled},
+		{"webhooks.projectedTokenMount", w.ProjectedTokenMount.Enabled},
+		{"webhooks.nodeAgentAuthorizer", w.NodeAgentAuthorizer.Enabled},
+		{"webhooks.seccompProfile", w.SeccompProfile.Enabled},
+		{"webhooks.tokenInvalidator", w.TokenInvalidator.Enabled},
+		{"webhooks.vpaInPlaceUpdates", w.VPAInPlaceUpdates.Enabled},
+	} {
+		if feature.enabled {
+			warnings = append(warnings, feature.key+" is enabled, but this version does not have it yet")
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,285 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managed"
+	"github.com/espalier-project/espalier/internal/manifest"
+)
+
+// Scope is where the objects of a kind live.
+type Scope int
+
+// Scopes. An unknown one is that of a kind that the target does not serve (MRD-9).
+const (
+	ScopeUnknown Scope = iota
+	ScopeNamespaced
+	ScopeCluster
+)
+
+// Options are the parts of the ManagedResource and of the configuration that shape the plan.
+type Options struct {
+	Spec                *resourcesv1alpha1.ManagedResourceSpec
+	Origin              string
+	ManagedByLabelValue string
+	// Scope tells the scope of a kind.
+	Scope func(schema.GroupVersionKind) (Scope, error)
+}
+
+// Desired is an object as the target cluster is to have it, before it is merged with the live one.
+type Desired struct {
+	*unstructured.Unstructured
+	Key   Key
+	Place manifest.Place
+	// Old is the entry of the inventory that the object had at its last apply, or nil.
+	Old *resourcesv1alpha1.ObjectReference
+	// Reference is the object's new entry of the inventory.
+	Reference resourcesv1alpha1.ObjectReference
+	// CreateOnly is true for an object with the ignore annotation (MR-30).
+	CreateOnly bool
+}
+
+// Name names the object in messages.
+func (d *Desired) Name() string { return NameOf(d.Unstructured) }
+
+// Plan is what is to become of the objects of a ManagedResource.
+type Plan struct {
+	// Apply are the objects to create or update, in the order of MR-22.
+	Apply []*Desired
+	// Release are entries of the inventory to let go of (mode Ignore, MRO-2).
+	Release []resourcesv1alpha1.ObjectReference
+	// Delete are entries of the inventory that no manifest has any more (MR-10).
+	Delete []resourcesv1alpha1.ObjectReference
+	// Keep are entries of the inventory that must stay in it, though no object of this plan matches them: while a
+	// document can't be decoded, nobody knows which object it was (MRB-2).
+	Keep []resourcesv1alpha1.ObjectReference
+	// Inventory is the inventory once the plan has been carried out, sorted (MRS-7).
+	Inventory []resourcesv1alpha1.ObjectReference
+	// Errors are objects that can't be applied as they are written.
+	Errors []error
+	// Warnings are faults that show only later.
+	Warnings []string
+}
+
+// NewPlan completes the decoded objects and compares them with the inventory. An error means that the target could not
+// tell the scope of a kind, and that nothing may be done.
+func NewPlan(decoded manifest.Result, inventory []resourcesv1alpha1.ObjectReference, options Options) (*Plan, error) {
+	plan := &Plan{}
+	index := newInventoryIndex(inventory, NewEquivalences(options.Spec.Equivalences))
+	places := map[Key]manifest.Place{}
+	duplicates := map[Key]bool{}
+	var desired []*Desired
+
+	for _, object := range decoded.Objects {
+		if err := checkIdentity(object); err != nil {
+			plan.Errors = append(plan.Errors, err)
+			continue
+		}
+		scope, err := options.Scope(object.GroupVersionKind())
+		if err != nil {
+			return nil, fmt.Errorf("error during apply of object %q: %w", NameOf(object.Unstructured), err)
+		}
+		completed := complete(object, scope, options)
+		key := completed.Key
+		if first, found := places[key]; found {
+			plan.Errors = append(plan.Errors, fmt.Errorf("error during apply of object %q: the object is described twice, at %s and at %s", completed.Name(), first, object.Place))
+			duplicates[key] = true
+			continue
+		}
+		places[key] = object.Place
+		completed.Old = index.take(key)
+		if object.Released() {
+			if completed.Old != nil {
+				plan.Release = append(plan.Release, *completed.Old)
+			}
+			continue
+		}
+		desired = append(desired, completed)
+	}
+
+	for _, object := range desired {
+		if duplicates[object.Key] {
+			if object.Old != nil {
+				plan.Keep = append(plan.Keep, *object.Old)
+			}
+			continue
+		}
+		plan.Apply = append(plan.Apply, object)
+		plan.Inventory = append(plan.Inventory, object.Reference)
+		plan.Warnings = append(plan.Warnings, warnings(object)...)
+	}
+	slices.SortStableFunc(plan.Apply, func(a, b *Desired) int { return Compare(a.GetKind(), a.GetName(), b.GetKind(), b.GetName()) })
+
+	// With any document unread nothing is deleted: the object may be the unread one (MRB-2).
+	if len(decoded.Errors) > 0 || len(plan.Errors) > 0 {
+		plan.Keep = append(plan.Keep, index.rest()...)
+	} else {
+		plan.Delete = index.rest()
+	}
+	plan.Inventory = append(plan.Inventory, plan.Keep...)
+	SortReferences(plan.Inventory)
+	return plan, nil
+}
+
+// Pending is the inventory to persist before the first write: everything that was there and everything that is about to
+// be; entries that stay keep their old labels and annotations until their object was applied (MRB-3).
+func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+	pending := slices.Clone(inventory)
+	known := make(map[Key]struct{}, len(inventory))
+	for i := range inventory {
+		known[KeyOfReference(&inventory[i].ObjectReference)] = struct{}{}
+	}
+	for _, object := range p.Apply {
+		if _, found := known[object.Key]; !found {
+			// The labels and annotations are not on any live object yet: as old ones they would remove foreign ones.
+			pending = append(pending, resourcesv1alpha1.ObjectReference{ObjectReference: object.Reference.ObjectReference})
+		}
+	}
+	SortReferences(pending)
+	return pending
+}
+
+func checkIdentity(object manifest.Object) error {
+	switch {
+	case object.GetKind() == "":
+		return fmt.Errorf("error during apply of object %q: Object 'Kind' is missing at %s", NameOf(object.Unstructured), object.Place)
+	case object.GetAPIVersion() == "":
+		return fmt.Errorf("error during apply of object %q: Object 'apiVersion' is missing at %s", NameOf(object.Unstructured), object.Place)
+	case object.GetName() == "":
+		return fmt.Errorf("error during apply of object %q: metadata.name is missing at %s (generateName is not supported)", NameOf(object.Unstructured), object.Place)
+	}
+	if _, err := schema.ParseGroupVersion(object.GetAPIVersion()); err != nil {
+		return fmt.Errorf("error during apply of object %q: %w", NameOf(object.Unstructured), err)
+	}
+	return nil
+}
+
+func warnings(object *Desired) []string {
+	value, found := object.GetAnnotations()[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]
+	if !found {
+		return nil
+	}
+	if _, err := time.ParseDuration(value); err != nil {
+		return []string{fmt.Sprintf("object %q: annotation %s is no duration; its deletion would hang", object.Name(), resourcesv1alpha1.AnnotationFinalizeDeletionAfter)}
+	}
+	return nil
+}
+
+// complete makes the desired object of a decoded one: namespace, labels, what it refers to (MRD-8, MRD-9, MRL-1, MRA-9).
+func complete(object manifest.Object, scope Scope, options Options) *Desired {
+	desired := &Desired{
+		Unstructured: object.Unstructured,
+		Place:        object.Place,
+		CreateOnly:   managed.Truthy(object.GetAnnotations(), resourcesv1alpha1.AnnotationIgnore),
+	}
+	switch {
+	case scope == ScopeCluster:
+		unstructured.RemoveNestedField(desired.Object, "metadata", "namespace")
+	case desired.GetNamespace() == "" && (scope == ScopeNamespaced || desired.GetKind() != "Namespace"):
+		desired.SetNamespace(corev1.NamespaceDefault)
+	}
+	desired.Key = KeyOf(desired.Unstructured)
+
+	labels := labelsToInject(options)
+	reference := desired.GetLabels()
+	if reference == nil {
+		reference = map[string]string{}
+	}
+	maps.Copy(reference, labels)
+	desired.Reference = resourcesv1alpha1.ObjectReference{
+		ObjectReference: corev1.ObjectReference{
+			APIVersion: desired.GetAPIVersion(), Kind: desired.GetKind(), Namespace: desired.GetNamespace(), Name: desired.GetName(),
+		},
+		Labels:      reference,
+		Annotations: desired.GetAnnotations(),
+	}
+	if !desired.CreateOnly {
+		injectLabels(desired.Object, labels)
+	}
+	foldStringData(desired.Unstructured)
+	return desired
+}
+
+type inventoryIndex struct {
+	equivalences Equivalences
+	entries      []resourcesv1alpha1.ObjectReference
+	byKey        map[Key]int
+	taken        []bool
+}
+
+func newInventoryIndex(inventory []resourcesv1alpha1.ObjectReference, equivalences Equivalences) *inventoryIndex {
+	index := &inventoryIndex{equivalences: equivalences, entries: inventory, byKey: make(map[Key]int, len(inventory)), taken: make([]bool, len(inventory))}
+	for i := range inventory {
+		index.byKey[KeyOfReference(&inventory[i].ObjectReference)] = i
+	}
+	return index
+}
+
+// take returns the entry that is the same object (MRD-13) and marks it as matched.
+func (x *inventoryIndex) take(key Key) *resourcesv1alpha1.ObjectReference {
+	if i, found := x.byKey[key]; found {
+		x.taken[i] = true
+		return &x.entries[i]
+	}
+	for _, equivalent := range x.equivalences.Keys(key)[1:] {
+		if i, found := x.byKey[equivalent]; found {
+			x.taken[i] = true
+			return &x.entries[i]
+		}
+	}
+	return nil
+}
+
+func (x *inventoryIndex) rest() []resourcesv1alpha1.ObjectReference {
+	var rest []resourcesv1alpha1.ObjectReference
+	for i, taken := range x.taken {
+		if !taken {
+			rest = append(rest, x.entries[i])
+		}
+	}
+	return rest
+}
+
+// JoinErrors makes one error of many; a single one stays as it is (MRB-4).
+func JoinErrors(errs []error) error {
+	const listed = 20 // As many as a reader can act on; a condition's message is limited to 32 KiB.
+	if len(errs) <= 1 {
+		return errors.Join(errs...)
+	}
+	texts := make([]string, 0, len(errs))
+	for _, err := range errs {
+		texts = append(texts, err.Error())
+	}
+	slices.Sort(texts)
+	texts = slices.Compact(texts)
+	more := ""
+	if len(texts) > listed {
+		more = fmt.Sprintf(" and %d more", len(texts)-listed)
+		texts = texts[:listed]
+	}
+	message := fmt.Sprintf("%d errors occurred: [", len(errs))
+	for i, text := range texts {
+		if i > 0 {
+			message += ", "
+		}
+		message += text
+	}
+	return &joinedError{message + more + "]", errs}
+}
+
+type joinedError struct {
+	message string
+	errs    []error
+}
+
+func (e *joinedError) Error() string   { return e.message }
+func (e *joinedError) Unwrap() []error { return e.errs }

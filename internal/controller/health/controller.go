@@ -1,0 +1,214 @@
+// Package health holds the two controllers that judge applied ManagedResources: health keeps ResourcesHealthy,
+// health-progressing keeps ResourcesProgressing. They read the ledger, which the watches keep up to date, and write a
+// condition only where it changes.
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/ledger"
+	"github.com/espalier-project/espalier/internal/managed"
+	"github.com/espalier-project/espalier/internal/source"
+	"github.com/espalier-project/espalier/internal/target"
+)
+
+// Names of the controllers, in logs and metrics (MRC-11).
+const (
+	NameHealth      = "health"
+	NameProgressing = "health-progressing"
+)
+
+const (
+	lastRetry = time.Minute
+	// settleDelay is how long a missing object may take to be put back before it is reported, settleLimit how often.
+	settleDelay = 500 * time.Millisecond
+	settleLimit = 6
+	// changeDelay gathers the changes that arrive together.
+	changeDelay = 20 * time.Millisecond
+)
+
+// Reconciler keeps one condition of applied ManagedResources.
+type Reconciler struct {
+	Name     string
+	Config   config.HealthControllerConfig
+	Class    managed.Class
+	Statuses *source.Statuses
+	// Await says whether the first look at the objects since the start is still to come: it tells more, and cheaper.
+	Await func(*resourcesv1alpha1.ManagedResource) bool
+	// Assess judges the objects of the inventory.
+	Assess func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
+
+	mu        sync.Mutex
+	queue     workqueue.TypedRateLimitingInterface[reconcile.Request]
+	unsettled map[ledger.Owner]int
+}
+
+// Reconcile judges one ManagedResource.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.Config.SyncPeriod.Duration)
+	defer cancel()
+	mr, err := r.Statuses.Get(ctx, request.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		r.settled(request.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the ManagedResource: %w", err)
+	}
+	if !r.concerns(mr) {
+		return reconcile.Result{}, nil // MRH-1
+	}
+	if !isApplied(mr) || r.Await(mr) {
+		return reconcile.Result{RequeueAfter: r.period()}, nil // MRH-2
+	}
+	assessment, err := r.Assess(ctx, mr.Status.Resources)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if assessment.Unsettled && r.wait(request.NamespacedName) {
+		return reconcile.Result{RequeueAfter: settleDelay}, nil
+	}
+	r.settled(request.NamespacedName)
+	if err := r.write(ctx, mr, assessment.Change); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: r.period()}, nil
+}
+
+// write sets the condition unless the content was exchanged since it was judged.
+func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.ManagedResource, change managed.ConditionChange) error {
+	key := client.ObjectKeyFromObject(judged)
+	_, err := r.Statuses.Update(ctx, key, judged.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		if !r.concerns(current) || !isApplied(current) || !sameContent(judged, current) {
+			return nil
+		}
+		return &source.Change{Conditions: []managed.ConditionChange{target.WithoutNews(change, current.Status.Conditions)}}
+	})
+	if errors.Is(err, source.ErrGone) {
+		return nil
+	}
+	return err
+}
+
+func sameContent(a, b *resourcesv1alpha1.ManagedResource) bool {
+	checksum := func(mr *resourcesv1alpha1.ManagedResource) string {
+		if mr.Status.SecretsDataChecksum == nil {
+			return ""
+		}
+		return *mr.Status.SecretsDataChecksum
+	}
+	return a.Status.ObservedGeneration == b.Status.ObservedGeneration && checksum(a) == checksum(b) &&
+		len(a.Status.Resources) == len(b.Status.Resources)
+}
+
+func (r *Reconciler) concerns(mr *resourcesv1alpha1.ManagedResource) bool {
+	return r.Class.Responsible(mr) && !managed.Ignored(mr) && mr.DeletionTimestamp == nil
+}
+
+func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
+	switch managed.Conditions(mr.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied) {
+	case resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionUnknown:
+		return true
+	}
+	return false
+}
+
+// wait says whether a missing object may still be on its way back.
+func (r *Reconciler) wait(owner ledger.Owner) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.unsettled == nil {
+		r.unsettled = map[ledger.Owner]int{}
+	}
+	r.unsettled[owner]++
+	return r.unsettled[owner] <= settleLimit
+}
+
+func (r *Reconciler) settled(owner ledger.Owner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.unsettled, owner)
+}
+
+// period is the sync period with up to a tenth more or less.
+func (r *Reconciler) period() time.Duration {
+	period := r.Config.SyncPeriod.Duration
+	return period - period/10 + time.Duration(rand.Int64N(int64(period/5)+1))
+}
+
+// Enqueue asks for a judgement, because the ledger has news of the ManagedResource.
+func (r *Reconciler) Enqueue(owner ledger.Owner) {
+	r.mu.Lock()
+	queue := r.queue
+	r.mu.Unlock()
+	if queue != nil {
+		queue.AddAfter(reconcile.Request{NamespacedName: owner}, changeDelay)
+	}
+}
+
+// AddToManager adds the controller.
+func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
+	return builder.ControllerManagedBy(mgr).
+		Named(r.Name).
+		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(r.predicate())).
+		WatchesRawSource(ctrlsource.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.queue = queue
+			return nil
+		})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
+			CacheSyncTimeout:        cacheSyncTimeout,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, lastRetry),
+		}).
+		Complete(r)
+}
+
+// predicate passes the events of MRT-8.
+func (r *Reconciler) predicate() predicate.Predicate {
+	concerned := func(object client.Object) (*resourcesv1alpha1.ManagedResource, bool) {
+		mr, ok := object.(*resourcesv1alpha1.ManagedResource)
+		return mr, ok && r.concerns(mr)
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { _, ok := concerned(e.Object); return ok },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, isMR := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
+			after, ok := concerned(e.ObjectNew)
+			if !ok || !isMR {
+				return false
+			}
+			return className(before) != className(after) || managed.Ignored(before) ||
+				managed.Conditions(before.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied) !=
+					managed.Conditions(after.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied)
+		},
+	}
+}
+
+func className(mr *resourcesv1alpha1.ManagedResource) string {
+	if mr.Spec.Class == nil {
+		return ""
+	}
+	return *mr.Spec.Class
+}

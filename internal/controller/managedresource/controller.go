@@ -1,0 +1,243 @@
+// Package managedresource is the controller that applies ManagedResources: read, decode, plan, prune, release, apply,
+// report. Each step is in a file of its own; what is to be written is decided in package apply.
+//
+// A run does what is needed and no more: after a pass in which everything was found as it should be, only what the ledger
+// has doubts about is read again, and without doubts nothing is.
+package managedresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/apply"
+	"github.com/espalier-project/espalier/internal/ledger"
+	"github.com/espalier-project/espalier/internal/managed"
+	"github.com/espalier-project/espalier/internal/source"
+	"github.com/espalier-project/espalier/internal/target"
+)
+
+// Name is the controller's name, in logs and metrics (MRC-11).
+const Name = "managedresource"
+
+// pendingRetry is how long a pending deletion is left alone if nothing tells of its end (MRT-5).
+const pendingRetry = 5 * time.Second
+
+// Reconciler keeps the objects of ManagedResources in the target cluster.
+type Reconciler struct {
+	Config   config.ManagedResourceControllerConfig
+	Class    managed.Class
+	Identity string
+	// GarbageCollector is true if ConfigMaps and Secrets that it collects are left to it (MRX-6).
+	GarbageCollector bool
+
+	Statuses *source.Statuses
+	Secrets  *source.Secrets
+	Events   *source.Events
+	Target   *target.Client
+	Ledger   *ledger.Ledger
+	Watches  *target.Watches
+	Assessor *target.Assessor
+	Clock    clock.PassiveClock
+	// Applied is called when a ManagedResource was applied, so that its health is judged.
+	Applied func(ledger.Owner)
+
+	passes passes
+	slots  chan struct{}
+}
+
+// Reconcile brings the target cluster to what one ManagedResource says.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.Config.SyncPeriod.Duration)
+	defer cancel()
+
+	mr, err := r.Statuses.Get(ctx, request.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		r.forget(request.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the ManagedResource: %w", err)
+	}
+	if !r.Class.Concerns(mr) {
+		r.forget(request.NamespacedName)
+		return reconcile.Result{}, nil // MRB-23
+	}
+
+	forced := false
+	switch mr.Annotations[resourcesv1alpha1.AnnotationOperation] {
+	case resourcesv1alpha1.OperationWaitForState:
+		return reconcile.Result{RequeueAfter: r.period()}, nil // MRT-7, MRB-22
+	case resourcesv1alpha1.OperationReconcile:
+		forced = true
+		if mr, err = r.removeOperation(ctx, mr); err != nil || mr == nil {
+			return reconcile.Result{}, err
+		}
+	case resourcesv1alpha1.OperationMigrate, resourcesv1alpha1.OperationRestore:
+		forced = true
+	}
+
+	switch {
+	case managed.Ignored(mr) && mr.DeletionTimestamp == nil:
+		return reconcile.Result{}, r.ignore(ctx, mr)
+	case mr.DeletionTimestamp != nil || r.Class.HandOverOut(mr):
+		if !r.Class.Owns(mr) {
+			r.forget(request.NamespacedName)
+			return reconcile.Result{}, nil // Never delete what this instance has not created (MRB-23).
+		}
+		return r.remove(ctx, mr)
+	case r.Class.WaitsForHandOver(mr):
+		return reconcile.Result{}, nil // Its end is an event (MRT-2).
+	}
+	return r.keep(ctx, mr, forced)
+}
+
+// keep makes the target cluster be what the Secrets say (MR-6 … MR-13).
+func (r *Reconciler) keep(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, forced bool) (reconcile.Result, error) {
+	mr, err := r.ensureFinalizer(ctx, mr)
+	if err != nil || mr == nil {
+		return reconcile.Result{}, err
+	}
+	owner := ownerOf(mr)
+	pass := r.passes.of(mr)
+	full := forced || *r.Config.AlwaysUpdate
+	if !full && pass.complete && pass.generation == mr.Generation && !pass.secretsInDoubt && r.nothingInDoubt(owner) {
+		return reconcile.Result{RequeueAfter: r.period()}, nil
+	}
+
+	// Whatever changes from here on puts the ManagedResource into doubt again.
+	r.passes.secretsRead(mr)
+	decoded, versions, err := r.read(ctx, mr)
+	if err != nil {
+		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonCannotReadSecret, err)
+	}
+	plan, err := apply.NewPlan(decoded, mr.Status.Resources, apply.Options{
+		Spec: &mr.Spec, Origin: r.origin(mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue, Scope: r.Target.Scope,
+	})
+	if err != nil {
+		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err)
+	}
+	if mr, err = r.announce(ctx, mr, plan, decoded.Checksum, pass); err != nil || mr == nil {
+		return reconcile.Result{}, err
+	}
+	r.track(owner, plan, mr.Status.Resources)
+
+	if pending := r.prune(ctx, mr, plan.Delete); pending != nil {
+		if err := r.report(ctx, mr, pendingChange(pending, mr)); err != nil {
+			return reconcile.Result{}, err
+		}
+		if !*r.Config.ApplyWhileDeletionPending {
+			r.passes.incomplete(mr)
+			return reconcile.Result{RequeueAfter: pendingRetry}, nil // MR-10
+		}
+		plan.Keep = append(plan.Keep, plan.Delete...)
+		plan.Inventory = append(plan.Inventory, plan.Delete...)
+		apply.SortReferences(plan.Inventory)
+	}
+	if err := r.release(ctx, mr, plan.Release); err != nil {
+		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonReleaseOfOrphansFailed, err)
+	}
+	if err := r.apply(ctx, mr, plan, full); err != nil {
+		r.passes.incomplete(mr)
+		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err)
+	}
+	return r.finish(ctx, mr, plan, decoded, versions)
+}
+
+// Awaits says whether a run that looks at the objects is still to come, so that the ledger does not know them yet.
+func (r *Reconciler) Awaits(mr *resourcesv1alpha1.ManagedResource) bool {
+	return !r.passes.of(mr).complete && !r.Class.WaitsForHandOver(mr) &&
+		mr.Annotations[resourcesv1alpha1.AnnotationOperation] != resourcesv1alpha1.OperationWaitForState
+}
+
+func (r *Reconciler) nothingInDoubt(owner ledger.Owner) bool {
+	if len(r.Ledger.Dirty(owner)) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(r.Ledger.Refs(owner), func(ref ledger.Ref) bool { return !r.Watches.Covered(ref) })
+}
+
+func (r *Reconciler) track(owner ledger.Owner, plan *apply.Plan, inventory []resourcesv1alpha1.ObjectReference) {
+	refs := make([]ledger.Ref, 0, len(plan.Apply)+len(inventory))
+	for _, desired := range plan.Apply {
+		refs = append(refs, target.RefOf(&desired.Reference))
+	}
+	for i := range inventory {
+		refs = append(refs, target.RefOf(&inventory[i]))
+	}
+	r.Watches.Track(owner, refs)
+}
+
+// fail reports an error in the condition and returns it, so that the queue backs off.
+func (r *Reconciler) fail(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string, cause error) error {
+	failures.WithLabelValues(reason).Inc()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		cause = fmt.Errorf("not done within the sync period of %s: %w", r.Config.SyncPeriod.Duration, cause)
+	}
+	r.passes.failed(mr)
+	return errors.Join(cause, r.report(ctx, mr, managed.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())))
+}
+
+func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, changes ...managed.ConditionChange) error {
+	_, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(*resourcesv1alpha1.ManagedResource) *source.Change {
+		return &source.Change{Conditions: changes}
+	})
+	if errors.Is(err, source.ErrGone) {
+		return nil
+	}
+	return err
+}
+
+// ignore leaves the objects alone and says so (MR-3).
+func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	r.forget(ownerOf(mr))
+	return r.report(ctx, mr, managed.IgnoredChanges()...)
+}
+
+func (r *Reconciler) removeOperation(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+	next, err := r.Statuses.PatchMetadata(ctx, mr, map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOperation: nil}}, false)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return next, err
+}
+
+func (r *Reconciler) ensureFinalizer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+	if r.Class.Owns(mr) {
+		return mr, nil
+	}
+	next, err := r.Statuses.PatchMetadata(ctx, mr, map[string]any{"finalizers": append(slices.Clone(mr.Finalizers), r.Class.Finalizer())}, true)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return next, err
+}
+
+func (r *Reconciler) origin(mr *resourcesv1alpha1.ManagedResource) string {
+	return managed.Origin{ClusterID: r.Identity, Key: ownerOf(mr)}.String()
+}
+
+// period is the sync period with up to a tenth more or less, so that ManagedResources do not march in step (OPB-16).
+func (r *Reconciler) period() time.Duration {
+	period := r.Config.SyncPeriod.Duration
+	return period - period/10 + time.Duration(rand.Int64N(int64(period/5)+1))
+}
+
+func (r *Reconciler) forget(owner ledger.Owner) {
+	r.passes.forget(owner)
+	r.Watches.Track(owner, nil)
+	lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
+}
+
+func ownerOf(mr *resourcesv1alpha1.ManagedResource) ledger.Owner {
+	return ledger.Owner{Namespace: mr.Namespace, Name: mr.Name}
+}

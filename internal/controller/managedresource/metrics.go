@@ -1,0 +1,31 @@
+package managedresource
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	objects = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "espalier_managedresource_objects_total",
+		Help: "Objects looked at, by kind and result: created, updated, unchanged, failed; skipped without a request because nothing about them changed.",
+	}, []string{"kind", "result"})
+	drift = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "espalier_managedresource_drift_corrected_total",
+		Help: "Objects put right after somebody else changed or deleted them, by kind.",
+	}, []string{"kind"})
+	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "espalier_managedresource_failures_total",
+		Help: "Runs that ended with ResourcesApplied=False, by reason.",
+	}, []string{"reason"})
+	deleted = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "espalier_managedresource_deletions_total",
+		Help: "Deletions sent to the target cluster, by kind.",
+	}, []string{"kind"})
+	lastSuccess = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "espalier_managedresource_last_success_timestamp_seconds",
+		Help: "When a ManagedResource was last applied without any failure.",
+	}, []string{"namespace", "name"})
+)
+
+func init() { metrics.Registry.MustRegister(objects, drift, failures, deleted, lastSuccess) }

@@ -1,0 +1,103 @@
+package managedresource
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/ledger"
+)
+
+// pass is what is remembered of the last run for a ManagedResource. It lives in memory only: after a restart everything is
+// looked at once.
+type pass struct {
+	uid types.UID
+	// complete is true if every object was found, or made, as it should be.
+	complete   bool
+	generation int64
+	// secrets are the versions of the Secrets that were read.
+	secrets map[string]string
+	// secretsInDoubt is true if a Secret may have changed since it was read.
+	secretsInDoubt bool
+	// attempted is the content whose apply failed last.
+	attempted string
+	// tried is the content of the present attempt.
+	tried string
+}
+
+type passes struct {
+	mu      sync.Mutex
+	byOwner map[ledger.Owner]*pass
+}
+
+// of returns a copy of what is remembered.
+func (p *passes) of(mr *resourcesv1alpha1.ManagedResource) pass {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return *p.getLocked(mr)
+}
+
+func (p *passes) getLocked(mr *resourcesv1alpha1.ManagedResource) *pass {
+	if p.byOwner == nil {
+		p.byOwner = map[ledger.Owner]*pass{}
+	}
+	owner := ownerOf(mr)
+	if known := p.byOwner[owner]; known != nil && known.uid == mr.UID {
+		return known
+	}
+	fresh := &pass{uid: mr.UID}
+	p.byOwner[owner] = fresh
+	return fresh
+}
+
+func (p *passes) update(mr *resourcesv1alpha1.ManagedResource, change func(*pass)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(p.getLocked(mr))
+}
+
+func (p *passes) secretsRead(mr *resourcesv1alpha1.ManagedResource) {
+	p.update(mr, func(pass *pass) { pass.secretsInDoubt = false })
+}
+
+func (p *passes) incomplete(mr *resourcesv1alpha1.ManagedResource) {
+	p.update(mr, func(pass *pass) { pass.generation = -1 })
+}
+
+func (p *passes) failed(mr *resourcesv1alpha1.ManagedResource) {
+	p.update(mr, func(pass *pass) { pass.attempted, pass.generation = pass.tried, -1 })
+}
+
+func (p *passes) forget(owner ledger.Owner) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.byOwner, owner)
+}
+
+// secretChanged puts a ManagedResource into doubt if it did not read this version; it reports whether it did not.
+func (p *passes) secretChanged(owner ledger.Owner, name, version string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.byOwner[owner]
+	if known == nil {
+		return true
+	}
+	if known.secrets[name] == version {
+		return false
+	}
+	known.secretsInDoubt = true
+	return true
+}
+
+// allInDoubt puts every ManagedResource into doubt, after a gap in the watch of Secrets.
+func (p *passes) allInDoubt() []ledger.Owner {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	owners := make([]ledger.Owner, 0, len(p.byOwner))
+	for owner, known := range p.byOwner {
+		known.secretsInDoubt = true
+		owners = append(owners, owner)
+	}
+	return owners
+}

@@ -1,0 +1,41 @@
+package process
+
+import (
+	"io"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/zapr"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+// NewLogger returns the logger of a process and makes the libraries use it (OBS-1 … OBS-3).
+func NewLogger(level, format string, out io.Writer) logr.Logger {
+	encoding := zap.NewProductionEncoderConfig()
+	encoding.EncodeTime = func(t time.Time, enc zapcore.PrimitiveArrayEncoder) {
+		enc.AppendString(t.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
+	}
+	encoding.EncodeDuration = zapcore.StringDurationEncoder
+	encoding.CallerKey = zapcore.OmitKey
+	var encoder zapcore.Encoder = zapcore.NewJSONEncoder(encoding)
+	if format == shared.LogFormatText {
+		encoder = zapcore.NewConsoleEncoder(encoding)
+	}
+	threshold := zapcore.InfoLevel
+	switch level {
+	case shared.LogLevelDebug:
+		threshold = zapcore.DebugLevel
+	case shared.LogLevelError:
+		threshold = zapcore.ErrorLevel
+	}
+	core := zapcore.NewSamplerWithOptions(zapcore.NewCore(encoder, zapcore.AddSync(out), threshold), time.Second, 100, 100)
+	logger := zapr.NewLogger(zap.New(core, zap.AddStacktrace(zapcore.ErrorLevel)))
+	ctrllog.SetLogger(logger)
+	klog.SetLogger(logger)
+	return logger
+}

@@ -1,0 +1,87 @@
+package process
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	goruntime "runtime"
+	"strconv"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+// ManagerOptions are the parts of a configuration that shape the manager.
+type ManagerOptions struct {
+	REST           *rest.Config
+	Scheme         *runtime.Scheme
+	LeaderElection *shared.LeaderElection
+	Webhooks       *shared.HTTPSServer
+	HealthProbes   *shared.Server
+	Metrics        *shared.Server
+	Debugging      *shared.Debugging
+	Cache          cache.Options
+	Log            logr.Logger
+	// HTTPClient is used for everything that the manager asks of the cluster, if it is set.
+	HTTPClient *http.Client
+}
+
+// NewManager returns a manager with servers for metrics, probes, webhooks and, if wanted, profiles.
+func NewManager(o ManagerOptions) (manager.Manager, error) {
+	metricsOptions := metricsserver.Options{BindAddress: address(o.Metrics)}
+	if d := o.Debugging; d != nil && ptr.Deref(d.EnableProfiling, false) {
+		metricsOptions.ExtraHandlers = profilingHandlers()
+		if ptr.Deref(d.EnableContentionProfiling, false) {
+			goruntime.SetBlockProfileRate(1)
+		}
+	}
+	options := manager.Options{
+		Scheme:                        o.Scheme,
+		Logger:                        o.Log,
+		Cache:                         o.Cache,
+		Metrics:                       metricsOptions,
+		HealthProbeBindAddress:        address(o.HealthProbes),
+		GracefulShutdownTimeout:       ptr.To(GracePeriod),
+		LeaderElectionReleaseOnCancel: true,
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Host: o.Webhooks.BindAddress, Port: o.Webhooks.Port, CertDir: o.Webhooks.TLS.ServerCertDir,
+		}),
+	}
+	if l := o.LeaderElection; l != nil && ptr.Deref(l.LeaderElect, false) {
+		options.LeaderElection = true
+		options.LeaderElectionResourceLock = l.ResourceLock
+		options.LeaderElectionID = l.ResourceName
+		options.LeaderElectionNamespace = l.ResourceNamespace
+		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = &l.LeaseDuration.Duration, &l.RenewDeadline.Duration, &l.RetryPeriod.Duration
+	}
+	mgr, err := manager.New(o.REST, options)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the manager: %w", err)
+	}
+	return mgr, nil
+}
+
+func address(server *shared.Server) string {
+	return net.JoinHostPort(server.BindAddress, strconv.Itoa(server.Port))
+}
+
+// profilingHandlers are the usual ones; cmdline is left out, as it may show secrets of other processes' making.
+func profilingHandlers() map[string]http.Handler {
+	return map[string]http.Handler{
+		"/debug/pprof":         http.RedirectHandler("/debug/pprof/", http.StatusFound),
+		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
+		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
+		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
+		"/debug/pprof/cmdline": http.NotFoundHandler(),
+	}
+}

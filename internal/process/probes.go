@@ -1,0 +1,87 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+)
+
+const (
+	// unsyncedGrace is how long something may be out of sync before liveness fails (PRC-52).
+	unsyncedGrace = 3 * time.Minute
+	// probeTimeout limits what a probe asks of others: kubelet gives up after a second by default.
+	probeTimeout = time.Second
+)
+
+var errNotSynced = errors.New("informers not synced yet")
+
+// Synced turns a question into a readiness check (PRC-54).
+func Synced(isSynced func() bool) healthz.Checker {
+	return func(*http.Request) error {
+		if !isSynced() {
+			return errNotSynced
+		}
+		return nil
+	}
+}
+
+// WithGrace lets a check fail for a while before it counts: a restart helps against a process that hangs, not against an
+// API server that is away (PRC-52, OPB-10).
+func WithGrace(check healthz.Checker, log logr.Logger) healthz.Checker {
+	var mu sync.Mutex
+	var failingSince time.Time
+	return func(request *http.Request) error {
+		err := check(request)
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			failingSince = time.Time{}
+			return nil
+		}
+		now := time.Now()
+		if failingSince.IsZero() {
+			failingSince = now
+		}
+		if now.Sub(failingSince) < unsyncedGrace {
+			log.Info("Cache sync check failed, but deadline not yet exceeded", "reason", err.Error(), "since", failingSince)
+			return nil
+		}
+		return err
+	}
+}
+
+// APIServerHealthz asks an API server whether it is well (PRC-51).
+func APIServerHealthz(client rest.Interface) healthz.Checker {
+	return func(request *http.Request) error {
+		ctx, cancel := context.WithTimeout(request.Context(), probeTimeout)
+		defer cancel()
+		var status int
+		result := client.Get().AbsPath("/healthz").Do(ctx).StatusCode(&status)
+		if err := result.Error(); err != nil && status == 0 {
+			return err
+		}
+		if status != http.StatusOK {
+			return fmt.Errorf("failed talking to the source cluster's kube-apiserver (status code: %d)", status)
+		}
+		return nil
+	}
+}
+
+// Drain withdraws readiness before anything stops (OPB-17).
+type Drain struct{ draining atomic.Bool }
+
+// Check fails as soon as the process is about to stop.
+func (d *Drain) Check(*http.Request) error {
+	if d.draining.Load() {
+		return errors.New("shutting down")
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package process
+
+import (
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+// RESTConfig returns the configuration of the client of a cluster; the environment variable comes before the file
+// (CLI-20, CLI-21, CCH-1 … CCH-3).
+func RESTConfig(connection *shared.ClientConnection, environment string) (*rest.Config, error) {
+	path := connection.Kubeconfig
+	if fromEnvironment := os.Getenv(environment); fromEnvironment != "" {
+		path = fromEnvironment
+	}
+	config, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = connection.QPS, int(connection.Burst)
+	config.AcceptContentTypes, config.ContentType = connection.AcceptContentTypes, connection.ContentType
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	return config, nil
+}
+
+func load(path string) (*rest.Config, error) {
+	if path == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, clientcmd.ErrEmptyConfig
+		}
+		return config, nil
+	}
+	kubeconfig, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading kubeconfig: %w", err)
+	}
+	for name, user := range kubeconfig.AuthInfos {
+		if err := checkUser(name, user); err != nil {
+			return nil, err
+		}
+	}
+	return clientcmd.NewDefaultClientConfig(*kubeconfig, &clientcmd.ConfigOverrides{}).ClientConfig()
+}
+
+// checkUser refuses what would make the process read files or run programs that whoever writes the kubeconfig names (CCH-2).
+func checkUser(name string, user *clientcmdapi.AuthInfo) error {
+	valid := []string{"client-certificate-data", "client-key-data", "token", "username", "password", "tokenFile"}
+	refuse := func(what string) error {
+		return fmt.Errorf("%s are not supported (user %q), these are the valid fields: %v", what, name, valid)
+	}
+	switch {
+	case user.ClientCertificate != "":
+		return refuse("client certificate files")
+	case user.ClientKey != "":
+		return refuse("client key files")
+	case user.Impersonate != "" || len(user.ImpersonateGroups) > 0 || user.ImpersonateUID != "" || len(user.ImpersonateUserExtra) > 0:
+		return fmt.Errorf("impersonation is not supported, these are the valid fields: %v", valid)
+	case user.AuthProvider != nil:
+		return refuse("auth provider configurations")
+	case user.Exec != nil:
+		return refuse("exec configurations")
+	}
+	return nil
+}
+
+// SameCluster says whether two configurations lead to the same cluster as the same user, so that one client serves both
+// (OPB-12).
+func SameCluster(a, b *rest.Config) bool {
+	return a.Host == b.Host && a.APIPath == b.APIPath && a.Username == b.Username && a.Password == b.Password &&
+		a.BearerToken == b.BearerToken && a.BearerTokenFile == b.BearerTokenFile &&
+		a.ServerName == b.ServerName && a.Insecure == b.Insecure &&
+		string(a.CAData) == string(b.CAData) && a.CAFile == b.CAFile &&
+		string(a.CertData) == string(b.CertData) && string(a.KeyData) == string(b.KeyData)
+}

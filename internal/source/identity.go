@@ -1,0 +1,45 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+)
+
+const clusterIdentity = "cluster-identity"
+
+// ClusterID returns the identity that a configured value stands for (MRC-6, MRC-7). It reads around any cache, so that no
+// restriction to namespaces stands in the way (MRB-25).
+func ClusterID(ctx context.Context, client corev1client.ConfigMapsGetter, configured string) (string, error) {
+	if configured != config.ClusterIDFromCluster && configured != config.ClusterIDDefault {
+		return configured, nil
+	}
+	optional := configured == config.ClusterIDDefault
+	fail := func(err error) (string, error) {
+		return "", fmt.Errorf("unable to determine cluster id: cannot determine cluster identity from configmap: %w", err)
+	}
+	configMap, err := client.ConfigMaps(metav1.NamespaceSystem).Get(ctx, clusterIdentity, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && optional:
+		return "", nil
+	case err != nil:
+		return fail(err)
+	}
+	id, found := configMap.Data[clusterIdentity]
+	switch {
+	case !found && optional:
+		return "", nil
+	case !found:
+		return fail(errors.New("no cluster-identity entry"))
+	case strings.ContainsAny(id, ":/"):
+		return fail(fmt.Errorf("entry %s contains ':' or '/': origin annotations could not be parsed", clusterIdentity))
+	}
+	return id, nil
+}

@@ -1,0 +1,220 @@
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managed"
+)
+
+const (
+	// statusTimeout limits one status write; it has a time limit of its own so that a reconciliation that ran out of time
+	// can still say so (MRB-6).
+	statusTimeout = 20 * time.Second
+	// statusAttempts limits how often a conflict is answered with another try before the caller backs off.
+	statusAttempts = 6
+)
+
+// Statuses reads ManagedResources and writes their statuses. Three controllers write the same status: writes to one
+// ManagedResource follow one another, build on the latest one, and are left out where nothing would change.
+type Statuses struct {
+	reader client.Reader // cached
+	live   client.Reader
+	client client.Client
+	clock  clock.PassiveClock
+	events *Events
+
+	mu      sync.Mutex
+	locks   map[types.NamespacedName]*sync.Mutex
+	written map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
+}
+
+// NewStatuses returns statuses; reader is the cache, live asks the API server.
+func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.PassiveClock, events *Events) *Statuses {
+	return &Statuses{
+		reader: reader, live: live, client: writer, clock: clock, events: events,
+		locks: map[types.NamespacedName]*sync.Mutex{}, written: map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{},
+	}
+}
+
+// Get returns the latest known form of a ManagedResource: that of the cache, or of the last write if the cache does not have
+// that yet. It must not be changed.
+func (s *Statuses) Get(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := s.reader.Get(ctx, key, mr); err != nil {
+		if apierrors.IsNotFound(err) {
+			s.forget(key)
+		}
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	written := s.written[key]
+	if written == nil {
+		return mr, nil
+	}
+	if written.UID == mr.UID && older(mr.ResourceVersion, written.ResourceVersion) {
+		return written, nil
+	}
+	delete(s.written, key)
+	return mr, nil
+}
+
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}
+
+// Written notes the answer to a write, so that Get does not go back behind it.
+func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written[client.ObjectKeyFromObject(mr)] = mr
+}
+
+func (s *Statuses) forget(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.written, key)
+	delete(s.locks, key)
+}
+
+func (s *Statuses) lock(key types.NamespacedName) *sync.Mutex {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.locks[key] == nil {
+		s.locks[key] = &sync.Mutex{}
+	}
+	return s.locks[key]
+}
+
+// Change describes a status to write; nil fields stay as they are.
+type Change struct {
+	Conditions []managed.ConditionChange
+	Resources  *[]resourcesv1alpha1.ObjectReference
+	// Reconciled sets observedGeneration and secretsDataChecksum.
+	Reconciled *Reconciled
+}
+
+// Reconciled is the end of a successful reconciliation (MR-13).
+type Reconciled struct {
+	Generation int64
+	Checksum   string
+}
+
+// Errors of Update that callers branch on.
+var (
+	// ErrGone means that the ManagedResource does not exist any more, or is another one by the same name.
+	ErrGone = fmt.Errorf("the ManagedResource is gone")
+)
+
+// Update writes what change says of the latest form of the ManagedResource with the given UID; change may be called
+// several times and returns nil for nothing to write. It returns the ManagedResource as it is then.
+func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid types.UID,
+	change func(*resourcesv1alpha1.ManagedResource) *Change) (*resourcesv1alpha1.ManagedResource, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
+	defer cancel()
+	lock := s.lock(key)
+	lock.Lock()
+	defer lock.Unlock()
+
+	current, err := s.Get(ctx, key)
+	for attempt := 0; ; attempt++ {
+		if apierrors.IsNotFound(err) || (err == nil && current.UID != uid) {
+			return nil, ErrGone
+		}
+		if err != nil {
+			return nil, err
+		}
+		next, written, writeErr := s.write(ctx, current, change(current))
+		if writeErr == nil {
+			if written {
+				s.events.transitions(ctx, current, next)
+				s.Written(next)
+			}
+			return next, nil
+		}
+		if !apierrors.IsConflict(writeErr) || attempt == statusAttempts {
+			if apierrors.IsNotFound(writeErr) {
+				return nil, ErrGone
+			}
+			return nil, fmt.Errorf("writing the status: %w", writeErr)
+		}
+		current = &resourcesv1alpha1.ManagedResource{}
+		err = s.live.Get(ctx, key, current)
+	}
+}
+
+// write sends the differing fields only, bound to the resource version that they were computed from (MR-14).
+func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.ManagedResource, change *Change) (*resourcesv1alpha1.ManagedResource, bool, error) {
+	if change == nil {
+		return current, false, nil
+	}
+	status := map[string]any{}
+	conditions, changed := managed.Conditions(current.Status.Conditions).With(s.clock.Now(), change.Conditions...)
+	if changed {
+		status["conditions"] = conditions
+	}
+	if change.Resources != nil && !sameResources(current.Status.Resources, *change.Resources) {
+		status["resources"] = *change.Resources
+	}
+	if r := change.Reconciled; r != nil {
+		if current.Status.ObservedGeneration != r.Generation {
+			status["observedGeneration"] = r.Generation
+		}
+		if current.Status.SecretsDataChecksum == nil || *current.Status.SecretsDataChecksum != r.Checksum {
+			status["secretsDataChecksum"] = r.Checksum
+		}
+	}
+	if len(status) == 0 {
+		return current, false, nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": current.ResourceVersion},
+		"status":   status,
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	next := &resourcesv1alpha1.ManagedResource{}
+	next.Namespace, next.Name = current.Namespace, current.Name
+	if err := s.client.Status().Patch(ctx, next, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return nil, false, err
+	}
+	next.ManagedFields = nil
+	return next, true, nil
+}
+
+func sameResources(a, b []resourcesv1alpha1.ObjectReference) bool {
+	return len(a) == 0 && len(b) == 0 || equality.Semantic.DeepEqual(a, b)
+}
+
+// PatchMetadata sends a merge patch of the metadata; bound is true for one that must not be applied to a later version.
+func (s *Statuses) PatchMetadata(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, metadata map[string]any, bound bool) (*resourcesv1alpha1.ManagedResource, error) {
+	if bound {
+		metadata["resourceVersion"] = mr.ResourceVersion
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return nil, err
+	}
+	next := &resourcesv1alpha1.ManagedResource{}
+	next.Namespace, next.Name = mr.Namespace, mr.Name
+	if err := s.client.Patch(ctx, next, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return nil, err
+	}
+	next.ManagedFields = nil
+	s.Written(next)
+	return next, nil
+}

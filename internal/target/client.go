@@ -1,0 +1,229 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/espalier-project/espalier/internal/apply"
+)
+
+// Client sends requests for single objects to the target cluster.
+type Client struct {
+	dynamic  dynamic.Interface
+	metadata metadata.Interface
+	core     corev1client.CoreV1Interface
+	mapper   meta.RESTMapper
+}
+
+// NewClient returns a client; it sends nothing yet.
+func NewClient(config *rest.Config, httpClient *http.Client) (*Client, error) {
+	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("REST mapper of the target cluster: %w", err)
+	}
+	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	protobuf := rest.CopyConfig(config)
+	if protobuf.ContentType == "" {
+		protobuf.ContentType = "application/vnd.kubernetes.protobuf"
+		protobuf.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	}
+	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(protobuf), httpClient)
+	if err != nil {
+		return nil, err
+	}
+	coreClient, err := corev1client.NewForConfigAndClient(protobuf, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, mapper: mapper}, nil
+}
+
+// Scope tells where the objects of a kind live; unknown if the target does not serve it (MRD-9).
+func (c *Client) Scope(gvk schema.GroupVersionKind) (apply.Scope, error) {
+	mapping, err := c.mapping(gvk)
+	switch {
+	case meta.IsNoMatchError(err):
+		return apply.ScopeUnknown, nil
+	case err != nil:
+		return apply.ScopeUnknown, err
+	case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
+		return apply.ScopeNamespaced, nil
+	}
+	return apply.ScopeCluster, nil
+}
+
+func (c *Client) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	var discovery *apiutil.ErrResourceDiscoveryFailed
+	if errors.As(err, &discovery) {
+		// A version that is not served is no match; anything else is a failure to ask.
+		for _, cause := range *discovery {
+			if !isNotFound(cause) {
+				return nil, err
+			}
+		}
+		return nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
+	return mapping, err
+}
+
+func (c *Client) resource(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+	mapping, err := c.mapping(gvk)
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		return c.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
+	}
+	return c.dynamic.Resource(mapping.Resource), nil
+}
+
+// Get reads an object.
+func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+	resource, err := c.resource(gvk, namespace)
+	if err != nil {
+		return nil, err
+	}
+	count("get")
+	return resource.Get(ctx, name, metav1.GetOptions{})
+}
+
+// Create creates an object and returns it as it is then.
+func (c *Client) Create(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	count("create")
+	return resource.Create(ctx, object, metav1.CreateOptions{})
+}
+
+// Update replaces an object, given its resourceVersion and UID, and returns it as it is then.
+func (c *Client) Update(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	count("update")
+	return resource.Update(ctx, object, metav1.UpdateOptions{})
+}
+
+// Patch sends a JSON merge patch; a subresource may follow.
+func (c *Client) Patch(ctx context.Context, object *unstructured.Unstructured, patch []byte, subresources ...string) error {
+	resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
+	if err != nil {
+		return err
+	}
+	count("patch")
+	_, err = resource.Patch(ctx, object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, subresources...)
+	return err
+}
+
+// Put replaces a subresource of an object.
+func (c *Client) Put(ctx context.Context, object *unstructured.Unstructured, subresource string) error {
+	resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
+	if err != nil {
+		return err
+	}
+	count("update")
+	_, err = resource.Update(ctx, object, metav1.UpdateOptions{}, subresource)
+	return err
+}
+
+// Delete deletes the object that was read: one of the same name that was created since is left alone (MRB-17). An empty
+// policy leaves it to the API server how dependants are treated.
+func (c *Client) Delete(ctx context.Context, object *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
+	resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
+	if err != nil {
+		return err
+	}
+	uid := object.GetUID()
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+	if policy != "" {
+		options.PropagationPolicy = &policy
+	}
+	count("delete")
+	return resource.Delete(ctx, object.GetName(), options)
+}
+
+// WarningEvents returns the Warning events about an object.
+func (c *Client) WarningEvents(ctx context.Context, object *unstructured.Unstructured) ([]corev1.Event, error) {
+	selector := fmt.Sprintf("type=Warning,involvedObject.apiVersion=%s,involvedObject.kind=%s,involvedObject.name=%s,involvedObject.namespace=%s",
+		object.GetAPIVersion(), object.GetKind(), object.GetName(), object.GetNamespace())
+	count("list")
+	list, err := c.core.Events(object.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: 500})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// Claims returns the PersistentVolumeClaims of a namespace that match a selector.
+func (c *Client) Claims(ctx context.Context, namespace, selector string) ([]corev1.PersistentVolumeClaim, error) {
+	count("list")
+	list, err := c.core.PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// DeleteClaim deletes a PersistentVolumeClaim that was read.
+func (c *Client) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	count("delete")
+	return c.core.PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &claim.UID}})
+}
+
+// PodsOf counts the Pods of a Deployment by asking the target, for when the watches can't tell (MRP-10).
+func (c *Client) PodsOf(ctx context.Context, deployment *unstructured.Unstructured, counts func(*corev1.PodStatus) bool) (int64, error) {
+	value, _, _ := unstructured.NestedMap(deployment.Object, "spec", "selector")
+	selector, err := selectorOf(value)
+	if err != nil {
+		return 0, err
+	}
+	count("list")
+	sets, err := c.metadata.Resource(replicaSets).Namespace(deployment.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return 0, err
+	}
+	own := map[types.UID]bool{}
+	for i := range sets.Items {
+		if owner := metav1.GetControllerOf(&sets.Items[i]); owner != nil && owner.UID == deployment.GetUID() {
+			own[sets.Items[i].UID] = true
+		}
+	}
+	count("list")
+	pods, err := c.core.Pods(deployment.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return 0, err
+	}
+	var number int64
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		// A Pod that nobody controls is about to be adopted.
+		if owner := metav1.GetControllerOf(pod); (owner == nil || own[owner.UID]) && counts(&pod.Status) {
+			number++
+		}
+	}
+	return number, nil
+}
+
+// Gone says whether the error means that the object can't be there: not found, or its kind is not served.
+func Gone(err error) bool { return isNotFound(err) || meta.IsNoMatchError(err) }

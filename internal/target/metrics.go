@@ -1,0 +1,21 @@
+package target
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "espalier_target_requests_total",
+		Help: "Requests to the target cluster, by verb.",
+	}, []string{"verb"})
+	watching = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "espalier_target_watches",
+		Help: "Watches on the target cluster.",
+	})
+)
+
+func init() { metrics.Registry.MustRegister(requests, watching) }
+
+func count(verb string) { requests.WithLabelValues(verb).Inc() }
