@@ -1,0 +1,211 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/cluster"
+)
+
+// Process is a running resource-manager.
+type Process struct {
+	// Log is the file with what it writes.
+	Log                  string
+	Health, Metrics, Web int
+
+	command *exec.Cmd
+	ended   chan struct{}
+	err     error
+	stop    sync.Once
+}
+
+// ProcessOptions shape a resource-manager.
+type ProcessOptions struct {
+	Binary         string
+	Dir            string
+	Source, Target *cluster.Cluster
+	// TargetKubeconfig replaces that of the target's administrator.
+	TargetKubeconfig string
+	// Config is laid over the configuration that leads to both clusters.
+	Config map[string]any
+	Args   []string
+	Env    []string
+}
+
+// Run starts a resource-manager.
+func Run(o ProcessOptions) (*Process, error) {
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	ports, err := cluster.FreePorts(3)
+	if err != nil {
+		return nil, err
+	}
+	certificates := filepath.Join(o.Dir, "tls")
+	if err := o.Source.ServingCertificate(certificates); err != nil {
+		return nil, err
+	}
+	p := &Process{Log: filepath.Join(o.Dir, "resource-manager.log"), Health: ports[0], Metrics: ports[1], Web: ports[2], ended: make(chan struct{})}
+	targetKubeconfig := o.TargetKubeconfig
+	if targetKubeconfig == "" {
+		targetKubeconfig = o.Target.Kubeconfig
+	}
+	server := func(port int) map[string]any { return map[string]any{"bindAddress": "127.0.0.1", "port": port} }
+	webhooks := server(p.Web)
+	webhooks["tls"] = map[string]any{"serverCertDir": certificates}
+	config := map[string]any{
+		"apiVersion":             "resourcemanager.config.gardener.cloud/v1alpha1",
+		"kind":                   "ResourceManagerConfiguration",
+		"sourceClientConnection": map[string]any{"kubeconfig": o.Source.Kubeconfig, "qps": -1},
+		"targetClientConnection": map[string]any{"kubeconfig": targetKubeconfig, "qps": -1},
+		"leaderElection":         map[string]any{"leaderElect": false},
+		"server":                 map[string]any{"healthProbes": server(p.Health), "metrics": server(p.Metrics), "webhooks": webhooks},
+	}
+	overlay(config, o.Config)
+	content, err := yaml.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(o.Dir, "config.yaml")
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	p.command = exec.Command(o.Binary, append([]string{"--config=" + file}, o.Args...)...)
+	p.command.Stdout, p.command.Stderr = log, log
+	p.command.Env = append(os.Environ(), o.Env...)
+	started := make(chan error, 1)
+	go func() {
+		unlock := dieTogether(p.command)
+		defer unlock()
+		err := p.command.Start()
+		started <- err
+		if err == nil {
+			p.err = p.command.Wait()
+		}
+		_ = log.Close()
+		close(p.ended)
+	}()
+	return p, <-started
+}
+
+func overlay(base, over map[string]any) {
+	for key, value := range over {
+		section, ok := value.(map[string]any)
+		present, isSection := base[key].(map[string]any)
+		if ok && isSection {
+			overlay(present, section)
+			continue
+		}
+		base[key] = value
+	}
+}
+
+// PID is the process ID.
+func (p *Process) PID() int { return p.command.Process.Pid }
+
+// Stop ends the process in order and returns its exit code.
+func (p *Process) Stop() int {
+	p.stop.Do(func() { _ = p.command.Process.Signal(syscall.SIGTERM) })
+	return p.Wait(10 * time.Second)
+}
+
+// Kill ends the process at once.
+func (p *Process) Kill() {
+	_ = p.command.Process.Kill()
+	<-p.ended
+}
+
+// Signal sends a signal.
+func (p *Process) Signal(signal os.Signal) error { return p.command.Process.Signal(signal) }
+
+// Wait waits until the process ends and returns its exit code; it is killed when the time is up.
+func (p *Process) Wait(limit time.Duration) int {
+	select {
+	case <-p.ended:
+	case <-time.After(limit):
+		p.Kill()
+		return -1
+	}
+	var exit *exec.ExitError
+	if errors.As(p.err, &exit) {
+		return exit.ExitCode()
+	}
+	return 0
+}
+
+// Output returns what the process wrote.
+func (p *Process) Output() string {
+	content, err := os.ReadFile(p.Log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(content)
+}
+
+// Get asks one of the process's HTTP servers and returns status and body.
+func (p *Process) Get(port int, path string) (int, string) {
+	client := http.Client{Timeout: 5 * time.Second}
+	response, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d%s", port, path))
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(body)
+}
+
+// AwaitReady waits until the process says that it is ready.
+func (p *Process) AwaitReady(ctx context.Context) error {
+	for {
+		if status, _ := p.Get(p.Health, "/readyz"); status == http.StatusOK {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("resource-manager is not ready, see %s: %w", p.Log, ctx.Err())
+		case <-p.ended:
+			return fmt.Errorf("resource-manager ended: %s", lastLines(p.Output(), 5))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// Build builds an executable of this module into a folder.
+func Build(dir, name string) (string, error) {
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the module: %w", err)
+	}
+	binary := filepath.Join(dir, name)
+	command := exec.Command("go", "build", "-o", binary, "./cmd/"+name)
+	command.Dir = string(bytes.TrimSpace(root))
+	if out, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w: %s", name, err, out)
+	}
+	return binary, nil
+}
