@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"strconv"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -63,10 +65,11 @@ func keepNodePorts(c mergeContext) {
 	value, _, _ = unstructured.NestedFieldNoCopy(c.live.Object, "spec", "ports")
 	livePorts, _ := value.([]any)
 
-	taken := map[int64]bool{}
+	taken := map[string]bool{} // One number may serve two protocols.
+	at := func(number int64, port map[string]any) string { return strconv.FormatInt(number, 10) + "/" + protocol(port) }
 	for _, item := range ports {
 		if port, ok := item.(map[string]any); ok && intField(port, "nodePort") != 0 {
-			taken[intField(port, "nodePort")] = true
+			taken[at(intField(port, "nodePort"), port)] = true
 		}
 	}
 	for _, matches := range []func(live, port map[string]any) bool{sameNameAndProtocol, sameNumberAndProtocol} {
@@ -81,9 +84,9 @@ func keepNodePorts(c mergeContext) {
 					continue
 				}
 				nodePort := intField(live, "nodePort")
-				if nodePort != 0 && !taken[nodePort] && matches(live, port) {
+				if nodePort != 0 && !taken[at(nodePort, port)] && matches(live, port) {
 					port["nodePort"] = nodePort
-					taken[nodePort] = true
+					taken[at(nodePort, port)] = true
 					break
 				}
 			}

@@ -53,7 +53,9 @@ const (
 )
 
 type record struct {
-	owners []Owner // the last one verified it last
+	// owners has the one that began to track or verified the object last at its end: that one is told of drift, so that two
+	// of them do not quarrel (MRB-16).
+	owners []Owner
 	ref    Ref
 
 	state           state
@@ -128,7 +130,7 @@ func (l *Ledger) Track(owner Owner, refs []Ref) {
 		}
 		r.ref = ref
 		if !slices.Contains(r.owners, owner) {
-			r.owners = append([]Owner{owner}, r.owners...)
+			r.owners = append(r.owners, owner)
 		}
 	}
 	if previous != nil {

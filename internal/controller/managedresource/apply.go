@@ -211,6 +211,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 			return "", nil, cmp.Or(createErr, err)
 		}
 		expectAbsent = false
+		a.noteTakeover(ctx, desired, live)
 		merged := apply.Merge(desired, live, options)
 		if apply.Equal(live, merged) && !*a.Config.AlwaysUpdate {
 			return "unchanged", live, nil
@@ -227,6 +228,18 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 			return "", nil, a.replace(ctx, desired, merged, err)
 		}
 		return "", nil, err
+	}
+}
+
+// noteTakeover tells of an object that another ManagedResource has, too, or had until now (MRB-16).
+func (a *applier) noteTakeover(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured) {
+	value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
+	if !found || desired.CreateOnly {
+		return
+	}
+	if origin, err := managed.ParseOrigin(value); err == nil && origin.Key != ownerOf(a.mr) {
+		takeovers.Inc()
+		log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", desired.Name(), "origin", value)
 	}
 }
 

@@ -22,10 +22,14 @@ var (
 		Name: "espalier_managedresource_deletions_total",
 		Help: "Deletions sent to the target cluster, by kind.",
 	}, []string{"kind"})
+	takeovers = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "espalier_managedresource_takeovers_total",
+		Help: "Objects that were applied though another ManagedResource had applied them before.",
+	})
 	lastSuccess = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "espalier_managedresource_last_success_timestamp_seconds",
 		Help: "When a ManagedResource was last applied without any failure.",
 	}, []string{"namespace", "name"})
 )
 
-func init() { metrics.Registry.MustRegister(objects, drift, failures, deleted, lastSuccess) }
+func init() { metrics.Registry.MustRegister(objects, drift, failures, deleted, takeovers, lastSuccess) }

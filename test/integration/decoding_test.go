@@ -1,0 +1,175 @@
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+func TestAPI(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	t.Run("MRV-1 secretRefs is required", func(t *testing.T) {
+		mr := harness.Object("resources.gardener.cloud/v1alpha1", "ManagedResource", f.ns, "none")
+		mr.Object["spec"] = map[string]any{}
+		if err := f.seed.Create(f.ctx, mr); err == nil || !strings.Contains(err.Error(), "secretRefs") {
+			t.Errorf("want an error about secretRefs, got %v", err)
+		}
+	})
+	t.Run("MRV-1/MRV-141 no Secrets", func(*testing.T) {
+		f.must(f.seed.Create(f.ctx, harness.ManagedResource(f.ns, "empty")))
+		mr := f.settled("empty")
+		if *mr.Status.SecretsDataChecksum != "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" || len(mr.Status.Resources) != 0 {
+			t.Errorf("got %v", mr.Status)
+		}
+	})
+	t.Run("MRV-3 status is a subresource", func(t *testing.T) {
+		f.patchMR("empty", map[string]any{"status": map[string]any{"observedGeneration": 77}})
+		if got := f.mr("empty").Status.ObservedGeneration; got != 1 {
+			t.Errorf("observedGeneration is %d", got)
+		}
+	})
+}
+
+func TestDecoding(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+
+	f.secret("mr", map[string]string{
+		"a.yaml":    configMap("a") + "---\n# nothing\n---\r\n" + strings.ReplaceAll(configMap("crlf"), "\n", "\r\n"),
+		"b.yaml.br": compress(t, strings.ReplaceAll(configMap("brotli"), "$NS", f.ns)),
+	})
+	f.must(f.seed.Create(f.ctx, harness.ManagedResource(f.ns, "mr", "mr")))
+	mr := f.settled("mr")
+	names := ""
+	for _, ref := range mr.Status.Resources {
+		names += ref.Name + " "
+	}
+	if names != "a brotli crlf " {
+		t.Errorf("MRV-11/MRV-12/MRV-13 inventory: got %s", names)
+	}
+
+	// MRV-16, MRV-18, MRB-2: what can't be decoded deletes nothing.
+	f.secret("mr", map[string]string{"a.yaml": configMap("a") + "---\n[\n---\n- a list\n", "b.yaml.br": "garbage", "c": "{", "d.br": "", "e": configMap("e")})
+	mr = f.applied("mr", "False/DecodingFailed", "index 1 in 'a.yaml' in secret '$NS/mr'", "index 2 in 'a.yaml'", "'b.yaml.br'", "'c'", "'d.br'")
+	f.exists("v1", "ConfigMap", "e")
+	for _, name := range []string{"a", "brotli", "crlf"} {
+		f.get("v1", "ConfigMap", name)
+	}
+	if len(mr.Status.Resources) != 4 || mr.Status.ObservedGeneration != 1 {
+		t.Errorf("MRB-2 inventory: got %v", mr.Status.Resources)
+	}
+
+	f.secret("mr", map[string]string{"e": configMap("e")})
+	f.settled("mr")
+	f.gone("v1", "ConfigMap", "brotli")
+}
+
+// MRV-14, MRB-21: a missing Secret touches nothing, and is noticed when it comes.
+func TestMissingSecret(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.must(f.seed.Create(f.ctx, harness.ManagedResource(f.ns, "mr", "later")))
+	f.applied("mr", "False/CannotReadSecret", `secrets "later" not found`)
+	f.secret("later", map[string]string{"a": configMap("a")})
+	f.settled("mr")
+
+	f.must(f.seed.Delete(f.ctx, harness.Secret(f.ns, "later", nil)))
+	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, "reconcile")
+	f.applied("mr", "False/CannotReadSecret")
+	f.get("v1", "ConfigMap", "a")
+	if _, found := f.mr("mr").Annotations[resourcesv1alpha1.AnnotationOperation]; found {
+		t.Error("MRV-25/PRC-34: the operation annotation is still there")
+	}
+
+	// MRV-85: deletion needs no Secret.
+	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
+	f.mrGone("mr")
+	f.gone("v1", "ConfigMap", "a")
+}
+
+func TestBadObjects(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	good := configMap("good-$NAME")
+	for name, tc := range map[string]struct {
+		manifests string
+		reason    string
+		parts     []string
+	}{
+		"kind":      {"---\napiVersion: v1\nmetadata: {name: x}\n", "False/ApplyFailed", []string{"Kind", "index 1"}},
+		"unknown":   {"---\napiVersion: unknown.io/v1\nkind: Foo\nmetadata: {name: x}\n", "False/ApplyFailed", []string{"no matches for kind", `error during apply of object "unknown.io/v1/Foo/default/x"`}},
+		"label":     {"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: $NS, labels: {a: 1}}\n", "False/DecodingFailed", []string{"metadata.labels[a]"}},
+		"invalid":   {"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: $NS, labels: {a: 'not valid!'}}\n", "False/ApplyFailed", []string{`error during apply of object "v1/ConfigMap/$NS/x"`, "is invalid"}},
+		"twice":     {configMap("twice") + configMap("twice"), "False/ApplyFailed", []string{"described twice", "index 1", "index 2"}},
+		"namespace": {"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: absent-ns}\n", "False/ApplyFailed", []string{`namespaces "absent-ns" not found`}},
+	} {
+		f.managed(name, strings.ReplaceAll(good, "$NAME", name)+tc.manifests)
+		f.applied(name, tc.reason, tc.parts...)
+		f.exists("v1", "ConfigMap", "good-"+name) // MRB-4: its neighbour is there.
+	}
+}
+
+// MRV-19: scopes decide about namespaces.
+func TestNamespaceDefaulting(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("mr", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: $NS}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: $NS, namespace: wrong}\n")
+	f.settled("mr")
+	for _, object := range []*unstructured.Unstructured{
+		harness.Object("v1", "ConfigMap", "default", f.ns), harness.Object("rbac.authorization.k8s.io/v1", "ClusterRole", "", f.ns),
+	} {
+		f.must(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(object), object))
+	}
+	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
+	f.mrGone("mr")
+}
+
+const crd = `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.$NS.example.org}
+spec:
+  group: $NS.example.org
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// MRV-20, MRV-21, MRV-47: a CRD and its resource in one go, exact integers, a template that is no pod template.
+func TestCustomResources(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	widget := "---\napiVersion: $NS.example.org/v1\nkind: Widget\nmetadata: {name: w, namespace: $NS}\nspec: {big: 9007199254740993, template: text, size: 3}\n"
+	f.managed("mr", widget+crd)
+	f.settled("mr")
+	api := f.ns + ".example.org/v1"
+	w := f.get(api, "Widget", "w")
+	if got := fmt.Sprint(w.Object["spec"]); got != "map[big:9007199254740993 size:3 template:text]" {
+		t.Errorf("spec is %s", got)
+	}
+	// Drift of a kind that did not exist when the process started.
+	f.patch(w, map[string]any{"spec": map[string]any{"size": 4}})
+	f.eventually(func() error {
+		if size, _, _ := unstructured.NestedInt64(f.get(api, "Widget", "w").Object, "spec", "size"); size != 3 {
+			return fmt.Errorf("size is %d", size)
+		}
+		return nil
+	})
+	f.must(f.shoot.Delete(f.ctx, f.get(api, "Widget", "w")))
+	f.exists(api, "Widget", "w")
+	// MRV-87: the kind vanishes with its CRD.
+	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
+	f.mrGone("mr")
+}

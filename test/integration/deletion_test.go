@@ -1,0 +1,265 @@
+package integration
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+func withFinalizer(name string, more ...string) string {
+	content := "  finalizers: [example.org/hold]\n"
+	for _, m := range more {
+		content += m
+	}
+	return configMap(name, content)
+}
+
+func (f *fixture) release(names ...string) {
+	f.Helper()
+	for _, name := range names {
+		f.patch(harness.Object("v1", "ConfigMap", f.ns, name), map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	}
+}
+
+// MRV-80, MRV-88, MRX-12: what holds a deletion is named, and nothing new is applied before.
+func TestPendingDeletion(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("mr", withFinalizer("one")+withFinalizer("two"))
+	f.settled("mr")
+	f.secret("mr", map[string]string{"data.yaml": configMap("new")})
+	mr := f.applied("mr", "Progressing/DeletionPending", "Could not clean all old resources: 2 errors occurred: [deletion of old resource \"v1/ConfigMap/$NS/one\" is still pending", "example.org/hold")
+	for _, conditionType := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ResourcesProgressing} {
+		if got, _ := harness.Condition(mr, conditionType); got != "Unknown/ChecksPending" {
+			t.Errorf("MRV-80: %s is %s", conditionType, got)
+		}
+	}
+	new := harness.Object("v1", "ConfigMap", f.ns, "new")
+	if err := f.shoot.Get(f.ctx, client.ObjectKeyFromObject(new), new); err == nil {
+		t.Error("MRV-80: new objects must wait")
+	}
+	f.release("one", "two")
+	f.settled("mr")
+	f.get("v1", "ConfigMap", "new")
+}
+
+// MRV-81, MRV-82: deletion of the ManagedResource.
+func TestDeletion(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("mr", withFinalizer("held")+configMap("free")+deployment("d", "")+"---\napiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: $NS}\nspec: {selector: {a: b}, ports: [{port: 1}]}\n")
+	f.applied("mr", "True/ApplySucceeded")
+	f.patchMR("mr", map[string]any{"metadata": map[string]any{"finalizers": append(f.mr("mr").Finalizers, "example.org/theirs")}})
+	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
+	mr := f.applied("mr", "Progressing/DeletionPending", "1 error occurred: deletion of old resource \"v1/ConfigMap/$NS/held\" is still pending")
+	if got, _ := harness.Condition(mr, resourcesv1alpha1.ResourcesHealthy); got != "False/DeletionPending" {
+		t.Error("MRV-81", got)
+	}
+	if got, _ := harness.Condition(mr, resourcesv1alpha1.ResourcesProgressing); got != "True/DeletionPending" {
+		t.Error("MRV-81", got)
+	}
+	f.gone("v1", "ConfigMap", "free")
+	f.gone("apps/v1", "Deployment", "d")
+	f.release("held")
+	f.eventually(func() error {
+		if got := f.mr("mr").Finalizers; len(got) != 1 || got[0] != "example.org/theirs" {
+			return fmt.Errorf("MRV-81 finalizers: %v", got)
+		}
+		return nil
+	})
+	f.patchMR("mr", map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	f.mrGone("mr")
+}
+
+// MRB-33: what vanishes at once is not waited for.
+func TestDeletionIsQuick(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("mr", configMap("a")+configMap("b"))
+	f.settled("mr")
+	started := time.Now()
+	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
+	f.mrGone("mr")
+	if took := time.Since(started); took > 4*time.Second {
+		t.Errorf("took %s: the five seconds of a pending deletion were waited for", took)
+	}
+}
+
+// MRV-74, MRV-83, MRV-84: what stays, and what goes though it is ignored.
+func TestWhatStays(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("keep", configMap("annotated", "  annotations: {resources.gardener.cloud/keep-object: '1'}\n")+configMap("goes"))
+	f.managed("all", configMap("stays"), func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.KeepObjects = ptr.To(true) })
+	f.managed("ignored", configMap("ignored"))
+	for _, name := range []string{"keep", "all", "ignored"} {
+		f.settled(name)
+	}
+	f.annotateMR("ignored", resourcesv1alpha1.AnnotationIgnore, "true")
+	f.applied("ignored", "True/ManagedResourceIgnored")
+	for _, name := range []string{"keep", "all", "ignored"} {
+		f.must(f.seed.Delete(f.ctx, f.mr(name)))
+		f.mrGone(name)
+	}
+	f.gone("v1", "ConfigMap", "goes")
+	f.gone("v1", "ConfigMap", "ignored")
+	f.get("v1", "ConfigMap", "annotated")
+	f.get("v1", "ConfigMap", "stays")
+}
+
+// MRV-76: finalizers go when their time is up.
+func TestFinalizeDeletionAfter(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("mr", withFinalizer("soon", "  annotations: {resources.gardener.cloud/finalize-deletion-after: 2s}\n")+
+		withFinalizer("broken", "  annotations: {resources.gardener.cloud/finalize-deletion-after: abc}\n"))
+	f.settled("mr")
+	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
+	f.applied("mr", "Progressing/DeletionPending", "failed parsing duration of resources.gardener.cloud/finalize-deletion-after annotation")
+	f.gone("v1", "ConfigMap", "soon")
+	f.release("broken")
+	f.mrGone("mr")
+}
+
+// MRV-76, MRB-10: a Namespace that something holds is finalized.
+func TestFinalizeNamespace(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("mr", "apiVersion: v1\nkind: Namespace\nmetadata: {name: $NS-held, finalizers: [example.org/hold], annotations: {resources.gardener.cloud/finalize-deletion-after: 1s}}\nspec: {finalizers: [kubernetes, example.org/hold]}\n")
+	f.applied("mr", "True/ApplySucceeded")
+	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
+	f.mrGone("mr")
+}
+
+// MRV-86, MRB-11: only the claims of the StatefulSet go.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("mr", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s, namespace: $NS}\nspec:\n  replicas: 0\n  serviceName: s\n"+
+		"  selector: {matchExpressions: [{key: app, operator: Exists}]}\n  template: {metadata: {labels: {app: s}}, spec: {containers: [{name: main, image: i:1}]}}\n"+
+		"  volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]\n",
+		func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.DeletePersistentVolumeClaims = ptr.To(true) })
+	f.applied("mr", "True/ApplySucceeded")
+	for _, name := range []string{"data-s-0", "data-other-0"} {
+		claim := harness.Object("v1", "PersistentVolumeClaim", f.ns, name)
+		claim.SetLabels(map[string]string{"app": "s"})
+		claim.Object["spec"] = map[string]any{"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}}
+		f.must(f.shoot.Create(f.ctx, claim))
+	}
+	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
+	f.mrGone("mr")
+	f.gone("v1", "PersistentVolumeClaim", "data-s-0")
+	f.get("v1", "PersistentVolumeClaim", "data-other-0")
+}
+
+// MRV-30, MRB-3: nothing that was created is forgotten, even if the apply never succeeded.
+func TestFailedApplyLeaksNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("mr", configMap("created")+"---\napiVersion: v1\nkind: Service\nmetadata: {name: 'Not Valid', namespace: $NS}\nspec: {ports: [{port: 1}]}\n")
+	f.applied("mr", "False/ApplyFailed")
+	f.exists("v1", "ConfigMap", "created")
+	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
+	f.mrGone("mr")
+	f.gone("v1", "ConfigMap", "created")
+}
+
+// MR-9, MRB-16: an object that moved to another ManagedResource is not deleted by the first.
+func TestMovedObject(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("from", configMap("moved")+configMap("rest"))
+	f.settled("from")
+	uid := f.get("v1", "ConfigMap", "moved").GetUID()
+	f.managed("to", configMap("moved"))
+	f.settled("to")
+	f.secret("from", map[string]string{"data.yaml": configMap("rest")})
+	f.eventually(func() error {
+		if got := len(f.mr("from").Status.Resources); got != 1 {
+			return fmt.Errorf("inventory has %d entries", got)
+		}
+		return nil
+	})
+	f.settled("from")
+	cm := f.get("v1", "ConfigMap", "moved")
+	if cm.GetUID() != uid || cm.GetDeletionTimestamp() != nil {
+		t.Error("the moved object was deleted")
+	}
+}
+
+// MRV-100, MRV-101, MRV-102, MRV-104: classes.
+func TestClasses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("other", configMap("other"), func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("test") })
+	f.managed("mine", configMap("mine"))
+	f.settled("mine")
+	if mr := f.mr("other"); len(mr.Finalizers) != 0 || len(mr.Status.Conditions) != 0 {
+		t.Errorf("MRV-100: got %v", mr)
+	}
+	f.patchMR("mine", map[string]any{"spec": map[string]any{"class": "test"}})
+	f.gone("v1", "ConfigMap", "mine")
+	f.eventually(func() error {
+		if got := f.mr("mine").Finalizers; len(got) != 0 {
+			return fmt.Errorf("MRV-101 finalizers: %v", got)
+		}
+		return nil
+	})
+	foreign := resourcesv1alpha1.FinalizerName + "-test"
+	f.patchMR("other", map[string]any{"metadata": map[string]any{"finalizers": []any{foreign}}, "spec": map[string]any{"class": nil}})
+	f.managed("marker", configMap("marker")) // Once this one is through, the other one has been looked at, too.
+	f.settled("marker")
+	if got := f.mr("other"); len(got.Status.Conditions) != 0 {
+		t.Errorf("MRV-102: got %v", got.Status)
+	}
+	f.patchMR("other", map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	f.settled("other")
+	f.get("v1", "ConfigMap", "other")
+}
+
+// MRV-110, MRV-111: a ManagedResource that is to be left alone.
+func TestIgnoredManagedResource(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("mr", configMap("cm", "data: {a: b}\n"))
+	f.settled("mr")
+	f.annotateMR("mr", resourcesv1alpha1.AnnotationIgnore, "true")
+	mr := f.applied("mr", "True/ManagedResourceIgnored", "ManagedResource is marked to be ignored.")
+	if got, _ := harness.Condition(mr, resourcesv1alpha1.ResourcesProgressing); got != "False/ManagedResourceIgnored" {
+		t.Error("MRV-110", got)
+	}
+	cm := f.get("v1", "ConfigMap", "cm")
+	f.patch(cm, map[string]any{"data": map[string]any{"a": "changed"}})
+	f.secret("mr", map[string]string{"data.yaml": configMap("cm", "data: {a: c}\n")})
+	f.stays(500*time.Millisecond, func() error {
+		if got := nested(f.get("v1", "ConfigMap", "cm"), "data", "a"); got != "changed" {
+			return fmt.Errorf("MRV-110: data is %s", got)
+		}
+		return nil
+	})
+	f.annotateMR("mr", resourcesv1alpha1.AnnotationIgnore, nil)
+	f.settled("mr")
+	f.eventually(func() error {
+		if got := nested(f.get("v1", "ConfigMap", "cm"), "data", "a"); got != "c" {
+			return fmt.Errorf("MRV-110: data is %s", got)
+		}
+		return nil
+	})
+
+	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, "wait-for-state")
+	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
+	f.stays(500*time.Millisecond, func() error {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(cm.GroupVersionKind())
+		return f.shoot.Get(f.ctx, client.ObjectKeyFromObject(cm), object)
+	})
+	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, nil)
+	f.mrGone("mr") // MRB-22
+}

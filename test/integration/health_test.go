@@ -1,0 +1,84 @@
+package integration
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+// MRV-143, MRV-145: health follows the object, not the period.
+func TestHealthFollows(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("mr", "apiVersion: v1\nkind: Service\nmetadata: {name: lb, namespace: $NS}\nspec: {type: LoadBalancer, selector: {a: b}, ports: [{port: 80}]}\n")
+	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy", `Service "$NS/lb" is unhealthy: service is missing ingress status`)
+	service := f.get("v1", "Service", "lb")
+	f.must(f.shoot.Status().Patch(f.ctx, service, harness.MergePatch(map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "1.2.3.4"}}}}})))
+	f.settled("mr")
+	f.must(f.shoot.Status().Patch(f.ctx, service, harness.MergePatch(map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": nil}}})))
+	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy")
+	f.patch(service, map[string]any{"metadata": map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationSkipHealthCheck: "true"}}})
+	f.settled("mr") // MRB-31
+}
+
+// MRV-142: a missing object of a kind that nobody serves.
+func TestSeveralUnhealthyObjects(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	lb := func(name string) string {
+		return "---\napiVersion: v1\nkind: Service\nmetadata: {name: " + name + ", namespace: $NS}\nspec: {type: LoadBalancer, selector: {a: b}, ports: [{port: 80}]}\n"
+	}
+	f.managed("mr", lb("a")+lb("b"))
+	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy", `Service "$NS/a" is unhealthy`, `Service "$NS/b" is unhealthy`) // MRB-29
+}
+
+// MRV-151, MRV-153, MRP-10: a roll-out, with kube-controller-manager at work and Pods whose status the test sets.
+func TestRollout(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	manifests := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: $NS}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: d}}\n" +
+		"  template:\n    metadata: {labels: {app: d}}\n    spec: {containers: [{name: main, image: 'i:1'}], automountServiceAccountToken: false}\n"
+	f.managed("mr", manifests)
+	f.condition("mr", resourcesv1alpha1.ResourcesProgressing, "True/DeploymentProgressing", `Deployment "$NS/d" is progressing: `)
+	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/DeploymentUnhealthy")
+	f.makePodsReady()
+	f.settled("mr")
+
+	deployment := f.get("apps/v1", "Deployment", "d")
+	f.patch(deployment, map[string]any{"spec": map[string]any{"paused": true}})
+	f.eventually(func() error {
+		if got := nested(f.get("apps/v1", "Deployment", "d"), "spec", "paused"); got != "<nil>" {
+			return fmt.Errorf("paused is %s", got)
+		}
+		return nil
+	})
+	f.settled("mr")
+}
+
+// makePodsReady plays kubelet for the Pods of the fixture's namespace.
+func (f *fixture) makePodsReady() {
+	f.Helper()
+	f.eventually(func() error {
+		list := &corev1.PodList{}
+		if err := f.shoot.List(f.ctx, list, client.InNamespace(f.ns)); err != nil {
+			return err
+		}
+		if len(list.Items) == 0 {
+			return fmt.Errorf("no Pods yet")
+		}
+		for i := range list.Items {
+			pod := &list.Items[i]
+			if err := f.shoot.Status().Patch(f.ctx, pod, harness.MergePatch(map[string]any{"status": map[string]any{
+				"phase": "Running", "conditions": []any{map[string]any{"type": "Ready", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}},
+			}})); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,275 @@
+package integration
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+)
+
+func deployment(name, more string) string {
+	return "---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: " + name + "\n  namespace: $NS\n" + more +
+		"spec:\n  replicas: 0\n  selector: {matchLabels: {app: " + name + "}}\n  template:\n    metadata: {labels: {app: " + name + "}}\n" +
+		"    spec: {containers: [{name: main, image: registry.example.org/main:1, resources: {requests: {cpu: 1000m}}}]}\n"
+}
+
+func nested(object *unstructured.Unstructured, fields ...string) string {
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, fields...)
+	return fmt.Sprint(value)
+}
+
+// MRV-40, MRV-41: injected labels reach pod templates and leave selectors alone.
+func TestInjectLabels(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	statefulSet := "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s, namespace: $NS}\nspec:\n  replicas: 0\n  serviceName: s\n" +
+		"  selector: {matchLabels: {app: s}}\n  template: {metadata: {labels: {app: s}}, spec: {containers: [{name: main, image: i:1}]}}\n" +
+		"  volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]\n"
+	cronJob := "---\napiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c, namespace: $NS}\nspec:\n  schedule: '@yearly'\n  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: i:1}]}}}}\n"
+	f.managed("mr", deployment("d", "")+statefulSet+cronJob, func(mr *resourcesv1alpha1.ManagedResource) {
+		mr.Spec.InjectLabels = map[string]string{"foo": "bar", resourcesv1alpha1.LabelManagedBy: "foo"}
+	})
+	f.applied("mr", "True/ApplySucceeded")
+	want := map[string]string{"foo": "bar", resourcesv1alpha1.LabelManagedBy: "gardener"}
+	d := f.get("apps/v1", "Deployment", "d")
+	if diff := cmp.Diff(want, d.GetLabels()); diff != "" {
+		t.Error("MRV-40 labels", diff)
+	}
+	template, _, _ := unstructured.NestedStringMap(d.Object, "spec", "template", "metadata", "labels")
+	wantTemplate := maps.Clone(want)
+	wantTemplate["app"] = "d"
+	if diff := cmp.Diff(wantTemplate, template); diff != "" {
+		t.Error("MRV-40 template", diff)
+	}
+	if got := nested(d, "spec", "selector"); got != "map[matchLabels:map[app:d]]" {
+		t.Error("MRV-40 selector", got)
+	}
+	claims, _, _ := unstructured.NestedSlice(f.get("apps/v1", "StatefulSet", "s").Object, "spec", "volumeClaimTemplates")
+	labels, _, _ := unstructured.NestedStringMap(claims[0].(map[string]any), "metadata", "labels")
+	if diff := cmp.Diff(want, labels); diff != "" {
+		t.Error("MRV-40 volumeClaimTemplates", diff)
+	}
+	if got := nested(f.get("batch/v1", "CronJob", "c"), "spec", "jobTemplate", "metadata"); got != "<nil>" && got != "map[]" {
+		t.Error("MRV-40 CronJob", got)
+	}
+}
+
+// MRV-42, MRV-43, MRV-44, MRV-45, MRV-46: whose labels, annotations and owners stay.
+func TestLabelsAndAnnotations(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("mr", configMap("cm", "  labels: {foo: bar, keep: me}\n  annotations: {a: b, reference.resources.gardener.cloud/secret-bar: bar}\n"))
+	f.settled("mr")
+	cm := f.get("v1", "ConfigMap", "cm")
+	f.patch(cm, map[string]any{"metadata": map[string]any{
+		"labels":          map[string]any{"theirs": "yes"},
+		"annotations":     map[string]any{"theirs": "yes", "reference.resources.gardener.cloud/secret-foo": "foo"},
+		"finalizers":      []any{"example.org/theirs"},
+		"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"}},
+	}})
+	f.eventually(func() error {
+		cm := f.get("v1", "ConfigMap", "cm")
+		if len(cm.GetOwnerReferences()) > 0 || cm.GetAnnotations()["reference.resources.gardener.cloud/secret-foo"] != "" {
+			return fmt.Errorf("owners or references are still there: %v", cm.Object["metadata"])
+		}
+		return nil
+	})
+	cm = f.get("v1", "ConfigMap", "cm")
+	if cm.GetLabels()["theirs"] != "yes" || cm.GetAnnotations()["theirs"] != "yes" || len(cm.GetFinalizers()) != 1 {
+		t.Errorf("MRV-42/MRV-46: what is theirs must stay, got %v", cm.Object["metadata"])
+	}
+
+	f.secret("mr", map[string]string{"data.yaml": configMap("cm", "  labels: {keep: me}\n")})
+	f.eventually(func() error {
+		cm = f.get("v1", "ConfigMap", "cm")
+		if _, found := cm.GetLabels()["foo"]; found {
+			return fmt.Errorf("labels are %v", cm.GetLabels())
+		}
+		return nil
+	})
+	if cm.GetLabels()["theirs"] != "yes" {
+		t.Error("MRV-42: a foreign label is gone")
+	}
+
+	f.patchMR("mr", map[string]any{"spec": map[string]any{"forceOverwriteLabels": true, "forceOverwriteAnnotations": true}})
+	f.eventually(func() error {
+		cm = f.get("v1", "ConfigMap", "cm")
+		if len(cm.GetLabels()) != 2 || len(cm.GetAnnotations()) != 2 {
+			return fmt.Errorf("labels %v, annotations %v", cm.GetLabels(), cm.GetAnnotations())
+		}
+		return nil
+	})
+	f.patch(cm, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+}
+
+// MRV-50, MRV-51, MRV-52, MRV-53: what others own of a workload stays.
+func TestWorkloads(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	preserve := "  annotations: {resources.gardener.cloud/preserve-replicas: 'true', resources.gardener.cloud/preserve-resources: 'true'}\n"
+	hpa := "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: scaled, namespace: $NS}\n" +
+		"spec: {maxReplicas: 5, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: scaled}}\n"
+	f.managed("mr", deployment("plain", "")+deployment("preserved", preserve)+deployment("scaled", "")+hpa)
+	f.applied("mr", "True/ApplySucceeded")
+
+	for _, name := range []string{"plain", "preserved", "scaled"} {
+		f.patch(f.get("apps/v1", "Deployment", name), map[string]any{"spec": map[string]any{
+			"replicas": 2,
+			"template": map[string]any{
+				"metadata": map[string]any{"annotations": map[string]any{"kubectl.kubernetes.io/restartedAt": "now"}},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": "registry.example.org/main:1", "resources": map[string]any{"requests": map[string]any{"cpu": "2", "memory": "1Gi"}}}}},
+			},
+		}})
+	}
+	resources := func(name string) string {
+		containers, _, _ := unstructured.NestedSlice(f.get("apps/v1", "Deployment", name).Object, "spec", "template", "spec", "containers")
+		return fmt.Sprint(containers[0].(map[string]any)["resources"])
+	}
+	f.eventually(func() error {
+		if got := nested(f.get("apps/v1", "Deployment", "plain"), "spec", "replicas") + resources("plain"); got != "0map[requests:map[cpu:1]]" {
+			return fmt.Errorf("MRV-50/MRV-51 plain is %s", got)
+		}
+		if got := resources("scaled"); got != "map[requests:map[cpu:1]]" {
+			return fmt.Errorf("MRV-51 scaled is %s", got)
+		}
+		return nil
+	})
+	if got := nested(f.get("apps/v1", "Deployment", "preserved"), "spec", "replicas") + resources("preserved"); got != "2map[requests:map[cpu:2 memory:1Gi]]" {
+		t.Errorf("MRV-50/MRV-51 preserved is %s", got)
+	}
+	if got := nested(f.get("apps/v1", "Deployment", "scaled"), "spec", "replicas"); got != "2" {
+		t.Errorf("MRV-50 scaled has %s replicas", got)
+	}
+	for _, name := range []string{"plain", "preserved", "scaled"} {
+		if got := nested(f.get("apps/v1", "Deployment", name), "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"); got != "now" {
+			t.Errorf("MRV-52 restartedAt of %s is %s", name, got)
+		}
+	}
+}
+
+// MRV-55, MRV-56, MRV-57, MRV-58: what the API server allocates stays.
+func TestServicesAndServiceAccounts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	service := func(ports string) string {
+		return "---\napiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: $NS}\nspec: {type: NodePort, selector: {a: b}, ports: " + ports + "}\n"
+	}
+	account := "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: sa, namespace: $NS}\n"
+	f.managed("mr", service("[{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53}]")+account)
+	f.settled("mr")
+	s := f.get("v1", "Service", "s")
+	ports := func(s *unstructured.Unstructured) map[string]string {
+		list, _, _ := unstructured.NestedSlice(s.Object, "spec", "ports")
+		result := map[string]string{}
+		for _, item := range list {
+			port := item.(map[string]any)
+			result[fmt.Sprint(port["name"])] = fmt.Sprint(port["nodePort"])
+		}
+		return result
+	}
+	before := ports(s)
+	f.patch(f.get("v1", "ServiceAccount", "sa"), map[string]any{"imagePullSecrets": []any{map[string]any{"name": "theirs"}}})
+	f.secret("mr", map[string]string{"data.yaml": service("[{name: dns-tcp, port: 53, targetPort: 8053}, {name: dns, port: 53, protocol: UDP, targetPort: 8053}]") + account})
+	f.eventually(func() error {
+		if s = f.get("v1", "Service", "s"); s.GetResourceVersion() == "" || nested(s, "spec", "ports") == "" {
+			return fmt.Errorf("no ports")
+		}
+		list, _, _ := unstructured.NestedSlice(s.Object, "spec", "ports")
+		if fmt.Sprint(list[0].(map[string]any)["targetPort"]) != "8053" {
+			return fmt.Errorf("not updated yet")
+		}
+		return nil
+	})
+	if diff := cmp.Diff(before, ports(s)); diff != "" {
+		t.Error("MRV-56/MRV-57", diff)
+	}
+	if got := nested(f.get("v1", "ServiceAccount", "sa"), "imagePullSecrets"); got != "[map[name:theirs]]" {
+		t.Error("MRV-58", got)
+	}
+}
+
+// MRV-72, MRV-73: an update that is refused as invalid deletes and re-creates where that is allowed.
+func TestInvalidUpdates(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	job := func(annotations, image string) string {
+		return "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: j, namespace: $NS, annotations: {" + annotations + "}}\nspec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: main, image: '" + image + "'}], terminationGracePeriodSeconds: 1}}, completionMode: " + image + "}\n"
+	}
+	f.managed("job", job("", "NonIndexed")+configMap("immutable", "immutable: true\ndata: {a: b}\n"))
+	f.applied("job", "True/ApplySucceeded")
+	uid := f.get("batch/v1", "Job", "j").GetUID()
+	immutable := f.get("v1", "ConfigMap", "immutable").GetUID()
+
+	f.secret("job", map[string]string{"data.yaml": job("", "Indexed") + configMap("immutable", "immutable: true\ndata: {a: c}\n")})
+	f.applied("job", "False/ApplyFailed", "batch/v1/Job/$NS/j", "is invalid")
+	f.eventually(func() error {
+		if cm := f.exists("v1", "ConfigMap", "immutable"); cm.GetUID() == immutable || nested(cm, "data", "a") != "c" {
+			return fmt.Errorf("MRV-73: not re-created yet")
+		}
+		return nil
+	})
+	if f.get("batch/v1", "Job", "j").GetUID() != uid {
+		t.Error("MRV-72: re-created without being asked to")
+	}
+	f.secret("job", map[string]string{"data.yaml": job("resources.gardener.cloud/delete-on-invalid-update: 'true', resources.gardener.cloud/deletion-propagation-on-invalid-update: foo", "Indexed")})
+	f.applied("job", "False/ApplyFailed", `"foo" is invalid, supported values: [Background Foreground Orphan]`)
+	if f.get("batch/v1", "Job", "j").GetUID() != uid {
+		t.Error("MRV-72: deleted with an invalid policy")
+	}
+	f.secret("job", map[string]string{"data.yaml": job("resources.gardener.cloud/delete-on-invalid-update: 'true', resources.gardener.cloud/deletion-propagation-on-invalid-update: Background", "Indexed")})
+	f.applied("job", "True/ApplySucceeded")
+	if f.get("batch/v1", "Job", "j").GetUID() == uid {
+		t.Error("MRV-72: not re-created")
+	}
+}
+
+// MRV-70, MRV-71: objects that are let go of, and objects that are made once.
+func TestIgnoredObjects(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	annotated := func(name, key, value string) string {
+		return configMap(name, "  annotations: {resources.gardener.cloud/"+key+": '"+value+"'}\ndata: {a: b}\n")
+	}
+	f.managed("mr", configMap("released", "data: {a: b}\n")+annotated("never", "mode", "Ignore")+annotated("once", "ignore", "T")+annotated("normal", "ignore", "yes"))
+	f.applied("mr", "True/ApplySucceeded")
+	f.patchMR("mr", map[string]any{"metadata": map[string]any{"annotations": map[string]any{"x": "y"}}})
+	f.secret("mr", map[string]string{"data.yaml": annotated("released", "mode", "Ignore") + annotated("once", "ignore", "T") + annotated("normal", "ignore", "yes")})
+	f.eventually(func() error {
+		if annotations := f.get("v1", "ConfigMap", "released").GetAnnotations(); len(annotations) != 0 {
+			return fmt.Errorf("annotations are %v", annotations)
+		}
+		return nil
+	})
+	if got := f.get("v1", "ConfigMap", "released").GetLabels()[resourcesv1alpha1.LabelManagedBy]; got != "gardener" {
+		t.Error("MRV-70: managed-by must stay")
+	}
+	mr := f.settled("mr")
+	if len(mr.Status.Resources) != 2 {
+		t.Errorf("MRV-70 inventory: got %v", mr.Status.Resources)
+	}
+	once := f.get("v1", "ConfigMap", "once")
+	if len(once.GetLabels()) != 0 || len(once.GetAnnotations()) != 1 {
+		t.Errorf("MRV-71: got labels %v, annotations %v", once.GetLabels(), once.GetAnnotations())
+	}
+	for _, name := range []string{"once", "normal"} {
+		f.patch(f.get("v1", "ConfigMap", name), map[string]any{"data": map[string]any{"a": "changed"}})
+	}
+	f.eventually(func() error {
+		if got := nested(f.get("v1", "ConfigMap", "normal"), "data", "a"); got != "b" {
+			return fmt.Errorf("MRV-71 normal is %s", got)
+		}
+		return nil
+	})
+	if got := nested(f.get("v1", "ConfigMap", "once"), "data", "a"); got != "changed" {
+		t.Error("MRV-71: an ignored object was changed")
+	}
+	f.must(f.shoot.Delete(f.ctx, once))
+	f.exists("v1", "ConfigMap", "once")
+	f.secret("mr", map[string]string{"data.yaml": configMap("other")})
+	f.gone("v1", "ConfigMap", "once")
+	f.get("v1", "ConfigMap", "released")
+}
