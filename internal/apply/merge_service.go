@@ -66,7 +66,9 @@ func keepNodePorts(c mergeContext) {
 	livePorts, _ := value.([]any)
 
 	taken := map[string]bool{} // One number may serve two protocols.
-	at := func(number int64, port map[string]any) string { return strconv.FormatInt(number, 10) + "/" + protocol(port) }
+	at := func(number int64, port map[string]any) string {
+		return strconv.FormatInt(number, 10) + "/" + protocol(port)
+	}
 	for _, item := range ports {
 		if port, ok := item.(map[string]any); ok && intField(port, "nodePort") != 0 {
 			taken[at(intField(port, "nodePort"), port)] = true

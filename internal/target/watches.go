@@ -60,6 +60,8 @@ type activeWatch struct {
 	// live is true from a complete list until an error.
 	live atomic.Bool
 	stop *time.Timer
+	// served wakes a watch that waits for its kind to be served.
+	served chan struct{}
 }
 
 // WatchOptions shape the watches.
@@ -133,6 +135,18 @@ func (w *Watches) Track(owner ledger.Owner, refs []ledger.Ref) {
 	}
 }
 
+// Served tells that an object of a kind was just written, so that there is no need to wait for the kind any longer.
+func (w *Watches) Served(ref ledger.Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a := w.active[w.scopeOf(ref)]; a != nil && !a.live.Load() {
+		select {
+		case a.served <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // Covered says whether a change of the object would be noticed.
 func (w *Watches) Covered(ref ledger.Ref) bool {
 	w.mu.Lock()
@@ -166,7 +180,7 @@ func (w *Watches) scopeOf(ref ledger.Ref) scope {
 func (w *Watches) useLocked(s scope) {
 	a := w.active[s]
 	if a == nil {
-		a = &activeWatch{}
+		a = &activeWatch{served: make(chan struct{}, 1)}
 		w.active[s] = a
 		if w.ctx != nil {
 			w.runLocked(s, a)
@@ -222,6 +236,7 @@ func (w *Watches) run(ctx context.Context, s scope, a *activeWatch) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-a.served:
 		case <-time.After(unservedRetry):
 		}
 	}

@@ -146,6 +146,7 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 		log.FromContext(ctx).Info("Put right what somebody else changed", "resource", desired.Name(), "result", result)
 	}
 	a.Ledger.Verified(ownerOf(a.mr), sighting)
+	a.Watches.Served(target.RefOf(&desired.Reference))
 }
 
 func (a *applier) succeeded(desired *apply.Desired) {

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+type bench struct {
+	*harness.Landscape
+	dir, binary, scenario string
+	rows                  []row
+	processes             int
+}
+
+type row struct {
+	what, value, unit, spread, compared string
+}
+
+func (b *bench) add(what string, value float64, unit, spread, compared string) {
+	format := "%.0f"
+	switch {
+	case value < 10:
+		format = "%.2f"
+	case value < 100:
+		format = "%.1f"
+	}
+	b.rows = append(b.rows, row{what, fmt.Sprintf(format, value), unit, spread, compared})
+}
+
+// reference says how a value compares with the reference's.
+func reference(value, reference float64) string {
+	return fmt.Sprintf("%.2f × the reference's %g", value/reference, reference)
+}
+
+func (b *bench) print(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 4, 1, ' ', 0)
+	_, _ = fmt.Fprintln(w, "| what\t| value\t| unit\t| spread\t| compared\t|")
+	_, _ = fmt.Fprintln(w, "|---\t|---\t|---\t|---\t|---\t|")
+	for _, r := range b.rows {
+		_, _ = fmt.Fprintf(w, "| %s\t| %s\t| %s\t| %s\t| %s\t|\n", r.what, r.value, r.unit, r.spread, r.compared)
+	}
+	_ = w.Flush()
+}
+
+// start starts a resource-manager between the clusters.
+func (b *bench) start(config map[string]any) (*harness.Process, error) {
+	b.processes++
+	return harness.Run(harness.ProcessOptions{
+		Binary: b.binary, Dir: filepath.Join(b.dir, b.scenario, fmt.Sprintf("process-%d", b.processes)), Source: b.Seed, Target: b.Shoot, Config: config,
+	})
+}
+
+func (b *bench) startReady(ctx context.Context, config map[string]any) (*harness.Process, error) {
+	p, err := b.start(config)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.AwaitReady(ctx)
+}
+
+// usage is what the kernel says of a process.
+type usage struct {
+	rss, anonymous float64 // MiB
+	cpu            float64 // seconds
+}
+
+func usageOf(p *harness.Process) (usage, error) {
+	var u usage
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	if err != nil {
+		return u, err
+	}
+	for _, line := range strings.Split(string(status), "\n") {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		kib, _ := strconv.ParseFloat(fields[1], 64)
+		switch fields[0] {
+		case "VmRSS:":
+			u.rss = kib / 1024
+		case "RssAnon:":
+			u.anonymous = kib / 1024
+		}
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	if err != nil {
+		return u, err
+	}
+	// The fields after the name: utime and stime are the 12th and 13th, in hundredths of a second.
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	for _, i := range []int{11, 12} {
+		ticks, err := strconv.ParseFloat(fields[i], 64)
+		if err != nil {
+			return u, err
+		}
+		u.cpu += ticks / 100
+	}
+	return u, nil
+}
+
+// requests is the number of requests that a process has sent to both clusters, leases aside.
+func requests(p *harness.Process) float64 {
+	_, body := p.Get(p.Metrics, "/metrics")
+	total := 0.0
+	for _, line := range strings.Split(body, "\n") {
+		if strings.HasPrefix(line, "rest_client_requests_total{") {
+			value, _ := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+			total += value
+		}
+	}
+	return total
+}
+
+// settle waits until a process neither uses the processor nor grows.
+func settle(ctx context.Context, p *harness.Process) error {
+	last := -1.0
+	return harness.Poll(ctx, 30*time.Second, func() error {
+		u, err := usageOf(p)
+		if err != nil {
+			return err
+		}
+		before := last
+		last = u.cpu
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+		if u, err = usageOf(p); err != nil {
+			return err
+		}
+		if u.cpu-last > 0.01 || before < 0 {
+			return fmt.Errorf("busy")
+		}
+		return nil
+	})
+}
+
+func quantile(values []time.Duration, q float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func spreadOf(values []float64) string {
+	return fmt.Sprintf("%.3g … %.3g (n=%d)", slices.Min(values), slices.Max(values), len(values))
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}

@@ -1,0 +1,87 @@
+// bench measures resource-manager as a process against real clusters and prints a table: value, unit, spread, and where
+// there is something to compare with, the ratio to it.
+//
+//	make bench                         everything, some minutes
+//	go run ./test/bench -bin bin -only drift
+//
+// Absolute figures move with the machine. Ratios "to the reference" are to figures measured once on a machine with two
+// cores; ratios "to a bare client" are measured in the same run. Nothing here fails because of a figure.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+func main() {
+	bin := flag.String("bin", "bin", "folder with the executables")
+	only := flag.String("only", "", "regular expression of the scenarios to run")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := run(ctx, *bin, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+type scenario struct {
+	name string
+	run  func(context.Context, *bench) error
+}
+
+var scenarios = []scenario{
+	{"executable", executable},
+	{"idle", idle},
+	{"start", startUp},
+	{"many", manyManagedResources},
+	{"large", largeManagedResource},
+	{"landscape", thousandManagedResources},
+	{"drift", driftRepair},
+	{"secrets", unrelatedSecrets},
+}
+
+func run(ctx context.Context, bin, only string) error {
+	pattern, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "espalier-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	b := &bench{dir: dir, binary: filepath.Join(bin, "resource-manager")}
+	for _, s := range scenarios {
+		if !pattern.MatchString(s.name) {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "running %s\n", s.name)
+		if err := b.isolated(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	b.print(os.Stdout)
+	return nil
+}
+
+// isolated runs a scenario with clusters of its own, so that none works on what another one has left.
+func (b *bench) isolated(ctx context.Context, s scenario) error {
+	if s.name != "executable" {
+		var err error
+		b.scenario = s.name
+		if b.Landscape, err = harness.StartLandscape(ctx, filepath.Join(b.dir, s.name), s.name == "landscape" || s.name == "drift", nil); err != nil {
+			return err
+		}
+		defer b.Stop()
+	}
+	return s.run(ctx, b)
+}
