@@ -84,7 +84,8 @@ func newManager(cfg *config.ResourceManagerConfiguration, sourceConfig *rest.Con
 			return nil, err
 		}
 	}
-	cacheOptions := cache.Options{DefaultTransform: cache.TransformStripManagedFields(), SyncPeriod: &cfg.SourceClientConnection.CacheResyncPeriod.Duration}
+	// Nobody changes what the cache returns, and ManagedResources with long inventories are large: no copies.
+	cacheOptions := cache.Options{DefaultUnsafeDisableDeepCopy: ptr.To(true), DefaultTransform: cache.TransformStripManagedFields(), SyncPeriod: &cfg.SourceClientConnection.CacheResyncPeriod.Duration}
 	if namespaces := cfg.SourceClientConnection.Namespaces; len(namespaces) > 0 {
 		cacheOptions.DefaultNamespaces = map[string]cache.Config{}
 		for _, namespace := range namespaces {

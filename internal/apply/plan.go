@@ -140,8 +140,7 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resource
 	}
 	for _, object := range p.Apply {
 		if _, found := known[object.Key]; !found {
-			// The labels and annotations are not on any live object yet: as old ones they would remove foreign ones.
-			pending = append(pending, resourcesv1alpha1.ObjectReference{ObjectReference: object.Reference.ObjectReference})
+			pending = append(pending, object.Reference)
 		}
 	}
 	SortReferences(pending)

@@ -109,7 +109,8 @@ func TestChecksum(t *testing.T) {
 			want: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Decode(source(tc.data)).Checksum; got != tc.want {
+			result := Decode(source(tc.data))
+			if got := result.Checksum(); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
@@ -170,7 +171,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
 		first := Decode([]Source{{Data: map[string][]byte{key: value}}})
 		second := Decode([]Source{{Data: map[string][]byte{key: value}}})
-		if first.Checksum != second.Checksum || len(first.Objects) != len(second.Objects) || len(first.Errors) != len(second.Errors) {
+		if first.Checksum() != second.Checksum() || len(first.Objects) != len(second.Objects) || len(first.Errors) != len(second.Errors) {
 			t.Error("decoding the same bytes twice gave different results")
 		}
 		for _, object := range first.Objects {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/espalier-project/espalier/internal/apply"
+	"github.com/espalier-project/espalier/internal/ledger"
 )
 
 // Client sends requests for single objects to the target cluster.
@@ -27,6 +29,10 @@ type Client struct {
 	metadata metadata.Interface
 	core     corev1client.CoreV1Interface
 	mapper   meta.RESTMapper
+	// rest answers with metadata.
+	rest rest.Interface
+	// mappings are those that were used before: the mapper builds each answer anew, which is as costly as a request.
+	mappings sync.Map
 }
 
 // NewClient returns a client; it sends nothing yet.
@@ -48,11 +54,18 @@ func NewClient(config *rest.Config, httpClient *http.Client) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	metadataConfig := metadata.ConfigFor(protobuf)
+	metadataConfig.GroupVersion = &schema.GroupVersion{}
+	metadataConfig.APIPath = "/this-value-should-never-be-sent"
+	metadataREST, err := rest.RESTClientForConfigAndClient(metadataConfig, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	coreClient, err := corev1client.NewForConfigAndClient(protobuf, httpClient)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, mapper: mapper}, nil
+	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, mapper: mapper, rest: metadataREST}, nil
 }
 
 // Scope tells where the objects of a kind live; unknown if the target does not serve it (MRD-9).
@@ -70,6 +83,24 @@ func (c *Client) Scope(gvk schema.GroupVersionKind) (apply.Scope, error) {
 }
 
 func (c *Client) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	if known, found := c.mappings.Load(gvk); found {
+		return known.(*meta.RESTMapping), nil
+	}
+	mapping, err := c.lookUp(gvk)
+	if err == nil {
+		c.mappings.Store(gvk, mapping)
+	}
+	return mapping, err
+}
+
+// forget drops a mapping after an answer that may mean that the kind is not served any more.
+func (c *Client) forget(gvk schema.GroupVersionKind, err error) {
+	if isNotFound(err) {
+		c.mappings.Delete(gvk)
+	}
+}
+
+func (c *Client) lookUp(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	var discovery *apiutil.ErrResourceDiscoveryFailed
 	if errors.As(err, &discovery) {
@@ -102,27 +133,80 @@ func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 		return nil, err
 	}
 	count("get")
-	return resource.Get(ctx, name, metav1.GetOptions{})
+	object, err := resource.Get(ctx, name, metav1.GetOptions{})
+	if unserved(err) {
+		c.forget(gvk, err)
+	}
+	return object, err
 }
 
-// Create creates an object and returns it as it is then.
-func (c *Client) Create(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
-	if err != nil {
-		return nil, err
-	}
-	count("create")
-	return resource.Create(ctx, object, metav1.CreateOptions{})
+// Create creates an object and returns what it says then.
+func (c *Client) Create(ctx context.Context, object *unstructured.Unstructured, view View) (ledger.Sighting, error) {
+	return c.write(ctx, "create", object, view)
 }
 
-// Update replaces an object, given its resourceVersion and UID, and returns it as it is then.
-func (c *Client) Update(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
+// Update replaces an object, given its resourceVersion and UID, and returns what it says then.
+func (c *Client) Update(ctx context.Context, object *unstructured.Unstructured, view View) (ledger.Sighting, error) {
+	return c.write(ctx, "update", object, view)
+}
+
+// write sends an object. Where its metadata is all that is needed afterwards, only that is asked for: building, sending and
+// decoding the rest would be a third of the work on both sides.
+func (c *Client) write(ctx context.Context, verb string, object *unstructured.Unstructured, view View) (ledger.Sighting, error) {
+	gvk := object.GroupVersionKind()
+	mapping, err := c.mapping(gvk)
 	if err != nil {
-		return nil, err
+		return ledger.Sighting{}, err
 	}
-	count("update")
-	return resource.Update(ctx, object, metav1.UpdateOptions{})
+	count(verb)
+	if view.Whole(gvk) {
+		resource := c.dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace())
+		var answer *unstructured.Unstructured
+		if verb == "create" {
+			answer, err = resource.Create(ctx, object, metav1.CreateOptions{})
+		} else {
+			answer, err = resource.Update(ctx, object, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			c.forget(gvk, err)
+			return ledger.Sighting{}, err
+		}
+		return view.Sighting(answer), nil
+	}
+	body, err := object.MarshalJSON()
+	if err != nil {
+		return ledger.Sighting{}, err
+	}
+	request := c.rest.Post()
+	path := resourcePath(mapping.Resource, object.GetNamespace())
+	if verb == "update" {
+		request = c.rest.Put()
+		path = append(path, object.GetName())
+	}
+	answer, err := request.AbsPath(path...).SetHeader("Accept", metadataOnly).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Get()
+	if err != nil {
+		c.forget(gvk, err)
+		return ledger.Sighting{}, err
+	}
+	accessor, err := meta.Accessor(answer)
+	if err != nil {
+		return ledger.Sighting{}, err
+	}
+	return sightingOf(gvk, accessor), nil
+}
+
+// metadataOnly asks for the metadata of what was written, in the form that costs least.
+const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+func resourcePath(resource schema.GroupVersionResource, namespace string) []string {
+	path := []string{"/apis", resource.Group, resource.Version}
+	if resource.Group == "" {
+		path = []string{"/api", resource.Version}
+	}
+	if namespace != "" {
+		path = append(path, "namespaces", namespace)
+	}
+	return append(path, resource.Resource)
 }
 
 // Patch sends a JSON merge patch; a subresource may follow.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +20,7 @@ import (
 type bench struct {
 	*harness.Landscape
 	dir, binary, scenario string
+	profile               string
 	rows                  []row
 	processes             int
 }
@@ -61,11 +64,34 @@ func (b *bench) start(config map[string]any) (*harness.Process, error) {
 }
 
 func (b *bench) startReady(ctx context.Context, config map[string]any) (*harness.Process, error) {
+	if b.profile != "" {
+		profiling := map[string]any{"debugging": map[string]any{"enableProfiling": true}}
+		maps.Copy(profiling, config)
+		config = profiling
+	}
 	p, err := b.start(config)
 	if err != nil {
 		return nil, err
 	}
-	return p, p.AwaitReady(ctx)
+	if err := p.AwaitReady(ctx); err != nil {
+		return nil, err
+	}
+	if b.profile != "" {
+		go b.saveProfile(p, filepath.Join(b.profile, fmt.Sprintf("%s-%d.pprof", b.scenario, b.processes)))
+	}
+	return p, nil
+}
+
+func (b *bench) saveProfile(p *harness.Process, file string) {
+	client := http.Client{Timeout: time.Minute}
+	response, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/profile?seconds=15", p.Metrics))
+	if err != nil {
+		return
+	}
+	defer func() { _ = response.Body.Close() }()
+	if content, err := io.ReadAll(response.Body); err == nil {
+		_ = os.WriteFile(file, content, 0o644)
+	}
 }
 
 // usage is what the kernel says of a process.

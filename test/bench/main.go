@@ -18,16 +18,21 @@ import (
 	"regexp"
 	"syscall"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/espalier-project/espalier/test/harness"
 )
 
 func main() {
 	bin := flag.String("bin", "bin", "folder with the executables")
 	only := flag.String("only", "", "regular expression of the scenarios to run")
+	profile := flag.String("profile", "", "folder for processor profiles of resource-manager, one a process, of its first 15 seconds")
 	flag.Parse()
+	log.SetLogger(logr.Discard())
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if err := run(ctx, *bin, *only); err != nil {
+	if err := run(ctx, *bin, *only, *profile); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -49,7 +54,7 @@ var scenarios = []scenario{
 	{"secrets", unrelatedSecrets},
 }
 
-func run(ctx context.Context, bin, only string) error {
+func run(ctx context.Context, bin, only, profile string) error {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -59,7 +64,8 @@ func run(ctx context.Context, bin, only string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	b := &bench{dir: dir, binary: filepath.Join(bin, "resource-manager")}
+	b := &bench{dir: dir, binary: filepath.Join(bin, "resource-manager"), profile: profile}
+	defer b.print(os.Stdout) // Also what there is after a failure.
 	for _, s := range scenarios {
 		if !pattern.MatchString(s.name) {
 			continue
@@ -69,7 +75,6 @@ func run(ctx context.Context, bin, only string) error {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	b.print(os.Stdout)
 	return nil
 }
 

@@ -42,7 +42,7 @@ const (
 	settleDelay = 500 * time.Millisecond
 	settleLimit = 6
 	// changeDelay gathers the changes that arrive together.
-	changeDelay = 20 * time.Millisecond
+	changeDelay = 100 * time.Millisecond
 )
 
 // Reconciler keeps one condition of applied ManagedResources.

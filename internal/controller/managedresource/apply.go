@@ -131,14 +131,13 @@ func (a *applier) dependsOnFailed(desired *apply.Desired) bool {
 }
 
 func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options apply.MergeOptions, digest uint64) {
-	result, live, err := a.write(ctx, desired, options)
+	result, sighting, err := a.write(ctx, desired, options)
 	if err != nil {
 		a.failed(ctx, desired, err)
 		return
 	}
 	a.succeeded(desired)
 	objects.WithLabelValues(desired.GetKind(), result).Inc()
-	sighting := a.Watches.View().Sighting(live)
 	sighting.Key, sighting.Desired = keyOf(desired), digest
 	finding := a.Ledger.Lookup(sighting.Key)
 	if finding.Suspect && result != "unchanged" {
@@ -189,17 +188,18 @@ func (e *completeError) Unwrap() error { return e.error }
 
 // write makes one object be as it should and returns what was done and the object as it is then (MR-25, MR-26). An object
 // that has never been there is created without a look; any other is read first.
-func (a *applier) write(ctx context.Context, desired *apply.Desired, options apply.MergeOptions) (string, *unstructured.Unstructured, error) {
-	expectAbsent := desired.Old == nil || desired.Old.Labels == nil && !a.Ledger.Lookup(keyOf(desired)).Known
+func (a *applier) write(ctx context.Context, desired *apply.Desired, options apply.MergeOptions) (string, ledger.Sighting, error) {
+	var none ledger.Sighting
+	expectAbsent := desired.Old == nil
 	for attempt := 0; ; attempt++ {
 		var createErr error
 		if expectAbsent {
-			var created *unstructured.Unstructured
+			var created ledger.Sighting
 			if created, createErr = a.create(ctx, desired, options); createErr == nil {
 				return "created", created, nil
 			}
 			if meta.IsNoMatchError(createErr) {
-				return "", nil, createErr
+				return "", none, createErr
 			}
 		}
 		// Whatever a refused creation says, the object may be there: node ports and quotas are checked before names.
@@ -209,26 +209,26 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 			continue
 		}
 		if err != nil {
-			return "", nil, cmp.Or(createErr, err)
+			return "", none, cmp.Or(createErr, err)
 		}
 		expectAbsent = false
 		a.noteTakeover(ctx, desired, live)
 		merged := apply.Merge(desired, live, options)
 		if apply.Equal(live, merged) && !*a.Config.AlwaysUpdate {
-			return "unchanged", live, nil
+			return "unchanged", a.Watches.View().Sighting(live), nil
 		}
-		updated, err := a.Target.Update(ctx, merged)
+		updated, err := a.Target.Update(ctx, merged, a.Watches.View())
 		switch {
-		case err == nil && updated.GetResourceVersion() == live.GetResourceVersion():
+		case err == nil && updated.ResourceVersion == live.GetResourceVersion():
 			return "unchanged", updated, nil
 		case err == nil:
 			return "updated", updated, nil
 		case (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) && attempt < updateAttempts:
 			continue // Somebody else was faster: merge into what is there now.
 		case apierrors.IsInvalid(err):
-			return "", nil, a.replace(ctx, desired, merged, err)
+			return "", none, a.replace(ctx, desired, merged, err)
 		}
-		return "", nil, err
+		return "", none, err
 	}
 }
 
@@ -249,14 +249,14 @@ func (a *applier) get(ctx context.Context, desired *apply.Desired) (*unstructure
 }
 
 // create creates an object; a kind whose CRD has just been applied is waited for (MR-31).
-func (a *applier) create(ctx context.Context, desired *apply.Desired, options apply.MergeOptions) (*unstructured.Unstructured, error) {
+func (a *applier) create(ctx context.Context, desired *apply.Desired, options apply.MergeOptions) (ledger.Sighting, error) {
 	object := apply.ForCreation(desired, options)
-	created, err := a.Target.Create(ctx, object)
+	created, err := a.Target.Create(ctx, object, a.Watches.View())
 	if !a.notServedYet(desired, err) {
 		return created, err
 	}
 	waitErr := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedWithin, false, func(ctx context.Context) (bool, error) {
-		created, err = a.Target.Create(ctx, object)
+		created, err = a.Target.Create(ctx, object, a.Watches.View())
 		return !a.notServedYet(desired, err), nil
 	})
 	if waitErr != nil && err == nil {

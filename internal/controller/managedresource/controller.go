@@ -9,8 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -120,13 +122,17 @@ func (r *Reconciler) keep(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 	if err != nil {
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonCannotReadSecret, err)
 	}
+	read := content{errors: decoded.Errors, versions: versions, checksum: sync.OnceValue(decoded.Checksum)}
+	if pass.checksum != "" && pass.readGeneration == mr.Generation && maps.Equal(versions, pass.secrets) {
+		read.checksum = func() string { return pass.checksum }
+	}
 	plan, err := apply.NewPlan(decoded, mr.Status.Resources, apply.Options{
 		Spec: &mr.Spec, Origin: r.origin(mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue, Scope: r.Target.Scope,
 	})
 	if err != nil {
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err)
 	}
-	if mr, err = r.announce(ctx, mr, plan, decoded.Checksum, pass); err != nil || mr == nil {
+	if mr, err = r.announce(ctx, mr, plan, read, pass); err != nil || mr == nil {
 		return reconcile.Result{}, err
 	}
 	r.track(owner, plan, mr.Status.Resources)
@@ -146,11 +152,12 @@ func (r *Reconciler) keep(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 	if err := r.release(ctx, mr, plan.Release); err != nil {
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonReleaseOfOrphansFailed, err)
 	}
+	go read.checksum() // It is needed at the end, and the requests leave time for it.
 	if err := r.apply(ctx, mr, plan, full); err != nil {
 		r.passes.incomplete(mr)
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err)
 	}
-	return r.finish(ctx, mr, plan, decoded, versions)
+	return r.finish(ctx, mr, plan, read)
 }
 
 // Awaits says whether a run that looks at the objects is still to come, so that the ledger does not know them yet.

@@ -18,6 +18,9 @@ type pass struct {
 	generation int64
 	// secrets are the versions of the Secrets that were read.
 	secrets map[string]string
+	// readGeneration and checksum belong to them.
+	readGeneration int64
+	checksum       string
 	// secretsInDoubt is true if a Secret may have changed since it was read.
 	secretsInDoubt bool
 	// attempted is the content whose apply failed last.

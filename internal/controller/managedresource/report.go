@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -20,13 +19,12 @@ import (
 
 // announce writes, before anything is written to the target, that new content is being worked on, and every object that
 // may be there from now on (MR-9, MRB-3): a crash at any later moment leaves nothing unknown behind.
-func (r *Reconciler) announce(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, checksum string, last pass) (*resourcesv1alpha1.ManagedResource, error) {
-	tried := strconv.FormatInt(mr.Generation, 10) + "/" + checksum
+func (r *Reconciler) announce(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, read content, last pass) (*resourcesv1alpha1.ManagedResource, error) {
+	tried := read.name(mr.Generation)
 	r.passes.update(mr, func(p *pass) { p.tried = tried })
 	status := &mr.Status
-	same := status.SecretsDataChecksum != nil && *status.SecretsDataChecksum == checksum &&
-		(len(status.Resources) == 0 && len(plan.Inventory) == 0 || equality.Semantic.DeepEqual(status.Resources, plan.Inventory))
-	if same {
+	sameInventory := len(status.Resources) == 0 && len(plan.Inventory) == 0 || equality.Semantic.DeepEqual(status.Resources, plan.Inventory)
+	if sameInventory && status.SecretsDataChecksum != nil && *status.SecretsDataChecksum == read.checksum() {
 		return mr, nil
 	}
 	pending := plan.Pending(status.Resources)
@@ -42,25 +40,38 @@ func (r *Reconciler) announce(ctx context.Context, mr *resourcesv1alpha1.Managed
 	return next, err
 }
 
+// content is what was read from the Secrets.
+type content struct {
+	errors   []*manifest.Error
+	versions map[string]string
+	// checksum is computed when it is asked for, once.
+	checksum func() string
+}
+
+// name stands for the content among those of one ManagedResource.
+func (c content) name(generation int64) string {
+	return fmt.Sprint(generation, c.versions)
+}
+
 // finish reports success, or which documents could not be decoded (MR-13), and the health if it is known by now.
-func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, decoded manifest.Result, versions map[string]string) (reconcile.Result, error) {
+func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, read content) (reconcile.Result, error) {
 	owner := ownerOf(mr)
 	applied := managed.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, managed.MessageApplied)
-	if len(decoded.Errors) > 0 {
-		applied = managed.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDecodingFailed, manifest.ErrorsMessage(decoded.Errors))
+	if len(read.errors) > 0 {
+		applied = managed.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDecodingFailed, manifest.ErrorsMessage(read.errors))
 		failures.WithLabelValues(resourcesv1alpha1.ReasonDecodingFailed).Inc()
 	}
 	refs := make([]resourcesv1alpha1.ObjectReference, len(plan.Inventory))
 	copy(refs, plan.Inventory)
 	known, settled := r.Assessor.FromLedger(refs)
 	changes := []managed.ConditionChange{applied}
-	if settled && len(decoded.Errors) == 0 {
+	if settled && len(read.errors) == 0 {
 		changes = append(known, applied)
 	}
 	_, err := r.Statuses.Update(ctx, owner, mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		return &source.Change{
 			Conditions: changes, Resources: &plan.Inventory,
-			Reconciled: &source.Reconciled{Generation: mr.Generation, Checksum: decoded.Checksum},
+			Reconciled: &source.Reconciled{Generation: mr.Generation, Checksum: read.checksum()},
 		}
 	})
 	if errors.Is(err, source.ErrGone) {
@@ -74,12 +85,12 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	r.track(owner, &apply.Plan{}, plan.Inventory)
 	r.passes.update(mr, func(p *pass) {
 		p.complete, p.generation, p.attempted = true, mr.Generation, ""
-		p.secrets = versions
+		p.secrets, p.readGeneration, p.checksum = read.versions, mr.Generation, read.checksum()
 	})
 	for _, warning := range plan.Warnings {
 		log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)
 	}
-	if len(decoded.Errors) == 0 {
+	if len(read.errors) == 0 {
 		lastSuccess.WithLabelValues(owner.Namespace, owner.Name).Set(float64(r.Clock.Now().Unix()))
 	}
 	if !settled {
