@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/andybalholm/brotli"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+const (
+	namespace = "default"
+	patience  = 60 * time.Second
+)
+
+// tour shows what resource-manager does.
+type tour struct {
+	*harness.Landscape
+	manager *harness.Process
+}
+
+func (t *tour) run(ctx context.Context) error {
+	for _, part := range []func(context.Context) error{t.applyExamples, t.showDrift, t.showAutoscaler, t.showBroken, t.showRequests} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tour) applyExamples(ctx context.Context) error {
+	heading("Applying docs/examples: Secrets and ManagedResources in the seed, objects in the shoot")
+	for _, example := range []string{"coredns", "widgets", "web"} {
+		manifests, err := os.ReadFile(filepath.Join("docs", "examples", example, example+".yaml"))
+		if err != nil {
+			return err
+		}
+		data := map[string][]byte{"objects.yaml": manifests}
+		note := ""
+		if example == "coredns" {
+			compressed, err := compress(manifests)
+			if err != nil {
+				return err
+			}
+			data = map[string][]byte{"data.yaml.br": compressed}
+			note = fmt.Sprintf(", %d bytes of YAML as %d bytes of Brotli", len(manifests), len(compressed))
+		}
+		started := time.Now()
+		if err := t.SeedClient.Create(ctx, harness.Secret(namespace, example, data)); err != nil {
+			return err
+		}
+		if err := t.SeedClient.Create(ctx, harness.ManagedResource(namespace, example, example)); err != nil {
+			return err
+		}
+		if err := t.follow(ctx, example, started); err != nil {
+			return err
+		}
+		mr, err := t.mr(ctx, example)
+		if err != nil {
+			return err
+		}
+		step("%-8s %d objects applied, healthy and rolled out after %s%s", example, len(mr.Status.Resources), since(started), note)
+	}
+	return nil
+}
+
+// follow prints each change of the conditions until all are as they should be.
+func (t *tour) follow(ctx context.Context, name string, started time.Time) error {
+	shown := ""
+	return harness.Poll(ctx, patience, func() error {
+		mr, err := t.mr(ctx, name)
+		if err != nil {
+			return err
+		}
+		if now := conditions(mr); now != shown {
+			step("%-8s %8s  %s", name, since(started), now)
+			shown = now
+		}
+		return harness.Settled(mr)
+	})
+}
+
+func conditions(mr *resourcesv1alpha1.ManagedResource) string {
+	text := ""
+	for _, conditionType := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ResourcesProgressing} {
+		status, _ := harness.Condition(mr, conditionType)
+		if status == "" {
+			status = "-"
+		}
+		text += fmt.Sprintf("%s=%s  ", strings.TrimPrefix(string(conditionType), "Resources"), status)
+	}
+	return strings.TrimSpace(text)
+}
+
+func (t *tour) showDrift(ctx context.Context) error {
+	heading("Somebody edits and deletes in the shoot (the sync period is an hour)")
+	configMap := harness.Object("v1", "ConfigMap", "kube-system", "coredns")
+	if err := t.ShootClient.Get(ctx, client.ObjectKeyFromObject(configMap), configMap); err != nil {
+		return err
+	}
+	corefile := configMap.Object["data"]
+	started := time.Now()
+	if err := t.ShootClient.Patch(ctx, configMap, harness.MergePatch(map[string]any{"data": map[string]any{"Corefile": "broken on purpose"}})); err != nil {
+		return err
+	}
+	if err := t.await(ctx, configMap, func() error {
+		if fmt.Sprint(configMap.Object["data"]) != fmt.Sprint(corefile) {
+			return fmt.Errorf("ConfigMap kube-system/coredns is not put right")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	step("ConfigMap kube-system/coredns was edited and put right after %s", since(started))
+
+	service := harness.Object("v1", "Service", "kube-system", "kube-dns")
+	if err := t.ShootClient.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
+		return err
+	}
+	uid := service.GetUID()
+	started = time.Now()
+	if err := t.ShootClient.Delete(ctx, service); err != nil {
+		return err
+	}
+	if err := t.await(ctx, service, func() error {
+		if service.GetUID() == uid {
+			return fmt.Errorf("service kube-system/kube-dns is not back")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	step("Service kube-system/kube-dns was deleted and put back after %s", since(started))
+	return nil
+}
+
+func (t *tour) showAutoscaler(ctx context.Context) error {
+	heading("The HorizontalPodAutoscaler's replicas are left to it")
+	deployment := harness.Object("apps/v1", "Deployment", namespace, "web")
+	if err := t.ShootClient.Patch(ctx, deployment, harness.MergePatch(map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"resources.gardener.cloud/managed-by": nil}}, "spec": map[string]any{"replicas": 3}})); err != nil {
+		return err
+	}
+	if err := t.await(ctx, deployment, func() error {
+		if deployment.GetLabels()["resources.gardener.cloud/managed-by"] == "" {
+			return fmt.Errorf("the label of Deployment web is not back")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	replicas, _, err := unstructured.NestedInt64(deployment.Object, "spec", "replicas")
+	if err != nil || replicas != 3 {
+		return fmt.Errorf("the Deployment has %d replicas, want 3 (%w)", replicas, err)
+	}
+	step("scaled to 3 and stripped of a label: the label is back, the replicas stay (the manifest says 1)")
+	return nil
+}
+
+func (t *tour) showBroken(ctx context.Context) error {
+	heading("A broken manifest is reported, its neighbours are applied")
+	manifests, err := os.ReadFile(filepath.Join("docs", "examples", "broken", "broken.yaml"))
+	if err != nil {
+		return err
+	}
+	if err := t.SeedClient.Create(ctx, harness.Secret(namespace, "broken", map[string][]byte{"objects.yaml": manifests})); err != nil {
+		return err
+	}
+	if err := t.SeedClient.Create(ctx, harness.ManagedResource(namespace, "broken", "broken")); err != nil {
+		return err
+	}
+	var message string
+	if err := harness.Poll(ctx, patience, func() error {
+		mr, err := t.mr(ctx, "broken")
+		if err != nil {
+			return err
+		}
+		status, text := harness.Condition(mr, resourcesv1alpha1.ResourcesApplied)
+		if message = text; status != "False/ApplyFailed" {
+			return fmt.Errorf("ResourcesApplied is %s", status)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	step("ResourcesApplied=False/ApplyFailed: %s", message)
+	neighbour := harness.Object("v1", "ConfigMap", namespace, "neighbour")
+	if err := t.await(ctx, neighbour, func() error { return nil }); err != nil {
+		return fmt.Errorf("its neighbour: %w", err)
+	}
+	step("ConfigMap default/neighbour of the same ManagedResource is there")
+	for _, name := range []string{"coredns", "widgets"} {
+		mr, err := t.mr(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := harness.Settled(mr); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	step("the other ManagedResources are as they were")
+	return nil
+}
+
+func (t *tour) showRequests(context.Context) error {
+	_, metrics := t.manager.Get(t.manager.Metrics, "/metrics")
+	heading("Requests to the shoot so far, and drift corrected")
+	for _, line := range strings.Split(metrics, "\n") {
+		if strings.HasPrefix(line, "espalier_target_requests_total") || strings.HasPrefix(line, "espalier_managedresource_drift_corrected_total") {
+			step("%s", line)
+		}
+	}
+	return nil
+}
+
+func (t *tour) explain() {
+	heading("Try it yourself; Ctrl-C ends everything")
+	seed, shoot := relative(t.Seed.Kubeconfig), relative(t.Shoot.Kubeconfig)
+	step("kubectl --kubeconfig %s get managedresources -A", seed)
+	step("kubectl --kubeconfig %s apply -f docs/examples/managedresource.yaml", seed)
+	step("kubectl --kubeconfig %s -n kube-system delete configmap coredns", shoot)
+	step("kubectl --kubeconfig %s -n kube-system get configmap coredns -o yaml", shoot)
+	step("curl -s http://127.0.0.1:%d/metrics | grep espalier", t.manager.Metrics)
+	step("curl -s http://127.0.0.1:%d/readyz?verbose", t.manager.Health)
+}
+
+func (t *tour) mr(ctx context.Context, name string) (*resourcesv1alpha1.ManagedResource, error) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	return mr, t.SeedClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, mr)
+}
+
+// await reads an object of the shoot until it is as wanted.
+func (t *tour) await(ctx context.Context, object *unstructured.Unstructured, check func() error) error {
+	return harness.Poll(ctx, patience, func() error {
+		if err := t.ShootClient.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		return check()
+	})
+}
+
+func since(started time.Time) string { return time.Since(started).Round(time.Millisecond).String() }
+
+func compress(plain []byte) ([]byte, error) {
+	var buffer bytes.Buffer
+	writer := brotli.NewWriter(&buffer)
+	if _, err := writer.Write(plain); err != nil {
+		return nil, err
+	}
+	err := writer.Close()
+	return buffer.Bytes(), err
+}
