@@ -1,0 +1,258 @@
+package apply
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+)
+
+func fromYAML(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	result := &unstructured.Unstructured{}
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := result.UnmarshalJSON(raw); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func desiredFrom(t testing.TB, text string) *Desired {
+	t.Helper()
+	o := fromYAML(t, text)
+	return &Desired{Unstructured: o, Key: KeyOf(o)}
+}
+
+func TestMergeStrings(t *testing.T) {
+	type m = map[string]string
+	for name, tc := range map[string]struct {
+		live, desired, old, want m
+		force                    bool
+	}{
+		"MRL-6/MRV-42 theirs stays":             {live: m{"foo": "bar"}, desired: m{"other": "baz"}, want: m{"foo": "bar", "other": "baz"}},
+		"MRL-6/MRV-42 ours goes":                {live: m{"foo": "bar"}, desired: m{"other": "baz"}, old: m{"foo": "bar"}, want: m{"other": "baz"}},
+		"MRL-6/MRV-42 ours, changed by them":    {live: m{"foo": "changed"}, desired: m{"other": "baz"}, old: m{"foo": "bar"}, want: m{"foo": "changed", "other": "baz"}},
+		"MRL-5/MRL-8/MRV-43 force":              {live: m{"foo": "bar"}, desired: m{"other": "baz"}, force: true, want: m{"other": "baz"}},
+		"MRL-6 still wanted":                    {live: m{"foo": "x"}, desired: m{"foo": "new"}, old: m{"foo": "x"}, want: m{"foo": "new"}},
+		"MRL-6 an empty value is no other than": {live: m{}, desired: m{}, old: m{"foo": ""}, want: m{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, mergeStrings(tc.live, tc.desired, tc.old, tc.force)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestMerge(t *testing.T) {
+	const deploy = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: n%s}\nspec: %s\n"
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: n}\nspec: %s\n"
+	for name, tc := range map[string]struct {
+		desired, live string
+		options       MergeOptions
+		want          map[string]string // path → value
+	}{
+		"MRV-50 replicas unset": {fmt.Sprintf(deploy, "", "{}"), fmt.Sprintf(deploy, "", "{replicas: 3}"), MergeOptions{}, map[string]string{"spec.replicas": "3"}},
+		"MRV-50 replicas set":   {fmt.Sprintf(deploy, "", "{replicas: 1}"), fmt.Sprintf(deploy, "", "{replicas: 3}"), MergeOptions{}, map[string]string{"spec.replicas": "1"}},
+		"MRM-1/MR-21 scaled":    {fmt.Sprintf(deploy, "", "{replicas: 1}"), fmt.Sprintf(deploy, "", "{replicas: 3}"), MergeOptions{HorizontallyScaled: true}, map[string]string{"spec.replicas": "3"}},
+		"MRM-1 preserve-replicas, literally true": {fmt.Sprintf(deploy, ", annotations: {resources.gardener.cloud/preserve-replicas: 'true'}", "{replicas: 1}"),
+			fmt.Sprintf(deploy, "", "{replicas: 3}"), MergeOptions{}, map[string]string{"spec.replicas": "3"}},
+		"MRM-1 preserve-replicas, something else": {fmt.Sprintf(deploy, ", annotations: {resources.gardener.cloud/preserve-replicas: '1'}", "{replicas: 1}"),
+			fmt.Sprintf(deploy, "", "{replicas: 3}"), MergeOptions{}, map[string]string{"spec.replicas": "1"}},
+		"MRM-2/MRV-52 restartedAt, also over a desired one": {
+			fmt.Sprintf(deploy, "", "{template: {metadata: {annotations: {kubectl.kubernetes.io/restartedAt: old}}}}"),
+			fmt.Sprintf(deploy, "", "{template: {metadata: {annotations: {kubectl.kubernetes.io/restartedAt: new}}}}"),
+			MergeOptions{}, map[string]string{"spec.template.metadata.annotations": "map[kubectl.kubernetes.io/restartedAt:new]"}},
+		"MRM-3/R10 preserve-resources, init containers too": {
+			fmt.Sprintf(deploy, ", annotations: {resources.gardener.cloud/preserve-resources: 'true'}",
+				"{template: {spec: {containers: [{name: a, resources: {requests: {cpu: 1, memory: 1Gi}}}, {name: new, resources: {requests: {cpu: 5}}}], initContainers: [{name: i, resources: {limits: {cpu: 1}}}]}}}"),
+			fmt.Sprintf(deploy, "", "{template: {spec: {containers: [{name: a, resources: {requests: {cpu: 2}, claims: [{name: x}]}}], initContainers: [{name: i, resources: {limits: {cpu: 9}}}]}}}"),
+			MergeOptions{}, map[string]string{
+				"spec.template.spec": "map[containers:[map[name:a resources:map[claims:[map[name:x]] requests:map[cpu:2]]] map[name:new resources:map[requests:map[cpu:5]]]] initContainers:[map[name:i resources:map[limits:map[cpu:9]]]]]"}},
+		"MRM-4/MRV-53 volumeClaimTemplates": {"apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {volumeClaimTemplates: [new]}\n", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {volumeClaimTemplates: [old]}\n",
+			MergeOptions{}, map[string]string{"spec.volumeClaimTemplates": "[old]"}},
+		"MRM-6/MRV-54 Job": {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {metadata: {labels: {a: b, job-name: x}}}}\n",
+			"apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {selector: {matchLabels: {u: v}}, template: {metadata: {labels: {controller-uid: u, job-name: j}}}}\n",
+			MergeOptions{}, map[string]string{"spec.selector": "map[matchLabels:map[u:v]]", "spec.template.metadata.labels": "map[a:b controller-uid:u job-name:x]"}},
+		"MRM-7/MRV-51 CronJob v1beta1": {"apiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: j, annotations: {resources.gardener.cloud/preserve-resources: 'true'}}\nspec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, resources: {limits: {cpu: 1}}}]}}}}}\n",
+			"apiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: j}\nspec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, resources: {limits: {cpu: 7}}}]}}}}}\n",
+			MergeOptions{}, map[string]string{"spec.jobTemplate.spec.template.spec.containers": "[map[name:a resources:map[limits:map[cpu:7]]]]"}},
+		"MRM-12/MRV-55 clusterIP":                  {fmt.Sprintf(service, "{clusterIP: 5.6.7.8}"), fmt.Sprintf(service, "{clusterIP: 1.2.3.4, clusterIPs: [1.2.3.4]}"), MergeOptions{}, map[string]string{"spec.clusterIP": "1.2.3.4", "spec.clusterIPs": "[1.2.3.4]"}},
+		"MRM-12/MRV-55 None":                       {fmt.Sprintf(service, "{clusterIP: None}"), fmt.Sprintf(service, "{clusterIP: 1.2.3.4}"), MergeOptions{}, map[string]string{"spec.clusterIP": "None"}},
+		"MRM-12/MRV-55 live ExternalName":          {fmt.Sprintf(service, "{clusterIP: 5.6.7.8}"), fmt.Sprintf(service, "{type: ExternalName, clusterIP: 1.2.3.4}"), MergeOptions{}, map[string]string{"spec.clusterIP": "5.6.7.8"}},
+		"MRM-11/MRV-55 desired ExternalName":       {fmt.Sprintf(service, "{type: ExternalName, externalName: x}"), fmt.Sprintf(service, "{clusterIP: 1.2.3.4}"), MergeOptions{}, map[string]string{"spec.clusterIP": "<nil>"}},
+		"MRM-9 empty type":                         {fmt.Sprintf(service, "{}"), fmt.Sprintf(service, "{}"), MergeOptions{}, map[string]string{"spec.type": "ClusterIP"}},
+		"MRM-10/MRV-56 node port by name":          {fmt.Sprintf(service, "{type: NodePort, ports: [{name: a, port: 81}]}"), fmt.Sprintf(service, "{type: NodePort, ports: [{name: a, port: 80, nodePort: 333}]}"), MergeOptions{}, map[string]string{"spec.ports": "[map[name:a nodePort:333 port:81]]"}},
+		"MRM-10/MRV-56 node port by number":        {fmt.Sprintf(service, "{type: LoadBalancer, ports: [{name: b, port: 80}]}"), fmt.Sprintf(service, "{type: NodePort, ports: [{name: a, port: 80, nodePort: 333}]}"), MergeOptions{}, map[string]string{"spec.ports": "[map[name:b nodePort:333 port:80]]"}},
+		"MRM-10/MRV-56 explicit node port":         {fmt.Sprintf(service, "{type: NodePort, ports: [{port: 80, nodePort: 444}]}"), fmt.Sprintf(service, "{type: NodePort, ports: [{port: 80, nodePort: 333}]}"), MergeOptions{}, map[string]string{"spec.ports": "[map[nodePort:444 port:80]]"}},
+		"MRB-26/MRV-57 two protocols":              {fmt.Sprintf(service, "{type: NodePort, ports: [{port: 53}, {port: 53, protocol: UDP}]}"), fmt.Sprintf(service, "{type: NodePort, ports: [{port: 53, protocol: UDP, nodePort: 2}, {port: 53, protocol: TCP, nodePort: 1}]}"), MergeOptions{}, map[string]string{"spec.ports": "[map[nodePort:1 port:53] map[nodePort:2 port:53 protocol:UDP]]"}},
+		"MRM-10/MRV-56 loadBalancerIP":             {fmt.Sprintf(service, "{type: LoadBalancer}"), fmt.Sprintf(service, "{type: LoadBalancer, loadBalancerIP: 1.1.1.1, loadBalancerClass: c}"), MergeOptions{}, map[string]string{"spec.loadBalancerIP": "1.1.1.1", "spec.loadBalancerClass": "c"}},
+		"MRM-13/MRV-56 healthCheckNodePort":        {fmt.Sprintf(service, "{type: LoadBalancer, externalTrafficPolicy: Local}"), fmt.Sprintf(service, "{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 7}"), MergeOptions{}, map[string]string{"spec.healthCheckNodePort": "7"}},
+		"MRM-13 healthCheckNodePort, not Local":    {fmt.Sprintf(service, "{type: LoadBalancer}"), fmt.Sprintf(service, "{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 7}"), MergeOptions{}, map[string]string{"spec.healthCheckNodePort": "<nil>"}},
+		"MRM-8/MRV-56 openstack, even when forced": {"apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {}\n", "apiVersion: v1\nkind: Service\nmetadata: {name: s, annotations: {loadbalancer.openstack.org/load-balancer-id: x, other: z}}\nspec: {}\n", MergeOptions{ForceOverwriteAnnotations: true, Origin: "o"}, map[string]string{"metadata.annotations": fmt.Sprint(map[string]string{"loadbalancer.openstack.org/load-balancer-id": "x", resourcesv1alpha1.AnnotationOrigin: "o", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})}},
+		"MRM-14/MRV-58 ServiceAccount":             {"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: s}\nsecrets: [{name: ours}]\n", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: s}\nsecrets: [{name: theirs}]\nimagePullSecrets: [{name: p}]\n", MergeOptions{}, map[string]string{"secrets": "[map[name:theirs]]", "imagePullSecrets": "[map[name:p]]"}},
+		"MR-27/MRV-26 the rest is replaced":        {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: x, more: y}\n", MergeOptions{}, map[string]string{"data": "map[a:b]"}},
+		"MRL-13/MRV-45 owners":                     {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, ownerReferences: [x]}\n", MergeOptions{}, map[string]string{"metadata.ownerReferences": "<nil>"}},
+		"MRL-14/MRL-15/MRV-46 theirs in metadata and status": {"apiVersion: x/v1\nkind: X\nmetadata: {name: c, finalizers: [ours], uid: z}\nstatus: {ours: yes}\n", "apiVersion: x/v1\nkind: X\nmetadata: {name: c, finalizers: [theirs], uid: u, resourceVersion: '7'}\nstatus: {theirs: 1}\n", MergeOptions{},
+			map[string]string{"metadata.finalizers": "[theirs]", "metadata.uid": "u", "metadata.resourceVersion": "7", "status": "map[theirs:1]"}},
+		"MRL-15 no live status":             {"apiVersion: x/v1\nkind: X\nmetadata: {name: c}\nstatus: {ours: yes}\n", "apiVersion: x/v1\nkind: X\nmetadata: {name: c}\n", MergeOptions{}, map[string]string{"status": "<nil>"}},
+		"MRL-9/MRV-44 references":           {"apiVersion: v1\nkind: X\nmetadata: {name: c, annotations: {reference.resources.gardener.cloud/b: b}}\n", "apiVersion: v1\nkind: X\nmetadata: {name: c, annotations: {reference.resources.gardener.cloud/a: a}}\n", MergeOptions{Origin: "o"}, map[string]string{"metadata.annotations": fmt.Sprint(map[string]string{"reference.resources.gardener.cloud/b": "b", resourcesv1alpha1.AnnotationOrigin: "o", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})}},
+		"MRB-9/MRV-59 unknown fields stay":  {fmt.Sprintf(deploy, "", "{unheardOf: 1, template: {spec: {neither: 2}}}"), fmt.Sprintf(deploy, "", "{}"), MergeOptions{}, map[string]string{"spec.unheardOf": "1", "spec.template.spec.neither": "2"}},
+		"MRM-15 no rule: replicas as given": {"apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 1}\n", "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 5}\n", MergeOptions{HorizontallyScaled: true}, map[string]string{"spec.replicas": "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			desired, live := desiredFrom(t, tc.desired), fromYAML(t, tc.live)
+			desiredBefore, liveBefore := desired.DeepCopy(), live.DeepCopy()
+			merged := Merge(desired, live, tc.options)
+			for path, want := range tc.want {
+				if got := at(merged, path); got != want {
+					t.Errorf("%s: got %s, want %s", path, got, want)
+				}
+			}
+			if diff := cmp.Diff(desiredBefore.Object, desired.Object) + cmp.Diff(liveBefore.Object, live.Object); diff != "" {
+				t.Errorf("arguments were changed: %s", diff)
+			}
+			if again := Merge(desired, merged, tc.options); !Equal(merged, again) {
+				t.Errorf("not idempotent: %s", cmp.Diff(merged.Object, again.Object))
+			}
+		})
+	}
+}
+
+func at(object *unstructured.Unstructured, path string) string {
+	fields := []string{""}
+	for _, r := range path {
+		if r == '.' {
+			fields = append(fields, "")
+			continue
+		}
+		fields[len(fields)-1] += string(r)
+	}
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, fields...)
+	return fmt.Sprint(value)
+}
+
+func TestForCreation(t *testing.T) {
+	desired := desiredFrom(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, uid: u, resourceVersion: '1', managedFields: [], creationTimestamp: x, annotations: {resources.gardener.cloud/description: mine}}\n")
+	created := ForCreation(desired, MergeOptions{Origin: "ns/mr"})
+	want := map[string]any{"name": "c", "annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: "ns/mr", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue}}
+	if diff := cmp.Diff(want, created.Object["metadata"]); diff != "" {
+		t.Errorf("MRB-32/MRL-10/MRL-12: %s", diff)
+	}
+	desired.CreateOnly = true
+	if diff := cmp.Diff(map[string]any{"name": "c"}, ForCreation(desired, MergeOptions{Origin: "ns/mr"}).Object["metadata"]); diff != "" {
+		t.Errorf("MR-30: %s", diff)
+	}
+	live := fromYAML(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: {a: b}, annotations: {resources.gardener.cloud/description: x, resources.gardener.cloud/origin: z}}\ndata: {theirs: yes}\n")
+	want = map[string]any{"name": "c", "labels": map[string]any{"a": "b"}, "annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: "z"}}
+	if diff := cmp.Diff(want, Merge(desired, live, MergeOptions{}).Object["metadata"]); diff != "" {
+		t.Errorf("MR-30 present: %s", diff)
+	}
+}
+
+func TestEqual(t *testing.T) {
+	for name, tc := range map[string]struct {
+		live, merged string
+		want         bool
+	}{
+		"MR-26 nil and empty":                  {"apiVersion: v1\nkind: X\na: {}\nb: []\n", "apiVersion: v1\nkind: X\nb: null\n", true},
+		"MRB-8 quantities":                     {"apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: '1'}}}]}\n", "apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: 1000m}}}]}\n", true},
+		"MRB-8 quantities as numbers":          {"apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: '1'}}}]}\n", "apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: 1}}}]}\n", true},
+		"MRB-8 other quantity":                 {"apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: '2'}}}]}\n", "apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: 1000m}}}]}\n", false},
+		"MRB-8 spelling in custom resources":   {"apiVersion: x.example.org/v1\nkind: X\nlimits: {cpu: '1'}\n", "apiVersion: x.example.org/v1\nkind: X\nlimits: {cpu: 1000m}\n", false},
+		"MRB-8 a default":                      {"apiVersion: apps/v1\nkind: Deployment\nspec: {revisionHistoryLimit: 10, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 25%, maxUnavailable: 25%}}}\n", "apiVersion: apps/v1\nkind: Deployment\nspec: {}\n", true},
+		"MRB-8 no default":                     {"apiVersion: apps/v1\nkind: Deployment\nspec: {revisionHistoryLimit: 9}\n", "apiVersion: apps/v1\nkind: Deployment\nspec: {}\n", false},
+		"MRB-8 no default within a default":    {"apiVersion: apps/v1\nkind: Deployment\nspec: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 26%}}}\n", "apiVersion: apps/v1\nkind: Deployment\nspec: {}\n", false},
+		"MRB-8 defaults of kinds of their own": {"apiVersion: x.example.org/v1\nkind: Deployment\nspec: {revisionHistoryLimit: 10}\n", "apiVersion: x.example.org/v1\nkind: Deployment\nspec: {}\n", false},
+		"MRB-8 pull policy follows the tag":    {"apiVersion: v1\nkind: Pod\nspec: {containers: [{image: 'a:1', imagePullPolicy: Always}]}\n", "apiVersion: v1\nkind: Pod\nspec: {containers: [{image: 'a:1'}]}\n", false},
+		"MRB-8 false is not absent":            {"apiVersion: v1\nkind: ServiceAccount\n", "apiVersion: v1\nkind: ServiceAccount\nautomountServiceAccountToken: false\n", false},
+		"MRB-7 large integers":                 {"apiVersion: x/v1\nkind: X\na: 9007199254740993\n", "apiVersion: x/v1\nkind: X\na: 9007199254740992\n", false},
+		"MRV-22 disruption budget":             {"apiVersion: policy/v1\nkind: PodDisruptionBudget\nspec: {minAvailable: 1}\n", "apiVersion: policy/v1\nkind: PodDisruptionBudget\nspec: {minAvailable: 1}\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Equal(fromYAML(t, tc.live), fromYAML(t, tc.merged)); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestStringData(t *testing.T) {
+	p := plan(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: YQ==, b: YQ==}\nstringData: {b: b}\n", nil)
+	if diff := cmp.Diff(map[string]any{"a": "YQ==", "b": "Yg=="}, p.Apply[0].Object["data"]); diff != "" {
+		t.Errorf("MRB-8 stringData: %s", diff)
+	}
+}
+
+func TestInjectLabelsIntoOddObjects(t *testing.T) {
+	for name, text := range map[string]string{
+		"text": "spec: {template: text}", "null": "spec: {template: null, volumeClaimTemplates: null}", "list": "spec: {template: [], volumeClaimTemplates: [1, x]}", "no mapping": "spec: 7",
+	} {
+		t.Run("MRB-13/MRL-4 "+name, func(t *testing.T) {
+			p := plan(t, "apiVersion: x/v1\nkind: X\nmetadata: {name: x}\n"+text+"\n", nil)
+			if got := p.Apply[0].GetLabels()[resourcesv1alpha1.LabelManagedBy]; got != "gardener" {
+				t.Errorf("managed-by is %q", got)
+			}
+		})
+	}
+	p := plan(t, "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\nspec: {jobTemplate: {spec: {template: {metadata: {}}}}}\n", nil)
+	if got := at(p.Apply[0].Unstructured, "spec.jobTemplate"); got != "map[spec:map[template:map[metadata:map[]]]]" {
+		t.Errorf("MRL-3: got %s", got)
+	}
+}
+
+// TestMergeIsIdempotent is the law that merging a desired object into what merging it gave changes nothing, whatever the
+// live object was.
+func TestMergeIsIdempotent(t *testing.T) {
+	value := rapid.Deferred(func() *rapid.Generator[any] { return anyValue(3) })
+	kinds := []struct{ apiVersion, kind string }{{"v1", "ConfigMap"}, {"v1", "Service"}, {"v1", "ServiceAccount"}, {"apps/v1", "Deployment"}, {"apps/v1", "StatefulSet"}, {"batch/v1", "Job"}, {"batch/v1", "CronJob"}, {"x/v1", "X"}}
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+		build := func(label string) *unstructured.Unstructured {
+			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "x"}}}
+			object.SetAPIVersion(kind.apiVersion)
+			object.SetKind(kind.kind)
+			for _, field := range []string{"spec", "status", "data", "secrets"} {
+				if rapid.Bool().Draw(t, label+field) {
+					object.Object[field] = value.Draw(t, label+field)
+				}
+			}
+			object.SetLabels(rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.SampledFrom([]string{"1", "2"}), 0, 3).Draw(t, label+"labels"))
+			object.SetAnnotations(rapid.MapOfN(rapid.SampledFrom([]string{"a", "reference.resources.gardener.cloud/a", "resources.gardener.cloud/preserve-replicas", "resources.gardener.cloud/preserve-resources", "loadbalancer.openstack.org/a"}),
+				rapid.SampledFrom([]string{"true", "2"}), 0, 3).Draw(t, label+"annotations"))
+			return object
+		}
+		d := build("desired")
+		desired := &Desired{Unstructured: d, Key: KeyOf(d)}
+		if rapid.Bool().Draw(t, "old") {
+			desired.Old = &resourcesv1alpha1.ObjectReference{Labels: map[string]string{"a": "1", "b": "2"}, Annotations: map[string]string{"a": "true"}}
+		}
+		options := MergeOptions{ForceOverwriteLabels: rapid.Bool().Draw(t, "labels"), ForceOverwriteAnnotations: rapid.Bool().Draw(t, "annotations"), Origin: "o", HorizontallyScaled: rapid.Bool().Draw(t, "scaled")}
+		once := Merge(desired, build("live"), options)
+		twice := Merge(desired, once, options)
+		if !Equal(once, twice) {
+			t.Fatalf("not idempotent: %s", cmp.Diff(once.Object, twice.Object))
+		}
+	})
+}
+
+func anyValue(depth int) *rapid.Generator[any] {
+	scalars := rapid.OneOf(
+		rapid.Map(rapid.Int64Range(0, 5), func(i int64) any { return i }), rapid.Just[any]("text"), rapid.Just[any](true), rapid.Just[any](nil),
+	)
+	if depth == 0 {
+		return scalars
+	}
+	keys := rapid.SampledFrom([]string{"template", "spec", "metadata", "containers", "name", "resources", "replicas", "selector", "labels", "annotations", "ports", "nodePort", "port", "clusterIP", "type", "jobTemplate"})
+	return rapid.OneOf(scalars,
+		rapid.Map(rapid.MapOfN(keys, anyValue(depth-1), 0, 5), func(m map[string]any) any { return m }),
+		rapid.Map(rapid.SliceOfN(anyValue(depth-1), 0, 3), func(s []any) any { return s }))
+}

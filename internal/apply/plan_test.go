@@ -1,0 +1,237 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/manifest"
+)
+
+func decode(t testing.TB, manifests string) manifest.Result {
+	t.Helper()
+	return manifest.Decode([]manifest.Source{{Secret: types.NamespacedName{Namespace: "ns", Name: "s"}, Data: map[string][]byte{"a": []byte(manifests)}}})
+}
+
+func scopeOf(gvk schema.GroupVersionKind) (Scope, error) {
+	switch gvk.Kind {
+	case "ClusterRole", "Namespace", "CustomResourceDefinition":
+		return ScopeCluster, nil
+	case "Unknown":
+		return ScopeUnknown, nil
+	}
+	return ScopeNamespaced, nil
+}
+
+func plan(t testing.TB, manifests string, inventory []resourcesv1alpha1.ObjectReference, change ...func(*Options)) *Plan {
+	t.Helper()
+	options := Options{Spec: &resourcesv1alpha1.ManagedResourceSpec{}, Origin: "ns/mr", ManagedByLabelValue: "gardener", Scope: scopeOf}
+	for _, c := range change {
+		c(&options)
+	}
+	p, err := NewPlan(decode(t, manifests), inventory, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func object(apiVersion, kind, name, more string) string {
+	return fmt.Sprintf("---\napiVersion: %s\nkind: %s\nmetadata: {name: %s}\n%s\n", apiVersion, kind, name, more)
+}
+
+func keys(refs []resourcesv1alpha1.ObjectReference) string {
+	var result []string
+	for i := range refs {
+		result = append(result, KeyOfReference(&refs[i].ObjectReference).String())
+	}
+	return strings.Join(result, " ")
+}
+
+func TestPlan(t *testing.T) {
+	cm := func(name string) string { return object("v1", "ConfigMap", name, "") }
+	inventory := func(manifests string) []resourcesv1alpha1.ObjectReference { return plan(t, manifests, nil).Inventory }
+	for name, tc := range map[string]struct {
+		manifests string
+		inventory []resourcesv1alpha1.ObjectReference
+		want      string
+		deletes   string
+		keeps     string
+		releases  string
+		errors    string
+	}{
+		"MRS-7 sorted by key":                    {manifests: cm("b") + object("apps/v1", "Deployment", "a", "") + cm("a"), want: "/ConfigMap/default/a /ConfigMap/default/b apps/Deployment/default/a"},
+		"MRD-8/MRV-19 scopes":                    {manifests: object("rbac.authorization.k8s.io/v1", "ClusterRole", "c", "x: y") + object("x/v1", "Unknown", "u", ""), want: "rbac.authorization.k8s.io/ClusterRole/default/c x/Unknown/default/u"},
+		"MR-10 what no manifest has is deleted":  {manifests: cm("a"), inventory: inventory(cm("a") + cm("b")), want: "/ConfigMap/default/a", deletes: "/ConfigMap/default/b"},
+		"MRB-2 a broken document deletes none":   {manifests: cm("a") + "---\n[\n", inventory: inventory(cm("a") + cm("b")), want: "/ConfigMap/default/a /ConfigMap/default/b", keeps: "/ConfigMap/default/b"},
+		"MRB-15/MRV-29 described twice":          {manifests: cm("a") + cm("a") + cm("b"), inventory: inventory(cm("a")), want: "/ConfigMap/default/a /ConfigMap/default/b", keeps: "/ConfigMap/default/a", errors: `the object is described twice, at index 0 in 'a' in secret 'ns/s' and at index 1`},
+		"MR-32/MRV-15 no kind":                   {manifests: "apiVersion: v1\nmetadata: {name: a}\n", inventory: inventory(cm("b")), want: "/ConfigMap/default/b", keeps: "/ConfigMap/default/b", errors: "'Kind' is missing"},
+		"MRD-7 generateName":                     {manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}\n", errors: "metadata.name is missing"},
+		"MRD-14/MRD-16 equivalent kinds":         {manifests: object("apps/v1", "Deployment", "a", ""), inventory: inventory(object("extensions/v1beta1", "Deployment", "a", "")), want: "apps/Deployment/default/a"},
+		"MRO-1/MRO-2 released":                   {manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {resources.gardener.cloud/mode: Ignore}}\n", inventory: inventory(cm("a")), releases: "/ConfigMap/default/a"},
+		"MRD-12 Namespace has no namespace":      {manifests: object("v1", "Namespace", "a", ""), want: "/Namespace//a"},
+		"MRD-13 another version is the same one": {manifests: object("batch/v1", "CronJob", "a", ""), inventory: inventory(object("batch/v1beta1", "CronJob", "a", "")), want: "batch/CronJob/default/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plan(t, tc.manifests, tc.inventory)
+			for what, pair := range map[string][2]string{
+				"inventory": {keys(p.Inventory), tc.want}, "delete": {keys(p.Delete), tc.deletes}, "keep": {keys(p.Keep), tc.keeps}, "release": {keys(p.Release), tc.releases},
+			} {
+				if pair[0] != pair[1] {
+					t.Errorf("%s: got %q, want %q", what, pair[0], pair[1])
+				}
+			}
+			if err := JoinErrors(p.Errors); (err == nil) != (tc.errors == "") || err != nil && !strings.Contains(err.Error(), tc.errors) {
+				t.Errorf("errors: got %v, want %q", err, tc.errors)
+			}
+		})
+	}
+}
+
+func TestPlanFailsAsAWhole(t *testing.T) {
+	cause := errors.New("no answer")
+	options := Options{Spec: &resourcesv1alpha1.ManagedResourceSpec{}, Scope: func(schema.GroupVersionKind) (Scope, error) { return 0, cause }}
+	if _, err := NewPlan(decode(t, object("v1", "ConfigMap", "a", "")), nil, options); !errors.Is(err, cause) {
+		t.Errorf("nothing may be deleted when the scope of a kind can't be told: got %v", err)
+	}
+}
+
+func TestOrder(t *testing.T) {
+	manifests := ""
+	for _, kind := range []string{"Zebra", "StatefulSet", "Apple", "Deployment", "Service", "ClusterRole", "CustomResourceDefinition", "ConfigMap", "ServiceAccount", "Namespace", "ValidatingWebhookConfiguration"} {
+		manifests += object("g/v1", kind, "b", "") + object("g/v1", kind, "a", "")
+	}
+	var got []string
+	for _, desired := range plan(t, manifests, nil).Apply {
+		got = append(got, desired.GetKind()+"/"+desired.GetName())
+	}
+	want := []string{"Namespace/a", "Namespace/b", "ServiceAccount/a", "ServiceAccount/b", "ConfigMap/a", "ConfigMap/b", "CustomResourceDefinition/a", "CustomResourceDefinition/b",
+		"ClusterRole/a", "ClusterRole/b", "Service/a", "Service/b", "Deployment/a", "Deployment/b", "StatefulSet/a", "StatefulSet/b", "ValidatingWebhookConfiguration/a", "ValidatingWebhookConfiguration/b",
+		"Apple/a", "Apple/b", "Zebra/a", "Zebra/b"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("MR-22/MR-23/MRV-23: %s", diff)
+	}
+}
+
+func TestEquivalences(t *testing.T) {
+	gk := func(group, kind string) metav1.GroupKind { return metav1.GroupKind{Group: group, Kind: kind} }
+	e := NewEquivalences([][]metav1.GroupKind{{gk("a", "A"), gk("b", "B")}, {gk("b", "B"), gk("c", "C")}, {gk("apps", "Deployment"), gk("x", "D")}})
+	for name, tc := range map[string]struct {
+		key  Key
+		want string
+	}{
+		"MRD-14 built in":     {Key{"extensions", "Ingress", "n", "i"}, "[extensions/Ingress/n/i networking.k8s.io/Ingress/n/i]"},
+		"MRD-15 chained":      {Key{"a", "A", "n", "i"}, "[a/A/n/i b/B/n/i c/C/n/i]"},
+		"MRD-15 joins a set":  {Key{"x", "D", "n", "i"}, "[x/D/n/i apps/Deployment/n/i extensions/Deployment/n/i]"},
+		"MRD-16 other kinds":  {Key{"", "ConfigMap", "n", "i"}, "[/ConfigMap/n/i]"},
+		"MRD-16 other groups": {Key{"other", "Ingress", "n", "i"}, "[other/Ingress/n/i]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := fmt.Sprint(e.Keys(tc.key)); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPending(t *testing.T) {
+	old := plan(t, object("v1", "ConfigMap", "a", ""), nil).Inventory
+	p := plan(t, strings.Replace(object("v1", "ConfigMap", "a", ""), "{name: a}", "{name: a, labels: {x: y}}", 1)+object("v1", "ConfigMap", "b", ""), old)
+	pending := p.Pending(old)
+	if got := keys(pending); got != "/ConfigMap/default/a /ConfigMap/default/b" {
+		t.Fatalf("MRB-3: got %s", got)
+	}
+	if _, found := pending[0].Labels["x"]; found {
+		t.Error("MRB-3: an entry keeps its old labels until its object was applied")
+	}
+}
+
+func TestReferences(t *testing.T) {
+	p := plan(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {a: b, c: d}, annotations: {e: f}}\n", nil, func(o *Options) {
+		o.Spec.InjectLabels = map[string]string{"c": "injected", resourcesv1alpha1.LabelManagedBy: "x"}
+	})
+	want := map[string]string{"a": "b", "c": "injected", resourcesv1alpha1.LabelManagedBy: "gardener"}
+	if diff := cmp.Diff(want, p.Inventory[0].Labels); diff != "" {
+		t.Errorf("MRA-9/MRL-1 labels: %s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"e": "f"}, p.Inventory[0].Annotations); diff != "" {
+		t.Errorf("MRA-9 annotations: %s", diff)
+	}
+	if got := p.Apply[0].Name(); got != "v1/ConfigMap/default/a" {
+		t.Errorf("MR-28: got %s", got)
+	}
+}
+
+func TestWarnsOfADeletionThatWouldHang(t *testing.T) {
+	p := plan(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {resources.gardener.cloud/finalize-deletion-after: abc}}\n", nil)
+	if len(p.Warnings) != 1 {
+		t.Errorf("MRB-36: got %v", p.Warnings)
+	}
+}
+
+func TestJoinErrors(t *testing.T) {
+	one := errors.New("one")
+	if got := JoinErrors([]error{one}); got.Error() != "one" {
+		t.Errorf("MRB-4 a single error stays as it is: got %v", got)
+	}
+	got := JoinErrors([]error{errors.New("b"), one, errors.New("a")})
+	if got.Error() != "3 errors occurred: [a, b, one]" || !errors.Is(got, one) {
+		t.Errorf("MRX-12/MRV-88: got %v", got)
+	}
+	var many []error
+	for i := range 100 {
+		many = append(many, fmt.Errorf("error %03d", i))
+	}
+	if got := JoinErrors(many).Error(); !strings.HasSuffix(got, "error 019 and 80 more]") {
+		t.Errorf("bounded: got %s", got)
+	}
+}
+
+// TestPlanIsStable is the law that planning against the result of a plan changes nothing.
+func TestPlanIsStable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		kinds := []string{"ConfigMap", "Secret", "ClusterRole", "Namespace", "Unknown"}
+		generate := func(label string) string {
+			manifests := ""
+			for i := range rapid.IntRange(0, 6).Draw(t, label) {
+				manifests += object("v1", rapid.SampledFrom(kinds).Draw(t, "kind"), fmt.Sprint("n", i%4), "")
+			}
+			return manifests
+		}
+		options := Options{Spec: &resourcesv1alpha1.ManagedResourceSpec{}, ManagedByLabelValue: "gardener", Scope: scopeOf}
+		decodeIt := func(manifests string) manifest.Result {
+			return manifest.Decode([]manifest.Source{{Data: map[string][]byte{"a": []byte(manifests)}}})
+		}
+		before, err := NewPlan(decodeIt(generate("before")), nil, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifests := generate("after")
+		first, err := NewPlan(decodeIt(manifests), before.Inventory, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := NewPlan(decodeIt(manifests), first.Inventory, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(second.Delete) > 0 || keys(first.Inventory) != keys(second.Inventory) {
+			t.Fatalf("not stable: deletes %s, inventory %s, then %s", keys(second.Delete), keys(first.Inventory), keys(second.Inventory))
+		}
+		// Nothing that was there is forgotten: it is deleted, or still in the inventory.
+		for _, ref := range before.Inventory {
+			key := KeyOfReference(&ref.ObjectReference).String()
+			if !strings.Contains(keys(first.Delete)+" "+keys(first.Inventory)+" ", key+" ") && !strings.HasSuffix(keys(first.Inventory), key) {
+				t.Fatalf("%s is neither kept nor deleted", key)
+			}
+		}
+	})
+}

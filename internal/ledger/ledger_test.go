@@ -1,0 +1,231 @@
+package ledger
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/internal/health"
+)
+
+var (
+	mr1, mr2 = Owner{Namespace: "ns", Name: "one"}, Owner{Namespace: "ns", Name: "two"}
+	cm       = Ref{Key: Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: "cm"}, Version: "v1"}
+	deploy   = Ref{Key: Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "ns", Name: "d"}, Version: "v1"}
+)
+
+type recorder struct {
+	*Ledger
+	drift, verdicts []Owner
+}
+
+func newRecorder(owners map[Owner][]Ref) *recorder {
+	r := &recorder{Ledger: New()}
+	r.Subscribe(func(o Owner, _ Key) { r.drift = append(r.drift, o) }, func(o Owner) { r.verdicts = append(r.verdicts, o) })
+	for owner, refs := range owners {
+		r.Track(owner, refs)
+	}
+	return r
+}
+
+func sighting(ref Ref, uid, rv string, digest uint64) Sighting {
+	return Sighting{Key: ref.Key, UID: types.UID(uid), ResourceVersion: rv, Digest: digest}
+}
+
+func TestDrift(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do   func(*recorder)
+		want string
+	}{
+		"own write, event first":      {func(r *recorder) { r.Seen(sighting(cm, "u", "5", 0)); r.Verified(mr1, sighting(cm, "u", "5", 0)) }, "[]"},
+		"own write, event later":      {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Seen(sighting(cm, "u", "5", 0)) }, "[]"},
+		"an older event":              {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Seen(sighting(cm, "u", "4", 0)) }, "[]"},
+		"somebody's change":           {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Seen(sighting(cm, "u", "6", 0)) }, "[ns/one]"},
+		"a change of the status only": {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 9)); r.Seen(sighting(cm, "u", "6", 9)) }, "[]"},
+		"somebody's change during ours": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Seen(sighting(cm, "u", "7", 0))
+			r.Verified(mr1, sighting(cm, "u", "6", 0))
+		}, "[ns/one ns/one]"},
+		"a deletion":                     {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Gone(cm.Key, "u", "6") }, "[ns/one]"},
+		"a deletion before our creation": {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Gone(cm.Key, "", "4") }, "[]"},
+		"a deletion of the predecessor":  {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Gone(cm.Key, "old", "6") }, "[]"},
+		"re-creation by somebody":        {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Seen(sighting(cm, "other", "6", 0)) }, "[ns/one]"},
+		"not on record":                  {func(r *recorder) { r.Seen(sighting(deploy, "u", "6", 0)); r.Gone(deploy.Key, "", "") }, "[]"},
+		"never verified":                 {func(r *recorder) { r.Seen(sighting(cm, "u", "6", 0)); r.Seen(sighting(cm, "u", "7", 0)) }, "[]"},
+		"not in a complete list": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Listed(func(Ref) bool { return true }, nil, "9")
+		}, "[ns/one]"},
+		"written after the list was made": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "9", 0))
+			r.Listed(func(Ref) bool { return true }, nil, "5")
+		}, "[]"},
+		"out of the list's scope": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Listed(func(Ref) bool { return false }, nil, "9")
+		}, "[]"},
+		"MRB-16 the last of two is told": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Track(mr2, []Ref{cm})
+			r.Seen(sighting(cm, "u", "6", 0))
+		}, "[ns/two]"},
+		"MRB-16 the heir is told": {func(r *recorder) {
+			r.Track(mr2, []Ref{cm})
+			r.Verified(mr2, sighting(cm, "u", "5", 0))
+			r.Track(mr2, nil)
+		}, "[ns/one]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+			tc.do(r)
+			if got := fmt.Sprint(r.drift); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestVerifiedClearsDoubt(t *testing.T) {
+	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+	s := sighting(cm, "u", "5", 0)
+	s.Desired = 3
+	r.Verified(mr1, s)
+	if !r.IsVerified(cm.Key, 3) || r.IsVerified(cm.Key, 4) {
+		t.Error("verified against one desired state only")
+	}
+	r.Seen(sighting(cm, "u", "6", 0))
+	if len(r.Dirty(mr1)) != 1 || r.IsVerified(cm.Key, 3) || !r.Lookup(cm.Key).Suspect {
+		t.Errorf("dirty: %v", r.Dirty(mr1))
+	}
+	s.ResourceVersion = "7"
+	r.Verified(mr1, s)
+	if len(r.Dirty(mr1)) != 0 || !r.IsVerified(cm.Key, 3) {
+		t.Errorf("dirty: %v", r.Dirty(mr1))
+	}
+	r.Track(mr1, nil)
+	if r.Size() != 0 || len(r.Refs(mr1)) != 0 {
+		t.Error("something is left")
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
+	see := func(rv, unhealthy string) {
+		s := sighting(deploy, "d", rv, 7)
+		s.Verdict = &health.Verdict{Unhealthy: unhealthy}
+		r.Seen(s)
+	}
+	see("1", "not yet")
+	see("2", "not yet")
+	see("3", "")
+	see("4", "")
+	if len(r.verdicts) != 2 {
+		t.Errorf("MRT-10: only changes of the judgement count, got %v", r.verdicts)
+	}
+	r.Gone(deploy.Key, "d", "5")
+	if got := r.Lookup(deploy.Key); got.Present || !got.Known || len(r.verdicts) != 3 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestPods(t *testing.T) {
+	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
+	r.Verified(mr1, sighting(deploy, "d", "1", 7))
+	r.verdicts = nil
+	r.SetPod("p0", "rs1", true) // The order of the events does not matter.
+	r.SetReplicaSet("rs1", "d")
+	r.SetReplicaSet("rs2", "d")
+	r.SetPod("p1", "rs1", true)
+	r.SetPod("p2", "rs2", true)
+	r.SetPod("p3", "rs2", false)
+	r.SetPod("p4", "foreign", true)
+	if got := r.Pods("d"); got != 3 {
+		t.Errorf("MRB-30: got %d", got)
+	}
+	if len(r.verdicts) != 5 {
+		t.Errorf("MRT-13/MRV-153: got %v", r.verdicts)
+	}
+	r.SetPod("p2", "", false)
+	r.SetPod("p1", "rs1", false)
+	if got := r.Pods("d"); got != 1 {
+		t.Errorf("got %d", got)
+	}
+	r.SetReplicaSet("rs1", "")
+	if got := r.Pods("d"); got != 0 {
+		t.Errorf("got %d", got)
+	}
+}
+
+func TestDigests(t *testing.T) {
+	object := func(status, value string) map[string]any {
+		return map[string]any{"kind": "X", "metadata": map[string]any{"name": "x", "resourceVersion": status, "labels": map[string]any{"a": value}},
+			"spec": map[string]any{"list": []any{int64(1), value}, "a": "1", "b": "2"}, "status": map[string]any{"x": status}}
+	}
+	if ContentDigest(object("1", "v")) != ContentDigest(object("2", "v")) {
+		t.Error("the status counts")
+	}
+	if ContentDigest(object("1", "v")) == ContentDigest(object("1", "w")) {
+		t.Error("the content does not count")
+	}
+	swapped := object("1", "v")
+	swapped["spec"].(map[string]any)["a"], swapped["spec"].(map[string]any)["b"] = "2", "1"
+	if ContentDigest(object("1", "v")) == ContentDigest(swapped) {
+		t.Error("swapped values go unnoticed")
+	}
+}
+
+// TestEndState is the law that whatever the order of a watch's and of the writes' reports, an object whose last version is
+// not the verified one is dirty, and one whose last version is verified is not.
+func TestEndState(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+		r.Verified(mr1, sighting(cm, "u", "1", 0))
+		const last = 6
+		own := map[int]bool{}
+		for version := 2; version <= last; version++ {
+			own[version] = rapid.Bool().Draw(t, "own")
+		}
+		// The watch reports all versions in order, the writes theirs in order; how they interleave is arbitrary.
+		watch, write := 2, 2
+		for watch <= last || write <= last {
+			if write <= last && (watch > last || rapid.Bool().Draw(t, "write first")) {
+				if own[write] {
+					r.Verified(mr1, sighting(cm, "u", fmt.Sprint(write), 0))
+				}
+				write++
+				continue
+			}
+			r.Seen(sighting(cm, "u", fmt.Sprint(watch), 0))
+			watch++
+		}
+		if dirty := len(r.Dirty(mr1)) > 0; dirty == own[last] {
+			t.Fatalf("the last version is ours: %t, dirty: %t", own[last], dirty)
+		}
+	})
+}
+
+func TestConcurrentUse(*testing.T) {
+	r := New()
+	r.Subscribe(func(Owner, Key) {}, func(Owner) {})
+	var running sync.WaitGroup
+	for worker := range 8 {
+		running.Go(func() {
+			for i := range 500 {
+				owner := []Owner{mr1, mr2}[(worker+i)%2]
+				r.Track(owner, []Ref{cm, deploy})
+				r.Verified(owner, sighting(cm, "u", fmt.Sprint(i), 0))
+				r.Seen(sighting(deploy, "d", fmt.Sprint(i), 0))
+				r.Gone(cm.Key, "", "")
+				_ = r.Dirty(owner)
+				_ = r.Lookup(cm.Key)
+				r.Track(owner, nil)
+			}
+		})
+	}
+	running.Wait()
+}
