@@ -1,0 +1,196 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+const noElection = "leaderElection: {leaderElect: false}\n"
+
+func load(t *testing.T, content string, arguments ...string) (*config.ResourceManagerConfiguration, []string, error) {
+	t.Helper()
+	if content != "" {
+		file := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		arguments = append(arguments, "--config="+file)
+	}
+	var o options
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	o.add(flags)
+	if err := flags.Parse(arguments); err != nil {
+		t.Fatal(err)
+	}
+	return o.configuration(flags)
+}
+
+func TestConfigurationErrors(t *testing.T) {
+	for name, tc := range map[string]struct{ content, want string }{
+		"CT-1 nothing":                           {"{}", "leaderElection.resourceNamespace: Required value"},
+		"CT-4/CFG-10 two values":                 {noElection + "controllers: {managedResource: {syncPeriod: 1m}, managedResources: {syncPeriod: 5m}}", "controllers.managedResources: Forbidden: differs from controllers.managedResource at syncPeriod"},
+		"CT-5/MRC-3b sync period":                {noElection + "controllers: {managedResource: {syncPeriod: 1s}}", `controllers.managedResources.syncPeriod: Invalid value: "1s": must be at least 15s`},
+		"CT-6/MRC-4b workers":                    {noElection + "controllers: {health: {concurrentSyncs: -1}}", "controllers.health.concurrentSyncs: Invalid value: -1: must be at least 1"},
+		"CT-7/CFG-4 all at once, in order":       {noElection + "sourceClientConnection: {burst: -1}\nlogLevel: x\nserver: {metrics: {port: -1}}\ncontrollers: {resourceClass: ''}\nwebhooks: {highAvailabilityConfig: {defaultNotReadyTolerationSeconds: -1}}", `[sourceClientConnection.burst: Invalid value: -1: must be non-negative, server.metrics.port: Invalid value: -1: must be greater than or equal to 0, logLevel: Unsupported value: "x": supported values: "debug", "info", "error", controllers.resourceClass: Required value: must provide a resource class, webhooks.highAvailabilityConfig.defaultNotReadyTolerationSeconds: Invalid value: -1: must be non-negative]`},
+		"CT-9 token lifetime":                    {noElection + "webhooks: {projectedTokenMount: {enabled: true, expirationSeconds: 599}}", "webhooks.projectedTokenMount.expirationSeconds: Invalid value: 599: must be at least 600"},
+		"CT-10 machine namespace":                {noElection + "controllers: {csrApprover: {enabled: true, machineNamespace: ''}}", "controllers.csrApprover.machineNamespace: Required value: machine namespace must be nil or not empty"},
+		"CT-11 delays":                           {noElection + "controllers: {nodeAgentReconciliationDelay: {enabled: true, minDelay: 10m}}", "minimum delay must not be higher than maximum delay"},
+		"CT-12 tolerations, even when disabled":  {noElection + "webhooks: {systemComponentsConfig: {podTolerations: [{operator: Exists, value: x}]}}", "webhooks.systemComponentsConfig.podTolerations[0].operator: Invalid value: \"Exists\": value must be empty when `operator` is 'Exists'"},
+		"CT-13/OLD-37 one of the two":            {noElection + "controllers: {tokenInvalidator: {enabled: true}}", "controllers.tokenInvalidator: Forbidden: controller and webhook for TokenInvalidator must either be both disabled or enabled"},
+		"CT-16/CFG-2 kind":                       {"kind: Foo", `no kind "Foo" is registered for version "resourcemanager.config.gardener.cloud/v1alpha1" in scheme`},
+		"CT-16/CFG-6 duration":                   {noElection + "controllers: {managedResource: {syncPeriod: abc}}", `time: invalid duration "abc"`},
+		"CFG-6 type":                             {"logLevel: 5", "json: cannot unmarshal number into Go struct field ResourceManagerConfiguration.logLevel of type string"},
+		"OPB-4/MRB-25 cluster id":                {noElection + "controllers: {clusterID: 'a:b'}", "controllers.clusterID: Invalid value"},
+		"OPB-4 equal ports":                      {noElection + "server: {metrics: {port: 8081}}", "server.metrics.port: Invalid value: 8081: is the port of server.healthProbes, too"},
+		"OPB-6 host":                             {noElection + "webhooks: {kubernetesServiceHost: {enabled: true}}", "webhooks.kubernetesServiceHost.host: Required value"},
+		"OPB-7 selectors":                        {noElection + "controllers: {networkPolicy: {enabled: true, namespaceSelectors: [{matchExpressions: [{key: a, operator: X}]}]}}", "controllers.networkPolicy.namespaceSelectors[0].matchExpressions[0].operator: Invalid value"},
+		"CFG-5 resync":                           {noElection + "sourceClientConnection: {cacheResyncPeriod: 5s}", "sourceClientConnection.cacheResyncPeriod: Invalid value: 5000000000: must be at least 10s"},
+		"MRC-3d managed-by":                      {noElection + "controllers: {managedResource: {managedByLabelValue: ''}}", "controllers.managedResources.managedByLabelValue: Required value: must specify value of managed-by label"},
+		"lease durations":                        {"leaderElection: {resourceNamespace: a, leaseDuration: 5s}", "leaderElection.leaseDuration: Invalid value: \"10s\": must be greater than `RenewDeadline`"},
+		"CLI-5 missing file":                     {"", "missing config file"},
+		"C7/D25 two spellings, different values": {noElection + "controllers: {node: {backoff: 1s}, nodeCriticalComponents: {backoff: 2s}}", "controllers.node: Forbidden: differs from controllers.nodeCriticalComponents at backoff"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := load(t, tc.content)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestConfigurationDefaults(t *testing.T) {
+	cfg, warnings, err := load(t, noElection)
+	if err != nil || len(warnings) != 0 {
+		t.Fatal(err, warnings)
+	}
+	got := []any{
+		cfg.SourceClientConnection.QPS, cfg.TargetClientConnection.QPS, cfg.TargetClientConnection.Burst, cfg.TargetClientConnection.CacheResyncPeriod.Duration,
+		cfg.Server.Webhooks.Port, cfg.Server.HealthProbes.Port, cfg.Server.Metrics.Port, cfg.LogLevel, cfg.LogFormat,
+		*cfg.Controllers.ClusterID, *cfg.Controllers.ResourceClass, *cfg.Controllers.ManagedResource.ConcurrentSyncs, cfg.Controllers.ManagedResource.SyncPeriod.Duration,
+		*cfg.Controllers.ManagedResource.AlwaysUpdate, *cfg.Controllers.ManagedResource.ManagedByLabelValue, *cfg.Controllers.Health.ConcurrentSyncs, cfg.Controllers.Health.SyncPeriod.Duration,
+		cfg.Controllers.CacheSyncTimeout.Duration,
+	}
+	want := []any{float32(100), float32(100), int32(130), 24 * time.Hour, 9449, 8081, 8080, "info", "json", "", "resources", 5, time.Minute, false, "gardener", 5, time.Minute, 2 * time.Minute}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("CT-2/MRC-1/MRC-2/MRC-3a/MRC-4a: %s", diff)
+	}
+
+	cfg, _, err = load(t, "leaderElection: {resourceNamespace: a, leaseDuration: 0s, renewDeadline: 0s, retryPeriod: 0s, resourceLock: ''}\nsourceClientConnection: {qps: 0, burst: 0, kubeconfig: ''}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := cfg.LeaderElection; l.LeaseDuration.Duration != 15*time.Second || l.RenewDeadline.Duration != 10*time.Second || l.ResourceLock != "leases" || cfg.SourceClientConnection.QPS != 100 {
+		t.Errorf("CT-3/CFG-5: got %+v", l)
+	}
+}
+
+func TestConfigurationAliases(t *testing.T) {
+	cfg, warnings, err := load(t, noElection+`
+sourceClientConnection: {namespace: a}
+targetClientConnection: {namespace: b, namespaces: [c, b], disableCachedClient: true}
+controllers:
+  managedResources: {syncPeriod: 5m, alwaysUpdate: true}
+  kubeletCSRApprover: {enabled: true, machineNamespace: ""}
+  node: {enabled: true, backoff: 3s}
+  tokenValidator: {enabled: true}
+  secret: {concurrentSyncs: 5}
+webhooks:
+  tokenValidator: {enabled: true}
+foo: bar
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a"}, cfg.SourceClientConnection.Namespaces); diff != "" {
+		t.Errorf("CT-14/GEN-4/OLD-30: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"c", "b"}, cfg.TargetClientConnection.Namespaces); diff != "" {
+		t.Errorf("GEN-5/OLD-30: %s", diff)
+	}
+	if !*cfg.TargetClientConnection.DisableCachedClient {
+		t.Error("OLD-31")
+	}
+	c := cfg.Controllers
+	if c.ManagedResource.SyncPeriod.Duration != 5*time.Minute || !*c.ManagedResource.AlwaysUpdate {
+		t.Error("CT-4/CFG-10/MR-35: the plural key is lost")
+	}
+	if !c.CSRApprover.Enabled || c.CSRApprover.MachineNamespace != nil {
+		t.Error("CT-10/OLD-32/OLD-33")
+	}
+	if !c.NodeCriticalComponents.Enabled || c.NodeCriticalComponents.Backoff.Duration != 3*time.Second {
+		t.Error("OLD-34")
+	}
+	if !c.TokenInvalidator.Enabled || !cfg.Webhooks.TokenInvalidator.Enabled {
+		t.Error("CT-13/OLD-38")
+	}
+	joined := strings.Join(warnings, "\n")
+	for _, want := range []string{"unknown key foo is ignored", "controllers.secret has no effect", "controllers.node is an older name"} {
+		if !strings.Contains(joined, want) {
+			t.Errorf("CT-15/OPB-1/OLD-35: no warning %q in %s", want, joined)
+		}
+	}
+	if _, _, err := load(t, noElection+"controllers: {health: {foo: bar}}", "--strict-config"); err == nil || !strings.Contains(err.Error(), "controllers.health.foo: Forbidden: unknown key") {
+		t.Errorf("OPB-1 strict: got %v", err)
+	}
+	if _, _, err := load(t, noElection+"controllers: {managedResource: {syncPeriod: 5m}, managedResources: {syncPeriod: 5m, alwaysUpdate: true}}"); err != nil {
+		t.Errorf("CFG-10 the same value twice is none too many: %v", err)
+	}
+}
+
+func TestOldFlags(t *testing.T) {
+	cfg, warnings, err := load(t, "", "--namespace=x", "--resource-class=y", "--garbage-collector-sync-period=1h", "--leader-election=false", "--metrics-bind-address=127.0.0.1:99")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cfg.Controllers
+	if cfg.SourceClientConnection.Namespaces[0] != "x" || *c.ResourceClass != "y" || !c.GarbageCollector.Enabled || c.GarbageCollector.SyncPeriod.Duration != time.Hour {
+		t.Errorf("CT-17/OLD-20/GEN-6: got %+v", c)
+	}
+	if *c.ManagedResource.ConcurrentSyncs != 10 || *c.Health.ConcurrentSyncs != 10 || !cfg.Webhooks.ProjectedTokenMount.Enabled {
+		t.Errorf("OLD-20 defaults: got %+v", c.ManagedResource)
+	}
+	if *cfg.Server.Metrics != (shared.Server{BindAddress: "127.0.0.1", Port: 99}) {
+		t.Errorf("OLD-81: got %+v", cfg.Server.Metrics)
+	}
+	if len(warnings) != 5 {
+		t.Errorf("OLD-20: one warning a flag, got %v", warnings)
+	}
+	cfg, _, err = load(t, noElection+"controllers: {resourceClass: a, health: {syncPeriod: 20s}}", "--resource-class=b")
+	if err != nil || *cfg.Controllers.ResourceClass != "b" || cfg.Controllers.Health.SyncPeriod.Duration != 20*time.Second {
+		t.Errorf("OLD-20 a flag comes before the file: %v", err)
+	}
+}
+
+func TestExtraTargetNamespaces(t *testing.T) {
+	cfg, _, err := load(t, noElection+"targetClientConnection: {namespaces: [a]}", "--extra-target-namespace=b", "--extra-target-namespace=a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, cfg.TargetClientConnection.Namespaces); diff != "" {
+		t.Errorf("CLI-3: %s", diff)
+	}
+	cfg, warnings, err := load(t, noElection, "--extra-target-namespace=b")
+	if err != nil || len(cfg.TargetClientConnection.Namespaces) != 0 || len(warnings) != 1 {
+		t.Errorf("OPB-3: got %v, %v, %v", cfg.TargetClientConnection.Namespaces, warnings, err)
+	}
+}
+
+func TestNotBuiltYet(t *testing.T) {
+	cfg, _, err := load(t, noElection+"controllers: {tokenRequestor: {enabled: true}}\nwebhooks: {seccompProfile: {enabled: true}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(notBuiltYet(cfg), "\n"); !strings.Contains(got, "controllers.tokenRequestor") || !strings.Contains(got, "webhooks.seccompProfile") {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,289 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+const patience = 40 * time.Second
+
+func start(t *testing.T, config map[string]any, change ...func(*harness.ProcessOptions)) *harness.Process {
+	t.Helper()
+	o := harness.ProcessOptions{Binary: binary, Dir: filepath.Join(workDir, strings.ReplaceAll(t.Name(), "/", "-"), fmt.Sprint(time.Now().UnixNano())),
+		Source: landscape.Seed, Target: landscape.Shoot, Config: config}
+	for _, c := range change {
+		c(&o)
+	}
+	p, err := harness.Run(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	return p
+}
+
+func ready(t *testing.T, p *harness.Process) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := p.AwaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	must(t, harness.Poll(t.Context(), patience, check))
+}
+
+func namespace(t *testing.T) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	must(t, landscape.SeedClient.Create(t.Context(), ns))
+	must(t, landscape.ShootClient.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}))
+	return ns.Name
+}
+
+func configMaps(ns string, n int, value string) map[string][]byte {
+	text := ""
+	for i := range n {
+		text += fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm-%d, namespace: %s}\ndata: {a: '%s'}\n", i, ns, value)
+	}
+	return map[string][]byte{"data.yaml": []byte(text)}
+}
+
+func create(t *testing.T, ns, name string, data map[string][]byte) {
+	t.Helper()
+	must(t, landscape.SeedClient.Create(t.Context(), harness.Secret(ns, name, data)))
+	must(t, landscape.SeedClient.Create(t.Context(), harness.ManagedResource(ns, name, name)))
+}
+
+func settled(t *testing.T, ns, name string) *resourcesv1alpha1.ManagedResource {
+	t.Helper()
+	mr := &resourcesv1alpha1.ManagedResource{}
+	eventually(t, func() error {
+		if err := landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, mr); err != nil {
+			return err
+		}
+		return harness.Settled(mr)
+	})
+	return mr
+}
+
+func listed(t *testing.T, ns string) map[string]corev1.ConfigMap {
+	t.Helper()
+	list := &corev1.ConfigMapList{}
+	must(t, landscape.ShootClient.List(t.Context(), list, client.InNamespace(ns), client.MatchingLabels{resourcesv1alpha1.LabelManagedBy: "gardener"}))
+	result := map[string]corev1.ConfigMap{}
+	for _, cm := range list.Items {
+		result[cm.Name] = cm
+	}
+	return result
+}
+
+func remove(t *testing.T, ns, name string) {
+	t.Helper()
+	must(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, name)))
+	eventually(t, func() error {
+		err := landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &resourcesv1alpha1.ManagedResource{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("ManagedResource is still there (%v)", err)
+	})
+}
+
+func TestCommandLine(t *testing.T) {
+	for name, tc := range map[string]struct {
+		arguments []string
+		code      int
+		out, err  string
+	}{
+		"CT-23/CLI-2 version":       {[]string{"--version", "--config=/none"}, 0, "resource-manager ", ""},
+		"CLI-2 raw version":         {[]string{"--version=raw"}, 0, "version.Info{", ""},
+		"CT-23/CLI-4 unknown flag":  {[]string{"--foo"}, 1, "unknown flag: --foo", "Usage:"},
+		"CLI-4 argument":            {[]string{"x"}, 1, `unknown command "x" for "resource-manager"`, "Usage:"},
+		"CLI-5/CLI-6 no file":       {nil, 1, "missing config file", "Error: missing config file"},
+		"CT-23/CLI-5 unreadable":    {[]string{"--config=/none"}, 1, "error reading config file: open /none", "Usage:"},
+		"CLI-1 help":                {[]string{"--help"}, 0, "--config", ""},
+		"OLD-20 old flags are read": {[]string{"--sync-period=1s", "--leader-election=false"}, 1, "controllers.managedResources.syncPeriod", "Usage:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			command := exec.Command(binary, tc.arguments...)
+			var out, errOut strings.Builder
+			command.Stdout, command.Stderr = &out, &errOut
+			_ = command.Run()
+			if code := command.ProcessState.ExitCode(); code != tc.code {
+				t.Errorf("exit code %d, want %d", code, tc.code)
+			}
+			if !strings.Contains(out.String(), tc.out) || !strings.Contains(errOut.String(), tc.err) {
+				t.Errorf("stdout %q, stderr %q", out.String(), errOut.String())
+			}
+		})
+	}
+}
+
+func TestKubeconfigAllowList(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	write := func(user string) {
+		must(t, os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: c, context: {cluster: c, user: x}}]\ncurrent-context: c\nusers: [{name: x, user: {"+user+"}}]\n"), 0o600))
+	}
+	for user, want := range map[string]string{
+		"client-certificate: /file": `client certificate files are not supported (user "x"), these are the valid fields: [client-certificate-data client-key-data token username password tokenFile]`,
+		"exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Never}": "exec configurations are not supported",
+		"as: someone": "impersonation is not supported",
+	} {
+		write(user)
+		p := start(t, nil, func(o *harness.ProcessOptions) { o.TargetKubeconfig = kubeconfig })
+		if code := p.Wait(patience); code != 1 || !strings.Contains(p.Output(), want) {
+			t.Errorf("CT-24/CCH-2 %s: exit code %d, output %s", user, code, p.Output())
+		}
+	}
+}
+
+func TestProbesAndSignals(t *testing.T) {
+	p := start(t, map[string]any{"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": "default"}, "debugging": map[string]any{"enableProfiling": true}})
+	ready(t, p)
+	for path, want := range map[string][]string{
+		"/readyz?verbose":  {"[+]source-informer-sync ok", "[+]target-informer-sync ok", "[+]webhook-server ok"},
+		"/healthz?verbose": {"[+]apiserver-healthz ok", "[+]ping ok", "[+]source-informer-sync ok", "[+]target-informer-sync ok"},
+		"/healthz/ping":    {"ok"},
+	} {
+		status, body := p.Get(p.Health, path)
+		for _, w := range want {
+			if status != http.StatusOK || !strings.Contains(body, w) {
+				t.Errorf("CT-29/PRC-50 %s: %d %s", path, status, body)
+			}
+		}
+	}
+	if status, _ := p.Get(p.Metrics, "/debug/pprof/"); status != http.StatusOK {
+		t.Errorf("CT-31 profiling on: %d", status)
+	}
+	if status, _ := p.Get(p.Health, "/debug/pprof/"); status != http.StatusNotFound {
+		t.Errorf("CT-31 never on the health port: %d", status)
+	}
+	lease := &coordinationv1.Lease{}
+	key := client.ObjectKey{Namespace: "default", Name: "gardener-resource-manager"}
+	eventually(t, func() error {
+		if err := landscape.SeedClient.Get(t.Context(), key, lease); err != nil {
+			return err
+		}
+		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+			return fmt.Errorf("PRC-20: no holder")
+		}
+		return nil
+	})
+	must(t, p.Signal(syscall.SIGTERM))
+	eventually(t, func() error {
+		if status, body := p.Get(p.Health, "/readyz"); status == http.StatusOK {
+			return fmt.Errorf("OPB-17: still ready: %s", body)
+		}
+		return nil
+	})
+	started := time.Now()
+	if code := p.Wait(patience); code != 0 || time.Since(started) > 5*time.Second {
+		t.Errorf("CT-32: exit code %d after %s: %s", code, time.Since(started), p.Output())
+	}
+	must(t, landscape.SeedClient.Get(t.Context(), key, lease))
+	if lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
+		t.Errorf("CT-32: the lease is held by %s", *lease.Spec.HolderIdentity)
+	}
+
+	p = start(t, nil)
+	ready(t, p)
+	if status, _ := p.Get(p.Metrics, "/debug/pprof/"); status != http.StatusNotFound {
+		t.Errorf("CT-31 profiling off: %d", status)
+	}
+	must(t, p.Signal(syscall.SIGTERM))
+	eventually(t, func() error { // Two signals at once would be one.
+		if status, _ := p.Get(p.Health, "/readyz"); status == http.StatusOK {
+			return fmt.Errorf("still ready")
+		}
+		return nil
+	})
+	must(t, p.Signal(syscall.SIGTERM))
+	if code := p.Wait(patience); code != 1 {
+		t.Errorf("CT-32: a second signal ends the process at once with 1, got %d", code)
+	}
+}
+
+func TestCertificates(t *testing.T) {
+	certificates := filepath.Join(t.TempDir(), "tls")
+	config := map[string]any{"server": map[string]any{"webhooks": map[string]any{"tls": map[string]any{"serverCertDir": certificates}}}}
+	p := start(t, config)
+	if code := p.Wait(patience); code != 1 {
+		t.Errorf("CT-26 no certificate: exit code %d", code)
+	}
+	must(t, landscape.Seed.ServingCertificate(certificates))
+	p = start(t, config)
+	ready(t, p)
+	serial := func() string {
+		connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.Web), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			return ""
+		}
+		defer func() { _ = connection.Close() }()
+		return connection.ConnectionState().PeerCertificates[0].SerialNumber.String()
+	}
+	before := serial()
+	must(t, landscape.Seed.ServingCertificate(certificates))
+	eventually(t, func() error {
+		if now := serial(); now == before || now == "" {
+			return fmt.Errorf("CT-26: the certificate has not changed")
+		}
+		return nil
+	})
+}
+
+func TestClusterIdentity(t *testing.T) {
+	p := start(t, map[string]any{"controllers": map[string]any{"clusterID": "<cluster>"}})
+	want := `unable to determine cluster id: cannot determine cluster identity from configmap: configmaps "cluster-identity" not found`
+	if code := p.Wait(patience); code != 1 || !strings.Contains(p.Output(), want) {
+		t.Errorf("CT-33/MRC-7a/MR-32: exit code %d, output %s", code, p.Output())
+	}
+	ns := namespace(t)
+	p = start(t, map[string]any{"controllers": map[string]any{"clusterID": "<default>"}, "sourceClientConnection": map[string]any{"namespace": ns}})
+	create(t, ns, "mr", configMaps(ns, 1, "v"))
+	settled(t, ns, "mr")
+	if got := listed(t, ns)["cm-0"].Annotations[resourcesv1alpha1.AnnotationOrigin]; got != ns+"/mr" {
+		t.Errorf("MRC-7b/MR-33/MRV-130: got %s", got)
+	}
+	p.Stop()
+	must(t, landscape.SeedClient.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}, Data: map[string]string{"cluster-identity": "id"}}))
+	t.Cleanup(func() {
+		_ = landscape.SeedClient.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}})
+	})
+	start(t, map[string]any{"controllers": map[string]any{"clusterID": "<cluster>"}, "sourceClientConnection": map[string]any{"namespaces": []any{ns}}})
+	eventually(t, func() error {
+		if got := listed(t, ns)["cm-0"].Annotations[resourcesv1alpha1.AnnotationOrigin]; got != "id:"+ns+"/mr" {
+			return fmt.Errorf("MRV-130/MRB-25: got %s", got)
+		}
+		return nil
+	})
+	remove(t, ns, "mr")
+}
