@@ -34,6 +34,7 @@ func load(t *testing.T, content string, arguments ...string) (*config.ResourceMa
 	return o.configuration(flags)
 }
 
+// CFG-7, CT-8.
 func TestConfigurationErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ content, want string }{
 		"CT-1 nothing":                           {"{}", "leaderElection.resourceNamespace: Required value"},
@@ -41,6 +42,7 @@ func TestConfigurationErrors(t *testing.T) {
 		"CT-5/MRC-3b sync period":                {noElection + "controllers: {managedResource: {syncPeriod: 1s}}", `controllers.managedResources.syncPeriod: Invalid value: "1s": must be at least 15s`},
 		"CT-6/MRC-4b workers":                    {noElection + "controllers: {health: {concurrentSyncs: -1}}", "controllers.health.concurrentSyncs: Invalid value: -1: must be at least 1"},
 		"CT-7/CFG-4 all at once, in order":       {noElection + "sourceClientConnection: {burst: -1}\nlogLevel: x\nserver: {metrics: {port: -1}}\ncontrollers: {resourceClass: ''}\nwebhooks: {highAvailabilityConfig: {defaultNotReadyTolerationSeconds: -1}}", `[sourceClientConnection.burst: Invalid value: -1: must be non-negative, server.metrics.port: Invalid value: -1: must be greater than or equal to 0, logLevel: Unsupported value: "x": supported values: "debug", "info", "error", controllers.resourceClass: Required value: must provide a resource class, webhooks.highAvailabilityConfig.defaultNotReadyTolerationSeconds: Invalid value: -1: must be non-negative]`},
+		"CT-8 log level":                         {noElection + "logLevel: warn", `logLevel: Unsupported value: "warn": supported values: "debug", "info", "error"`},
 		"CT-9 token lifetime":                    {noElection + "webhooks: {projectedTokenMount: {enabled: true, expirationSeconds: 599}}", "webhooks.projectedTokenMount.expirationSeconds: Invalid value: 599: must be at least 600"},
 		"CT-10 machine namespace":                {noElection + "controllers: {csrApprover: {enabled: true, machineNamespace: ''}}", "controllers.csrApprover.machineNamespace: Required value: machine namespace must be nil or not empty"},
 		"CT-11 delays":                           {noElection + "controllers: {nodeAgentReconciliationDelay: {enabled: true, minDelay: 10m}}", "minimum delay must not be higher than maximum delay"},
@@ -68,6 +70,7 @@ func TestConfigurationErrors(t *testing.T) {
 	}
 }
 
+// GEN-2, CFG-11, OLD-42.
 func TestConfigurationDefaults(t *testing.T) {
 	cfg, warnings, err := load(t, noElection)
 	if err != nil || len(warnings) != 0 {
@@ -94,6 +97,7 @@ func TestConfigurationDefaults(t *testing.T) {
 	}
 }
 
+// GEN-7, MR-35, CFG-1, CFG-3, OLD-41, OLD-36.
 func TestConfigurationAliases(t *testing.T) {
 	cfg, warnings, err := load(t, noElection+`
 sourceClientConnection: {namespace: a}
@@ -104,6 +108,8 @@ controllers:
   node: {enabled: true, backoff: 3s}
   tokenValidator: {enabled: true}
   secret: {concurrentSyncs: 5}
+  rootCAPublisher: {enabled: true, rootCAFile: x}
+  garbageCollector: {considerManagedResources: true}
 webhooks:
   tokenValidator: {enabled: true}
 foo: bar

@@ -170,7 +170,7 @@ func mergeServiceAccount(c mergeContext) {
 func keepLive(c mergeContext, fields ...string) {
 	value, found, _ := unstructured.NestedFieldNoCopy(c.live.Object, fields...)
 	if found && value != nil {
-		_ = setNested(c.merged.Object, value, fields...)
+		setNested(c.merged.Object, value, fields...)
 		return
 	}
 	unstructured.RemoveNestedField(c.merged.Object, fields...)
@@ -182,19 +182,18 @@ func keepLiveIfUnset(c mergeContext, fields ...string) {
 		return
 	}
 	if value, found, _ := unstructured.NestedFieldNoCopy(c.live.Object, fields...); found && value != nil {
-		_ = setNested(c.merged.Object, value, fields...)
+		setNested(c.merged.Object, value, fields...)
 	}
 }
 
-// setNested sets a field without copying the value; it reports whether the path led through mappings only.
-func setNested(object map[string]any, value any, fields ...string) bool {
+// setNested sets a field without copying the value, unless something else than a mapping stands in the way.
+func setNested(object map[string]any, value any, fields ...string) {
 	for _, field := range fields[:len(fields)-1] {
 		if object = childMap(object, field); object == nil {
-			return false
+			return
 		}
 	}
 	object[fields[len(fields)-1]] = value
-	return true
 }
 
 func isEmpty(value any) bool {

@@ -121,6 +121,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// MRA-4g.
 func TestEquivalences(t *testing.T) {
 	gk := func(group, kind string) metav1.GroupKind { return metav1.GroupKind{Group: group, Kind: kind} }
 	e := NewEquivalences([][]metav1.GroupKind{{gk("a", "A"), gk("b", "B")}, {gk("b", "B"), gk("c", "C")}, {gk("apps", "Deployment"), gk("x", "D")}})

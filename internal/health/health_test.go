@@ -31,6 +31,7 @@ func cond(pairs ...string) string {
 	return text + "]"
 }
 
+// HL-3, HL-4, HL-8.
 func TestAssess(t *testing.T) {
 	const outdatedText = "observed generation outdated (1/2)"
 	invalid := func(name, is, want string) string {

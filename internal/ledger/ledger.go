@@ -29,7 +29,7 @@ type Ref struct {
 }
 
 // GVK is the kind of the object with its version.
-func (r Ref) GVK() schema.GroupVersionKind { return r.Key.WithVersion(r.Version) }
+func (r Ref) GVK() schema.GroupVersionKind { return r.WithVersion(r.Version) }
 
 // Sighting is what was seen of an object, by a watch or in the answer to a request.
 type Sighting struct {

@@ -22,7 +22,7 @@ func NewLogger(level, format string, out io.Writer) logr.Logger {
 	}
 	encoding.EncodeDuration = zapcore.StringDurationEncoder
 	encoding.CallerKey = zapcore.OmitKey
-	var encoder zapcore.Encoder = zapcore.NewJSONEncoder(encoding)
+	encoder := zapcore.NewJSONEncoder(encoding)
 	if format == shared.LogFormatText {
 		encoder = zapcore.NewConsoleEncoder(encoding)
 	}

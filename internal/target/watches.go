@@ -260,7 +260,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, mapping *
 	case s.gvk == podKind && s.name == "":
 		listWatch, expected = w.podListWatch(namespace, selector)
 	case w.view.Whole(s.gvk):
-		listWatch, expected = w.wholeListWatch(mapping, namespace, selector)
+		listWatch = w.wholeListWatch(mapping, namespace, selector)
 	default:
 		listWatch, expected = w.metadataListWatch(mapping, namespace, selector)
 	}
@@ -292,7 +292,7 @@ func (w *Watches) metadataListWatch(mapping *meta.RESTMapping, namespace string,
 	}, &metav1.PartialObjectMetadata{}
 }
 
-func (w *Watches) wholeListWatch(mapping *meta.RESTMapping, namespace string, selector func(*metav1.ListOptions)) (*cache.ListWatch, runtime.Object) {
+func (w *Watches) wholeListWatch(mapping *meta.RESTMapping, namespace string, selector func(*metav1.ListOptions)) *cache.ListWatch {
 	resource := w.client.dynamic.Resource(mapping.Resource).Namespace(namespace)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -305,5 +305,5 @@ func (w *Watches) wholeListWatch(mapping *meta.RESTMapping, namespace string, se
 			count("watch")
 			return resource.Watch(ctx, options)
 		},
-	}, nil
+	}
 }

@@ -127,6 +127,7 @@ func TestAPIServerRestart(t *testing.T) {
 	remove(t, ns, "mr")
 }
 
+// PRC-10, PRC-11.
 // TestTargetUnreachableAtStart starts the process before its target, and probes say that it is well (OPB-11).
 func TestTargetUnreachableAtStart(t *testing.T) {
 	ns := namespace(t)
@@ -196,6 +197,7 @@ func TestLeaderChange(t *testing.T) {
 	remove(t, ns, "mr")
 }
 
+// GEN-1, MR-12, MRC-16, OPB-14.
 // TestSourceIsTarget runs one cluster as both (OPB-12), with a class of its own and restricted namespaces.
 func TestSourceIsTarget(t *testing.T) {
 	ns := namespace(t)

@@ -166,6 +166,7 @@ func TestKubeconfigAllowList(t *testing.T) {
 	}
 }
 
+// PRC-51, PRC-52, PRC-53, PRC-54, PRC-55, PRC-56.
 func TestProbesAndSignals(t *testing.T) {
 	p := start(t, map[string]any{"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": "default"}, "debugging": map[string]any{"enableProfiling": true}})
 	ready(t, p)
@@ -260,6 +261,7 @@ func TestCertificates(t *testing.T) {
 	})
 }
 
+// MRC-7c, MR-34, PRC-12, OPB-8.
 func TestClusterIdentity(t *testing.T) {
 	p := start(t, map[string]any{"controllers": map[string]any{"clusterID": "<cluster>"}})
 	want := `unable to determine cluster id: cannot determine cluster identity from configmap: configmaps "cluster-identity" not found`

@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-project/espalier/test/harness"
 )
 
+// MRA-2, MRA-4b, MRA-5, MRA-6b, MRA-6d.
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -37,6 +38,7 @@ func TestAPI(t *testing.T) {
 	})
 }
 
+// MR-36, MR-37, MRD-6, MRS-4, MRS-10.
 func TestDecoding(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -71,7 +73,7 @@ func TestDecoding(t *testing.T) {
 	f.gone("v1", "ConfigMap", "brotli")
 }
 
-// MRV-14, MRB-21: a missing Secret touches nothing, and is noticed when it comes.
+// MRT-4, MRT-7, MRS-11, CT-43, MRV-14, MRB-21: a missing Secret touches nothing, and is noticed when it comes.
 func TestMissingSecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -94,6 +96,7 @@ func TestMissingSecret(t *testing.T) {
 	f.gone("v1", "ConfigMap", "a")
 }
 
+// MR-17, CT-42.
 func TestBadObjects(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -116,7 +119,7 @@ func TestBadObjects(t *testing.T) {
 	}
 }
 
-// MRV-19: scopes decide about namespaces.
+// MRD-9, MRV-19: scopes decide about namespaces.
 func TestNamespaceDefaulting(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -147,7 +150,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// MRV-20, MRV-21, MRV-47: a CRD and its resource in one go, exact integers, a template that is no pod template.
+// MRC-15, MRT-9, MRX-18, MRV-20, MRV-21, MRV-47: a CRD and its resource in one go, exact integers, a template that is no pod template.
 func TestCustomResources(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

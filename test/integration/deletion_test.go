@@ -28,7 +28,7 @@ func (f *fixture) release(names ...string) {
 	}
 }
 
-// MRV-80, MRV-88, MRX-12: what holds a deletion is named, and nothing new is applied before.
+// MR-25, MRS-8, MRB-18, MRV-80, MRV-88, MRX-12: what holds a deletion is named, and nothing new is applied before.
 func TestPendingDeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -41,8 +41,8 @@ func TestPendingDeletion(t *testing.T) {
 			t.Errorf("MRV-80: %s is %s", conditionType, got)
 		}
 	}
-	new := harness.Object("v1", "ConfigMap", f.ns, "new")
-	if err := f.shoot.Get(f.ctx, client.ObjectKeyFromObject(new), new); err == nil {
+	waiting := harness.Object("v1", "ConfigMap", f.ns, "new")
+	if err := f.shoot.Get(f.ctx, client.ObjectKeyFromObject(waiting), waiting); err == nil {
 		t.Error("MRV-80: new objects must wait")
 	}
 	f.release("one", "two")
@@ -50,7 +50,7 @@ func TestPendingDeletion(t *testing.T) {
 	f.get("v1", "ConfigMap", "new")
 }
 
-// MRV-81, MRV-82: deletion of the ManagedResource.
+// MR-24, MRX-1, MRX-3, MRX-4, MRX-8, MRX-14, MRV-81, MRV-82: deletion of the ManagedResource.
 func TestDeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -78,7 +78,7 @@ func TestDeletion(t *testing.T) {
 	f.mrGone("mr")
 }
 
-// MRB-33: what vanishes at once is not waited for.
+// MRX-11, MRB-33: what vanishes at once is not waited for.
 func TestDeletionIsQuick(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -92,16 +92,19 @@ func TestDeletionIsQuick(t *testing.T) {
 	}
 }
 
-// MRV-74, MRV-83, MRV-84: what stays, and what goes though it is ignored.
+// MR-6, MRX-2, MRX-5, MRA-4f, MRV-74, MRV-83, MRV-84: what stays, and what goes though it is ignored.
 func TestWhatStays(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("keep", configMap("annotated", "  annotations: {resources.gardener.cloud/keep-object: '1'}\n")+configMap("goes"))
-	f.managed("all", configMap("stays"), func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.KeepObjects = ptr.To(true) })
+	f.managed("all", configMap("stays")+configMap("dropped"), func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.KeepObjects = ptr.To(true) })
 	f.managed("ignored", configMap("ignored"))
 	for _, name := range []string{"keep", "all", "ignored"} {
 		f.settled(name)
 	}
+	f.secret("all", map[string]string{"data.yaml": configMap("stays")})
+	f.gone("v1", "ConfigMap", "dropped") // MRX-15: keepObjects is about the end of the ManagedResource only.
+	f.settled("all")
 	f.annotateMR("ignored", resourcesv1alpha1.AnnotationIgnore, "true")
 	f.applied("ignored", "True/ManagedResourceIgnored")
 	for _, name := range []string{"keep", "all", "ignored"} {
@@ -114,7 +117,7 @@ func TestWhatStays(t *testing.T) {
 	f.get("v1", "ConfigMap", "stays")
 }
 
-// MRV-76: finalizers go when their time is up.
+// MR-26, MRX-9, MRV-76: finalizers go when their time is up.
 func TestFinalizeDeletionAfter(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -128,7 +131,7 @@ func TestFinalizeDeletionAfter(t *testing.T) {
 	f.mrGone("mr")
 }
 
-// MRV-76, MRB-10: a Namespace that something holds is finalized.
+// MRX-10, MRV-76, MRB-10: a Namespace that something holds is finalized.
 func TestFinalizeNamespace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -138,7 +141,7 @@ func TestFinalizeNamespace(t *testing.T) {
 	f.mrGone("mr")
 }
 
-// MRV-86, MRB-11: only the claims of the StatefulSet go.
+// MRX-7, MRX-16, MRA-4h, MRV-86, MRB-11: only the claims of the StatefulSet go.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -194,7 +197,7 @@ func TestMovedObject(t *testing.T) {
 	}
 }
 
-// MRV-100, MRV-101, MRV-102, MRV-104: classes.
+// MR-11, MR-13, MR-14, MRA-4a, MRK-8, MRV-146, MRH-1, MRP-1, MRV-100, MRV-101, MRV-102, MRV-104: classes.
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -224,7 +227,7 @@ func TestClasses(t *testing.T) {
 	f.get("v1", "ConfigMap", "other")
 }
 
-// MRV-110, MRV-111: a ManagedResource that is to be left alone.
+// MR-5, MR-7, MRS-12, MRK-7, MRB-24, MRV-110, MRV-111: a ManagedResource that is to be left alone.
 func TestIgnoredManagedResource(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

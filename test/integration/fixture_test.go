@@ -25,11 +25,10 @@ const patience = 30 * time.Second
 // fixture is a namespace of its own in both clusters.
 type fixture struct {
 	testing.TB
-	ctx       context.Context
-	ns        string
-	seed      client.Client
-	shoot     client.Client
-	lastError error
+	ctx   context.Context
+	ns    string
+	seed  client.Client
+	shoot client.Client
 }
 
 func newFixture(t testing.TB) *fixture {

@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/test/harness"
 )
 
-// MRV-143, MRV-145: health follows the object, not the period.
+// HL-1, HL-2, HL-5, MRH-6, MRH-10, MRT-8, MRT-14, GEN-3, MRV-143, MRV-145: health follows the object, not the period.
 func TestHealthFollows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -37,7 +37,7 @@ func TestSeveralUnhealthyObjects(t *testing.T) {
 	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy", `Service "$NS/a" is unhealthy`, `Service "$NS/b" is unhealthy`) // MRB-29
 }
 
-// MRV-151, MRV-153, MRP-10: a roll-out, with kube-controller-manager at work and Pods whose status the test sets.
+// MR-19, MR-20, HL-9, MRP-2, MRP-5, MRP-6, MRV-151, MRV-153, MRP-10: a roll-out, with kube-controller-manager at work and Pods whose status the test sets.
 func TestRollout(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -81,4 +81,20 @@ func (f *fixture) makePodsReady() {
 		}
 		return nil
 	})
+}
+
+// MRH-4, MRV-142, MRB-38: an object that nobody puts back is missing.
+func TestMissingObject(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("mr", configMap("cm"))
+	f.settled("mr")
+	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, "wait-for-state")
+	f.must(f.shoot.Delete(f.ctx, f.get("v1", "ConfigMap", "cm")))
+	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ConfigMapMissing", `Required ConfigMap "cm" in namespace "$NS" is missing`)
+	if got, _ := harness.Condition(f.mr("mr"), resourcesv1alpha1.ResourcesProgressing); got != "False/ResourcesRolledOut" {
+		t.Errorf("MRP-3: %s", got)
+	}
+	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, nil)
+	f.settled("mr")
 }

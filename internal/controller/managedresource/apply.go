@@ -266,7 +266,8 @@ func (a *applier) create(ctx context.Context, desired *apply.Desired, options ap
 }
 
 func (a *applier) notServedYet(desired *apply.Desired, err error) bool {
-	if err == nil || !(meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && !strings.Contains(err.Error(), "namespaces")) {
+	missingKind := meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && !strings.Contains(err.Error(), "namespaces")
+	if !missingKind {
 		return false
 	}
 	a.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -66,7 +67,7 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	known, settled := r.Assessor.FromLedger(refs)
 	changes := []managed.ConditionChange{applied}
 	if settled && len(read.errors) == 0 {
-		changes = append(known, applied)
+		changes = slices.Concat(known, changes)
 	}
 	_, err := r.Statuses.Update(ctx, owner, mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		return &source.Change{

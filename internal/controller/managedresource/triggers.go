@@ -86,7 +86,7 @@ func (r *Reconciler) predicate() predicate.Predicate {
 
 func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource) bool {
 	wasIgnored, isIgnored := managed.Ignored(before), managed.Ignored(after)
-	if !(isIgnored && !wasIgnored) && isIgnored && after.DeletionTimestamp == nil {
+	if isIgnored && wasIgnored && after.DeletionTimestamp == nil {
 		return false
 	}
 	operation := after.Annotations[resourcesv1alpha1.AnnotationOperation]

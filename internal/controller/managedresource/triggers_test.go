@@ -1,0 +1,116 @@
+package managedresource
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/ledger"
+	"github.com/espalier-project/espalier/internal/managed"
+)
+
+// MRT-3.
+func TestPredicate(t *testing.T) {
+	type mr = resourcesv1alpha1.ManagedResource
+	annotate := func(key, value string) func(*mr) {
+		return func(m *mr) { m.Annotations = map[string]string{key: value} }
+	}
+	healthy := func(status resourcesv1alpha1.ConditionStatus) func(*mr) {
+		return func(m *mr) {
+			m.Status.Conditions = []resourcesv1alpha1.Condition{{Type: resourcesv1alpha1.ResourcesHealthy, Status: status}}
+		}
+	}
+	nothing := func(*mr) {}
+	now := metav1.Now()
+	foreign := "other"
+	for name, tc := range map[string]struct {
+		before, after func(*mr)
+		want          bool
+	}{
+		"MRT-2 nothing":                           {nothing, nothing, false},
+		"MRT-2 generation":                        {nothing, func(m *mr) { m.Generation = 2 }, true},
+		"MRT-2 deletion":                          {nothing, func(m *mr) { m.DeletionTimestamp = &now }, true},
+		"MRT-2 operation reconcile":               {nothing, annotate(resourcesv1alpha1.AnnotationOperation, "reconcile"), true},
+		"MRT-2 operation migrate":                 {nothing, annotate(resourcesv1alpha1.AnnotationOperation, "migrate"), true},
+		"MRT-2 operation of no meaning":           {nothing, annotate(resourcesv1alpha1.AnnotationOperation, "x"), false},
+		"MRB-22 wait-for-state is removed":        {annotate(resourcesv1alpha1.AnnotationOperation, "wait-for-state"), nothing, true},
+		"MRT-2 became unhealthy":                  {healthy("True"), healthy("False"), true},
+		"MRT-2 became unhealthy, first time":      {nothing, healthy("False"), true},
+		"MRT-2 unhealthy after unknown":           {healthy("Unknown"), healthy("False"), false},
+		"MRT-2 became healthy":                    {healthy("False"), healthy("True"), false},
+		"MRT-2 is ignored now":                    {nothing, annotate(resourcesv1alpha1.AnnotationIgnore, "1"), true},
+		"MRT-2 is not ignored any more":           {annotate(resourcesv1alpha1.AnnotationIgnore, "1"), nothing, true},
+		"MRT-3 ignored before and after":          {annotate(resourcesv1alpha1.AnnotationIgnore, "1"), func(m *mr) { annotate(resourcesv1alpha1.AnnotationIgnore, "1")(m); m.Generation = 2 }, false},
+		"MRT-3 ignored, but being deleted":        {annotate(resourcesv1alpha1.AnnotationIgnore, "1"), func(m *mr) { annotate(resourcesv1alpha1.AnnotationIgnore, "1")(m); m.DeletionTimestamp = &now }, true},
+		"MRT-2/MRK-6 the other class has cleaned": {func(m *mr) { m.Finalizers = []string{resourcesv1alpha1.FinalizerName + "-x"} }, nothing, true},
+		"MRT-1/MRK-4 of another class":            {func(m *mr) { m.Spec.Class = &foreign }, func(m *mr) { m.Spec.Class = &foreign; m.Generation = 2 }, false},
+		"MRT-1/MRK-4 handed over, finalizer is own": {nothing, func(m *mr) {
+			m.Spec.Class = &foreign
+			m.Generation = 2
+			m.Finalizers = []string{resourcesv1alpha1.FinalizerName}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := &mr{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, &mr{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+			tc.before(before)
+			tc.after(after)
+			r := &Reconciler{Class: managed.NewClass("")}
+			if got := r.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+func TestBackOffIsBounded(t *testing.T) {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
+	var last time.Duration
+	for range 50 {
+		last = limiter.When(reconcile.Request{})
+	}
+	if last != time.Minute {
+		t.Errorf("MRB-20/MRC-12/PRC-31: got %s", last)
+	}
+}
+
+func TestPeriodsDoNotMarchInStep(t *testing.T) {
+	r := &Reconciler{Config: config.ManagedResourceControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Minute}}}
+	seen := map[time.Duration]bool{}
+	for range 50 {
+		period := r.period()
+		if period < 54*time.Second || period > 66*time.Second {
+			t.Fatalf("OPB-16/PRC-32: got %s", period)
+		}
+		seen[period] = true
+	}
+	if len(seen) < 10 {
+		t.Errorf("OPB-16: only %d different periods", len(seen))
+	}
+}
+
+func TestQuarrelsSlowDown(t *testing.T) {
+	var triggers Triggers
+	key := ledger.Key{Name: "x"}
+	var last time.Duration
+	for range quarrel {
+		last = triggers.delay(key)
+	}
+	if last != driftDelay {
+		t.Errorf("MRB-34: the first repairs are immediate, got %s", last)
+	}
+	for range 10 {
+		last = triggers.delay(key)
+	}
+	if last != 30*time.Second {
+		t.Errorf("MRB-34: an endless quarrel is slow, got %s", last)
+	}
+	if got := triggers.delay(ledger.Key{Name: "y"}); got != driftDelay {
+		t.Errorf("MRB-34: other objects are not slowed down, got %s", got)
+	}
+}

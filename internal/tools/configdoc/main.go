@@ -1,0 +1,149 @@
+// configdoc writes the reference page of resource-manager's configuration from the comments of its types.
+//
+//	configdoc <root of the repository> > page
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+)
+
+type structs map[string]*ast.TypeSpec
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: configdoc <root of the repository>")
+		os.Exit(2)
+	}
+	known := structs{}
+	for prefix, folder := range map[string]string{"": "api/config/resourcemanager/v1alpha1", "shared.": "api/config/shared/v1alpha1"} {
+		if err := known.read(filepath.Join(os.Args[1], folder, "types.go"), prefix); err != nil {
+			fmt.Fprintln(os.Stderr, "configdoc:", err)
+			os.Exit(1)
+		}
+	}
+	fmt.Println("# Configuration of resource-manager")
+	fmt.Println()
+	fmt.Println("Generated from the types; `make generate` writes it anew. A file starts with")
+	fmt.Println()
+	fmt.Println("```yaml")
+	fmt.Println("apiVersion: resourcemanager.config.gardener.cloud/v1alpha1")
+	fmt.Println("kind: ResourceManagerConfiguration")
+	fmt.Println("```")
+	fmt.Println()
+	fmt.Println("| field | type | meaning |")
+	fmt.Println("|---|---|---|")
+	known.print("ResourceManagerConfiguration", "", "")
+}
+
+func (s structs) read(file, prefix string) error {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	for _, declaration := range parsed.Decls {
+		group, ok := declaration.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range group.Specs {
+			if typeSpec, ok := spec.(*ast.TypeSpec); ok {
+				s[prefix+typeSpec.Name.Name] = typeSpec
+			}
+		}
+	}
+	return nil
+}
+
+// print writes a row a field, those of structs below it.
+func (s structs) print(name, prefix, path string) {
+	structType, ok := s[name].Type.(*ast.StructType)
+	if !ok {
+		return
+	}
+	for _, field := range structType.Fields.List {
+		tag := ""
+		if field.Tag != nil {
+			tag = reflect.StructTag(strings.Trim(field.Tag.Value, "`")).Get("json")
+		}
+		jsonName, _, _ := strings.Cut(tag, ",")
+		typeName := typeOf(field.Type)
+		target := s.find(strings.TrimPrefix(typeName, "*"), prefix)
+		if jsonName == "" {
+			if target != "" {
+				s.print(target, prefixOf(target), path)
+			}
+			continue
+		}
+		fmt.Printf("| `%s` | %s | %s |\n", path+jsonName, display(typeName, target), text(field.Doc))
+		if target != "" {
+			s.print(target, prefixOf(target), path+jsonName+".")
+		}
+	}
+}
+
+func (s structs) find(name, prefix string) string {
+	for _, candidate := range []string{name, prefix + name} {
+		if spec, found := s[candidate]; found {
+			if _, isStruct := spec.Type.(*ast.StructType); isStruct {
+				return candidate
+			}
+		}
+	}
+	return ""
+}
+
+func prefixOf(name string) string {
+	if prefix, _, found := strings.Cut(name, "."); found {
+		return prefix + "."
+	}
+	return ""
+}
+
+func typeOf(expression ast.Expr) string {
+	switch e := expression.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.StarExpr:
+		return "*" + typeOf(e.X)
+	case *ast.SelectorExpr:
+		return typeOf(e.X) + "." + e.Sel.Name
+	case *ast.ArrayType:
+		return "[]" + typeOf(e.Elt)
+	case *ast.MapType:
+		return "map[" + typeOf(e.Key) + "]" + typeOf(e.Value)
+	}
+	return "?"
+}
+
+func display(typeName, target string) string {
+	typeName = strings.TrimPrefix(typeName, "*")
+	if target != "" {
+		return "object"
+	}
+	for from, to := range map[string]string{"metav1.": "", "corev1.": "", "float32": "number", "int64": "integer", "int32": "integer", "int": "integer", "bool": "boolean"} {
+		if typeName == from || strings.HasSuffix(from, ".") {
+			typeName = strings.ReplaceAll(typeName, from, to)
+		}
+	}
+	return typeName
+}
+
+func text(doc *ast.CommentGroup) string {
+	if doc == nil {
+		return ""
+	}
+	var lines []string
+	for _, line := range strings.Split(doc.Text(), "\n") {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "+") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.ReplaceAll(strings.Join(lines, " "), "|", `\|`)
+}

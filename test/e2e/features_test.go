@@ -1,0 +1,203 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+func applied(t *testing.T, ns, name, want string, parts ...string) {
+	t.Helper()
+	eventually(t, func() error {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		if err := landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, mr); err != nil {
+			return err
+		}
+		status, message := harness.Condition(mr, resourcesv1alpha1.ResourcesApplied)
+		for _, part := range parts {
+			if !strings.Contains(message, part) {
+				return fmt.Errorf("message %q does not contain %q", message, part)
+			}
+		}
+		if status != want {
+			return fmt.Errorf("ResourcesApplied is %s: %s", status, message)
+		}
+		return nil
+	})
+}
+
+// counter reads a counter of the process.
+func counter(p *harness.Process, series string) int {
+	_, body := p.Get(p.Metrics, "/metrics")
+	for _, line := range strings.Split(body, "\n") {
+		if value, found := strings.CutPrefix(line, series+" "); found {
+			n, _ := strconv.Atoi(value)
+			return n
+		}
+	}
+	return 0
+}
+
+// MRV-24, MR-29, CT-41: what gardenlet looks for when the target does not know resource-manager's rights.
+func TestForbidden(t *testing.T) {
+	ns := namespace(t)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, landscape.Shoot.WriteKubeconfig(kubeconfig, "system:serviceaccount:kube-system:gardener-resource-manager", "system:serviceaccounts"))
+	start(t, nil, func(o *harness.ProcessOptions) { o.TargetKubeconfig = kubeconfig })
+	create(t, ns, "mr", configMaps(ns, 1, "v"))
+	applied(t, ns, "mr", "False/ApplyFailed", `forbidden: User "system:serviceaccount:kube-system:gardener-resource-manager" cannot`, `error during apply of object "v1/ConfigMap/`+ns+`/cm-0"`)
+	must(t, landscape.SeedClient.Patch(t.Context(), harness.ManagedResource(ns, "mr"), harness.MergePatch(map[string]any{"metadata": map[string]any{"finalizers": nil}})))
+	must(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, "mr")))
+}
+
+// PRC-1, PRC-2, CCH-1, CCH-3, OBS-8, CT-25, CLI-20, CLI-21: the environment comes before the file. CT-50, OBS-1: every line of the log is JSON.
+func TestEnvironmentAndLog(t *testing.T) {
+	p := start(t, map[string]any{"logLevel": "debug", "sourceClientConnection": map[string]any{"kubeconfig": "/none"}, "targetClientConnection": map[string]any{"kubeconfig": "/none"}},
+		func(o *harness.ProcessOptions) {
+			o.Env = []string{"KUBECONFIG=" + o.Source.Kubeconfig, "TARGET_KUBECONFIG=" + o.Target.Kubeconfig}
+		})
+	ready(t, p)
+	ns := namespace(t)
+	create(t, ns, "mr", configMaps(ns, 1, "v"))
+	settled(t, ns, "mr")
+	remove(t, ns, "mr")
+	lines := 0
+	for scanner := bufio.NewScanner(strings.NewReader(p.Output())); scanner.Scan(); lines++ {
+		entry := map[string]any{}
+		if err := json.Unmarshal(scanner.Bytes(), &entry); err != nil {
+			t.Fatalf("OBS-1: %s: %v", scanner.Text(), err)
+		}
+		for _, key := range []string{"level", "ts", "msg"} {
+			if _, ok := entry[key].(string); !ok {
+				t.Errorf("OBS-1: no %s in %s", key, scanner.Text())
+			}
+		}
+	}
+	if out := p.Output(); lines < 5 || !strings.Contains(out, `"msg":"Starting resource-manager"`) || !strings.Contains(out, "FLAG: --config=") {
+		t.Errorf("CLI-7: got %s", out)
+	}
+}
+
+// MRV-75, MRX-6, MR-38: what the garbage collector collects is left to it, once it is switched on.
+func TestGarbageCollectableObjects(t *testing.T) {
+	ns := namespace(t)
+	start(t, map[string]any{"controllers": map[string]any{"garbageCollector": map[string]any{"enabled": true}}})
+	labelled := func(kind string) string {
+		return "---\napiVersion: v1\nkind: " + kind + "\nmetadata: {name: x, namespace: " + ns + ", labels: {resources.gardener.cloud/garbage-collectable-reference: 'true'}}\n"
+	}
+	create(t, ns, "mr", map[string][]byte{"a": []byte(labelled("ConfigMap") + labelled("ServiceAccount"))})
+	settled(t, ns, "mr")
+	remove(t, ns, "mr")
+	must(t, landscape.ShootClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "x"}, &corev1.ConfigMap{}))
+	if err := landscape.ShootClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "x"}, &corev1.ServiceAccount{}); err == nil {
+		t.Error("MRX-6: the label on other kinds has no effect")
+	}
+}
+
+// MRC-3c, CFG-13, MRV-22: alwaysUpdate sends an update although nothing changed; else there is none.
+func TestAlwaysUpdate(t *testing.T) {
+	const updates = `espalier_target_requests_total{verb="update"}`
+	for _, always := range []bool{false, true} {
+		ns := namespace(t)
+		p := start(t, map[string]any{"controllers": map[string]any{"managedResource": map[string]any{"alwaysUpdate": always}}})
+		create(t, ns, "mr", map[string][]byte{"a": []byte("apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: p, namespace: " + ns + "}\nspec: {minAvailable: 1, selector: {matchLabels: {a: b}}}\n")})
+		settled(t, ns, "mr")
+		before, gets := counter(p, updates), counter(p, `espalier_target_requests_total{verb="get"}`)
+		must(t, landscape.SeedClient.Patch(t.Context(), harness.ManagedResource(ns, "mr"), harness.MergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOperation: "reconcile"}}})))
+		eventually(t, func() error {
+			if counter(p, `espalier_target_requests_total{verb="get"}`) == gets {
+				return fmt.Errorf("not looked at yet")
+			}
+			if always && counter(p, updates) == before {
+				return fmt.Errorf("MRC-3c: no update")
+			}
+			return nil
+		})
+		if !always && counter(p, updates) != before {
+			t.Error("MRV-22: an update without need")
+		}
+		remove(t, ns, "mr")
+		p.Kill()
+	}
+}
+
+// MRB-5: with the switch new objects do not wait for old ones. CFG-14, MRV-103: class "*".
+func TestApplyWhileDeletionPending(t *testing.T) {
+	ns := namespace(t)
+	start(t, map[string]any{"controllers": map[string]any{"resourceClass": "*", "managedResource": map[string]any{"applyWhileDeletionPending": true}}})
+	held := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, namespace: " + ns + ", finalizers: [example.org/hold]}\n"
+	must(t, landscape.SeedClient.Create(t.Context(), harness.Secret(ns, "mr", map[string][]byte{"a": []byte(held)})))
+	mr := harness.ManagedResource(ns, "mr", "mr")
+	class := "whatever"
+	mr.Spec.Class = &class
+	must(t, landscape.SeedClient.Create(t.Context(), mr))
+	if got := settled(t, ns, "mr").Finalizers; len(got) != 1 || got[0] != resourcesv1alpha1.FinalizerName {
+		t.Errorf("MRV-103: got %v", got)
+	}
+	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 1, "v"))))
+	eventually(t, func() error {
+		if _, found := listed(t, ns)["cm-0"]; !found {
+			return fmt.Errorf("MRB-5: the new object is not there")
+		}
+		return nil
+	})
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "held"}}
+	must(t, landscape.ShootClient.Patch(t.Context(), cm, harness.MergePatch(map[string]any{"metadata": map[string]any{"finalizers": nil}})))
+	eventually(t, func() error {
+		mr := settled(t, ns, "mr")
+		if len(mr.Status.Resources) != 1 {
+			return fmt.Errorf("inventory: %v", mr.Status.Resources)
+		}
+		return nil
+	})
+	remove(t, ns, "mr")
+}
+
+// OLD-31: without watches of the target everything still works, on request.
+func TestDisableCachedClient(t *testing.T) {
+	ns := namespace(t)
+	p := start(t, map[string]any{"targetClientConnection": map[string]any{"disableCachedClient": true}})
+	create(t, ns, "mr", configMaps(ns, 2, "v"))
+	settled(t, ns, "mr")
+	must(t, landscape.ShootClient.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "cm-0"}}))
+	must(t, landscape.SeedClient.Patch(t.Context(), harness.ManagedResource(ns, "mr"), harness.MergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOperation: "reconcile"}}})))
+	eventually(t, func() error {
+		if _, found := listed(t, ns)["cm-0"]; !found {
+			return fmt.Errorf("cm-0 is missing")
+		}
+		return nil
+	})
+	if got := counter(p, `espalier_target_requests_total{verb="watch"}`); got != 0 {
+		t.Errorf("%d watches", got)
+	}
+	remove(t, ns, "mr")
+}
+
+// CT-28, PRC-22: a leader that loses its API server gives up.
+func TestLeaderWithoutAPIServer(t *testing.T) {
+	ns := namespace(t)
+	p := start(t, map[string]any{"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": ns, "leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}})
+	eventually(t, func() error {
+		if !strings.Contains(p.Output(), "Using cluster id") {
+			return fmt.Errorf("no leader yet")
+		}
+		return nil
+	})
+	landscape.Seed.StopAPIServer()
+	code := p.Wait(patience)
+	must(t, landscape.Seed.StartAPIServer(t.Context()))
+	if code != 1 || !strings.Contains(p.Output(), "leader election lost") {
+		t.Errorf("exit code %d: %s", code, p.Output())
+	}
+}
