@@ -216,6 +216,10 @@ func (a *application) Start(ctx context.Context) error {
 	if err := secrets.WaitUntilWatching(ctx); err != nil {
 		return err
 	}
+	triggers.Prepare(reconciler, a.mgr.GetClient())
+	if err := a.mgr.Add(leaderOnly{triggers.Sweep}); err != nil {
+		return err
+	}
 	timeout := a.cfg.Controllers.CacheSyncTimeout.Duration
 	if err := reconciler.AddToManager(a.mgr, timeout, triggers); err != nil {
 		return err

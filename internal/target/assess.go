@@ -42,6 +42,8 @@ func NewAssessor(client *Client, l *ledger.Ledger, watches *Watches, clock clock
 // Assessment is the judgement about a ManagedResource.
 type Assessment struct {
 	Change managed.ConditionChange
+	// Covered is true if watches tell of every change, so that there is nothing to look at in the meantime.
+	Covered bool
 	// Unsettled is true if a missing object is about to be put back, so that the judgement is about to change.
 	Unsettled bool
 }
@@ -109,7 +111,7 @@ func (a *Assessor) Health(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 		}
 	}
 	if len(problems) == 0 {
-		return Assessment{Change: healthy()}, nil
+		return Assessment{Change: healthy(), Covered: a.covered(refs)}, nil
 	}
 	return Assessment{Unsettled: unsettled, Change: managed.ConditionChange{
 		Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionFalse,
@@ -144,12 +146,20 @@ func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.Obj
 		}
 	}
 	if len(problems) == 0 {
-		return Assessment{Change: rolledOut()}, nil
+		return Assessment{Change: rolledOut(), Covered: a.covered(refs)}, nil
 	}
 	return Assessment{Change: managed.ConditionChange{
 		Type: resourcesv1alpha1.ResourcesProgressing, Status: resourcesv1alpha1.ConditionTrue,
 		Reason: problems[0].reason, Message: join(problems),
 	}}, nil
+}
+
+func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
+	return !slices.ContainsFunc(refs, func(ref resourcesv1alpha1.ObjectReference) bool {
+		entry := RefOf(&ref)
+		finding := a.ledger.Lookup(entry.Key)
+		return !a.watches.Covered(entry) || finding.Verdict.CountPods && !a.podsMatch(entry, finding)
+	})
 }
 
 func (a *Assessor) podsMatch(ref ledger.Ref, finding ledger.Finding) bool {

@@ -21,6 +21,7 @@ type bench struct {
 	*harness.Landscape
 	dir, binary, scenario string
 	profile               string
+	seconds               int
 	rows                  []row
 	processes             int
 }
@@ -77,14 +78,16 @@ func (b *bench) startReady(ctx context.Context, config map[string]any) (*harness
 		return nil, err
 	}
 	if b.profile != "" {
-		go b.saveProfile(p, filepath.Join(b.profile, fmt.Sprintf("%s-%d.pprof", b.scenario, b.processes)))
+		if b.scenario != "many" { // Its steady state is profiled instead.
+			go b.saveProfile(p, filepath.Join(b.profile, fmt.Sprintf("%s-%d.pprof", b.scenario, b.processes)))
+		}
 	}
 	return p, nil
 }
 
 func (b *bench) saveProfile(p *harness.Process, file string) {
-	client := http.Client{Timeout: time.Minute}
-	response, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/profile?seconds=15", p.Metrics))
+	client := http.Client{Timeout: 10 * time.Minute}
+	response, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/profile?seconds=%d", p.Metrics, b.seconds))
 	if err != nil {
 		return
 	}

@@ -27,12 +27,13 @@ import (
 func main() {
 	bin := flag.String("bin", "bin", "folder with the executables")
 	only := flag.String("only", "", "regular expression of the scenarios to run")
-	profile := flag.String("profile", "", "folder for processor profiles of resource-manager, one a process, of its first 15 seconds")
+	profile := flag.String("profile", "", "folder for processor profiles of resource-manager, one a process, of its first seconds")
+	seconds := flag.Int("seconds", 15, "length of the profiles")
 	flag.Parse()
 	log.SetLogger(logr.Discard())
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if err := run(ctx, *bin, *only, *profile); err != nil {
+	if err := run(ctx, *bin, *only, *profile, *seconds); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -54,7 +55,7 @@ var scenarios = []scenario{
 	{"secrets", unrelatedSecrets},
 }
 
-func run(ctx context.Context, bin, only, profile string) error {
+func run(ctx context.Context, bin, only, profile string, seconds int) error {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -64,7 +65,7 @@ func run(ctx context.Context, bin, only, profile string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	b := &bench{dir: dir, binary: filepath.Join(bin, "resource-manager"), profile: profile}
+	b := &bench{dir: dir, binary: filepath.Join(bin, "resource-manager"), profile: profile, seconds: seconds}
 	defer b.print(os.Stdout) // Also what there is after a failure.
 	for _, s := range scenarios {
 		if !pattern.MatchString(s.name) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -208,6 +209,9 @@ func manyManagedResources(ctx context.Context, b *bench) error {
 	b.add("… resident memory then", after.rss, "MiB", fmt.Sprintf("%.1f anonymous", after.anonymous), reference(after.rss, 90)+"; target ≤ 60")
 
 	sent = requests(p)
+	if b.profile != "" {
+		go b.saveProfile(p, filepath.Join(b.profile, "steady.pprof"))
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

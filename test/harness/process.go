@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -202,7 +203,7 @@ func Build(dir, name string) (string, error) {
 		return "", fmt.Errorf("finding the module: %w", err)
 	}
 	binary := filepath.Join(dir, name)
-	command := exec.Command("go", "build", "-o", binary, "./cmd/"+name)
+	command := exec.Command("go", slices.Concat([]string{"build"}, buildFlags, []string{"-o", binary, "./cmd/" + name})...)
 	command.Dir = string(bytes.TrimSpace(root))
 	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w: %s", name, err, out)

@@ -41,6 +41,8 @@ const (
 	// settleDelay is how long a missing object may take to be put back before it is reported, settleLimit how often.
 	settleDelay = 500 * time.Millisecond
 	settleLimit = 6
+	// rarely is how many periods pass between two looks at what watches keep up to date: a net below the net.
+	rarely = 10
 	// changeDelay gathers the changes that arrive together.
 	changeDelay = 100 * time.Millisecond
 )
@@ -89,6 +91,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	r.settled(request.NamespacedName)
 	if err := r.write(ctx, mr, assessment.Change); err != nil {
 		return reconcile.Result{}, err
+	}
+	if assessment.Covered {
+		return reconcile.Result{RequeueAfter: rarely * r.period()}, nil
 	}
 	return reconcile.Result{RequeueAfter: r.period()}, nil
 }

@@ -113,7 +113,7 @@ func (r *Reconciler) keep(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 	pass := r.passes.of(mr)
 	full := forced || *r.Config.AlwaysUpdate
 	if !full && pass.complete && pass.generation == mr.Generation && !pass.secretsInDoubt && r.nothingInDoubt(owner) {
-		return reconcile.Result{RequeueAfter: r.period()}, nil
+		return reconcile.Result{}, nil // The sweep tells if that changes.
 	}
 
 	// Whatever changes from here on puts the ManagedResource into doubt again.
@@ -237,6 +237,11 @@ func (r *Reconciler) origin(mr *resourcesv1alpha1.ManagedResource) string {
 func (r *Reconciler) period() time.Duration {
 	period := r.Config.SyncPeriod.Duration
 	return period - period/10 + time.Duration(rand.Int64N(int64(period/5)+1))
+}
+
+// spread is a part of the sync period, so that what the sweep wakes does not come all at once (OPB-16).
+func (r *Reconciler) spread() time.Duration {
+	return time.Duration(rand.Int64N(int64(r.Config.SyncPeriod.Duration/5) + 1))
 }
 
 func (r *Reconciler) forget(owner ledger.Owner) {

@@ -93,6 +93,19 @@ func (p *passes) secretChanged(owner ledger.Owner, name, version string) bool {
 	return true
 }
 
+// owners returns the ManagedResources that were applied completely.
+func (p *passes) owners() []ledger.Owner {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	owners := make([]ledger.Owner, 0, len(p.byOwner))
+	for owner, known := range p.byOwner {
+		if known.complete {
+			owners = append(owners, owner)
+		}
+	}
+	return owners
+}
+
 // allInDoubt puts every ManagedResource into doubt, after a gap in the watch of Secrets.
 func (p *passes) allInDoubt() []ledger.Owner {
 	p.mu.Lock()

@@ -97,7 +97,7 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	if !settled {
 		r.Applied(owner)
 	}
-	return reconcile.Result{RequeueAfter: r.period()}, nil
+	return reconcile.Result{}, nil
 }
 
 // pendingChange is the condition while objects are being deleted (MRS-8).

@@ -52,8 +52,6 @@ func IndexSecrets(object client.Object) []string {
 // AddToManager adds the controller. The caches of the manager must have SecretIndex.
 func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration, triggers *Triggers) error {
 	r.slots = make(chan struct{}, allRuns)
-	triggers.reconciler = r
-	triggers.reader = mgr.GetClient()
 	return builder.ControllerManagedBy(mgr).
 		Named(Name).
 		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(r.predicate())).
@@ -104,6 +102,11 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 	was := managed.Conditions(before.Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy)
 	is := managed.Conditions(after.Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy)
 	return is == resourcesv1alpha1.ConditionFalse && (was == "" || was == resourcesv1alpha1.ConditionTrue)
+}
+
+// Prepare must be called before anything else.
+func (t *Triggers) Prepare(r *Reconciler, reader client.Reader) {
+	t.reconciler, t.reader = r, reader
 }
 
 // Triggers put ManagedResources into the queue for reasons that are no events of their own: Secrets and drift.
@@ -163,6 +166,26 @@ func (t *Triggers) delay(key ledger.Key) time.Duration {
 		return driftDelay
 	}
 	return min(time.Second<<min(last.count-quarrel, 5), 30*time.Second)
+}
+
+// Sweep wakes, once a sync period, the ManagedResources with objects that are in doubt or that no watch covers. The others
+// are not even looked at: with a queue entry each, an idle process would spend all its time on finding nothing to do.
+func (t *Triggers) Sweep(ctx context.Context) error {
+	r := t.reconciler
+	ticker := time.NewTicker(r.Config.SyncPeriod.Duration)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		for _, owner := range r.passes.owners() {
+			if *r.Config.AlwaysUpdate || !r.nothingInDoubt(owner) {
+				t.add(owner, r.spread())
+			}
+		}
+	}
 }
 
 // SecretChanged takes a Secret that was written (MRT-4, MRB-21).
