@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -45,6 +46,11 @@ func run(cfg *config.ResourceManagerConfiguration, log logr.Logger) error {
 	targetConfig, err := process.RESTConfig(cfg.TargetClientConnection, "TARGET_KUBECONFIG")
 	if err != nil {
 		return fmt.Errorf("target cluster: %w", err)
+	}
+
+	if targetConfig.QPS > 0 {
+		// One limit for all clients of the target; those of the source have one each, so that the lease is always renewed.
+		targetConfig.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(targetConfig.QPS, targetConfig.Burst)
 	}
 
 	mgr, err := newManager(cfg, sourceConfig, log)
@@ -122,9 +128,9 @@ func addChecks(mgr manager.Manager, clientset kubernetes.Interface, drain *proce
 		check healthz.Checker
 	}{
 		{mgr.AddHealthzCheck, "ping", healthz.Ping},
-		{mgr.AddHealthzCheck, "apiserver-healthz", process.WithGrace(process.APIServerHealthz(clientset.Discovery().RESTClient()), log)},
-		{mgr.AddHealthzCheck, "source-informer-sync", process.WithGrace(sourceSynced, log)},
-		{mgr.AddHealthzCheck, "target-informer-sync", process.WithGrace(targetSynced, log)},
+		{mgr.AddHealthzCheck, "apiserver-healthz", process.WithGrace(process.APIServerHealthz(clientset.Discovery().RESTClient()), log, clock.RealClock{})},
+		{mgr.AddHealthzCheck, "source-informer-sync", process.WithGrace(sourceSynced, log, clock.RealClock{})},
+		{mgr.AddHealthzCheck, "target-informer-sync", process.WithGrace(targetSynced, log, clock.RealClock{})},
 		{mgr.AddReadyzCheck, "source-informer-sync", sourceSynced},
 		{mgr.AddReadyzCheck, "target-informer-sync", targetSynced},
 		{mgr.AddReadyzCheck, "webhook-server", mgr.GetWebhookServer().StartedChecker()},
@@ -185,7 +191,7 @@ func (a *application) Start(ctx context.Context) error {
 	realClock := clock.RealClock{}
 	events := source.NewEvents(a.clientset.CoreV1(), realClock)
 	statuses := source.NewStatuses(a.mgr.GetCache(), a.mgr.GetAPIReader(), a.mgr.GetClient(), realClock, events)
-	secrets := source.NewSecrets(a.clientset.CoreV1(), a.cfg.SourceClientConnection.Namespaces, a.log.WithName("secrets"))
+	secrets := source.NewSecrets(a.clientset.CoreV1(), a.cfg.SourceClientConnection.Namespaces, realClock, a.log.WithName("secrets"))
 	assessor := target.NewAssessor(a.client, a.ledger, a.watches, realClock)
 	triggers := &managedresource.Triggers{}
 
@@ -196,8 +202,8 @@ func (a *application) Start(ctx context.Context) error {
 		Assessor: assessor, Clock: realClock,
 	}
 	judges := []*healthcontroller.Reconciler{
-		{Name: healthcontroller.NameHealth, Assess: assessor.Health},
-		{Name: healthcontroller.NameProgressing, Assess: assessor.Progressing},
+		{Name: healthcontroller.NameHealth, Assess: assessor.Health, Other: assessor.Progressing},
+		{Name: healthcontroller.NameProgressing, Assess: assessor.Progressing, Other: assessor.Health},
 	}
 	news := func(owner ledger.Owner) {
 		for _, judge := range judges {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
@@ -35,7 +36,7 @@ func Synced(isSynced func() bool) healthz.Checker {
 
 // WithGrace lets a check fail for a while before it counts: a restart helps against a process that hangs, not against an
 // API server that is away (PRC-52, OPB-10).
-func WithGrace(check healthz.Checker, log logr.Logger) healthz.Checker {
+func WithGrace(check healthz.Checker, log logr.Logger, clock clock.PassiveClock) healthz.Checker {
 	var mu sync.Mutex
 	var failingSince time.Time
 	return func(request *http.Request) error {
@@ -46,7 +47,7 @@ func WithGrace(check healthz.Checker, log logr.Logger) healthz.Checker {
 			failingSince = time.Time{}
 			return nil
 		}
-		now := time.Now()
+		now := clock.Now()
 		if failingSince.IsZero() {
 			failingSince = now
 		}

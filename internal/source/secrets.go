@@ -16,6 +16,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/utils/clock"
 )
 
 const (
@@ -34,6 +35,7 @@ const (
 type Secrets struct {
 	client     corev1client.SecretsGetter
 	namespaces []string
+	clock      clock.PassiveClock
 	log        logr.Logger
 
 	// onChange is called with every change; onGap when changes may have been missed.
@@ -54,11 +56,11 @@ type freshSecret struct {
 }
 
 // NewSecrets returns Secrets of the given namespaces, all if there are none.
-func NewSecrets(client corev1client.SecretsGetter, namespaces []string, log logr.Logger) *Secrets {
+func NewSecrets(client corev1client.SecretsGetter, namespaces []string, clock clock.PassiveClock, log logr.Logger) *Secrets {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	s := &Secrets{client: client, namespaces: namespaces, log: log, fresh: map[types.NamespacedName]freshSecret{}}
+	s := &Secrets{client: client, namespaces: namespaces, clock: clock, log: log, fresh: map[types.NamespacedName]freshSecret{}}
 	s.ready.Add(len(namespaces))
 	return s
 }
@@ -96,7 +98,7 @@ func (s *Secrets) Get(ctx context.Context, key types.NamespacedName) (map[string
 	s.mu.Lock()
 	fresh, found := s.fresh[key]
 	s.mu.Unlock()
-	if found && time.Now().Before(fresh.expires) {
+	if found && s.clock.Now().Before(fresh.expires) {
 		return fresh.data, fresh.version, nil
 	}
 	secret, err := s.client.Secrets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
@@ -194,7 +196,7 @@ func (s *Secrets) hold(key types.NamespacedName, secret *corev1.Secret) {
 	if s.bytes+size > freshBytes {
 		return
 	}
-	s.fresh[key] = freshSecret{maps.Clone(secret.Data), version(secret), size, time.Now().Add(freshFor)}
+	s.fresh[key] = freshSecret{maps.Clone(secret.Data), version(secret), size, s.clock.Now().Add(freshFor)}
 	s.bytes += size
 }
 
@@ -214,7 +216,7 @@ func (s *Secrets) forgetLocked(key types.NamespacedName) {
 func (s *Secrets) forgetExpired() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
+	now := s.clock.Now()
 	for key, fresh := range s.fresh {
 		if now.After(fresh.expires) {
 			s.forgetLocked(key)

@@ -42,6 +42,8 @@ func NewAssessor(client *Client, l *ledger.Ledger, watches *Watches, clock clock
 // Assessment is the judgement about a ManagedResource.
 type Assessment struct {
 	Change managed.ConditionChange
+	// Problem is true if not everything is as it should be.
+	Problem bool
 	// Covered is true if watches tell of every change, so that there is nothing to look at in the meantime.
 	Covered bool
 	// Unsettled is true if a missing object is about to be put back, so that the judgement is about to change.
@@ -113,7 +115,7 @@ func (a *Assessor) Health(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 	if len(problems) == 0 {
 		return Assessment{Change: healthy(), Covered: a.covered(refs)}, nil
 	}
-	return Assessment{Unsettled: unsettled, Change: managed.ConditionChange{
+	return Assessment{Unsettled: unsettled, Covered: a.covered(refs), Problem: true, Change: managed.ConditionChange{
 		Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionFalse,
 		Reason: problems[0].reason, Message: join(problems),
 	}}, nil
@@ -148,7 +150,7 @@ func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.Obj
 	if len(problems) == 0 {
 		return Assessment{Change: rolledOut(), Covered: a.covered(refs)}, nil
 	}
-	return Assessment{Change: managed.ConditionChange{
+	return Assessment{Covered: a.covered(refs), Problem: true, Change: managed.ConditionChange{
 		Type: resourcesv1alpha1.ResourcesProgressing, Status: resourcesv1alpha1.ConditionTrue,
 		Reason: problems[0].reason, Message: join(problems),
 	}}, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,9 @@ import (
 )
 
 var autoscalerKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"}
+
+// autoscalersWithin is how long the first list of autoscalers may take before whoever needs it fails.
+const autoscalersWithin = 15 * time.Second
 
 // Autoscalers knows which objects a HorizontalPodAutoscaler scales (MR-20, MR-21). It watches all of them, whoever manages
 // them, from the first time somebody asks, and keeps their targets only.
@@ -55,6 +59,8 @@ func (a *Autoscalers) Ready(ctx context.Context) error {
 		return nil
 	default:
 	}
+	ctx, cancel := context.WithTimeout(ctx, autoscalersWithin)
+	defer cancel()
 	select {
 	case <-a.ready:
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,6 +23,10 @@ import (
 	"github.com/espalier-project/espalier/internal/apply"
 	"github.com/espalier-project/espalier/internal/ledger"
 )
+
+// requestTimeout limits one request: as long as the API server itself works on one. A reconciliation may take as long as its
+// sync period, an hour perhaps, and must not spend that on one answer that never comes.
+const requestTimeout = time.Minute
 
 // Client sends requests for single objects to the target cluster.
 type Client struct {
@@ -133,6 +138,8 @@ func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 		return nil, err
 	}
 	count("get")
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	object, err := resource.Get(ctx, name, metav1.GetOptions{})
 	if unserved(err) {
 		c.forget(gvk, err)
@@ -159,6 +166,8 @@ func (c *Client) write(ctx context.Context, verb string, object *unstructured.Un
 		return ledger.Sighting{}, err
 	}
 	count(verb)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	if view.Whole(gvk) {
 		resource := c.dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace())
 		var answer *unstructured.Unstructured
@@ -216,6 +225,8 @@ func (c *Client) Patch(ctx context.Context, object *unstructured.Unstructured, p
 		return err
 	}
 	count("patch")
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	_, err = resource.Patch(ctx, object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, subresources...)
 	return err
 }
@@ -227,6 +238,8 @@ func (c *Client) Put(ctx context.Context, object *unstructured.Unstructured, sub
 		return err
 	}
 	count("update")
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	_, err = resource.Update(ctx, object, metav1.UpdateOptions{}, subresource)
 	return err
 }
@@ -244,6 +257,8 @@ func (c *Client) Delete(ctx context.Context, object *unstructured.Unstructured, 
 		options.PropagationPolicy = &policy
 	}
 	count("delete")
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	return resource.Delete(ctx, object.GetName(), options)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/deploy/crds"
 	"github.com/espalier-project/espalier/test/cluster"
 )
 
@@ -112,16 +112,8 @@ func Root() (string, error) {
 
 // InstallCRD installs the CRD of ManagedResources and waits until it is served.
 func InstallCRD(ctx context.Context, cl client.Client) error {
-	root, err := Root()
-	if err != nil {
-		return err
-	}
-	content, err := os.ReadFile(filepath.Join(root, "deploy/crds/resources.gardener.cloud_managedresources.yaml"))
-	if err != nil {
-		return err
-	}
 	crd := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(content, &crd.Object); err != nil {
+	if err := yaml.Unmarshal(crds.ManagedResources, &crd.Object); err != nil {
 		return err
 	}
 	if err := cl.Create(ctx, crd); err != nil && !apierrors.IsAlreadyExists(err) {

@@ -57,6 +57,9 @@ type Reconciler struct {
 	Await func(*resourcesv1alpha1.ManagedResource) bool
 	// Assess judges the objects of the inventory.
 	Assess func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
+	// Other is the judgement of the other controller. What makes one of the conditions change mostly makes both, and
+	// whichever controller comes first writes both at once.
+	Other func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
 
 	mu        sync.Mutex
 	queue     workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -89,23 +92,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: settleDelay}, nil
 	}
 	r.settled(request.NamespacedName)
-	if err := r.write(ctx, mr, assessment.Change); err != nil {
+	changes := []managed.ConditionChange{assessment.Change}
+	if assessment.Covered {
+		if other, err := r.Other(ctx, mr.Status.Resources); err == nil && other.Covered && !other.Unsettled {
+			changes = append(changes, other.Change)
+		}
+	}
+	if err := r.write(ctx, mr, changes); err != nil {
 		return reconcile.Result{}, err
 	}
-	if assessment.Covered {
+	if assessment.Covered && !assessment.Problem {
 		return reconcile.Result{RequeueAfter: rarely * r.period()}, nil
 	}
 	return reconcile.Result{RequeueAfter: r.period()}, nil
 }
 
-// write sets the condition unless the content was exchanged since it was judged.
-func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.ManagedResource, change managed.ConditionChange) error {
+// write sets the conditions unless the content was exchanged since it was judged.
+func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.ManagedResource, changes []managed.ConditionChange) error {
 	key := client.ObjectKeyFromObject(judged)
 	_, err := r.Statuses.Update(ctx, key, judged.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		if !r.concerns(current) || !isApplied(current) || !sameContent(judged, current) {
 			return nil
 		}
-		return &source.Change{Conditions: []managed.ConditionChange{target.WithoutNews(change, current.Status.Conditions)}}
+		fresh := make([]managed.ConditionChange, len(changes))
+		for i, change := range changes {
+			fresh[i] = target.WithoutNews(change, current.Status.Conditions)
+		}
+		return &source.Change{Conditions: fresh}
 	})
 	if errors.Is(err, source.ErrGone) {
 		return nil

@@ -152,7 +152,7 @@ func (t *Triggers) delay(key ledger.Key) time.Duration {
 	if t.repairs == nil {
 		t.repairs = map[ledger.Key]repair{}
 	}
-	now := time.Now()
+	now := t.reconciler.Clock.Now()
 	last := t.repairs[key]
 	if now.Sub(last.since) > time.Minute {
 		last = repair{since: now}

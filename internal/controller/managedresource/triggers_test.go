@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -95,7 +96,8 @@ func TestPeriodsDoNotMarchInStep(t *testing.T) {
 }
 
 func TestQuarrelsSlowDown(t *testing.T) {
-	var triggers Triggers
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	triggers := Triggers{reconciler: &Reconciler{Clock: clock}}
 	key := ledger.Key{Name: "x"}
 	var last time.Duration
 	for range quarrel {
@@ -109,6 +111,10 @@ func TestQuarrelsSlowDown(t *testing.T) {
 	}
 	if last != 30*time.Second {
 		t.Errorf("MRB-34: an endless quarrel is slow, got %s", last)
+	}
+	clock.SetTime(clock.Now().Add(2 * time.Minute))
+	if got := triggers.delay(key); got != driftDelay {
+		t.Errorf("MRB-34: an old quarrel is forgotten, got %s", got)
 	}
 	if got := triggers.delay(ledger.Key{Name: "y"}); got != driftDelay {
 		t.Errorf("MRB-34: other objects are not slowed down, got %s", got)

@@ -1,0 +1,92 @@
+package process
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestGrace(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	failure := errors.New("away")
+	var result error
+	check := WithGrace(func(*http.Request) error { return result }, logr.Discard(), clock)
+	for _, step := range []struct {
+		name   string
+		result error
+		after  time.Duration
+		want   error
+	}{
+		{"PRC-52 well", nil, 0, nil},
+		{"PRC-52 fails", failure, 0, nil},
+		{"PRC-52 fails, still within the grace", failure, unsyncedGrace - time.Second, nil},
+		{"PRC-52/OPB-10 fails for too long", failure, 2 * time.Second, failure},
+		{"PRC-52 recovers", nil, 0, nil},
+		{"PRC-52 fails again", failure, time.Hour, nil},
+	} {
+		clock.SetTime(clock.Now().Add(step.after))
+		result = step.result
+		if got := check(nil); !errors.Is(got, step.want) {
+			t.Errorf("%s: got %v", step.name, got)
+		}
+	}
+}
+
+func TestDrain(t *testing.T) {
+	var drain Drain
+	if err := drain.Check(nil); err != nil {
+		t.Error(err)
+	}
+	drain.draining.Store(true)
+	if drain.Check(nil) == nil {
+		t.Error("OPB-17: ready though draining")
+	}
+}
+
+func TestSameCluster(t *testing.T) {
+	a := &rest.Config{Host: "h", BearerToken: "t", QPS: 1}
+	b := rest.CopyConfig(a)
+	b.QPS = 2
+	if !SameCluster(a, b) {
+		t.Error("OPB-12: limits do not matter")
+	}
+	b.BearerToken = "other"
+	if SameCluster(a, b) {
+		t.Error("OPB-12: another user is another client")
+	}
+}
+
+func TestLogger(t *testing.T) {
+	var out bytes.Buffer
+	log := NewLogger("info", "json", &out)
+	log.V(1).Info("hidden")
+	log.WithName("a").Info("shown", "took", 90*time.Second)
+	entry := map[string]any{}
+	if err := json.Unmarshal(out.Bytes(), &entry); err != nil {
+		t.Fatalf("OBS-1: %s: %v", out.String(), err)
+	}
+	if _, err := time.Parse("2006-01-02T15:04:05.000Z", entry["ts"].(string)); err != nil {
+		t.Errorf("OBS-1: %v", err)
+	}
+	delete(entry, "ts")
+	for key, want := range map[string]string{"level": "info", "logger": "a", "msg": "shown", "took": "1m30s"} {
+		if entry[key] != want {
+			t.Errorf("OBS-1 %s: got %v, want %s", key, entry[key], want)
+		}
+	}
+	out.Reset()
+	for range 1000 {
+		log.Info("the same")
+	}
+	if lines := strings.Count(out.String(), "\n"); lines > 120 {
+		t.Errorf("OBS-2: %d lines of a thousand", lines)
+	}
+}
