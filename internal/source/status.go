@@ -83,6 +83,16 @@ func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
 	s.written[client.ObjectKeyFromObject(mr)] = mr
 }
 
+// Observed tells which version the cache has, so that nothing older than that is held any longer.
+func (s *Statuses) Observed(mr *resourcesv1alpha1.ManagedResource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := client.ObjectKeyFromObject(mr)
+	if written := s.written[key]; written != nil && (written.UID != mr.UID || !older(mr.ResourceVersion, written.ResourceVersion)) {
+		delete(s.written, key)
+	}
+}
+
 func (s *Statuses) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

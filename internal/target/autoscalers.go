@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -98,30 +97,28 @@ func (a *Autoscalers) start(mapping *meta.RESTMapping) {
 	}
 	a.started = true
 	resource := a.watches.client.dynamic.Resource(mapping.Resource)
-	listWatch := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			count("list")
-			list, err := resource.List(ctx, options)
-			a.mu.Lock()
-			a.lastErr = err
-			a.mu.Unlock()
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			count("watch")
-			w, err := resource.Watch(ctx, options)
-			a.mu.Lock()
-			a.lastErr = err
-			a.mu.Unlock()
-			return w, err
-		},
-	}
+	everything := func(*metav1.ListOptions) {}
+	source := listWatch(everything, func(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+		list, err := resource.List(ctx, options)
+		a.noteError(err)
+		return list, err
+	}, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		w, err := resource.Watch(ctx, options)
+		a.noteError(err)
+		return w, err
+	})
 	log := a.watches.log.WithValues("groupVersionKind", autoscalerKind.String())
-	reflector := cache.NewReflectorWithOptions(listWatch, nil, a, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(source, nil, a, cache.ReflectorOptions{
 		Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, TypeDescription: autoscalerKind.String(),
 	})
 	watching.Inc()
 	go reflector.RunWithContext(ctx)
+}
+
+func (a *Autoscalers) noteError(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lastErr = err
 }
 
 func (a *Autoscalers) list(ctx context.Context) error {

@@ -292,8 +292,7 @@ func (c *Client) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolume
 
 // PodsOf counts the Pods of a Deployment by asking the target, for when the watches can't tell (MRP-10).
 func (c *Client) PodsOf(ctx context.Context, deployment *unstructured.Unstructured, counts func(*corev1.PodStatus) bool) (int64, error) {
-	value, _, _ := unstructured.NestedMap(deployment.Object, "spec", "selector")
-	selector, err := selectorOf(value)
+	selector, err := SelectorOf(deployment)
 	if err != nil {
 		return 0, err
 	}

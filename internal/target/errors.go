@@ -5,6 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -19,8 +20,12 @@ func unserved(err error) bool {
 	return isNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
 }
 
-// selectorOf turns the unstructured form of a label selector into the form that requests take.
-func selectorOf(fields map[string]any) (string, error) {
+// SelectorOf compiles spec.selector of a workload; an empty one would match everything and is an error.
+func SelectorOf(workload *unstructured.Unstructured) (string, error) {
+	fields, _, err := unstructured.NestedMap(workload.Object, "spec", "selector")
+	if err != nil {
+		return "", err
+	}
 	var selector metav1.LabelSelector
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
 		return "", err
@@ -28,6 +33,9 @@ func selectorOf(fields map[string]any) (string, error) {
 	compiled, err := metav1.LabelSelectorAsSelector(&selector)
 	if err != nil {
 		return "", err
+	}
+	if compiled.Empty() {
+		return "", errors.New("its selector is empty and would match everything in the namespace")
 	}
 	return compiled.String(), nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -254,56 +255,46 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, mapping *
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 		namespace = ""
 	}
-	var listWatch *cache.ListWatch
+	var source *cache.ListWatch
 	var expected runtime.Object
 	switch {
 	case s.gvk == podKind && s.name == "":
-		listWatch, expected = w.podListWatch(namespace, selector)
+		// Typed Pods: there may be many, and Protocol Buffers cost a fifth of what JSON costs.
+		pods := w.client.core.Pods(namespace)
+		source, expected = listWatch(selector, pods.List, pods.Watch), &corev1.Pod{}
 	case w.view.Whole(s.gvk):
-		listWatch = w.wholeListWatch(mapping, namespace, selector)
+		objects := w.client.dynamic.Resource(mapping.Resource).Namespace(namespace)
+		source = listWatch(selector, objects.List, objects.Watch)
 	default:
-		listWatch, expected = w.metadataListWatch(mapping, namespace, selector)
+		metadata := w.client.metadata.Resource(mapping.Resource).Namespace(namespace)
+		source, expected = listWatch(selector, metadata.List, metadata.Watch), &metav1.PartialObjectMetadata{}
 	}
 
 	log := w.log.WithValues("groupVersionKind", s.gvk.String(), "metadataOnly", !w.view.Whole(s.gvk))
 	log.V(1).Info("Watching")
 	watching.Inc()
 	defer watching.Dec()
-	reflector := cache.NewReflectorWithOptions(listWatch, expected, &sink{watches: w, scope: s, active: a}, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(source, expected, &sink{watches: w, scope: s, active: a}, cache.ReflectorOptions{
 		Name: "target " + s.gvk.String(), MinWatchTimeout: minWatchTimeout, Logger: &log,
 	})
 	reflector.RunWithContext(ctx)
 	a.live.Store(false)
 }
 
-func (w *Watches) metadataListWatch(mapping *meta.RESTMapping, namespace string, selector func(*metav1.ListOptions)) (*cache.ListWatch, runtime.Object) {
-	resource := w.client.metadata.Resource(mapping.Resource).Namespace(namespace)
+// listWatch counts the requests and narrows them to a selection.
+func listWatch[L runtime.Object](selector func(*metav1.ListOptions),
+	list func(context.Context, metav1.ListOptions) (L, error),
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error)) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			selector(&options)
 			count("list")
-			return resource.List(ctx, options)
+			return list(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			selector(&options)
 			count("watch")
-			return resource.Watch(ctx, options)
-		},
-	}, &metav1.PartialObjectMetadata{}
-}
-
-func (w *Watches) wholeListWatch(mapping *meta.RESTMapping, namespace string, selector func(*metav1.ListOptions)) *cache.ListWatch {
-	resource := w.client.dynamic.Resource(mapping.Resource).Namespace(namespace)
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			selector(&options)
-			count("list")
-			return resource.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			selector(&options)
-			count("watch")
-			return resource.Watch(ctx, options)
+			return follow(ctx, options)
 		},
 	}
 }

@@ -207,6 +207,14 @@ func manyManagedResources(ctx context.Context, b *bench) error {
 		return err
 	}
 	b.add("… resident memory then", after.rss, "MiB", fmt.Sprintf("%.1f anonymous", after.anonymous), reference(after.rss, 90)+"; target ≤ 60")
+	bare, err := b.bareConfigMaps(ctx, n*10)
+	if err != nil {
+		return err
+	}
+	b.add("… a bare client that writes the ConfigMaps alone, 16 at a time", bare, "s", "", fmt.Sprintf("ratio %.2f, with 400 objects and 600 writes in the source on top", took/bare))
+	if err := settle(ctx, p); err != nil {
+		return err
+	}
 
 	sent = requests(p)
 	if b.profile != "" {

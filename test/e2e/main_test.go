@@ -4,11 +4,8 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/espalier-project/espalier/test/harness"
 )
@@ -19,32 +16,9 @@ var (
 	workDir   string
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
-	defer cancel()
-	var err error
-	if workDir, err = os.MkdirTemp("", "espalier-e2e-"); err != nil {
-		return fail(err)
-	}
-	if binary, err = harness.Build(workDir, "resource-manager"); err != nil {
-		return fail(err)
-	}
-	if landscape, err = harness.StartLandscape(ctx, filepath.Join(workDir, "clusters"), false, nil); err != nil {
-		return fail(err)
-	}
-	defer landscape.Stop()
-	code := m.Run()
-	if code == 0 {
-		_ = os.RemoveAll(workDir)
-	} else {
-		fmt.Fprintln(os.Stderr, "logs are in", workDir)
-	}
-	return code
-}
-
-func fail(err error) int {
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+func TestMain(m *testing.M) {
+	os.Exit(harness.RunSuite(m, "e2e", false, func(_ context.Context, s *harness.Suite) (func() error, error) {
+		landscape, binary, workDir = s.Landscape, s.Binary, s.Dir
+		return func() error { return nil }, nil
+	}))
 }

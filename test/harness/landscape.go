@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/andybalholm/brotli"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -191,6 +193,17 @@ func ManagedResource(namespace, name string, secrets ...string) *resourcesv1alph
 // Secret returns one that holds manifests.
 func Secret(namespace, name string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+}
+
+// Compress compresses with Brotli.
+func Compress(plain []byte) ([]byte, error) {
+	var buffer bytes.Buffer
+	writer := brotli.NewWriter(&buffer)
+	if _, err := writer.Write(plain); err != nil {
+		return nil, err
+	}
+	err := writer.Close()
+	return buffer.Bytes(), err
 }
 
 // MergePatch is a JSON merge patch.

@@ -1,14 +1,12 @@
 package integration
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/andybalholm/brotli"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -216,13 +214,9 @@ func configMap(name string, more ...string) string {
 
 func compress(t testing.TB, plain string) string {
 	t.Helper()
-	var buffer bytes.Buffer
-	writer := brotli.NewWriter(&buffer)
-	if _, err := writer.Write([]byte(plain)); err != nil {
+	compressed, err := harness.Compress([]byte(plain))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return buffer.String()
+	return string(compressed)
 }

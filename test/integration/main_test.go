@@ -7,36 +7,22 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/espalier-project/espalier/test/harness"
 )
 
 var (
 	landscape *harness.Landscape
-	binary    string
-	workDir   string
 	running   *harness.Process
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { os.Exit(harness.RunSuite(m, "integration", true, start)) }
 
-func run(m *testing.M) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
-	defer cancel()
+func start(ctx context.Context, s *harness.Suite) (func() error, error) {
+	landscape = s.Landscape
 	var err error
-	if workDir, err = os.MkdirTemp("", "espalier-integration-"); err != nil {
-		return fail(err)
-	}
-	if binary, err = harness.Build(workDir, "resource-manager"); err != nil {
-		return fail(err)
-	}
-	if landscape, err = harness.StartLandscape(ctx, workDir, true, nil); err != nil {
-		return fail(err)
-	}
-	defer landscape.Stop()
 	running, err = harness.Run(harness.ProcessOptions{
-		Binary: binary, Dir: filepath.Join(workDir, "process"), Source: landscape.Seed, Target: landscape.Shoot,
+		Binary: s.Binary, Dir: filepath.Join(s.Dir, "process"), Source: s.Seed, Target: s.Shoot,
 		Config: map[string]any{
 			"logLevel": "debug", "logFormat": "text",
 			"controllers": map[string]any{
@@ -47,25 +33,13 @@ func run(m *testing.M) int {
 		},
 	})
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
-	if err := running.AwaitReady(ctx); err != nil {
-		return fail(err)
+	end := func() error {
+		if code := running.Stop(); code != 0 {
+			return fmt.Errorf("resource-manager ended with %d", code)
+		}
+		return nil
 	}
-	code := m.Run()
-	if exit := running.Stop(); exit != 0 {
-		fmt.Fprintln(os.Stderr, "resource-manager ended with", exit)
-		code = 1
-	}
-	if code == 0 {
-		_ = os.RemoveAll(workDir)
-	} else {
-		fmt.Fprintln(os.Stderr, "logs are in", workDir)
-	}
-	return code
-}
-
-func fail(err error) int {
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+	return end, running.AwaitReady(ctx)
 }

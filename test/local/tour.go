@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/andybalholm/brotli"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,7 +45,7 @@ func (t *tour) applyExamples(ctx context.Context) error {
 		data := map[string][]byte{"objects.yaml": manifests}
 		note := ""
 		if example == "coredns" {
-			compressed, err := compress(manifests)
+			compressed, err := harness.Compress(manifests)
 			if err != nil {
 				return err
 			}
@@ -249,13 +247,3 @@ func (t *tour) await(ctx context.Context, object *unstructured.Unstructured, che
 }
 
 func since(started time.Time) string { return time.Since(started).Round(time.Millisecond).String() }
-
-func compress(plain []byte) ([]byte, error) {
-	var buffer bytes.Buffer
-	writer := brotli.NewWriter(&buffer)
-	if _, err := writer.Write(plain); err != nil {
-		return nil, err
-	}
-	err := writer.Close()
-	return buffer.Bytes(), err
-}

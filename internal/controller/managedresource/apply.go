@@ -187,10 +187,11 @@ type completeError struct{ error }
 func (e *completeError) Unwrap() error { return e.error }
 
 // write makes one object be as it should and returns what was done and the object as it is then (MR-25, MR-26). An object
-// that has never been there is created without a look; any other is read first.
+// that has never been there, or is known to be gone, is created without a look; any other is read first.
 func (a *applier) write(ctx context.Context, desired *apply.Desired, options apply.MergeOptions) (string, ledger.Sighting, error) {
 	var none ledger.Sighting
-	expectAbsent := desired.Old == nil
+	finding := a.Ledger.Lookup(keyOf(desired))
+	expectAbsent := desired.Old == nil || finding.Known && !finding.Present
 	for attempt := 0; ; attempt++ {
 		var createErr error
 		if expectAbsent {

@@ -2,16 +2,15 @@ package managedresource
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/espalier-project/espalier/internal/target"
 )
 
 // deleteClaims deletes the PersistentVolumeClaims that a StatefulSet made: those that match its whole selector and are named
@@ -24,7 +23,7 @@ func (r *Reconciler) deleteClaims(ctx context.Context, statefulSet *unstructured
 	if len(templates) == 0 {
 		return nil
 	}
-	selector, err := selectorOf(statefulSet)
+	selector, err := target.SelectorOf(statefulSet)
 	if err != nil {
 		return fmt.Errorf("could not convert object to StatefulSet: %w", err)
 	}
@@ -41,25 +40,6 @@ func (r *Reconciler) deleteClaims(ctx context.Context, statefulSet *unstructured
 		}
 	}
 	return nil
-}
-
-func selectorOf(statefulSet *unstructured.Unstructured) (string, error) {
-	fields, _, err := unstructured.NestedMap(statefulSet.Object, "spec", "selector")
-	if err != nil {
-		return "", err
-	}
-	var selector metav1.LabelSelector
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
-		return "", err
-	}
-	compiled, err := metav1.LabelSelectorAsSelector(&selector)
-	if err != nil {
-		return "", err
-	}
-	if compiled.Empty() {
-		return "", errors.New("its selector is empty and would match every PersistentVolumeClaim of the namespace")
-	}
-	return compiled.String(), nil
 }
 
 func isClaimOf(claim *corev1.PersistentVolumeClaim, templates []any, statefulSet string) bool {

@@ -27,8 +27,6 @@ const (
 	// must not keep it waiting for a quarter of an hour once it is over (MRB-20).
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = time.Minute
-	// A watch delivers many changes of one ManagedResource at once; one run looks at all of them.
-	driftDelay = 5 * time.Millisecond
 	// quarrel is after how many repairs within a minute an object is taken for one that somebody else keeps changing.
 	quarrel = 10
 )
@@ -77,7 +75,13 @@ func (r *Reconciler) predicate() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
 			after, isMR := e.ObjectNew.(*resourcesv1alpha1.ManagedResource)
-			return ok && isMR && concerns(after) && r.asksForRun(before, after)
+			if !ok || !isMR {
+				return false
+			}
+			if r.Statuses != nil {
+				r.Statuses.Observed(after)
+			}
+			return concerns(after) && r.asksForRun(before, after)
 		},
 	}
 }
@@ -163,7 +167,7 @@ func (t *Triggers) delay(key ledger.Key) time.Duration {
 	last.count++
 	t.repairs[key] = last
 	if last.count <= quarrel {
-		return driftDelay
+		return 0 // Changes that arrive during the run wait for the next one, all together.
 	}
 	return min(time.Second<<min(last.count-quarrel, 5), 30*time.Second)
 }
