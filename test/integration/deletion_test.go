@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -125,6 +126,18 @@ func TestFinalizeDeletionAfter(t *testing.T) {
 		withFinalizer("broken", "  annotations: {resources.gardener.cloud/finalize-deletion-after: abc}\n"))
 	f.settled("mr")
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
+	f.eventually(func() error { // MRB-36: that would have been known before.
+		events := &corev1.EventList{}
+		if err := f.seed.List(f.ctx, events, client.InNamespace(f.ns)); err != nil {
+			return err
+		}
+		for _, event := range events.Items {
+			if event.Reason == "DoubtfulManifest" {
+				return nil
+			}
+		}
+		return fmt.Errorf("no warning about the annotation among %d events", len(events.Items))
+	})
 	f.applied("mr", "Progressing/DeletionPending", "failed parsing duration of resources.gardener.cloud/finalize-deletion-after annotation")
 	f.gone("v1", "ConfigMap", "soon")
 	f.release("broken")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -84,12 +85,16 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	}
 
 	r.track(owner, &apply.Plan{}, plan.Inventory)
+	before := r.passes.of(mr)
 	r.passes.update(mr, func(p *pass) {
 		p.complete, p.generation, p.attempted = true, mr.Generation, ""
 		p.secrets, p.readGeneration, p.checksum = read.versions, mr.Generation, read.checksum()
 	})
-	for _, warning := range plan.Warnings {
-		log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)
+	if !maps.Equal(before.secrets, read.versions) || before.readGeneration != mr.Generation {
+		for _, warning := range plan.Warnings {
+			log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)
+			r.Events.Warn(ctx, mr, "DoubtfulManifest", warning)
+		}
 	}
 	if len(read.errors) == 0 {
 		lastSuccess.WithLabelValues(owner.Namespace, owner.Name).Set(float64(r.Clock.Now().Unix()))
