@@ -6,6 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Suite is what the tests of a package have in common.
@@ -18,6 +21,7 @@ type Suite struct {
 // RunSuite starts a landscape, runs the tests of a package, and returns the exit code. before may start more; what it returns
 // is called afterwards. The folder stays if anything fails.
 func RunSuite(tests interface{ Run() int }, name string, controllerManager bool, before func(context.Context, *Suite) (func() error, error)) int {
+	log.SetLogger(logr.Discard())
 	dir, err := os.MkdirTemp("", "espalier-"+name+"-")
 	if err != nil {
 		return fail(err)

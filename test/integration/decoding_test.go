@@ -86,9 +86,12 @@ func TestMissingSecret(t *testing.T) {
 	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, "reconcile")
 	f.applied("mr", "False/CannotReadSecret")
 	f.get("v1", "ConfigMap", "a")
-	if _, found := f.mr("mr").Annotations[resourcesv1alpha1.AnnotationOperation]; found {
-		t.Error("MRV-25/PRC-34: the operation annotation is still there")
-	}
+	f.eventually(func() error {
+		if _, found := f.mr("mr").Annotations[resourcesv1alpha1.AnnotationOperation]; found {
+			return fmt.Errorf("MRV-25/PRC-34: the operation annotation is still there")
+		}
+		return nil
+	})
 
 	// MRV-85: deletion needs no Secret.
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))

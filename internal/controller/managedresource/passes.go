@@ -1,6 +1,7 @@
 package managedresource
 
 import (
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,8 @@ type pass struct {
 	checksum       string
 	// secretsInDoubt is true if a Secret may have changed since it was read.
 	secretsInDoubt bool
+	// changed are the versions of Secrets that a watch told of since they were read.
+	changed map[string]string
 	// attempted is the content whose apply failed last.
 	attempted string
 	// tried is the content of the present attempt.
@@ -38,7 +41,10 @@ type passes struct {
 func (p *passes) of(mr *resourcesv1alpha1.ManagedResource) pass {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return *p.getLocked(mr)
+	known := *p.getLocked(mr)
+	known.secretsInDoubt = known.secretsInDoubt || len(known.changed) > 0
+	known.changed = nil
+	return known
 }
 
 func (p *passes) getLocked(mr *resourcesv1alpha1.ManagedResource) *pass {
@@ -61,7 +67,16 @@ func (p *passes) update(mr *resourcesv1alpha1.ManagedResource, change func(*pass
 }
 
 func (p *passes) secretsRead(mr *resourcesv1alpha1.ManagedResource) {
-	p.update(mr, func(pass *pass) { pass.secretsInDoubt = false })
+	p.update(mr, func(pass *pass) { pass.secretsInDoubt, pass.changed = false, nil })
+}
+
+// finished notes what was read for a run that ended well. What a watch told of in the meantime is no news if it was read.
+func (p *passes) finished(mr *resourcesv1alpha1.ManagedResource, versions map[string]string, checksum string) {
+	p.update(mr, func(pass *pass) {
+		pass.complete, pass.generation, pass.attempted = true, mr.Generation, ""
+		pass.secrets, pass.readGeneration, pass.checksum = versions, mr.Generation, checksum
+		maps.DeleteFunc(pass.changed, func(name, version string) bool { return versions[name] == version })
+	})
 }
 
 func (p *passes) incomplete(mr *resourcesv1alpha1.ManagedResource) {
@@ -89,7 +104,10 @@ func (p *passes) secretChanged(owner ledger.Owner, name, version string) bool {
 	if known.secrets[name] == version {
 		return false
 	}
-	known.secretsInDoubt = true
+	if known.changed == nil {
+		known.changed = map[string]string{}
+	}
+	known.changed[name] = version
 	return true
 }
 

@@ -86,10 +86,7 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 
 	r.track(owner, &apply.Plan{}, plan.Inventory)
 	before := r.passes.of(mr)
-	r.passes.update(mr, func(p *pass) {
-		p.complete, p.generation, p.attempted = true, mr.Generation, ""
-		p.secrets, p.readGeneration, p.checksum = read.versions, mr.Generation, read.checksum()
-	})
+	r.passes.finished(mr, read.versions, read.checksum())
 	if !maps.Equal(before.secrets, read.versions) || before.readGeneration != mr.Generation {
 		for _, warning := range plan.Warnings {
 			log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)
