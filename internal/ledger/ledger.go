@@ -302,16 +302,6 @@ func (l *Ledger) Gone(key Key, uid types.UID, resourceVersion string) {
 	}
 }
 
-// Missing reports that a read found no object.
-func (l *Ledger) Missing(key Key) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r := l.records[key]; r != nil {
-		l.setUIDLocked(r, "")
-		r.state, r.verified, r.verdict, r.resourceVersion = missing, false, nil, ""
-	}
-}
-
 // Suspect marks an object as one to look at, such as when an autoscaler came or went.
 func (l *Ledger) Suspect(key Key) {
 	l.mu.Lock()
@@ -358,21 +348,6 @@ func (l *Ledger) IsVerified(key Key, desired uint64) bool {
 	defer l.mu.Unlock()
 	r := l.records[key]
 	return r != nil && r.verified && !r.suspect && r.desired == desired
-}
-
-// Unverified returns the objects of a ManagedResource that nobody has found to be as they should since they were tracked.
-func (l *Ledger) Unverified(owner Owner) []Ref {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var refs []Ref
-	if o := l.owners[owner]; o != nil {
-		for _, key := range o.keys {
-			if r := l.records[key]; r != nil && !r.verified {
-				refs = append(refs, r.ref)
-			}
-		}
-	}
-	return refs
 }
 
 // Refs returns the objects of a ManagedResource.

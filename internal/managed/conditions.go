@@ -11,15 +11,15 @@ import (
 
 // Texts of conditions (MRS-5 … MRS-12, MRH-10, MRP-6).
 const (
-	MessageApplied             = "All resources are applied."
-	MessageApplying            = "The resources are currently being reconciled."
-	MessageDeleting            = "The resources are currently being deleted."
-	MessageHealthy             = "All resources are healthy."
-	MessageHealthPending       = "The health checks have not yet been executed for the current set of resources."
-	MessageRolledOut           = "All resources have been fully rolled out."
-	MessageProgressingPending  = "Checks have not yet been executed for the current set of resources."
-	MessageIgnored             = "ManagedResource is marked to be ignored."
-	messageConditionUninitated = "The condition has been initialized but its semantic check has not been performed yet."
+	MessageApplied            = "All resources are applied."
+	MessageApplying           = "The resources are currently being reconciled."
+	MessageDeleting           = "The resources are currently being deleted."
+	MessageHealthy            = "All resources are healthy."
+	MessageHealthPending      = "The health checks have not yet been executed for the current set of resources."
+	MessageRolledOut          = "All resources have been fully rolled out."
+	MessageProgressingPending = "Checks have not yet been executed for the current set of resources."
+	MessageIgnored            = "ManagedResource is marked to be ignored."
+	messageInitialized        = "The condition has been initialized but its semantic check has not been performed yet."
 )
 
 // ConditionChange is what a condition is to say.
@@ -74,7 +74,7 @@ func initialCondition(conditionType resourcesv1alpha1.ConditionType, now time.Ti
 		Type:               conditionType,
 		Status:             resourcesv1alpha1.ConditionUnknown,
 		Reason:             resourcesv1alpha1.ReasonConditionInitialized,
-		Message:            messageConditionUninitated,
+		Message:            messageInitialized,
 		LastTransitionTime: metav1.NewTime(now),
 		LastUpdateTime:     metav1.NewTime(now),
 	}

@@ -48,8 +48,6 @@ func startChild(program, logFile string, arguments ...string) (*child, error) {
 	return c, nil
 }
 
-func (c *child) pid() int { return c.command.Process.Pid }
-
 func (c *child) stop() {
 	if c == nil {
 		return

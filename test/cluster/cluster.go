@@ -177,9 +177,6 @@ func (c *Cluster) Stop() {
 	}
 }
 
-// APIServerPID is the process ID of kube-apiserver.
-func (c *Cluster) APIServerPID() int { return c.apiserver.pid() }
-
 // URL is the address of the API server.
 func (c *Cluster) URL() string { return "https://" + loopback(c.port) }
 
