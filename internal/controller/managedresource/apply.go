@@ -77,8 +77,7 @@ func scalable(key apply.Key) bool {
 }
 
 func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
-	var running sync.WaitGroup
-	limit := make(chan struct{}, perRun)
+	var work []func()
 	for _, desired := range tier {
 		options := a.options(desired)
 		digest := desiredDigest(desired, options)
@@ -89,14 +88,9 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 		if a.dependsOnFailed(desired) {
 			continue
 		}
-		limit <- struct{}{}
-		a.slots <- struct{}{}
-		running.Go(func() {
-			defer func() { <-limit; <-a.slots }()
-			a.applyOne(ctx, desired, options, digest)
-		})
+		work = append(work, func() { a.applyOne(ctx, desired, options, digest) })
 	}
-	running.Wait()
+	a.parallel(len(work), func(i int) { work[i]() })
 }
 
 func (a *applier) options(desired *apply.Desired) apply.MergeOptions {

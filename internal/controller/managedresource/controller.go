@@ -154,7 +154,6 @@ func (r *Reconciler) keep(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 	}
 	go read.checksum() // It is needed at the end, and the requests leave time for it.
 	if err := r.apply(ctx, mr, plan, full); err != nil {
-		r.passes.incomplete(mr)
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err)
 	}
 	return r.finish(ctx, mr, plan, read)

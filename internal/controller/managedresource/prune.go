@@ -28,7 +28,6 @@ var lookAgain = []time.Duration{20 * time.Millisecond, 80 * time.Millisecond, 20
 
 // remove deletes the objects of a ManagedResource that is going, or went to another class, and lets it go (MRX-1 … MRX-4).
 func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
-	r.passes.incomplete(mr)
 	r.passes.update(mr, func(p *pass) { p.complete = false })
 	if err := r.report(ctx, mr, managed.DeletingChanges()...); err != nil {
 		return reconcile.Result{}, err
@@ -80,20 +79,17 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return apply.Compare(b.Kind, b.Name, a.Kind, a.Name) })
 	var mu sync.Mutex
 	waiting := map[int]error{}
-	for start := 0; start < len(sorted); {
-		end := start + 1
-		for end < len(sorted) && sorted[end].Kind == sorted[start].Kind {
-			end++
-		}
-		r.parallel(end-start, func(i int) {
-			gone, err := r.deleteOne(ctx, mr, &sorted[start+i])
+	start := 0
+	for _, tier := range apply.Tiers(sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
+		r.parallel(len(tier), func(i int) {
+			gone, err := r.deleteOne(ctx, mr, &tier[i])
 			if !gone {
 				mu.Lock()
 				defer mu.Unlock()
 				waiting[start+i] = err
 			}
 		})
-		start = end
+		start += len(tier)
 	}
 	r.awaitGone(ctx, sorted, waiting)
 	var pending []error
@@ -104,6 +100,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return pending
 }
 
+// parallel does n pieces of work, within the limits of a run and of all runs.
 func (r *Reconciler) parallel(n int, work func(int)) {
 	var running sync.WaitGroup
 	limit := make(chan struct{}, perRun)
