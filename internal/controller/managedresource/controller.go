@@ -137,7 +137,8 @@ func (r *Reconciler) keep(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 	}
 	r.track(owner, plan, mr.Status.Resources)
 
-	if pending := r.prune(ctx, mr, plan.Delete); pending != nil {
+	pending := r.prune(ctx, mr, plan.Delete)
+	if pending != nil {
 		if err := r.report(ctx, mr, pendingChange(pending, mr)); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -156,7 +157,12 @@ func (r *Reconciler) keep(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 	if err := r.apply(ctx, mr, plan, full); err != nil {
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err)
 	}
-	return r.finish(ctx, mr, plan, read)
+	if err := r.finish(ctx, mr, plan, read); err != nil || pending == nil {
+		return reconcile.Result{}, err
+	}
+	// The old objects are still to be deleted, and no watch need tell when that is possible.
+	r.passes.incomplete(mr)
+	return reconcile.Result{RequeueAfter: pendingRetry}, nil
 }
 
 // Awaits says whether a run that looks at the objects is still to come, so that the ledger does not know them yet.

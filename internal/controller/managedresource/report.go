@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
@@ -56,7 +55,7 @@ func (c content) name(generation int64) string {
 }
 
 // finish reports success, or which documents could not be decoded (MR-13), and the health if it is known by now.
-func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, read content) (reconcile.Result, error) {
+func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, read content) error {
 	owner := ownerOf(mr)
 	applied := managed.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, managed.MessageApplied)
 	if len(read.errors) > 0 {
@@ -77,11 +76,11 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		}
 	})
 	if errors.Is(err, source.ErrGone) {
-		return reconcile.Result{}, nil
+		return nil
 	}
 	if err != nil {
 		r.passes.incomplete(mr)
-		return reconcile.Result{}, err
+		return err
 	}
 
 	r.track(owner, &apply.Plan{}, plan.Inventory)
@@ -99,7 +98,7 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	if !settled {
 		r.Applied(owner)
 	}
-	return reconcile.Result{}, nil
+	return nil
 }
 
 // pendingChange is the condition while objects are being deleted (MRS-8).
