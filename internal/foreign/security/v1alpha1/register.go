@@ -1,0 +1,11 @@
+package v1alpha1
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// GroupVersion of what is declared here.
+var GroupVersion = schema.GroupVersion{Group: "security.gardener.cloud", Version: "v1alpha1"}
+
+// Resource returns a resource of the group.
+func Resource(resource string) schema.GroupVersionResource {
+	return GroupVersion.WithResource(resource)
+}

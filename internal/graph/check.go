@@ -1,0 +1,68 @@
+package graph
+
+// Verdict is the answer to a check.
+type Verdict struct {
+	// Known says that the graph has the start, Watched that the start's own object contributes.
+	Known, Watched bool
+	// Reached says that the start leads to the sink, Managed that its first edge is one over which it is also written.
+	Reached, Managed bool
+}
+
+// Check says whether a vertex leads to a sink. A vertex leads to itself (SA-13). It allocates nothing.
+func (g *Graph) Check(from, sink Vertex) Verdict {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	start, known := g.names.find(g, from)
+	if !known {
+		return Verdict{}
+	}
+	v := &g.vertices[start]
+	verdict := Verdict{Known: true, Watched: v.watched}
+	end, found := g.names.find(g, sink)
+	if !found {
+		return verdict
+	}
+	verdict.Reached = g.reachesLocked(start, end) || v.direct > 0 && g.reachesDirectlyLocked(v, end)
+	return verdict
+}
+
+// CheckManaged is Check that also says whether the vertex leads to the sink over an edge of class Manages. Its cost grows with the
+// number of the vertex's edges.
+func (g *Graph) CheckManaged(from, sink Vertex) Verdict {
+	verdict := g.Check(from, sink)
+	if !verdict.Reached {
+		return verdict
+	}
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	start, known := g.names.find(g, from)
+	end, found := g.names.find(g, sink)
+	if !known || !found {
+		return Verdict{}
+	}
+	for _, out := range g.vertices[start].out {
+		if out.link.class() == Manages && g.reachesLocked(out.link.vertex(), end) {
+			verdict.Managed = true
+			break
+		}
+	}
+	return verdict
+}
+
+// reachesDirectlyLocked looks at the edges that count for their own start only.
+func (g *Graph) reachesDirectlyLocked(v *vertex, sink id) bool {
+	for _, out := range v.out {
+		if !out.link.transitive() && g.reachesLocked(out.link.vertex(), sink) {
+			return true
+		}
+	}
+	return false
+}
+
+// Has says whether the graph has a vertex (CT-G-2).
+func (g *Graph) Has(v Vertex) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	_, found := g.names.find(g, v)
+	return found
+}

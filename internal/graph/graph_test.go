@@ -1,0 +1,120 @@
+package graph
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func low(name string) Vertex    { return Vertex{0, "n", name} }
+func middle(name string) Vertex { return Vertex{1, "n", name} }
+func high(name string) Vertex   { return Vertex{2, "n", name} }
+func sink(name string) Vertex   { return Vertex{3, "", name} }
+
+func TestClasses(t *testing.T) {
+	g := New(testSchema)
+	g.Set(high("child"), []Edge{
+		{From: sink("child"), To: high("child"), Class: Direct},
+		{From: high("child"), To: sink("child")},
+		{From: high("child"), To: sink("parent")},
+		{From: low("managed"), To: high("child"), Class: Manages},
+		{From: low("managed"), To: high("child")},
+		{From: low("referred"), To: high("child")},
+	})
+	g.Set(middle("of the child"), []Edge{{From: middle("of the child"), To: sink("child")}})
+	for name, c := range map[string]struct {
+		from, to Vertex
+		want     Verdict
+	}{
+		"B-15/CT-G-19/the child's own vertex leads to the parent":    {sink("child"), sink("parent"), Verdict{Known: true, Reached: true}},
+		"B-15/CT-G-19/what belongs to the child does not":            {middle("of the child"), sink("parent"), Verdict{Known: true, Watched: true}},
+		"CT-G-20/a vertex leads to itself":                           {sink("child"), sink("child"), Verdict{Known: true, Reached: true}},
+		"SA-13/over a watched object":                                {high("child"), sink("child"), Verdict{Known: true, Watched: true, Reached: true}},
+		"B-6/parallel edges, one of them managed":                    {low("managed"), sink("parent"), Verdict{Known: true, Reached: true, Managed: true}},
+		"B-6/referred only":                                          {low("referred"), sink("parent"), Verdict{Known: true, Reached: true}},
+		"6.7/a start that is not there":                              {low("nobody"), sink("parent"), Verdict{}},
+		"6.7/a sink that is not there":                               {low("referred"), sink("nobody"), Verdict{Known: true}},
+		"6.7/a start and a sink that are the same and are not there": {sink("nobody"), sink("nobody"), Verdict{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := g.CheckManaged(c.from, c.to); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+	if v, e := g.Size(); v != 6 || e != 6 {
+		t.Errorf("%d vertices and %d edges, want 6 and 6: parallel edges count once", v, e)
+	}
+	if got := g.String(sink("child")) + " " + g.String(low("x")); got != "Sink:child Low:n/x" {
+		t.Errorf("GR-1: got %q", got)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	g := New(testSchema)
+	g.Set(middle("m"), []Edge{{From: low("l"), To: middle("m")}, {From: middle("m"), To: sink("a")}})
+	g.Set(high("h"), []Edge{{From: low("l"), To: high("h")}})
+	if got, want := g.Explain(low("l"), sink("a")).Path, []Vertex{low("l"), middle("m"), sink("a")}; !cmp.Equal(got, want) {
+		t.Errorf("got the path %v, want %v", got, want)
+	}
+	want := Explanation{Known: true, Elsewhere: [][]Vertex{{low("l"), middle("m"), sink("a")}}, Ends: [][]Vertex{{low("l"), high("h")}}}
+	if got := g.Explain(low("l"), sink("b")); !cmp.Equal(got, want) {
+		t.Errorf("a refusal: %s", cmp.Diff(want, got))
+	}
+	if got := g.Explain(low("x"), sink("a")); !cmp.Equal(got, Explanation{}) {
+		t.Errorf("an unknown start: got %+v", got)
+	}
+}
+
+// TestReadersNeverSeeHalf is CT-SA-26: while one owner moves between two sinks, a reader always sees exactly one of them through
+// each of its edges, and what the owner keeps is never lost.
+func TestReadersNeverSeeHalf(t *testing.T) {
+	g := New(testSchema)
+	contribution := func(to string) []Edge {
+		return []Edge{{From: low("wide"), To: middle("m")}, {From: middle("m"), To: sink(to)}, {From: middle("m"), To: sink("kept")}}
+	}
+	g.Set(middle("m"), contribution("a"))
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if !g.Check(low("wide"), sink("kept")).Reached {
+					t.Error("what is kept was lost for a moment")
+					return
+				}
+				g.Explain(low("wide"), sink("a"))
+				g.Neighbourhoods(func(v Vertex) bool { return v.Kind == 3 })
+			}
+		})
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 3000 {
+		g.Set(middle("m"), contribution([]string{"a", "b"}[i%2]))
+		other := middle(fmt.Sprint("other-", random.IntN(20)))
+		if random.IntN(3) == 0 {
+			g.Remove(other)
+			continue
+		}
+		g.Set(other, []Edge{{From: low("wide"), To: other}, {From: other, To: sink(fmt.Sprint(random.IntN(5)))}})
+	}
+	close(stop)
+	readers.Wait()
+	checkSupports(t, g)
+}
+
+func TestNoAllocations(t *testing.T) {
+	g := New(testSchema)
+	g.Set(middle("m"), []Edge{{From: low("l"), To: middle("m")}, {From: middle("m"), To: sink("a")}})
+	if n := testing.AllocsPerRun(100, func() { g.Check(low("l"), sink("a")) }); n > 0 {
+		t.Errorf("a check allocates %v times", n)
+	}
+}

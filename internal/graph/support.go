@@ -1,0 +1,189 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+)
+
+// support says that a vertex reaches a sink, and over how many of its outgoing transitive edges. The count makes removal cheap:
+// a vertex loses a sink when the last edge to it is gone. That is exact as long as no edge can be part of a cycle, which the ranks
+// of the kinds prove; otherwise a remaining count may be a circle that supports itself, and grounding decides (settleLocked).
+type support struct {
+	sink  id
+	count uint32
+}
+
+func searchSupport(sinks []support, sink id) (int, bool) {
+	if len(sinks) == 1 { // Most vertices lead to one sink.
+		return 0, sinks[0].sink == sink
+	}
+	return slices.BinarySearchFunc(sinks, sink, func(s support, sink id) int { return cmp.Compare(s.sink, sink) })
+}
+
+// reachesLocked says whether a vertex leads to a sink over transitive edges, or is the sink.
+func (g *Graph) reachesLocked(v, sink id) bool {
+	if v == sink {
+		return true
+	}
+	_, found := searchSupport(g.vertices[v].sinks, sink)
+	return found
+}
+
+// change is scratch memory of mutators.
+type change struct {
+	pairs    []pair
+	sinks    []id
+	work     []reach
+	suspects []reach
+	visited  map[id]bool
+	stack    []id
+}
+
+// reach is a vertex and a sink.
+type reach struct{ vertex, sink id }
+
+// sinksOf lists what a vertex reaches, itself included if it is a sink.
+func (g *Graph) sinksOf(v id) []id {
+	sinks := g.change.sinks[:0]
+	if g.vertices[v].kind == g.schema.Sink {
+		sinks = append(sinks, v)
+	}
+	for _, s := range g.vertices[v].sinks {
+		sinks = append(sinks, s.sink)
+	}
+	g.change.sinks = sinks
+	return sinks
+}
+
+// gainLocked spreads what a new edge adds.
+func (g *Graph) gainLocked(p pair) {
+	work := g.change.work[:0]
+	for _, sink := range g.sinksOf(p.to.vertex()) {
+		work = append(work, reach{p.from, sink})
+	}
+	for len(work) > 0 {
+		r := work[len(work)-1]
+		work = work[:len(work)-1]
+		if r.vertex == r.sink {
+			continue
+		}
+		v := &g.vertices[r.vertex]
+		at, found := searchSupport(v.sinks, r.sink)
+		if found {
+			v.sinks[at].count++
+			continue
+		}
+		if len(v.sinks) == 1 && v.sinks[0].sink < r.sink {
+			at = 1
+		}
+		v.sinks = slices.Insert(v.sinks, at, support{r.sink, 1})
+		for _, origin := range v.in {
+			if origin.transitive() {
+				work = append(work, reach{origin.vertex(), r.sink})
+			}
+		}
+	}
+	g.change.work = work
+}
+
+// loseLocked spreads what an edge took away that is unlinked already.
+func (g *Graph) loseLocked(p pair) {
+	work := g.change.work[:0]
+	for _, sink := range g.sinksOf(p.to.vertex()) {
+		work = append(work, reach{p.from, sink})
+	}
+	g.change.work = work
+	g.change.suspects = g.change.suspects[:0]
+	g.drainLocked()
+	for len(g.change.suspects) > 0 {
+		last := len(g.change.suspects) - 1
+		suspect := g.change.suspects[last]
+		g.change.suspects = g.change.suspects[:last]
+		g.settleLocked(suspect)
+	}
+}
+
+// drainLocked takes one support from each vertex in the work list, and what follows from it.
+func (g *Graph) drainLocked() {
+	work := g.change.work
+	for len(work) > 0 {
+		r := work[len(work)-1]
+		work = work[:len(work)-1]
+		v := &g.vertices[r.vertex]
+		at, found := searchSupport(v.sinks, r.sink)
+		if !found {
+			continue // The sink itself, or one that a circle has lost already.
+		}
+		if v.sinks[at].count--; v.sinks[at].count > 0 {
+			if g.flat > 0 {
+				g.change.suspects = append(g.change.suspects, r)
+			}
+			continue
+		}
+		v.sinks = shrink(slices.Delete(v.sinks, at, at+1))
+		for _, origin := range v.in {
+			if origin.transitive() {
+				work = append(work, reach{origin.vertex(), r.sink})
+			}
+		}
+	}
+	g.change.work = work
+}
+
+// settleLocked decides whether a vertex that still has support reaches the sink, or is held up by a circle only.
+func (g *Graph) settleLocked(r reach) {
+	if _, found := searchSupport(g.vertices[r.vertex].sinks, r.sink); !found {
+		return
+	}
+	circle, grounded := g.circleLocked(r)
+	if grounded {
+		return
+	}
+	work := g.change.work[:0]
+	for member := range circle {
+		v := &g.vertices[member]
+		if at, found := searchSupport(v.sinks, r.sink); found {
+			v.sinks = shrink(slices.Delete(v.sinks, at, at+1))
+		}
+	}
+	for member := range circle {
+		for _, origin := range g.vertices[member].in {
+			if origin.transitive() && !circle[origin.vertex()] {
+				work = append(work, reach{origin.vertex(), r.sink})
+			}
+		}
+	}
+	g.change.work = work
+	g.drainLocked()
+}
+
+// circleLocked walks from a vertex over all that claim to reach the sink. Either the sink is found, or all that were visited
+// only hold up each other.
+func (g *Graph) circleLocked(r reach) (map[id]bool, bool) {
+	if g.change.visited == nil {
+		g.change.visited = map[id]bool{}
+	}
+	visited := g.change.visited
+	clear(visited)
+	stack := append(g.change.stack[:0], r.vertex)
+	defer func() { g.change.stack = stack[:0] }()
+	visited[r.vertex] = true
+	for len(stack) > 0 {
+		v := &g.vertices[stack[len(stack)-1]]
+		stack = stack[:len(stack)-1]
+		for _, out := range v.out {
+			next := out.link.vertex()
+			switch {
+			case !out.link.transitive() || visited[next]:
+			case next == r.sink:
+				return nil, true
+			default:
+				if g.reachesLocked(next, r.sink) {
+					visited[next] = true
+					stack = append(stack, next)
+				}
+			}
+		}
+	}
+	return visited, false
+}

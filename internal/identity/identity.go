@@ -1,0 +1,81 @@
+// Package identity tells who a request or a certificate belongs to, by user name and groups (section 2 of the authorization
+// contract). The authorizer, the admission webhook and the graph use the same rules.
+package identity
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/espalier-project/espalier/internal/foreign/names"
+)
+
+// Type is the type of a seed's client.
+type Type string
+
+// Types of clients.
+const (
+	Gardenlet Type = "gardenlet"
+	Extension Type = "extension"
+)
+
+// SeedClient is a client that works for a seed.
+type SeedClient struct {
+	Seed string
+	Type Type
+}
+
+const (
+	serviceAccountsGroup  = "system:serviceaccounts"
+	serviceAccountsPrefix = "system:serviceaccounts:"
+	serviceAccountPrefix  = "system:serviceaccount:"
+)
+
+// OfSeed returns the seed's client that a user is, if it is one (ID-1 … ID-6, B-4). It allocates nothing.
+func OfSeed(user string, groups []string) (SeedClient, bool) {
+	if slices.Contains(groups, names.SeedsGroup) {
+		seed, found := strings.CutPrefix(user, names.SeedUserPrefix)
+		return SeedClient{seed, Gardenlet}, found && isObjectName(seed)
+	}
+	if !slices.Contains(groups, serviceAccountsGroup) {
+		return SeedClient{}, false
+	}
+	rest, found := strings.CutPrefix(user, serviceAccountPrefix)
+	if !found {
+		return SeedClient{}, false
+	}
+	namespace, name, found := strings.Cut(rest, ":")
+	if !found || !strings.HasPrefix(name, names.ExtensionPrefix) || !inNamespace(groups, namespace) {
+		return SeedClient{}, false
+	}
+	seed, found := strings.CutPrefix(namespace, names.SeedPrefix)
+	return SeedClient{seed, Extension}, found && isObjectName(seed)
+}
+
+func inNamespace(groups []string, namespace string) bool {
+	for _, group := range groups {
+		if of, found := strings.CutPrefix(group, serviceAccountsPrefix); found && of == namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// isObjectName says whether a text can be the name of an object: a DNS subdomain.
+func isObjectName(name string) bool {
+	if name == "" || len(name) > 253 {
+		return false
+	}
+	before := byte('.')
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+		case c == '-' && before != '.':
+		case c == '.' && before != '.' && before != '-':
+		default:
+			return false
+		}
+		before = c
+	}
+	return before != '.' && before != '-'
+}

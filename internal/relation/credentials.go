@@ -1,0 +1,77 @@
+package relation
+
+import (
+	"github.com/espalier-project/espalier/internal/foreign/meta"
+	"github.com/espalier-project/espalier/internal/graph"
+)
+
+const (
+	coreAPI     = "v1"
+	securityAPI = "security.gardener.cloud/v1alpha1"
+	gardenAPI   = "core.gardener.cloud/v1beta1"
+)
+
+// credentials are what a credentials reference may name.
+var credentials = []graph.Kind{Secret, WorkloadIdentity}
+
+// resources are what spec.resources may name.
+var resources = []graph.Kind{Secret, ConfigMap, WorkloadIdentity}
+
+// kindOf returns the kind of vertex that a reference names; other kinds have no edge (B-8).
+func kindOf(reference *meta.Reference, allowed []graph.Kind) (graph.Kind, bool) {
+	var kind graph.Kind
+	switch reference.APIVersion + " " + reference.Kind {
+	case coreAPI + " Secret":
+		kind = Secret
+	case coreAPI + " ConfigMap":
+		kind = ConfigMap
+	case securityAPI + " WorkloadIdentity":
+		kind = WorkloadIdentity
+	case gardenAPI + " InternalSecret":
+		kind = InternalSecret
+	default:
+		return 0, false
+	}
+	for _, a := range allowed {
+		if a == kind {
+			return kind, true
+		}
+	}
+	return 0, false
+}
+
+// credentials adds the edge of a credentials reference, or of the older Secret reference where the newer one is not set.
+func (c *collector) credentials(reference *meta.Reference, before *meta.SecretReference) {
+	if reference == nil {
+		if before != nil {
+			c.from(Secret, before.Namespace, before.Name)
+		}
+		return
+	}
+	if kind, ok := kindOf(reference, credentials); ok {
+		c.from(kind, reference.Namespace, reference.Name)
+	}
+}
+
+// resources adds the edges of spec.resources to a vertex.
+func (c *collector) resources(list []meta.NamedResource, namespace string, to graph.Vertex, allowed []graph.Kind) {
+	for i := range list {
+		if kind, ok := kindOf(&list[i].ResourceRef, allowed); ok {
+			c.edge(graph.Vertex{Kind: kind, Namespace: namespace, Name: list[i].ResourceRef.Name}, to)
+		}
+	}
+}
+
+func deref(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+func nameOf(reference *meta.NameReference) string {
+	if reference == nil {
+		return ""
+	}
+	return reference.Name
+}

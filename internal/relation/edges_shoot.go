@@ -1,0 +1,152 @@
+package relation
+
+import (
+	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	"github.com/espalier-project/espalier/internal/foreign/meta"
+	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/graph"
+)
+
+const apiServer = "spec.kubernetes.kubeAPIServer."
+
+// issuerRow is also computed alone, when the label of a Shoot's namespace changes.
+var issuerRow = row[v1beta1.Shoot]{
+	Row{ID: "GE-57", From: kinds(Secret), To: kinds(Shoot), Needs: kinds(Namespace), Class: graph.Manages,
+		When: "Secret " + names.ShootIssuer + "/<project>--<uid>, if annotated " + names.Issuer + "=" + names.ManagedIssuer + " and the namespace's label names the project"},
+	func(s *v1beta1.Shoot, add *collector, facts Facts) {
+		if !hasManagedIssuer(s) {
+			return
+		}
+		if project := facts.ProjectOf(s.Namespace); project != "" {
+			add.from(Secret, names.ShootIssuer, project+"--"+string(s.UID))
+		}
+	},
+}
+
+func hasManagedIssuer(s *v1beta1.Shoot) bool {
+	return s.Annotations[names.Issuer] == names.ManagedIssuer && s.UID != ""
+}
+
+var shoots = watch(watchOptions[v1beta1.Shoot]{
+	kind: Shoot, resource: v1beta1.Resource("shoots"),
+	identify:    func(s *v1beta1.Shoot) (string, string) { return s.Namespace, s.Name },
+	notFollowed: map[string]string{"status.lastOperation": "read by SeedRestriction, no reference"},
+},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-42", From: kinds(Namespace), To: kinds(Shoot), When: "the Shoot's namespace"},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) { add.from(Namespace, "", s.Namespace) },
+	},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-43", From: kinds(SecretBinding, CredentialsBinding), To: kinds(Shoot), Fields: []string{"spec.secretBindingName", "spec.credentialsBindingName"}},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+			add.from(SecretBinding, s.Namespace, deref(s.Spec.SecretBindingName))
+			add.from(CredentialsBinding, s.Namespace, deref(s.Spec.CredentialsBindingName))
+		},
+	},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-44", From: kinds(CloudProfile, NamespacedCloudProfile), To: kinds(Shoot), Fields: []string{"spec.cloudProfile", "spec.cloudProfileName"}, When: "spec.cloudProfile comes first"},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+			switch profile := s.Spec.CloudProfile; {
+			case profile == nil:
+				add.from(CloudProfile, "", deref(s.Spec.CloudProfileName))
+			case profile.Kind == "" || profile.Kind == "CloudProfile":
+				add.from(CloudProfile, "", profile.Name)
+			case profile.Kind == "NamespacedCloudProfile":
+				add.from(NamespacedCloudProfile, s.Namespace, profile.Name)
+			}
+		},
+	},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-45", From: resources, To: kinds(Shoot), Fields: []string{"spec.resources[].resourceRef"}},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+			add.resources(s.Spec.Resources, s.Namespace, add.self, resources)
+		},
+	},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-46", From: kinds(Shoot), To: kinds(Seed), Fields: []string{"spec.seedName"}},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) { add.to(Seed, "", deref(s.Spec.SeedName)) },
+	},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-47", From: kinds(Shoot), To: kinds(Seed), Fields: []string{"status.seedName"}, When: "both during a migration"},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) { add.to(Seed, "", deref(s.Status.SeedName)) },
+	},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-48", From: kinds(ExposureClass), To: kinds(Shoot), Fields: []string{"spec.exposureClassName"}},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+			add.from(ExposureClass, "", deref(s.Spec.ExposureClassName))
+		},
+	},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-49", From: kinds(ConfigMap), To: kinds(Shoot), Fields: []string{apiServer + "auditConfig.auditPolicy.configMapRef"}},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+			if k := s.Spec.Kubernetes.KubeAPIServer; k != nil && k.AuditConfig != nil && k.AuditConfig.AuditPolicy != nil {
+				add.from(ConfigMap, s.Namespace, nameOf(k.AuditConfig.AuditPolicy.ConfigMapRef))
+			}
+		},
+	},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-50", From: kinds(ConfigMap), To: kinds(Shoot), Fields: []string{apiServer + "structuredAuthentication.configMapName"}},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+			if k := s.Spec.Kubernetes.KubeAPIServer; k != nil && k.StructuredAuthentication != nil {
+				add.from(ConfigMap, s.Namespace, k.StructuredAuthentication.ConfigMapName)
+			}
+		},
+	},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-51", From: kinds(ConfigMap, Secret), To: kinds(Shoot), Fields: []string{apiServer + "structuredAuthorization.configMapName", apiServer + "structuredAuthorization.kubeconfigs[].secretName"}},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+			k := s.Spec.Kubernetes.KubeAPIServer
+			if k == nil || k.StructuredAuthorization == nil {
+				return
+			}
+			add.from(ConfigMap, s.Namespace, k.StructuredAuthorization.ConfigMapName)
+			for i := range k.StructuredAuthorization.Kubeconfigs {
+				add.from(Secret, s.Namespace, k.StructuredAuthorization.Kubeconfigs[i].SecretName)
+			}
+		},
+	},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-52", From: credentials, To: kinds(Shoot), Fields: []string{"spec.dns.providers[].credentialsRef", "spec.dns.providers[].secretName"}},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+			if s.Spec.DNS == nil {
+				return
+			}
+			for i := range s.Spec.DNS.Providers {
+				provider := &s.Spec.DNS.Providers[i]
+				if provider.CredentialsRef == nil {
+					add.from(Secret, s.Namespace, deref(provider.SecretName))
+				} else if kind, ok := kindOf(provider.CredentialsRef, credentials); ok {
+					add.from(kind, s.Namespace, provider.CredentialsRef.Name)
+				}
+			}
+		},
+	},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-53", From: kinds(Secret), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ssh-keypair, .ssh-keypair.old, .monitoring", Class: graph.Manages},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) { add.byName(Secret, &s.Object, names.ShootSecrets) },
+	},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-54", From: kinds(InternalSecret), To: kinds(Shoot), When: "<shoot>.ca-client", Class: graph.Manages},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+			add.byName(InternalSecret, &s.Object, names.ShootInternalSecrets)
+		},
+	},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-55", From: kinds(ConfigMap), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ca-kubelet", Class: graph.Manages},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+			add.byName(ConfigMap, &s.Object, names.ShootConfigMaps)
+		},
+	},
+	row[v1beta1.Shoot]{
+		Row{ID: "GE-56", From: kinds(ShootState), To: kinds(Shoot), When: "the ShootState with the Shoot's name", Class: graph.Manages},
+		func(s *v1beta1.Shoot, add *collector, _ Facts) { add.from(ShootState, s.Namespace, s.Name) },
+	},
+	issuerRow,
+)
+
+// byName adds the edges of what belongs to a Shoot by its name.
+func (c *collector) byName(kind graph.Kind, shoot *meta.Object, suffixes []string) {
+	for _, suffix := range suffixes {
+		c.from(kind, shoot.Namespace, shoot.Name+suffix)
+	}
+}

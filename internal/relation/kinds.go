@@ -1,0 +1,68 @@
+package relation
+
+import "github.com/espalier-project/espalier/internal/graph"
+
+// Kinds of vertices (6.1).
+const (
+	Secret graph.Kind = iota
+	ConfigMap
+	InternalSecret
+	WorkloadIdentity
+	CloudProfile
+	NamespacedCloudProfile
+	ExposureClass
+	Lease
+	ShootState
+	ControllerRegistration
+	ClusterRoleBinding
+	Project
+	Bastion
+	CertificateSigningRequest
+	ControllerDeployment
+	CredentialsBinding
+	SecretBinding
+	ServiceAccount
+	Gardenlet
+	Namespace
+	BackupBucket
+	BackupEntry
+	ControllerInstallation
+	ManagedSeed
+	Shoot
+	Seed
+	numberOfKinds
+)
+
+// Schema is that of the garden's graph. The ranks follow from the table of edges: an ordinary edge always leads to a higher rank,
+// so that no circle is possible; Direct edges are free to lead back. A test holds the table to it.
+var Schema = graph.Schema{
+	Sink: Seed,
+	Names: []string{
+		Secret: "Secret", ConfigMap: "ConfigMap", InternalSecret: "InternalSecret", WorkloadIdentity: "WorkloadIdentity",
+		CloudProfile: "CloudProfile", NamespacedCloudProfile: "NamespacedCloudProfile", ExposureClass: "ExposureClass", Lease: "Lease",
+		ShootState: "ShootState", ControllerRegistration: "ControllerRegistration", ClusterRoleBinding: "ClusterRoleBinding",
+		Project: "Project", Bastion: "Bastion", CertificateSigningRequest: "CertificateSigningRequest",
+		ControllerDeployment: "ControllerDeployment", CredentialsBinding: "CredentialsBinding", SecretBinding: "SecretBinding",
+		ServiceAccount: "ServiceAccount", Gardenlet: "Gardenlet", Namespace: "Namespace", BackupBucket: "BackupBucket",
+		BackupEntry: "BackupEntry", ControllerInstallation: "ControllerInstallation", ManagedSeed: "ManagedSeed", Shoot: "Shoot", Seed: "Seed",
+	},
+	Ranks: []int{
+		Secret: 0, ConfigMap: 0, InternalSecret: 0, WorkloadIdentity: 0, CloudProfile: 0, NamespacedCloudProfile: 0, ExposureClass: 0,
+		Lease: 0, ShootState: 0, ControllerRegistration: 0, ClusterRoleBinding: 0, Project: 0, Bastion: 0, CertificateSigningRequest: 0,
+		ControllerDeployment: 1, CredentialsBinding: 1, SecretBinding: 1, ServiceAccount: 1, Gardenlet: 1, Namespace: 1, BackupBucket: 1,
+		BackupEntry: 2, ControllerInstallation: 2, ManagedSeed: 2, Shoot: 3, Seed: 4,
+	},
+}
+
+// KindNamed returns the kind with a name.
+func KindNamed(name string) (graph.Kind, bool) {
+	for kind, known := range Schema.Names {
+		if known == name {
+			return graph.Kind(kind), true
+		}
+	}
+	return 0, false
+}
+
+// SeedVertex is the vertex of a seed.
+func SeedVertex(name string) graph.Vertex { return graph.Vertex{Kind: Seed, Name: name} }

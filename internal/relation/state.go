@@ -1,0 +1,294 @@
+package relation
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+
+	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	"github.com/espalier-project/espalier/internal/foreign/meta"
+	"github.com/espalier-project/espalier/internal/foreign/names"
+	seedmanagement "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	"github.com/espalier-project/espalier/internal/graph"
+)
+
+// State turns events into changes of a graph. It keeps no objects, but for the few that depend on another object, and of those
+// only what they depend on. It does no I/O; it is safe for concurrent use.
+type State struct {
+	Graph *graph.Graph
+	// Observe is called after each change of the graph, with the time that it took, locks included.
+	Observe func(kind graph.Kind, operation string, took time.Duration)
+	Clock   clock.PassiveClock
+
+	mu    sync.Mutex
+	seeds map[string]time.Time // existing Seeds and when their certificates expire
+	// bootstrapping are the ManagedSeeds and Gardenlets by the name of their Seed.
+	bootstrapping map[string]map[graph.Vertex]dependent
+	projects      map[string]string // by namespace
+	// issuers are the Shoots with a managed issuer by namespace.
+	issuers map[string]map[string]*v1beta1.Shoot
+}
+
+// dependent is an object whose edges depend on a Seed.
+type dependent struct {
+	watch  *Watch
+	object runtime.Object
+}
+
+// NewState returns the state of an empty garden.
+func NewState(g *graph.Graph, c clock.PassiveClock, observe func(graph.Kind, string, time.Duration)) *State {
+	return &State{
+		Graph: g, Observe: observe, Clock: c, seeds: map[string]time.Time{}, bootstrapping: map[string]map[graph.Vertex]dependent{},
+		projects: map[string]string{}, issuers: map[string]map[string]*v1beta1.Shoot{},
+	}
+}
+
+// Set takes note of an object that was added or changed.
+func (s *State) Set(w *Watch, object runtime.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setLocked(w, object)
+}
+
+// Delete takes note that an object is gone.
+func (s *State) Delete(w *Watch, namespace, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deleteLocked(w, graph.Vertex{Kind: w.Kind, Namespace: namespace, Name: name})
+}
+
+// Replace takes note of all objects of a kind that there are; others are gone.
+func (s *State) Replace(w *Watch, objects []runtime.Object) {
+	present := make(map[graph.Vertex]bool, len(objects))
+	for _, object := range objects {
+		owner, _, _ := w.Contribute(object, nothing{})
+		present[owner] = true
+		s.Set(w, object)
+	}
+	for _, owner := range s.Graph.Owners(w.Kind) {
+		if !present[owner] {
+			s.Delete(w, owner.Namespace, owner.Name)
+		}
+	}
+}
+
+// nothing is for computing an object's own vertex.
+type nothing struct{}
+
+func (nothing) Seed(string) (bool, time.Time) { return true, time.Time{} }
+func (nothing) ProjectOf(string) string       { return "" }
+func (nothing) Now() time.Time                { return time.Time{} }
+
+func (s *State) setLocked(w *Watch, object runtime.Object) {
+	switch typed := object.(type) {
+	case *v1beta1.Seed:
+		s.seedLocked(typed)
+	case *v1beta1.Shoot:
+		s.issuerLocked(typed)
+	case *seedmanagement.ManagedSeed:
+		s.dependLocked(typed.Name, w, typed)
+	case *seedmanagement.Gardenlet:
+		s.dependLocked(typed.Name, w, typed)
+	}
+	s.contributeLocked(w, object)
+	if seed, ok := object.(*v1beta1.Seed); ok {
+		s.reconsiderLocked(seed.Name)
+	}
+}
+
+func (s *State) contributeLocked(w *Watch, object runtime.Object) {
+	started := s.Clock.Now()
+	owner, edges, keep := w.Contribute(object, facts{s})
+	changed, operation := false, w.Update
+	if keep {
+		changed = s.Graph.Set(owner, edges)
+	} else {
+		changed = s.Graph.Remove(owner)
+	}
+	s.observe(changed, w.Kind, operation, started)
+}
+
+func (s *State) observe(changed bool, kind graph.Kind, operation string, started time.Time) {
+	if changed && s.Observe != nil {
+		s.Observe(kind, operation, s.Clock.Since(started))
+	}
+}
+
+func (s *State) deleteLocked(w *Watch, owner graph.Vertex) {
+	started := s.Clock.Now()
+	s.observe(s.Graph.Remove(owner), w.Kind, "Delete", started)
+	switch w.Kind {
+	case Seed:
+		delete(s.seeds, owner.Name)
+		s.reconsiderLocked(owner.Name)
+	case Shoot:
+		s.forgetIssuerLocked(owner.Namespace, owner.Name)
+	case ManagedSeed, Gardenlet:
+		delete(s.bootstrapping[owner.Name], owner)
+		if len(s.bootstrapping[owner.Name]) == 0 {
+			delete(s.bootstrapping, owner.Name)
+		}
+	}
+}
+
+func (s *State) seedLocked(seed *v1beta1.Seed) {
+	var expires time.Time
+	if timestamp := seed.Status.ClientCertificateExpirationTimestamp; timestamp != nil {
+		expires = timestamp.Time
+	}
+	s.seeds[seed.Name] = expires
+}
+
+func (s *State) dependLocked(seed string, w *Watch, object runtime.Object) {
+	owner, _, _ := w.Contribute(object, nothing{})
+	if s.bootstrapping[seed] == nil {
+		s.bootstrapping[seed] = map[graph.Vertex]dependent{}
+	}
+	s.bootstrapping[seed][owner] = dependent{w, object}
+}
+
+// reconsiderLocked computes again what depends on a Seed (B-11).
+func (s *State) reconsiderLocked(seed string) {
+	for _, d := range s.bootstrapping[seed] {
+		s.contributeLocked(d.watch, d.object)
+	}
+}
+
+// Expire computes again what depends on certificates that have expired by now, and returns when the next one does; zero means
+// that none is known to (B-11).
+func (s *State) Expire() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.Clock.Now()
+	var next time.Time
+	for seed := range s.bootstrapping {
+		expires := s.seeds[seed]
+		switch {
+		case expires.IsZero():
+		case expires.Before(now):
+			s.reconsiderLocked(seed)
+		case next.IsZero() || expires.Before(next):
+			next = expires
+		}
+	}
+	return next
+}
+
+// SetNamespace takes note of a namespace's labels.
+func (s *State) SetNamespace(namespace *corev1.Namespace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.namespaceLocked(namespace.Name, namespace.Labels[names.Project])
+}
+
+// DeleteNamespace takes note that a namespace is gone.
+func (s *State) DeleteNamespace(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.namespaceLocked(name, "")
+}
+
+// ReplaceNamespaces takes note of all namespaces that there are.
+func (s *State) ReplaceNamespaces(namespaces []*corev1.Namespace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	present := map[string]bool{}
+	for _, namespace := range namespaces {
+		present[namespace.Name] = true
+		s.namespaceLocked(namespace.Name, namespace.Labels[names.Project])
+	}
+	for name := range s.projects {
+		if !present[name] {
+			s.namespaceLocked(name, "")
+		}
+	}
+}
+
+func (s *State) namespaceLocked(name, project string) {
+	if s.projects[name] == project {
+		return
+	}
+	if project == "" {
+		delete(s.projects, name)
+	} else {
+		s.projects[name] = project
+	}
+	for _, shoot := range s.issuers[name] {
+		s.replaceRowLocked(shoot)
+	}
+}
+
+// issuerLocked keeps what the issuer's row needs of a Shoot.
+func (s *State) issuerLocked(shoot *v1beta1.Shoot) {
+	if !hasManagedIssuer(shoot) {
+		s.forgetIssuerLocked(shoot.Namespace, shoot.Name)
+		return
+	}
+	if s.issuers[shoot.Namespace] == nil {
+		s.issuers[shoot.Namespace] = map[string]*v1beta1.Shoot{}
+	}
+	if known := s.issuers[shoot.Namespace][shoot.Name]; known == nil || known.UID != shoot.UID {
+		s.issuers[shoot.Namespace][shoot.Name] = &v1beta1.Shoot{Object: meta.Object{
+			Namespace: shoot.Namespace, Name: shoot.Name, UID: shoot.UID, Annotations: managedIssuer,
+		}}
+	}
+}
+
+var managedIssuer = map[string]string{names.Issuer: names.ManagedIssuer}
+
+func (s *State) forgetIssuerLocked(namespace, name string) {
+	delete(s.issuers[namespace], name)
+	if len(s.issuers[namespace]) == 0 {
+		delete(s.issuers, namespace)
+	}
+}
+
+// replaceRowLocked replaces the edges of the issuer's row and leaves the Shoot's other edges, whose object is not kept.
+func (s *State) replaceRowLocked(shoot *v1beta1.Shoot) {
+	started := s.Clock.Now()
+	self := graph.Vertex{Kind: Shoot, Namespace: shoot.Namespace, Name: shoot.Name}
+	edges, watched := s.Graph.Contribution(self)
+	if !watched {
+		return
+	}
+	c := &collector{self: self, class: issuerRow.Class}
+	for _, e := range edges {
+		if e.From.Kind != Secret || e.From.Namespace != names.ShootIssuer {
+			c.edges = append(c.edges, e)
+		}
+	}
+	issuerRow.edges(shoot, c, facts{s})
+	s.observe(s.Graph.Set(self, c.edges), Shoot, shoots.Update, started)
+}
+
+// Facts returns what is known of other objects, for computing the edges of an object that was read apart from the watches.
+func (s *State) Facts() Facts { return lockedFacts{s} }
+
+// facts are read while the state is locked.
+type facts struct{ *State }
+
+func (f facts) Seed(name string) (bool, time.Time) {
+	expires, exists := f.seeds[name]
+	return exists, expires
+}
+func (f facts) ProjectOf(namespace string) string { return f.projects[namespace] }
+func (f facts) Now() time.Time                    { return f.Clock.Now() }
+
+type lockedFacts struct{ *State }
+
+func (f lockedFacts) Seed(name string) (bool, time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return facts(f).Seed(name)
+}
+
+func (f lockedFacts) ProjectOf(namespace string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.projects[namespace]
+}
+
+func (f lockedFacts) Now() time.Time { return f.Clock.Now() }

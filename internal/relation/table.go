@@ -1,0 +1,139 @@
+package relation
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/graph"
+)
+
+// Facts are what rows may know of other objects.
+type Facts interface {
+	// Seed says whether a Seed exists and when its gardenlet's certificate expires; zero means that it does not say.
+	Seed(name string) (exists bool, expires time.Time)
+	// ProjectOf returns the project that a namespace's label names.
+	ProjectOf(namespace string) string
+	Now() time.Time
+}
+
+// Row is an edge of the graph, as the reference page shows it.
+type Row struct {
+	// ID of the rule.
+	ID       string
+	From, To []graph.Kind
+	// Fields that are followed, as paths in the watched object; empty for what follows from the object's name.
+	Fields []string
+	// When says under which condition there is an edge, or which names it joins; empty if Fields says all.
+	When string
+	// Needs names the other kinds of objects that are looked at.
+	Needs []graph.Kind
+	Class graph.Class
+}
+
+// Watch is a kind of objects that is watched.
+type Watch struct {
+	Kind     graph.Kind
+	Resource schema.GroupVersionResource
+	// New returns an object to decode into.
+	New  func() runtime.Object
+	Rows []Row
+	// NotFollowed are fields of the slice that are read for other reasons, with the reason.
+	NotFollowed map[string]string
+	// Update is the name of additions and changes in metrics.
+	Update string
+
+	contribute func(object runtime.Object, facts Facts) (owner graph.Vertex, edges []graph.Edge, keep bool)
+}
+
+// Contribute returns the edges that an object contributes, with the object's own vertex; keep says whether the vertex is there
+// without any edge.
+func (w *Watch) Contribute(object runtime.Object, facts Facts) (owner graph.Vertex, edges []graph.Edge, keep bool) {
+	return w.contribute(object, facts)
+}
+
+// row is a Row with what computes it.
+type row[T any] struct {
+	Row
+	edges func(object *T, add *collector, facts Facts)
+}
+
+// collector gathers the edges of one object.
+type collector struct {
+	// self is the vertex of the object.
+	self  graph.Vertex
+	class graph.Class
+	edges []graph.Edge
+}
+
+// edge adds an edge between two vertices.
+func (c *collector) edge(from, to graph.Vertex) {
+	if from.Name != "" && to.Name != "" {
+		c.edges = append(c.edges, graph.Edge{From: from, To: to, Class: c.class})
+	}
+}
+
+// from adds an edge to the object.
+func (c *collector) from(kind graph.Kind, namespace, name string) {
+	c.edge(graph.Vertex{Kind: kind, Namespace: namespace, Name: name}, c.self)
+}
+
+// to adds an edge from the object.
+func (c *collector) to(kind graph.Kind, namespace, name string) {
+	c.edge(c.self, graph.Vertex{Kind: kind, Namespace: namespace, Name: name})
+}
+
+// watchOptions are what differs between kinds beside their rows.
+type watchOptions[T any] struct {
+	kind        graph.Kind
+	resource    schema.GroupVersionResource
+	identify    func(*T) (namespace, name string)
+	update      string
+	notFollowed map[string]string
+	// onlyWithEdges says that an object without edges has no vertex.
+	onlyWithEdges bool
+}
+
+func watch[T any, P interface {
+	*T
+	runtime.Object
+}](o watchOptions[T], rows ...row[T]) *Watch {
+	w := &Watch{Kind: o.kind, Resource: o.resource, New: func() runtime.Object { return P(new(T)) }, NotFollowed: o.notFollowed, Update: o.update}
+	if w.Update == "" {
+		w.Update = "CreateOrUpdate"
+	}
+	for _, r := range rows {
+		w.Rows = append(w.Rows, r.Row)
+	}
+	w.contribute = func(object runtime.Object, facts Facts) (graph.Vertex, []graph.Edge, bool) {
+		typed, ok := object.(P)
+		if !ok {
+			return graph.Vertex{}, nil, false
+		}
+		namespace, name := o.identify(typed)
+		c := &collector{self: graph.Vertex{Kind: o.kind, Namespace: namespace, Name: name}, edges: make([]graph.Edge, 0, 24)}
+		for i := range rows {
+			c.class = rows[i].Class
+			rows[i].edges(typed, c, facts)
+		}
+		return c.self, c.edges, !o.onlyWithEdges || len(c.edges) > 0
+	}
+	return w
+}
+
+// Watches are all kinds that are watched, with all edges.
+var Watches = []*Watch{
+	backupBuckets, backupEntries, bastions, certificateSigningRequests, controllerDeployments, controllerInstallations,
+	credentialsBindings, gardenlets, managedSeeds, projects, secretBindings, seeds, serviceAccounts, shoots,
+}
+
+// WatchOf returns the watch of a kind, nil if objects of the kind are only referred to.
+func WatchOf(kind graph.Kind) *Watch { return watchByKind[kind] }
+
+var watchByKind = func() (result [numberOfKinds]*Watch) {
+	for _, w := range Watches {
+		result[w.Kind] = w
+	}
+	return result
+}()

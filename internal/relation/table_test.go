@@ -1,0 +1,231 @@
+package relation
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/internal/graph"
+)
+
+// TestRanks proves that no ordinary edge of the table can be part of a circle (C21): each leads to a higher rank.
+func TestRanks(t *testing.T) {
+	for _, w := range Watches {
+		for _, r := range w.Rows {
+			for _, from := range r.From {
+				for _, to := range r.To {
+					if r.Class != graph.Direct && Schema.Ranks[from] >= Schema.Ranks[to] {
+						t.Errorf("%s: %s does not rank below %s", r.ID, Schema.Names[from], Schema.Names[to])
+					}
+				}
+			}
+		}
+	}
+	if len(Schema.Names) != int(numberOfKinds) || len(Schema.Ranks) != int(numberOfKinds) || numberOfKinds != 26 {
+		t.Errorf("there are %d kinds, %d names and %d ranks, want 26 (6.1)", numberOfKinds, len(Schema.Names), len(Schema.Ranks))
+	}
+}
+
+// TestEveryReferenceIsFollowed walks the types of the slices: whatever they read is followed by a row, or listed with a reason.
+func TestEveryReferenceIsFollowed(t *testing.T) {
+	for _, w := range Watches {
+		object := w.New()
+		switch object.(type) {
+		case *certificatesv1.CertificateSigningRequest, *corev1.ServiceAccount:
+			continue // Not slices: Kubernetes' own types.
+		}
+		named := map[string]bool{}
+		for _, r := range w.Rows {
+			for _, field := range r.Fields {
+				named[field] = true
+			}
+		}
+		for field := range w.NotFollowed {
+			named[field] = true
+		}
+		used := map[string]bool{"metadata.ownerReferences[]": true}
+		for _, leaf := range leaves(reflect.TypeOf(object).Elem(), "") {
+			covering := slices.DeleteFunc(slices.Sorted(maps.Keys(named)), func(field string) bool {
+				return leaf != field && !strings.HasPrefix(leaf, field+".")
+			})
+			if len(covering) == 0 {
+				t.Errorf("%s: %s is neither followed nor listed as not followed", Schema.Names[w.Kind], leaf)
+			}
+			for _, field := range covering {
+				used[field] = true
+			}
+		}
+		for field := range named {
+			if !used[field] {
+				t.Errorf("%s: the slice has no field %s", Schema.Names[w.Kind], field)
+			}
+		}
+	}
+}
+
+func leaves(t reflect.Type, path string) []string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return leaves(t.Elem(), path)
+	case reflect.Slice:
+		return leaves(t.Elem(), path+"[]")
+	case reflect.Struct:
+		if t == reflect.TypeFor[runtime.RawExtension]() || t == reflect.TypeFor[time.Time]() {
+			return []string{path}
+		}
+		var result []string
+		for field := range t.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if path == "" && (name == "" || name == "metadata") {
+				continue
+			}
+			next := path
+			if name != "" {
+				next = strings.TrimPrefix(path+"."+name, ".")
+			}
+			result = append(result, leaves(field.Type, next)...)
+		}
+		return result
+	}
+	return []string{path}
+}
+
+// samples are objects of all watched kinds with references to a few others, so that they meet.
+func samples(t *testing.T) map[*Watch][]string {
+	token, account := map[string]string{"mode": "BootstrapToken"}, map[string]string{"mode": "ServiceAccount"}
+	return map[*Watch][]string{
+		seeds:          {seedText, childSeed("2026-11-21T13:00:00Z"), childSeed("2026-11-21T11:00:00Z"), "{metadata: {name: a}}"},
+		shoots:         {shootText, strings.Replace(shootText, "seedName: a", "seedName: child", 1), "{metadata: {namespace: garden, name: child-shoot}, spec: {seedName: a, exposureClassName: internet}}"},
+		backupBuckets:  {bucketText, "{metadata: {name: b}, spec: {seedName: child}}", "{metadata: {name: b}, spec: {shootRef: {namespace: garden-dev, name: web}}}"},
+		backupEntries:  {entryText, entryText + "status: {seedName: child}\n"},
+		bastions:       {"{metadata: {namespace: garden-dev, name: b}, spec: {seedName: a}}"},
+		projects:       {"{metadata: {name: dev}, spec: {namespace: garden-dev}}", "{metadata: {name: dev}}"},
+		secretBindings: {"{metadata: {namespace: garden-dev, name: sb}, secretRef: {namespace: garden-dev, name: dns1}}"},
+		credentialsBindings: {"{metadata: {namespace: garden-dev, name: cb}, credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: backup}}",
+			"{metadata: {namespace: garden-dev, name: cb}, credentialsRef: {apiVersion: core.gardener.cloud/v1beta1, kind: InternalSecret, namespace: garden, name: x}}"},
+		controllerInstallations: {installationText, "{metadata: {name: i}, spec: {registrationRef: {name: r}, seedRef: {name: child}}}"},
+		controllerDeployments:   {"{metadata: {name: d}, helm: {ociRepository: {pullSecretRef: {name: backup}}}}", "{metadata: {name: d}}"},
+		gardenlets:              {render(t, gardenletText, nil), render(t, gardenletText, map[string]string{"annotations": "gardener.cloud/operation: renew-kubeconfig"})},
+		managedSeeds:            {render(t, managedSeedText, token), render(t, managedSeedText, account)},
+		serviceAccounts:         {"{metadata: {namespace: garden, name: gardenlet-bootstrap-child}, secrets: [{name: a}]}", "{metadata: {namespace: garden, name: gardenlet-bootstrap-child}}"},
+		certificateSigningRequests: {certificateRequest(t, "gardener.cloud:system:seed:a", "gardener.cloud:system:seeds", "client auth, key encipherment, digital signature"),
+			certificateRequest(t, "gardener.cloud:system:seed:child", "gardener.cloud:system:seeds", "client auth, key encipherment, digital signature")},
+	}
+}
+
+// TestRowsKeepTheirWord: what rows add is between the kinds that they declare.
+func TestRowsKeepTheirWord(t *testing.T) {
+	g := newGarden(t)
+	g.SetNamespace(projectNamespace)
+	found := map[string]bool{}
+	all := samples(t)
+	all[managedSeeds] = append(all[managedSeeds], render(t, managedSeedText, map[string]string{"mode": "BootstrapToken", "annotations": "gardener.cloud/operation: renew-kubeconfig"}))
+	for w, texts := range all {
+		for _, text := range texts {
+			_, edges, _ := w.Contribute(decode(t, w, text), g.Facts())
+			for _, e := range edges {
+				declared := false
+				for _, r := range w.Rows {
+					if slices.Contains(r.From, e.From.Kind) && slices.Contains(r.To, e.To.Kind) && r.Class == e.Class {
+						declared, found[r.ID] = true, true
+					}
+				}
+				if !declared {
+					t.Errorf("%s: no row declares %s -> %s", Schema.Names[w.Kind], Schema.String(e.From), Schema.String(e.To))
+				}
+			}
+		}
+	}
+	for _, w := range Watches {
+		for _, r := range w.Rows {
+			if !found[r.ID] && r.ID != "GR-3" && r.ID != "GE-22" {
+				t.Errorf("no sample shows %s", r.ID)
+			}
+		}
+	}
+}
+
+// TestLawOfEvents is CT-G-18: after any events in any order the graph is that of the objects that are there.
+func TestLawOfEvents(t *testing.T) {
+	type object struct {
+		watch  *Watch
+		object runtime.Object
+	}
+	var all []object
+	for w, texts := range samples(t) {
+		for _, text := range texts {
+			all = append(all, object{w, decode(t, w, text)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b object) int { return int(a.watch.Kind) - int(b.watch.Kind) })
+	rapid.Check(t, func(r *rapid.T) {
+		g := newGarden(t)
+		present := map[graph.Vertex]object{}
+		labelled := false
+		ownerOf := func(o object) graph.Vertex {
+			owner, _, _ := o.watch.Contribute(o.object, nothing{})
+			return owner
+		}
+		r.Repeat(map[string]func(*rapid.T){
+			"set": func(r *rapid.T) {
+				o := rapid.SampledFrom(all).Draw(r, "object")
+				present[ownerOf(o)] = o
+				g.Set(o.watch, o.object)
+			},
+			"delete": func(r *rapid.T) {
+				owner := ownerOf(rapid.SampledFrom(all).Draw(r, "object"))
+				delete(present, owner)
+				g.Delete(WatchOf(owner.Kind), owner.Namespace, owner.Name)
+			},
+			"replace": func(r *rapid.T) {
+				w := rapid.SampledFrom(Watches).Draw(r, "watch")
+				var kept []runtime.Object
+				for owner, o := range present {
+					if o.watch != w {
+						continue
+					}
+					if rapid.Bool().Draw(r, "kept") {
+						kept = append(kept, o.object)
+					} else {
+						delete(present, owner)
+					}
+				}
+				g.Replace(w, kept)
+			},
+			"label": func(r *rapid.T) {
+				if labelled = rapid.Bool().Draw(r, "labelled"); labelled {
+					g.SetNamespace(projectNamespace)
+				} else {
+					g.DeleteNamespace(projectNamespace.Name)
+				}
+			},
+		})
+		again := newGarden(t)
+		if labelled {
+			again.SetNamespace(projectNamespace)
+		}
+		for _, o := range present {
+			again.Set(o.watch, o.object)
+		}
+		everything := func(graph.Vertex) bool { return true }
+		got, want := g.Graph.Neighbourhoods(everything), again.Graph.Neighbourhoods(everything)
+		if !reflect.DeepEqual(got, want) {
+			r.Fatalf("got %v\nwant %v", got, want)
+		}
+		for _, n := range want {
+			for _, seed := range []string{"a", "child"} {
+				if g.Graph.Check(n.Vertex, SeedVertex(seed)) != again.Graph.Check(n.Vertex, SeedVertex(seed)) {
+					r.Fatalf("%s to %s differs", Schema.String(n.Vertex), seed)
+				}
+			}
+		}
+	})
+}
