@@ -1,0 +1,69 @@
+package seed
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/relation"
+)
+
+// Path of the webhook.
+const Path = "/webhooks/auth/seed"
+
+// Name of the handler, in logs.
+const Name = "seedauthorizer"
+
+// Selectors says whether the garden's API server sends selectors (section 5.1).
+type Selectors interface {
+	Possible(ctx context.Context) (bool, error)
+}
+
+// Authorizer is the SeedAuthorizer.
+type Authorizer struct {
+	Graph     *graph.Graph
+	Facts     relation.Facts
+	Selectors Selectors
+	// Live may be nil: then nothing is looked up.
+	Live    Live
+	Metrics *Metrics
+	// ReadAll is readScope All, WriteOwned writeScope Owned.
+	ReadAll, WriteOwned bool
+	Log                 logr.Logger
+
+	limits limiters
+}
+
+var _ authorizer.Authorizer = &Authorizer{}
+
+// Authorize implements authorizer.Authorizer. It never denies.
+func (a *Authorizer) Authorize(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
+	v, err := a.decide(ctx, attributes, true)
+	a.Metrics.decided(v, err)
+	switch {
+	case err != nil:
+		return authorizer.DecisionNoOpinion, "", err
+	case v.allowed:
+		if debug := a.Log.V(1); debug.Enabled() && v.checked {
+			debug.Info("Allowed by path", "rule", v.rule, "step", v.step, "path", a.pathOf(v, attributes))
+		}
+		return authorizer.DecisionAllow, "", nil
+	}
+	if v.rule != "" {
+		a.Log.Info("No opinion", "rule", v.rule, "step", v.step, "reason", v.reason, "user", attributes.GetUser().GetName(), "verb", attributes.GetVerb(),
+			"resource", attributes.GetResource(), "subresource", attributes.GetSubresource(), "namespace", attributes.GetNamespace(), "name", attributes.GetName())
+	}
+	return authorizer.DecisionNoOpinion, v.reason, nil
+}
+
+// ConditionsAwareAuthorize implements authorizer.Authorizer.
+func (a *Authorizer) ConditionsAwareAuthorize(ctx context.Context, attributes authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	return authorizer.ConditionsAwareDecisionFromParts(a.Authorize(ctx, attributes))
+}
+
+// EvaluateConditions implements authorizer.Authorizer: there are no conditions.
+func (a *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData) (authorizer.Decision, string, error) {
+	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
+}

@@ -1,0 +1,239 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/identity"
+	"github.com/espalier-project/espalier/internal/relation"
+)
+
+// request is what is asked, in the terms of the rules.
+type request struct {
+	client      identity.SeedClient
+	verb        verbs
+	namespace   string
+	name        string
+	subresource string
+	attributes  authorizer.Attributes
+	readAll     bool
+}
+
+// verdict is an answer with what led to it.
+type verdict struct {
+	allowed bool
+	reason  string
+	// rule that decided; step of the algorithm or special of the rule.
+	rule, step string
+	// vertex is set if the graph was asked.
+	vertex  graph.Vertex
+	checked bool
+}
+
+func (q *request) allow(step string) verdict { return verdict{allowed: true, step: step} }
+
+func (q *request) allowIf(condition bool, step string) (verdict, bool) {
+	return verdict{allowed: condition, step: step}, condition
+}
+
+func (q *request) noOpinion(step, reason string) verdict { return verdict{step: step, reason: reason} }
+
+func (q *request) inSeedNamespace() bool {
+	seed, found := strings.CutPrefix(q.namespace, names.SeedPrefix)
+	return found && seed == q.client.Seed
+}
+
+// decide walks through the algorithm (section 3 of the authorization contract).
+func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attributes, live bool) (verdict, error) {
+	who := attributes.GetUser()
+	if who == nil {
+		return verdict{step: "SA-1"}, nil
+	}
+	client, ok := identity.OfSeed(who.GetName(), who.GetGroups())
+	if !ok {
+		return verdict{step: "SA-1"}, nil
+	}
+	if !attributes.IsResourceRequest() {
+		return verdict{step: "SA-2"}, nil
+	}
+	r := ruleFor(attributes.GetAPIGroup(), attributes.GetResource(), client.Type)
+	if r == nil {
+		return verdict{step: "SA-3"}, nil
+	}
+	q := &request{
+		client: client, verb: verbOf(attributes.GetVerb()), namespace: attributes.GetNamespace(), name: attributes.GetName(),
+		subresource: attributes.GetSubresource(), attributes: attributes, readAll: a.ReadAll,
+	}
+	v, err := a.apply(ctx, r, q, live)
+	v.rule = r.id
+	if err == nil && !v.allowed {
+		v.reason += " (" + r.id + ")"
+	}
+	return v, err
+}
+
+// apply applies a rule.
+func (a *Authorizer) apply(ctx context.Context, r *rule, q *request, live bool) (verdict, error) {
+	for i := range r.specials {
+		if v, decided := r.specials[i].decide(q); decided {
+			return v, nil
+		}
+	}
+	always, openNamespace := r.always, r.namespace
+	if r.seedReads && q.readAll {
+		always |= reads
+		if q.verb.has(reads) {
+			openNamespace = "" // D-2
+		}
+	}
+	switch {
+	case openNamespace != "" && q.namespace != openNamespace:
+		return q.noOpinion("SA-5", namespacesAllowed+"["+r.namespace+"]"), nil
+	case r.free && !always.has(q.verb):
+		return q.noOpinion("SA-8", r.verbText), nil
+	case !r.allowsSubresource(q.subresource):
+		return q.noOpinion("SA-6", r.subresourceText), nil
+	case always.has(q.verb):
+		return q.allow("SA-7"), nil
+	case !r.path.has(q.verb):
+		return q.noOpinion("SA-8", r.verbText), nil
+	}
+	if q.verb.has(verbList|verbWatch) && (q.name == "" || r.selectsByName()) {
+		if v, decided, err := a.selected(ctx, r, q); decided || err != nil {
+			return v, err
+		}
+	}
+	if q.name == "" {
+		return q.noOpinion("SA-10", "No Object name found"), nil
+	}
+	return a.byPath(ctx, r, q, live), nil
+}
+
+func (r *rule) selectsByName() bool {
+	for _, s := range r.selectors {
+		if s.field != nil {
+			if key, _ := s.field(""); key == "metadata.name" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// selected is the selector stage (section 5).
+func (a *Authorizer) selected(ctx context.Context, r *rule, q *request) (verdict, bool, error) {
+	possible, err := a.Selectors.Possible(ctx)
+	switch {
+	case err != nil:
+		return verdict{step: "SEL-1"}, true, fmt.Errorf("failed checking if authorization with selectors is possible: failed checking whether 'AuthorizeWithSelectors' feature is enabled: %w", err)
+	case !possible && len(r.selectors) > 0:
+		return q.allow("SEL-7"), true, nil
+	case !possible:
+		return verdict{}, false, nil
+	}
+	for _, s := range r.selectors {
+		if s.field != nil && q.hasField(s.field(q.client.Seed)) {
+			return q.allow("SEL-3"), true, nil
+		}
+		if s.label != nil && q.hasLabel(s.label(q.client.Seed)) {
+			return q.allow("SEL-4"), true, nil
+		}
+	}
+	return q.noOpinion("SEL-2", "must specify field or label selector for name "+q.client.Seed), true, nil
+}
+
+func (q *request) hasField(key, value string) bool {
+	requirements, _ := q.attributes.GetFieldSelector() // What is valid counts (SEL-6).
+	for _, r := range requirements {
+		switch r.Operator {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			if r.Field == key && r.Value == value {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hasLabel accepts only what limits the answer to the label: other keys and negative requirements do not (B-7).
+func (q *request) hasLabel(key, value string) bool {
+	requirements, _ := q.attributes.GetLabelSelector()
+	for _, r := range requirements {
+		if r.Key() != key {
+			continue
+		}
+		switch r.Operator() {
+		case selection.Exists:
+			return true
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			if values := r.ValuesUnsorted(); len(values) == 1 && values[0] == value {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// byPath asks the graph (SA-11 to SA-14), and the garden for what the graph has not seen.
+func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request, live bool) verdict {
+	from := graph.Vertex{Kind: r.kind, Namespace: q.namespace, Name: q.name}
+	if r.kind == relation.Namespace {
+		from.Namespace = "" // The API server sends the name in both.
+	}
+	v := verdict{step: "SA-13", vertex: from, checked: true}
+	checked := a.check(from, q)
+	if !checked.Known {
+		if shoot, found := olderName(from); found {
+			if of := a.check(shoot, q); of.Reached {
+				v.vertex, checked = shoot, of
+				checked.Managed = true
+			}
+		}
+	}
+	narrow := a.WriteOwned && r.referenced && q.verb.has(writes)
+	switch {
+	case checked.Reached && (!narrow || checked.Managed):
+		v.allowed = true
+		return v
+	case checked.Reached:
+		v.step = "B-6"
+		v.reason = fmt.Sprintf("no relationship found: %s is only referred to by objects of seed %s, which gives no right to write it", relation.Schema.String(from), q.client.Seed)
+		return v
+	}
+	v.step = "SA-14"
+	what := " is not known to lead to "
+	if checked.Known {
+		what = " does not lead to "
+	}
+	v.reason = "no relationship found: " + relation.Schema.String(from) + what + relation.Schema.String(relation.SeedVertex(q.client.Seed))
+	if live && a.Live != nil {
+		a.lookAgain(ctx, r, q, checked, &v)
+	}
+	return v
+}
+
+func (a *Authorizer) check(from graph.Vertex, q *request) graph.Verdict {
+	to := relation.SeedVertex(q.client.Seed)
+	started := time.Now()
+	var result graph.Verdict
+	if a.WriteOwned {
+		result = a.Graph.CheckManaged(from, to)
+	} else {
+		result = a.Graph.Check(from, to)
+	}
+	a.Metrics.checked(from.Kind, time.Since(started))
+	return result
+}
+
+// olderName knows Secrets that older releases wrote for a Shoot: they are the Shoot's, and have no vertex of their own (2.4).
+func olderName(v graph.Vertex) (graph.Vertex, bool) {
+	shoot, found := strings.CutSuffix(v.Name, names.ShootKubeconfig)
+	return graph.Vertex{Kind: relation.Shoot, Namespace: v.Namespace, Name: shoot}, found && v.Kind == relation.Secret
+}
