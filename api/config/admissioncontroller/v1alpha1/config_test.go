@@ -1,0 +1,65 @@
+package v1alpha1
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+func parse(t *testing.T, text string) *AdmissionControllerConfiguration {
+	t.Helper()
+	c := &AdmissionControllerConfiguration{}
+	if err := yaml.Unmarshal([]byte(text), c); err != nil {
+		t.Fatal(err)
+	}
+	SetDefaults(c)
+	return c
+}
+
+func TestDefaults(t *testing.T) {
+	c := parse(t, "{}")
+	if c.Server.Webhooks.Port != 2721 || c.Server.HealthProbes.Port != 2722 || c.Server.Metrics.Port != 2723 || c.GardenClientConnection.QPS != 50 || c.GardenClientConnection.Burst != 100 ||
+		c.LogLevel != "info" || c.LogFormat != "json" || c.Server.SeedAuthorizer.ReadScope != "All" || c.Server.SeedAuthorizer.WriteScope != "Referenced" {
+		t.Errorf("CT-18: got %+v", c)
+	}
+	if err := Validate(c).ToAggregate(); err != nil {
+		t.Errorf("CT-18: %v", err)
+	}
+	c = parse(t, "server: {resourceAdmissionConfiguration: {unrestrictedSubjects: [{kind: User, name: u}]}}")
+	if got := c.Server.ResourceAdmissionConfiguration.UnrestrictedSubjects[0].APIGroup; got != "rbac.authorization.k8s.io" {
+		t.Errorf("CT-20: got the apiGroup %q", got)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	const admission = "server.resourceAdmissionConfiguration."
+	for name, c := range map[string]struct{ text, want string }{
+		"ACC-3/a limit": {"server: {resourceAdmissionConfiguration: {operationMode: log, limits: [{apiGroups: ['*'], apiVersions: [v1], resources: [shoots], size: 1Mi, count: 0}], unrestrictedSubjects: [{kind: ServiceAccount, namespace: n, name: s}]}}", ""},
+		"CT-19/neither size nor count": {"server: {resourceAdmissionConfiguration: {limits: [{apiGroups: [a], apiVersions: [v1], resources: [r]}]}}",
+			admission + `limits[0]: Invalid value: "": at least one of size or count must be specified`},
+		"1.10/empty lists":                   {"server: {resourceAdmissionConfiguration: {limits: [{size: 1}]}}", admission + "limits[0].versions: Invalid value: null: must at least have one element"},
+		"1.10/empty elements":                {"server: {resourceAdmissionConfiguration: {limits: [{apiGroups: [''], apiVersions: [''], resources: [a, ''], size: 1}]}}", admission + `limits[0].resources[1]: Invalid value: "": must not be empty`},
+		"1.10/negative size":                 {"server: {resourceAdmissionConfiguration: {limits: [{apiGroups: [a], apiVersions: [v1], resources: [r], size: -1}]}}", admission + `limits[0].size: Invalid value: "-1": value must not be negative`},
+		"1.10/negative count":                {"server: {resourceAdmissionConfiguration: {limits: [{apiGroups: [a], apiVersions: [v1], resources: [r], count: -1}]}}", admission + `limits[0].count: Invalid value: -1: value must not be negative`},
+		"CT-20/ServiceAccount with apiGroup": {"server: {resourceAdmissionConfiguration: {unrestrictedSubjects: [{kind: ServiceAccount, namespace: n, name: s, apiGroup: x}]}}", admission + `unrestrictedSubjects[0].apiGroup: Invalid value: "x": apiGroup must be empty`},
+		"CT-20/Group with namespace":         {"server: {resourceAdmissionConfiguration: {unrestrictedSubjects: [{kind: Group, namespace: ns, name: s}]}}", admission + `unrestrictedSubjects[0].namespace: Invalid value: "ns": name must be empty`},
+		"1.10/another kind":                  {"server: {resourceAdmissionConfiguration: {unrestrictedSubjects: [{kind: Foo, name: s}]}}", admission + `unrestrictedSubjects[0].kind: Unsupported value: "Foo": supported values: "User", "Group", "ServiceAccount"`},
+		"CT-21/mode":                         {"server: {resourceAdmissionConfiguration: {operationMode: foo}}", admission + `mode: Unsupported value: "foo": supported values: "block", "log"`},
+		"1.10/burst":                         {"gardenClientConnection: {burst: -1}", "gardenClientConnection.burst: Invalid value: -1: must be non-negative"},
+		"1.10/log":                           {"logLevel: x", `logLevel: Unsupported value: "x"`},
+		"OPB-4/ports":                        {"server: {metrics: {port: 2721}}", "server.metrics.port: Invalid value: 2721"},
+		"D-1/read scope":                     {"server: {seedAuthorizer: {readScope: Some}}", `server.seedAuthorizer.readScope: Unsupported value: "Some": supported values: "All", "Related"`},
+		"B-6/write scope":                    {"server: {seedAuthorizer: {writeScope: Some}}", `server.seedAuthorizer.writeScope: Unsupported value: "Some": supported values: "Referenced", "Owned"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := Validate(parse(t, c.text)).ToAggregate()
+			switch {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}

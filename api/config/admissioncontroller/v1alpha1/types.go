@@ -1,0 +1,155 @@
+package v1alpha1
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+const (
+	// APIVersion is the apiVersion of configuration files.
+	APIVersion = "admissioncontroller.config.gardener.cloud/v1alpha1"
+	// Kind is the kind of configuration files.
+	Kind = "AdmissionControllerConfiguration"
+	// WildcardAll stands for all API groups, versions or resources, or for every name of a subject.
+	WildcardAll = "*"
+)
+
+// AdmissionControllerConfiguration is the configuration file of admission-controller (contract, operations 1.10).
+type AdmissionControllerConfiguration struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// GardenClientConnection is the connection to the garden cluster.
+	// +optional
+	GardenClientConnection GardenClientConnection `json:"gardenClientConnection,omitempty"`
+	// LogLevel is debug, info or error. Default info.
+	// +optional
+	LogLevel string `json:"logLevel,omitempty"`
+	// LogFormat is json or text. Default json.
+	// +optional
+	LogFormat string `json:"logFormat,omitempty"`
+	// Server configures what listens.
+	// +optional
+	Server ServerConfiguration `json:"server,omitempty"`
+	// Debugging switches on what helps to find faults.
+	// +optional
+	Debugging *shared.Debugging `json:"debugging,omitempty"`
+}
+
+// GardenClientConnection says how to reach the garden cluster.
+type GardenClientConnection struct {
+	// Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment variable
+	// KUBECONFIG comes before it.
+	// +optional
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// AcceptContentTypes is the Accept header of requests for built-in kinds. Default: the client library's.
+	// +optional
+	AcceptContentTypes string `json:"acceptContentTypes,omitempty"`
+	// ContentType is the type of the bodies that are sent. Default: the client library's.
+	// +optional
+	ContentType string `json:"contentType,omitempty"`
+	// QPS is the limit of requests per second. Negative means no limit. Default 50.
+	// +optional
+	QPS float32 `json:"qps,omitempty"`
+	// Burst is how many requests may exceed QPS for a moment. Default 100.
+	// +optional
+	Burst int32 `json:"burst,omitempty"`
+}
+
+// Connection returns the connection in the form that all executables share.
+func (c *GardenClientConnection) Connection() *shared.ClientConnection {
+	return &shared.ClientConnection{
+		Kubeconfig: c.Kubeconfig, AcceptContentTypes: c.AcceptContentTypes, ContentType: c.ContentType, QPS: c.QPS, Burst: c.Burst,
+	}
+}
+
+// ServerConfiguration configures what listens.
+type ServerConfiguration struct {
+	// Webhooks is the HTTPS server of the webhooks. Default port 2721.
+	// +optional
+	Webhooks shared.HTTPSServer `json:"webhooks,omitempty"`
+	// HealthProbes is the HTTP server of /healthz and /readyz. Default port 2722.
+	// +optional
+	HealthProbes *shared.Server `json:"healthProbes,omitempty"`
+	// Metrics is the HTTP server of /metrics. Default port 2723.
+	// +optional
+	Metrics *shared.Server `json:"metrics,omitempty"`
+	// ResourceAdmissionConfiguration limits the size and the number of objects.
+	// +optional
+	ResourceAdmissionConfiguration *ResourceAdmissionConfiguration `json:"resourceAdmissionConfiguration,omitempty"`
+	// EnableDebugHandlers serves the debug page of the graph on the webhooks' port, without authentication. Default false.
+	// +optional
+	EnableDebugHandlers *bool `json:"enableDebugHandlers,omitempty"`
+	// SeedAuthorizer configures how wide the rights of seeds are.
+	// +optional
+	SeedAuthorizer SeedAuthorizerConfiguration `json:"seedAuthorizer,omitempty"`
+}
+
+// ReadScope says what seeds may read of Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots.
+type ReadScope string
+
+// WriteScope says what seeds may write of the objects that others refer to.
+type WriteScope string
+
+const (
+	// ReadScopeAll lets seeds read all of them.
+	ReadScopeAll ReadScope = "All"
+	// ReadScopeRelated lets seeds read those that are related to them, and list with a selector for them.
+	ReadScopeRelated ReadScope = "Related"
+	// WriteScopeReferenced lets seeds write whatever is related to them.
+	WriteScopeReferenced WriteScope = "Referenced"
+	// WriteScopeOwned lets seeds write only what their clients manage: not, for example, credentials that a user made.
+	WriteScopeOwned WriteScope = "Owned"
+)
+
+// SeedAuthorizerConfiguration configures how wide the rights of seeds are.
+type SeedAuthorizerConfiguration struct {
+	// ReadScope is All (seeds read all Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots) or Related
+	// (only theirs, lists with a selector). Default All.
+	// +optional
+	ReadScope ReadScope `json:"readScope,omitempty"`
+	// WriteScope is Referenced (seeds write ConfigMaps, Secrets and InternalSecrets that are related to them in any way) or Owned
+	// (only those that their clients manage). Default Referenced.
+	// +optional
+	WriteScope WriteScope `json:"writeScope,omitempty"`
+}
+
+// ResourceAdmissionConfiguration limits the size and the number of objects.
+type ResourceAdmissionConfiguration struct {
+	// Limits of resources.
+	// +optional
+	Limits []ResourceLimit `json:"limits,omitempty"`
+	// UnrestrictedSubjects are not limited.
+	// +optional
+	UnrestrictedSubjects []rbacv1.Subject `json:"unrestrictedSubjects,omitempty"`
+	// OperationMode is block or log. Default block.
+	// +optional
+	OperationMode *string `json:"operationMode,omitempty"`
+}
+
+// ResourceLimit limits resources; * stands for all.
+type ResourceLimit struct {
+	// APIGroups of the resources.
+	// +optional
+	APIGroups []string `json:"apiGroups,omitempty"`
+	// APIVersions of the resources.
+	// +optional
+	APIVersions []string `json:"apiVersions,omitempty"`
+	// Resources are the plural names.
+	// +optional
+	Resources []string `json:"resources,omitempty"`
+	// Size is the largest size of an object as JSON, without status and managed fields.
+	// +optional
+	Size *resource.Quantity `json:"size,omitempty"`
+	// Count is the largest number of objects, of cluster-scoped resources only.
+	// +optional
+	Count *int64 `json:"count,omitempty"`
+}
+
+// Operation modes of resource admission.
+const (
+	OperationModeBlock = "block"
+	OperationModeLog   = "log"
+)

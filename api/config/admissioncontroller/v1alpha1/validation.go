@@ -1,0 +1,119 @@
+package v1alpha1
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+// Validate returns every fault of a defaulted configuration, in the order client, log, server (CT-19 … CT-21).
+func Validate(c *AdmissionControllerConfiguration) field.ErrorList {
+	var all field.ErrorList
+	if c.GardenClientConnection.Burst < 0 {
+		all = append(all, field.Invalid(field.NewPath("gardenClientConnection", "burst"), c.GardenClientConnection.Burst, "must be non-negative"))
+	}
+	all = append(all, shared.ValidateLog(c.LogLevel, c.LogFormat)...)
+	server := field.NewPath("server")
+	servers := map[string]*shared.Server{"webhooks": &c.Server.Webhooks.Server, "healthProbes": c.Server.HealthProbes, "metrics": c.Server.Metrics}
+	order := []string{"webhooks", "healthProbes", "metrics"}
+	for _, name := range order {
+		all = append(all, shared.ValidateServer(servers[name], server.Child(name))...)
+	}
+	all = append(all, shared.ValidateDistinctPorts(server, servers, order)...)
+	if r := c.Server.ResourceAdmissionConfiguration; r != nil {
+		all = append(all, validateResourceAdmission(r, server.Child("resourceAdmissionConfiguration"))...)
+	}
+	return append(all, validateScopes(&c.Server.SeedAuthorizer, server.Child("seedAuthorizer"))...)
+}
+
+func validateScopes(s *SeedAuthorizerConfiguration, path *field.Path) field.ErrorList {
+	var all field.ErrorList
+	if s.ReadScope != ReadScopeAll && s.ReadScope != ReadScopeRelated {
+		all = append(all, field.NotSupported(path.Child("readScope"), s.ReadScope, []ReadScope{ReadScopeAll, ReadScopeRelated}))
+	}
+	if s.WriteScope != WriteScopeReferenced && s.WriteScope != WriteScopeOwned {
+		all = append(all, field.NotSupported(path.Child("writeScope"), s.WriteScope, []WriteScope{WriteScopeReferenced, WriteScopeOwned}))
+	}
+	return all
+}
+
+func validateResourceAdmission(r *ResourceAdmissionConfiguration, path *field.Path) field.ErrorList {
+	var all field.ErrorList
+	for i := range r.Limits {
+		all = append(all, validateLimit(&r.Limits[i], path.Child("limits").Index(i))...)
+	}
+	for i := range r.UnrestrictedSubjects {
+		all = append(all, validateSubject(&r.UnrestrictedSubjects[i], path.Child("unrestrictedSubjects").Index(i))...)
+	}
+	if mode := r.OperationMode; mode != nil && *mode != OperationModeBlock && *mode != OperationModeLog {
+		// The path has always been printed like this; operationMode is the key (OPB-5).
+		err := field.NotSupported(path.Child("mode"), *mode, []string{OperationModeBlock, OperationModeLog})
+		err.Detail += " (the key is operationMode)"
+		all = append(all, err)
+	}
+	return all
+}
+
+const oneElement = "must at least have one element"
+
+func validateLimit(l *ResourceLimit, path *field.Path) field.ErrorList {
+	var all field.ErrorList
+	if len(l.APIGroups) == 0 {
+		all = append(all, field.Invalid(path.Child("apiGroups"), l.APIGroups, oneElement))
+	}
+	// The path of apiVersions has always been printed like this (OPB-5).
+	versions := path.Child("versions")
+	if len(l.APIVersions) == 0 {
+		all = append(all, field.Invalid(versions, l.APIVersions, oneElement+" (the key is apiVersions)"))
+	}
+	for i, version := range l.APIVersions {
+		if version == "" {
+			all = append(all, field.Invalid(versions.Index(i), version, "must not be empty"))
+		}
+	}
+	if len(l.Resources) == 0 {
+		all = append(all, field.Invalid(path.Child("resources"), l.Resources, oneElement))
+	}
+	for i, name := range l.Resources {
+		if name == "" {
+			all = append(all, field.Invalid(path.Child("resources").Index(i), name, "must not be empty"))
+		}
+	}
+	if l.Size != nil && l.Size.Sign() < 0 {
+		all = append(all, field.Invalid(path.Child("size"), l.Size.String(), "value must not be negative"))
+	}
+	if l.Count != nil && *l.Count < 0 {
+		all = append(all, field.Invalid(path.Child("count"), *l.Count, "value must not be negative"))
+	}
+	if l.Size == nil && l.Count == nil {
+		all = append(all, field.Invalid(path, "", "at least one of size or count must be specified"))
+	}
+	return all
+}
+
+func validateSubject(s *rbacv1.Subject, path *field.Path) field.ErrorList {
+	var all field.ErrorList
+	if s.Name == "" {
+		all = append(all, field.Invalid(path.Child("name"), s.Name, "name must not be empty"))
+	}
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		if s.Namespace == "" {
+			all = append(all, field.Invalid(path.Child("namespace"), s.Namespace, "name must not be empty"))
+		}
+		if s.APIGroup != "" {
+			all = append(all, field.Invalid(path.Child("apiGroup"), s.APIGroup, "apiGroup must be empty"))
+		}
+	case rbacv1.UserKind, rbacv1.GroupKind:
+		if s.Namespace != "" {
+			all = append(all, field.Invalid(path.Child("namespace"), s.Namespace, "name must be empty"))
+		}
+		if s.APIGroup != rbacv1.GroupName {
+			all = append(all, field.NotSupported(path.Child("apiGroup"), s.APIGroup, []string{rbacv1.GroupName}))
+		}
+	default:
+		all = append(all, field.NotSupported(path.Child("kind"), s.Kind, []string{rbacv1.UserKind, rbacv1.GroupKind, rbacv1.ServiceAccountKind}))
+	}
+	return all
+}

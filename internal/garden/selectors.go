@@ -1,0 +1,108 @@
+package garden
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// selectorsKnownFor is how long an answer of the API server is kept (SEL-13).
+	selectorsKnownFor = 10 * time.Minute
+	// selectorsTimeout bounds the question (SEL-12).
+	selectorsTimeout = 10 * time.Second
+	selectorsProbe   = "is-kubernetes-feature-gate-AuthorizeWithSelectors=enabled?"
+)
+
+// alwaysSelectors is the version from which on API servers always send selectors (SEL-11).
+var alwaysSelectors = version.MajorMinor(1, 34)
+
+// Selectors knows whether the garden's API server sends selectors to authorizers (section 5.1).
+type Selectors struct {
+	Client *Client
+	Clock  clock.PassiveClock
+
+	mu       sync.Mutex
+	forever  bool
+	possible bool
+	asked    time.Time
+}
+
+// Possible answers from memory, or asks. Who comes while it is asked waits for the same answer.
+func (s *Selectors) Possible(ctx context.Context) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.forever || !s.asked.IsZero() && s.Clock.Since(s.asked) <= selectorsKnownFor {
+		return s.possible, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, selectorsTimeout)
+	defer cancel()
+	recent, err := s.isRecent(ctx)
+	if err != nil {
+		return false, err
+	}
+	if recent {
+		s.forever, s.possible = true, true
+		return true, nil
+	}
+	possible, err := s.keepsSelectors(ctx)
+	if err != nil {
+		return false, fmt.Errorf("failed creating dry-run SubjectAccessReview: %w", err)
+	}
+	s.possible, s.asked = possible, s.Clock.Now()
+	return possible, nil
+}
+
+func (s *Selectors) isRecent(ctx context.Context) (bool, error) {
+	body, err := s.Client.bare.Get().AbsPath("/version").SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err != nil {
+		return false, fmt.Errorf("failed discovering Kubernetes version: %w", err)
+	}
+	var info struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if err := json.Unmarshal(body, &info); err != nil {
+		return false, fmt.Errorf("failed discovering Kubernetes version: %w", err)
+	}
+	parsed, err := version.ParseSemantic(info.GitVersion)
+	if err != nil {
+		return false, fmt.Errorf("failed parsing Kubernetes version %q to semver: %w", info.GitVersion, err)
+	}
+	return parsed.AtLeast(alwaysSelectors), nil
+}
+
+// keepsSelectors sends a review with a selector and looks whether it comes back: API servers drop fields of features that are off.
+func (s *Selectors) keepsSelectors(ctx context.Context) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "gardener-admission-controller",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: "default", Verb: "get", Resource: "shoots",
+				LabelSelector: &authorizationv1.LabelSelectorAttributes{RawSelector: selectorsProbe},
+			},
+		},
+	}
+	body, err := json.Marshal(review)
+	if err != nil {
+		return false, err
+	}
+	answer, err := s.Client.bare.Post().AbsPath("/apis/authorization.k8s.io/v1/subjectaccessreviews").Param("dryRun", "All").
+		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(body).Do(ctx).Raw()
+	if err != nil {
+		return false, err
+	}
+	returned := &authorizationv1.SubjectAccessReview{}
+	if err := json.Unmarshal(answer, returned); err != nil {
+		return false, err
+	}
+	attributes := returned.Spec.ResourceAttributes
+	return attributes != nil && attributes.LabelSelector != nil, nil
+}

@@ -1,0 +1,207 @@
+package garden
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/espalier-project/espalier/internal/relation"
+)
+
+// Watches keeps a state as the garden is.
+type Watches struct {
+	client *Client
+	state  *relation.State
+	clock  clock.Clock
+	log    logr.Logger
+	// lag is told how long an event took from its arrival until the graph had it.
+	lag  func(kind string, took time.Duration)
+	each []*follower
+}
+
+// follower follows one kind of objects. It is the store of a reflector.
+type follower struct {
+	kind     string
+	resource schema.GroupVersionResource
+	example  runtime.Object
+	set      func(runtime.Object)
+	remove   func(namespace, name string)
+	replace  func([]runtime.Object)
+
+	lag func(time.Duration)
+	// arrived is when the last event came; the reflector works on it before the next one is read.
+	arrived atomic.Pointer[time.Time]
+	synced  atomic.Bool
+}
+
+// NewWatches prepares the watches of everything that the state needs.
+func NewWatches(client *Client, state *relation.State, c clock.Clock, lag func(kind string, took time.Duration), log logr.Logger) *Watches {
+	w := &Watches{client: client, state: state, clock: c, log: log, lag: lag}
+	w.add(&follower{
+		kind: "Namespace", resource: corev1.SchemeGroupVersion.WithResource("namespaces"), example: &corev1.Namespace{},
+		set:    func(object runtime.Object) { state.SetNamespace(object.(*corev1.Namespace)) },
+		remove: func(_, name string) { state.DeleteNamespace(name) },
+		replace: func(objects []runtime.Object) {
+			namespaces := make([]*corev1.Namespace, 0, len(objects))
+			for _, object := range objects {
+				namespaces = append(namespaces, object.(*corev1.Namespace))
+			}
+			state.ReplaceNamespaces(namespaces)
+		},
+	})
+	for _, r := range relation.Watches {
+		w.add(&follower{
+			kind: relation.Schema.Names[r.Kind], resource: r.Resource, example: r.New(),
+			set:     func(object runtime.Object) { state.Set(r, object) },
+			remove:  func(namespace, name string) { state.Delete(r, namespace, name) },
+			replace: func(objects []runtime.Object) { state.Replace(r, objects) },
+		})
+	}
+	return w
+}
+
+func (w *Watches) add(f *follower) {
+	f.lag = func(took time.Duration) {
+		if w.lag != nil {
+			w.lag(f.kind, took)
+		}
+	}
+	w.each = append(w.each, f)
+}
+
+// Synced says whether all objects that there were at the start are in the graph (B-3).
+func (w *Watches) Synced() bool {
+	for _, f := range w.each {
+		if !f.synced.Load() {
+			return false
+		}
+	}
+	return true
+}
+
+// Waiting names the kinds that are not synced yet.
+func (w *Watches) Waiting() []string {
+	var kinds []string
+	for _, f := range w.each {
+		if !f.synced.Load() {
+			kinds = append(kinds, f.kind)
+		}
+	}
+	return kinds
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica watches (AE-24).
+func (w *Watches) NeedLeaderElection() bool { return false }
+
+// Start watches until the context ends.
+func (w *Watches) Start(ctx context.Context) error {
+	for _, f := range w.each {
+		reflector := cache.NewReflectorWithOptions(w.listWatch(f), f.example, f, cache.ReflectorOptions{Name: "graph/" + f.kind, TypeDescription: f.kind})
+		go reflector.RunWithContext(ctx)
+	}
+	w.expire(ctx)
+	return nil
+}
+
+// expireAtLeast bounds the time between two looks at certificates; clocks may be set.
+const expireAtLeast = time.Minute
+
+// expire computes again what depends on certificates when they expire (B-11).
+func (w *Watches) expire(ctx context.Context) {
+	for {
+		wait := expireAtLeast
+		if next := w.state.Expire(); !next.IsZero() {
+			wait = min(wait, max(next.Sub(w.clock.Now())+time.Millisecond, time.Second))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.clock.After(wait):
+		}
+	}
+}
+
+func (w *Watches) listWatch(f *follower) *cache.ListWatch {
+	client := w.client.clients[f.resource.GroupVersion()]
+	request := func(options *metav1.ListOptions) *rest.Request {
+		r := client.Get().Resource(f.resource.Resource).VersionedParams(options, w.client.codec)
+		if options.TimeoutSeconds != nil {
+			r = r.Timeout(time.Duration(*options.TimeoutSeconds) * time.Second)
+		}
+		return r
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return request(&options).Do(ctx).Get()
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.Watch = true
+			inner, err := request(&options).Watch(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return f.stamp(inner), nil
+		},
+	}
+}
+
+// stamp notes when events arrive.
+func (f *follower) stamp(inner watch.Interface) watch.Interface {
+	return watch.Filter(inner, func(event watch.Event) (watch.Event, bool) {
+		now := time.Now()
+		f.arrived.Store(&now)
+		return event, true
+	})
+}
+
+func (f *follower) measure() {
+	if arrived := f.arrived.Load(); arrived != nil {
+		f.lag(time.Since(*arrived))
+	}
+}
+
+// Add implements cache.ReflectorStore.
+func (f *follower) Add(object any) error { return f.Update(object) }
+
+// Update implements cache.ReflectorStore.
+func (f *follower) Update(object any) error {
+	f.set(object.(runtime.Object))
+	f.measure()
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (f *follower) Delete(object any) error {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return err
+	}
+	f.remove(accessor.GetNamespace(), accessor.GetName())
+	f.measure()
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (f *follower) Replace(objects []any, _ string) error {
+	typed := make([]runtime.Object, 0, len(objects))
+	for _, object := range objects {
+		typed = append(typed, object.(runtime.Object))
+	}
+	f.replace(typed)
+	f.synced.Store(true)
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (f *follower) Resync() error { return nil }

@@ -1,0 +1,149 @@
+package restriction
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	kjson "sigs.k8s.io/json"
+
+	seedmanagement "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	"github.com/espalier-project/espalier/internal/identity"
+)
+
+// Path of the webhook.
+const Path = "/webhooks/admission/seedrestriction"
+
+// Name of the handler, in logs.
+const Name = "seedrestriction"
+
+// Reader reads the garden.
+type Reader interface {
+	Get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into runtime.Object) error
+	GetRaw(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) ([]byte, error)
+	Exists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (bool, error)
+	ManagedSeeds(ctx context.Context) ([]seedmanagement.ManagedSeed, error)
+}
+
+// Handler is SeedRestriction.
+type Handler struct {
+	Reader Reader
+	Clock  clock.PassiveClock
+	Log    logr.Logger
+}
+
+// refusal is why something is not admitted. It carries nothing of the object but names.
+type refusal struct {
+	code    int32
+	message string
+}
+
+func (r *refusal) Error() string { return r.message }
+
+func refuse(code int32, format string, arguments ...any) error {
+	return &refusal{code, fmt.Sprintf(format, arguments...)}
+}
+
+// request is what is to be decided.
+type request struct {
+	*Handler
+	admissionv1.AdmissionRequest
+	client identity.SeedClient
+}
+
+// Handle implements admission.Handler.
+func (h *Handler) Handle(ctx context.Context, r admission.Request) admission.Response {
+	client, ok := identity.OfSeed(r.UserInfo.Username, r.UserInfo.Groups)
+	if !ok {
+		return admitted("")
+	}
+	q := &request{Handler: h, AdmissionRequest: r.AdmissionRequest, client: client}
+	if q.Operation == admissionv1.Create && q.exists(ctx) {
+		// The API server says that it exists, which tells the client more than a refusal (RES-2).
+		return admitted("object already exists")
+	}
+	err := q.decide(ctx)
+	if err == nil {
+		return admitted("")
+	}
+	why, is := err.(*refusal) //nolint:errorlint // Refusals are never wrapped.
+	if !is {
+		why = &refusal{http.StatusInternalServerError, err.Error()}
+	}
+	h.Log.Info("Refused", "code", why.code, "reason", why.message, "user", q.UserInfo.Username, "operation", q.Operation, "resource", q.resource(), "namespace", q.Namespace, "name", q.Name)
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{Code: why.code, Message: why.message}}}
+}
+
+func admitted(message string) admission.Response {
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, Result: &metav1.Status{Code: http.StatusOK, Message: message}}}
+}
+
+// exists says whether the object is there already. What cannot be read is judged by the rules.
+func (q *request) exists(ctx context.Context) bool {
+	if q.Name == "" || q.Resource.Resource == "" {
+		return false
+	}
+	found, err := q.Reader.Exists(ctx, schema.GroupVersionResource(q.Resource), q.Namespace, q.Name)
+	if err != nil {
+		q.Log.V(1).Info("Whether the object exists could not be read", "resource", q.resource(), "reason", err.Error())
+	}
+	return err == nil && found
+}
+
+// decide finds the rule (RES-3 to RES-5).
+func (q *request) decide(ctx context.Context) error {
+	byOperation, known := rules[schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}]
+	if !known {
+		return refuse(http.StatusBadRequest, "unexpected resource: %q", q.resource())
+	}
+	rule, known := byOperation[q.Operation]
+	if !known {
+		return refuse(http.StatusBadRequest, "unexpected operation: %q", q.Operation)
+	}
+	return rule(q, ctx)
+}
+
+func (q *request) resource() string {
+	return (schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}).String()
+}
+
+// decode reads the object of the request (RES-6).
+func (q *request) decode(into any) error {
+	err := kjson.UnmarshalCaseSensitivePreserveInts(q.Object.Raw, into)
+	if err == nil {
+		return nil
+	}
+	if isSyntax, _ := kjson.SyntaxErrorOffset(err); isSyntax {
+		return refuse(http.StatusBadRequest, "couldn't get version/kind; json parse error: %s", err)
+	}
+	return refuse(http.StatusBadRequest, "%s", err)
+}
+
+// belongs wants one of some seed names to be that of the client (RES-7).
+func (q *request) belongs(seeds ...*string) error {
+	for _, seed := range seeds {
+		if seed != nil && *seed == q.client.Seed {
+			return nil
+		}
+	}
+	return q.foreign()
+}
+
+func (q *request) foreign() error {
+	return refuse(http.StatusForbidden, "object does not belong to seed %q", q.client.Seed)
+}
+
+// notForExtensions refuses extensions.
+func (q *request) notForExtensions(kind string) error {
+	if q.client.Type == identity.Extension {
+		return refuse(http.StatusForbidden, "extension client may not create %s", kind)
+	}
+	return nil
+}

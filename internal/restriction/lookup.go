@@ -1,0 +1,181 @@
+package restriction
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardenlet "github.com/espalier-project/espalier/internal/foreign/gardenlet/v1alpha1"
+	"github.com/espalier-project/espalier/internal/foreign/meta"
+	"github.com/espalier-project/espalier/internal/foreign/names"
+	seedmanagement "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+)
+
+// absence is the code for related objects that do not exist.
+type absence int32
+
+const (
+	absentIsForbidden absence = http.StatusForbidden
+	absentIsError     absence = http.StatusInternalServerError
+)
+
+// read reads a related object; the error's text is the API server's, which names the object.
+func read[T any, P interface {
+	*T
+	runtime.Object
+}](ctx context.Context, q *request, resource schema.GroupVersionResource, namespace, name string, absent absence) (P, error) {
+	object := P(new(T))
+	err := q.Reader.Get(ctx, resource, namespace, name, object)
+	switch {
+	case err == nil:
+		return object, nil
+	case apierrors.IsNotFound(err):
+		return nil, refuse(int32(absent), "%s", err)
+	}
+	return nil, refuse(http.StatusInternalServerError, "%s", err)
+}
+
+func (q *request) shoot(ctx context.Context, namespace, name string, absent absence) (*v1beta1.Shoot, error) {
+	return read[v1beta1.Shoot](ctx, q, v1beta1.Resource("shoots"), namespace, name, absent)
+}
+
+func (q *request) backupBucket(ctx context.Context, name string, absent absence) (*v1beta1.BackupBucket, error) {
+	return read[v1beta1.BackupBucket](ctx, q, v1beta1.Resource("backupbuckets"), "", name, absent)
+}
+
+func (q *request) seed(ctx context.Context, name string, absent absence) (*v1beta1.Seed, error) {
+	return read[v1beta1.Seed](ctx, q, v1beta1.Resource("seeds"), "", name, absent)
+}
+
+func (q *request) managedSeed(ctx context.Context, namespace, name string) (*seedmanagement.ManagedSeed, error) {
+	return read[seedmanagement.ManagedSeed](ctx, q, seedmanagement.Resource("managedseeds"), namespace, name, absentIsForbidden)
+}
+
+// ofShoot wants a Shoot of the request's namespace to be on the client's seed.
+func (q *request) ofShoot(ctx context.Context, name string) error {
+	shoot, err := q.shoot(ctx, q.Namespace, name, absentIsForbidden)
+	if err != nil {
+		return err
+	}
+	return q.belongs(shoot.Spec.SeedName)
+}
+
+// shootOf wants the Shoot of a ManagedSeed to be on the client's seed.
+func (q *request) shootOf(ctx context.Context, m *seedmanagement.ManagedSeed) error {
+	if m.Spec.Shoot == nil {
+		return q.foreign()
+	}
+	shoot, err := q.shoot(ctx, m.Namespace, m.Spec.Shoot.Name, absentIsError)
+	if err != nil {
+		return err
+	}
+	return q.belongs(shoot.Spec.SeedName)
+}
+
+// managedSeedBootstraps wants a ManagedSeed whose gardenlet still has to be bootstrapped (RES-26).
+func (q *request) managedSeedBootstraps(ctx context.Context, namespace, name string) error {
+	m, err := q.managedSeed(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	if err := q.shootOf(ctx, m); err != nil {
+		return err
+	}
+	seed := &v1beta1.Seed{}
+	err = q.Reader.Get(ctx, v1beta1.Resource("seeds"), "", name, seed)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return refuse(http.StatusInternalServerError, "%s", err)
+	case expired(seed, q.Clock.Now()) || renews(&m.Object):
+		return nil
+	}
+	return refuse(http.StatusBadRequest, "managed seed %s/%s is already bootstrapped", namespace, name)
+}
+
+// gardenletBootstraps wants the client's own Gardenlet, which still has to be bootstrapped (RES-27).
+func (q *request) gardenletBootstraps(ctx context.Context, namespace, name string) error {
+	if name != q.client.Seed || namespace != names.Garden {
+		return refuse(http.StatusForbidden, "gardenlet %s/%s does not belong to seed %q", namespace, name, q.client.Seed)
+	}
+	g, err := read[seedmanagement.Gardenlet](ctx, q, seedmanagement.Resource("gardenlets"), namespace, name, absentIsForbidden)
+	if err != nil {
+		return err
+	}
+	seed, err := q.seed(ctx, name, absentIsForbidden)
+	if err != nil {
+		return err
+	}
+	if expired(seed, q.Clock.Now()) || renews(&g.Object) {
+		return nil
+	}
+	return refuse(http.StatusBadRequest, "gardenlet %s/%s is already bootstrapped", namespace, name)
+}
+
+func expired(seed *v1beta1.Seed, now time.Time) bool {
+	expires := seed.Status.ClientCertificateExpirationTimestamp
+	return expires != nil && expires.Before(&metav1.Time{Time: now})
+}
+
+func renews(object *meta.Object) bool {
+	return object.Annotations[names.Operation] == names.RenewKubeconfig
+}
+
+// isBackupSecret says whether a Secret has the backup credentials of a ManagedSeed that the client's seed hosts (RES-33). What is
+// wrong with ManagedSeeds of other seeds does not matter.
+func (q *request) isBackupSecret(ctx context.Context) error {
+	all, err := q.Reader.ManagedSeeds(ctx)
+	if err != nil {
+		return refuse(http.StatusInternalServerError, "%s", err)
+	}
+	var broken error
+	for i := range all {
+		m := &all[i]
+		if q.shootOf(ctx, m) != nil {
+			continue
+		}
+		is, err := q.namesBackup(m)
+		if is {
+			return nil
+		}
+		if broken == nil {
+			broken = err
+		}
+	}
+	if broken != nil {
+		return broken
+	}
+	return q.foreign()
+}
+
+func (q *request) namesBackup(m *seedmanagement.ManagedSeed) (bool, error) {
+	var raw *runtime.RawExtension
+	if m.Spec.Gardenlet != nil {
+		raw = m.Spec.Gardenlet.Config
+	}
+	config, err := gardenlet.Decode(raw)
+	if err != nil {
+		return false, refuse(http.StatusInternalServerError, "ManagedSeed %q: %s", m.Name, err)
+	}
+	if config.SeedConfig == nil {
+		return false, refuse(http.StatusInternalServerError, "seed template is nil for ManagedSeed %q", m.Name)
+	}
+	backup := config.SeedConfig.Spec.Backup
+	switch {
+	case backup == nil:
+		return false, nil
+	case backup.CredentialsRef != nil:
+		ref := backup.CredentialsRef
+		return ref.APIVersion == "v1" && ref.Kind == "Secret" && ref.Namespace == q.Namespace && ref.Name == q.Name, nil
+	case backup.SecretRef != nil:
+		return backup.SecretRef.Namespace == q.Namespace && backup.SecretRef.Name == q.Name, nil
+	}
+	return false, nil
+}

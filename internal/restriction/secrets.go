@@ -1,0 +1,105 @@
+package restriction
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/espalier-project/espalier/internal/foreign/names"
+)
+
+var shootSecrets = append(slices.Clone(names.ShootSecrets), names.ShootKubeconfig)
+
+// createSecret is section 7.3; the first case that fits decides.
+func (q *request) createSecret(ctx context.Context) error {
+	if bucket, found := strings.CutPrefix(q.Name, names.GeneratedBucketPrefix); found {
+		return q.createBucketSecret(ctx, bucket)
+	}
+	if shoot, found := names.CutShootSuffix(q.Name, shootSecrets); found {
+		return q.ofShoot(ctx, shoot) // RES-30
+	}
+	switch {
+	case q.Namespace == names.ShootIssuer:
+		return q.createIssuerSecret(ctx)
+	case q.Namespace == names.KubeSystem && strings.HasPrefix(q.Name, names.BootstrapTokenPrefix):
+		return q.createBootstrapToken(ctx)
+	}
+	return q.isBackupSecret(ctx)
+}
+
+// createBucketSecret is RES-29. Generated Secrets are in one namespace only.
+func (q *request) createBucketSecret(ctx context.Context, name string) error {
+	bucket, err := q.backupBucket(ctx, name, absentIsForbidden)
+	if err != nil {
+		return err
+	}
+	if q.Namespace != names.Garden {
+		return q.foreign()
+	}
+	return q.belongs(bucket.Spec.SeedName)
+}
+
+// createIssuerSecret is RES-31.
+func (q *request) createIssuerSecret(ctx context.Context) error {
+	secret := &corev1.Secret{}
+	if err := q.decode(secret); err != nil {
+		return err
+	}
+	discovery := names.Discovery
+	if _, found := secret.Labels[discovery]; !found {
+		if _, found := secret.Labels[names.DiscoveryBefore]; found {
+			discovery = names.DiscoveryBefore // D-10
+		}
+	}
+	for _, key := range []string{names.ShootName, names.ShootNamespace, discovery} {
+		if _, found := secret.Labels[key]; !found {
+			return refuse(http.StatusUnprocessableEntity, "label %q is missing", key)
+		}
+	}
+	if secret.Labels[discovery] != "serviceaccount" {
+		return refuse(http.StatusUnprocessableEntity, "label %q value must be set to \"serviceaccount\"", names.Discovery)
+	}
+	shoot, err := q.shoot(ctx, secret.Labels[names.ShootNamespace], secret.Labels[names.ShootName], absentIsForbidden)
+	if err != nil {
+		return err
+	}
+	if err := q.belongs(shoot.Spec.SeedName); err != nil {
+		return err
+	}
+	// The name is <project>--<uid of the Shoot>: one seed must not publish keys under the name of another one's Shoot.
+	if project, uid, found := strings.Cut(q.Name, "--"); !found || project == "" || uid != string(shoot.UID) {
+		return q.foreign()
+	}
+	return nil
+}
+
+// createBootstrapToken is RES-32.
+func (q *request) createBootstrapToken(ctx context.Context) error {
+	secret := &corev1.Secret{}
+	if err := q.decode(secret); err != nil {
+		return err
+	}
+	if secret.Type != corev1.SecretTypeBootstrapToken {
+		return refuse(http.StatusUnprocessableEntity, "unexpected secret type: %q", secret.Type)
+	}
+	for _, key := range []string{"usage-bootstrap-authentication", "usage-bootstrap-signing"} {
+		if string(secret.Data[key]) != "true" {
+			return refuse(http.StatusUnprocessableEntity, "%q must be set to 'true'", key)
+		}
+	}
+	if _, found := secret.Data["auth-extra-groups"]; found {
+		return refuse(http.StatusUnprocessableEntity, "%q must not be set", "auth-extra-groups")
+	}
+	switch kind, namespace, name := names.ParseBootstrapDescription(string(secret.Data["description"])); kind {
+	case "ManagedSeed":
+		return q.managedSeedBootstraps(ctx, namespace, name)
+	case "Gardenlet":
+		return q.gardenletBootstraps(ctx, namespace, name)
+	default:
+		// The description itself is content of a Secret and stays out of the answer.
+		return refuse(http.StatusBadRequest, "unknown kind %q found in bootstrap token secret description", kind)
+	}
+}
