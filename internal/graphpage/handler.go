@@ -1,0 +1,102 @@
+// Package graphpage shows the dependency graph to people: as a page with a picture of a vertex's neighbourhood, as JSON, and as an
+// explanation of a decision. It is for finding faults and serves without authentication, so it is off by default; it shows names of
+// objects, never what is in them.
+package graphpage
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/authorizer/seed"
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/relation"
+)
+
+// Path of the page.
+const Path = "/debug/resource-dependency-graph"
+
+// threshold is the number of vertices up to which all are shown when no filter is given (DBG-3).
+const threshold = 2000
+
+// Handler serves the page.
+type Handler struct {
+	Graph      *graph.Graph
+	Authorizer *seed.Authorizer
+	Log        logr.Logger
+}
+
+// filter is what is to be shown (DBG-2).
+type filter struct {
+	Kind, Namespace, Name string
+	// Defaulted says that there were too many vertices to show all.
+	Defaulted bool
+	// All says that all are wanted, however many.
+	All bool
+}
+
+// question is what is to be explained.
+type question struct {
+	User, Verb, Group, Resource, Subresource, Namespace, Name string
+	Groups                                                    []string
+	Asked                                                     bool
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	query := request.URL.Query()
+	vertices, edges := h.Graph.Size()
+	f := filter{Kind: query.Get("kind"), Namespace: query.Get("namespace"), Name: query.Get("name"), All: query.Has("all")}
+	if f.Kind == "" && f.Namespace == "" && f.Name == "" && !f.All && vertices > threshold {
+		f.Kind, f.Defaulted = relation.Schema.Names[relation.Seed], true
+	}
+	q := question{
+		User: query.Get("user"), Groups: query["group"], Verb: query.Get("verb"), Group: query.Get("apiGroup"), Resource: query.Get("resource"),
+		Subresource: query.Get("subresource"), Namespace: query.Get("objectNamespace"), Name: query.Get("objectName"), Asked: query.Has("explain"),
+	}
+	v := view{Filter: f, Question: q, Vertices: vertices, Edges: edges, Kinds: kindNames()}
+	if q.Asked {
+		explanation := h.explain(request, q)
+		v.Explanation = &explanation
+	} else {
+		v.Shown = h.Graph.Neighbourhoods(f.wants())
+	}
+	var body bytes.Buffer
+	contentType, err := "text/html; charset=utf-8", error(nil)
+	if query.Get("format") == "json" {
+		contentType = "application/json"
+		err = json.NewEncoder(&body).Encode(v.json())
+	} else {
+		err = page.Execute(&body, v.prepare())
+	}
+	if err != nil {
+		http.Error(w, fmt.Sprintf("the page could not be made: %s", err), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'")
+	if _, err := w.Write(body.Bytes()); err != nil {
+		h.Log.V(1).Info("Page could not be written", "reason", err.Error())
+	}
+}
+
+func (h *Handler) explain(request *http.Request, q question) seed.Explanation {
+	return h.Authorizer.Explain(request.Context(), authorizer.AttributesRecord{
+		User: &user.DefaultInfo{Name: q.User, Groups: q.Groups}, Verb: q.Verb, APIGroup: q.Group, Resource: q.Resource,
+		Subresource: q.Subresource, Namespace: q.Namespace, Name: q.Name, ResourceRequest: true,
+	})
+}
+
+// wants is the filter as a function; an unknown kind wants nothing.
+func (f filter) wants() func(graph.Vertex) bool {
+	kind, known := relation.KindNamed(f.Kind)
+	return func(v graph.Vertex) bool {
+		return (f.Kind == "" || known && v.Kind == kind) && (f.Namespace == "" || v.Namespace == f.Namespace) && (f.Name == "" || v.Name == f.Name)
+	}
+}

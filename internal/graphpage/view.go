@@ -1,0 +1,124 @@
+package graphpage
+
+import (
+	"html/template"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/espalier-project/espalier/internal/authorizer/seed"
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/relation"
+)
+
+// view is what is shown.
+type view struct {
+	Filter          filter
+	Question        question
+	Vertices, Edges int
+	Kinds           []string
+	Shown           []graph.Neighbourhood
+	Explanation     *seed.Explanation
+
+	// For the page only.
+	Path    string
+	Blocks  []block
+	Picture *picture
+	Verbs   []string
+}
+
+// block is a vertex with its neighbours, as links.
+type block struct {
+	Self     reference
+	Watched  bool
+	In, Out  []reference
+	LastLine bool
+}
+
+// reference is a vertex with links that narrow the filter more and more (DBG-7).
+type reference struct {
+	Kind, Namespace, Name               string
+	KindLink, NamespaceLink, ObjectLink template.URL
+}
+
+func referenceTo(v graph.Vertex) reference {
+	r := reference{Kind: relation.Schema.Names[v.Kind], Namespace: v.Namespace, Name: v.Name}
+	link := "?kind=" + url.QueryEscape(r.Kind)
+	r.KindLink = template.URL(link) //nolint:gosec // Escaped above.
+	if v.Namespace != "" {
+		link += "&namespace=" + url.QueryEscape(v.Namespace)
+		r.NamespaceLink = template.URL(link) //nolint:gosec // Escaped above.
+	}
+	r.ObjectLink = template.URL(link + "&name=" + url.QueryEscape(v.Name)) //nolint:gosec // Escaped above.
+	return r
+}
+
+func references(neighbours []graph.Neighbour) []reference {
+	result := make([]reference, 0, len(neighbours))
+	for _, n := range neighbours {
+		result = append(result, referenceTo(n.Vertex))
+	}
+	return result
+}
+
+func kindNames() []string { return slices.Sorted(slices.Values(relation.Schema.Names)) }
+
+// prepare computes what only the page needs.
+func (v view) prepare() view {
+	v.Path = Path
+	v.Verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+	for i, n := range v.Shown {
+		v.Blocks = append(v.Blocks, block{Self: referenceTo(n.Vertex), Watched: n.Watched, In: references(n.In), Out: references(n.Out), LastLine: i == len(v.Shown)-1})
+	}
+	if len(v.Shown) == 1 {
+		v.Picture = draw(v.Shown[0])
+	}
+	return v
+}
+
+// document is the JSON form.
+type document struct {
+	Vertices    int               `json:"vertices"`
+	Edges       int               `json:"edges"`
+	Filter      *documentFilter   `json:"filter,omitempty"`
+	Shown       []documentVertex  `json:"shown,omitempty"`
+	Explanation *seed.Explanation `json:"explanation,omitempty"`
+}
+
+type documentFilter struct {
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Defaulted bool   `json:"defaulted,omitempty"`
+}
+
+type documentVertex struct {
+	Kind      string   `json:"kind"`
+	Namespace string   `json:"namespace,omitempty"`
+	Name      string   `json:"name"`
+	Watched   bool     `json:"watched"`
+	Incoming  []string `json:"incoming"`
+	Outgoing  []string `json:"outgoing"`
+}
+
+func (v view) json() document {
+	d := document{Vertices: v.Vertices, Edges: v.Edges, Explanation: v.Explanation}
+	if v.Explanation != nil {
+		return d
+	}
+	d.Filter = &documentFilter{v.Filter.Kind, v.Filter.Namespace, v.Filter.Name, v.Filter.Defaulted}
+	for _, n := range v.Shown {
+		vertex := documentVertex{Kind: relation.Schema.Names[n.Vertex.Kind], Namespace: n.Vertex.Namespace, Name: n.Vertex.Name, Watched: n.Watched, Incoming: []string{}, Outgoing: []string{}}
+		for _, in := range n.In {
+			vertex.Incoming = append(vertex.Incoming, relation.Schema.String(in.Vertex))
+		}
+		for _, out := range n.Out {
+			vertex.Outgoing = append(vertex.Outgoing, relation.Schema.String(out.Vertex))
+		}
+		d.Shown = append(d.Shown, vertex)
+	}
+	return d
+}
+
+// GroupText is the groups of a question as one line of a form.
+func (q question) GroupText() string { return strings.Join(q.Groups, " ") }
