@@ -25,6 +25,8 @@ type Options struct {
 	Dir string
 	// ControllerManager also starts kube-controller-manager.
 	ControllerManager bool
+	// AuthorizationConfig is the path of an AuthorizationConfiguration; empty means Node and RBAC.
+	AuthorizationConfig string
 	// APIServerFlags are added to those of kube-apiserver, and come before the ones of the same name.
 	APIServerFlags []string
 	// Progress is told what happens, if it is set.
@@ -103,7 +105,12 @@ func (c *Cluster) apiserverArgs(etcd int) []string {
 		"--tls-cert-file=" + file("apiserver.crt"), "--tls-private-key-file=" + file("apiserver.key"), "--client-ca-file=" + file("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + file("sa.key"),
 		"--service-account-signing-key-file=" + file("sa.key"), "--service-cluster-ip-range=10.0.0.0/16",
-		"--authorization-mode=Node,RBAC", "--allow-privileged=true", "--profiling=false", "--event-ttl=10m",
+		"--allow-privileged=true", "--profiling=false", "--event-ttl=10m",
+	}
+	if c.AuthorizationConfig != "" {
+		arguments = append(arguments, "--authorization-config="+c.AuthorizationConfig)
+	} else {
+		arguments = append(arguments, "--authorization-mode=Node,RBAC")
 	}
 	if !c.ControllerManager {
 		// Nobody makes the ServiceAccounts that this plugin wants Pods to have.

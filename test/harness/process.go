@@ -21,8 +21,10 @@ import (
 	"github.com/espalier-project/espalier/test/cluster"
 )
 
-// Process is a running resource-manager.
+// Process is a running executable.
 type Process struct {
+	// Name of the executable.
+	Name string
 	// Log is the file with what it writes.
 	Log                  string
 	Health, Metrics, Web int
@@ -48,39 +50,60 @@ type ProcessOptions struct {
 
 // Run starts a resource-manager.
 func Run(o ProcessOptions) (*Process, error) {
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+	targetKubeconfig := o.TargetKubeconfig
+	if targetKubeconfig == "" {
+		targetKubeconfig = o.Target.Kubeconfig
+	}
+	return launch(launchOptions{
+		name: "resource-manager", binary: o.Binary, dir: o.Dir, authority: o.Source, args: o.Args, env: o.Env, over: o.Config,
+		config: map[string]any{
+			"apiVersion":             "resourcemanager.config.gardener.cloud/v1alpha1",
+			"kind":                   "ResourceManagerConfiguration",
+			"sourceClientConnection": map[string]any{"kubeconfig": o.Source.Kubeconfig, "qps": -1},
+			"targetClientConnection": map[string]any{"kubeconfig": targetKubeconfig, "qps": -1},
+			"leaderElection":         map[string]any{"leaderElect": false},
+		},
+	})
+}
+
+// launchOptions shape any of the executables.
+type launchOptions struct {
+	name, binary, dir string
+	// authority signs the serving certificate.
+	authority *cluster.Cluster
+	// web is the port of the webhooks; zero means any.
+	web          int
+	config, over map[string]any
+	args, env    []string
+}
+
+func launch(o launchOptions) (*Process, error) {
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
 		return nil, err
 	}
 	ports, err := cluster.FreePorts(3)
 	if err != nil {
 		return nil, err
 	}
-	certificates := filepath.Join(o.Dir, "tls")
-	if err := o.Source.ServingCertificate(certificates); err != nil {
+	if o.web != 0 {
+		ports[2] = o.web
+	}
+	certificates := filepath.Join(o.dir, "tls")
+	if err := o.authority.ServingCertificate(certificates); err != nil {
 		return nil, err
 	}
-	p := &Process{Log: filepath.Join(o.Dir, "resource-manager.log"), Health: ports[0], Metrics: ports[1], Web: ports[2], ended: make(chan struct{})}
-	targetKubeconfig := o.TargetKubeconfig
-	if targetKubeconfig == "" {
-		targetKubeconfig = o.Target.Kubeconfig
-	}
+	p := &Process{Name: o.name, Log: filepath.Join(o.dir, o.name+".log"), Health: ports[0], Metrics: ports[1], Web: ports[2], ended: make(chan struct{})}
 	server := func(port int) map[string]any { return map[string]any{"bindAddress": "127.0.0.1", "port": port} }
 	webhooks := server(p.Web)
 	webhooks["tls"] = map[string]any{"serverCertDir": certificates}
-	config := map[string]any{
-		"apiVersion":             "resourcemanager.config.gardener.cloud/v1alpha1",
-		"kind":                   "ResourceManagerConfiguration",
-		"sourceClientConnection": map[string]any{"kubeconfig": o.Source.Kubeconfig, "qps": -1},
-		"targetClientConnection": map[string]any{"kubeconfig": targetKubeconfig, "qps": -1},
-		"leaderElection":         map[string]any{"leaderElect": false},
-		"server":                 map[string]any{"healthProbes": server(p.Health), "metrics": server(p.Metrics), "webhooks": webhooks},
-	}
-	overlay(config, o.Config)
+	config := o.config
+	config["server"] = map[string]any{"healthProbes": server(p.Health), "metrics": server(p.Metrics), "webhooks": webhooks}
+	overlay(config, o.over)
 	content, err := yaml.Marshal(config)
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(o.Dir, "config.yaml")
+	file := filepath.Join(o.dir, "config.yaml")
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		return nil, err
 	}
@@ -88,9 +111,9 @@ func Run(o ProcessOptions) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.command = exec.Command(o.Binary, append([]string{"--config=" + file}, o.Args...)...)
+	p.command = exec.Command(o.binary, append([]string{"--config=" + file}, o.args...)...)
 	p.command.Stdout, p.command.Stderr = log, log
-	p.command.Env = append(os.Environ(), o.Env...)
+	p.command.Env = append(os.Environ(), o.env...)
 	started := make(chan error, 1)
 	go func() {
 		unlock := dieTogether(p.command)
@@ -183,9 +206,9 @@ func (p *Process) AwaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("resource-manager is not ready, see %s: %w", p.Log, ctx.Err())
+			return fmt.Errorf("%s is not ready, see %s: %w", p.Name, p.Log, ctx.Err())
 		case <-p.ended:
-			return fmt.Errorf("resource-manager ended: %s", lastLines(p.Output(), 5))
+			return fmt.Errorf("%s ended: %s", p.Name, lastLines(p.Output(), 5))
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

@@ -61,3 +61,56 @@ func fail(err error) int {
 	fmt.Fprintln(os.Stderr, err)
 	return 1
 }
+
+// GardenSuite is what the tests of a garden have in common.
+type GardenSuite struct {
+	*Garden
+	// Binary is admission-controller, Dir a folder for what processes need and write.
+	Binary, Dir string
+	Process     *Process
+}
+
+// RunGardenSuite starts a garden with admission-controller, runs the tests of a package, and returns the exit code.
+func RunGardenSuite(tests interface{ Run() int }, config map[string]any, use func(*GardenSuite)) int {
+	log.SetLogger(logr.Discard())
+	dir, err := os.MkdirTemp("", "espalier-garden-")
+	if err != nil {
+		return fail(err)
+	}
+	code := runGardenSuite(tests, dir, config, use)
+	if code == 0 {
+		_ = os.RemoveAll(dir)
+	} else {
+		fmt.Fprintln(os.Stderr, "logs are in", dir)
+	}
+	return code
+}
+
+func runGardenSuite(tests interface{ Run() int }, dir string, config map[string]any, use func(*GardenSuite)) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	s := &GardenSuite{Dir: dir}
+	var err error
+	if s.Binary, err = Build(dir, "admission-controller"); err != nil {
+		return fail(err)
+	}
+	if s.Garden, err = StartGarden(ctx, filepath.Join(dir, "garden"), nil); err != nil {
+		return fail(err)
+	}
+	defer s.Stop()
+	if s.Process, err = s.Run(GardenProcessOptions{Binary: s.Binary, Dir: filepath.Join(dir, "process"), Config: config}); err != nil {
+		return fail(err)
+	}
+	if err := s.Process.AwaitReady(ctx); err != nil {
+		return fail(err)
+	}
+	if err := s.Restrict(ctx); err != nil {
+		return fail(err)
+	}
+	use(s)
+	code := tests.Run()
+	if ended := s.Process.Stop(); ended != 0 {
+		return fail(fmt.Errorf("admission-controller ended with %d: %s", ended, lastLines(s.Process.Output(), 5)))
+	}
+	return code
+}

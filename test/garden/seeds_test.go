@@ -1,0 +1,255 @@
+package garden
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// step is one request of a client, in the order in which it works.
+type step struct {
+	rule, verb, identity, fields string
+	// refused is a part of the reason; empty means allowed, "404" that it is allowed and nothing is there.
+	refused string
+}
+
+func walk(t *testing.T, cl client.Client, steps []step) {
+	t.Helper()
+	for _, s := range steps {
+		o := object(t, s.identity, s.fields)
+		eventually(t, s.rule+" "+s.verb+" "+s.identity, func() error {
+			err := do(t.Context(), cl, s.verb, o)
+			switch {
+			case s.refused == "404":
+				if apierrors.IsNotFound(err) {
+					return nil
+				}
+				return forbidden(err, "never")
+			case s.refused != "":
+				return forbidden(err, s.refused)
+			case s.verb == "create" && apierrors.IsAlreadyExists(err):
+				return nil // An earlier attempt.
+			}
+			return err
+		})
+	}
+}
+
+// landscape is two seeds with a Shoot each, under names of their own.
+func landscape(t *testing.T, prefix string) (seedA, seedB, namespace string) {
+	t.Helper()
+	seedA, seedB, namespace = prefix+"-a", prefix+"-b", "garden-"+prefix
+	namespaceOf(t, namespace, prefix)
+	create(t, "Project "+prefix, "spec: {namespace: "+namespace+"}")
+	for _, seed := range []string{seedA, seedB} {
+		create(t, "Namespace seed-"+seed, "")
+		create(t, "Seed "+seed, "metadata: {labels: {name.seed.gardener.cloud/"+seed+": 'true'}}\nspec: {backup: {credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: backup-"+seed+"}}}")
+		create(t, "Secret garden/backup-"+seed, "")
+		create(t, "Secret seed-"+seed+"/of-extensions", "")
+		name := "on-" + seed
+		create(t, "Secret "+namespace+"/creds-"+seed, "")
+		create(t, "SecretBinding "+namespace+"/binding-"+seed, "secretRef: {namespace: "+namespace+", name: creds-"+seed+"}")
+		create(t, "CloudProfile profile-"+seed, "spec: {type: local}")
+		create(t, "ConfigMap "+namespace+"/audit-"+seed, "")
+		create(t, "Shoot "+namespace+"/"+name, "metadata: {labels: {name.seed.gardener.cloud/"+seed+": 'true'}}\n"+
+			"spec: {seedName: "+seed+", secretBindingName: binding-"+seed+", cloudProfile: {name: profile-"+seed+"}, unknown: {kept: true}, kubernetes: {kubeAPIServer: {auditConfig: {auditPolicy: {configMapRef: {name: audit-"+seed+"}}}}}}\nstatus: {seedName: "+seed+"}")
+	}
+	return seedA, seedB, namespace
+}
+
+// TestGardenlet walks through what a gardenlet does, with a client certificate, and tries what it must not.
+func TestGardenlet(t *testing.T) {
+	a, b, ns := landscape(t, "walk")
+	cl := gardenlet(t, a)
+	own, foreign := ns+"/on-"+a, ns+"/on-"+b
+	create(t, "ClusterRole powerless", "rules: []")
+	walk(t, cl, []step{
+		{"SA-27", "get", "Seed " + a, "", ""},
+		{"SA-27", "patch/status", "Seed " + a, "", ""},
+		{"SA-27, R2", "list", "Seed ", "", ""},
+		{"SA-27", "patch", "Seed " + b, "", "no relationship found: Seed:" + b + " does not lead to Seed:" + a},
+		{"SA-21", "create", "Lease gardener-system-seed-lease/" + a, "", ""},
+		{"SA-21", "patch", "Lease gardener-system-seed-lease/" + a, "", ""},
+		{"SA-21, CT-RES-20", "create", "Lease gardener-system-seed-lease/" + b, "", "object does not belong to seed"},
+		{"SA-21, C1", "delete", "Lease gardener-system-seed-lease/" + a, "", ""},
+		{"SA-30, R2", "get", "Shoot " + foreign, "", ""},
+		{"SA-30", "patch", "Shoot " + own, "", ""},
+		{"SA-30", "patch/status", "Shoot " + own, "", ""},
+		{"SA-30", "patch", "Shoot " + foreign, "", "no relationship found"},
+		{"SA-30", "delete", "Shoot " + own, "", "only the following verbs are allowed for this resource type: [get list patch update watch]"},
+		{"SA-11", "get", "CloudProfile profile-" + a, "", ""},
+		{"SA-11", "get", "CloudProfile profile-" + b, "", "no relationship found"},
+		{"SA-25", "get", "SecretBinding " + ns + "/binding-" + a, "", ""},
+		{"SA-25", "get", "SecretBinding " + ns + "/binding-" + b, "", "no relationship found"},
+		{"SA-26", "get", "Secret " + ns + "/creds-" + a, "", ""},
+		{"SA-26", "get", "Secret " + ns + "/creds-" + b, "", "no relationship found"},
+		{"SA-26", "get", "Secret garden/backup-" + a, "", ""},
+		{"SA-26", "get", "Secret garden/backup-" + b, "", "no relationship found"},
+		{"SA-26", "list", "Secret seed-" + a + "/", "", ""},
+		{"SA-26", "list", "Secret seed-" + b + "/", "", "only the following verbs are allowed for this resource type: [create delete get patch update]"},
+		{"SA-26", "list", "Secret ", "", "only the following verbs"},
+		{"SA-13", "get", "ConfigMap " + ns + "/audit-" + a, "", ""},
+		{"SA-13", "get", "ConfigMap " + ns + "/audit-" + b, "", "no relationship found"},
+		{"SA-23", "get", "Namespace garden", "", ""},
+		{"SA-23", "get", "Namespace " + ns, "", ""},
+		{"SA-23", "get", "Namespace default", "", "no relationship found"},
+		{"SA-24", "get", "Project walk", "", ""},
+		{"SA-24", "get", "Project other", "", "no relationship found"},
+		{"SA-14", "list", "ControllerRegistration ", "", ""},
+		{"SR-4, CT-RES-11", "create", "Secret " + ns + "/on-" + a + ".ca-cluster", "", ""},
+		{"SR-4, CT-RES-11", "create", "Secret " + ns + "/on-" + b + ".ca-cluster", "", `object does not belong to seed "` + a + `"`},
+		{"SA-26", "patch", "Secret " + ns + "/on-" + a + ".ca-cluster", "", ""},
+		{"SR-4, CT-RES-10", "create", "Secret default/anything", "", `object does not belong to seed "` + a + `"`},
+		{"SA-31, CT-RES-5", "create", "ShootState " + own, "", ""},
+		{"SA-31, CT-RES-5", "create", "ShootState " + foreign, "", "object does not belong to seed"},
+		{"SA-31", "get", "ShootState " + own, "", ""},
+		{"SR-3, CT-RES-16", "create", "InternalSecret " + own + ".ca-client", "", ""},
+		{"SR-3, CT-RES-16", "create", "ConfigMap " + own + ".ca-cluster", "", ""},
+		{"SR-3, CT-RES-16", "create", "ConfigMap " + ns + "/other", "", "object does not belong to seed"},
+		{"SA-7, CT-RES-6", "create", "BackupBucket bucket-" + a, "spec: {seedName: " + a + "}", ""},
+		{"SA-7, CT-RES-6", "create", "BackupBucket bucket-" + b, "spec: {seedName: " + b + "}", "object does not belong to seed"},
+		{"SA-7", "patch/status", "BackupBucket bucket-" + a, "", ""},
+		{"SA-8, CT-RES-7", "create", "BackupEntry " + ns + "/entry", "spec: {seedName: " + a + ", bucketName: bucket-" + a + "}", ""},
+		{"SA-8", "patch", "BackupEntry " + ns + "/entry", "", ""},
+		{"SA-8", "delete", "BackupEntry " + ns + "/entry", "", ""},
+		{"CT-RES-6, RES-12", "delete", "BackupBucket bucket-" + a, "", "cannot delete unrelated BackupBucket"},
+		{"SR-3, CT-RES-10", "create", "Secret garden/generated-bucket-bucket-" + a, "", ""},
+		{"SA-9, CT-RES-8", "create", "Bastion " + ns + "/bastion", "spec: {seedName: " + a + "}", ""},
+		{"SA-9", "patch", "Bastion " + ns + "/bastion", "", ""},
+		{"SA-20, CT-RES-19", "create", "Gardenlet garden/" + a, "", ""},
+		{"SA-20, CT-RES-19", "create", "Gardenlet garden/" + b, "", "object does not belong to seed"},
+		{"SA-18", "create", "Event default/event-" + a, "{involvedObject: {namespace: default, kind: Pod, name: x}, reason: Test}", ""},
+		{"SA-29, CT-RES-21", "create", "ServiceAccount seed-" + a + "/account", "", ""},
+		{"SA-29", "delete", "ServiceAccount seed-" + a + "/account", "", ""},
+		{"SA-29, CT-RES-21", "create", "ServiceAccount seed-" + b + "/account", "", "object does not belong to seed"},
+		{"SA-12, CT-RES-18", "create", "ClusterRoleBinding some", "{roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: powerless}}", "object does not belong to seed"},
+		{"R17, B-5", "delete", "Secret default/nothing", "", "404"},
+		{"R17, B-5", "delete", "Secret " + ns + "/creds-" + b, "", "no relationship found"},
+		{"SA-33", "list", "ClusterRoleBinding ", "", "only the following verbs"},
+	})
+}
+
+// TestExtension is SA-5, SA-6 and SR-6, with a ServiceAccount's token.
+func TestExtension(t *testing.T) {
+	a, b, ns := landscape(t, "ext")
+	cl := extension(t, a, "extension-provider-local")
+	walk(t, cl, []step{
+		{"SA-5", "patch/status", "Shoot " + ns + "/on-" + a, "", ""},
+		{"SA-5", "get", "Secret " + ns + "/creds-" + a, "", ""},
+		{"SA-5", "get", "Secret " + ns + "/creds-" + b, "", "no relationship found"},
+		{"SA-26", "list", "Secret seed-" + a + "/", "", ""},
+		{"SA-6, CT-SA-22", "create", "Lease seed-" + a + "/mine", "", ""},
+		{"SA-6, CT-SA-22", "patch", "Lease seed-" + a + "/mine", "", ""},
+		{"SA-6, CT-SA-22", "delete", "Lease seed-" + a + "/mine", "", ""},
+		{"SA-6, CT-SA-22", "create", "Lease seed-" + b + "/mine", "", "lease object is not in seed namespace"},
+		{"SA-5, CT-SA-24", "create", "ServiceAccount seed-" + a + "/more", "", "only the following verbs are allowed for this resource type: [get]"},
+	})
+	other := extension(t, a, "something-else")
+	walk(t, other, []step{{"SA-4", "get", "Shoot " + ns + "/on-" + a, "", "is forbidden"}})
+}
+
+// TestMigration is C20: both seeds may work on a Shoot that moves, and the old one no more when it has gone.
+func TestMigration(t *testing.T) {
+	a, b, ns := landscape(t, "move")
+	shoot := object(t, "Shoot "+ns+"/on-"+a, "")
+	read := func(seed string) error {
+		return do(t.Context(), gardenlet(t, seed), "get", object(t, "Secret "+ns+"/creds-"+a, ""))
+	}
+	eventually(t, "before", func() error { return read(a) })
+	eventually(t, "before", func() error { return forbidden(read(b), "no relationship found") })
+	if err := suite.Client.Patch(t.Context(), shoot, mergePatch(`{"spec":{"seedName":"`+b+`"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "moving, the new seed", func() error { return read(b) })
+	if err := read(a); err != nil {
+		t.Errorf("moving, the old seed: %v", err)
+	}
+	if err := suite.Client.Status().Patch(t.Context(), shoot, mergePatch(`{"status":{"seedName":"`+b+`"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "moved, the old seed", func() error { return forbidden(read(a), "no relationship found") })
+	if err := read(b); err != nil {
+		t.Errorf("moved, the new seed: %v", err)
+	}
+}
+
+// TestNewObject is the live re-read: an object is the seed's at once, whether or not the graph has heard of it.
+func TestNewObject(t *testing.T) {
+	a, _, ns := landscape(t, "new")
+	cl := gardenlet(t, a)
+	eventually(t, "the seed", func() error { return do(t.Context(), cl, "patch", object(t, "Seed "+a, "")) })
+	for i := range 20 {
+		name := ns + "/bastion-" + string(rune('a'+i))
+		if err := do(t.Context(), cl, "create", object(t, "Bastion "+name, "spec: {seedName: "+a+"}")); err != nil {
+			t.Fatal(err)
+		}
+		if err := do(t.Context(), cl, "patch", object(t, "Bastion "+name, "")); err != nil {
+			t.Errorf("the Bastion that was created a moment ago: %v", err)
+		}
+	}
+}
+
+// TestManagedSeed is SA-28 and B-15 through the API.
+func TestManagedSeed(t *testing.T) {
+	parent, _, _ := landscape(t, "parent")
+	create(t, "Shoot garden/child-shoot", "spec: {seedName: "+parent+"}")
+	create(t, "ManagedSeed garden/child", "spec: {shoot: {name: child-shoot}, gardenlet: {bootstrap: BootstrapToken, config: {apiVersion: gardenlet.config.gardener.cloud/v1alpha1, kind: GardenletConfiguration, seedConfig: {spec: {backup: {credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: backup-child}}}}}}}")
+	cl := gardenlet(t, parent)
+	description := "QSBib290c3RyYXAgdG9rZW4gZm9yIHRoZSBHYXJkZW5sZXQgZm9yIHNlZWRtYW5hZ2VtZW50LmdhcmRlbmVyLmNsb3VkL3YxYWxwaGExLk1hbmFnZWRTZWVkIHJlc291cmNlIGdhcmRlbi9jaGlsZC4="
+	token := "{type: bootstrap.kubernetes.io/token, data: {token-id: YWJjZGVm, token-secret: MDEyMzQ1Njc4OWFiY2RlZg==, usage-bootstrap-authentication: dHJ1ZQ==, usage-bootstrap-signing: dHJ1ZQ==, description: " + description + "}}"
+	walk(t, cl, []step{
+		{"CT-RES-13", "create", "Secret kube-system/bootstrap-token-abcdef", token, ""},
+		{"CT-RES-15", "create", "Secret garden/backup-child", "", ""},
+		{"GE-26", "patch", "Secret garden/backup-child", "", ""},
+		{"GE-24", "patch/status", "ManagedSeed garden/child", "", ""},
+	})
+	create(t, "Seed child", "")
+	create(t, "Shoot garden-parent/on-child", "spec: {seedName: child}")
+	walk(t, cl, []step{
+		{"SA-28, CT-G-19", "patch", "Seed child", "", `object does not belong to seed "` + parent + `"`}, // The restriction's word: no update of foreign Seeds.
+		{"CT-RES-9", "delete", "Seed child", "", "object can only be deleted if corresponding ManagedSeed has a deletion timestamp"},
+		{"B-15", "patch", "Shoot garden-parent/on-child", "", "no relationship found"},
+		{"B-15", "get", "Namespace seed-child", "", "no relationship found"},
+	})
+	if err := suite.Client.Patch(t.Context(), object(t, "ManagedSeed garden/child", ""), mergePatch(`{"metadata":{"finalizers":["example.com/wait"]}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := suite.Client.Delete(t.Context(), object(t, "ManagedSeed garden/child", "")); err != nil {
+		t.Fatal(err)
+	}
+	walk(t, cl, []step{{"SA-28, CT-RES-9", "delete", "Seed child", "", ""}})
+	if err := suite.Client.Patch(t.Context(), object(t, "ManagedSeed garden/child", ""), mergePatch(`{"metadata":{"finalizers":null}}`)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOthers: whoever is no client of a seed is decided by RBAC alone, and not even asked about.
+func TestOthers(t *testing.T) {
+	cl, err := suite.As("somebody", "people")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := forbidden(do(t.Context(), cl, "get", object(t, "Secret default/x", "")), `User "somebody" cannot get resource "secrets"`); err != nil {
+		t.Error(err)
+	}
+	secret := &corev1.Secret{}
+	secret.GenerateName, secret.Namespace = "made-by-admin-", "default"
+	if err := suite.Client.Create(t.Context(), secret); err != nil {
+		t.Errorf("SeedRestriction stands in the administrator's way: %v", err)
+	}
+	// In the group of seeds with another name: no client of a seed, and RBAC allows nothing (SA-3).
+	odd, err := suite.As("gardener.cloud:system:seed:", "gardener.cloud:system:seeds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := do(t.Context(), odd, "list", object(t, "Seed ", "")); !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "relationship") {
+		t.Errorf("SA-3: got %v", err)
+	}
+}
+
+func mergePatch(text string) client.Patch {
+	return client.RawPatch("application/merge-patch+json", []byte(text))
+}

@@ -1,0 +1,191 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/deploy/admissioncontroller"
+	"github.com/espalier-project/espalier/test/cluster"
+)
+
+// Garden is a garden cluster in which admission-controller decides: its SeedAuthorizer is wired into kube-apiserver, its
+// SeedRestriction is registered.
+type Garden struct {
+	*cluster.Cluster
+	Client client.Client
+	REST   *rest.Config
+	// Web is the port on which kube-apiserver expects admission-controller.
+	Web int
+
+	dir string
+}
+
+// StartGarden starts the cluster and installs the garden's API; admission-controller is started by Run.
+func StartGarden(ctx context.Context, dir string, progress func(string)) (*Garden, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	ports, err := cluster.FreePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	g := &Garden{Web: ports[0], dir: dir}
+	kubeconfig := strings.ReplaceAll(g.local(admissioncontroller.AuthorizationKubeconfig), "certificate-authority: ca.crt", "certificate-authority: "+filepath.Join(dir, "ca.crt"))
+	kubeconfigFile := filepath.Join(dir, "seed-authorizer-kubeconfig.yaml")
+	if err := os.WriteFile(kubeconfigFile, []byte(kubeconfig), 0o600); err != nil {
+		return nil, err
+	}
+	configuration := strings.ReplaceAll(string(admissioncontroller.AuthorizationConfiguration), "/etc/kubernetes/structured/authorization-kubeconfigs/seed-authorizer-kubeconfig.yaml", kubeconfigFile)
+	configurationFile := filepath.Join(dir, "authorization-configuration.yaml")
+	if err := os.WriteFile(configurationFile, []byte(configuration), 0o600); err != nil {
+		return nil, err
+	}
+	if g.Cluster, err = cluster.Start(ctx, cluster.Options{Name: "garden", Dir: dir, AuthorizationConfig: configurationFile, Progress: progress}); err != nil {
+		return nil, err
+	}
+	if err := g.install(ctx); err != nil {
+		g.Stop()
+		return nil, err
+	}
+	return g, nil
+}
+
+// local replaces the address of admission-controller in a manifest.
+func (g *Garden) local(manifest []byte) string {
+	return strings.ReplaceAll(string(manifest), admissioncontroller.URL, fmt.Sprintf("https://127.0.0.1:%d", g.Web))
+}
+
+func (g *Garden) install(ctx context.Context) error {
+	var err error
+	if g.REST, g.Client, err = clientFor(g.Cluster); err != nil {
+		return err
+	}
+	if err := InstallGardenAPI(ctx, g.Client); err != nil {
+		return err
+	}
+	for _, namespace := range []string{"garden", "gardener-system-seed-lease", "gardener-system-shoot-issuer"} {
+		if err := g.Client.Create(ctx, Object("v1", "Namespace", "", namespace)); err != nil {
+			return err
+		}
+	}
+	return createAll(ctx, g.Client, string(admissioncontroller.RBAC))
+}
+
+// Restrict registers SeedRestriction; admission-controller should be ready.
+func (g *Garden) Restrict(ctx context.Context) error {
+	ca, err := os.ReadFile(filepath.Join(g.dir, "ca.crt"))
+	if err != nil {
+		return err
+	}
+	return createAll(ctx, g.Client, strings.ReplaceAll(g.local(admissioncontroller.ValidatingWebhookConfiguration), `caBundle: ""`, "caBundle: "+base64.StdEncoding.EncodeToString(ca)))
+}
+
+func createAll(ctx context.Context, cl client.Client, manifests string) error {
+	for _, text := range strings.Split(manifests, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+			return err
+		}
+		if err := cl.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// GardenProcessOptions shape an admission-controller.
+type GardenProcessOptions struct {
+	Binary, Dir string
+	// Config is laid over the configuration that leads to the garden.
+	Config map[string]any
+	// AnyPort makes it listen where kube-apiserver does not ask it.
+	AnyPort   bool
+	Args, Env []string
+}
+
+// Run starts an admission-controller with just the rights that it needs.
+func (g *Garden) Run(o GardenProcessOptions) (*Process, error) {
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	kubeconfig := filepath.Join(o.Dir, "kubeconfig")
+	if err := g.WriteKubeconfig(kubeconfig, "system:serviceaccount:kube-system:gardener-admission-controller"); err != nil {
+		return nil, err
+	}
+	web := g.Web
+	if o.AnyPort {
+		web = 0
+	}
+	return launch(launchOptions{
+		name: "admission-controller", binary: o.Binary, dir: o.Dir, authority: g.Cluster, web: web, over: o.Config, args: o.Args, env: o.Env,
+		config: map[string]any{
+			"apiVersion":             "admissioncontroller.config.gardener.cloud/v1alpha1",
+			"kind":                   "AdmissionControllerConfiguration",
+			"gardenClientConnection": map[string]any{"kubeconfig": kubeconfig},
+		},
+	})
+}
+
+// As returns a client of a user, for example of a gardenlet.
+func (g *Garden) As(user string, groups ...string) (client.Client, error) {
+	config, err := g.RESTConfig(user, groups...)
+	if err != nil {
+		return nil, err
+	}
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	return client.New(config, client.Options{Scheme: Scheme()})
+}
+
+// Gardenlet returns the client of a seed's gardenlet.
+func (g *Garden) Gardenlet(seed string) (client.Client, error) {
+	return g.As("gardener.cloud:system:seed:"+seed, "gardener.cloud:system:seeds")
+}
+
+// HTTPS returns a client of admission-controller's webhooks.
+func (g *Garden) HTTPS() (*http.Client, error) {
+	ca, err := os.ReadFile(filepath.Join(g.dir, "ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	return &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}}, nil
+}
+
+// Ask sends a body to a path of the webhooks and returns status, header and body.
+func (p *Process) Ask(client *http.Client, method, path, contentType string, body []byte) (*http.Response, string, error) {
+	request, err := http.NewRequest(method, fmt.Sprintf("https://127.0.0.1:%d%s", p.Web, path), bytes.NewReader(body))
+	if err != nil {
+		return nil, "", err
+	}
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	return response, string(answer), err
+}
