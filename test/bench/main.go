@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -53,6 +54,8 @@ var scenarios = []scenario{
 	{"landscape", thousandManagedResources},
 	{"drift", driftRepair},
 	{"secrets", unrelatedSecrets},
+	{"checks", checks},
+	{"gatekeeper", gatekeeper},
 }
 
 func run(ctx context.Context, bin, only, profile string, seconds int) error {
@@ -81,7 +84,7 @@ func run(ctx context.Context, bin, only, profile string, seconds int) error {
 
 // isolated runs a scenario with clusters of its own, so that none works on what another one has left.
 func (b *bench) isolated(ctx context.Context, s scenario) error {
-	if s.name != "executable" {
+	if !slices.Contains([]string{"executable", "checks", "gatekeeper"}, s.name) {
 		var err error
 		b.scenario = s.name
 		if b.Landscape, err = harness.StartLandscape(ctx, filepath.Join(b.dir, s.name), s.name == "landscape" || s.name == "drift", nil); err != nil {

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/relation"
+	"github.com/espalier-project/espalier/test/landscape"
+)
+
+// inProcess holds a graph of a landscape.
+type inProcess struct {
+	landscape.Options
+	state *relation.State
+}
+
+func decodeObject(w *relation.Watch, content map[string]any) (k8sruntime.Object, error) {
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	object := w.New()
+	return object, json.Unmarshal(raw, object)
+}
+
+func load(o landscape.Options) (*inProcess, error) {
+	p := &inProcess{Options: o, state: relation.NewState(graph.New(relation.Schema), clock.RealClock{}, nil)}
+	byResource := map[string]*relation.Watch{}
+	for _, w := range relation.Watches {
+		byResource[w.Resource.Resource] = w
+	}
+	return p, o.Generate(func(object landscape.Object) error {
+		w := byResource[object.Resource]
+		if w == nil {
+			return nil
+		}
+		decoded, err := decodeObject(w, object.Content)
+		if err == nil {
+			p.state.Set(w, decoded)
+		}
+		return err
+	})
+}
+
+// shootEdges returns a Shoot's object, made anew by change.
+func (p *inProcess) shoot(i int, change func(map[string]any)) (k8sruntime.Object, error) {
+	wanted, name := p.ShootName(i)
+	var found k8sruntime.Object
+	err := p.Generate(func(object landscape.Object) error {
+		metadata := object.Content["metadata"].(map[string]any)
+		if object.Resource != "shoots" || metadata["name"] != name || metadata["namespace"] != wanted {
+			return nil
+		}
+		change(object.Content)
+		var err error
+		found, err = decodeObject(relation.WatchOf(relation.Shoot), object.Content)
+		return err
+	})
+	return found, err
+}
+
+var largest = landscape.Options{Seeds: 100, Projects: 500, Shoots: 10_000}
+
+// checks measures single checks in process, beside a search over the same landscape and Kubernetes' own Node authorizer.
+func checks(ctx context.Context, b *bench) error {
+	for _, o := range []landscape.Options{{Seeds: 20, Projects: 100, Shoots: 1000}, largest} {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		p, err := load(o)
+		if err != nil {
+			return err
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		vertices, edges := p.state.Graph.Size()
+		title := fmt.Sprintf("%d seeds, %d shoots: ", o.Seeds, o.Shoots)
+		b.add(title+"vertices", float64(vertices), "", fmt.Sprintf("%d edges", edges), "")
+		b.add(title+"memory a shoot", float64(after.HeapAlloc-before.HeapAlloc)/float64(o.Shoots), "bytes", "", "")
+		p.measure(b, title)
+		if o == largest {
+			if err := p.measureUpdates(b, title); err != nil {
+				return err
+			}
+		}
+		runtime.KeepAlive(p)
+	}
+	return nodeAuthorizer(ctx, b)
+}
+
+// sample is one kind of question.
+type sample struct {
+	name     string
+	from, to func(i int) graph.Vertex
+}
+
+func (p *inProcess) samples() []sample {
+	shootSecret := func(i int) graph.Vertex {
+		namespace, name := p.ShootName(i % p.Shoots)
+		return graph.Vertex{Kind: relation.Secret, Namespace: namespace, Name: name + ".ca-cluster"}
+	}
+	own := func(i int) graph.Vertex { return relation.SeedVertex(p.SeedOf(i % p.Shoots)) }
+	idle := func(int) graph.Vertex { return relation.SeedVertex(p.IdleSeed()) }
+	profile := func(int) graph.Vertex { return graph.Vertex{Kind: relation.CloudProfile, Name: landscape.CloudProfile} }
+	return []sample{
+		{"narrow allowed (a Shoot's Secret)", shootSecret, own},
+		{"narrow refused", shootSecret, idle},
+		{"wide allowed (CloudProfile of all)", profile, own},
+		{"wide refused", profile, idle},
+	}
+}
+
+func (p *inProcess) measure(b *bench, title string) {
+	var narrow float64
+	for _, s := range p.samples() {
+		const questions = 1024
+		froms, tos := make([]graph.Vertex, questions), make([]graph.Vertex, questions)
+		for i := range questions {
+			n := rand.IntN(p.Shoots)
+			froms[i], tos[i] = s.from(n), s.to(n)
+		}
+		result := testing.Benchmark(func(tb *testing.B) {
+			tb.ReportAllocs()
+			for i := range tb.N {
+				p.state.Graph.Check(froms[i%questions], tos[i%questions])
+			}
+		})
+		ns := float64(result.T.Nanoseconds()) / float64(result.N)
+		if narrow == 0 {
+			narrow = ns
+		}
+		search := testing.Benchmark(func(tb *testing.B) {
+			out := p.adjacency()
+			tb.ResetTimer()
+			for i := range tb.N {
+				searchPath(out, froms[i%questions], tos[i%questions])
+			}
+		})
+		searched := float64(search.T.Nanoseconds()) / float64(search.N)
+		b.add(title+"check, "+s.name, ns, "ns", fmt.Sprintf("%d allocations", result.AllocsPerOp()),
+			fmt.Sprintf("%.2f × the narrow allowed one; a plain search takes %.3g × as long", ns/narrow, searched/ns))
+	}
+}
+
+// adjacency is the graph as a search needs it.
+func (p *inProcess) adjacency() map[graph.Vertex][]graph.Vertex {
+	out := map[graph.Vertex][]graph.Vertex{}
+	for _, n := range p.state.Graph.Neighbourhoods(func(graph.Vertex) bool { return true }) {
+		for _, to := range n.Out {
+			out[n.Vertex] = append(out[n.Vertex], to.Vertex)
+		}
+	}
+	return out
+}
+
+func searchPath(out map[graph.Vertex][]graph.Vertex, from, to graph.Vertex) bool {
+	visited := map[graph.Vertex]bool{}
+	stack := []graph.Vertex{from}
+	for len(stack) > 0 {
+		v := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if v == to {
+			return true
+		}
+		if visited[v] {
+			continue
+		}
+		visited[v] = true
+		stack = append(stack, out[v]...)
+	}
+	return false
+}
+
+func (p *inProcess) measureUpdates(b *bench, title string) error {
+	watch := relation.WatchOf(relation.Shoot)
+	same, err := p.shoot(4711, func(map[string]any) {})
+	if err != nil {
+		return err
+	}
+	changed, err := p.shoot(4711, func(content map[string]any) {
+		content["spec"].(map[string]any)["exposureClassName"] = "internet"
+	})
+	if err != nil {
+		return err
+	}
+	moved, err := p.shoot(4711, func(content map[string]any) {
+		content["spec"].(map[string]any)["seedName"] = p.SeedOf(4712)
+		content["status"] = map[string]any{}
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		name string
+		a, b k8sruntime.Object
+	}{{"update, nothing new", same, same}, {"update, a reference comes and goes", same, changed}, {"update, to another seed and back", same, moved}} {
+		result := testing.Benchmark(func(tb *testing.B) {
+			for i := range tb.N {
+				if i%2 == 0 {
+					p.state.Set(watch, c.b)
+				} else {
+					p.state.Set(watch, c.a)
+				}
+			}
+		})
+		b.add(title+c.name, float64(result.T.Nanoseconds())/float64(result.N)/1000, "µs", "", "")
+	}
+	p.state.Set(watch, same)
+	b.add(title+"p99 of checks at 100 writes/s", p.checksWhileWriting(watch, same, moved), "µs", "", "")
+	return nil
+}
+
+// checksWhileWriting returns the 99th percentile of checks while Shoots change.
+func (p *inProcess) checksWhileWriting(watch *relation.Watch, a, b k8sruntime.Object) float64 {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(10 * time.Millisecond)
+		defer ticker.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-ticker.C:
+				p.state.Set(watch, []k8sruntime.Object{a, b}[i%2])
+			}
+		}
+	}()
+	s := p.samples()[0]
+	var took []time.Duration
+	for started := time.Now(); time.Since(started) < 3*time.Second; {
+		n := rand.IntN(p.Shoots)
+		from, to := s.from(n), s.to(n)
+		begin := time.Now()
+		p.state.Graph.Check(from, to)
+		took = append(took, time.Since(begin))
+	}
+	close(stop)
+	<-done
+	slices.Sort(took)
+	return float64(took[len(took)*99/100].Nanoseconds()) / 1000
+}
+
+var benchmarkLine = regexp.MustCompile(`(?m)^BenchmarkAuthorization/([\w/ _-]+?)(?:-\d+)?\s+\d+\s+([\d.]+) ns/op`)
+
+// nodeAuthorizer runs the benchmark of Kubernetes' own Node authorizer.
+func nodeAuthorizer(ctx context.Context, b *bench) error {
+	command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "BenchmarkAuthorization", "-benchtime", "1s", "k8s.io/kubernetes/plugin/pkg/auth/authorizer/node")
+	command.Dir = "test/controlplane"
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("benchmark of the Node authorizer: %w: %s", err, bytes.TrimSpace(out))
+	}
+	for _, match := range benchmarkLine.FindAllStringSubmatch(string(out), -1) {
+		ns, err := strconv.ParseFloat(match[2], 64)
+		if err != nil {
+			return err
+		}
+		b.add("Kubernetes' Node authorizer: "+match[1], ns, "ns", "", "")
+	}
+	return nil
+}

@@ -1,0 +1,434 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/landscape"
+)
+
+// gatekeeper measures admission-controller as a process in a garden with the largest landscape.
+func gatekeeper(ctx context.Context, b *bench) error {
+	garden, err := harness.StartGarden(ctx, filepath.Join(b.dir, "garden"), nil)
+	if err != nil {
+		return err
+	}
+	defer garden.Stop()
+	started := time.Now()
+	objects, err := fill(ctx, garden, largest)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "made %d objects in %s\n", objects, time.Since(started).Round(time.Second))
+
+	g := &gate{bench: b, garden: garden, certificates: filepath.Join(b.dir, "garden", "ca.crt")}
+	for range 3 {
+		if err := g.startUp(ctx); err != nil {
+			return err
+		}
+	}
+	g.report(objects)
+	for _, part := range []func(context.Context) error{g.decisions, g.flips, g.updates} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	g.process.Stop()
+	return nil
+}
+
+// fill creates a landscape.
+func fill(ctx context.Context, garden *harness.Garden, o landscape.Options) (int, error) {
+	client, err := dynamic.NewForConfig(garden.REST)
+	if err != nil {
+		return 0, err
+	}
+	work := make(chan landscape.Object, 100)
+	failed := make(chan error, 1)
+	var workers sync.WaitGroup
+	for range 16 {
+		workers.Go(func() {
+			for object := range work {
+				if err := post(ctx, client, object); err != nil {
+					select {
+					case failed <- fmt.Errorf("creating %s: %w", object.Resource, err):
+					default:
+					}
+				}
+			}
+		})
+	}
+	n := 0
+	err = o.Generate(func(object landscape.Object) error {
+		n++
+		if object.Resource == "shoots" && n%1000 == 0 {
+			fmt.Fprintf(os.Stderr, "made %d objects\n", n)
+		}
+		if object.Resource == "namespaces" { // Others are made in them.
+			return post(ctx, client, object)
+		}
+		select {
+		case work <- object:
+			return nil
+		case err := <-failed:
+			return err
+		}
+	})
+	close(work)
+	workers.Wait()
+	select {
+	case late := <-failed:
+		err = errors.Join(err, late)
+	default:
+	}
+	return n, err
+}
+
+func post(ctx context.Context, client dynamic.Interface, object landscape.Object) error {
+	u := &unstructured.Unstructured{}
+	raw, err := json.Marshal(object.Content)
+	if err != nil {
+		return err
+	}
+	if err := u.UnmarshalJSON(raw); err != nil {
+		return err
+	}
+	gv, err := schema.ParseGroupVersion(u.GetAPIVersion())
+	if err != nil {
+		return err
+	}
+	resource := client.Resource(gv.WithResource(object.Resource)).Namespace(u.GetNamespace())
+	if _, err := resource.Create(ctx, u, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	if status, found := object.Content["status"]; found {
+		patch, err := json.Marshal(map[string]any{"status": status})
+		if err != nil {
+			return err
+		}
+		_, err = resource.Patch(ctx, u.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		return err
+	}
+	return nil
+}
+
+type gate struct {
+	*bench
+	garden       *harness.Garden
+	certificates string
+	process      *harness.Process
+	ready, cpu   []float64
+	settled      []float64
+	peak         float64
+}
+
+func (g *gate) startUp(ctx context.Context) error {
+	if g.process != nil {
+		g.process.Stop()
+	}
+	g.processes++
+	started := time.Now()
+	var err error
+	config := map[string]any{"gardenClientConnection": map[string]any{"qps": 100, "burst": 130}}
+	if g.profile != "" {
+		config["debugging"] = map[string]any{"enableProfiling": true}
+	}
+	if g.process, err = g.garden.Run(harness.GardenProcessOptions{Binary: filepath.Join(filepath.Dir(g.binary), "admission-controller"), Dir: filepath.Join(g.dir, fmt.Sprintf("gate-%d", g.processes)), Config: config}); err != nil {
+		return err
+	}
+	if g.profile != "" {
+		go g.saveProfile(g.process, filepath.Join(g.profile, fmt.Sprintf("gate-start-%d.pprof", g.processes)))
+	}
+	if err := g.process.AwaitReady(ctx); err != nil {
+		return err
+	}
+	g.ready = append(g.ready, time.Since(started).Seconds())
+	u, err := usageOf(g.process)
+	if err != nil {
+		return err
+	}
+	g.cpu = append(g.cpu, u.cpu)
+	if err := settle(ctx, g.process); err != nil {
+		return err
+	}
+	if u, err = usageOf(g.process); err != nil {
+		return err
+	}
+	g.settled = append(g.settled, u.rss)
+	g.peak = max(g.peak, peakOf(g.process))
+	return nil
+}
+
+// peakOf is the most memory that a process had, in MiB.
+func peakOf(p *harness.Process) float64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	if err != nil {
+		return 0
+	}
+	for _, line := range strings.Split(string(status), "\n") {
+		var kib float64
+		if n, _ := fmt.Sscanf(line, "VmHWM: %f kB", &kib); n == 1 {
+			return kib / 1024
+		}
+	}
+	return 0
+}
+
+func (g *gate) report(objects int) {
+	title := fmt.Sprintf("%d objects: ", objects)
+	g.add(title+"start to ready", median(g.ready), "s", spreadOf(g.ready), reference(median(g.ready), 14))
+	g.add(title+"processor time until ready", median(g.cpu), "s", spreadOf(g.cpu), reference(median(g.cpu), 9.8))
+	g.add(title+"memory, settled", median(g.settled), "MiB", spreadOf(g.settled), reference(median(g.settled), 603))
+	g.add(title+"memory, peak of the start", g.peak, "MiB", "", reference(g.peak, 1130))
+}
+
+const seedsGroup = "gardener.cloud:system:seeds"
+
+func gardenletOf(seed string) string { return "gardener.cloud:system:seed:" + seed }
+
+func reviewOf(user, group, resource, namespace, name, apiGroup string) []byte {
+	body := fmt.Sprintf(`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{"creationTimestamp":null},"spec":{"resourceAttributes":{"namespace":%q,"verb":"get","group":%q,"version":"v1","resource":%q,"name":%q},"user":%q,"groups":[%q,"system:authenticated"]},"status":{"allowed":false}}`,
+		namespace, apiGroup, resource, name, user, group)
+	return fmt.Appendf(nil, "POST /webhooks/auth/seed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+// decisions measures how many reviews a second are answered, and how long the slowest take.
+func (g *gate) decisions(context.Context) error {
+	o := largest
+	secrets := make([][]byte, 1000)
+	profiles := make([][]byte, 1000)
+	for i := range secrets {
+		namespace, name := o.ShootName(i * 7 % o.Shoots)
+		seed := o.SeedOf(i * 7 % o.Shoots)
+		secrets[i] = reviewOf(gardenletOf(seed), seedsGroup, "secrets", namespace, name+".ca-cluster", "")
+		profiles[i] = reviewOf(gardenletOf(seed), seedsGroup, "cloudprofiles", "", landscape.CloudProfile, "core.gardener.cloud")
+	}
+	refused := [][]byte{reviewOf(gardenletOf(o.IdleSeed()), seedsGroup, "cloudprofiles", "", landscape.CloudProfile, "core.gardener.cloud")}
+	nobody := [][]byte{reviewOf("somebody", "people", "secrets", "default", "x", "")}
+	for _, c := range []struct {
+		name        string
+		requests    [][]byte
+		want        string
+		one, many   float64 // the reference's
+		whatFollows string
+	}{
+		{"Secret of a Shoot, allowed", secrets, `"allowed":true`, 2490, 9900, ""},
+		{"CloudProfile of all, allowed", profiles, `"allowed":true`, 784, 1380, ""},
+		{"CloudProfile, refused", refused, `"allowed":false`, 176, 272, ""},
+		{"no client of a seed", nobody, `"allowed":false`, 3930, 14800, ""},
+	} {
+		for _, connections := range []int{1, 16} {
+			perSecond, p99, err := g.load(c.requests, c.want, connections, 4*time.Second)
+			if err != nil {
+				return err
+			}
+			than := c.one
+			if connections == 16 {
+				than = c.many
+			}
+			g.add(fmt.Sprintf("decisions, %d connections: %s", connections, c.name), perSecond, "1/s", fmt.Sprintf("p99 %.2f ms", milliseconds(p99)), reference(perSecond, than))
+		}
+	}
+	u, err := usageOf(g.process)
+	if err != nil {
+		return err
+	}
+	g.add("memory after the decisions", u.rss, "MiB", "", reference(u.rss, 815))
+	return nil
+}
+
+// load sends requests over connections that stay open. The client does as little as it can: it shares the machine.
+func (g *gate) load(requests [][]byte, want string, connections int, during time.Duration) (perSecond float64, p99 time.Duration, err error) {
+	ca, err := os.ReadFile(g.certificates)
+	if err != nil {
+		return 0, 0, err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	type result struct {
+		took []time.Duration
+		err  error
+	}
+	results := make(chan result, connections)
+	end := time.Now().Add(during)
+	for c := range connections {
+		go func() {
+			var r result
+			r.took, r.err = g.connection(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13, ServerName: "localhost"}, requests, c*37, want, end)
+			results <- r
+		}()
+	}
+	var all []time.Duration
+	for range connections {
+		r := <-results
+		if r.err != nil {
+			return 0, 0, r.err
+		}
+		all = append(all, r.took...)
+	}
+	slices.Sort(all)
+	return float64(len(all)) / during.Seconds(), all[len(all)*99/100], nil
+}
+
+func (g *gate) connection(config *tls.Config, requests [][]byte, first int, want string, end time.Time) ([]time.Duration, error) {
+	connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", g.process.Web), config)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = connection.Close() }()
+	reader := bufio.NewReaderSize(connection, 4096)
+	var took []time.Duration
+	body := make([]byte, 4096)
+	for i := first; ; i++ {
+		begin := time.Now()
+		if begin.After(end) {
+			return took, nil
+		}
+		if _, err := connection.Write(requests[i%len(requests)]); err != nil {
+			return nil, err
+		}
+		length := 0
+		for {
+			header, err := reader.ReadSlice('\n')
+			if err != nil {
+				return nil, err
+			}
+			if len(header) <= 2 {
+				break
+			}
+			if rest, found := bytes.CutPrefix(header, []byte("Content-Length: ")); found {
+				for _, digit := range bytes.TrimSpace(rest) {
+					length = length*10 + int(digit-'0')
+				}
+			}
+		}
+		if length > len(body) {
+			return nil, fmt.Errorf("an answer of %d bytes", length)
+		}
+		if _, err := io.ReadFull(reader, body[:length]); err != nil {
+			return nil, err
+		}
+		if !bytes.Contains(body[:length], []byte(want)) {
+			return nil, fmt.Errorf("want %s, got %s", want, body[:length])
+		}
+		took = append(took, time.Since(begin))
+	}
+}
+
+// flips measures the time from a Shoot's write until the decision about its Secret follows.
+func (g *gate) flips(ctx context.Context) error {
+	client, err := dynamic.NewForConfig(g.garden.REST)
+	if err != nil {
+		return err
+	}
+	web, err := g.garden.HTTPS()
+	if err != nil {
+		return err
+	}
+	namespace, name := largest.ShootName(0)
+	shoots := client.Resource(schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "shoots"}).Namespace(namespace)
+	question := fmt.Appendf(nil, `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"resourceAttributes":{"namespace":%q,"verb":"get","resource":"configmaps","name":"flip"},"user":%q,"groups":[%q]}}`,
+		namespace, gardenletOf(largest.SeedOf(0)), seedsGroup)
+	var took []time.Duration
+	for i := range 300 {
+		policy, want := "flip", `"allowed":true`
+		if i%2 == 1 {
+			policy, want = "audit-policy", `"allowed":false`
+		}
+		patch := fmt.Appendf(nil, `{"spec":{"kubernetes":{"kubeAPIServer":{"auditConfig":{"auditPolicy":{"configMapRef":{"name":%q}}}}}}}`, policy)
+		if _, err := shoots.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return err
+		}
+		written := time.Now()
+		for {
+			_, answer, err := g.process.Ask(web, http.MethodPost, "/webhooks/auth/seed", "application/json", question)
+			if err != nil {
+				return err
+			}
+			if strings.Contains(answer, want) {
+				break
+			}
+			if time.Since(written) > 10*time.Second {
+				return errors.New("the decision did not follow")
+			}
+		}
+		took = append(took, time.Since(written))
+	}
+	g.add("write of a Shoot until the decision flips, p50", milliseconds(quantile(took, 0.5)), "ms", fmt.Sprintf("p99 %.1f ms", milliseconds(quantile(took, 0.99))), reference(milliseconds(quantile(took, 0.5)), 1.6))
+	return nil
+}
+
+// updates measures the processor time for changes of Shoots that change nothing in the graph, as most do.
+func (g *gate) updates(ctx context.Context) error {
+	client, err := dynamic.NewForConfig(g.garden.REST)
+	if err != nil {
+		return err
+	}
+	before, err := usageOf(g.process)
+	if err != nil {
+		return err
+	}
+	const changes = 10_000
+	var next sync.Mutex
+	done := 0
+	var workers sync.WaitGroup
+	failed := make(chan error, 16)
+	for range 16 {
+		workers.Go(func() {
+			for {
+				next.Lock()
+				i := done
+				done++
+				next.Unlock()
+				if i >= changes {
+					return
+				}
+				namespace, name := largest.ShootName(i)
+				patch := fmt.Appendf(nil, `{"status":{"observedGeneration":%d,"lastOperation":{"progress":%d}}}`, i, i%100)
+				if _, err := client.Resource(schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "shoots"}).Namespace(namespace).
+					Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	select {
+	case err := <-failed:
+		return err
+	default:
+	}
+	if err := settle(ctx, g.process); err != nil {
+		return err
+	}
+	after, err := usageOf(g.process)
+	if err != nil {
+		return err
+	}
+	g.add("processor time for 10,000 updates of Shoots", after.cpu-before.cpu, "s", "", reference(after.cpu-before.cpu, 9.5))
+	g.add("memory, at the end", after.rss, "MiB", fmt.Sprintf("peak %.0f", peakOf(g.process)), "")
+	return nil
+}
