@@ -2,6 +2,7 @@ package garden
 
 import (
 	"context"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -26,8 +27,9 @@ type Watches struct {
 	clock  clock.Clock
 	log    logr.Logger
 	// lag is told how long an event took from its arrival until the graph had it.
-	lag  func(kind string, took time.Duration)
-	each []*follower
+	lag    func(kind string, took time.Duration)
+	each   []*follower
+	tidied atomic.Bool
 }
 
 // follower follows one kind of objects. It is the store of a reflector.
@@ -35,11 +37,15 @@ type follower struct {
 	kind     string
 	resource schema.GroupVersionResource
 	example  runtime.Object
-	set      func(runtime.Object)
-	remove   func(namespace, name string)
-	replace  func([]runtime.Object)
+	// shape is what is decoded of the objects; nil for kinds of Kubernetes' own.
+	shape   *shape
+	set     func(runtime.Object)
+	remove  func(namespace, name string)
+	replace func([]runtime.Object)
 
 	lag func(time.Duration)
+	// first is called when the first list is in the graph.
+	first func()
 	// arrived is when the last event came; the reflector works on it before the next one is read.
 	arrived atomic.Pointer[time.Time]
 	synced  atomic.Bool
@@ -62,7 +68,7 @@ func NewWatches(client *Client, state *relation.State, c clock.Clock, lag func(k
 	})
 	for _, r := range relation.Watches {
 		w.add(&follower{
-			kind: relation.Schema.Names[r.Kind], resource: r.Resource, example: r.New(),
+			kind: relation.Schema.Names[r.Kind], resource: r.Resource, example: r.New(), shape: shapeOf(r),
 			set:     func(object runtime.Object) { state.Set(r, object) },
 			remove:  func(namespace, name string) { state.Delete(r, namespace, name) },
 			replace: func(objects []runtime.Object) { state.Replace(r, objects) },
@@ -77,7 +83,16 @@ func (w *Watches) add(f *follower) {
 			w.lag(f.kind, took)
 		}
 	}
+	f.first = w.tidy
 	w.each = append(w.each, f)
+}
+
+// tidy gives back, once, what the first lists needed and nothing will need again: the objects are gone, their edges are left.
+func (w *Watches) tidy() {
+	if w.Synced() && !w.tidied.Swap(true) {
+		w.log.Info("The graph is synced")
+		go debug.FreeOSMemory()
+	}
 }
 
 // Synced says whether all objects that there were at the start are in the graph (B-3).
@@ -108,6 +123,7 @@ func (w *Watches) NeedLeaderElection() bool { return false }
 func (w *Watches) Start(ctx context.Context) error {
 	for _, f := range w.each {
 		reflector := cache.NewReflectorWithOptions(w.listWatch(f), f.example, f, cache.ReflectorOptions{Name: "graph/" + f.kind, TypeDescription: f.kind})
+		reflector.WatchListPageSize = pageSize
 		go reflector.RunWithContext(ctx)
 	}
 	w.expire(ctx)
@@ -132,6 +148,9 @@ func (w *Watches) expire(ctx context.Context) {
 	}
 }
 
+// pageSize bounds what is held of a list that is not streamed: pages of real Shoots have some megabytes.
+const pageSize = 500
+
 func (w *Watches) listWatch(f *follower) *cache.ListWatch {
 	client := w.client.clients[f.resource.GroupVersion()]
 	request := func(options *metav1.ListOptions) *rest.Request {
@@ -143,26 +162,32 @@ func (w *Watches) listWatch(f *follower) *cache.ListWatch {
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			if f.shape != nil {
+				return f.shape.list(ctx, request(&options))
+			}
 			return request(&options).Do(ctx).Get()
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.Watch = true
+			if f.shape != nil {
+				return f.shape.watch(ctx, request(&options), f.stamp)
+			}
 			inner, err := request(&options).Watch(ctx)
 			if err != nil {
 				return nil, err
 			}
-			return f.stamp(inner), nil
+			return watch.Filter(inner, func(event watch.Event) (watch.Event, bool) {
+				f.stamp()
+				return event, true
+			}), nil
 		},
 	}
 }
 
-// stamp notes when events arrive.
-func (f *follower) stamp(inner watch.Interface) watch.Interface {
-	return watch.Filter(inner, func(event watch.Event) (watch.Event, bool) {
-		now := time.Now()
-		f.arrived.Store(&now)
-		return event, true
-	})
+// stamp notes when an event arrives.
+func (f *follower) stamp() {
+	now := time.Now()
+	f.arrived.Store(&now)
 }
 
 func (f *follower) measure() {
@@ -199,7 +224,9 @@ func (f *follower) Replace(objects []any, _ string) error {
 		typed = append(typed, object.(runtime.Object))
 	}
 	f.replace(typed)
-	f.synced.Store(true)
+	if !f.synced.Swap(true) {
+		f.first()
+	}
 	return nil
 }
 

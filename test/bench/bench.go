@@ -87,8 +87,11 @@ func (b *bench) startReady(ctx context.Context, config map[string]any) (*harness
 
 func (b *bench) saveProfile(p *harness.Process, file string) {
 	client := http.Client{Timeout: 10 * time.Minute}
-	response, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/profile?seconds=%d", p.Metrics, b.seconds))
-	if err != nil {
+	var response *http.Response
+	if err := harness.Poll(context.Background(), 10*time.Second, func() (err error) {
+		response, err = client.Get(fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/profile?seconds=%d", p.Metrics, b.seconds))
+		return err
+	}); err != nil {
 		return
 	}
 	defer func() { _ = response.Body.Close() }()

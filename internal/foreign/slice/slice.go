@@ -1,0 +1,238 @@
+// Package slice cuts JSON down to the fields that a Go type reads, in one pass and before it is decoded. Of a typical object of the
+// garden a tenth is left; decoding all of it would be most of what the watches cost (docs/performance.md).
+//
+// It is no validator: what it does not understand it leaves as it is, for the decoder to judge.
+package slice
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// Shape is the set of fields that are wanted of an object, or of each element of a list. A nil Shape wants everything.
+type Shape struct {
+	fields map[string]*Shape
+}
+
+// ShapeOf returns the fields that a type reads.
+func ShapeOf(t reflect.Type) *Shape {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return nil
+	}
+	s := &Shape{fields: map[string]*Shape{}}
+	s.add(t)
+	return s
+}
+
+func (s *Shape) add(t reflect.Type) {
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == "-" || !field.IsExported():
+		case name == "" && field.Anonymous:
+			embedded := field.Type
+			if embedded.Kind() == reflect.Pointer {
+				embedded = embedded.Elem()
+			}
+			s.add(embedded)
+		case name == "":
+			s.fields[field.Name] = ShapeOf(field.Type)
+		default:
+			s.fields[name] = ShapeOf(field.Type)
+		}
+	}
+}
+
+// maxDepth bounds recursion; wanted fields are never nested deeper than the types are.
+const maxDepth = 64
+
+// Cut appends what is wanted of a JSON value to out. If it does not understand the value it appends all of it.
+func (s *Shape) Cut(out, value []byte) []byte {
+	start := len(out)
+	c := cutter{in: value, out: out}
+	if !c.value(s, 0) || c.space() < len(value) {
+		return append(out[:start], value...)
+	}
+	return c.out
+}
+
+type cutter struct {
+	in, out []byte
+	at      int
+}
+
+// space skips white space and returns the position.
+func (c *cutter) space() int {
+	for c.at < len(c.in) {
+		switch c.in[c.at] {
+		case ' ', '\n', '\r', '\t':
+			c.at++
+		default:
+			return c.at
+		}
+	}
+	return c.at
+}
+
+func (c *cutter) next() byte {
+	if c.space() < len(c.in) {
+		return c.in[c.at]
+	}
+	return 0
+}
+
+// value copies what is wanted of the next value.
+func (c *cutter) value(s *Shape, depth int) bool {
+	if depth > maxDepth {
+		return false
+	}
+	if s != nil {
+		switch c.next() {
+		case '{':
+			return c.object(s, depth)
+		case '[':
+			return c.array(s, depth)
+		}
+	}
+	from := c.space()
+	if !c.skip() {
+		return false
+	}
+	c.out = append(c.out, c.in[from:c.at]...)
+	return true
+}
+
+func (c *cutter) object(s *Shape, depth int) bool {
+	c.at++
+	c.out = append(c.out, '{')
+	first := true
+	for {
+		switch c.next() {
+		case '}':
+			c.at++
+			c.out = append(c.out, '}')
+			return true
+		case ',':
+			c.at++
+			continue
+		case '"':
+		default:
+			return false
+		}
+		from := c.at
+		escaped, ok := c.text()
+		if !ok {
+			return false
+		}
+		key := c.in[from:c.at]
+		if c.next() != ':' {
+			return false
+		}
+		c.at++
+		field, wanted := s.fields[string(key[1:len(key)-1])]
+		if !wanted && !escaped { // A name with escapes is kept, whatever it says.
+			if c.space(); !c.skip() {
+				return false
+			}
+			continue
+		}
+		if !first {
+			c.out = append(c.out, ',')
+		}
+		first = false
+		c.out = append(append(c.out, key...), ':')
+		if !c.value(field, depth+1) {
+			return false
+		}
+	}
+}
+
+func (c *cutter) array(s *Shape, depth int) bool {
+	c.at++
+	c.out = append(c.out, '[')
+	first := true
+	for {
+		switch c.next() {
+		case ']':
+			c.at++
+			c.out = append(c.out, ']')
+			return true
+		case ',':
+			c.at++
+			continue
+		case 0:
+			return false
+		}
+		if !first {
+			c.out = append(c.out, ',')
+		}
+		first = false
+		if !c.value(s, depth+1) {
+			return false
+		}
+	}
+}
+
+// text skips a string and says whether it has escapes.
+func (c *cutter) text() (escaped, ok bool) {
+	for c.at++; c.at < len(c.in); c.at++ {
+		switch c.in[c.at] {
+		case '\\':
+			escaped = true
+			c.at++
+		case '"':
+			c.at++
+			return escaped, true
+		}
+	}
+	return escaped, false
+}
+
+// skip skips a value of any kind.
+func (c *cutter) skip() bool {
+	if c.at >= len(c.in) {
+		return false
+	}
+	switch c.in[c.at] {
+	case '"':
+		_, ok := c.text()
+		return ok
+	case '{', '[':
+	default:
+		from := c.at
+		for c.at < len(c.in) && !endsLiteral(c.in[c.at]) {
+			c.at++
+		}
+		return c.at > from
+	}
+	for depth := 0; c.at < len(c.in); {
+		switch c.in[c.at] {
+		case '"':
+			if _, ok := c.text(); !ok {
+				return false
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				c.at++
+				return true
+			}
+		}
+		c.at++
+	}
+	return false
+}
+
+func endsLiteral(b byte) bool {
+	switch b {
+	case ',', ']', '}', ' ', '\n', '\r', '\t':
+		return true
+	}
+	return false
+}
