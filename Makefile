@@ -29,8 +29,13 @@ test-unit: ## Run the tests that need no control plane.
 	go test $(GOFLAGS_TEST) -count=1 -timeout 10m ./api/... ./cmd/... ./internal/...
 
 .PHONY: fuzz
-fuzz: ## Fuzz the decoders, FUZZTIME (default 1m) for each target.
-	go test ./internal/manifest -run '^$$' -fuzz FuzzDecode -fuzztime $(or $(FUZZTIME),1m)
+fuzz: ## Fuzz decoders and handlers, FUZZTIME (default 1m) for each target.
+	@for t in manifest:FuzzDecode process:FuzzReview identity:FuzzOfSeed identity:FuzzSeedOfCertificateRequest restriction:FuzzHandle foreign/slice:FuzzCut; do \
+		go test ./internal/$${t%%:*} -run '^$$' -fuzz "^$${t##*:}$$" -fuzztime $(or $(FUZZTIME),1m); done
+
+.PHONY: laws
+laws: ## Check the laws of the graph with CHECKS (default 20000) sequences of events each.
+	go test ./internal/graph ./internal/relation -run Law -count=1 -timeout 60m -rapid.checks=$(or $(CHECKS),20000)
 
 .PHONY: bench
 bench: build controlplane ## Measure what baseline numbers exist for, and print a table.
@@ -43,8 +48,11 @@ lint: $(TOOLS)/.stamp ## Run the linters.
 .PHONY: generate
 generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD and the reference pages.
 	$(TOOLS)/controller-gen object paths=./api/...
+	$(TOOLS)/controller-gen object paths=./internal/foreign/...
 	$(TOOLS)/controller-gen crd paths=./api/resources/... output:crd:dir=deploy/crds
-	@go run -C internal/tools ./configdoc ../.. > docs/reference/resource-manager-configuration.md
+	@for c in resource-manager admission-controller; do go run -C internal/tools ./configdoc ../.. $$c > docs/reference/$$c-configuration.md; done
+	@go run ./internal/docgen graph > docs/reference/graph.md
+	@go run ./internal/docgen seed-authorizer-rules > docs/reference/seed-authorizer-rules.md
 
 .PHONY: build
 build: ## Build the executables into bin/.

@@ -165,7 +165,8 @@ func (g *Graph) circleLocked(r reach) (map[id]bool, bool) {
 	}
 	visited := g.change.visited
 	clear(visited)
-	stack := append(g.change.stack[:0], r.vertex)
+	stack := g.change.stack[:0]
+	stack = append(stack, r.vertex)
 	defer func() { g.change.stack = stack[:0] }()
 	visited[r.vertex] = true
 	for len(stack) > 0 {

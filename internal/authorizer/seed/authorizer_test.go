@@ -40,8 +40,6 @@ func ruled() *Authorizer {
 	return a
 }
 
-const label = "label:name.seed.gardener.cloud/"
-
 // TestRules are the cases of 13.3, line by line. A case is "<rule>: <question> => <decision>"; All and Related after the rule limit it
 // to a readScope.
 func TestRules(t *testing.T) {

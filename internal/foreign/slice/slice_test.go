@@ -15,9 +15,9 @@ var shape = ShapeOf(reflect.TypeFor[v1beta1.Shoot]())
 func TestCut(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"kind":"Shoot", "other": {"a":[1,2,{"b":"}\""}]}, "spec" : {"seedName":"a","x":[], "dns":{"providers":[{"type":"t","secretName":"s"},{"y":1}]}}}`: `{"kind":"Shoot","spec":{"seedName":"a","dns":{"providers":[{"secretName":"s"},{}]}}}`,
-		`{"metadata":{"managedFields":[{"x":"y"}],"labels":{"a":"b\\\"c"},"name":"n"}}`:                                                                    `{"metadata":{"labels":{"a":"b\\\"c"},"name":"n"}}`,
-		`{"metadata":{"ownerReferences":[{"kind":"Shoot","name":"n","zzz":true}]}}`:                                                                        `{"metadata":{"ownerReferences":[{"kind":"Shoot","name":"n"}]}}`,
-		`{"spec":null,"status":{"seedName":null,"z":-1.5e3}}`:                                                                                              `{"spec":null,"status":{"seedName":null}}`,
+		`{"metadata":{"managedFields":[{"x":"y"}],"labels":{"a":"b\\\"c"},"name":"n"}}`:                                                                     `{"metadata":{"labels":{"a":"b\\\"c"},"name":"n"}}`,
+		`{"metadata":{"ownerReferences":[{"kind":"Shoot","name":"n","zzz":true}]}}`:                                                                         `{"metadata":{"ownerReferences":[{"kind":"Shoot","name":"n"}]}}`,
+		`{"spec":null,"status":{"seedName":null,"z":-1.5e3}}`:                                                                                               `{"spec":null,"status":{"seedName":null}}`,
 		`{"sp\u0065c":{"seedName":"a"}}`: `{"sp\u0065c":{"seedName":"a"}}`,
 		`{"spec":{"seedName":"a"}`:       `{"spec":{"seedName":"a"}`,
 		`{"spec":{"seedName":"a"}} x`:    `{"spec":{"seedName":"a"}} x`,

@@ -1,6 +1,6 @@
-// configdoc writes the reference page of resource-manager's configuration from the comments of its types.
+// configdoc writes the reference page of an executable's configuration from the comments of its types.
 //
-//	configdoc <root of the repository> > page
+//	configdoc <root of the repository> <executable> > page
 package main
 
 import (
@@ -16,30 +16,38 @@ import (
 
 type structs map[string]*ast.TypeSpec
 
+// kinds are the kinds of configuration files; each executable has one, in a folder and an API group of its name without dashes.
+var kinds = map[string]string{
+	"resource-manager":     "ResourceManagerConfiguration",
+	"admission-controller": "AdmissionControllerConfiguration",
+}
+
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: configdoc <root of the repository>")
+	if len(os.Args) != 3 || kinds[os.Args[2]] == "" {
+		fmt.Fprintln(os.Stderr, "usage: configdoc <root of the repository> <executable>")
 		os.Exit(2)
 	}
+	executable := os.Args[2]
+	short := strings.ReplaceAll(executable, "-", "")
 	known := structs{}
-	for prefix, folder := range map[string]string{"": "api/config/resourcemanager/v1alpha1", "shared.": "api/config/shared/v1alpha1"} {
+	for prefix, folder := range map[string]string{"": "api/config/" + short + "/v1alpha1", "shared.": "api/config/shared/v1alpha1"} {
 		if err := known.read(filepath.Join(os.Args[1], folder, "types.go"), prefix); err != nil {
 			fmt.Fprintln(os.Stderr, "configdoc:", err)
 			os.Exit(1)
 		}
 	}
-	fmt.Println("# Configuration of resource-manager")
+	fmt.Println("# Configuration of " + executable)
 	fmt.Println()
 	fmt.Println("Generated from the types; `make generate` writes it anew. A file starts with")
 	fmt.Println()
 	fmt.Println("```yaml")
-	fmt.Println("apiVersion: resourcemanager.config.gardener.cloud/v1alpha1")
-	fmt.Println("kind: ResourceManagerConfiguration")
+	fmt.Println("apiVersion: " + short + ".config.gardener.cloud/v1alpha1")
+	fmt.Println("kind: " + kinds[executable])
 	fmt.Println("```")
 	fmt.Println()
 	fmt.Println("| field | type | meaning |")
 	fmt.Println("|---|---|---|")
-	known.print("ResourceManagerConfiguration", "", "")
+	known.print(kinds[executable], "", "")
 }
 
 func (s structs) read(file, prefix string) error {

@@ -1,0 +1,110 @@
+package seed
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Reference is the reference page of the rules, made from the table.
+func Reference() string {
+	var out strings.Builder
+	out.WriteString(`# Rules of the SeedAuthorizer
+
+Generated from the table of rules; ` + "`make generate`" + ` writes it anew.
+
+*always* are verbs that are allowed for any object, *by path* those for objects that lead to the client's Seed in the
+[dependency graph](graph.md), named ones only. Everything else is left to the next authorizer, with a reason. Rules hold for gardenlets
+and extensions alike; where extensions have a rule of their own, it follows that of gardenlets.
+
+| rule | API group | resource | always | by path | subresources | list and watch of several with | special cases |
+|---|---|---|---|---|---|---|---|
+`)
+	for _, r := range rules {
+		r.write(&out, "")
+		if r.extension != nil {
+			r.extension.write(&out, " (extensions)")
+		}
+	}
+	out.WriteString(`
+¹ Under ` + "`readScope: All`" + `, the default, get, list and watch of these are always allowed, in any namespace and without a selector. Under
+` + "`readScope: Related`" + ` the table holds.
+
+² Under ` + "`writeScope: Owned`" + ` update, patch and delete of these need a *managed* edge as the first one of the path.
+
+## Steps of a decision
+
+| step | if | then |
+|---|---|---|
+| SA-1 | the user is no client of a seed | no opinion |
+| SA-2 | the request is not for a resource | no opinion |
+| SA-3 | the resource is not in the table | no opinion |
+| SA-4 | a special case applies | as it says |
+| SA-5 | the namespace is not the one of the rule | no opinion |
+| SA-6 | the subresource is not in the rule | no opinion |
+| SA-7 | the verb is always allowed | allow |
+| SA-8 | the verb is not in the rule | no opinion |
+| SA-9 | list or watch of several objects, and the API server sends selectors | allow with the rule's selector, else no opinion |
+| SA-10 | there is no name | no opinion |
+| SA-12 | delete of an object that the graph does not know, and that does not exist | allow |
+| SA-13 | the object leads to the Seed | allow |
+| SA-14 | otherwise | no opinion |
+
+An object of a watched kind that the graph has not seen yet is read once before SA-14.
+
+## Special cases
+
+| case | what is allowed |
+|---|---|
+`)
+	seen := map[string]bool{}
+	write := func(list []special) {
+		for _, s := range list {
+			if !seen[s.id] {
+				seen[s.id] = true
+				fmt.Fprintf(&out, "| %s | %s |\n", s.id, escape(s.says))
+			}
+		}
+	}
+	for _, r := range rules {
+		write(r.specials)
+		if r.extension != nil {
+			write(r.extension.specials)
+		}
+	}
+	return out.String()
+}
+
+func (r *rule) write(out *strings.Builder, who string) {
+	group, resource := r.group, r.resource+who
+	if group == "" {
+		group = "core"
+	}
+	if r.seedReads {
+		resource += " ¹"
+	}
+	if r.referenced {
+		resource += " ²"
+	}
+	if r.namespace != "" {
+		resource += " in namespace " + r.namespace
+	}
+	var selectors, specials []string
+	for _, s := range r.selectors {
+		if s.field != nil {
+			key, value := s.field("<seed>")
+			selectors = append(selectors, "field `"+key+"="+value+"`")
+			continue
+		}
+		key, value := s.label("<seed>")
+		selectors = append(selectors, "label `"+key+"="+value+"`")
+	}
+	for _, s := range r.specials {
+		specials = append(specials, s.id)
+	}
+	fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.id, group, resource, strings.Join(r.always.names(), ", "), strings.Join(r.path.names(), ", "),
+		strings.Join(r.subresources, ", "), strings.Join(selectors, ", "), strings.Join(specials, ", "))
+}
+
+func escape(text string) string {
+	return strings.NewReplacer("<", "&lt;", ">", "&gt;", "|", "\\|").Replace(text)
+}

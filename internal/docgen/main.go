@@ -1,0 +1,21 @@
+// docgen writes the reference pages that are made from tables in the code.
+//
+//	go run ./internal/docgen graph > docs/reference/graph.md
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/espalier-project/espalier/internal/authorizer/seed"
+	"github.com/espalier-project/espalier/internal/relation"
+)
+
+func main() {
+	pages := map[string]func() string{"graph": relation.Reference, "seed-authorizer-rules": seed.Reference}
+	if len(os.Args) != 2 || pages[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: docgen graph | seed-authorizer-rules")
+		os.Exit(2)
+	}
+	fmt.Print(pages[os.Args[1]]())
+}
