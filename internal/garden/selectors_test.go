@@ -1,0 +1,118 @@
+package garden
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// apiServer answers like one of a version that keeps, drops or fails on selectors.
+type apiServer struct {
+	version string
+	drops   bool
+	fails   bool
+
+	mu       sync.Mutex
+	versions int
+	reviews  int
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case r.URL.Path == "/version":
+		s.versions++
+		_, _ = io.WriteString(w, `{"gitVersion":"`+s.version+`"}`)
+	case r.URL.Path == "/apis/authorization.k8s.io/v1/subjectaccessreviews" && r.URL.Query().Get("dryRun") == "All":
+		s.reviews++
+		if s.fails {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		var review map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if s.drops {
+			delete(review["spec"].(map[string]any)["resourceAttributes"].(map[string]any), "labelSelector")
+		}
+		_ = json.NewEncoder(w).Encode(review)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func selectorsOf(t *testing.T, s *apiServer) (*Selectors, *clocktesting.FakePassiveClock) {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	return &Selectors{Client: client, Clock: clock}, clock
+}
+
+func TestSelectorsPossible(t *testing.T) {
+	for name, c := range map[string]struct {
+		server *apiServer
+		want   bool
+	}{
+		"CT-SA-25/SEL-11, SEL-15, a recent version": {&apiServer{version: "v1.34.0", drops: true}, true},
+		"SEL-11/a much more recent one":             {&apiServer{version: "v1.36.3+x"}, true},
+		"CT-SA-25/SEL-12, kept":                     {&apiServer{version: "v1.33.4"}, true},
+		"CT-SA-25/SEL-12, dropped":                  {&apiServer{version: "v1.33.4", drops: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, clock := selectorsOf(t, c.server)
+			for range 3 {
+				if got, err := s.Possible(context.Background()); err != nil || got != c.want {
+					t.Errorf("got %v, %v, want %v", got, err, c.want)
+				}
+			}
+			recent := c.server.version >= "v1.34"
+			if want := 1; !recent && c.server.reviews != want || recent && c.server.reviews != 0 {
+				t.Errorf("SEL-13: asked %d times", c.server.reviews)
+			}
+			clock.SetTime(clock.Now().Add(10 * time.Minute))
+			_, _ = s.Possible(context.Background())
+			if !recent && c.server.reviews != 1 {
+				t.Errorf("SEL-13: asked %d times within ten minutes", c.server.reviews)
+			}
+			clock.SetTime(clock.Now().Add(time.Second))
+			_, _ = s.Possible(context.Background())
+			if !recent && c.server.reviews != 2 || recent && c.server.reviews+c.server.versions != 1 {
+				t.Errorf("SEL-13: asked %d times after ten minutes and a second, for the version %d times", c.server.reviews, c.server.versions)
+			}
+		})
+	}
+}
+
+func TestSelectorsFail(t *testing.T) {
+	server := &apiServer{version: "v1.33.0", fails: true}
+	s, _ := selectorsOf(t, server)
+	if _, err := s.Possible(context.Background()); err == nil || !strings.HasPrefix(err.Error(), "failed creating dry-run SubjectAccessReview: ") {
+		t.Errorf("SEL-14: got %v", err)
+	}
+	server.fails = false
+	if got, err := s.Possible(context.Background()); err != nil || !got {
+		t.Errorf("SEL-14: the next decision asks again: got %v, %v", got, err)
+	}
+	s, _ = selectorsOf(t, &apiServer{version: "one"})
+	if _, err := s.Possible(context.Background()); err == nil || !strings.HasPrefix(err.Error(), `failed parsing Kubernetes version "one" to semver: `) {
+		t.Errorf("SEL-14: got %v", err)
+	}
+}
