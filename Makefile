@@ -16,7 +16,7 @@ help: ## Explain the targets.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: build controlplane ## Start a local seed and shoot, run resource-manager between them, and show what it does; ONCE=1 exits afterwards.
+up: build controlplane ## Start a local garden, seed and shoot, run admission-controller and resource-manager there, and show what they do; ONCE=1 exits afterwards.
 	@go run ./test/local -bin bin $(if $(filter 1,$(ONCE)),-once)
 
 .PHONY: test

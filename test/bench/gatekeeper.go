@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -71,7 +69,7 @@ func fill(ctx context.Context, garden *harness.Garden, o landscape.Options) (int
 	for range 16 {
 		workers.Go(func() {
 			for object := range work {
-				if err := post(ctx, client, object); err != nil {
+				if err := harness.CreateObject(ctx, client, object); err != nil {
 					select {
 					case failed <- fmt.Errorf("creating %s: %w", object.Resource, err):
 					default:
@@ -87,7 +85,7 @@ func fill(ctx context.Context, garden *harness.Garden, o landscape.Options) (int
 			fmt.Fprintf(os.Stderr, "made %d objects\n", n)
 		}
 		if object.Resource == "namespaces" { // Others are made in them.
-			return post(ctx, client, object)
+			return harness.CreateObject(ctx, client, object)
 		}
 		select {
 		case work <- object:
@@ -104,34 +102,6 @@ func fill(ctx context.Context, garden *harness.Garden, o landscape.Options) (int
 	default:
 	}
 	return n, err
-}
-
-func post(ctx context.Context, client dynamic.Interface, object landscape.Object) error {
-	u := &unstructured.Unstructured{}
-	raw, err := json.Marshal(object.Content)
-	if err != nil {
-		return err
-	}
-	if err := u.UnmarshalJSON(raw); err != nil {
-		return err
-	}
-	gv, err := schema.ParseGroupVersion(u.GetAPIVersion())
-	if err != nil {
-		return err
-	}
-	resource := client.Resource(gv.WithResource(object.Resource)).Namespace(u.GetNamespace())
-	if _, err := resource.Create(ctx, u, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	if status, found := object.Content["status"]; found {
-		patch, err := json.Marshal(map[string]any{"status": status})
-		if err != nil {
-			return err
-		}
-		_, err = resource.Patch(ctx, u.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-		return err
-	}
-	return nil
 }
 
 type gate struct {

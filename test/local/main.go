@@ -1,4 +1,5 @@
-// local is what make up runs: a seed and a shoot on this machine, resource-manager between them, and a tour of what it does.
+// local is what make up runs, with a tour of what it does: a garden that asks admission-controller, and a seed and a shoot with
+// resource-manager between them, all on this machine.
 package main
 
 import (
@@ -37,7 +38,16 @@ func run(ctx context.Context, bin string, once bool) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	heading("Starting two clusters")
+	garden, err := startGarden(ctx, bin, dir)
+	if err != nil {
+		return err
+	}
+	defer garden.stop()
+	if err := garden.run(ctx); err != nil {
+		return fmt.Errorf("%w (logs are in %s)", err, relative(dir))
+	}
+
+	heading("Starting a seed and a shoot")
 	landscape, err := harness.StartLandscape(ctx, dir, true, func(text string) { step("%s", text) })
 	if err != nil {
 		return err
@@ -77,6 +87,7 @@ func run(ctx context.Context, bin string, once bool) error {
 		return nil
 	}
 	tour.explain()
+	garden.explain()
 	<-ctx.Done()
 	heading("Stopping")
 	return nil
