@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -24,6 +25,9 @@ const Path = "/debug/resource-dependency-graph"
 // threshold is the number of vertices up to which all are shown when no filter is given (DBG-3).
 const threshold = 2000
 
+// searchLimit is the number of vertices that a search shows: who gets more than that types another letter.
+const searchLimit = 100
+
 // Handler serves the page.
 type Handler struct {
 	Graph      *graph.Graph
@@ -34,6 +38,8 @@ type Handler struct {
 // filter is what is to be shown (DBG-2).
 type filter struct {
 	Kind, Namespace, Name string
+	// Search is a part of Kind:namespace/name.
+	Search string
 	// Defaulted says that there were too many vertices to show all.
 	Defaulted bool
 	// All says that all are wanted, however many.
@@ -51,8 +57,8 @@ type question struct {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	query := request.URL.Query()
 	vertices, edges := h.Graph.Size()
-	f := filter{Kind: query.Get("kind"), Namespace: query.Get("namespace"), Name: query.Get("name"), All: query.Has("all")}
-	if f.Kind == "" && f.Namespace == "" && f.Name == "" && !f.All && vertices > threshold {
+	f := filter{Kind: query.Get("kind"), Namespace: query.Get("namespace"), Name: query.Get("name"), Search: query.Get("search"), All: query.Has("all")}
+	if f.Kind == "" && f.Namespace == "" && f.Name == "" && f.Search == "" && !f.All && vertices > threshold {
 		f.Kind, f.Defaulted = relation.Schema.Names[relation.Seed], true
 	}
 	q := question{
@@ -65,6 +71,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		v.Explanation = &explanation
 	} else {
 		v.Shown = h.Graph.Neighbourhoods(f.wants())
+		if f.Search != "" && len(v.Shown) > searchLimit {
+			v.More, v.Shown = len(v.Shown)-searchLimit, v.Shown[:searchLimit]
+		}
 	}
 	var body bytes.Buffer
 	contentType, err := "text/html; charset=utf-8", error(nil)
@@ -96,7 +105,9 @@ func (h *Handler) explain(request *http.Request, q question) seed.Explanation {
 // wants is the filter as a function; an unknown kind wants nothing.
 func (f filter) wants() func(graph.Vertex) bool {
 	kind, known := relation.KindNamed(f.Kind)
+	search := strings.ToLower(f.Search)
 	return func(v graph.Vertex) bool {
-		return (f.Kind == "" || known && v.Kind == kind) && (f.Namespace == "" || v.Namespace == f.Namespace) && (f.Name == "" || v.Name == f.Name)
+		return (f.Kind == "" || known && v.Kind == kind) && (f.Namespace == "" || v.Namespace == f.Namespace) && (f.Name == "" || v.Name == f.Name) &&
+			(f.Search == "" || strings.Contains(strings.ToLower(relation.Schema.String(v)), search))
 	}
 }

@@ -76,6 +76,7 @@ func TestListing(t *testing.T) {
 	}
 	for query, count := range map[string]int{
 		"": 4, "?kind=Secret": 1, "?namespace=garden-dev": 2, "?name=web": 1, "?kind=Secret&namespace=garden-dev&name=x": 1, "?kind=Secret&name=y": 0, "?kind=Unknown": 0, // DBG-2
+		"?search=shoot:garden": 1, "?search=GARDEN-DEV/": 2, "?search=nothing": 0,
 	} {
 		if _, page := h.get(t, query); strings.Count(listing(page), "| # ") != count {
 			t.Errorf("DBG-2: %q shows %d vertices, want %d", query, strings.Count(listing(page), "| # "), count)

@@ -22,6 +22,8 @@ type picture struct {
 	Lines         []line
 	// More says how many neighbours are not drawn.
 	More []caption
+	// Dashed says that some line is.
+	Dashed bool
 }
 
 type box struct {
@@ -46,7 +48,7 @@ func draw(n graph.Neighbourhood) *picture {
 	in, out := n.In, n.Out
 	rows := max(1, min(len(in), drawn), min(len(out), drawn))
 	p := &picture{Width: 3*boxWidth + 2*gap + 20, Height: rows*rowHeight + 30}
-	middle := (p.Height-30)/2 - boxHeight/2 + 10
+	middle := 10 + (rows*rowHeight-(rowHeight-boxHeight))/2 - boxHeight/2
 	self := box{reference: referenceTo(n.Vertex), X: 10 + boxWidth + gap, Y: middle, Width: boxWidth, Height: boxHeight, Self: true}
 	self.Label = label(n.Vertex)
 	p.Boxes = append(p.Boxes, self)
@@ -63,6 +65,7 @@ func (p *picture) side(neighbours []graph.Neighbour, x, rows int, connect func(y
 		y := 10 + top + i*rowHeight
 		p.Boxes = append(p.Boxes, box{reference: referenceTo(n.Vertex), X: x, Y: y, Width: boxWidth, Height: boxHeight, Label: label(n.Vertex)})
 		p.Lines = append(p.Lines, connect(y+boxHeight/2, n.Class == graph.Direct))
+		p.Dashed = p.Dashed || n.Class == graph.Direct
 	}
 	if rest := len(neighbours) - shown; rest > 0 {
 		p.More = append(p.More, caption{x, p.Height - 8, fmt.Sprintf("and %d more, see below", rest)})

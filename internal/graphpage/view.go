@@ -18,7 +18,9 @@ type view struct {
 	Vertices, Edges int
 	Kinds           []string
 	Shown           []graph.Neighbourhood
-	Explanation     *seed.Explanation
+	// More is the number of vertices that a search found and that are not shown.
+	More        int
+	Explanation *seed.Explanation
 
 	// For the page only.
 	Path    string
