@@ -43,7 +43,7 @@ func post(t *testing.T, p *harness.Process, path, contentType string, body []byt
 func TestEndpoint(t *testing.T) {
 	response, answer := post(t, suite.Process, authPath, "application/json", review("foo", "bar", `{"verb":"get","resource":"secrets"}`))
 	if response.StatusCode != http.StatusOK || response.ProtoMajor != 2 || answer != `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{},"status":{"allowed":false}}`+"\n" {
-		t.Errorf("PRC-40, PRC-44, CT-SA-1: status %d over %s: %s", response.StatusCode, response.Proto, answer)
+		t.Errorf("PRC-40, PRC-43, PRC-44, CT-SA-1: status %d over %s: %s", response.StatusCode, response.Proto, answer)
 	}
 	if response, answer = post(t, suite.Process, authPath, "text/plain", []byte("{}")); response.StatusCode != http.StatusOK || !strings.Contains(answer, `"evaluationError":"400 contentType=text/plain, expected application/json"`) {
 		t.Errorf("CT-35: status %d: %s", response.StatusCode, answer)

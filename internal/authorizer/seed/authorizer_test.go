@@ -40,6 +40,14 @@ func ruled() *Authorizer {
 	return a
 }
 
+// rulesOf names the rules behind the cases.
+var rulesOf = map[string]string{
+	"CT-SA-2": "SR-5, SR-6, SR-9, SR-12, SR-14, SR-19, SR-20, SR-21", "CT-SA-3": "SEL-2, SEL-8", "CT-SA-4": "SP-2, SP-10", "CT-SA-5": "SR-8", "CT-SA-6": "SR-23",
+	"CT-SA-7": "SR-15, SR-27", "CT-SA-8": "SR-19, SP-4", "CT-SA-9": "SR-1, SR-2", "CT-SA-10": "SR-3, SEL-3", "CT-SA-11": "SR-10, SEL-10", "CT-SA-12": "SR-18, SR-24, SR-26, SEL-4",
+	"CT-SA-13": "SR-17", "CT-SA-14": "SR-24", "CT-SA-15": "SR-26, SP-9", "CT-SA-16": "SR-13", "CT-SA-17": "SR-11", "CT-SA-18": "SR-22, SP-5", "CT-SA-19": "SP-6",
+	"CT-SA-20": "SR-7g, SP-1", "CT-SA-21": "SR-25g, SP-7, SP-8", "CT-SA-22": "SR-16g, SR-16e, SP-3", "CT-SA-23": "SR-4g, SR-4e", "CT-SA-24": "SR-7e, SR-25e", "D-5": "SP-3b",
+}
+
 // TestRules are the cases of 13.3, line by line. A case is "<rule>: <question> => <decision>"; All and Related after the rule limit it
 // to a readScope.
 func TestRules(t *testing.T) {
@@ -74,7 +82,7 @@ func TestRules(t *testing.T) {
 			if (strings.HasSuffix(name, " All") || strings.HasSuffix(name, " Related")) && !strings.HasSuffix(name, " "+scope) {
 				continue
 			}
-			t.Run(strings.Fields(name)[0]+"/"+scope+"/"+question, func(t *testing.T) {
+			t.Run(strings.Fields(name)[0]+" ("+rulesOf[strings.Fields(name)[0]]+")/"+scope+"/"+question, func(t *testing.T) {
 				a := ruled()
 				a.ReadAll = readAll
 				if got := decided(a, ask(t, question)); !matches(got, want) {
@@ -319,6 +327,11 @@ func TestNotAResource(t *testing.T) {
 
 func TestSelectors(t *testing.T) {
 	a := ruled()
+	several := ask(t, "G list shoots label:other=x,name.seed.gardener.cloud/seed=true,!foo")
+	several.LabelSelectorParsingErr = errFake
+	if got := decided(a, several); got != "A" {
+		t.Errorf("SEL-5, SEL-6: one requirement of several is enough, whatever else could not be parsed: got %s", got)
+	}
 	a.Selectors = selectors{}
 	for question, want := range map[string]string{
 		"G list cloudprofiles":       "N(No Object name found)", // CT-SA-3, SEL-8

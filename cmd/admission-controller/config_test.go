@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// execute runs the command up to the point where it would start, and returns exit code, output and warnings.
+func execute(t *testing.T, config string, arguments ...string) (int, string, []string) {
+	t.Helper()
+	if config != "" {
+		file := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		arguments = append(arguments, "--config="+file)
+	}
+	var flags options
+	var warnings []string
+	var out strings.Builder
+	code := process.Execute(process.Command{Name: "admission-controller", Flags: flags.add, Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
+		cfg, found, err := flags.configuration()
+		if err == nil {
+			warnings = append(found, notBuiltYet(cfg)...)
+			if cfg.Server.Webhooks.Port == 1 {
+				warnings = append(warnings, "port 1")
+			}
+		}
+		return logr.Discard(), func() error { return nil }, err
+	}}, arguments, &out, &out)
+	return code, out.String(), warnings
+}
+
+func TestConfiguration(t *testing.T) {
+	for name, c := range map[string]struct {
+		config       string
+		arguments    []string
+		code         int
+		want, warned string
+	}{
+		"CLI-5/no file":                  {"", nil, 1, "missing config file", ""},
+		"CT-18/an empty one":             {"{}", nil, 0, "", ""},
+		"CFG-2/another kind":             {"kind: Foo", nil, 1, `no kind "Foo" is registered`, ""},
+		"CT-22/ACC-2, the older key":     {"server: {https: {port: 1}}", nil, 0, "", "server.https"},
+		"CT-22/its value":                {"server: {https: {port: 1}}", nil, 0, "", "port 1"},
+		"ACC-2/files of the certificate": {"server: {webhooks: {tls: {serverCertPath: x}}}", nil, 0, "", "serverCertDir"},
+		"OPB-1, ACC-1/an unknown key":    {"leaderElection: {leaderElect: true}", nil, 0, "", "unknown key leaderElection"},
+		"OPB-1/an unknown key, strict":   {"foo: 1", []string{"--strict-config"}, 1, "foo: Forbidden: unknown key", ""},
+		"CT-21/a wrong value":            {"server: {resourceAdmissionConfiguration: {operationMode: foo}}", nil, 1, "server.resourceAdmissionConfiguration.mode", ""},
+		"1.10/limits are not built yet":  {"server: {resourceAdmissionConfiguration: {limits: [{apiGroups: ['*'], apiVersions: ['*'], resources: [shoots], size: 1Mi}]}}", nil, 0, "", "does not check them yet"},
+		"CLI-4/unknown flags":            {"{}", []string{"--foo"}, 1, "unknown flag: --foo", ""},
+		"CLI-2/version":                  {"", []string{"--version"}, 0, "admission-controller ", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, warnings := execute(t, c.config, c.arguments...)
+			if code != c.code || !strings.Contains(out, c.want) || !strings.Contains(strings.Join(warnings, "\n"), c.warned) {
+				t.Errorf("exit code %d, warnings %q, output %s", code, warnings, out)
+			}
+		})
+	}
+}
