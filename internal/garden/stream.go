@@ -9,7 +9,9 @@ import (
 	"io"
 	"reflect"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kmeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/net"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/slice"
 	"github.com/espalier-project/espalier/internal/relation"
 )
@@ -25,7 +28,9 @@ import (
 // seven times over, which was most of what a garden of ten thousand Shoots cost.
 type shape struct {
 	event, objects *slice.Shape
-	fresh          func() runtime.Object
+	// identity is an event with nothing but the object's metadata.
+	identity *slice.Shape
+	fresh    func() runtime.Object
 	// list is the type of a list.
 	listType reflect.Type
 }
@@ -45,7 +50,13 @@ func shapeOf(w *relation.Watch) *shape {
 		{Name: "Metadata", Type: reflect.TypeFor[metav1.ListMeta](), Tag: `json:"metadata"`},
 		{Name: "Items", Type: reflect.SliceOf(object), Tag: `json:"items"`},
 	})
-	return &shape{event: slice.ShapeOf(event), objects: slice.ShapeOf(list), fresh: w.New, listType: list}
+	identity := reflect.TypeFor[struct {
+		Type   string `json:"type"`
+		Object struct {
+			Metadata meta.Object `json:"metadata"`
+		} `json:"object"`
+	}]()
+	return &shape{event: slice.ShapeOf(event), objects: slice.ShapeOf(list), identity: slice.ShapeOf(identity), fresh: w.New, listType: list}
 }
 
 // ownKinds are the groups of kinds that Kubernetes serves itself.
@@ -81,12 +92,12 @@ func (s *shape) list(ctx context.Context, request *rest.Request) (runtime.Object
 	return result, nil
 }
 
-func (s *shape) watch(ctx context.Context, request *rest.Request, arrived func()) (watch.Interface, error) {
+func (s *shape) watch(ctx context.Context, request *rest.Request, arrived func(), log logr.Logger) (watch.Interface, error) {
 	body, err := request.Stream(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{shape: s, body: body, reader: bufio.NewReaderSize(body, 16<<10), arrived: arrived}
+	d := &decoder{shape: s, body: body, reader: bufio.NewReaderSize(body, 16<<10), arrived: arrived, log: log}
 	return watch.NewStreamWatcher(d, apierrors.NewClientErrorReporter(500, "GET", "ClientWatchDecoding")), nil
 }
 
@@ -96,6 +107,7 @@ type decoder struct {
 	body    io.ReadCloser
 	reader  *bufio.Reader
 	arrived func()
+	log     logr.Logger
 	line    []byte
 	small   []byte
 }
@@ -116,7 +128,16 @@ func (d *decoder) Decode() (watch.EventType, runtime.Object, error) {
 		Object any             `json:"object"`
 	}{Object: object}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(d.small, &event); err != nil {
-		return "", nil, fmt.Errorf("unable to decode watch event: %w", err)
+		// One bad object must not stop the others: it counts with what its name alone says, which gives the least rights.
+		object = d.shape.fresh()
+		event.Object = object
+		d.small = d.shape.identity.Cut(d.small[:0], d.line)
+		if kjson.UnmarshalCaseSensitivePreserveInts(d.small, &event) != nil {
+			return "", nil, fmt.Errorf("unable to decode watch event: %w", err)
+		}
+		if accessor, unnamed := kmeta.Accessor(object); unnamed == nil && event.Type != watch.Error {
+			d.log.Error(err, "Object cannot be decoded; only its name counts", "namespace", accessor.GetNamespace(), "name", accessor.GetName())
+		}
 	}
 	switch event.Type {
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:

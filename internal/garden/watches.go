@@ -170,7 +170,7 @@ func (w *Watches) listWatch(f *follower) *cache.ListWatch {
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.Watch = true
 			if f.shape != nil {
-				return f.shape.watch(ctx, request(&options), f.stamp)
+				return f.shape.watch(ctx, request(&options), f.stamp, w.log.WithValues("kind", f.kind))
 			}
 			inner, err := request(&options).Watch(ctx)
 			if err != nil {

@@ -172,11 +172,11 @@ func TestFrame(t *testing.T) {
 		want             string
 	}{
 		"CT-RES-1/RES-1, ID-7, ID-8, no client of a seed": {nil, "O CREATE shoots n/x", "{}", "allowed"},
-		"CT-RES-1/RES-4, no resource":               {nil, "G CREATE", "{}", `400 unexpected resource: ""`},
-		"D-6/RES-3, RES-4, SR-1, SR-2, another resource":               {nil, "G CREATE shoots n/x", "{}", `400 unexpected resource: "shoots.core.gardener.cloud"`},
-		"CT-RES-2/RES-2, it exists":                 {garden{"backupentries n/x": "{}"}, "G CREATE backupentries n/x", "{}", "allowed object already exists"},
-		"CT-RES-2/RES-2, it cannot be read":         {garden{"backupentries n/x": "error"}, "G CREATE backupentries n/x", "{}", `403 object does not belong to seed "seed"`},
-		"CT-RES-17/RES-5, before the client's type": {nil, "E UPDATE certificatesigningrequests x", "{}", `400 unexpected operation: "UPDATE"`},
+		"CT-RES-1/RES-4, no resource":                     {nil, "G CREATE", "{}", `400 unexpected resource: ""`},
+		"D-6/RES-3, RES-4, SR-1, SR-2, another resource":  {nil, "G CREATE shoots n/x", "{}", `400 unexpected resource: "shoots.core.gardener.cloud"`},
+		"CT-RES-2/RES-2, it exists":                       {garden{"backupentries n/x": "{}"}, "G CREATE backupentries n/x", "{}", "allowed object already exists"},
+		"CT-RES-2/RES-2, it cannot be read":               {garden{"backupentries n/x": "error"}, "G CREATE backupentries n/x", "{}", `403 object does not belong to seed "seed"`},
+		"CT-RES-17/RES-5, before the client's type":       {nil, "E UPDATE certificatesigningrequests x", "{}", `400 unexpected operation: "UPDATE"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := decided(t, c.garden, c.question, c.object); got != c.want {

@@ -14,9 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
 
+	"github.com/espalier-project/espalier/internal/authorizer/seed"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/test/landscape"
@@ -92,6 +97,7 @@ func checks(ctx context.Context, b *bench) error {
 		b.add(title+"vertices", float64(vertices), "", fmt.Sprintf("%d edges", edges), "")
 		b.add(title+"memory a shoot", float64(after.HeapAlloc-before.HeapAlloc)/float64(o.Shoots), "bytes", "", "")
 		p.measure(b, title)
+		p.measureDecisions(b, title)
 		if o == largest {
 			if err := p.measureUpdates(b, title); err != nil {
 				return err
@@ -153,6 +159,32 @@ func (p *inProcess) measure(b *bench, title string) {
 		searched := float64(search.T.Nanoseconds()) / float64(search.N)
 		b.add(title+"check, "+s.name, ns, "ns", fmt.Sprintf("%d allocations", result.AllocsPerOp()),
 			fmt.Sprintf("%.2f × the narrow allowed one; a plain search takes %.3g × as long", ns/narrow, searched/ns))
+	}
+}
+
+// measureDecisions measures all that a decision takes but decoding: rule, check, reason.
+func (p *inProcess) measureDecisions(b *bench, title string) {
+	authorizers := &seed.Authorizer{Graph: p.state.Graph, Facts: p.state.Facts(), Metrics: seed.NewMetrics(prometheus.NewRegistry()), ReadAll: true, Log: logr.Discard()}
+	namespace, name := p.ShootName(7)
+	for _, c := range []struct{ name, seed, group, resource, namespace, object string }{
+		{"allowed (a Shoot's Secret)", p.SeedOf(7), "", "secrets", namespace, name + ".ca-cluster"},
+		{"refused (a Shoot's Secret)", p.IdleSeed(), "", "secrets", namespace, name + ".ca-cluster"},
+		{"allowed (CloudProfile of all)", p.SeedOf(7), "core.gardener.cloud", "cloudprofiles", "", landscape.CloudProfile},
+		{"refused (CloudProfile of all)", p.IdleSeed(), "core.gardener.cloud", "cloudprofiles", "", landscape.CloudProfile},
+	} {
+		attributes := authorizer.AttributesRecord{
+			User: &user.DefaultInfo{Name: gardenletOf(c.seed), Groups: []string{seedsGroup, "system:authenticated"}}, Verb: "get",
+			APIGroup: c.group, Resource: c.resource, Namespace: c.namespace, Name: c.object, ResourceRequest: true,
+		}
+		result := testing.Benchmark(func(tb *testing.B) {
+			tb.ReportAllocs()
+			for range tb.N {
+				if _, _, err := authorizers.Authorize(context.Background(), attributes); err != nil {
+					tb.Fatal(err)
+				}
+			}
+		})
+		b.add(title+"whole decision with metrics, "+c.name, float64(result.T.Nanoseconds())/float64(result.N), "ns", fmt.Sprintf("%d allocations", result.AllocsPerOp()), "")
 	}
 }
 
