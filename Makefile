@@ -51,8 +51,7 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD and the reference pag
 	$(TOOLS)/controller-gen object paths=./internal/foreign/...
 	$(TOOLS)/controller-gen crd paths=./api/resources/... output:crd:dir=deploy/crds
 	@for c in resource-manager admission-controller; do go run -C internal/tools ./configdoc ../.. $$c > docs/reference/$$c-configuration.md; done
-	@go run ./internal/docgen graph > docs/reference/graph.md
-	@go run ./internal/docgen seed-authorizer-rules > docs/reference/seed-authorizer-rules.md
+	@for p in graph seed-authorizer-rules shoot-authorizer-rules; do go run ./internal/docgen $$p > docs/reference/$$p.md; done
 
 .PHONY: build
 build: ## Build the executables into bin/.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
-	"github.com/espalier-project/espalier/internal/authorizer/seed"
+	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/garden"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/graphpage"
@@ -44,33 +44,52 @@ func run(cfg *config.AdmissionControllerConfiguration, log logr.Logger) error {
 		return fmt.Errorf("garden cluster: %w", err)
 	}
 
-	realClock := clock.RealClock{}
-	g := graph.New(relation.Schema)
-	graphMetrics := garden.NewMetrics(metrics.Registry, g, seed.Buckets())
-	state := relation.NewState(g, realClock, graphMetrics.Updated)
-	watches := garden.NewWatches(client, state, realClock, graphMetrics.Lag, log.WithName("seed-authorizer-graph"))
-	if err := mgr.Add(watches); err != nil {
-		return err
-	}
-	authorizer := &seed.Authorizer{
-		Graph: g, Facts: state.Facts(), Live: client, Selectors: &garden.Selectors{Client: client, Clock: realClock}, Metrics: seed.NewMetrics(metrics.Registry),
-		ReadAll:    cfg.Server.SeedAuthorizer.ReadScope == config.ReadScopeAll,
-		WriteOwned: cfg.Server.SeedAuthorizer.WriteScope == config.WriteScopeOwned,
-		Log:        log.WithName("webhook." + seed.Name),
-	}
-	server := mgr.GetWebhookServer()
-	server.Register(seed.Path, &process.Reviews{Authorizer: authorizer, Ready: watches.Synced, Log: log.WithName("webhook." + seed.Name)})
-	server.Register(restriction.Path, &webhook.Admission{Handler: &restriction.Handler{
-		Reader: client, Clock: realClock, Log: log.WithName("webhook." + restriction.Name),
-	}})
-	if ptr.Deref(cfg.Server.EnableDebugHandlers, false) {
-		log.Info("Serving the debug page of the graph without authentication", "path", graphpage.Path)
-		server.Register(graphpage.Path, &graphpage.Handler{Graph: g, Authorizer: authorizer, Log: log})
-	}
-	if err := addChecks(mgr, watches, drain, log); err != nil {
+	if err := decide(cfg, mgr, client, drain, log); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// decide builds graphs, authorizers and restrictions, and serves them.
+func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, client *garden.Client, drain *process.Drain, log logr.Logger) error {
+	realClock := clock.RealClock{}
+	seedGraph, shootGraph := graph.New(relation.Schema), graph.New(relation.SelfHostedSchema)
+	graphMetrics := garden.NewMetrics(metrics.Registry, seedGraph, authorizer.Buckets())
+	seedState := relation.NewState(seedGraph, realClock, graphMetrics.Updated)
+	shootState := relation.NewState(shootGraph, realClock, graphMetrics.Updated)
+	watches := garden.NewWatches(client, []garden.Graph{{State: seedState, Table: relation.Watches}, {State: shootState, Table: relation.SelfHosted}},
+		realClock, graphMetrics.Lag, log.WithName("seed-authorizer-graph"))
+	if err := mgr.Add(watches); err != nil {
+		return err
+	}
+	options := authorizer.Options{
+		Graph: seedGraph, Watches: relation.Watches, Facts: seedState.Facts(), Live: client,
+		Selectors: &garden.Selectors{Client: client, Clock: realClock}, Metrics: authorizer.NewMetrics(metrics.Registry),
+		ReadAll:    cfg.Server.SeedAuthorizer.ReadScope == config.ReadScopeAll,
+		WriteOwned: cfg.Server.SeedAuthorizer.WriteScope == config.WriteScopeOwned,
+		Log:        log.WithName("webhook." + authorizer.SeedName),
+	}
+	seeds := authorizer.NewSeedAuthorizer(options)
+	options.Graph, options.Watches, options.Facts = shootGraph, relation.SelfHosted, shootState.Facts()
+	options.WriteOwned = false
+	options.Log = log.WithName("webhook." + authorizer.ShootName)
+	shoots := authorizer.NewShootAuthorizer(options, seeds)
+
+	server := mgr.GetWebhookServer()
+	restrict := restriction.Handler{Reader: client, Clock: realClock}
+	ofSeeds, ofShoots := restrict, restrict
+	ofSeeds.Log, ofShoots.Log = log.WithName("webhook."+restriction.SeedName), log.WithName("webhook."+restriction.ShootName)
+	server.Register(authorizer.SeedPath, &process.Reviews{Authorizer: seeds, Ready: watches.Synced, Log: log.WithName("webhook." + authorizer.SeedName)})
+	server.Register(authorizer.ShootPath, &process.Reviews{Authorizer: shoots, Ready: watches.Synced, Log: log.WithName("webhook." + authorizer.ShootName)})
+	server.Register(restriction.SeedPath, &webhook.Admission{Handler: &ofSeeds})
+	server.Register(restriction.ShootPath, &webhook.Admission{Handler: restriction.OfShoots{Handler: &ofShoots}})
+	if ptr.Deref(cfg.Server.EnableDebugHandlers, false) {
+		for path, a := range map[string]*authorizer.Authorizer{graphpage.SeedPath: seeds, graphpage.ShootPath: shoots} {
+			log.Info("Serving the debug page of a graph without authentication", "path", path)
+			server.Register(path, &graphpage.Handler{Path: path, Graph: a.Graph, Authorizer: a, Log: log})
+		}
+	}
+	return addChecks(mgr, watches, drain, log)
 }
 
 // addChecks adds PRC-57 and PRC-58.

@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/espalier-project/espalier/internal/authorizer/seed"
+	"github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
 func main() {
-	pages := map[string]func() string{"graph": relation.Reference, "seed-authorizer-rules": seed.Reference}
+	pages := map[string]func() string{"graph": relation.Reference, "seed-authorizer-rules": garden.SeedReference, "shoot-authorizer-rules": garden.ShootReference}
 	if len(os.Args) != 2 || pages[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: docgen graph | seed-authorizer-rules")
+		fmt.Fprintln(os.Stderr, "usage: docgen graph | seed-authorizer-rules | shoot-authorizer-rules")
 		os.Exit(2)
 	}
 	fmt.Print(pages[os.Args[1]]())

@@ -168,3 +168,13 @@ func (c *Client) GetRaw(ctx context.Context, resource schema.GroupVersionResourc
 	}
 	return client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource.Resource).Name(name).Do(ctx).Raw()
 }
+
+// Secret implements the authorizer's Live.
+func (c *Client) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := c.Get(ctx, corev1.SchemeGroupVersion.WithResource("secrets"), namespace, name, secret)
+	if IsAbsent(err) {
+		return nil, nil
+	}
+	return secret, err
+}

@@ -17,13 +17,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
-// Watches keeps a state as the garden is.
+// Watches keeps graphs as the garden is.
 type Watches struct {
 	client *Client
-	state  *relation.State
+	graphs []Graph
 	clock  clock.Clock
 	log    logr.Logger
 	// lag is told how long an event took from its arrival until the graph had it.
@@ -51,30 +52,79 @@ type follower struct {
 	synced  atomic.Bool
 }
 
-// NewWatches prepares the watches of everything that the state needs.
-func NewWatches(client *Client, state *relation.State, c clock.Clock, lag func(kind string, took time.Duration), log logr.Logger) *Watches {
-	w := &Watches{client: client, state: state, clock: c, log: log, lag: lag}
-	w.add(&follower{
+// Graph is a state with the table that it is made of.
+type Graph struct {
+	State *relation.State
+	Table relation.Table
+}
+
+// NewWatches prepares the watches of everything that the graphs need, each kind once.
+func NewWatches(client *Client, graphs []Graph, c clock.Clock, lag func(kind string, took time.Duration), log logr.Logger) *Watches {
+	w := &Watches{client: client, graphs: graphs, clock: c, log: log, lag: lag}
+	w.add(namespaces(graphs))
+	for kind := range relation.Schema.Names {
+		if f := followerOf(graph.Kind(kind), graphs); f != nil {
+			w.add(f)
+		}
+	}
+	return w
+}
+
+func namespaces(graphs []Graph) *follower {
+	return &follower{
 		kind: "Namespace", resource: corev1.SchemeGroupVersion.WithResource("namespaces"), example: &corev1.Namespace{},
-		set:    func(object runtime.Object) { state.SetNamespace(object.(*corev1.Namespace)) },
-		remove: func(_, name string) { state.DeleteNamespace(name) },
+		set: func(object runtime.Object) {
+			for _, g := range graphs {
+				g.State.SetNamespace(object.(*corev1.Namespace))
+			}
+		},
+		remove: func(_, name string) {
+			for _, g := range graphs {
+				g.State.DeleteNamespace(name)
+			}
+		},
 		replace: func(objects []runtime.Object) {
 			namespaces := make([]*corev1.Namespace, 0, len(objects))
 			for _, object := range objects {
 				namespaces = append(namespaces, object.(*corev1.Namespace))
 			}
-			state.ReplaceNamespaces(namespaces)
+			for _, g := range graphs {
+				g.State.ReplaceNamespaces(namespaces)
+			}
 		},
-	})
-	for _, r := range relation.Watches {
-		w.add(&follower{
-			kind: relation.Schema.Names[r.Kind], resource: r.Resource, example: r.New(), shape: shapeOf(r),
-			set:     func(object runtime.Object) { state.Set(r, object) },
-			remove:  func(namespace, name string) { state.Delete(r, namespace, name) },
-			replace: func(objects []runtime.Object) { state.Replace(r, objects) },
-		})
 	}
-	return w
+}
+
+// followerOf follows a kind for all graphs that have it, nil if none has.
+func followerOf(kind graph.Kind, graphs []Graph) *follower {
+	var states []*relation.State
+	var watches []*relation.Watch
+	for _, g := range graphs {
+		if r := g.Table.Of(kind); r != nil {
+			states, watches = append(states, g.State), append(watches, r)
+		}
+	}
+	if len(watches) == 0 {
+		return nil
+	}
+	return &follower{
+		kind: relation.Schema.Names[kind], resource: watches[0].Resource, example: watches[0].New(), shape: shapeOf(watches[0]),
+		set: func(object runtime.Object) {
+			for i, state := range states {
+				state.Set(watches[i], object)
+			}
+		},
+		remove: func(namespace, name string) {
+			for i, state := range states {
+				state.Delete(watches[i], namespace, name)
+			}
+		},
+		replace: func(objects []runtime.Object) {
+			for i, state := range states {
+				state.Replace(watches[i], objects)
+			}
+		},
+	}
 }
 
 func (w *Watches) add(f *follower) {
@@ -137,8 +187,10 @@ const expireAtLeast = time.Minute
 func (w *Watches) expire(ctx context.Context) {
 	for {
 		wait := expireAtLeast
-		if next := w.state.Expire(); !next.IsZero() {
-			wait = min(wait, max(next.Sub(w.clock.Now())+time.Millisecond, time.Second))
+		for _, g := range w.graphs {
+			if next := g.State.Expire(); !next.IsZero() {
+				wait = min(wait, max(next.Sub(w.clock.Now())+time.Millisecond, time.Second))
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -14,13 +14,16 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/espalier-project/espalier/internal/authorizer/seed"
+	"github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
-// Path of the page.
-const Path = "/debug/resource-dependency-graph"
+// Paths of the pages: of the graph for seeds, and of that for self-hosted shoots.
+const (
+	SeedPath  = "/debug/resource-dependency-graph"
+	ShootPath = "/debug/resource-dependency-graph-shoot"
+)
 
 // threshold is the number of vertices up to which all are shown when no filter is given (DBG-3).
 const threshold = 2000
@@ -30,8 +33,9 @@ const searchLimit = 100
 
 // Handler serves the page.
 type Handler struct {
+	Path       string
 	Graph      *graph.Graph
-	Authorizer *seed.Authorizer
+	Authorizer *garden.Authorizer
 	Log        logr.Logger
 }
 
@@ -65,7 +69,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		User: query.Get("user"), Groups: query["group"], Verb: query.Get("verb"), Group: query.Get("apiGroup"), Resource: query.Get("resource"),
 		Subresource: query.Get("subresource"), Namespace: query.Get("objectNamespace"), Name: query.Get("objectName"), Asked: query.Has("explain"),
 	}
-	v := view{Filter: f, Question: q, Vertices: vertices, Edges: edges, Kinds: kindNames()}
+	v := view{Path: h.Path, Filter: f, Question: q, Vertices: vertices, Edges: edges, Kinds: kindNames()}
 	if q.Asked {
 		explanation := h.explain(request, q)
 		v.Explanation = &explanation
@@ -95,7 +99,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-func (h *Handler) explain(request *http.Request, q question) seed.Explanation {
+func (h *Handler) explain(request *http.Request, q question) garden.Explanation {
 	return h.Authorizer.Explain(request.Context(), authorizer.AttributesRecord{
 		User: &user.DefaultInfo{Name: q.User, Groups: q.Groups}, Verb: q.Verb, APIGroup: q.Group, Resource: q.Resource,
 		Subresource: q.Subresource, Namespace: q.Namespace, Name: q.Name, ResourceRequest: true,

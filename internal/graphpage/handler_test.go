@@ -10,20 +10,21 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/espalier-project/espalier/internal/authorizer/seed"
+	"github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
 func newHandler() *Handler {
 	g := graph.New(relation.Schema)
-	return &Handler{Graph: g, Authorizer: &seed.Authorizer{Graph: g, ReadAll: true, Log: logr.Discard()}, Log: logr.Discard()}
+	options := garden.Options{Graph: g, Watches: relation.Watches, ReadAll: true, Log: logr.Discard()}
+	return &Handler{Path: SeedPath, Graph: g, Authorizer: garden.NewSeedAuthorizer(options), Log: logr.Discard()}
 }
 
 func (h *Handler) get(t *testing.T, query string) (*httptest.ResponseRecorder, string) {
 	t.Helper()
 	recorder := httptest.NewRecorder()
-	h.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, Path+query, nil))
+	h.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, SeedPath+query, nil))
 	return recorder, recorder.Body.String()
 }
 
@@ -138,7 +139,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("got %s", body)
 	}
 	_, body = h.get(t, "?explain&format=json&user=gardener.cloud:system:seed:a&group=gardener.cloud:system:seeds&verb=get&apiGroup=core.gardener.cloud&resource=cloudprofiles&objectName=cp")
-	var explained struct{ Explanation seed.Explanation }
+	var explained struct{ Explanation garden.Explanation }
 	if err := json.Unmarshal([]byte(body), &explained); err != nil || explained.Explanation.Decision != "Allow" || strings.Join(explained.Explanation.Path, " ") != "CloudProfile:cp Shoot:garden-dev/web Seed:a" {
 		t.Errorf("explain: %v: %s", err, body)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-project/espalier/internal/authorizer/seed"
+	"github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
 )
@@ -20,10 +20,12 @@ type view struct {
 	Shown           []graph.Neighbourhood
 	// More is the number of vertices that a search found and that are not shown.
 	More        int
-	Explanation *seed.Explanation
+	Explanation *garden.Explanation
+
+	// Path is that of the page itself.
+	Path string
 
 	// For the page only.
-	Path    string
 	Blocks  []block
 	Picture *picture
 	Verbs   []string
@@ -67,7 +69,6 @@ func kindNames() []string { return slices.Sorted(slices.Values(relation.Schema.N
 
 // prepare computes what only the page needs.
 func (v view) prepare() view {
-	v.Path = Path
 	v.Verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 	for i, n := range v.Shown {
 		v.Blocks = append(v.Blocks, block{Self: referenceTo(n.Vertex), Watched: n.Watched, In: references(n.In), Out: references(n.Out), LastLine: i == len(v.Shown)-1})
@@ -80,11 +81,11 @@ func (v view) prepare() view {
 
 // document is the JSON form.
 type document struct {
-	Vertices    int               `json:"vertices"`
-	Edges       int               `json:"edges"`
-	Filter      *documentFilter   `json:"filter,omitempty"`
-	Shown       []documentVertex  `json:"shown,omitempty"`
-	Explanation *seed.Explanation `json:"explanation,omitempty"`
+	Vertices    int                 `json:"vertices"`
+	Edges       int                 `json:"edges"`
+	Filter      *documentFilter     `json:"filter,omitempty"`
+	Shown       []documentVertex    `json:"shown,omitempty"`
+	Explanation *garden.Explanation `json:"explanation,omitempty"`
 }
 
 type documentFilter struct {

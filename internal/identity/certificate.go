@@ -13,37 +13,60 @@ import (
 	"github.com/espalier-project/espalier/internal/foreign/names"
 )
 
-// ErrNotSeedClient is wrapped by errors that say why a request is readable but not for a gardenlet's certificate.
-var ErrNotSeedClient = errors.New("")
+// ErrNotClient is wrapped by errors that say why a request is readable but not for the certificate of a gardenlet.
+var ErrNotClient = errors.New("")
 
 // wantedUsages of a client certificate, in any order.
 var wantedUsages = []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 
 // SeedOfCertificateRequest returns the seed whose gardenlet's client certificate is requested (section 2.3). The error says what is
-// wrong; it wraps ErrNotSeedClient if the request is readable.
+// wrong; it wraps ErrNotClient if the request is readable.
 func SeedOfCertificateRequest(request []byte, usages []certificatesv1.KeyUsage) (string, error) {
-	parsed, err := parseRequest(request)
+	seed, err := clientOf(request, usages, names.SeedsGroup, names.SeedUserPrefix)
+	if err == nil && !isObjectName(seed) {
+		err = notClient("subject's common name does not name a seed")
+	}
 	if err != nil {
 		return "", err
-	}
-	seed, found := strings.CutPrefix(parsed.Subject.CommonName, names.SeedUserPrefix)
-	switch {
-	case !slices.Equal(parsed.Subject.Organization, []string{names.SeedsGroup}):
-		return "", notSeedClient("subject's organization is not set to [%s]", names.SeedsGroup)
-	case !found:
-		return "", notSeedClient("subject's common name does not start with %q", names.SeedUserPrefix)
-	case len(parsed.DNSNames)+len(parsed.EmailAddresses)+len(parsed.IPAddresses)+len(parsed.URIs) > 0:
-		return "", notSeedClient("DNSNames, EmailAddresses and IPAddresses fields must be empty")
-	case !sameUsages(usages):
-		return "", notSeedClient("key usages are not set to %v", wantedUsages)
-	case !isObjectName(seed):
-		return "", notSeedClient("subject's common name does not name a seed")
 	}
 	return seed, nil
 }
 
-func notSeedClient(format string, arguments ...any) error {
-	return fmt.Errorf(format+"%w", append(arguments, ErrNotSeedClient)...)
+// ShootOfCertificateRequest is the same for the gardenlet of a self-hosted shoot.
+func ShootOfCertificateRequest(request []byte, usages []certificatesv1.KeyUsage) (namespace, name string, err error) {
+	shoot, err := clientOf(request, usages, names.ShootsGroup, names.ShootUserPrefix)
+	if err != nil {
+		return "", "", err
+	}
+	namespace, name, _ = strings.Cut(shoot, ":")
+	if !isObjectName(namespace) || !isObjectName(name) {
+		return "", "", notClient("subject's common name must follow this structure: %q", names.ShootUserPrefix+"<namespace>:<name>")
+	}
+	return namespace, name, nil
+}
+
+// clientOf returns what follows the prefix in the common name of a client certificate's request.
+func clientOf(request []byte, usages []certificatesv1.KeyUsage, group, prefix string) (string, error) {
+	parsed, err := parseRequest(request)
+	if err != nil {
+		return "", err
+	}
+	rest, found := strings.CutPrefix(parsed.Subject.CommonName, prefix)
+	switch {
+	case !slices.Equal(parsed.Subject.Organization, []string{group}):
+		return "", notClient("subject's organization is not set to [%s]", group)
+	case !found:
+		return "", notClient("subject's common name does not start with %q", prefix)
+	case len(parsed.DNSNames)+len(parsed.EmailAddresses)+len(parsed.IPAddresses)+len(parsed.URIs) > 0:
+		return "", notClient("DNSNames, EmailAddresses and IPAddresses fields must be empty")
+	case !sameUsages(usages):
+		return "", notClient("key usages are not set to %v", wantedUsages)
+	}
+	return rest, nil
+}
+
+func notClient(format string, arguments ...any) error {
+	return fmt.Errorf(format+"%w", append(arguments, ErrNotClient)...)
 }
 
 func parseRequest(request []byte) (*x509.CertificateRequest, error) {

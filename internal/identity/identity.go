@@ -16,12 +16,51 @@ type Type string
 const (
 	Gardenlet Type = "gardenlet"
 	Extension Type = "extension"
+	Gardenadm Type = "gardenadm"
 )
 
 // SeedClient is a client that works for a seed.
 type SeedClient struct {
 	Seed string
 	Type Type
+}
+
+// ShootClient is a client that works for a self-hosted shoot.
+type ShootClient struct {
+	Namespace, Name string
+	Type            Type
+}
+
+// OfShoot returns the self-hosted shoot's client that a user is, if it is one (SHI-1, SHI-2). It allocates nothing.
+func OfShoot(user string, groups []string) (ShootClient, bool) {
+	if slices.Contains(groups, names.ShootsGroup) {
+		clientType := Gardenlet
+		rest, found := strings.CutPrefix(user, names.ShootUserPrefix)
+		if !found {
+			clientType = Gardenadm
+			rest, found = strings.CutPrefix(user, names.GardenadmPrefix)
+		}
+		namespace, name, split := strings.Cut(rest, ":")
+		return ShootClient{namespace, name, clientType}, found && split && isObjectName(namespace) && isObjectName(name)
+	}
+	if !slices.Contains(groups, serviceAccountsGroup) {
+		return ShootClient{}, false
+	}
+	rest, found := strings.CutPrefix(user, serviceAccountPrefix)
+	namespace, account, split := strings.Cut(rest, ":")
+	if !found || !split || !inNamespace(groups, namespace) || namespace != names.Garden && !strings.HasPrefix(namespace, names.ProjectPrefix) {
+		return ShootClient{}, false
+	}
+	shoot, ok := ShootOfExtension(account)
+	return ShootClient{namespace, shoot, Extension}, ok
+}
+
+// ShootOfExtension returns the self-hosted shoot that the name of an extension's ServiceAccount names:
+// extension-shoot--<shoot>--<controllerInstallation>.
+func ShootOfExtension(account string) (string, bool) {
+	rest, found := strings.CutPrefix(account, names.ExtensionOfShootPrefix)
+	shoot, _, split := strings.Cut(rest, "--")
+	return shoot, found && split && isObjectName(shoot)
 }
 
 const (

@@ -51,7 +51,8 @@ var backupBuckets = watch(watchOptions[gardencorev1beta1.BackupBucket]{
 
 var backupEntries = watch(watchOptions[gardencorev1beta1.BackupEntry]{
 	kind: BackupEntry, resource: gardencorev1beta1.Resource("backupentries"),
-	identify: func(b *gardencorev1beta1.BackupEntry) (string, string) { return b.Namespace, b.Name },
+	identify:    func(b *gardencorev1beta1.BackupEntry) (string, string) { return b.Namespace, b.Name },
+	notFollowed: map[string]string{"spec.shootRef": "followed in the graph for self-hosted shoots"},
 },
 	row[gardencorev1beta1.BackupEntry]{
 		Row{ID: "GE-5", From: kinds(BackupBucket), To: kinds(BackupEntry), Fields: []string{"spec.bucketName"}},
@@ -86,7 +87,8 @@ var backupEntries = watch(watchOptions[gardencorev1beta1.BackupEntry]{
 
 var bastions = watch(watchOptions[operationsv1alpha1.Bastion]{
 	kind: Bastion, resource: operationsv1alpha1.Resource("bastions"),
-	identify: func(b *operationsv1alpha1.Bastion) (string, string) { return b.Namespace, b.Name },
+	identify:    func(b *operationsv1alpha1.Bastion) (string, string) { return b.Namespace, b.Name },
+	notFollowed: map[string]string{"spec.shootRef": "followed in the graph for self-hosted shoots"},
 },
 	row[operationsv1alpha1.Bastion]{
 		Row{ID: "GE-9", From: kinds(Bastion), To: kinds(Seed), Fields: []string{"spec.seedName"}},

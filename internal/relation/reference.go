@@ -22,17 +22,8 @@ reach whatever leads to their Seed. A vertex says that something refers to an ob
 `)
 	out.WriteString(drawing())
 	out.WriteString("\n## Edges\n\nPaths are those of the watched object. *direct* edges open their start only, nothing that leads to it; over *managed* edges the\nstart is also written under `writeScope: Owned`.\n\n")
-	out.WriteString("| rule | watched | from | to | field | condition | also looks at | class |\n|---|---|---|---|---|---|---|---|\n")
-	for _, w := range Watches {
-		for _, r := range w.Rows {
-			fields := make([]string, len(r.Fields))
-			for i, field := range r.Fields {
-				fields[i] = "`" + field + "`"
-			}
-			fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.ID, Schema.Names[w.Kind], nameList(r.From), nameList(r.To), strings.Join(fields, ", "),
-				escapeCell(r.When), nameList(r.Needs), []string{graph.Refers: "", graph.Manages: "managed", graph.Direct: "direct"}[r.Class])
-		}
-	}
+	out.WriteString(tableHead)
+	writeRows(&out, Watches)
 	out.WriteString("\n## Watched kinds\n\n| kind | API | name of changes in metrics |\n|---|---|---|\n")
 	for _, w := range Watches {
 		group := w.Resource.GroupVersion().String()
@@ -45,7 +36,25 @@ reach whatever leads to their Seed. A vertex says that something refers to an ob
 			fmt.Fprintf(&out, "- %s `%s`: %s\n", Schema.Names[w.Kind], field, w.NotFollowed[field])
 		}
 	}
+	out.WriteString("\n## Self-hosted shoots\n\nThe ShootAuthorizer has a graph of its own, whose goals are Shoots. What belongs to a Shoot by its name (GE-53 to GE-56) is not in it: the client's\nown name says that.\n\n")
+	out.WriteString(tableHead)
+	writeRows(&out, SelfHosted)
 	return out.String()
+}
+
+const tableHead = "| rule | watched | from | to | field | condition | also looks at | class |\n|---|---|---|---|---|---|---|---|\n"
+
+func writeRows(out *strings.Builder, table Table) {
+	for _, w := range table {
+		for _, r := range w.Rows {
+			fields := make([]string, len(r.Fields))
+			for i, field := range r.Fields {
+				fields[i] = "`" + field + "`"
+			}
+			fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.ID, Schema.Names[w.Kind], nameList(r.From), nameList(r.To), strings.Join(fields, ", "),
+				escapeCell(r.When), nameList(r.Needs), []string{graph.Refers: "", graph.Manages: "managed", graph.Direct: "direct"}[r.Class])
+		}
+	}
 }
 
 // drawing is the picture of the kinds, with one arrow for all edges between two of them.

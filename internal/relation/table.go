@@ -45,6 +45,8 @@ type Watch struct {
 	Update string
 
 	contribute func(object runtime.Object, facts Facts) (owner graph.Vertex, edges []graph.Edge, keep bool)
+	// options and typed are what the watch was made of, for others that are made of it.
+	options, typed any
 }
 
 // Contribute returns the edges that an object contributes, with the object's own vertex; keep says whether the vertex is there
@@ -99,7 +101,7 @@ func watch[T any, P interface {
 	*T
 	runtime.Object
 }](o watchOptions[T], rows ...row[T]) *Watch {
-	w := &Watch{Kind: o.kind, Resource: o.resource, New: func() runtime.Object { return P(new(T)) }, NotFollowed: o.notFollowed, Update: o.update}
+	w := &Watch{Kind: o.kind, Resource: o.resource, New: func() runtime.Object { return P(new(T)) }, NotFollowed: o.notFollowed, Update: o.update, options: o, typed: rows}
 	if w.Update == "" {
 		w.Update = "CreateOrUpdate"
 	}
@@ -122,18 +124,24 @@ func watch[T any, P interface {
 	return w
 }
 
-// Watches are all kinds that are watched, with all edges.
-var Watches = []*Watch{
+// Table is all kinds that a graph is made of, with all edges.
+type Table []*Watch
+
+// Of returns the watch of a kind, nil if objects of the kind are only referred to.
+func (t Table) Of(kind graph.Kind) *Watch {
+	for _, w := range t {
+		if w.Kind == kind {
+			return w
+		}
+	}
+	return nil
+}
+
+// Watches is the table of the graph for seeds.
+var Watches = Table{
 	backupBuckets, backupEntries, bastions, certificateSigningRequests, controllerDeployments, controllerInstallations,
 	credentialsBindings, gardenlets, managedSeeds, projects, secretBindings, seeds, serviceAccounts, shoots,
 }
 
-// WatchOf returns the watch of a kind, nil if objects of the kind are only referred to.
-func WatchOf(kind graph.Kind) *Watch { return watchByKind[kind] }
-
-var watchByKind = func() (result [numberOfKinds]*Watch) {
-	for _, w := range Watches {
-		result[w.Kind] = w
-	}
-	return result
-}()
+// WatchOf returns the watch of a kind in the graph for seeds.
+func WatchOf(kind graph.Kind) *Watch { return Watches.Of(kind) }

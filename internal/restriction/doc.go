@@ -2,6 +2,8 @@
 // SeedRestriction admission webhook. The SeedAuthorizer lets seeds create, as what does not exist yet has no place in the graph; here
 // the new object must turn out to belong to the seed (section 7 of the authorization contract).
 //
+// ShootRestriction does the same for self-hosted shoots (shoots.go).
+//
 // One rule a resource (rules.go); what rules look up is read from the garden at that moment, so that an object created a moment ago
 // counts.
 package restriction

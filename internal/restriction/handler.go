@@ -18,11 +18,13 @@ import (
 	"github.com/espalier-project/espalier/internal/identity"
 )
 
-// Path of the webhook.
-const Path = "/webhooks/admission/seedrestriction"
-
-// Name of the handler, in logs.
-const Name = "seedrestriction"
+// Paths of the webhooks, and names of the handlers in logs.
+const (
+	SeedPath  = "/webhooks/admission/seedrestriction"
+	SeedName  = "seedrestriction"
+	ShootPath = "/webhooks/admission/shootrestriction"
+	ShootName = "shootrestriction"
+)
 
 // Reader reads the garden.
 type Reader interface {
@@ -69,7 +71,11 @@ func (h *Handler) Handle(ctx context.Context, r admission.Request) admission.Res
 		// The API server says that it exists, which tells the client more than a refusal (RES-2).
 		return admitted("object already exists")
 	}
-	err := q.decide(ctx)
+	return q.answer(q.decide(ctx))
+}
+
+// answer turns an error of a rule into a response.
+func (q *request) answer(err error) admission.Response {
 	if err == nil {
 		return admitted("")
 	}
@@ -77,7 +83,7 @@ func (h *Handler) Handle(ctx context.Context, r admission.Request) admission.Res
 	if !is {
 		why = &refusal{http.StatusInternalServerError, err.Error()}
 	}
-	h.Log.Info("Refused", "code", why.code, "reason", why.message, "user", q.UserInfo.Username, "operation", q.Operation, "resource", q.resource(), "namespace", q.Namespace, "name", q.Name)
+	q.Log.Info("Refused", "code", why.code, "reason", why.message, "user", q.UserInfo.Username, "operation", q.Operation, "resource", q.resource(), "namespace", q.Namespace, "name", q.Name)
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{Code: why.code, Message: why.message}}}
 }
 

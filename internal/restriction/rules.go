@@ -145,7 +145,7 @@ func (q *request) createCertificateSigningRequest(context.Context) error {
 	}
 	seed, err := identity.SeedOfCertificateRequest(csr.Spec.Request, csr.Spec.Usages)
 	switch {
-	case errors.Is(err, identity.ErrNotSeedClient):
+	case errors.Is(err, identity.ErrNotClient):
 		return refuse(http.StatusForbidden, "can only create CSRs for seed clusters: %s", err)
 	case err != nil:
 		return refuse(http.StatusBadRequest, "%s", err)

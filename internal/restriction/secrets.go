@@ -82,6 +82,22 @@ func (q *request) createBootstrapToken(ctx context.Context) error {
 	if err := q.decode(secret); err != nil {
 		return err
 	}
+	if err := checkBootstrapToken(secret); err != nil {
+		return err
+	}
+	switch kind, namespace, name := names.ParseBootstrapDescription(string(secret.Data["description"])); kind {
+	case "ManagedSeed":
+		return q.managedSeedBootstraps(ctx, namespace, name)
+	case "Gardenlet":
+		return q.gardenletBootstraps(ctx, namespace, name)
+	default:
+		// The description itself is content of a Secret and stays out of the answer.
+		return refuse(http.StatusBadRequest, "unknown kind %q found in bootstrap token secret description", kind)
+	}
+}
+
+// checkBootstrapToken wants a token that does what a bootstrap needs, and nothing more.
+func checkBootstrapToken(secret *corev1.Secret) error {
 	if secret.Type != corev1.SecretTypeBootstrapToken {
 		return refuse(http.StatusUnprocessableEntity, "unexpected secret type: %q", secret.Type)
 	}
@@ -93,13 +109,5 @@ func (q *request) createBootstrapToken(ctx context.Context) error {
 	if _, found := secret.Data["auth-extra-groups"]; found {
 		return refuse(http.StatusUnprocessableEntity, "%q must not be set", "auth-extra-groups")
 	}
-	switch kind, namespace, name := names.ParseBootstrapDescription(string(secret.Data["description"])); kind {
-	case "ManagedSeed":
-		return q.managedSeedBootstraps(ctx, namespace, name)
-	case "Gardenlet":
-		return q.gardenletBootstraps(ctx, namespace, name)
-	default:
-		// The description itself is content of a Secret and stays out of the answer.
-		return refuse(http.StatusBadRequest, "unknown kind %q found in bootstrap token secret description", kind)
-	}
+	return nil
 }

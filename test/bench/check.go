@@ -21,7 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
 
-	"github.com/espalier-project/espalier/internal/authorizer/seed"
+	"github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/test/landscape"
@@ -164,7 +164,9 @@ func (p *inProcess) measure(b *bench, title string) {
 
 // measureDecisions measures all that a decision takes but decoding: rule, check, reason.
 func (p *inProcess) measureDecisions(b *bench, title string) {
-	authorizers := &seed.Authorizer{Graph: p.state.Graph, Facts: p.state.Facts(), Metrics: seed.NewMetrics(prometheus.NewRegistry()), ReadAll: true, Log: logr.Discard()}
+	seeds := garden.NewSeedAuthorizer(garden.Options{
+		Graph: p.state.Graph, Watches: relation.Watches, Facts: p.state.Facts(), Metrics: garden.NewMetrics(prometheus.NewRegistry()), ReadAll: true, Log: logr.Discard(),
+	})
 	namespace, name := p.ShootName(7)
 	for _, c := range []struct{ name, seed, group, resource, namespace, object string }{
 		{"allowed (a Shoot's Secret)", p.SeedOf(7), "", "secrets", namespace, name + ".ca-cluster"},
@@ -179,7 +181,7 @@ func (p *inProcess) measureDecisions(b *bench, title string) {
 		result := testing.Benchmark(func(tb *testing.B) {
 			tb.ReportAllocs()
 			for range tb.N {
-				if _, _, err := authorizers.Authorize(context.Background(), attributes); err != nil {
+				if _, _, err := seeds.Authorize(context.Background(), attributes); err != nil {
 					tb.Fatal(err)
 				}
 			}

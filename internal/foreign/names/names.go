@@ -22,8 +22,12 @@ const (
 
 // Users and groups.
 const (
-	SeedsGroup     = "gardener.cloud:system:seeds"
-	SeedUserPrefix = "gardener.cloud:system:seed:"
+	SeedsGroup  = "gardener.cloud:system:seeds"
+	ShootsGroup = "gardener.cloud:system:shoots"
+	// ShootUserPrefix is that of a self-hosted shoot's gardenlet, GardenadmPrefix that of the tool that sets the shoot up.
+	ShootUserPrefix = "gardener.cloud:system:shoot:"
+	GardenadmPrefix = "gardener.cloud:gardenadm:shoot:"
+	SeedUserPrefix  = "gardener.cloud:system:seed:"
 	// AmbiguousSeed was the name of gardenlets that were responsible for several seeds (ID-4).
 	AmbiguousSeed = "<ambiguous>"
 )
@@ -58,6 +62,8 @@ const (
 	// DiscoveryBefore is the label that Discovery was before (D-10).
 	DiscoveryBefore = "authentication.gardener.cloud/public-keys"
 	SeedNameLabel   = "name.seed.gardener.cloud/"
+	Role            = "gardener.cloud/role"
+	RoleIssuer      = "shoot-service-account-issuer"
 )
 
 // Suffixes of what belongs to a shoot in its project's namespace.

@@ -42,8 +42,9 @@ type BackupEntry struct {
 
 // BackupEntrySpec is what is wanted.
 type BackupEntrySpec struct {
-	BucketName string  `json:"bucketName,omitempty"`
-	SeedName   *string `json:"seedName,omitempty"`
+	BucketName string          `json:"bucketName,omitempty"`
+	SeedName   *string         `json:"seedName,omitempty"`
+	ShootRef   *meta.Reference `json:"shootRef,omitempty"`
 }
 
 // BackupEntryStatus is what is there.

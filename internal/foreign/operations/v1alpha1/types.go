@@ -17,5 +17,6 @@ type Bastion struct {
 
 // BastionSpec is what is wanted.
 type BastionSpec struct {
-	SeedName *string `json:"seedName,omitempty"`
+	SeedName *string             `json:"seedName,omitempty"`
+	ShootRef *meta.NameReference `json:"shootRef,omitempty"`
 }

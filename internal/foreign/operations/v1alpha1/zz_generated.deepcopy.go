@@ -5,6 +5,7 @@
 package v1alpha1
 
 import (
+	"github.com/espalier-project/espalier/internal/foreign/meta"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -40,6 +41,11 @@ func (in *BastionSpec) DeepCopyInto(out *BastionSpec) {
 	if in.SeedName != nil {
 		in, out := &in.SeedName, &out.SeedName
 		*out = new(string)
+		**out = **in
+	}
+	if in.ShootRef != nil {
+		in, out := &in.ShootRef, &out.ShootRef
+		*out = new(meta.NameReference)
 		**out = **in
 	}
 }

@@ -1,4 +1,4 @@
-package seed
+package garden
 
 import (
 	"flag"
@@ -23,7 +23,7 @@ func TestMatrix(t *testing.T) {
 	var out strings.Builder
 	verbList := append(slices.Clone(verbNames), "foo")
 	fmt.Fprintf(&out, "%-9s %-45s %-8s %s\n", "client", "resource", "object", strings.Join(verbList, " "))
-	for _, r := range rules {
+	for _, r := range seeds.rules {
 		for _, client := range []string{"G", "E", "O"} {
 			for _, subresource := range append([]string{""}, append(slices.Clone(r.subresources), "foo")...) {
 				for _, object := range []string{"own", "foreign", "absent", ""} {

@@ -1,4 +1,4 @@
-package seed
+package garden
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/internal/identity"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
@@ -16,9 +15,9 @@ type Explanation struct {
 	// Decision is Allow, NoOpinion or Error.
 	Decision string `json:"decision"`
 	Reason   string `json:"reason,omitempty"`
-	// Client is the type of the seed's client, Seed the seed; empty for others.
+	// Client is the type of the client, Of the vertex of its seed or shoot; empty for others.
 	Client string `json:"client,omitempty"`
-	Seed   string `json:"seed,omitempty"`
+	Of     string `json:"of,omitempty"`
 	// Rule and Step say where in the rules it was decided.
 	Rule string `json:"rule,omitempty"`
 	Step string `json:"step"`
@@ -39,17 +38,14 @@ func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attribut
 	case v.allowed:
 		e.Decision = "Allow"
 	}
-	var client identity.SeedClient
-	if who := attributes.GetUser(); who != nil {
-		if c, ok := identity.OfSeed(who.GetName(), who.GetGroups()); ok {
-			client, e.Client, e.Seed = c, string(c.Type), c.Seed
-		}
+	c := a.clientOf(attributes)
+	if c != nil {
+		e.Client, e.Of = string(c.Type), relation.Schema.String(c.sink)
 	}
-	if !v.checked {
+	if c == nil || !v.checked {
 		return e
 	}
-	seed := relation.SeedVertex(client.Seed)
-	found := a.Graph.Explain(v.vertex, seed)
+	found := a.Graph.Explain(v.vertex, c.sink)
 	if e.Path = texts(found.Path); e.Path != nil {
 		return e
 	}
@@ -58,18 +54,18 @@ func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attribut
 			e.Instead = append(e.Instead, strings.Join(texts(way), " -> "))
 		}
 	}
-	e.Missing = missing(v.vertex, found, seed)
+	e.Missing = a.missing(v.vertex, found, c.sink)
 	return e
 }
 
 // missing names the edges that would lead to the seed: where a path leads to another one, its last edge; otherwise what the table
 // knows of edges from the vertices where the paths end.
-func missing(start graph.Vertex, found graph.Explanation, seed graph.Vertex) []string {
+func (a *Authorizer) missing(start graph.Vertex, found graph.Explanation, sink graph.Vertex) []string {
 	var result []string
 	for _, way := range found.Elsewhere {
 		if len(way) > 1 {
 			from := way[len(way)-2]
-			result = append(result, relation.Schema.String(from)+" -> "+relation.Schema.String(seed)+possible(from.Kind, seed.Kind))
+			result = append(result, relation.Schema.String(from)+" -> "+relation.Schema.String(sink)+a.possible(from.Kind, sink.Kind))
 		}
 	}
 	if len(result) > 0 {
@@ -81,7 +77,7 @@ func missing(start graph.Vertex, found graph.Explanation, seed graph.Vertex) []s
 	}
 	for _, way := range ends {
 		from := way[len(way)-1]
-		for _, w := range relation.Watches {
+		for _, w := range a.Watches {
 			for _, r := range w.Rows {
 				for _, kind := range r.From {
 					if kind == from.Kind {
@@ -94,8 +90,8 @@ func missing(start graph.Vertex, found graph.Explanation, seed graph.Vertex) []s
 	return result
 }
 
-func possible(from, to graph.Kind) string {
-	for _, w := range relation.Watches {
+func (a *Authorizer) possible(from, to graph.Kind) string {
+	for _, w := range a.Watches {
 		for _, r := range w.Rows {
 			if r.Class != graph.Direct && len(r.From) > 0 && r.From[0] == from && r.To[0] == to {
 				return " (" + r.ID + ": " + says(w, r) + ")"
@@ -132,7 +128,18 @@ func texts(path []graph.Vertex) []string {
 	return result
 }
 
+func (a *Authorizer) clientOf(attributes authorizer.Attributes) *client {
+	who := attributes.GetUser()
+	if who == nil {
+		return nil
+	}
+	c, ok := a.table.identify(who.GetName(), who.GetGroups())
+	if !ok {
+		return nil
+	}
+	return &c
+}
+
 func (a *Authorizer) pathOf(v verdict, attributes authorizer.Attributes) string {
-	client, _ := identity.OfSeed(attributes.GetUser().GetName(), attributes.GetUser().GetGroups())
-	return strings.Join(texts(a.Graph.Explain(v.vertex, relation.SeedVertex(client.Seed)).Path), " -> ")
+	return strings.Join(texts(a.Graph.Explain(v.vertex, a.clientOf(attributes).sink).Path), " -> ")
 }

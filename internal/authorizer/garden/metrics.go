@@ -1,4 +1,4 @@
-package seed
+package garden
 
 import (
 	"time"
@@ -21,10 +21,13 @@ func Buckets() []float64 {
 
 // Metrics of decisions. Nil counts nothing.
 type Metrics struct {
-	checks    [256]prometheus.Observer
+	checks    map[check]prometheus.Observer
 	decisions map[string]*[3]prometheus.Counter
 	lives     map[string]prometheus.Counter
 }
+
+// check is the kinds of a check's start and end.
+type check struct{ from, to graph.Kind }
 
 var outcomes = [3]string{"allow", "no_opinion", "error"}
 
@@ -44,7 +47,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}, []string{"outcome"})
 	registry.MustRegister(checks, decisions, lives)
 
-	m := &Metrics{decisions: map[string]*[3]prometheus.Counter{}, lives: map[string]prometheus.Counter{}}
+	m := &Metrics{checks: map[check]prometheus.Observer{}, decisions: map[string]*[3]prometheus.Counter{}, lives: map[string]prometheus.Counter{}}
 	count := func(id string) {
 		m.decisions[id] = &[3]prometheus.Counter{}
 		for i, outcome := range outcomes {
@@ -52,13 +55,15 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}
 	}
 	count("")
-	for _, r := range rules {
-		count(r.id)
-		if r.extension != nil {
-			count(r.extension.id)
-		}
-		if !r.free {
-			m.checks[r.kind] = checks.WithLabelValues(relation.Schema.Names[r.kind], relation.Schema.Names[relation.Seed])
+	for to, t := range map[graph.Kind]*table{relation.Seed: seeds, relation.Shoot: shoots} {
+		for _, r := range t.rules {
+			count(r.id)
+			if r.extension != nil {
+				count(r.extension.id)
+			}
+			if !r.free {
+				m.checks[check{r.kind, to}] = checks.WithLabelValues(relation.Schema.Names[r.kind], relation.Schema.Names[to])
+			}
 		}
 	}
 	for _, outcome := range []string{outcomeAbsent, outcomeAllowed, outcomeRefused, outcomeLimited, outcomeError} {
@@ -67,9 +72,12 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) checked(kind graph.Kind, took time.Duration) {
-	if m != nil && m.checks[kind] != nil {
-		m.checks[kind].Observe(took.Seconds())
+func (m *Metrics) checked(from, to graph.Kind, took time.Duration) {
+	if m == nil {
+		return
+	}
+	if observer := m.checks[check{from, to}]; observer != nil {
+		observer.Observe(took.Seconds())
 	}
 }
 

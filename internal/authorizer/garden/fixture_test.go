@@ -1,4 +1,4 @@
-package seed
+package garden
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,7 +27,15 @@ var (
 	other     = &user.DefaultInfo{Name: "foo", Groups: []string{"bar"}}
 )
 
-var clients = map[string]*user.DefaultInfo{"G": gardenlet, "E": extension, "O": other}
+var clients = map[string]*user.DefaultInfo{"G": gardenlet, "E": extension, "O": other, "SG": shootGardenlet, "SE": shootExtension, "SA": shootGardenadm, "GE": gardenExtension}
+
+// The clients of a self-hosted shoot, and an extension of one in namespace garden.
+var (
+	shootGardenlet  = &user.DefaultInfo{Name: "gardener.cloud:system:shoot:n:s", Groups: []string{"gardener.cloud:system:shoots"}}
+	shootGardenadm  = &user.DefaultInfo{Name: "gardener.cloud:gardenadm:shoot:n:s", Groups: []string{"gardener.cloud:system:shoots"}}
+	shootExtension  = &user.DefaultInfo{Name: "system:serviceaccount:garden-n:extension-shoot--s--e", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:garden-n"}}
+	gardenExtension = &user.DefaultInfo{Name: "system:serviceaccount:garden:extension-shoot--s--e", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:garden"}}
+)
 
 // selectors answers the question whether selectors are possible.
 type selectors struct {
@@ -54,6 +63,12 @@ func (l *live) Read(_ context.Context, w *relation.Watch, namespace, name string
 	return l.objects[w.Resource.Resource+":"+namespace+"/"+name], l.err
 }
 
+func (l *live) Secret(_ context.Context, namespace, name string) (*corev1.Secret, error) {
+	l.asked++
+	secret, _ := l.objects["secrets:"+namespace+"/"+name].(*corev1.Secret)
+	return secret, l.err
+}
+
 type noFacts struct{}
 
 func (noFacts) Seed(string) (bool, time.Time) { return true, time.Time{} }
@@ -61,7 +76,7 @@ func (noFacts) ProjectOf(string) string       { return "" }
 func (noFacts) Now() time.Time                { return time.Time{} }
 
 func newAuthorizer() *Authorizer {
-	return &Authorizer{Graph: graph.New(relation.Schema), Facts: noFacts{}, Selectors: selectors{possible: true}, Live: &live{}, Log: logr.Discard()}
+	return NewSeedAuthorizer(Options{Graph: graph.New(relation.Schema), Watches: relation.Watches, Facts: noFacts{}, Selectors: selectors{possible: true}, Live: &live{}, Log: logr.Discard()})
 }
 
 // lead makes a vertex lead to a seed.

@@ -1,4 +1,4 @@
-package seed
+package garden
 
 import (
 	"context"
@@ -10,20 +10,24 @@ import (
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
-// Path of the webhook.
-const Path = "/webhooks/auth/seed"
-
-// Name of the handler, in logs.
-const Name = "seedauthorizer"
+// Paths of the webhooks, and names of the handlers in logs.
+const (
+	SeedPath  = "/webhooks/auth/seed"
+	SeedName  = "seedauthorizer"
+	ShootPath = "/webhooks/auth/shoot"
+	ShootName = "shootauthorizer"
+)
 
 // Selectors says whether the garden's API server sends selectors (section 5.1).
 type Selectors interface {
 	Possible(ctx context.Context) (bool, error)
 }
 
-// Authorizer is the SeedAuthorizer.
-type Authorizer struct {
-	Graph     *graph.Graph
+// Options are what an authorizer needs.
+type Options struct {
+	Graph *graph.Graph
+	// Watches is the table that the graph is made of.
+	Watches   relation.Table
 	Facts     relation.Facts
 	Selectors Selectors
 	// Live may be nil: then nothing is looked up.
@@ -32,9 +36,19 @@ type Authorizer struct {
 	// ReadAll is readScope All, WriteOwned writeScope Owned.
 	ReadAll, WriteOwned bool
 	Log                 logr.Logger
-
-	limits limiters
 }
+
+// Authorizer is the SeedAuthorizer or the ShootAuthorizer.
+type Authorizer struct {
+	Options
+	table  *table
+	limits limiters
+	// seeds decides for extensions of self-hosted shoots that are seeds, too.
+	seeds *Authorizer
+}
+
+// NewSeedAuthorizer returns the SeedAuthorizer.
+func NewSeedAuthorizer(o Options) *Authorizer { return &Authorizer{Options: o, table: seeds} }
 
 var _ authorizer.Authorizer = &Authorizer{}
 
@@ -51,7 +65,7 @@ func (a *Authorizer) Authorize(ctx context.Context, attributes authorizer.Attrib
 		}
 		return authorizer.DecisionAllow, "", nil
 	}
-	if v.rule != "" {
+	if v.rule != "" && a.Log.Enabled() {
 		a.Log.Info("No opinion", "rule", v.rule, "step", v.step, "reason", v.reason, "user", attributes.GetUser().GetName(), "verb", attributes.GetVerb(),
 			"resource", attributes.GetResource(), "subresource", attributes.GetSubresource(), "namespace", attributes.GetNamespace(), "name", attributes.GetName())
 	}

@@ -1,4 +1,4 @@
-package seed
+package garden
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/internal/identity"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
 // request is what is asked, in the terms of the rules.
 type request struct {
-	client      identity.SeedClient
+	authorizer  *Authorizer
+	client      client
 	verb        verbs
 	namespace   string
 	name        string
@@ -56,19 +56,24 @@ func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attribute
 	if who == nil {
 		return verdict{step: "SA-1"}, nil
 	}
-	client, ok := identity.OfSeed(who.GetName(), who.GetGroups())
+	client, ok := a.table.identify(who.GetName(), who.GetGroups())
 	if !ok {
 		return verdict{step: "SA-1"}, nil
 	}
 	if !attributes.IsResourceRequest() {
 		return verdict{step: "SA-2"}, nil
 	}
-	r := ruleFor(attributes.GetAPIGroup(), attributes.GetResource(), client.Type)
+	if a.table.before != nil {
+		if v, decided, err := a.table.before(ctx, a, &client, attributes); decided || err != nil {
+			return v, err
+		}
+	}
+	r := a.table.ruleFor(attributes.GetAPIGroup(), attributes.GetResource(), client.Type)
 	if r == nil {
 		return verdict{step: "SA-3"}, nil
 	}
 	q := &request{
-		client: client, verb: verbOf(attributes.GetVerb()), namespace: attributes.GetNamespace(), name: attributes.GetName(),
+		authorizer: a, client: client, verb: verbOf(attributes.GetVerb()), namespace: attributes.GetNamespace(), name: attributes.GetName(),
 		subresource: attributes.GetSubresource(), attributes: attributes, readAll: a.ReadAll,
 	}
 	v, err := a.apply(ctx, r, q, live)
@@ -86,7 +91,15 @@ func (a *Authorizer) apply(ctx context.Context, r *rule, q *request, live bool) 
 			return v, nil
 		}
 	}
-	always, openNamespace := r.always, r.namespace
+	if r.lookup != nil {
+		if v, decided, err := r.lookup(ctx, q, live); decided || err != nil {
+			return v, err
+		}
+	}
+	always, openNamespace := r.always, ""
+	if r.namespace != nil {
+		openNamespace = r.namespace(&q.client)
+	}
 	if r.seedReads && q.readAll {
 		always |= reads
 		if q.verb.has(reads) {
@@ -95,7 +108,7 @@ func (a *Authorizer) apply(ctx context.Context, r *rule, q *request, live bool) 
 	}
 	switch {
 	case openNamespace != "" && q.namespace != openNamespace:
-		return q.noOpinion("SA-5", namespacesAllowed+"["+r.namespace+"]"), nil
+		return q.noOpinion("SA-5", namespacesAllowed+"["+openNamespace+"]"), nil
 	case r.free && !always.has(q.verb):
 		return q.noOpinion("SA-8", r.verbText), nil
 	case !r.allowsSubresource(q.subresource):
@@ -118,8 +131,8 @@ func (a *Authorizer) apply(ctx context.Context, r *rule, q *request, live bool) 
 
 func (r *rule) selectsByName() bool {
 	for _, s := range r.selectors {
-		if s.field != nil {
-			if key, _ := s.field(""); key == "metadata.name" {
+		for _, key := range s.keys {
+			if key == "metadata.name" {
 				return true
 			}
 		}
@@ -139,14 +152,24 @@ func (a *Authorizer) selected(ctx context.Context, r *rule, q *request) (verdict
 		return verdict{}, false, nil
 	}
 	for _, s := range r.selectors {
-		if s.field != nil && q.hasField(s.field(q.client.Seed)) {
-			return q.allow("SEL-3"), true, nil
-		}
-		if s.label != nil && q.hasLabel(s.label(q.client.Seed)) {
+		if s.label != nil && q.hasLabel(s.label(&q.client)) {
 			return q.allow("SEL-4"), true, nil
 		}
+		if s.fields != nil && q.hasFields(s.keys, s.fields(&q.client)) {
+			return q.allow("SEL-3"), true, nil
+		}
 	}
-	return q.noOpinion("SEL-2", "must specify field or label selector for name "+q.client.Seed), true, nil
+	return q.noOpinion("SEL-2", "must specify field or label selector for name "+q.client.name), true, nil
+}
+
+// hasFields wants all fields of a selector: one of several would not limit the answer to what is the client's (B-7).
+func (q *request) hasFields(keys, values []string) bool {
+	for i, key := range keys {
+		if !q.hasField(key, values[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 func (q *request) hasField(key, value string) bool {
@@ -204,23 +227,36 @@ func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request, live bool)
 		return v
 	case checked.Reached:
 		v.step = "B-6"
-		v.reason = fmt.Sprintf("no relationship found: %s is only referred to by objects of seed %s, which gives no right to write it", relation.Schema.String(from), q.client.Seed)
+		v.reason = fmt.Sprintf("no relationship found: %s is only referred to by objects of %s, which gives no right to write it", relation.Schema.String(from), relation.Schema.String(q.client.sink))
 		return v
 	}
 	v.step = "SA-14"
-	what := " is not known to lead to "
-	if checked.Known {
-		what = " does not lead to "
-	}
-	v.reason = "no relationship found: " + relation.Schema.String(from) + what + relation.Schema.String(relation.SeedVertex(q.client.Seed))
+	v.reason = refusal(from, q.client.sink, checked.Known)
 	if live && a.Live != nil {
 		a.lookAgain(ctx, r, q, checked, &v)
 	}
 	return v
 }
 
+// refusal says what is missing. Refusals are as frequent as permissions, so this is one allocation.
+func refusal(from, to graph.Vertex, known bool) string {
+	what := " is not known to lead to "
+	if known {
+		what = " does not lead to "
+	}
+	fromSlash, toSlash := "/", "/"
+	if from.Namespace == "" {
+		fromSlash = ""
+	}
+	if to.Namespace == "" {
+		toSlash = ""
+	}
+	return "no relationship found: " + relation.Schema.Names[from.Kind] + ":" + from.Namespace + fromSlash + from.Name + what +
+		relation.Schema.Names[to.Kind] + ":" + to.Namespace + toSlash + to.Name
+}
+
 func (a *Authorizer) check(from graph.Vertex, q *request) graph.Verdict {
-	to := relation.SeedVertex(q.client.Seed)
+	to := q.client.sink
 	started := time.Now()
 	var result graph.Verdict
 	if a.WriteOwned {
@@ -228,7 +264,7 @@ func (a *Authorizer) check(from graph.Vertex, q *request) graph.Verdict {
 	} else {
 		result = a.Graph.Check(from, to)
 	}
-	a.Metrics.checked(from.Kind, time.Since(started))
+	a.Metrics.checked(from.Kind, to.Kind, time.Since(started))
 	return result
 }
 

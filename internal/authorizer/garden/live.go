@@ -1,10 +1,11 @@
-package seed
+package garden
 
 import (
 	"context"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/flowcontrol"
@@ -19,6 +20,8 @@ type Live interface {
 	Exists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (bool, error)
 	// Read reads an object of a watched kind, nil if there is none.
 	Read(ctx context.Context, watch *relation.Watch, namespace, name string) (runtime.Object, error)
+	// Secret reads a Secret, nil if there is none.
+	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
 const (
@@ -30,25 +33,25 @@ const (
 	liveBurst     = 20
 )
 
-// limiters limits each seed, so that one cannot use up what others need.
+// limiters limits each seed and each shoot, so that one cannot use up what others need.
 type limiters struct {
-	mu     sync.Mutex
-	bySeed map[string]flowcontrol.RateLimiter
+	mu       sync.Mutex
+	byClient map[string]flowcontrol.RateLimiter
 }
 
 // limitersKept bounds the memory for seeds; the names come from certificates, so that reaching it means that seeds were deleted.
 const limitersKept = 10_000
 
-func (l *limiters) allow(seed string) bool {
+func (l *limiters) allow(client string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.bySeed == nil || len(l.bySeed) >= limitersKept {
-		l.bySeed = map[string]flowcontrol.RateLimiter{}
+	if l.byClient == nil || len(l.byClient) >= limitersKept {
+		l.byClient = map[string]flowcontrol.RateLimiter{}
 	}
-	limiter := l.bySeed[seed]
+	limiter := l.byClient[client]
 	if limiter == nil {
 		limiter = flowcontrol.NewTokenBucketRateLimiter(livePerSecond, liveBurst)
-		l.bySeed[seed] = limiter
+		l.byClient[client] = limiter
 	}
 	return limiter.TryAccept()
 }
@@ -65,12 +68,12 @@ const (
 // lookAgain reads an object that the graph has not seen, once, before it is refused. An object that does not exist may be deleted: the
 // client gets its 404 (B-5, R17). An object of a watched kind is judged by what it says now. What cannot be read changes nothing.
 func (a *Authorizer) lookAgain(ctx context.Context, r *rule, q *request, checked graph.Verdict, v *verdict) {
-	watch := relation.WatchOf(r.kind)
+	watch := a.Watches.Of(r.kind)
 	unseen := watch != nil && !checked.Watched
 	if !unseen && (q.verb != verbDelete || checked.Known) {
 		return
 	}
-	if !a.limits.allow(q.client.Seed) {
+	if !a.limits.allow(q.client.name) {
 		a.Metrics.live(outcomeLimited)
 		v.reason += ", and there were too many such requests to look it up"
 		return
@@ -113,12 +116,12 @@ func (a *Authorizer) look(ctx context.Context, watch *relation.Watch, r *rule, q
 		return outcomeAbsent
 	}
 	self, edges, _ := watch.Contribute(object, a.Facts)
-	seed := relation.SeedVertex(q.client.Seed)
-	if self == seed {
+	sink := q.client.sink
+	if self == sink {
 		return outcomeAllowed
 	}
 	for _, e := range edges {
-		if e.From == self && (e.To == seed || a.Graph.Check(e.To, seed).Reached) {
+		if e.From == self && (e.To == sink || a.Graph.Check(e.To, sink).Reached) {
 			return outcomeAllowed
 		}
 	}

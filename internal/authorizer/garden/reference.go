@@ -1,12 +1,12 @@
-package seed
+package garden
 
 import (
 	"fmt"
 	"strings"
 )
 
-// Reference is the reference page of the rules, made from the table.
-func Reference() string {
+// SeedReference is the reference page of the SeedAuthorizer's rules, made from the table.
+func SeedReference() string {
 	var out strings.Builder
 	out.WriteString(`# Rules of the SeedAuthorizer
 
@@ -19,12 +19,7 @@ and extensions alike; where extensions have a rule of their own, it follows that
 | rule | API group | resource | always | by path | subresources | list and watch of several with | special cases |
 |---|---|---|---|---|---|---|---|
 `)
-	for _, r := range rules {
-		r.write(&out, "")
-		if r.extension != nil {
-			r.extension.write(&out, " (extensions)")
-		}
-	}
+	seeds.write(&out, &client{Seed: "<seed>"})
 	out.WriteString(`
 ¹ Under ` + "`readScope: All`" + `, the default, get, list and watch of these are always allowed, in any namespace and without a selector. Under
 ` + "`readScope: Related`" + ` the table holds.
@@ -56,25 +51,72 @@ An object of a watched kind that the graph has not seen yet is read once before 
 | case | what is allowed |
 |---|---|
 `)
+	seeds.writeSpecials(&out)
+	return out.String()
+}
+
+// ShootReference is the reference page of the ShootAuthorizer's rules.
+func ShootReference() string {
+	var out strings.Builder
+	out.WriteString(`# Rules of the ShootAuthorizer
+
+Generated from the table of rules; ` + "`make generate`" + ` writes it anew. Steps and columns are those of the [SeedAuthorizer](seed-authorizer-rules.md);
+the goal of paths is the client's own Shoot, in a [graph](graph.md#self-hosted-shoots) of its own.
+
+| rule | API group | resource | always | by path | subresources | list and watch of several with | special cases |
+|---|---|---|---|---|---|---|---|
+`)
+	shoots.write(&out, &client{Namespace: "<namespace>", Shoot: "<shoot>"})
+	out.WriteString(`
+## Special cases
+
+| case | what is allowed |
+|---|---|
+`)
+	shoots.writeSpecials(&out)
+	out.WriteString("| SH-16b | get, list, watch of the own bootstrap token in kube-system, for gardenlets; other tokens not |\n")
+	out.WriteString("| SH-16c | delete of a bootstrap token whose description names the shoot, for gardenlets |\n")
+	out.WriteString("| SH-23 | whatever the SeedAuthorizer allows an extension, for extensions of a Shoot in namespace garden that is a seed, too |\n")
+	out.WriteString("\n## gardenadm (SH-22)\n\n| API group | resource | verbs | in the shoot's namespace only |\n|---|---|---|---|\n")
+	for _, r := range gardenadmRules {
+		group := r.group
+		if group == "" {
+			group = "core"
+		}
+		fmt.Fprintf(&out, "| %s | %s | %s | %v |\n", group, r.resource, strings.Join(r.verbs, ", "), r.ownNamespace)
+	}
+	out.WriteString("\nand patch of `status` of the own Shoot.\n")
+	return out.String()
+}
+
+func (t *table) write(out *strings.Builder, c *client) {
+	for _, r := range t.rules {
+		r.write(out, "", c)
+		if r.extension != nil {
+			r.extension.write(out, " (extensions)", c)
+		}
+	}
+}
+
+func (t *table) writeSpecials(out *strings.Builder) {
 	seen := map[string]bool{}
 	write := func(list []special) {
 		for _, s := range list {
 			if !seen[s.id] {
 				seen[s.id] = true
-				fmt.Fprintf(&out, "| %s | %s |\n", s.id, escape(s.says))
+				fmt.Fprintf(out, "| %s | %s |\n", s.id, escape(s.says))
 			}
 		}
 	}
-	for _, r := range rules {
+	for _, r := range t.rules {
 		write(r.specials)
 		if r.extension != nil {
 			write(r.extension.specials)
 		}
 	}
-	return out.String()
 }
 
-func (r *rule) write(out *strings.Builder, who string) {
+func (r *rule) write(out *strings.Builder, who string, c *client) {
 	group, resource := r.group, r.resource+who
 	if group == "" {
 		group = "core"
@@ -85,18 +127,20 @@ func (r *rule) write(out *strings.Builder, who string) {
 	if r.referenced {
 		resource += " ²"
 	}
-	if r.namespace != "" {
-		resource += " in namespace " + r.namespace
+	if r.namespace != nil {
+		resource += " in namespace " + escape(r.namespace(c))
 	}
 	var selectors, specials []string
 	for _, s := range r.selectors {
-		if s.field != nil {
-			key, value := s.field("<seed>")
-			selectors = append(selectors, "field `"+key+"="+value+"`")
+		if s.label != nil {
+			key, value := s.label(c)
+			selectors = append(selectors, "label `"+key+"="+value+"`")
 			continue
 		}
-		key, value := s.label("<seed>")
-		selectors = append(selectors, "label `"+key+"="+value+"`")
+		values := s.fields(c)
+		for i, key := range s.keys {
+			selectors = append(selectors, "field `"+key+"="+values[i]+"`")
+		}
 	}
 	for _, s := range r.specials {
 		specials = append(specials, s.id)

@@ -1,58 +1,12 @@
-package seed
+package garden
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/espalier-project/espalier/internal/foreign/names"
-	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
 	"github.com/espalier-project/espalier/internal/relation"
 )
-
-// rule says what clients of a seed may do with a resource. The table below is all there is to know; decide.go reads it.
-type rule struct {
-	id                       string
-	group, version, resource string
-	kind                     graph.Kind
-	// always are allowed for any object, path are allowed for objects that lead to the client's seed.
-	always, path verbs
-	subresources []string
-	// namespace, if set, is the only one in which objects are looked at.
-	namespace string
-	// selectors open list and watch of several objects.
-	selectors []selector
-	// seedReads says that get, list and watch are always allowed under readScope All.
-	seedReads bool
-	// referenced says that objects of this kind are also what others refer to: writeScope Owned closes those for writes.
-	referenced bool
-	// free says that neither name nor path matter and that verbs come before subresources.
-	free     bool
-	specials []special
-	// extension is the rule of extensions, where it is not the same.
-	extension *rule
-
-	verbText, subresourceText string
-}
-
-// selector is a field or a label that must have a value which depends on the seed.
-type selector struct {
-	field, label func(seed string) (key, value string)
-}
-
-// special decides some requests before the rest of the rule is looked at.
-type special struct {
-	id, says string
-	// decide returns a verdict, or false to go on.
-	decide func(q *request) (verdict, bool)
-}
-
-func ownField(field string) []selector {
-	return []selector{{field: func(seed string) (string, string) { return field, seed }}}
-}
-
-// ownLabel is the label that the API server keeps on whatever belongs to a seed.
-var ownLabel = []selector{{label: func(seed string) (string, string) { return names.SeedNameLabel + seed, "true" }}}
 
 const (
 	core           = "core.gardener.cloud"
@@ -62,14 +16,20 @@ const (
 	rbac           = "rbac.authorization.k8s.io"
 )
 
-// rules is the table (section 4 of the authorization contract).
-var rules = prepare([]*rule{
+// seeds is the table of the SeedAuthorizer (section 4 of the authorization contract).
+var seeds = newTable("seed", func(user string, groups []string) (client, bool) {
+	c, ok := identity.OfSeed(user, groups)
+	if !ok {
+		return client{}, false
+	}
+	return client{Type: c.Type, Seed: c.Seed, name: c.Seed, sink: relation.SeedVertex(c.Seed)}, true
+}, []*rule{
 	{id: "SR-1", group: core, version: "v1beta1", resource: "backupbuckets", kind: relation.BackupBucket,
 		always: verbCreate | reads, path: writes, subresources: []string{"status", "finalizers"}},
 	{id: "SR-2", group: core, version: "v1beta1", resource: "backupentries", kind: relation.BackupEntry,
 		always: verbCreate | reads, path: writes, subresources: []string{"status"}},
 	{id: "SR-3", group: operations, version: "v1alpha1", resource: "bastions", kind: relation.Bastion,
-		always: verbCreate, path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, selectors: ownField("spec.seedName"), seedReads: true},
+		always: verbCreate, path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, selectors: ownSeedField("spec.seedName"), seedReads: true},
 	{id: "SR-4g", group: "certificates.k8s.io", version: "v1", resource: "certificatesigningrequests", kind: relation.CertificateSigningRequest,
 		always: verbCreate, path: reads, subresources: []string{"seedclient"},
 		extension: &rule{id: "SR-4e", path: reads}},
@@ -82,7 +42,7 @@ var rules = prepare([]*rule{
 		always: verbCreate, path: reads | writes, referenced: true, specials: []special{gardenerInfo, clusterIdentity}},
 	{id: "SR-9", group: core, version: "v1", resource: "controllerdeployments", kind: relation.ControllerDeployment, path: reads},
 	{id: "SR-10", group: core, version: "v1beta1", resource: "controllerinstallations", kind: relation.ControllerInstallation,
-		path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, selectors: ownField("spec.seedRef.name"), seedReads: true},
+		path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, selectors: ownSeedField("spec.seedRef.name"), seedReads: true},
 	{id: "SR-11", group: core, version: "v1beta1", resource: "controllerregistrations", kind: relation.ControllerRegistration, always: reads},
 	{id: "SR-12", group: security, version: "v1alpha1", resource: "credentialsbindings", kind: relation.CredentialsBinding, path: reads},
 	{id: "SR-13", version: "v1", resource: "events", always: verbCreate | verbPatch, free: true},
@@ -94,9 +54,9 @@ var rules = prepare([]*rule{
 		always: verbCreate, path: reads | verbUpdate | verbPatch, specials: []special{ownLease, leaderElection},
 		extension: &rule{id: "SR-16e", specials: []special{leasesOfExtensions}}},
 	{id: "SR-17", group: seedManagement, version: "v1alpha1", resource: "gardenlets", kind: relation.Gardenlet,
-		always: verbCreate, path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, namespace: names.Garden, selectors: ownField("metadata.name"), seedReads: true},
+		always: verbCreate, path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, namespace: gardenOnly, selectors: ownSeedField("metadata.name"), seedReads: true},
 	{id: "SR-18", group: seedManagement, version: "v1alpha1", resource: "managedseeds", kind: relation.ManagedSeed,
-		path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, selectors: ownLabel, seedReads: true},
+		path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, selectors: ownSeedLabel, seedReads: true},
 	{id: "SR-19", version: "v1", resource: "namespaces", kind: relation.Namespace, path: reads, specials: []special{gardenNamespace}},
 	{id: "SR-20", group: core, version: "v1beta1", resource: "projects", kind: relation.Project, path: reads},
 	{id: "SR-21", group: core, version: "v1beta1", resource: "secretbindings", kind: relation.SecretBinding, path: reads},
@@ -105,15 +65,25 @@ var rules = prepare([]*rule{
 	{id: "SR-23", group: security, version: "v1alpha1", resource: "workloadidentities", kind: relation.WorkloadIdentity,
 		path: reads | verbCreate | verbPatch, subresources: []string{"token"}},
 	{id: "SR-24", group: core, version: "v1beta1", resource: "seeds", kind: relation.Seed,
-		always: verbCreate, path: reads | writes, subresources: []string{"status"}, selectors: ownLabel, seedReads: true, specials: []special{ownSeed}},
+		always: verbCreate, path: reads | writes, subresources: []string{"status"}, selectors: ownSeedLabel, seedReads: true, specials: []special{ownSeed}},
 	{id: "SR-25g", version: "v1", resource: "serviceaccounts", kind: relation.ServiceAccount,
 		always: verbCreate, path: verbGet | verbUpdate | verbPatch, specials: []special{ownBootstrapServiceAccount, serviceAccountsOfSeed},
 		extension: &rule{id: "SR-25e", path: verbGet}},
 	{id: "SR-26", group: core, version: "v1beta1", resource: "shoots", kind: relation.Shoot,
-		path: reads | verbUpdate | verbPatch, subresources: []string{"status", "finalizers"}, selectors: ownLabel, seedReads: true, specials: []special{ownShoot}},
+		path: reads | verbUpdate | verbPatch, subresources: []string{"status", "finalizers"}, selectors: ownSeedLabel, seedReads: true, specials: []special{ownShoot}},
 	{id: "SR-27", group: core, version: "v1beta1", resource: "shootstates", kind: relation.ShootState,
 		always: verbCreate, path: reads | writes},
 })
+
+// ownSeedField selects by a field with the name of the seed.
+func ownSeedField(field string) []selector {
+	return []selector{{keys: []string{field}, fields: func(c *client) []string { return []string{c.Seed} }}}
+}
+
+// ownSeedLabel is the label that the API server keeps on whatever belongs to a seed.
+var ownSeedLabel = []selector{{label: func(c *client) (string, string) { return names.SeedNameLabel + c.Seed, "true" }}}
+
+func gardenOnly(*client) string { return names.Garden }
 
 // The specials, in the order of section 4.2.
 var (
@@ -166,50 +136,3 @@ var (
 		return q.allowIf(q.verb.has(reads) && q.name == q.client.Seed && q.subresource == "", "SA-27")
 	}}
 )
-
-const (
-	verbsAllowed        = "only the following verbs are allowed for this resource type: "
-	subresourcesAllowed = "only the following subresources are allowed for this resource type: "
-	namespacesAllowed   = "only the following namespaces are allowed for this resource type: "
-)
-
-// prepare completes the rules of extensions and writes the lists of reasons down once.
-func prepare(table []*rule) []*rule {
-	for _, r := range table {
-		if e := r.extension; e != nil {
-			e.group, e.version, e.resource, e.kind, e.referenced = r.group, r.version, r.resource, r.kind, r.referenced
-			e.finish()
-		}
-		r.finish()
-	}
-	return table
-}
-
-func (r *rule) finish() {
-	r.verbText = verbsAllowed + list((r.always|r.path).names(), true)
-	r.subresourceText = subresourcesAllowed + list(r.subresources, true)
-}
-
-// rulesByResource finds the rule of a group and resource (SA-3).
-var rulesByResource = func() map[string]map[string]*rule {
-	result := map[string]map[string]*rule{}
-	for _, r := range rules {
-		if result[r.resource] == nil {
-			result[r.resource] = map[string]*rule{}
-		}
-		result[r.resource][r.group] = r
-	}
-	return result
-}()
-
-func ruleFor(group, resource string, client identity.Type) *rule {
-	r := rulesByResource[resource][group]
-	if r != nil && r.extension != nil && client == identity.Extension {
-		return r.extension
-	}
-	return r
-}
-
-func (r *rule) allowsSubresource(subresource string) bool {
-	return subresource == "" || slices.Contains(r.subresources, subresource)
-}

@@ -1,0 +1,247 @@
+package garden
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/identity"
+	"github.com/espalier-project/espalier/internal/relation"
+)
+
+// NewShootAuthorizer returns the ShootAuthorizer. It asks the SeedAuthorizer about extensions of shoots that are seeds, too.
+func NewShootAuthorizer(o Options, seeds *Authorizer) *Authorizer {
+	return &Authorizer{Options: o, table: shoots, seeds: seeds}
+}
+
+// shoots is the table of the ShootAuthorizer (section 8.2 of the authorization contract).
+var shoots = shootTable()
+
+func shootTable() *table {
+	t := newTable("shoot", func(user string, groups []string) (client, bool) {
+		c, ok := identity.OfShoot(user, groups)
+		if !ok {
+			return client{}, false
+		}
+		sink := graph.Vertex{Kind: relation.Shoot, Namespace: c.Namespace, Name: c.Name}
+		return client{Type: c.Type, Namespace: c.Namespace, Shoot: c.Name, name: c.Namespace + "/" + c.Name, sink: sink}, true
+	}, []*rule{
+		{id: "SH-1", group: core, version: "v1beta1", resource: "backupbuckets", kind: relation.BackupBucket,
+			always: verbCreate, path: reads | writes, subresources: []string{"status", "finalizers"}, selectors: ownShootRef},
+		{id: "SH-2", group: core, version: "v1beta1", resource: "backupentries", kind: relation.BackupEntry,
+			always: verbCreate, path: reads | writes, subresources: []string{"status"}, selectors: ownShootRef},
+		{id: "SH-3", group: operations, version: "v1alpha1", resource: "bastions", kind: relation.Bastion,
+			path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, namespace: shootNamespace, selectors: ownShootField("spec.shootRef.name", "")},
+		{id: "SH-4g", group: "certificates.k8s.io", version: "v1", resource: "certificatesigningrequests", kind: relation.CertificateSigningRequest,
+			always: verbCreate, path: reads, subresources: []string{"shootclient"}, extension: &rule{id: "SH-4e", path: reads}},
+		{id: "SH-5", version: "v1", resource: "configmaps", kind: relation.ConfigMap,
+			always: verbCreate, path: reads | writes, referenced: true, specials: []special{clusterIdentity, byShootName}},
+		{id: "SH-6", group: core, version: "v1", resource: "controllerdeployments", kind: relation.ControllerDeployment, path: reads},
+		{id: "SH-7", version: "v1", resource: "namespaces", kind: relation.Namespace, path: reads},
+		{id: "SH-8", group: core, version: "v1beta1", resource: "projects", kind: relation.Project, path: reads},
+		{id: "SH-9", group: core, version: "v1beta1", resource: "controllerinstallations", kind: relation.ControllerInstallation,
+			path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, selectors: ownShootRef},
+		{id: "SH-10", group: core, version: "v1beta1", resource: "controllerregistrations", kind: relation.ControllerRegistration, always: reads},
+		{id: "SH-11", version: "v1", resource: "events", always: verbCreate | verbPatch, free: true},
+		{id: "SH-11", group: "events.k8s.io", version: "v1", resource: "events", always: verbCreate | verbPatch, free: true},
+		{id: "SH-12", group: seedManagement, version: "v1alpha1", resource: "gardenlets", kind: relation.Gardenlet,
+			always: verbCreate, path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, namespace: shootNamespace,
+			selectors: ownShootField("metadata.name", names.SelfHostedShootPrefix)},
+		{id: "SH-13", group: core, version: "v1beta1", resource: "internalsecrets", kind: relation.InternalSecret,
+			always: verbCreate, path: reads | writes, referenced: true, specials: []special{byShootName}},
+		{id: "SH-14g", group: "coordination.k8s.io", version: "v1", resource: "leases", kind: relation.Lease,
+			always: verbCreate, path: reads | verbUpdate | verbPatch, specials: []special{byShootName},
+			extension: &rule{id: "SH-14e", specials: []special{leasesOfShootExtensions}}},
+		{id: "SH-15", group: seedManagement, version: "v1alpha1", resource: "managedseeds", kind: relation.ManagedSeed,
+			path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, namespace: shootNamespace, selectors: ownShootField("spec.shoot.name", "")},
+		{id: "SH-16", version: "v1", resource: "secrets", kind: relation.Secret,
+			always: verbCreate, path: reads | writes, referenced: true, specials: []special{issuersOfShoots, byShootName}, lookup: bootstrapTokens},
+		{id: "SH-17", group: core, version: "v1beta1", resource: "seeds", kind: relation.Seed,
+			always: verbList | verbWatch, path: verbGet | verbDelete, specials: []special{seedOfShoot}},
+		{id: "SH-18g", version: "v1", resource: "serviceaccounts", kind: relation.ServiceAccount,
+			always: verbCreate, path: verbGet | verbUpdate | verbPatch, specials: []special{extensionsOfShoot},
+			extension: &rule{id: "SH-18e", path: verbGet}},
+		{id: "SH-19", group: core, version: "v1beta1", resource: "shoots", kind: relation.Shoot,
+			path: verbUpdate | verbPatch, subresources: []string{"status"}, specials: []special{itself}},
+		{id: "SH-20", group: core, version: "v1beta1", resource: "shootstates", kind: relation.ShootState,
+			always: verbCreate, path: reads | verbPatch, specials: []special{byShootName}},
+		{id: "SH-21", group: security, version: "v1alpha1", resource: "workloadidentities", kind: relation.WorkloadIdentity,
+			path: reads | verbCreate | verbPatch, subresources: []string{"token"}},
+	})
+	t.before = beforeShootTable
+	return t
+}
+
+func shootNamespace(c *client) string { return c.Namespace }
+
+// ownShootRef selects by reference to the shoot; name and namespace together, as either alone would show others' (B-7).
+var ownShootRef = []selector{{
+	keys:   []string{"spec.shootRef.name", "spec.shootRef.namespace"},
+	fields: func(c *client) []string { return []string{c.Shoot, c.Namespace} },
+}}
+
+func ownShootField(field, prefix string) []selector {
+	return []selector{{keys: []string{field}, fields: func(c *client) []string { return []string{prefix + c.Shoot} }}}
+}
+
+// The specials of self-hosted shoots.
+var (
+	byShootName = special{"SH-0", "by path: what belongs to the own Shoot by its name, while the Shoot exists", func(q *request) (verdict, bool) {
+		r := q.authorizer.table.ruleFor(q.attributes.GetAPIGroup(), q.attributes.GetResource(), q.client.Type)
+		return q.allowIf(r.path.has(q.verb) && r.allowsSubresource(q.subresource) && q.belongsByName(r.kind) && q.authorizer.Graph.Check(q.client.sink, q.client.sink).Watched, "SH-0")
+	}}
+	leasesOfShootExtensions = special{"SH-14e", "everything in the shoot's namespace for names that start with <shoot>--, or without a name", func(q *request) (verdict, bool) {
+		switch {
+		case q.namespace != q.client.Namespace:
+			return q.noOpinion("SH-14e", "lease object is not in shoot namespace"), true
+		case q.name != "" && !strings.HasPrefix(q.name, q.client.Shoot+"--"):
+			return q.noOpinion("SH-14e", "lease object name does not have the shoot name as prefix"), true
+		case q.verb&all == 0:
+			return q.noOpinion("SH-14e", verbsAllowed+list(all.names(), false)), true
+		}
+		return q.allow("SH-14e"), true
+	}}
+	issuersOfShoots = special{"SH-16a", "list and watch in namespace garden with label " + names.Role + "=" + names.RoleIssuer + ", for gardenlets", func(q *request) (verdict, bool) {
+		if q.client.Type != identity.Gardenlet || q.namespace != names.Garden || q.name != "" || !q.verb.has(verbList|verbWatch) {
+			return verdict{}, false
+		}
+		return q.allowIf(q.hasLabel(names.Role, names.RoleIssuer), "SH-16a")
+	}}
+	seedOfShoot = special{"SH-17a", "get, list, watch without a name or of the Seed with the shoot's name", func(q *request) (verdict, bool) {
+		return q.allowIf(q.verb.has(reads) && q.subresource == "" && (q.name == "" || q.name == q.client.Shoot), "SH-17a")
+	}}
+	extensionsOfShoot = special{"SH-18a", "everything in the shoot's namespace for names that start with " + names.ExtensionOfShootPrefix + "<shoot>--", func(q *request) (verdict, bool) {
+		return q.allowIf(q.namespace == q.client.Namespace && strings.HasPrefix(q.name, names.ExtensionOfShootPrefix+q.client.Shoot+"--"), "SH-18a")
+	}}
+	itself = special{"SH-19a", "get, list, watch of the own Shoot, also before it exists", func(q *request) (verdict, bool) {
+		return q.allowIf(q.verb.has(reads) && q.subresource == "" && q.namespace == q.client.Namespace && q.name == q.client.Shoot, "SH-19a")
+	}}
+)
+
+// belongsByName says whether an object belongs to the client's Shoot by its name (GE-53 to GE-56, and the Lease of the gardenlet).
+func (q *request) belongsByName(kind graph.Kind) bool {
+	if q.namespace != q.client.Namespace {
+		return false
+	}
+	suffixes := map[graph.Kind][]string{
+		relation.Secret: names.ShootSecrets, relation.InternalSecret: names.ShootInternalSecrets, relation.ConfigMap: names.ShootConfigMaps,
+	}[kind]
+	switch kind {
+	case relation.ShootState:
+		return q.name == q.client.Shoot
+	case relation.Lease:
+		return q.name == names.SelfHostedShootPrefix+q.client.Shoot
+	}
+	return slices.ContainsFunc(suffixes, func(suffix string) bool { return q.name == q.client.Shoot+suffix })
+}
+
+const shootTokenLead = "Used for connecting the self-hosted Shoot "
+
+// bootstrapTokens decides about the tokens with which gardenlets start: they are read under the name that follows from the shoot's, and
+// deleted by whom their description names.
+func bootstrapTokens(ctx context.Context, q *request, live bool) (verdict, bool, error) {
+	if q.namespace != names.KubeSystem || !strings.HasPrefix(q.name, names.BootstrapTokenPrefix) || q.client.Type != identity.Gardenlet {
+		return verdict{}, false, nil
+	}
+	switch {
+	case q.verb.has(reads):
+		expected := names.BootstrapTokenSecret(q.client.Namespace, q.client.Shoot)
+		if q.name != expected {
+			return q.noOpinion("SH-16b", fmt.Sprintf("bootstrap token secret name %s does not match expected name %s for shoot %s", q.name, expected, q.client.name)), true, nil
+		}
+		return q.allow("SH-16b"), true, nil
+	case q.verb != verbDelete || !live || q.authorizer.Live == nil || !q.authorizer.limits.allow(q.client.name):
+		return verdict{}, false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	secret, err := q.authorizer.Live.Secret(ctx, q.namespace, q.name)
+	if err != nil || secret == nil {
+		return verdict{}, false, err
+	}
+	namespace, shoot, known := shootOfDescription(string(secret.Data["description"]))
+	switch {
+	case !known:
+		return verdict{}, false, nil
+	case namespace == q.client.Namespace && shoot == q.client.Shoot:
+		return q.allow("SH-16c"), true, nil
+	}
+	return q.noOpinion("SH-16c", fmt.Sprintf("shoot meta in bootstrap token secret %s/%s does not match with identity of requestor %s", q.namespace, q.name, q.client.name)), true, nil
+}
+
+func shootOfDescription(text string) (namespace, shoot string, known bool) {
+	if rest, found := strings.CutPrefix(text, shootTokenLead); found {
+		rest, _, _ = strings.Cut(rest, " ")
+		namespace, shoot, known = strings.Cut(rest, "/")
+		return namespace, strings.TrimSuffix(shoot, "."), known
+	}
+	kind, namespace, name := names.ParseBootstrapDescription(text)
+	return namespace, strings.TrimPrefix(name, names.SelfHostedShootPrefix), kind == "Gardenlet"
+}
+
+// beforeShootTable decides for gardenadm, and hands the requests of extensions of a shoot that is a seed to the SeedAuthorizer.
+func beforeShootTable(ctx context.Context, a *Authorizer, c *client, attributes authorizer.Attributes) (verdict, bool, error) {
+	if c.Type == identity.Gardenadm {
+		return verdict{allowed: gardenadmMay(c, attributes), step: "SH-22"}, true, nil
+	}
+	if c.Type != identity.Extension || c.Namespace != names.Garden || a.seeds == nil || !a.seeds.Graph.Has(relation.SeedVertex(c.Shoot)) {
+		return verdict{}, false, nil
+	}
+	namespace := names.SeedNamespace(c.Shoot)
+	decision, _, err := a.seeds.Authorize(ctx, delegated{attributes, &user.DefaultInfo{
+		Name:   "system:serviceaccount:" + namespace + ":extension-delegated",
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
+	}})
+	if err != nil {
+		return verdict{step: "SH-23"}, true, fmt.Errorf("failed delegating request: %w", err)
+	}
+	return verdict{allowed: true, step: "SH-23"}, decision == authorizer.DecisionAllow, nil
+}
+
+// delegated is a request in the name of an extension of a seed.
+type delegated struct {
+	authorizer.Attributes
+	user user.Info
+}
+
+func (d delegated) GetUser() user.Info { return d.user }
+
+// gardenadmRules are what the tool that sets up a self-hosted shoot may do.
+var gardenadmRules = []struct {
+	group, resource string
+	verbs           []string
+	ownNamespace    bool
+}{
+	{core, "cloudprofiles", []string{"get"}, false},
+	{core, "controllerdeployments", []string{"get"}, false},
+	{core, "controllerregistrations", []string{"get"}, false},
+	{core, "projects", []string{"create"}, false},
+	{"", "configmaps", []string{"create"}, true},
+	{"", "secrets", []string{"create"}, true},
+	{core, "secretbindings", []string{"create"}, true},
+	{security, "credentialsbindings", []string{"create"}, true},
+	{security, "workloadidentities", []string{"create"}, true},
+	{core, "shoots", []string{"create", "patch", "mark-self-hosted"}, true},
+}
+
+func gardenadmMay(c *client, attributes authorizer.Attributes) bool {
+	for _, r := range gardenadmRules {
+		if r.group != attributes.GetAPIGroup() || r.resource != attributes.GetResource() || !slices.Contains(r.verbs, attributes.GetVerb()) ||
+			r.ownNamespace && attributes.GetNamespace() != c.Namespace {
+			continue
+		}
+		switch attributes.GetSubresource() {
+		case "":
+			return true
+		case "status":
+			return r.resource == "shoots" && attributes.GetVerb() == "patch" && attributes.GetName() == c.Shoot
+		}
+	}
+	return false
+}

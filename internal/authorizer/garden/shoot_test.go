@@ -1,0 +1,184 @@
+package garden
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/relation"
+)
+
+// shootAuthorizer has a Shoot with what the cases below speak of; its clients are SG, SE (in garden-n) and SA.
+func shootAuthorizer(l *live) *Authorizer {
+	options := Options{Graph: graph.New(relation.SelfHostedSchema), Watches: relation.SelfHosted, Facts: noFacts{}, Selectors: selectors{possible: true}, Live: l, Log: logr.Discard()}
+	a := NewShootAuthorizer(options, newAuthorizer())
+	for _, namespace := range []string{"n", "garden-n"} {
+		shoot := graph.Vertex{Kind: relation.Shoot, Namespace: namespace, Name: "s"}
+		edges := []graph.Edge{}
+		for _, v := range []graph.Vertex{
+			{Kind: relation.BackupBucket, Name: "own"}, {Kind: relation.Secret, Namespace: namespace, Name: "own"}, {Kind: relation.ConfigMap, Namespace: namespace, Name: "own"},
+			{Kind: relation.Bastion, Namespace: namespace, Name: "own"}, {Kind: relation.ControllerInstallation, Name: "own"}, {Kind: relation.ManagedSeed, Namespace: namespace, Name: "own"},
+			{Kind: relation.Namespace, Name: namespace}, {Kind: relation.ServiceAccount, Namespace: namespace, Name: "own"},
+		} {
+			edges = append(edges, graph.Edge{From: v, To: shoot})
+		}
+		a.Graph.Set(shoot, edges)
+	}
+	return a
+}
+
+// shootCases are "<case>: <question> => <decision>", as in TestRules.
+const shootCases = `
+CT-SH-3: SG get bastions other/own => N(only the following namespaces are allowed for this resource type: [n])
+CT-SH-3: SG create gardenlets other/ => N([n])
+CT-SH-3: SG get managedseeds other/own => N([n])
+CT-SH-4: SG list backupbuckets field:spec.shootRef.name=s => N(must specify field or label selector for name n/s)
+CT-SH-4: SG list backupbuckets field:spec.shootRef.namespace=n => N(must specify)
+CT-SH-4: SG list backupbuckets field:spec.shootRef.name=s,spec.shootRef.namespace=n => A
+CT-SH-4: SG list controllerinstallations field:spec.shootRef.name=s,spec.shootRef.namespace=x => N(must specify)
+CT-SH-3: SG list bastions n/ field:spec.shootRef.name=s => A
+CT-SH-3: SG list gardenlets n/ field:metadata.name=self-hosted-shoot-s => A
+CT-SH-3: SG list gardenlets n/ field:metadata.name=self-hosted-shoot-t => N(must specify)
+CT-SH-3: SG list managedseeds n/ field:spec.shoot.name=s => A
+CT-SH-5: SG get secrets kube-system/bootstrap-token-TOKEN => A
+CT-SH-5: SG get secrets kube-system/bootstrap-token-abcdef => N(bootstrap token secret name bootstrap-token-abcdef does not match expected name bootstrap-token-TOKEN for shoot n/s)
+CT-SH-5: SG delete secrets kube-system/bootstrap-token-mine => A
+CT-SH-5: SG delete secrets kube-system/bootstrap-token-gardenlet => A
+CT-SH-5: SG delete secrets kube-system/bootstrap-token-other => N(shoot meta in bootstrap token secret kube-system/bootstrap-token-other does not match with identity of requestor n/s)
+CT-SH-5: SG delete secrets kube-system/bootstrap-token-strange => N(no relationship found)
+CT-SH-6: SG list secrets garden/ label:gardener.cloud/role=shoot-service-account-issuer => A
+CT-SH-6: SG list secrets garden/ => N(must specify)
+CT-SH-6: SE list secrets garden/ label:gardener.cloud/role=shoot-service-account-issuer => N(must specify)
+CT-SH-7: SA get cloudprofiles x => A
+CT-SH-7: SA list cloudprofiles => N()
+CT-SH-7: SA create configmaps n/ => A
+CT-SH-7: SA create configmaps other/ => N()
+CT-SH-7: SA create projects => A
+CT-SH-7: SA create workloadidentities n/ => A
+CT-SH-7: SA create shoots n/ => A
+CT-SH-7: SA patch shoots n/s => A
+CT-SH-7: SA mark-self-hosted shoots n/s => A
+CT-SH-7: SA get shoots n/s => N()
+CT-SH-7: SA patch shoots/status n/s => A
+CT-SH-7: SA patch shoots/status n/t => N()
+8.2: SG create backupbuckets => A
+8.2: SG get backupbuckets own => A
+8.2: SG update backupbuckets/finalizers own => A
+8.2: SG get backupbuckets foreign => N(no relationship found: BackupBucket:foreign is not known to lead to Shoot:n/s)
+8.2: SG get configmaps n/own => A
+8.2: SG get configmaps n/s.ca-cluster => A
+8.2: SG patch configmaps n/s.ca-kubelet => A
+8.2: SG get configmaps n/t.ca-cluster => N(no relationship found)
+8.2: SG get configmaps kube-system/cluster-identity => A
+8.2: SG get secrets n/own => A
+8.2: SG list secrets n/own => A
+8.2: SG get secrets n/s.ssh-keypair => A
+8.2: SG get secrets n/t.ssh-keypair => N(no relationship found)
+8.2: SG deletecollection secrets n/ => N([create delete get list patch update watch])
+8.2: SG get internalsecrets n/s.ca-client => A
+8.2: SG get shootstates n/s => A
+8.2: SG delete shootstates n/s => N([create get list patch watch])
+8.2: SG get leases n/self-hosted-shoot-s => A
+8.2: SG create leases n/ => A
+8.2: SG get leases n/other => N(no relationship found)
+8.2: SE create leases garden-n/ => A
+8.2: SE get leases garden-n/s--e => A
+8.2: SE get leases garden-n/t--e => N(lease object name does not have the shoot name as prefix)
+8.2: SE get leases other/s--e => N(lease object is not in shoot namespace)
+8.2: SE foo leases garden-n/s--e => N([create get list watch update patch delete deletecollection])
+8.2: SG get controllerregistrations x => A
+8.2: SG list seeds => A
+8.2: SG get seeds s => A
+8.2: SG get seeds t => N(no relationship found)
+8.2: SG get shoots n/s => A
+8.2: SG list shoots n/s => A
+8.2: SG patch shoots n/s => A
+8.2: SG patch shoots/status n/s => A
+8.2: SG patch shoots n/t => N(no relationship found)
+8.2: SG get shoots n/t => N([patch update])
+8.2: SG create serviceaccounts n/ => A
+8.2: SG deletecollection serviceaccounts n/extension-shoot--s--e => A
+8.2: SG create serviceaccounts/token n/extension-shoot--s--e => A
+8.2: SG delete serviceaccounts n/extension-shoot--t--e => N([create get patch update])
+8.2: SE get serviceaccounts garden-n/own => A
+8.2: SE create serviceaccounts garden-n/ => N([get])
+8.2: SG create certificatesigningrequests/shootclient x => A
+8.2: SE create certificatesigningrequests => N([get list watch])
+8.2: SG create events n/ => A
+8.2: SG create workloadidentities/token n/x => N(no relationship found)
+8.2: SG get quotas n/x => N()
+8.2: G get shoots n/s => N()
+`
+
+func TestShootRules(t *testing.T) {
+	secret := func(description string) runtime.Object {
+		return &corev1.Secret{Data: map[string][]byte{"description": []byte(description)}}
+	}
+	token := "bootstrap-token-TOKEN"
+	l := &live{objects: map[string]runtime.Object{
+		"secrets:kube-system/bootstrap-token-mine":      secret("Used for connecting the self-hosted Shoot n/s to the garden."),
+		"secrets:kube-system/bootstrap-token-gardenlet": secret("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource n/self-hosted-shoot-s."),
+		"secrets:kube-system/bootstrap-token-other":     secret("Used for connecting the self-hosted Shoot n/t to the garden."),
+		"secrets:kube-system/bootstrap-token-strange":   secret("something else"),
+	}, exists: map[string]bool{"secrets:kube-system/bootstrap-token-strange": true}}
+	a := shootAuthorizer(l)
+	_, reason, _ := a.Authorize(t.Context(), ask(t, "SG get secrets kube-system/bootstrap-token-x"))
+	_, rest, _ := strings.Cut(reason, "expected name bootstrap-token-")
+	id, _, _ := strings.Cut(rest, " ")
+	if len(id) != 6 {
+		t.Fatalf("CT-SH-5: got the reason %q", reason)
+	}
+	for _, line := range strings.Split(strings.ReplaceAll(shootCases, token, "bootstrap-token-"+id), "\n") {
+		if line == "" {
+			continue
+		}
+		name, rest, _ := strings.Cut(line, ": ")
+		question, want, _ := strings.Cut(rest, " => ")
+		t.Run(name+"/"+question, func(t *testing.T) {
+			if got := decided(shootAuthorizer(l), ask(t, question)); !matches(got, want) {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+func TestDelegation(t *testing.T) {
+	a := shootAuthorizer(&live{})
+	lead(a.seeds, relation.CloudProfile, "", "of-the-seed", "s")
+	a.seeds.Graph.Set(relation.SeedVertex("s"), nil)
+	if got := decided(a, ask(t, "GE get cloudprofiles of-the-seed")); got != "A" {
+		t.Errorf("CT-SH-2: got %s", got)
+	}
+	if got := decided(a, ask(t, "GE get controllerregistrations x")); got != "A" {
+		t.Errorf("CT-SH-2: what the seed is refused falls through: got %s", got)
+	}
+	for _, question := range []string{"SE get cloudprofiles of-the-seed", "SG get cloudprofiles of-the-seed"} {
+		if got := decided(a, ask(t, question)); got != "N()" {
+			t.Errorf("CT-SH-2: %s: got %s", question, got)
+		}
+	}
+	a.seeds.Graph.Remove(relation.SeedVertex("s"))
+	a.seeds.Graph.Remove(graph.Vertex{Kind: relation.CloudProfile, Name: "of-the-seed"})
+	if got := decided(a, ask(t, "GE list secrets seed-s/")); got == "A" {
+		t.Errorf("CT-SH-2: without the Seed it is not asked: got %s", got)
+	}
+	a.seeds.Graph.Set(relation.SeedVertex("s"), nil)
+	a.seeds.Selectors = selectors{err: errFake}
+	a.seeds.ReadAll = false
+	if got := decided(a, ask(t, "GE list shoots")); !strings.HasPrefix(got, "error(failed delegating request: ") {
+		t.Errorf("8.2: got %s", got)
+	}
+}
+
+// TestGone: what belongs to a Shoot by name is nobody's when the Shoot is gone.
+func TestGone(t *testing.T) {
+	a := shootAuthorizer(&live{})
+	a.Graph.Remove(graph.Vertex{Kind: relation.Shoot, Namespace: "n", Name: "s"})
+	if got := decided(a, ask(t, "SG get secrets n/s.ssh-keypair")); !matches(got, "N(no relationship found)") {
+		t.Errorf("got %s", got)
+	}
+}

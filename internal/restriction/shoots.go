@@ -1,0 +1,254 @@
+package restriction
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	"github.com/espalier-project/espalier/internal/foreign/meta"
+	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/identity"
+	admissionv1 "k8s.io/api/admission/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// OfShoots is ShootRestriction: what SeedRestriction is for seeds, for self-hosted shoots (section 8.3).
+type OfShoots struct{ *Handler }
+
+// shootRequest is what is to be decided.
+type shootRequest struct {
+	*request
+	client identity.ShootClient
+}
+
+type shootRule func(*shootRequest, context.Context) error
+
+// shootRules are all resources that self-hosted shoots create.
+var shootRules = map[schema.GroupResource]map[admissionv1.Operation]shootRule{
+	{Group: "core.gardener.cloud", Resource: "backupbuckets"}:              {admissionv1.Create: (*shootRequest).createBackupBucket},
+	{Group: "core.gardener.cloud", Resource: "backupentries"}:              {admissionv1.Create: (*shootRequest).createBackupEntry},
+	{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}: {admissionv1.Create: (*shootRequest).createCertificateSigningRequest},
+	{Resource: "configmaps"}: {admissionv1.Create: (*shootRequest).createConfigMap},
+	{Group: "seedmanagement.gardener.cloud", Resource: "gardenlets"}:   {admissionv1.Create: (*shootRequest).createPrefixed},
+	{Group: "core.gardener.cloud", Resource: "internalsecrets"}:        {admissionv1.Create: (*shootRequest).createInternalSecret},
+	{Group: "coordination.k8s.io", Resource: "leases"}:                 {admissionv1.Create: (*shootRequest).createLease},
+	{Group: "seedmanagement.gardener.cloud", Resource: "managedseeds"}: {admissionv1.Update: (*shootRequest).updateManagedSeed},
+	{Group: "core.gardener.cloud", Resource: "projects"}:               {admissionv1.Create: (*shootRequest).createByGardenadm},
+	{Resource: "secrets"}:                                              {admissionv1.Create: (*shootRequest).createSecret},
+	{Resource: "serviceaccounts"}:                                      {admissionv1.Create: (*shootRequest).createServiceAccount},
+	{Group: "core.gardener.cloud", Resource: "shoots"}:                 {admissionv1.Create: (*shootRequest).createByGardenadm},
+	{Group: "core.gardener.cloud", Resource: "shootstates"}:            {admissionv1.Create: (*shootRequest).createShootState},
+	{Group: "security.gardener.cloud", Resource: "workloadidentities"}: {admissionv1.Create: (*shootRequest).createByGardenadm},
+}
+
+// Handle implements admission.Handler.
+func (h OfShoots) Handle(ctx context.Context, r admission.Request) admission.Response {
+	client, ok := identity.OfShoot(r.UserInfo.Username, r.UserInfo.Groups)
+	if !ok {
+		return admitted("")
+	}
+	q := &shootRequest{request: &request{Handler: h.Handler, AdmissionRequest: r.AdmissionRequest}, client: client}
+	return q.answer(q.decide(ctx))
+}
+
+func (q *shootRequest) decide(ctx context.Context) error {
+	byOperation, known := shootRules[schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}]
+	if !known {
+		return refuse(http.StatusBadRequest, "unexpected resource: %q", q.resource())
+	}
+	rule, known := byOperation[q.Operation]
+	if !known {
+		return refuse(http.StatusBadRequest, "unexpected operation: %q", q.Operation)
+	}
+	if q.client.Type == identity.Gardenadm {
+		rule = (*shootRequest).createByGardenadm
+	}
+	return rule(q, ctx)
+}
+
+func (q *shootRequest) foreign() error {
+	return refuse(http.StatusForbidden, "object does not belong to shoot %s/%s", q.client.Namespace, q.client.Name)
+}
+
+// belongs wants a namespace and a name to be those of the client's shoot.
+func (q *shootRequest) belongs(namespace, name string) error {
+	if namespace == q.client.Namespace && name == q.client.Name {
+		return nil
+	}
+	return q.foreign()
+}
+
+func (q *shootRequest) belongsByReference(reference *meta.Reference) error {
+	if reference == nil {
+		return q.foreign()
+	}
+	return q.belongs(reference.Namespace, reference.Name)
+}
+
+func (q *shootRequest) createBackupBucket(context.Context) error {
+	bucket := &v1beta1.BackupBucket{}
+	if err := q.decode(bucket); err != nil {
+		return err
+	}
+	return q.belongsByReference(bucket.Spec.ShootRef)
+}
+
+func (q *shootRequest) createBackupEntry(ctx context.Context) error {
+	entry := &v1beta1.BackupEntry{}
+	if err := q.decode(entry); err != nil {
+		return err
+	}
+	if err := q.belongsByReference(entry.Spec.ShootRef); err != nil {
+		return err
+	}
+	bucket, err := q.backupBucket(ctx, entry.Spec.BucketName, absentIsForbidden)
+	if err != nil {
+		return err
+	}
+	return q.belongsByReference(bucket.Spec.ShootRef)
+}
+
+func (q *shootRequest) createCertificateSigningRequest(context.Context) error {
+	if q.client.Type != identity.Gardenlet {
+		return refuse(http.StatusForbidden, "only gardenlet clients may create CertificateSigningRequests")
+	}
+	csr := &certificatesv1.CertificateSigningRequest{}
+	if err := q.decode(csr); err != nil {
+		return err
+	}
+	namespace, name, err := identity.ShootOfCertificateRequest(csr.Spec.Request, csr.Spec.Usages)
+	switch {
+	case errors.Is(err, identity.ErrNotClient):
+		return refuse(http.StatusForbidden, "can only create CSRs for shoot clusters: %s", err)
+	case err != nil:
+		return refuse(http.StatusBadRequest, "%s", err)
+	}
+	return q.belongs(namespace, name)
+}
+
+func (q *shootRequest) createConfigMap(context.Context) error {
+	return q.ofShootByName(names.ShootConfigMaps)
+}
+
+func (q *shootRequest) createInternalSecret(context.Context) error {
+	return q.ofShootByName(names.ShootInternalSecrets)
+}
+
+func (q *shootRequest) ofShootByName(suffixes []string) error {
+	shoot, _ := names.CutShootSuffix(q.Name, suffixes)
+	return q.belongs(q.Namespace, shoot)
+}
+
+// createPrefixed is for objects with the name of the shoot after a prefix.
+func (q *shootRequest) createPrefixed(context.Context) error {
+	shoot, found := strings.CutPrefix(q.Name, names.SelfHostedShootPrefix)
+	if !found {
+		return refuse(http.StatusBadRequest, "the resource for self-hosted shoots must be prefixed with %q", names.SelfHostedShootPrefix)
+	}
+	return q.belongs(q.Namespace, shoot)
+}
+
+func (q *shootRequest) createLease(ctx context.Context) error {
+	if q.client.Type != identity.Extension {
+		return q.createPrefixed(ctx)
+	}
+	switch {
+	case q.Namespace != q.client.Namespace:
+		return refuse(http.StatusForbidden, "extension client can only create leases in the namespace for shoot %q", q.client.Namespace+"/"+q.client.Name)
+	case !strings.HasPrefix(q.Name, q.client.Name+"--"):
+		return refuse(http.StatusForbidden, "extension client can only create leases with the shoot name %q as prefix", q.client.Name)
+	}
+	return nil
+}
+
+func (q *shootRequest) updateManagedSeed(ctx context.Context) error {
+	return q.ofManagedSeed(ctx, q.Namespace, q.Name)
+}
+
+func (q *shootRequest) ofManagedSeed(ctx context.Context, namespace, name string) error {
+	m, err := q.managedSeed(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	if m.Spec.Shoot == nil {
+		return q.foreign()
+	}
+	return q.belongs(m.Namespace, m.Spec.Shoot.Name)
+}
+
+func (q *shootRequest) createSecret(ctx context.Context) error {
+	if shoot, found := names.CutShootSuffix(q.Name, names.ShootSecrets); found {
+		return q.belongs(q.Namespace, shoot)
+	}
+	if name, found := strings.CutPrefix(q.Name, names.GeneratedBucketPrefix); found {
+		bucket, err := q.backupBucket(ctx, name, absentIsForbidden)
+		if err != nil {
+			return err
+		}
+		if bucket.Spec.ShootRef == nil {
+			return refuse(http.StatusForbidden, ".spec.shootRef must be set in the BackupBucket resource %q belonging to this Secret", name)
+		}
+		return q.belongsByReference(bucket.Spec.ShootRef)
+	}
+	if q.Namespace == names.KubeSystem && strings.HasPrefix(q.Name, names.BootstrapTokenPrefix) {
+		return q.createBootstrapToken(ctx)
+	}
+	return q.foreign()
+}
+
+func (q *shootRequest) createBootstrapToken(ctx context.Context) error {
+	secret := &corev1.Secret{}
+	if err := q.decode(secret); err != nil {
+		return err
+	}
+	if err := checkBootstrapToken(secret); err != nil {
+		return err
+	}
+	switch kind, namespace, name := names.ParseBootstrapDescription(string(secret.Data["description"])); kind {
+	case "ManagedSeed":
+		return q.ofManagedSeed(ctx, namespace, name)
+	case "Gardenlet":
+		return q.belongs(namespace, strings.TrimPrefix(name, names.SelfHostedShootPrefix))
+	}
+	return q.foreign()
+}
+
+func (q *shootRequest) createServiceAccount(context.Context) error {
+	if q.client.Type == identity.Extension {
+		return refuse(http.StatusForbidden, "extension client may not create ServiceAccounts")
+	}
+	if q.Namespace == q.client.Namespace && strings.HasPrefix(q.Name, names.ExtensionOfShootPrefix+q.client.Name+"--") {
+		return nil
+	}
+	return q.foreign()
+}
+
+func (q *shootRequest) createShootState(context.Context) error { return q.belongs(q.Namespace, q.Name) }
+
+// createByGardenadm is what the tool that sets a self-hosted shoot up creates; nobody else does.
+func (q *shootRequest) createByGardenadm(context.Context) error {
+	if q.client.Type != identity.Gardenadm {
+		return q.foreign()
+	}
+	switch q.resource() {
+	case "configmaps", "secrets", "workloadidentities.security.gardener.cloud":
+		return q.belongs(q.Namespace, q.client.Name)
+	case "projects.core.gardener.cloud":
+		project := &v1beta1.Project{}
+		if err := q.decode(project); err != nil {
+			return err
+		}
+		if namespace := project.Spec.Namespace; namespace == nil || *namespace != q.client.Namespace {
+			return q.foreign()
+		}
+		return nil
+	case "shoots.core.gardener.cloud":
+		return q.belongs(q.Namespace, q.Name)
+	}
+	return q.foreign()
+}
