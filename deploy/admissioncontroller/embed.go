@@ -10,8 +10,10 @@ const URL = "https://gardener-admission-controller.garden"
 var (
 	//go:embed authorization-configuration.yaml
 	AuthorizationConfiguration []byte
-	//go:embed authorization-kubeconfig.yaml
-	AuthorizationKubeconfig []byte
+	//go:embed seed-authorizer-kubeconfig.yaml
+	SeedAuthorizerKubeconfig []byte
+	//go:embed shoot-authorizer-kubeconfig.yaml
+	ShootAuthorizerKubeconfig []byte
 	//go:embed validatingwebhookconfiguration.yaml
 	ValidatingWebhookConfiguration []byte
 	//go:embed rbac.yaml

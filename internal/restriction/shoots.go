@@ -6,15 +6,16 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/foreign/meta"
-	"github.com/espalier-project/espalier/internal/foreign/names"
-	"github.com/espalier-project/espalier/internal/identity"
 	admissionv1 "k8s.io/api/admission/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	"github.com/espalier-project/espalier/internal/foreign/meta"
+	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/identity"
 )
 
 // OfShoots is ShootRestriction: what SeedRestriction is for seeds, for self-hosted shoots (section 8.3).

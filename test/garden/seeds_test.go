@@ -253,3 +253,43 @@ func TestOthers(t *testing.T) {
 func mergePatch(text string) client.Patch {
 	return client.RawPatch("application/merge-patch+json", []byte(text))
 }
+
+// TestSelfHostedShoot is section 8 through the API: the gardenlet of a shoot that hosts itself, its extension, and gardenadm.
+func TestSelfHostedShoot(t *testing.T) {
+	namespaceOf(t, "garden-self", "self")
+	create(t, "Shoot garden-self/mine", "spec: {resources: [{name: x, resourceRef: {apiVersion: v1, kind: Secret, name: referenced}}]}")
+	create(t, "Shoot garden-self/other", "spec: {resources: [{name: x, resourceRef: {apiVersion: v1, kind: Secret, name: foreign}}]}")
+	create(t, "Secret garden-self/referenced", "")
+	create(t, "Secret garden-self/foreign", "")
+	cl, err := suite.As("gardener.cloud:system:shoot:garden-self:mine", "gardener.cloud:system:shoots")
+	if err != nil {
+		t.Fatal(err)
+	}
+	walk(t, cl, []step{
+		{"8.2", "get", "Shoot garden-self/mine", "", ""},
+		{"8.2", "patch/status", "Shoot garden-self/mine", "", ""},
+		{"8.2", "patch", "Shoot garden-self/other", "", "no relationship found"},
+		{"8.2", "get", "Secret garden-self/referenced", "", ""},
+		{"8.2", "get", "Secret garden-self/foreign", "", "no relationship found: Secret:garden-self/foreign does not lead to Shoot:garden-self/mine"},
+		{"CT-SH-8", "create", "Secret garden-self/mine.ssh-keypair", "", ""},
+		{"CT-SH-8", "create", "Secret garden-self/other.ssh-keypair", "", "object does not belong to shoot garden-self/mine"},
+		{"8.2", "get", "Secret garden-self/mine.ssh-keypair", "", ""},
+		{"CT-SH-8", "create", "BackupBucket of-mine", "spec: {shootRef: {apiVersion: core.gardener.cloud/v1beta1, kind: Shoot, namespace: garden-self, name: mine}}", ""},
+		{"8.2", "patch", "BackupBucket of-mine", "", ""},
+		{"CT-SH-8", "create", "Gardenlet garden-self/self-hosted-shoot-mine", "", ""},
+		{"CT-SH-8", "create", "Gardenlet garden-self/self-hosted-shoot-other", "", "object does not belong to shoot garden-self/mine"},
+		{"8.2", "patch/status", "Gardenlet garden-self/self-hosted-shoot-mine", "", ""},
+		{"CT-SH-8", "create", "Lease garden-self/self-hosted-shoot-mine", "", ""},
+		{"CT-SH-8", "create", "ServiceAccount garden-self/extension-shoot--mine--local", "", ""},
+	})
+	gardenadm, err := suite.As("gardener.cloud:gardenadm:shoot:garden-self:new", "gardener.cloud:system:shoots")
+	if err != nil {
+		t.Fatal(err)
+	}
+	walk(t, gardenadm, []step{
+		{"CT-SH-7", "create", "Shoot garden-self/new", "", ""},
+		{"CT-SH-7", "create", "Shoot garden-self/newer", "", "object does not belong to shoot garden-self/new"},
+		{"CT-SH-7", "get", "Shoot garden-self/new", "", "is forbidden"},
+		{"CT-SH-7", "get", "Secret garden-self/referenced", "", "is forbidden"},
+	})
+}

@@ -50,12 +50,17 @@ func StartGarden(ctx context.Context, dir string, progress func(string)) (*Garde
 		return nil, err
 	}
 	g := &Garden{Web: ports[0], dir: dir}
-	kubeconfig := strings.ReplaceAll(g.local(admissioncontroller.AuthorizationKubeconfig), "certificate-authority: ca.crt", "certificate-authority: "+filepath.Join(dir, "ca.crt"))
-	kubeconfigFile := filepath.Join(dir, "seed-authorizer-kubeconfig.yaml")
-	if err := os.WriteFile(kubeconfigFile, []byte(kubeconfig), 0o600); err != nil {
-		return nil, err
+	configuration := string(admissioncontroller.AuthorizationConfiguration)
+	for name, manifest := range map[string][]byte{
+		"seed-authorizer-kubeconfig.yaml": admissioncontroller.SeedAuthorizerKubeconfig, "shoot-authorizer-kubeconfig.yaml": admissioncontroller.ShootAuthorizerKubeconfig,
+	} {
+		kubeconfig := strings.ReplaceAll(g.local(manifest), "certificate-authority: ca.crt", "certificate-authority: "+filepath.Join(dir, "ca.crt"))
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
+			return nil, err
+		}
+		configuration = strings.ReplaceAll(configuration, "/etc/kubernetes/structured/authorization-kubeconfigs/"+name, file)
 	}
-	configuration := strings.ReplaceAll(string(admissioncontroller.AuthorizationConfiguration), "/etc/kubernetes/structured/authorization-kubeconfigs/seed-authorizer-kubeconfig.yaml", kubeconfigFile)
 	configurationFile := filepath.Join(dir, "authorization-configuration.yaml")
 	if err := os.WriteFile(configurationFile, []byte(configuration), 0o600); err != nil {
 		return nil, err

@@ -1,0 +1,105 @@
+package restriction
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func init() {
+	clients["SG"] = authenticationv1.UserInfo{Username: "gardener.cloud:system:shoot:n:s", Groups: []string{"gardener.cloud:system:shoots"}}
+	clients["SA"] = authenticationv1.UserInfo{Username: "gardener.cloud:gardenadm:shoot:n:s", Groups: []string{"gardener.cloud:system:shoots"}}
+	clients["SE"] = authenticationv1.UserInfo{Username: "system:serviceaccount:garden:extension-shoot--s--e", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:garden"}}
+	apiGroups["managedseeds"], apiGroups["workloadidentities"] = "seedmanagement.gardener.cloud", "security.gardener.cloud"
+}
+
+func shootDecided(t *testing.T, g garden, question, object string) string {
+	t.Helper()
+	h := OfShoots{&Handler{Reader: g, Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}}
+	response := h.Handle(context.Background(), ask(t, question, object))
+	if response.Allowed {
+		return "allowed"
+	}
+	return fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message)
+}
+
+func TestShootRules(t *testing.T) {
+	const foreign = "403 object does not belong to shoot n/s"
+	own, other := "{spec: {shootRef: {namespace: 'n', name: s}}}", "{spec: {shootRef: {namespace: 'n', name: t}}}"
+	entry := "{spec: {bucketName: b, shootRef: {namespace: 'n', name: s}}}"
+	token := func(description string) string {
+		return "{type: bootstrap.kubernetes.io/token, data: {usage-bootstrap-authentication: dHJ1ZQ==, usage-bootstrap-signing: dHJ1ZQ==, description: " +
+			base64.StdEncoding.EncodeToString([]byte("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1."+description)) + "}}"
+	}
+	const tokenSecret = "SG CREATE secrets kube-system/bootstrap-token-abcdef"
+	for name, c := range map[string]struct {
+		garden           garden
+		question, object string
+		want             string
+	}{
+		"no client of a shoot":              {nil, "O CREATE secrets n/x", "{}", "allowed"},
+		"another resource":                  {nil, "SG CREATE bastions n/x", "{}", `400 unexpected resource: "bastions.operations.gardener.cloud"`},
+		"another operation":                 {nil, "SG UPDATE secrets n/x", "{}", `400 unexpected operation: "UPDATE"`},
+		"undecodable":                       {nil, "SG CREATE backupbuckets x", "{]", "400 couldn't get version/kind; json parse error: invalid character ']' looking for beginning of object key string"},
+		"backupbuckets, no reference":       {nil, "SG CREATE backupbuckets x", "{}", foreign},
+		"backupbuckets, another":            {nil, "SG CREATE backupbuckets x", other, foreign},
+		"backupbuckets, own":                {nil, "SG CREATE backupbuckets x", own, "allowed"},
+		"backupentries, no bucket":          {nil, "SG CREATE backupentries n/x", entry, `403 backupbuckets.core.gardener.cloud "b" not found`},
+		"backupentries, unreadable bucket":  {garden{"backupbuckets b": "error"}, "SG CREATE backupentries n/x", entry, "500 fake-err"},
+		"backupentries, another's bucket":   {garden{"backupbuckets b": other}, "SG CREATE backupentries n/x", entry, foreign},
+		"backupentries, own":                {garden{"backupbuckets b": own}, "SG CREATE backupentries n/x", entry, "allowed"},
+		"csr, extension":                    {nil, "SE CREATE certificatesigningrequests x", "{}", "403 only gardenlet clients may create CertificateSigningRequests"},
+		"csr, of a seed":                    {nil, "SG CREATE certificatesigningrequests x", csr(t, "seed", "client auth"), "403 can only create CSRs for shoot clusters: subject's organization is not set to [gardener.cloud:system:shoots]"},
+		"configmaps, own":                   {nil, "SG CREATE configmaps n/s.ca-kubelet", "{}", "allowed"},
+		"configmaps, another":               {nil, "SG CREATE configmaps n/t.ca-kubelet", "{}", foreign},
+		"configmaps, another namespace":     {nil, "SG CREATE configmaps m/s.ca-kubelet", "{}", foreign},
+		"internalsecrets, own":              {nil, "SG CREATE internalsecrets n/s.ca-client", "{}", "allowed"},
+		"gardenlets, prefix":                {nil, "SG CREATE gardenlets n/s", "{}", `400 the resource for self-hosted shoots must be prefixed with "self-hosted-shoot-"`},
+		"gardenlets, own":                   {nil, "SG CREATE gardenlets n/self-hosted-shoot-s", "{}", "allowed"},
+		"leases, own":                       {nil, "SG CREATE leases n/self-hosted-shoot-s", "{}", "allowed"},
+		"leases, another":                   {nil, "SG CREATE leases n/self-hosted-shoot-t", "{}", foreign},
+		"leases of extensions, namespace":   {nil, "SE CREATE leases n/s--x", "{}", `403 extension client can only create leases in the namespace for shoot "garden/s"`},
+		"leases of extensions, name":        {nil, "SE CREATE leases garden/x", "{}", `403 extension client can only create leases with the shoot name "s" as prefix`},
+		"leases of extensions, own":         {nil, "SE CREATE leases garden/s--x", "{}", "allowed"},
+		"managedseeds, none":                {nil, "SG UPDATE managedseeds n/m", "{}", `403 managedseeds.seedmanagement.gardener.cloud "m" not found`},
+		"managedseeds, another":             {garden{"managedseeds n/m": "{spec: {shoot: {name: t}}}"}, "SG UPDATE managedseeds n/m", "{}", foreign},
+		"managedseeds, own":                 {garden{"managedseeds n/m": "{spec: {shoot: {name: s}}}"}, "SG UPDATE managedseeds n/m", "{}", "allowed"},
+		"secrets, unrelated":                {nil, "SG CREATE secrets n/x", "{}", foreign},
+		"secrets, own":                      {nil, "SG CREATE secrets n/s.ssh-keypair", "{}", "allowed"},
+		"secrets, bucket without reference": {garden{"backupbuckets b": "{}"}, "SG CREATE secrets garden/generated-bucket-b", "{}", `403 .spec.shootRef must be set in the BackupBucket resource "b" belonging to this Secret`},
+		"secrets, own bucket":               {garden{"backupbuckets b": own}, "SG CREATE secrets garden/generated-bucket-b", "{}", "allowed"},
+		"secrets, token, type":              {nil, tokenSecret, "{type: Opaque}", `422 unexpected secret type: "Opaque"`},
+		"secrets, token, own gardenlet":     {nil, tokenSecret, token("Gardenlet resource n/self-hosted-shoot-s."), "allowed"},
+		"secrets, token, another":           {nil, tokenSecret, token("Gardenlet resource n/self-hosted-shoot-t."), foreign},
+		"secrets, token, own ManagedSeed":   {garden{"managedseeds n/m": "{spec: {shoot: {name: s}}}"}, tokenSecret, token("ManagedSeed resource n/m."), "allowed"},
+		"serviceaccounts, extension":        {nil, "SE CREATE serviceaccounts garden/extension-shoot--s--x", "{}", "403 extension client may not create ServiceAccounts"},
+		"serviceaccounts, own":              {nil, "SG CREATE serviceaccounts n/extension-shoot--s--x", "{}", "allowed"},
+		"serviceaccounts, another":          {nil, "SG CREATE serviceaccounts n/extension-shoot--t--x", "{}", foreign},
+		"shootstates, own":                  {nil, "SG CREATE shootstates n/s", "{}", "allowed"},
+		"shootstates, another":              {nil, "SG CREATE shootstates n/t", "{}", foreign},
+		"shoots, gardenlet":                 {nil, "SG CREATE shoots n/s", "{}", foreign},
+		"gardenadm, own shoot":              {nil, "SA CREATE shoots n/s", "{}", "allowed"},
+		"gardenadm, another shoot":          {nil, "SA CREATE shoots n/t", "{}", foreign},
+		"gardenadm, project":                {nil, "SA CREATE projects p", "{spec: {namespace: 'n'}}", "allowed"},
+		"gardenadm, another project":        {nil, "SA CREATE projects p", "{spec: {namespace: m}}", foreign},
+		"gardenadm, secret":                 {nil, "SA CREATE secrets n/anything", "{}", "allowed"},
+		"gardenadm, secret elsewhere":       {nil, "SA CREATE secrets m/anything", "{}", foreign},
+		"gardenadm, workload identity":      {nil, "SA CREATE workloadidentities n/x", "{}", "allowed"},
+		"gardenadm, lease":                  {nil, "SA CREATE leases n/self-hosted-shoot-s", "{}", foreign},
+	} {
+		t.Run("CT-SH-8/"+name, func(t *testing.T) {
+			if got := shootDecided(t, c.garden, c.question, c.object); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+	if got := shootDecided(t, nil, "SG DELETE shootstates n/s", "null"); !strings.HasPrefix(got, "400 unexpected operation") {
+		t.Errorf("CT-SH-8: got %s", got)
+	}
+}
