@@ -63,18 +63,18 @@ func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attribute
 	if !attributes.IsResourceRequest() {
 		return verdict{step: "SA-2"}, nil
 	}
-	if a.table.before != nil {
-		if v, decided, err := a.table.before(ctx, a, &client, attributes); decided || err != nil {
-			return v, err
-		}
-	}
-	r := a.table.ruleFor(attributes.GetAPIGroup(), attributes.GetResource(), client.Type)
-	if r == nil {
-		return verdict{step: "SA-3"}, nil
-	}
 	q := &request{
 		authorizer: a, client: client, verb: verbOf(attributes.GetVerb()), namespace: attributes.GetNamespace(), name: attributes.GetName(),
 		subresource: attributes.GetSubresource(), attributes: attributes, readAll: a.ReadAll,
+	}
+	if a.table.before != nil {
+		if v, decided, err := a.table.before(ctx, q); decided || err != nil {
+			return v, err
+		}
+	}
+	r := a.table.ruleFor(attributes.GetAPIGroup(), attributes.GetResource(), q.client.Type)
+	if r == nil {
+		return verdict{step: "SA-3"}, nil
 	}
 	v, err := a.apply(ctx, r, q, live)
 	v.rule = r.id
@@ -257,15 +257,20 @@ func refusal(from, to graph.Vertex, known bool) string {
 
 func (a *Authorizer) check(from graph.Vertex, q *request) graph.Verdict {
 	to := q.client.sink
-	started := time.Now()
-	var result graph.Verdict
-	if a.WriteOwned {
-		result = a.Graph.CheckManaged(from, to)
-	} else {
-		result = a.Graph.Check(from, to)
+	if a.Metrics == nil {
+		return a.ask(from, to)
 	}
+	started := time.Now()
+	result := a.ask(from, to)
 	a.Metrics.checked(from.Kind, to.Kind, time.Since(started))
 	return result
+}
+
+func (a *Authorizer) ask(from, to graph.Vertex) graph.Verdict {
+	if a.WriteOwned {
+		return a.Graph.CheckManaged(from, to)
+	}
+	return a.Graph.Check(from, to)
 }
 
 // olderName knows Secrets that older releases wrote for a Shoot: they are the Shoot's, and have no vertex of their own (2.4).

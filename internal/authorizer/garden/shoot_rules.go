@@ -186,7 +186,8 @@ func shootOfDescription(text string) (namespace, shoot string, known bool) {
 }
 
 // beforeShootTable decides for gardenadm, and hands the requests of extensions of a shoot that is a seed to the SeedAuthorizer.
-func beforeShootTable(ctx context.Context, a *Authorizer, c *client, attributes authorizer.Attributes) (verdict, bool, error) {
+func beforeShootTable(ctx context.Context, q *request) (verdict, bool, error) {
+	a, c, attributes := q.authorizer, &q.client, q.attributes
 	if c.Type == identity.Gardenadm {
 		return verdict{allowed: gardenadmMay(c, attributes), step: "SH-22"}, true, nil
 	}

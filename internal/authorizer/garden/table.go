@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apiserver/pkg/authorization/authorizer"
-
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
 )
@@ -74,7 +72,7 @@ type table struct {
 	rules      []*rule
 	byResource map[string]map[string]*rule
 	// before, if set, decides some clients' requests apart from the table.
-	before func(ctx context.Context, a *Authorizer, c *client, attributes authorizer.Attributes) (verdict, bool, error)
+	before func(ctx context.Context, q *request) (verdict, bool, error)
 }
 
 // newTable completes the rules of extensions, writes the lists of reasons down once, and makes rules findable (SA-3).
