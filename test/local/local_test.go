@@ -17,8 +17,10 @@ func TestTour(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	if _, err := harness.Build(bin, "resource-manager"); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"resource-manager", "admission-controller"} {
+		if _, err := harness.Build(bin, name); err != nil {
+			t.Fatal(err)
+		}
 	}
 	work := t.TempDir()
 	if err := os.Symlink(filepath.Join(root, "docs"), filepath.Join(work, "docs")); err != nil {
