@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/restriction"
+	"github.com/espalier-project/espalier/internal/selectors"
 )
 
 // run wires everything and runs until a signal.
@@ -64,7 +65,7 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 	}
 	options := authorizer.Options{
 		Graph: seedGraph, Watches: relation.Watches, Facts: seedState.Facts(), Live: client,
-		Selectors: &garden.Selectors{Client: client, Clock: realClock}, Metrics: authorizer.NewMetrics(metrics.Registry),
+		Selectors: &selectors.Checker{Client: client.Bare(), Clock: realClock}, Metrics: authorizer.NewMetrics(metrics.Registry),
 		ReadAll:    cfg.Server.SeedAuthorizer.ReadScope == config.ReadScopeAll,
 		WriteOwned: cfg.Server.SeedAuthorizer.WriteScope == config.WriteScopeOwned,
 		Log:        log.WithName("webhook." + authorizer.SeedName),

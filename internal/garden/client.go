@@ -25,7 +25,6 @@ import (
 // Client reads objects of the garden cluster.
 type Client struct {
 	clients map[schema.GroupVersion]rest.Interface
-	codec   runtime.ParameterCodec
 	// bare asks for what has no group: the version and metadata of any resource.
 	bare rest.Interface
 }
@@ -35,7 +34,7 @@ const protobuf = "application/vnd.kubernetes.protobuf,application/json"
 // NewClient returns a client that sends everything with one HTTP client and under one rate limit.
 func NewClient(config *rest.Config, httpClient *http.Client) (*Client, error) {
 	scheme := newScheme()
-	c := &Client{clients: map[schema.GroupVersion]rest.Interface{}, codec: runtime.NewParameterCodec(scheme)}
+	c := &Client{clients: map[schema.GroupVersion]rest.Interface{}}
 	codecs := serializer.NewCodecFactory(scheme)
 	for _, version := range scheme.PrioritizedVersionsAllGroups() {
 		if version == metav1.SchemeGroupVersion || version.Version == runtime.APIVersionInternal {
@@ -178,3 +177,6 @@ func (c *Client) Secret(ctx context.Context, namespace, name string) (*corev1.Se
 	}
 	return secret, err
 }
+
+// Bare is the client for what has no kind, such as the version.
+func (c *Client) Bare() rest.Interface { return c.bare }

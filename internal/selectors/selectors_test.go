@@ -1,4 +1,4 @@
-package garden
+package selectors
 
 import (
 	"context"
@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/espalier-project/espalier/internal/follow"
 )
 
 // apiServer answers like one of a version that keeps, drops or fails on selectors.
@@ -54,16 +57,16 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func selectorsOf(t *testing.T, s *apiServer) (*Selectors, *clocktesting.FakePassiveClock) {
+func selectorsOf(t *testing.T, s *apiServer) (*Checker, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client())
+	client, err := follow.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), schema.GroupVersion{Version: "v1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
-	return &Selectors{Client: client, Clock: clock}, clock
+	return &Checker{Client: client, Clock: clock}, clock
 }
 
 func TestSelectorsPossible(t *testing.T) {

@@ -1,4 +1,5 @@
-package garden
+// Package selectors finds out whether an API server sends the selectors of list and watch requests to authorizers.
+package selectors
 
 import (
 	"context"
@@ -10,6 +11,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 )
 
@@ -24,9 +26,10 @@ const (
 // alwaysSelectors is the version from which on API servers always send selectors (SEL-11).
 var alwaysSelectors = version.MajorMinor(1, 34)
 
-// Selectors knows whether the garden's API server sends selectors to authorizers (section 5.1).
-type Selectors struct {
-	Client *Client
+// Checker knows whether an API server sends selectors to authorizers (section 5.1).
+type Checker struct {
+	// Client reads from the API server.
+	Client rest.Interface
 	Clock  clock.PassiveClock
 
 	mu       sync.Mutex
@@ -36,7 +39,7 @@ type Selectors struct {
 }
 
 // Possible answers from memory, or asks. Who comes while it is asked waits for the same answer.
-func (s *Selectors) Possible(ctx context.Context) (bool, error) {
+func (s *Checker) Possible(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.forever || !s.asked.IsZero() && s.Clock.Since(s.asked) <= selectorsKnownFor {
@@ -60,8 +63,8 @@ func (s *Selectors) Possible(ctx context.Context) (bool, error) {
 	return possible, nil
 }
 
-func (s *Selectors) isRecent(ctx context.Context) (bool, error) {
-	body, err := s.Client.bare.Get().AbsPath("/version").SetHeader("Accept", "application/json").Do(ctx).Raw()
+func (s *Checker) isRecent(ctx context.Context) (bool, error) {
+	body, err := s.Client.Get().AbsPath("/version").SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if err != nil {
 		return false, fmt.Errorf("failed discovering Kubernetes version: %w", err)
 	}
@@ -79,7 +82,7 @@ func (s *Selectors) isRecent(ctx context.Context) (bool, error) {
 }
 
 // keepsSelectors sends a review with a selector and looks whether it comes back: API servers drop fields of features that are off.
-func (s *Selectors) keepsSelectors(ctx context.Context) (bool, error) {
+func (s *Checker) keepsSelectors(ctx context.Context) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
 		Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -94,7 +97,7 @@ func (s *Selectors) keepsSelectors(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	answer, err := s.Client.bare.Post().AbsPath("/apis/authorization.k8s.io/v1/subjectaccessreviews").Param("dryRun", "All").
+	answer, err := s.Client.Post().AbsPath("/apis/authorization.k8s.io/v1/subjectaccessreviews").Param("dryRun", "All").
 		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(body).Do(ctx).Raw()
 	if err != nil {
 		return false, err

@@ -1,4 +1,4 @@
-package garden
+package follow
 
 import (
 	"bufio"
@@ -9,14 +9,14 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/relation"
 )
 
 func decoderOf(text string) *decoder {
-	return &decoder{shape: shapeOf(relation.WatchOf(relation.Shoot)), body: io.NopCloser(nil), reader: bufio.NewReaderSize(strings.NewReader(text), 16), arrived: func() {}, log: logr.Discard()}
+	return &decoder{shape: shapeOf(func() runtime.Object { return &v1beta1.Shoot{} }), body: io.NopCloser(nil), reader: bufio.NewReaderSize(strings.NewReader(text), 16), arrived: func() {}, log: logr.Discard()}
 }
 
 func TestDecodeEvents(t *testing.T) {

@@ -1,4 +1,4 @@
-package garden
+package follow
 
 import (
 	"bufio"
@@ -21,7 +21,6 @@ import (
 
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/slice"
-	"github.com/espalier-project/espalier/internal/relation"
 )
 
 // shape decodes objects of one kind: it cuts them down to what is read, and then decodes that. The libraries' way parses each event
@@ -35,12 +34,9 @@ type shape struct {
 	listType reflect.Type
 }
 
-// shapeOf returns the shape of a watched kind, nil if it is one of Kubernetes' own, which come in another encoding.
-func shapeOf(w *relation.Watch) *shape {
-	if _, own := ownKinds[w.Resource.Group]; own {
-		return nil
-	}
-	object := reflect.TypeOf(w.New()).Elem()
+// shapeOf returns the shape of a type.
+func shapeOf(fresh func() runtime.Object) *shape {
+	object := reflect.TypeOf(fresh()).Elem()
 	// A struct like metav1.WatchEvent and a list, but with the kind's type.
 	event := reflect.StructOf([]reflect.StructField{
 		{Name: "Type", Type: reflect.TypeFor[string](), Tag: `json:"type"`},
@@ -56,11 +52,8 @@ func shapeOf(w *relation.Watch) *shape {
 			Metadata meta.Object `json:"metadata"`
 		} `json:"object"`
 	}]()
-	return &shape{event: slice.ShapeOf(event), objects: slice.ShapeOf(list), identity: slice.ShapeOf(identity), fresh: w.New, listType: list}
+	return &shape{event: slice.ShapeOf(event), objects: slice.ShapeOf(list), identity: slice.ShapeOf(identity), fresh: fresh, listType: list}
 }
-
-// ownKinds are the groups of kinds that Kubernetes serves itself.
-var ownKinds = map[string]bool{"": true, "certificates.k8s.io": true}
 
 // page is a list of objects.
 type page struct {

@@ -1,0 +1,75 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+// SetDefaults sets the defaults of every field that is unset.
+func SetDefaults(c *NodeAgentAuthorizerConfiguration) {
+	setConnection(&c.SourceClientConnection)
+	setConnection(&c.TargetClientConnection)
+	shared.SetDefaultValue(&c.LogLevel, shared.LogLevelInfo)
+	shared.SetDefaultValue(&c.LogFormat, shared.LogFormatJSON)
+	shared.SetDefaultValue(&c.Server.Webhooks.Port, 9449)
+	shared.SetDefault(&c.Server.HealthProbes, shared.Server{})
+	shared.SetDefaultValue(&c.Server.HealthProbes.Port, 8081)
+	shared.SetDefault(&c.Server.Metrics, shared.Server{})
+	shared.SetDefaultValue(&c.Server.Metrics.Port, 8080)
+	shared.SetDefaultValue(&c.AuthorizeWithSelectors, SelectorsFalse)
+}
+
+// SetDefaultsEntry sets the defaults of a shoot's entry.
+func SetDefaultsEntry(e *ShootEntry) {
+	setConnection(&e.TargetClientConnection)
+	shared.SetDefaultValue(&e.AuthorizeWithSelectors, SelectorsFalse)
+}
+
+func setConnection(c *ClientConnection) {
+	shared.SetDefaultValue(&c.QPS, 100)
+	shared.SetDefaultValue(&c.Burst, 130)
+}
+
+// Validate returns every fault of a defaulted configuration.
+func Validate(c *NodeAgentAuthorizerConfiguration) field.ErrorList {
+	var all field.ErrorList
+	all = append(all, validateConnection(&c.SourceClientConnection, field.NewPath("sourceClientConnection"))...)
+	all = append(all, validateConnection(&c.TargetClientConnection, field.NewPath("targetClientConnection"))...)
+	server := field.NewPath("server")
+	servers := map[string]*shared.Server{"webhooks": &c.Server.Webhooks.Server, "healthProbes": c.Server.HealthProbes, "metrics": c.Server.Metrics}
+	order := []string{"webhooks", "healthProbes", "metrics"}
+	for _, name := range order {
+		all = append(all, shared.ValidateServer(servers[name], server.Child(name))...)
+	}
+	all = append(all, shared.ValidateDistinctPorts(server, servers, order)...)
+	all = append(all, shared.ValidateLog(c.LogLevel, c.LogFormat)...)
+	all = append(all, validateAgents(&c.Agents)...)
+	if c.ShootsDirectory != "" && c.MachineNamespace != nil {
+		all = append(all, field.Forbidden(field.NewPath("machineNamespace"), "each shoot of shootsDirectory has its own"))
+	}
+	return all
+}
+
+// ValidateEntry returns every fault of a defaulted entry.
+func ValidateEntry(e *ShootEntry) field.ErrorList {
+	all := validateConnection(&e.TargetClientConnection, field.NewPath("targetClientConnection"))
+	if e.TargetClientConnection.Kubeconfig == "" {
+		all = append(all, field.Required(field.NewPath("targetClientConnection", "kubeconfig"), "each shoot has its own"))
+	}
+	return append(all, validateAgents(&e.Agents)...)
+}
+
+func validateAgents(a *Agents) field.ErrorList {
+	if a.MachineNamespace != nil && *a.MachineNamespace == "" {
+		return field.ErrorList{field.Required(field.NewPath("machineNamespace"), "machine namespace must be nil or not empty")}
+	}
+	return nil
+}
+
+func validateConnection(c *ClientConnection, path *field.Path) field.ErrorList {
+	if c.Burst < 0 {
+		return field.ErrorList{field.Invalid(path.Child("burst"), c.Burst, "must be non-negative")}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package v1alpha1
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+const (
+	// APIVersion is the apiVersion of configuration files.
+	APIVersion = "nodeagentauthorizer.config.gardener.cloud/v1alpha1"
+	// Kind is the kind of configuration files.
+	Kind = "NodeAgentAuthorizerConfiguration"
+)
+
+// NodeAgentAuthorizerConfiguration is the configuration file of node-agent-authorizer (NAA-2).
+type NodeAgentAuthorizerConfiguration struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// SourceClientConnection is the connection to the cluster with the Machines. It is needed with machineNamespace only.
+	// +optional
+	SourceClientConnection ClientConnection `json:"sourceClientConnection,omitempty"`
+	// TargetClientConnection is the connection to the shoot, whose API server asks. It is not used with shootsDirectory.
+	// +optional
+	TargetClientConnection ClientConnection `json:"targetClientConnection,omitempty"`
+	// Server configures what listens.
+	// +optional
+	Server ServerConfiguration `json:"server,omitempty"`
+	// Debugging switches on what helps to find faults.
+	// +optional
+	Debugging *shared.Debugging `json:"debugging,omitempty"`
+	// LogLevel is debug, info or error. Default info.
+	// +optional
+	LogLevel string `json:"logLevel,omitempty"`
+	// LogFormat is json or text. Default json.
+	// +optional
+	LogFormat string `json:"logFormat,omitempty"`
+	// ShootsDirectory is a folder with an entry for each shoot, if the process serves several; see ShootEntry.
+	// +optional
+	ShootsDirectory string `json:"shootsDirectory,omitempty"`
+
+	Agents `json:",inline"`
+}
+
+// Agents says how the agents of a shoot are decided about.
+type Agents struct {
+	// MachineNamespace is the namespace of the shoot's Machines in the source cluster. Unset means that there are none: agents are
+	// known by their Nodes then.
+	// +optional
+	MachineNamespace *string `json:"machineNamespace,omitempty"`
+	// AuthorizeWithSelectors says whether the selectors of list and watch requests for Pods are looked at: true, false, or Auto for
+	// when the shoot's API server sends them. Default false.
+	// +optional
+	AuthorizeWithSelectors Selectors `json:"authorizeWithSelectors,omitempty"`
+	// Nodes configures what agents may do with Nodes.
+	// +optional
+	Nodes NodesConfiguration `json:"nodes,omitempty"`
+}
+
+// NodesConfiguration configures what agents may do with Nodes.
+type NodesConfiguration struct {
+	// AllowWatchAll lets agents watch all Nodes, as newer agents do before theirs is registered. Default false.
+	// +optional
+	AllowWatchAll bool `json:"allowWatchAll,omitempty"`
+}
+
+// ShootEntry is a file <name>.yaml in the folder of shoots; the name is the end of the path under which the shoot is served. The files are
+// read again when they change.
+type ShootEntry struct {
+	// TargetClientConnection is the connection to the shoot; a relative path of its kubeconfig starts at the folder.
+	TargetClientConnection ClientConnection `json:"targetClientConnection,omitempty"`
+
+	Agents `json:",inline"`
+}
+
+// ClientConnection says how to reach a cluster.
+type ClientConnection struct {
+	// Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment variables KUBECONFIG and
+	// TARGET_KUBECONFIG come before it.
+	// +optional
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// QPS is the limit of requests per second. Negative means no limit. Default 100.
+	// +optional
+	QPS float32 `json:"qps,omitempty"`
+	// Burst is how many requests may exceed QPS for a moment. Default 130.
+	// +optional
+	Burst int32 `json:"burst,omitempty"`
+}
+
+// Connection returns the connection in the form that all executables share.
+func (c *ClientConnection) Connection() *shared.ClientConnection {
+	return &shared.ClientConnection{Kubeconfig: c.Kubeconfig, QPS: c.QPS, Burst: c.Burst}
+}
+
+// ServerConfiguration configures what listens.
+type ServerConfiguration struct {
+	// Webhooks is the HTTPS server of the webhook. Default port 9449.
+	// +optional
+	Webhooks shared.HTTPSServer `json:"webhooks,omitempty"`
+	// HealthProbes is the HTTP server of /healthz and /readyz. Default port 8081.
+	// +optional
+	HealthProbes *shared.Server `json:"healthProbes,omitempty"`
+	// Metrics is the HTTP server of /metrics. Default port 8080.
+	// +optional
+	Metrics *shared.Server `json:"metrics,omitempty"`
+}
+
+// Selectors is true, false or Auto.
+type Selectors string
+
+// Values of Selectors.
+const (
+	SelectorsTrue  Selectors = "true"
+	SelectorsFalse Selectors = "false"
+	SelectorsAuto  Selectors = "Auto"
+)
+
+// UnmarshalJSON reads a boolean or a string.
+func (s *Selectors) UnmarshalJSON(raw []byte) error {
+	switch text := string(raw); text {
+	case `true`, `"true"`:
+		*s = SelectorsTrue
+	case `false`, `"false"`, `null`, `""`:
+		*s = SelectorsFalse
+	case `"Auto"`:
+		*s = SelectorsAuto
+	default:
+		return fmt.Errorf("authorizeWithSelectors: want true, false or Auto, got %s", text)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
+	resourcemanager "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// read reads a file of either kind.
+func (o *options) read() (*config.NodeAgentAuthorizerConfiguration, []string, error) {
+	content, err := os.ReadFile(o.configFile)
+	if err != nil {
+		return nil, nil, fmt.Errorf("error reading config file: %w", err)
+	}
+	var head struct {
+		Kind string `json:"kind"`
+	}
+	// What is no YAML at all is an error of the decoding below.
+	if err := yaml.Unmarshal(content, &head); err == nil && head.Kind == resourcemanager.Kind {
+		return o.readResourceManager(content)
+	}
+	cfg := &config.NodeAgentAuthorizerConfiguration{}
+	warnings, err := process.DecodeConfig(content, process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Strict: o.strict}, cfg)
+	if err != nil {
+		return nil, nil, fmt.Errorf("error decoding config: %w", err)
+	}
+	return cfg, warnings, nil
+}
+
+// readResourceManager takes from a resource-manager's configuration what concerns the authorizer, and nothing else.
+func (o *options) readResourceManager(content []byte) (*config.NodeAgentAuthorizerConfiguration, []string, error) {
+	file := &resourcemanager.ResourceManagerConfiguration{}
+	format := process.FileFormat{APIVersion: resourcemanager.APIVersion, Kind: resourcemanager.Kind, Aliases: resourcemanager.Aliases, Strict: o.strict}
+	warnings, err := process.DecodeConfig(content, format, file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("error decoding config: %w", err)
+	}
+	connection := func(c *shared.ClientConnection) config.ClientConnection {
+		if c == nil {
+			return config.ClientConnection{}
+		}
+		return config.ClientConnection{Kubeconfig: c.Kubeconfig, QPS: c.QPS, Burst: c.Burst}
+	}
+	agents := file.Webhooks.NodeAgentAuthorizer
+	return &config.NodeAgentAuthorizerConfiguration{
+		SourceClientConnection: connection(&file.SourceClientConnection), TargetClientConnection: connection(file.TargetClientConnection),
+		Server:    config.ServerConfiguration{Webhooks: file.Server.Webhooks, HealthProbes: file.Server.HealthProbes, Metrics: file.Server.Metrics},
+		Debugging: file.Debugging, LogLevel: file.LogLevel, LogFormat: file.LogFormat,
+		Agents: config.Agents{
+			MachineNamespace:       agents.MachineNamespace,
+			AuthorizeWithSelectors: config.Selectors(strconv.FormatBool(ptr.Deref(agents.AuthorizeWithSelectors, false))),
+		},
+	}, warnings, nil
+}

@@ -1,0 +1,328 @@
+// Package agentview knows of a shoot what decides about the agents of its nodes: Machines in the source cluster; Nodes, Pods, certificate
+// signing requests and the agents' Secrets in the target cluster. It keeps a few words of each and no object. What it has not seen yet is
+// read once, with a limit, before anybody is denied for it.
+package agentview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/espalier-project/espalier/internal/agent"
+	"github.com/espalier-project/espalier/internal/follow"
+	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
+	machine "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
+	"github.com/espalier-project/espalier/internal/selectors"
+)
+
+const kubeSystem = "kube-system"
+
+// Cluster is a cluster and the HTTP client for it.
+type Cluster struct {
+	REST *rest.Config
+	HTTP *http.Client
+}
+
+// SelectorMode says when selectors of list and watch requests are looked at.
+type SelectorMode string
+
+// Modes.
+const (
+	SelectorsNever  SelectorMode = "Never"
+	SelectorsAlways SelectorMode = "Always"
+	// SelectorsAuto means: when the target's API server sends them.
+	SelectorsAuto SelectorMode = "Auto"
+)
+
+// Options shape a view.
+type Options struct {
+	// Source has the Machines in MachineNamespace; it is not needed if that is empty.
+	Source           Cluster
+	MachineNamespace string
+	Target           Cluster
+	Selectors        SelectorMode
+	Clock            clock.PassiveClock
+	Log              logr.Logger
+}
+
+// View implements the node-agent authorizer's View.
+type View struct {
+	machineNamespace string
+	mode             SelectorMode
+	checker          *selectors.Checker
+	clients          map[schema.GroupVersion]rest.Interface
+	source, target   []*follow.Follower
+	limit            flowcontrol.RateLimiter
+	log              logr.Logger
+
+	mu             sync.RWMutex
+	machines       map[string]agent.Machine
+	nodes          map[string]agent.Node
+	pods           map[podKey]string
+	requests       map[string]string
+	configurations map[string]configuration
+	// names are Node names and namespaces, which thousands of Pods have in common.
+	names map[string]string
+}
+
+type podKey struct{ namespace, name string }
+
+// configuration is what the Secret of an operating system's configuration refers to, or why that cannot be read.
+type configuration struct {
+	references []agent.Reference
+	err        error
+}
+
+const (
+	// livePerSecond and liveBurst bound reads of what was not seen: a node that joins needs a handful.
+	livePerSecond = 20
+	liveBurst     = 40
+	// liveTimeout bounds one of them: a fifth of what kube-apiserver waits for a decision.
+	liveTimeout = 2 * time.Second
+)
+
+// New returns a view that follows nothing yet.
+func New(o Options) (*View, error) {
+	v := &View{
+		machineNamespace: o.MachineNamespace, mode: o.Selectors, clients: map[schema.GroupVersion]rest.Interface{}, log: o.Log,
+		limit:    flowcontrol.NewTokenBucketRateLimiter(livePerSecond, liveBurst),
+		machines: map[string]agent.Machine{}, nodes: map[string]agent.Node{}, pods: map[podKey]string{}, requests: map[string]string{},
+		configurations: map[string]configuration{}, names: map[string]string{},
+	}
+	clusters := map[schema.GroupVersion]Cluster{kubernetes.Nodes.GroupVersion(): o.Target, kubernetes.CertificateSigningRequests.GroupVersion(): o.Target}
+	if v.ByMachine() {
+		clusters[machine.Machines.GroupVersion()] = o.Source
+	}
+	for version, cluster := range clusters {
+		client, err := follow.NewClient(cluster.REST, cluster.HTTP, version)
+		if err != nil {
+			return nil, err
+		}
+		v.clients[version] = client
+	}
+	v.checker = &selectors.Checker{Client: v.clients[kubernetes.Nodes.GroupVersion()], Clock: o.Clock}
+	v.follow()
+	return v, nil
+}
+
+// ByMachine says whether agents are known by their Machines.
+func (v *View) ByMachine() bool { return v.machineNamespace != "" }
+
+// SourceSynced and TargetSynced say whether all that there was at the start is known.
+func (v *View) SourceSynced() bool { return synced(v.source) }
+
+// TargetSynced is SourceSynced for the target cluster.
+func (v *View) TargetSynced() bool { return synced(v.target) }
+
+// Synced says both.
+func (v *View) Synced() bool { return v.SourceSynced() && v.TargetSynced() }
+
+func synced(followers []*follow.Follower) bool {
+	return !slices.ContainsFunc(followers, func(f *follow.Follower) bool { return !f.Synced() })
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica answers.
+func (v *View) NeedLeaderElection() bool { return false }
+
+// Start follows the clusters until the context ends.
+func (v *View) Start(ctx context.Context) error {
+	for _, f := range slices.Concat(v.source, v.target) {
+		f.Start(ctx)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// table keeps one word of each object of a kind.
+type table[T runtime.Object] struct {
+	set    func(T)
+	remove func(namespace, name string)
+	clear  func()
+}
+
+func (t table[T]) kind(v *View, name string, resource schema.GroupVersionResource, fresh func() runtime.Object) follow.Kind {
+	return follow.Kind{
+		Name: name, Resource: resource, New: fresh,
+		Set: func(object runtime.Object) {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			t.set(object.(T))
+		},
+		Remove: func(namespace, name string) {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			t.remove(namespace, name)
+		},
+		Replace: func(objects []runtime.Object) {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			t.clear()
+			for _, object := range objects {
+				t.set(object.(T))
+			}
+		},
+	}
+}
+
+func (v *View) follow() {
+	add := func(to *[]*follow.Follower, kind follow.Kind) {
+		*to = append(*to, follow.New(kind, v.clients[kind.Resource.GroupVersion()], v.log))
+	}
+	if v.ByMachine() {
+		kind := table[*machine.Machine]{
+			func(m *machine.Machine) { v.machines[m.Name] = agent.MachineOf(m) },
+			func(_, name string) { delete(v.machines, name) }, func() { clear(v.machines) },
+		}.kind(v, "Machine", machine.Machines, func() runtime.Object { return &machine.Machine{} })
+		kind.Namespace = v.machineNamespace
+		add(&v.source, kind)
+	}
+	add(&v.target, table[*kubernetes.Node]{
+		func(n *kubernetes.Node) { v.nodes[n.Name] = agent.NodeOf(n) },
+		func(_, name string) { delete(v.nodes, name) }, func() { clear(v.nodes) },
+	}.kind(v, "Node", kubernetes.Nodes, func() runtime.Object { return &kubernetes.Node{} }))
+	add(&v.target, table[*kubernetes.Pod]{
+		func(p *kubernetes.Pod) { v.pods[podKey{v.same(p.Namespace), p.Name}] = v.same(p.Spec.NodeName) },
+		func(namespace, name string) { delete(v.pods, podKey{namespace, name}) }, func() { clear(v.pods) },
+	}.kind(v, "Pod", kubernetes.Pods, func() runtime.Object { return &kubernetes.Pod{} }))
+	add(&v.target, table[*kubernetes.CertificateSigningRequest]{
+		func(c *kubernetes.CertificateSigningRequest) { v.requests[c.Name] = v.same(c.Spec.Username) },
+		func(_, name string) { delete(v.requests, name) }, func() { clear(v.requests) },
+	}.kind(v, "CertificateSigningRequest", kubernetes.CertificateSigningRequests, func() runtime.Object { return &kubernetes.CertificateSigningRequest{} }))
+	kind := table[*kubernetes.Secret]{
+		func(s *kubernetes.Secret) { v.configurations[s.Name] = configurationOf(s) },
+		func(_, name string) { delete(v.configurations, name) }, func() { clear(v.configurations) },
+	}.kind(v, "Secret", kubernetes.Secrets, func() runtime.Object { return &kubernetes.Secret{} })
+	kind.Namespace, kind.LabelSelector = kubeSystem, agent.PoolLabel
+	add(&v.target, kind)
+}
+
+func configurationOf(s *kubernetes.Secret) configuration {
+	references, err := agent.ReferencesOf(s)
+	return configuration{references, err}
+}
+
+// namesKept bounds what is kept of names: Nodes and namespaces come and go.
+const namesKept = 20_000
+
+// same returns the one copy of a name that many have.
+func (v *View) same(name string) string {
+	if known, found := v.names[name]; found {
+		return known
+	}
+	if len(v.names) >= namesKept {
+		clear(v.names)
+	}
+	v.names[name] = name
+	return name
+}
+
+// lookup returns what is known of an object, or reads it once.
+func lookup[T any, P interface {
+	*T
+	runtime.Object
+}, W any](ctx context.Context, v *View, known func() (W, bool), resource schema.GroupVersionResource, namespace, name string, word func(P) W) (W, bool, error) {
+	v.mu.RLock()
+	w, found := known()
+	v.mu.RUnlock()
+	if found || name == "" {
+		return w, found, nil
+	}
+	object := P(new(T))
+	found, err := v.read(ctx, resource, namespace, name, object)
+	if !found || err != nil {
+		return w, false, err
+	}
+	return word(object), true, nil
+}
+
+var errTooMany = errors.New("too many objects had to be read that are not known yet")
+
+func (v *View) read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into runtime.Object) (bool, error) {
+	if !v.limit.TryAccept() {
+		return false, errTooMany
+	}
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	raw, err := v.clients[resource.GroupVersion()].Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource.Resource).Name(name).Do(ctx).Raw()
+	switch {
+	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into); err != nil {
+		return false, fmt.Errorf("decoding %s %q: %w", resource.Resource, name, err)
+	}
+	return true, nil
+}
+
+// Machine returns what is known of a Machine. One that has no Node yet is read again: the label may just have come.
+func (v *View) Machine(ctx context.Context, name string) (agent.Machine, bool, error) {
+	return lookup(ctx, v, func() (agent.Machine, bool) {
+		m, found := v.machines[name]
+		return m, found && m.Node != ""
+	}, machine.Machines, v.machineNamespace, name, agent.MachineOf)
+}
+
+// Node returns what is known of a Node.
+func (v *View) Node(ctx context.Context, name string) (agent.Node, bool, error) {
+	return lookup(ctx, v, func() (agent.Node, bool) { n, found := v.nodes[name]; return n, found }, kubernetes.Nodes, "", name, agent.NodeOf)
+}
+
+// NodeOfPod returns the Node that a Pod is bound to. A Pod without one is read again: it may just have been bound.
+func (v *View) NodeOfPod(ctx context.Context, namespace, name string) (string, bool, error) {
+	return lookup(ctx, v, func() (string, bool) {
+		node := v.pods[podKey{namespace, name}]
+		return node, node != ""
+	}, kubernetes.Pods, namespace, name, func(p *kubernetes.Pod) string { return p.Spec.NodeName })
+}
+
+// UserOfCertificateRequest returns the user that made a request.
+func (v *View) UserOfCertificateRequest(ctx context.Context, name string) (string, bool, error) {
+	return lookup(ctx, v, func() (string, bool) { user, found := v.requests[name]; return user, found }, kubernetes.CertificateSigningRequests, "", name,
+		func(c *kubernetes.CertificateSigningRequest) string { return c.Spec.Username })
+}
+
+// Configurations returns the names of the Secrets with configurations of operating systems.
+func (v *View) Configurations(context.Context) ([]string, error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return slices.Sorted(maps.Keys(v.configurations)), nil
+}
+
+// References returns what such a Secret refers to.
+func (v *View) References(ctx context.Context, secret string) ([]agent.Reference, bool, error) {
+	c, found, err := lookup(ctx, v, func() (configuration, bool) { c, found := v.configurations[secret]; return c, found }, kubernetes.Secrets, kubeSystem, secret, configurationOf)
+	if err == nil {
+		err = c.err
+	}
+	return c.references, found, err
+}
+
+// Selectors says whether selectors are looked at. While it cannot be found out they are: that allows less.
+func (v *View) Selectors(ctx context.Context) (bool, error) {
+	if v.mode != SelectorsAuto {
+		return v.mode == SelectorsAlways, nil
+	}
+	possible, err := v.checker.Possible(ctx)
+	if err != nil {
+		v.log.V(1).Info("Whether selectors are sent could not be found out", "reason", err.Error())
+		return true, nil
+	}
+	return possible, nil
+}

@@ -1,0 +1,204 @@
+package nodeagent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/agent"
+)
+
+// Path of the webhook.
+const Path = "/webhooks/auth/nodeagent"
+
+// Name of the handler, in logs.
+const Name = "node-agent-authorizer"
+
+// Authorizer is the node-agent authorizer of one shoot.
+type Authorizer struct {
+	View View
+	// ByMachine says that agents are known by their Machines; else by their Nodes (9.4).
+	ByMachine bool
+	// AllowWatchAll lets agents watch all Nodes (C9).
+	AllowWatchAll bool
+	Log           logr.Logger
+	Metrics       *Metrics
+}
+
+var _ authorizer.Authorizer = &Authorizer{}
+
+// request is what is asked.
+type request struct {
+	view                     View
+	byMachine, allowWatchAll bool
+	user, identity           string
+	verb, namespace, name    string
+	attributes               authorizer.Attributes
+}
+
+// Authorize implements authorizer.Authorizer (9.2).
+func (a *Authorizer) Authorize(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
+	identity, is := identityOf(attributes)
+	if !is {
+		a.Metrics.decided("", "no_opinion")
+		return authorizer.DecisionNoOpinion, "", nil
+	}
+	v, err := a.decide(ctx, identity, attributes)
+	switch {
+	case err != nil:
+		a.Metrics.decided(v.rule, "error")
+		a.Log.Info("Decision failed", "rule", v.rule, "reason", err.Error(), "user", attributes.GetUser().GetName(), "verb", attributes.GetVerb(),
+			"resource", attributes.GetResource(), "namespace", attributes.GetNamespace(), "name", attributes.GetName())
+		return authorizer.DecisionDeny, "", err
+	case v.allowed:
+		a.Metrics.decided(v.rule, "allow")
+		return authorizer.DecisionAllow, "", nil
+	}
+	a.Metrics.decided(v.rule, "deny")
+	a.Log.Info("Denied", "rule", v.rule, "reason", v.reason, "user", attributes.GetUser().GetName(), "verb", attributes.GetVerb(),
+		"resource", attributes.GetResource(), "subresource", attributes.GetSubresource(), "namespace", attributes.GetNamespace(), "name", attributes.GetName())
+	return authorizer.DecisionDeny, v.reason, nil
+}
+
+// ConditionsAwareAuthorize implements authorizer.Authorizer.
+func (a *Authorizer) ConditionsAwareAuthorize(ctx context.Context, attributes authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	return authorizer.ConditionsAwareDecisionFromParts(a.Authorize(ctx, attributes))
+}
+
+// EvaluateConditions implements authorizer.Authorizer: there are no conditions.
+func (a *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData) (authorizer.Decision, string, error) {
+	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
+}
+
+// identityOf returns the name of the Machine or Node of an agent (NA-1).
+func identityOf(attributes authorizer.Attributes) (string, bool) {
+	who := attributes.GetUser()
+	if who == nil {
+		return "", false
+	}
+	identity, found := strings.CutPrefix(who.GetName(), userPrefix)
+	return identity, found && slices.Contains(who.GetGroups(), group)
+}
+
+func (a *Authorizer) decide(ctx context.Context, identity string, attributes authorizer.Attributes) (verdict, error) {
+	if identity == "" || !attributes.IsResourceRequest() {
+		return verdict{}, nil // NA-2, NA-3
+	}
+	r := ruleFor(attributes.GetAPIGroup(), attributes.GetResource())
+	switch {
+	case r == nil:
+		return verdict{}, nil // NA-3
+	case attributes.GetSubresource() != "" && !slices.Contains(r.subresources, attributes.GetSubresource()):
+		return verdict{rule: r.id, reason: fmt.Sprintf("only the following subresources are allowed for this resource type: %v", r.subresources)}, nil
+	case !slices.Contains(r.verbs, attributes.GetVerb()):
+		return verdict{rule: r.id, reason: fmt.Sprintf("only the following verbs are allowed for this resource type: %v", r.verbs)}, nil
+	case r.object == nil:
+		return verdict{rule: r.id, allowed: true}, nil
+	}
+	q := &request{
+		view: a.View, byMachine: a.ByMachine, allowWatchAll: a.AllowWatchAll, user: attributes.GetUser().GetName(), identity: identity,
+		verb: attributes.GetVerb(), namespace: attributes.GetNamespace(), name: attributes.GetName(), attributes: attributes,
+	}
+	v, err := r.object(ctx, q)
+	v.rule = r.id
+	return v, err
+}
+
+// node finds the agent's Node (9.5). A verdict says that there is none.
+func (q *request) node(ctx context.Context) (string, agent.Node, *verdict, error) {
+	name := q.identity
+	if q.byMachine {
+		machine, found, err := q.view.Machine(ctx, q.identity)
+		switch {
+		case err != nil:
+			return "", agent.Node{}, nil, fmt.Errorf("error getting machine %q: %w", q.identity, err)
+		case !found:
+			return "", agent.Node{}, nil, fmt.Errorf("error getting machine %q: not found", q.identity)
+		}
+		name = machine.Node
+	}
+	if name != "" {
+		node, found, err := q.view.Node(ctx, name)
+		if err != nil {
+			return "", agent.Node{}, nil, fmt.Errorf("error getting node %q: %w", "/"+name, err)
+		}
+		if found {
+			return name, node, nil, nil
+		}
+	}
+	return "", agent.Node{}, &verdict{reason: fmt.Sprintf("no node for %q found", q.identity)}, nil
+}
+
+// secrets returns the names of the Secrets that depend on the agent, in the order that reasons list them (9.4). With an error the names
+// are those that could be found.
+func (q *request) secrets(ctx context.Context) ([]string, error) {
+	if q.byMachine {
+		return q.secretsOfMachine(ctx)
+	}
+	return q.secretsOfNode(ctx)
+}
+
+func (q *request) secretsOfMachine(ctx context.Context) ([]string, error) {
+	machine, found, err := q.view.Machine(ctx, q.identity)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("error getting machine %q: %w", q.identity, err)
+	case !found:
+		return nil, fmt.Errorf("error getting machine %q: not found", q.identity)
+	case machine.Secret == "":
+		return nil, nil
+	}
+	hostname := ""
+	if machine.Node != "" {
+		node, _, err := q.view.Node(ctx, machine.Node)
+		if err != nil {
+			return []string{machine.Secret}, fmt.Errorf("error getting node %q: %w", machine.Node, err)
+		}
+		hostname = node.Hostname
+	}
+	return q.withReferences(ctx, []string{machine.Secret}, hostname)
+}
+
+// secretsOfNode narrows the configurations to that of the Node as soon as there is one. A Node's label counts only if it names a
+// configuration, so that changing it opens nothing else.
+func (q *request) secretsOfNode(ctx context.Context) ([]string, error) {
+	node, found, err := q.view.Node(ctx, q.identity)
+	if err != nil {
+		return nil, fmt.Errorf("error getting node %q: %w", q.identity, err)
+	}
+	configurations, err := q.view.Configurations(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("error listing operating system config secrets: %w", err)
+	}
+	if found {
+		if !slices.Contains(configurations, node.Secret) {
+			return nil, nil
+		}
+		configurations = []string{node.Secret}
+	}
+	return q.withReferences(ctx, configurations, node.Hostname)
+}
+
+// withReferences follows each configuration's name with the Secrets that it refers to for this host (9.6).
+func (q *request) withReferences(ctx context.Context, configurations []string, hostname string) ([]string, error) {
+	var names []string
+	var failed error
+	for _, configuration := range configurations {
+		names = append(names, configuration)
+		references, _, err := q.view.References(ctx, configuration)
+		if err != nil {
+			failed = fmt.Errorf("error reading secretRef names from OSC secret %q: %w", configuration, err)
+			continue
+		}
+		for _, r := range references {
+			if r.Secret != "" && (r.HostName == "" || hostname == "" || r.HostName == hostname) {
+				names = append(names, r.Secret)
+			}
+		}
+	}
+	return names, failed
+}

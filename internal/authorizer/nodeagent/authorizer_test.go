@@ -1,0 +1,356 @@
+package nodeagent
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/agent"
+)
+
+// clusters is a view of what a test says. Names that start with "broken" cannot be read.
+type clusters struct {
+	machines       map[string]agent.Machine
+	nodes          map[string]agent.Node
+	pods           map[string]string
+	requests       map[string]string
+	configurations []string
+	references     map[string][]agent.Reference
+	undecodable    string
+	selectors      bool
+}
+
+var errFake = errors.New("fake-err")
+
+func find[T any](in map[string]T, name string) (T, bool, error) {
+	value, found := in[name]
+	if strings.HasPrefix(name, "broken") {
+		return value, false, errFake
+	}
+	return value, found, nil
+}
+
+func (c *clusters) Machine(_ context.Context, name string) (agent.Machine, bool, error) {
+	return find(c.machines, name)
+}
+
+func (c *clusters) Node(_ context.Context, name string) (agent.Node, bool, error) {
+	return find(c.nodes, name)
+}
+
+func (c *clusters) NodeOfPod(_ context.Context, namespace, name string) (string, bool, error) {
+	if strings.HasPrefix(name, "broken") {
+		return "", false, errFake
+	}
+	return find(c.pods, namespace+"/"+name)
+}
+
+func (c *clusters) UserOfCertificateRequest(_ context.Context, name string) (string, bool, error) {
+	return find(c.requests, name)
+}
+
+func (c *clusters) Configurations(context.Context) ([]string, error) { return c.configurations, nil }
+
+func (c *clusters) References(_ context.Context, secret string) ([]agent.Reference, bool, error) {
+	if secret == c.undecodable {
+		return nil, true, errFake
+	}
+	return find(c.references, secret)
+}
+
+func (c *clusters) Selectors(context.Context) (bool, error) { return c.selectors, nil }
+
+func fixture() *clusters {
+	return &clusters{
+		machines: map[string]agent.Machine{
+			"foo-machine": {Node: "foo-node", Secret: "foo-machine-secret"}, "bar-machine": {Secret: "bar-machine-secret"},
+			"bare-machine": {Node: "bare-node"}, "gone-machine": {Node: "gone-node", Secret: "foo-machine-secret"}, "ill-machine": {Node: "broken-node"},
+		},
+		nodes: map[string]agent.Node{"foo-node": {Hostname: "foo-host"}, "bare-node": {}, "other-node": {}},
+		pods:  map[string]string{"default/foo-pod": "foo-node", "default/bar-pod": "bar-node", "default/new-pod": ""},
+		requests: map[string]string{
+			"mine": "gardener.cloud:node-agent:machine:foo-machine", "theirs": "gardener.cloud:node-agent:machine:bar-machine",
+		},
+		references: map[string][]agent.Reference{"foo-machine-secret": {{Secret: "for-all", HostName: ""}, {Secret: "for-foo", HostName: "foo-host"}, {Secret: "for-bar", HostName: "bar-host"}, {Secret: "", HostName: ""}}},
+	}
+}
+
+// ask reads "<machine> <verb> <resource>[/subresource] [namespace/]name [field:<selector>]"; - stands for no name.
+func ask(t *testing.T, text string) authorizer.AttributesRecord {
+	t.Helper()
+	words := strings.Fields(text)
+	a := authorizer.AttributesRecord{User: &user.DefaultInfo{Name: userPrefix + strings.TrimPrefix(words[0], "-"), Groups: []string{"x", group}}, Verb: words[1], ResourceRequest: true}
+	a.Resource, a.Subresource, _ = strings.Cut(words[2], "/")
+	a.APIGroup = map[string]string{"certificatesigningrequests": "certificates.k8s.io", "leases": "coordination.k8s.io", "deployments": "apps"}[a.Resource]
+	if a.Resource == "newevents" {
+		a.Resource, a.APIGroup = "events", "events.k8s.io"
+	}
+	for _, word := range words[3:] {
+		if selector, found := strings.CutPrefix(word, "field:"); found {
+			parsed, err := fields.ParseSelector(selector)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.FieldSelectorRequirements = parsed.Requirements()
+			continue
+		}
+		if namespace, name, found := strings.Cut(word, "/"); found {
+			a.Namespace, word = namespace, name
+		}
+		a.Name = strings.TrimPrefix(word, "-")
+	}
+	return a
+}
+
+func decided(a *Authorizer, attributes authorizer.Attributes) string {
+	decision, reason, err := a.Authorize(context.Background(), attributes)
+	switch {
+	case err != nil:
+		return "error(" + err.Error() + ")"
+	case decision == authorizer.DecisionAllow:
+		return "A"
+	case decision == authorizer.DecisionNoOpinion:
+		return "N(" + reason + ")"
+	}
+	return "D(" + reason + ")"
+}
+
+const (
+	leaseText  = `D(this gardener-node-agent can only access leases [gardener-node-agent-foo-node] in "kube-system" namespace)`
+	nodeText   = `D(this gardener-node-agent can only access node "foo-node")`
+	csrText    = `D(gardener-node-agent is only allowed to read or request CSRs for its own user "gardener.cloud:node-agent:machine:foo-machine")`
+	static     = "gardener-valitail gardener-opentelemetry-collector shoot-access-kube-controller-manager shoot-access-kube-scheduler shoot-access-cluster-admin"
+	secretText = `D(gardener-node-agent can only access secrets [` + static + ` foo-machine-secret for-all for-foo] in "kube-system" namespace)`
+	verbsText  = "D(only the following verbs are allowed for this resource type: "
+	subText    = "D(only the following subresources are allowed for this resource type: "
+)
+
+// TestByMachine is 9.7 and CT-NA-2 to CT-NA-11: "<case>: <question> => <decision>".
+func TestByMachine(t *testing.T) {
+	cases := `
+CT-NA-1/NA-2: - get nodes foo-node => D()
+CT-NA-2/NA-3: foo-machine get deployments default/x => D()
+CT-NA-3/NA-5, NA-4: foo-machine create certificatesigningrequests => A
+CT-NA-3/NA-5: foo-machine get certificatesigningrequests mine => A
+CT-NA-3/NA-5: foo-machine get certificatesigningrequests theirs => ` + csrText + `
+CT-NA-3/NA-5: foo-machine get certificatesigningrequests gone => D(no CertificateSigningRequest "gone" found)
+CT-NA-3/NA-5: foo-machine get certificatesigningrequests broken => error(error getting CSR "broken": fake-err)
+CT-NA-3/NA-5: foo-machine list certificatesigningrequests => ` + verbsText + `[get create])
+CT-NA-3/NA-5: foo-machine watch certificatesigningrequests => ` + verbsText + `[get create])
+CT-NA-3/NA-5: foo-machine update certificatesigningrequests mine => ` + verbsText + `[get create])
+CT-NA-3/NA-5: foo-machine patch certificatesigningrequests mine => ` + verbsText + `[get create])
+CT-NA-3/NA-5: foo-machine delete certificatesigningrequests mine => ` + verbsText + `[get create])
+CT-NA-3/NA-5: foo-machine deletecollection certificatesigningrequests => ` + verbsText + `[get create])
+CT-NA-3/NA-5: foo-machine update certificatesigningrequests/approval mine => ` + subText + `[])
+CT-NA-4/NA-6: foo-machine create events default/x => A
+CT-NA-4/NA-6: foo-machine patch newevents default/x => A
+CT-NA-4/NA-6: foo-machine get events default/x => ` + verbsText + `[create patch])
+CT-NA-4/NA-6: foo-machine delete newevents default/x => ` + verbsText + `[create patch])
+CT-NA-5/NA-7, C10: foo-machine create leases kube-system/- => A
+CT-NA-5/NA-7, C10: foo-machine create leases kube-system/gardener-node-agent-foo-node => A
+C10/NA-7: foo-machine create leases kube-system/other => ` + leaseText + `
+CT-NA-5/NA-7: foo-machine create leases default/- => ` + leaseText + `
+CT-NA-5/NA-12: bar-machine create leases kube-system/- => D(no node for "bar-machine" found)
+CT-NA-5/NA-12: bar-machine get leases kube-system/x => D(no node for "bar-machine" found)
+CT-NA-5/NA-7: foo-machine get leases kube-system/gardener-node-agent-foo-node => A
+CT-NA-5/NA-7: foo-machine update leases kube-system/gardener-node-agent-foo-node => A
+CT-NA-5/NA-7: foo-machine list leases kube-system/gardener-node-agent-foo-node => A
+CT-NA-5/NA-7: foo-machine watch leases kube-system/gardener-node-agent-foo-node => A
+CT-NA-5/NA-7: foo-machine get leases kube-system/other => ` + leaseText + `
+CT-NA-5/NA-7: foo-machine get leases default/gardener-node-agent-foo-node => ` + leaseText + `
+CT-NA-5/NA-7: foo-machine patch leases kube-system/gardener-node-agent-foo-node => ` + verbsText + `[get list watch create update])
+CT-NA-5/NA-7: foo-machine delete leases kube-system/gardener-node-agent-foo-node => ` + verbsText + `[get list watch create update])
+CT-NA-5/NA-7: foo-machine deletecollection leases kube-system/- => ` + verbsText + `[get list watch create update])
+CT-NA-5/NA-7: foo-machine list leases kube-system/- => ` + leaseText + `
+CT-NA-5/NA-7: foo-machine list leases => ` + leaseText + `
+CT-NA-7/NA-8: foo-machine list nodes => A
+CT-NA-7/NA-8: bar-machine list nodes => A
+C9/NA-8: foo-machine watch nodes => ` + nodeText + `
+C9/NA-8: foo-machine watch nodes foo-node => A
+CT-NA-7/NA-8: foo-machine get nodes foo-node => A
+CT-NA-7/NA-8: foo-machine patch nodes foo-node => A
+CT-NA-7/NA-8: foo-machine update nodes/status foo-node => A
+CT-NA-7/NA-8: foo-machine get nodes other-node => ` + nodeText + `
+CT-NA-7/NA-8: foo-machine patch nodes/status other-node => ` + nodeText + `
+CT-NA-7/NA-8: foo-machine get nodes/foo foo-node => ` + subText + `[status])
+CT-NA-7/NA-8: foo-machine create nodes => ` + verbsText + `[get list watch patch update])
+CT-NA-7/NA-8: foo-machine delete nodes foo-node => ` + verbsText + `[get list watch patch update])
+CT-NA-7/NA-8: foo-machine deletecollection nodes => ` + verbsText + `[get list watch patch update])
+CT-NA-7/NA-12: gone-machine get nodes gone-node => D(no node for "gone-machine" found)
+NA-12: ill-machine get nodes broken-node => error(error getting node "/broken-node": fake-err)
+CT-NA-11/NA-11: none-machine get nodes x => error(error getting machine "none-machine": not found)
+CT-NA-11/NA-11: broken-machine get leases kube-system/x => error(error getting machine "broken-machine": fake-err)
+CT-NA-8/NA-10: foo-machine get secrets kube-system/gardener-valitail => A
+CT-NA-8/NA-10: none-machine get secrets kube-system/gardener-valitail => A
+CT-NA-8/NA-10: foo-machine list secrets kube-system/gardener-opentelemetry-collector => A
+CT-NA-8/NA-10: foo-machine watch secrets kube-system/shoot-access-cluster-admin => A
+CT-NA-8/NA-10: foo-machine get secrets kube-system/shoot-access-kube-scheduler => A
+CT-NA-8/NA-10: foo-machine get secrets kube-system/shoot-access-kube-controller-manager => A
+CT-NA-8/NA-10: foo-machine get secrets kube-system/foo-machine-secret => A
+CT-NA-8/NA-10: foo-machine watch secrets kube-system/foo-machine-secret => A
+CT-NA-8/NA-10: bar-machine get secrets kube-system/bar-machine-secret => A
+CT-NA-8/NA-10: foo-machine get secrets kube-system/bar-machine-secret => ` + secretText + `
+CT-NA-8/NA-10: foo-machine get secrets default/foo-machine-secret => ` + secretText + `
+CT-NA-8/NA-10: foo-machine get secrets default/gardener-valitail => ` + secretText + `
+CT-NA-8/NA-10: foo-machine update secrets kube-system/foo-machine-secret => ` + verbsText + `[get list watch])
+CT-NA-8/NA-10: foo-machine create secrets kube-system/- => ` + verbsText + `[get list watch])
+CT-NA-8/NA-10: foo-machine list secrets kube-system/- => ` + secretText + `
+CT-NA-8/NA-10: foo-machine list secrets => ` + secretText + `
+CT-NA-8/NA-10: bare-machine list secrets kube-system/- => D(gardener-node-agent can only access secrets [` + static + `] in "kube-system" namespace)
+CT-NA-9/NA-10: foo-machine get secrets kube-system/for-all => A
+CT-NA-9/NA-10: foo-machine get secrets kube-system/for-foo => A
+CT-NA-9/NA-10: foo-machine get secrets kube-system/for-bar => ` + secretText + `
+CT-NA-9/NA-10: gone-machine get secrets kube-system/for-bar => A
+CT-NA-10/NA-9: foo-machine get pods default/foo-pod => A
+CT-NA-10/NA-9: foo-machine delete pods default/foo-pod => A
+CT-NA-10/NA-9: foo-machine get pods default/bar-pod => D(pod "default/bar-pod" does not belong to node "foo-node")
+CT-NA-10/NA-9: foo-machine delete pods default/new-pod => D(pod "default/new-pod" does not belong to node "foo-node")
+CT-NA-11/NA-9: foo-machine get pods default/gone => D(no pod "default/gone" found)
+CT-NA-11/NA-9: foo-machine get pods default/broken => error(error getting pod "default/broken": fake-err)
+CT-NA-10/NA-9: foo-machine list pods => A
+CT-NA-10/NA-9: foo-machine watch pods default/- => A
+CT-NA-10/NA-9: foo-machine create pods default/- => ` + verbsText + `[get list watch delete])
+CT-NA-10/NA-9: foo-machine patch pods default/foo-pod => ` + verbsText + `[get list watch delete])
+CT-NA-10/NA-9: foo-machine deletecollection pods default/- => ` + verbsText + `[get list watch delete])
+CT-NA-10/NA-9: foo-machine get pods/log default/foo-pod => ` + subText + `[])
+CT-NA-11/NA-9: bar-machine list pods => D(no node for "bar-machine" found)
+`
+	for _, line := range strings.Split(strings.TrimSpace(cases), "\n") {
+		name, rest, _ := strings.Cut(line, ": ")
+		question, want, _ := strings.Cut(rest, " => ")
+		t.Run(name+"/"+question, func(t *testing.T) {
+			a := &Authorizer{View: fixture(), ByMachine: true, Log: logr.Discard()}
+			if got := decided(a, ask(t, question)); got != want {
+				t.Errorf("got %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
+func TestWhoIsAsked(t *testing.T) {
+	a := &Authorizer{View: fixture(), ByMachine: true, Log: logr.Discard()}
+	for name, c := range map[string]struct {
+		user *user.DefaultInfo
+		want string
+	}{
+		"CT-NA-1/NA-1, another user":      {&user.DefaultInfo{Name: "foo", Groups: []string{group}}, "N()"},
+		"CT-NA-1/NA-1, without the group": {&user.DefaultInfo{Name: userPrefix + "foo-machine"}, "N()"},
+		"CT-NA-1/NA-2, an empty name":     {&user.DefaultInfo{Name: userPrefix, Groups: []string{group}}, "D()"},
+	} {
+		if got := decided(a, authorizer.AttributesRecord{User: c.user, Verb: "list", Resource: "nodes", ResourceRequest: true}); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+	if got := decided(a, authorizer.AttributesRecord{}); got != "N()" {
+		t.Errorf("AE-10: nobody: got %s", got)
+	}
+	question := ask(t, "foo-machine get nodes foo-node")
+	question.ResourceRequest = false
+	if got := decided(a, question); got != "D()" {
+		t.Errorf("CT-NA-2, NA-3: no resource: got %s", got)
+	}
+}
+
+func TestPodSelectors(t *testing.T) {
+	view := fixture()
+	view.selectors = true
+	a := &Authorizer{View: view, ByMachine: true, Log: logr.Discard()}
+	refused := "D(can only list/watch pods with spec.nodeName=foo-node field selector)"
+	for question, want := range map[string]string{
+		"foo-machine list pods field:spec.nodeName=foo-node":            "A",
+		"foo-machine watch pods default/- field:spec.nodeName=foo-node": "A",
+		"foo-machine list pods field:spec.nodeName=bar-node":            refused,
+		"foo-machine list pods field:spec.nodeName!=bar-node":           refused,
+		"foo-machine list pods":                                         refused,
+		"foo-machine list pods default/foo-pod":                         "A",
+		"foo-machine watch pods default/bar-pod":                        `D(pod "default/bar-pod" does not belong to node "foo-node")`,
+	} {
+		if got := decided(a, ask(t, question)); got != want {
+			t.Errorf("CT-NA-10, NA-9: %s: got %s, want %s", question, got, want)
+		}
+	}
+	question := ask(t, "foo-machine list pods")
+	question.FieldSelectorParsingErr = errFake
+	if got := decided(a, question); got != "error(error parsing field selector: fake-err)" {
+		t.Errorf("NA-9: got %s", got)
+	}
+}
+
+func TestLeaseOfRollout(t *testing.T) {
+	view := fixture()
+	view.nodes["foo-node"] = agent.Node{Secret: "x"}
+	a := &Authorizer{View: view, ByMachine: true, Log: logr.Discard()}
+	for question, want := range map[string]string{
+		"foo-machine get leases kube-system/x": "A",
+		"foo-machine get leases kube-system/z": `D(this gardener-node-agent can only access leases [gardener-node-agent-foo-node x] in "kube-system" namespace)`,
+	} {
+		if got := decided(a, ask(t, question)); got != want {
+			t.Errorf("CT-NA-6, NA-7: %s: got %s, want %s", question, got, want)
+		}
+	}
+}
+
+func TestUndecodableConfiguration(t *testing.T) {
+	view := fixture()
+	view.undecodable = "foo-machine-secret"
+	a := &Authorizer{View: view, ByMachine: true, Log: logr.Discard()}
+	for question, want := range map[string]string{
+		"foo-machine get secrets kube-system/gardener-valitail":  "A",
+		"foo-machine get secrets kube-system/foo-machine-secret": "A",
+		"foo-machine get secrets kube-system/for-all":            `error(error reading secretRef names from OSC secret "foo-machine-secret": fake-err)`,
+	} {
+		if got := decided(a, ask(t, question)); got != want {
+			t.Errorf("CT-NA-9: %s: got %s, want %s", question, got, want)
+		}
+	}
+}
+
+func TestWatchAll(t *testing.T) {
+	a := &Authorizer{View: fixture(), ByMachine: true, AllowWatchAll: true, Log: logr.Discard()}
+	for _, question := range []string{"foo-machine watch nodes", "bar-machine watch nodes"} {
+		if got := decided(a, ask(t, question)); got != "A" {
+			t.Errorf("C9: %s: got %s", question, got)
+		}
+	}
+}
+
+// TestByNode is CT-NA-12 and NAA-4: agents are known by their Nodes.
+func TestByNode(t *testing.T) {
+	view := &clusters{
+		nodes: map[string]agent.Node{"here": {Hostname: "h", Secret: "pool-a"}, "relabelled": {Secret: "some-secret"}},
+		pods:  map[string]string{"default/p": "here"}, configurations: []string{"pool-a", "pool-b"},
+		references: map[string][]agent.Reference{"pool-a": {{Secret: "ref-a", HostName: "h"}, {Secret: "ref-other", HostName: "i"}}, "pool-b": {{Secret: "ref-b", HostName: "x"}}},
+	}
+	a := &Authorizer{View: view, Log: logr.Discard()}
+	for question, want := range map[string]string{
+		"here get nodes here":                                  "A",
+		"here get nodes other":                                 `D(this gardener-node-agent can only access node "here")`,
+		"here get pods default/p":                              "A",
+		"here get leases kube-system/gardener-node-agent-here": "A",
+		"here get secrets kube-system/pool-a":                  "A",
+		"here get secrets kube-system/ref-a":                   "A",
+		"here get secrets kube-system/ref-other":               `D(gardener-node-agent can only access secrets [` + static + ` pool-a ref-a] in "kube-system" namespace)`,
+		"here get secrets kube-system/pool-b":                  `D(gardener-node-agent can only access secrets [` + static + ` pool-a ref-a] in "kube-system" namespace)`,
+		"relabelled get secrets kube-system/some-secret":       `D(gardener-node-agent can only access secrets [` + static + `] in "kube-system" namespace)`,
+		"relabelled get secrets kube-system/gardener-valitail": "A",
+		"coming get secrets kube-system/pool-a":                "A",
+		"coming get secrets kube-system/pool-b":                "A",
+		"coming get secrets kube-system/ref-b":                 "A",
+		"coming get secrets kube-system/other":                 `D(gardener-node-agent can only access secrets [` + static + ` pool-a ref-a ref-other pool-b ref-b] in "kube-system" namespace)`,
+		"coming get leases kube-system/x":                      `D(no node for "coming" found)`,
+		"coming list pods":                                     `D(no node for "coming" found)`,
+		"coming list nodes":                                    "A",
+		"broken get nodes broken":                              `error(error getting node "/broken": fake-err)`,
+		"broken get secrets kube-system/x":                     `error(error getting node "broken": fake-err)`,
+	} {
+		if got := decided(a, ask(t, question)); got != want {
+			t.Errorf("CT-NA-12: %s:\ngot  %s\nwant %s", question, got, want)
+		}
+	}
+}

@@ -1,0 +1,22 @@
+package nodeagent
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics of decisions. Nil counts nothing.
+type Metrics struct{ decisions *prometheus.CounterVec }
+
+// NewMetrics registers the metrics.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "espalier_node_agent_authorizer_decisions_total",
+		Help: "Decisions by rule and outcome; the rule is empty for users that are no agents and resources without a rule.",
+	}, []string{"rule", "outcome"})}
+	registry.MustRegister(m.decisions)
+	return m
+}
+
+func (m *Metrics) decided(rule, outcome string) {
+	if m != nil {
+		m.decisions.WithLabelValues(rule, outcome).Inc()
+	}
+}

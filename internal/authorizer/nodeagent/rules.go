@@ -1,0 +1,181 @@
+package nodeagent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/espalier-project/espalier/internal/agent"
+)
+
+const (
+	userPrefix = "gardener.cloud:node-agent:machine:"
+	group      = "gardener.cloud:node-agents"
+	kubeSystem = "kube-system"
+	leaseName  = "gardener-node-agent-"
+)
+
+// staticSecrets are the Secrets of kube-system that every agent may read.
+var staticSecrets = []string{
+	"gardener-valitail", "gardener-opentelemetry-collector",
+	"shoot-access-kube-controller-manager", "shoot-access-kube-scheduler", "shoot-access-cluster-admin",
+}
+
+// rule says what agents may do with a resource.
+type rule struct {
+	id              string
+	group, resource string
+	verbs           []string
+	subresources    []string
+	// says what the object must be, for the reference page; object decides. Nil means any object.
+	says   string
+	object func(ctx context.Context, q *request) (verdict, error)
+}
+
+// rules is the table (section 9.3 of the authorization contract).
+var rules = []rule{
+	{"NA-5", "certificates.k8s.io", "certificatesigningrequests", []string{"get", "create"}, nil, "create any; get those that the agent made", ownRequest},
+	{"NA-6", "", "events", []string{"create", "patch"}, nil, "any", nil},
+	{"NA-6", "events.k8s.io", "events", []string{"create", "patch"}, nil, "any", nil},
+	{"NA-7", "coordination.k8s.io", "leases", []string{"get", "list", "watch", "create", "update"}, nil,
+		"in kube-system, gardener-node-agent-<node> and the name in the Node's label " + agent.SecretLabel + "; create also without a name", ownLease},
+	{"NA-8", "", "nodes", []string{"get", "list", "watch", "patch", "update"}, []string{"status"},
+		"the own Node; list of all; watch of all with nodes.allowWatchAll", ownNode},
+	{"NA-9", "", "pods", []string{"get", "list", "watch", "delete"}, nil,
+		"Pods on the own Node; list and watch with field selector spec.nodeName=<node>, or any where selectors are not looked at", ownPod},
+	{"NA-10", "", "secrets", []string{"get", "list", "watch"}, nil,
+		"in kube-system, by name: " + strings.Join(staticSecrets, ", ") + ", the configuration of the own worker pool, and what that refers to for this host", ownSecret},
+}
+
+// ruleFor returns the rule of a resource.
+func ruleFor(group, resource string) *rule {
+	for i := range rules {
+		if rules[i].group == group && rules[i].resource == resource {
+			return &rules[i]
+		}
+	}
+	return nil
+}
+
+// verdict is a decision: allowed, or denied for a reason.
+type verdict struct {
+	allowed bool
+	reason  string
+	rule    string
+}
+
+var allowed = verdict{allowed: true}
+
+func denied(format string, arguments ...any) (verdict, error) {
+	return verdict{reason: fmt.Sprintf(format, arguments...)}, nil
+}
+
+func ownRequest(ctx context.Context, q *request) (verdict, error) {
+	if q.verb == "create" {
+		return allowed, nil
+	}
+	user, found, err := q.view.UserOfCertificateRequest(ctx, q.name)
+	switch {
+	case err != nil:
+		return verdict{}, fmt.Errorf("error getting CSR %q: %w", q.name, err)
+	case !found:
+		return denied("no CertificateSigningRequest %q found", q.name)
+	case user != q.user:
+		return denied("gardener-node-agent is only allowed to read or request CSRs for its own user %q", q.user)
+	}
+	return allowed, nil
+}
+
+func ownLease(ctx context.Context, q *request) (verdict, error) {
+	name, node, v, err := q.node(ctx)
+	if err != nil || v != nil {
+		return deref(v), err
+	}
+	names := []string{leaseName + name}
+	if node.Secret != "" {
+		names = append(names, node.Secret)
+	}
+	if q.namespace == kubeSystem && (slices.Contains(names, q.name) || q.verb == "create" && q.name == "") {
+		return allowed, nil
+	}
+	return denied("this gardener-node-agent can only access leases [%s] in %q namespace", strings.Join(names, " "), kubeSystem)
+}
+
+func ownNode(ctx context.Context, q *request) (verdict, error) {
+	// An agent knows no more than its host's name before the kubelet has registered the Node, so that it may look for it.
+	if q.verb == "list" || q.verb == "watch" && q.allowWatchAll {
+		return allowed, nil
+	}
+	name, _, v, err := q.node(ctx)
+	if err != nil || v != nil {
+		return deref(v), err
+	}
+	if q.name != name {
+		return denied("this gardener-node-agent can only access node %q", name)
+	}
+	return allowed, nil
+}
+
+func ownPod(ctx context.Context, q *request) (verdict, error) {
+	name, _, v, err := q.node(ctx)
+	if err != nil || v != nil {
+		return deref(v), err
+	}
+	if q.verb == "list" || q.verb == "watch" {
+		looked, err := q.view.Selectors(ctx)
+		if err != nil {
+			return verdict{}, err
+		}
+		if !looked {
+			return allowed, nil
+		}
+		requirements, err := q.attributes.GetFieldSelector()
+		if err != nil {
+			return verdict{}, fmt.Errorf("error parsing field selector: %w", err)
+		}
+		for _, r := range requirements {
+			if r.Field == "spec.nodeName" && (r.Operator == selection.Equals || r.Operator == selection.DoubleEquals) && r.Value == name {
+				return allowed, nil
+			}
+		}
+		if q.name == "" {
+			return denied("can only list/watch pods with spec.nodeName=%s field selector", name)
+		}
+	}
+	of, found, err := q.view.NodeOfPod(ctx, q.namespace, q.name)
+	switch {
+	case err != nil:
+		return verdict{}, fmt.Errorf("error getting pod %q: %w", q.namespace+"/"+q.name, err)
+	case !found:
+		return denied("no pod %q found", q.namespace+"/"+q.name)
+	case of != name:
+		return denied("pod %q does not belong to node %q", q.namespace+"/"+q.name, name)
+	}
+	return allowed, nil
+}
+
+// ownSecret looks at the names that need nothing first: what is wrong with a configuration must not keep them from the agent.
+func ownSecret(ctx context.Context, q *request) (verdict, error) {
+	inside := q.namespace == kubeSystem && q.name != ""
+	if inside && slices.Contains(staticSecrets, q.name) {
+		return allowed, nil
+	}
+	names, err := q.secrets(ctx)
+	if inside && slices.Contains(names, q.name) {
+		return allowed, nil
+	}
+	if err != nil {
+		return verdict{}, err
+	}
+	return denied("gardener-node-agent can only access secrets [%s] in %q namespace", strings.Join(append(slices.Clone(staticSecrets), names...), " "), kubeSystem)
+}
+
+func deref(v *verdict) verdict {
+	if v == nil {
+		return verdict{}
+	}
+	return *v
+}

@@ -1,0 +1,23 @@
+package nodeagent
+
+import (
+	"context"
+
+	"github.com/espalier-project/espalier/internal/agent"
+)
+
+// View is what is known of the clusters. Each method says whether the object exists; an error means that nobody knows.
+type View interface {
+	Machine(ctx context.Context, name string) (agent.Machine, bool, error)
+	Node(ctx context.Context, name string) (agent.Node, bool, error)
+	// NodeOfPod returns the Node that a Pod is bound to.
+	NodeOfPod(ctx context.Context, namespace, name string) (string, bool, error)
+	// UserOfCertificateRequest returns the user that made a request.
+	UserOfCertificateRequest(ctx context.Context, name string) (string, bool, error)
+	// Configurations returns the names of the Secrets in kube-system that hold configurations of operating systems.
+	Configurations(ctx context.Context) ([]string, error)
+	// References returns what such a Secret refers to. The error says that its content cannot be read.
+	References(ctx context.Context, secret string) ([]agent.Reference, bool, error)
+	// Selectors says whether the API server sends selectors and they are to be looked at.
+	Selectors(ctx context.Context) (bool, error)
+}

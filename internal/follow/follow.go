@@ -1,0 +1,183 @@
+// Package follow keeps something as the objects of one kind in a cluster are, without keeping the objects: a reflector of client-go
+// whose store is whoever wants to know. Objects are decoded into slices of their types (stream.go), handed over and forgotten. A list
+// is one replacement of all objects, so that what was deleted while nobody looked is gone, too.
+package follow
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Kind says what is followed, and who is told.
+type Kind struct {
+	// Name in logs.
+	Name     string
+	Resource schema.GroupVersionResource
+	// Namespace and LabelSelector narrow it; empty means all.
+	Namespace, LabelSelector string
+	// New returns an object to decode into.
+	New func() runtime.Object
+	// Whole says that objects are not slices but whole ones of Kubernetes' own kinds, which come as Protocol Buffers.
+	Whole bool
+
+	Set     func(runtime.Object)
+	Remove  func(namespace, name string)
+	Replace func([]runtime.Object)
+	// Lag, if set, is told how long an event took from its arrival until whoever wants to know had it.
+	Lag func(time.Duration)
+	// First, if set, is called when the first list has been handed over.
+	First func()
+}
+
+// Follower follows a Kind.
+type Follower struct {
+	Kind
+	client rest.Interface
+	shape  *shape
+	log    logr.Logger
+	// arrived is when the last event came; the reflector works on it before the next one is read.
+	arrived atomic.Pointer[time.Time]
+	synced  atomic.Bool
+}
+
+// New returns a follower that asks a client of the kind's group and version.
+func New(kind Kind, client rest.Interface, log logr.Logger) *Follower {
+	f := &Follower{Kind: kind, client: client, log: log.WithValues("kind", kind.Name)}
+	if !kind.Whole {
+		f.shape = shapeOf(kind.New)
+	}
+	return f
+}
+
+// NewClient returns a client that reads slices of a group and version.
+func NewClient(config *rest.Config, httpClient *http.Client, version schema.GroupVersion) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, version)
+	of := rest.CopyConfig(config)
+	of.GroupVersion, of.APIPath = &version, "/apis"
+	if version.Group == "" {
+		of.APIPath = "/api"
+	}
+	of.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	of.AcceptContentTypes, of.ContentType = "application/json", "application/json"
+	client, err := rest.RESTClientForConfigAndClient(of, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("client of %s: %w", version, err)
+	}
+	return client, nil
+}
+
+// Start follows until the context ends; it returns at once.
+func (f *Follower) Start(ctx context.Context) {
+	reflector := cache.NewReflectorWithOptions(f.listWatch(), f.New(), store{f}, cache.ReflectorOptions{Name: "follow/" + f.Name, TypeDescription: f.Name})
+	reflector.WatchListPageSize = pageSize
+	go reflector.RunWithContext(ctx)
+}
+
+// Synced says whether the first list has been handed over.
+func (f *Follower) Synced() bool { return f.synced.Load() }
+
+// pageSize bounds what is held of a list that is not streamed: pages of real Shoots have some megabytes.
+const pageSize = 500
+
+var versionOfOptions = schema.GroupVersion{Version: "v1"}
+
+func (f *Follower) request(options *metav1.ListOptions) *rest.Request {
+	options.LabelSelector = f.LabelSelector
+	r := f.client.Get().NamespaceIfScoped(f.Namespace, f.Namespace != "").Resource(f.Resource.Resource).
+		SpecificallyVersionedParams(options, metav1.ParameterCodec, versionOfOptions)
+	if options.TimeoutSeconds != nil {
+		r = r.Timeout(time.Duration(*options.TimeoutSeconds) * time.Second)
+	}
+	return r
+}
+
+func (f *Follower) listWatch() *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			if f.shape != nil {
+				return f.shape.list(ctx, f.request(&options))
+			}
+			return f.request(&options).Do(ctx).Get()
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.Watch = true
+			if f.shape != nil {
+				return f.shape.watch(ctx, f.request(&options), f.stamp, f.log)
+			}
+			inner, err := f.request(&options).Watch(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return watch.Filter(inner, func(event watch.Event) (watch.Event, bool) {
+				f.stamp()
+				return event, true
+			}), nil
+		},
+	}
+}
+
+// stamp notes when an event arrives.
+func (f *Follower) stamp() {
+	now := time.Now()
+	f.arrived.Store(&now)
+}
+
+func (f *Follower) measure() {
+	if arrived := f.arrived.Load(); arrived != nil && f.Lag != nil {
+		f.Lag(time.Since(*arrived))
+	}
+}
+
+// store is what the reflector sees of a follower.
+type store struct{ f *Follower }
+
+// Add implements cache.ReflectorStore.
+func (s store) Add(object any) error { return s.Update(object) }
+
+// Update implements cache.ReflectorStore.
+func (s store) Update(object any) error {
+	s.f.Set(object.(runtime.Object))
+	s.f.measure()
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (s store) Delete(object any) error {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return err
+	}
+	s.f.Remove(accessor.GetNamespace(), accessor.GetName())
+	s.f.measure()
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (s store) Replace(objects []any, _ string) error {
+	typed := make([]runtime.Object, 0, len(objects))
+	for _, object := range objects {
+		typed = append(typed, object.(runtime.Object))
+	}
+	s.f.Replace(typed)
+	if !s.f.synced.Swap(true) && s.f.First != nil {
+		s.f.First()
+	}
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (s store) Resync() error { return nil }

@@ -1,0 +1,195 @@
+// Package shoots serves many shoots from a folder with a file for each: <name>.yaml is served under …/<name>. The folder is read again
+// now and then; a shoot whose files changed is followed anew, and answers from what it knew until the new is complete.
+package shoots
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
+
+	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
+)
+
+// period is the time between two looks at the folder: mounted Secrets change within a minute anyway.
+const period = 5 * time.Second
+
+// Handler answers for one shoot.
+type Handler struct {
+	http.Handler
+	// Ready says whether it knows everything yet.
+	Ready func() bool
+}
+
+// Directory is a folder of shoots.
+type Directory struct {
+	Path string
+	// Serve begins to serve a shoot until the context ends.
+	Serve func(ctx context.Context, name string, entry *config.ShootEntry) (Handler, error)
+	Clock clock.Clock
+	Log   logr.Logger
+
+	read atomic.Bool
+	mu   sync.RWMutex
+	// shoots are those that are served; next are their successors that are not ready yet.
+	shoots, next map[string]*served
+}
+
+// served is a shoot that is served.
+type served struct {
+	Handler
+	digest [sha256.Size]byte
+	stop   context.CancelFunc
+}
+
+// Read says whether the folder has been read.
+func (d *Directory) Read() bool { return d.read.Load() }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (d *Directory) NeedLeaderElection() bool { return false }
+
+// Start serves until the context ends.
+func (d *Directory) Start(ctx context.Context) error {
+	d.shoots, d.next = map[string]*served{}, map[string]*served{}
+	for {
+		if err := d.look(ctx); err != nil {
+			d.Log.Error(err, "Folder of shoots cannot be read; what was served is served on", "path", d.Path)
+		} else {
+			d.read.Store(true)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.Clock.After(period):
+		}
+	}
+}
+
+// look compares the folder with what is served.
+func (d *Directory) look(ctx context.Context) error {
+	files, err := os.ReadDir(d.Path)
+	if err != nil {
+		return err
+	}
+	present := map[string]bool{}
+	for _, file := range files {
+		name, is := strings.CutSuffix(file.Name(), ".yaml")
+		if !is || name == "" || strings.HasPrefix(name, ".") {
+			continue
+		}
+		present[name] = true
+		if err := d.update(ctx, name); err != nil {
+			d.Log.Error(err, "Entry of a shoot cannot be used; what was served is served on", "shoot", name)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, from := range []map[string]*served{d.shoots, d.next} {
+		for name, s := range from {
+			if !present[name] {
+				s.stop()
+				delete(from, name)
+			}
+		}
+	}
+	for name, s := range d.next {
+		if s.Ready() {
+			d.shoots[name].stop()
+			d.shoots[name] = s
+			delete(d.next, name)
+		}
+	}
+	return nil
+}
+
+// update serves a shoot if it is new or its files have changed.
+func (d *Directory) update(ctx context.Context, name string) error {
+	entry, digest, err := d.entry(name)
+	if err != nil {
+		return err
+	}
+	d.mu.RLock()
+	current, next := d.shoots[name], d.next[name]
+	d.mu.RUnlock()
+	if next != nil && next.digest == digest || next == nil && current != nil && current.digest == digest {
+		return nil
+	}
+	shootContext, stop := context.WithCancel(ctx)
+	handler, err := d.Serve(shootContext, name, entry)
+	if err != nil {
+		stop()
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fresh := &served{handler, digest, stop}
+	if next != nil {
+		next.stop()
+	}
+	if current == nil {
+		d.shoots[name] = fresh
+	} else {
+		d.next[name] = fresh
+	}
+	d.Log.Info("Serving a shoot", "shoot", name)
+	return nil
+}
+
+// entry reads the files of a shoot; the digest changes with either.
+func (d *Directory) entry(name string) (*config.ShootEntry, [sha256.Size]byte, error) {
+	content, err := os.ReadFile(filepath.Join(d.Path, name+".yaml"))
+	if err != nil {
+		return nil, [sha256.Size]byte{}, err
+	}
+	entry := &config.ShootEntry{}
+	if err := yaml.UnmarshalStrict(content, entry); err != nil {
+		return nil, [sha256.Size]byte{}, fmt.Errorf("error decoding entry: %w", err)
+	}
+	config.SetDefaultsEntry(entry)
+	if err := config.ValidateEntry(entry).ToAggregate(); err != nil {
+		return nil, [sha256.Size]byte{}, err
+	}
+	kubeconfig := &entry.TargetClientConnection.Kubeconfig
+	if !filepath.IsAbs(*kubeconfig) {
+		*kubeconfig = filepath.Join(d.Path, *kubeconfig)
+	}
+	credentials, err := os.ReadFile(*kubeconfig)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, [sha256.Size]byte{}, err
+	}
+	return entry, sha256.Sum256(append(append(content, 0), credentials...)), err
+}
+
+// ServeHTTP implements http.Handler.
+func (d *Directory) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	name := path.Base(request.URL.Path)
+	d.mu.RLock()
+	shoot := d.shoots[name]
+	d.mu.RUnlock()
+	if shoot != nil {
+		shoot.ServeHTTP(w, request)
+		return
+	}
+	answer := map[string]any{
+		"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": map[string]any{}, "spec": map[string]any{},
+		"status": map[string]any{"allowed": false, "denied": true, "evaluationError": fmt.Sprintf("404 no shoot %q is served", name)},
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		d.Log.V(1).Info("Answer could not be written", "reason", err.Error())
+	}
+}
