@@ -126,6 +126,8 @@ func schemaOf(t reflect.Type) map[string]any {
 		return map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	}
 	switch t.Kind() {
+	case reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": schemaOf(t.Elem())}
 	case reflect.Slice:
 		return map[string]any{"type": "array", "items": schemaOf(t.Elem())}
 	case reflect.Struct:

@@ -1,0 +1,199 @@
+package nodeagent
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+const patience = 15 * time.Second
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+}
+
+// node makes a Machine with its Node, its configuration's Secret and a Pod.
+func node(t *testing.T, of *harness.Agents, prefix string) {
+	t.Helper()
+	ctx := t.Context()
+	m := harness.Object("machine.sapcloud.io/v1alpha1", "Machine", harness.MachineNamespace, prefix+"-machine")
+	m.SetLabels(map[string]string{"node": prefix + "-node"})
+	m.Object["spec"] = map[string]any{"nodeTemplate": map[string]any{"metadata": map[string]any{"labels": map[string]any{"worker.gardener.cloud/gardener-node-agent-secret-name": prefix + "-osc"}}}}
+	must(t, sourceClient.Create(ctx, m))
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: prefix + "-node", Labels: map[string]string{"kubernetes.io/hostname": prefix + "-host"}}}
+	must(t, of.Client.Create(ctx, n))
+	osc := harness.Secret("kube-system", prefix+"-osc", map[string][]byte{"osc.yaml": []byte(`{"spec":{"files":[{"content":{"secretRef":{"name":"` + prefix + `-file"}}},{"hostName":"elsewhere","content":{"secretRef":{"name":"` + prefix + `-elsewhere"}}}]}}`)})
+	osc.Labels = map[string]string{"worker.gardener.cloud/pool": prefix}
+	must(t, of.Client.Create(ctx, osc))
+	for _, name := range []string{prefix + "-file", prefix + "-elsewhere", "gardener-valitail", "unrelated"} {
+		must(t, of.Client.Create(ctx, harness.Secret("kube-system", name, nil)))
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: prefix + "-pod"}, Spec: corev1.PodSpec{NodeName: prefix + "-node", Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	must(t, of.Client.Create(ctx, pod))
+}
+
+// attempt is a request of the agent of a-machine.
+type attempt struct {
+	rule, what string
+	do         func(ctx context.Context, cl client.Client) error
+	// refused is a part of the reason; empty means allowed.
+	refused string
+}
+
+func get(object client.Object) func(context.Context, client.Client) error {
+	return func(ctx context.Context, cl client.Client) error {
+		return cl.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
+	}
+}
+
+func secret(namespace, name string) client.Object { return harness.Secret(namespace, name, nil) }
+
+func lease(namespace, name string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// matrix is 9.7 and more of 9.3, as HTTP answers.
+func matrix(prefix string) []attempt {
+	nodeOf := func(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	podOf := func(name string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	}
+	touch := harness.MergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": "yes"}}})
+	own, other := prefix+"a", prefix+"b"
+	leaseText := "this gardener-node-agent can only access leases [gardener-node-agent-" + own + "-node]"
+	return []attempt{
+		{"NA-8", "list all nodes", func(ctx context.Context, cl client.Client) error { return cl.List(ctx, &corev1.NodeList{}) }, ""},
+		{"NA-8", "get the own node", get(nodeOf(own + "-node")), ""},
+		{"NA-8", "patch the own node", func(ctx context.Context, cl client.Client) error { return cl.Patch(ctx, nodeOf(own+"-node"), touch) }, ""},
+		{"NA-8", "patch the own node's status", func(ctx context.Context, cl client.Client) error {
+			return cl.Status().Patch(ctx, nodeOf(own+"-node"), harness.MergePatch(map[string]any{"status": map[string]any{"phase": "Running"}}))
+		}, ""},
+		{"NA-8", "get another node", get(nodeOf(other + "-node")), `this gardener-node-agent can only access node "` + own + `-node"`},
+		{"NA-8", "delete the own node", func(ctx context.Context, cl client.Client) error { return cl.Delete(ctx, nodeOf(own+"-node")) }, "only the following verbs are allowed for this resource type: [get list watch patch update]"},
+		{"NA-10", "get the common Secret", get(secret("kube-system", "gardener-valitail")), ""},
+		{"NA-10", "get the own configuration", get(secret("kube-system", own+"-osc")), ""},
+		{"NA-10", "get what it refers to", get(secret("kube-system", own+"-file")), ""},
+		{"NA-10", "get what it refers to for another host", get(secret("kube-system", own+"-elsewhere")), "gardener-node-agent can only access secrets ["},
+		{"NA-10", "get another pool's configuration", get(secret("kube-system", other+"-osc")), "gardener-node-agent can only access secrets ["},
+		{"NA-10", "get an unrelated Secret", get(secret("kube-system", "unrelated")), "gardener-node-agent can only access secrets ["},
+		{"NA-10", "get the same name elsewhere", get(secret("default", "gardener-valitail")), "gardener-node-agent can only access secrets ["},
+		{"NA-10", "list all Secrets", func(ctx context.Context, cl client.Client) error {
+			return cl.List(ctx, &corev1.SecretList{}, client.InNamespace("kube-system"))
+		}, "gardener-node-agent can only access secrets ["},
+		{"NA-10", "list one Secret", func(ctx context.Context, cl client.Client) error {
+			return cl.List(ctx, &corev1.SecretList{}, client.InNamespace("kube-system"), client.MatchingFields{"metadata.name": own + "-osc"})
+		}, ""},
+		{"NA-10", "patch the own configuration", func(ctx context.Context, cl client.Client) error {
+			return cl.Patch(ctx, secret("kube-system", own+"-osc"), touch)
+		}, "only the following verbs"},
+		{"NA-7, C10", "create the own lease", func(ctx context.Context, cl client.Client) error {
+			err := cl.Create(ctx, lease("kube-system", "gardener-node-agent-"+own+"-node"))
+			if apierrors.IsAlreadyExists(err) {
+				return nil
+			}
+			return err
+		}, ""},
+		{"NA-7", "get the own lease", get(lease("kube-system", "gardener-node-agent-"+own+"-node")), ""},
+		{"NA-7", "get another lease", get(lease("kube-system", "gardener-node-agent-"+other+"-node")), leaseText},
+		{"NA-7", "create a lease elsewhere", func(ctx context.Context, cl client.Client) error { return cl.Create(ctx, lease("default", "x")) }, leaseText},
+		{"NA-7", "delete the own lease", func(ctx context.Context, cl client.Client) error {
+			return cl.Delete(ctx, lease("kube-system", "gardener-node-agent-"+own+"-node"))
+		}, "only the following verbs"},
+		{"NA-9", "get an own Pod", get(podOf(own + "-pod")), ""},
+		{"NA-9", "get another node's Pod", get(podOf(other + "-pod")), `pod "default/` + other + `-pod" does not belong to node "` + own + `-node"`},
+		{"NA-9", "list own Pods", func(ctx context.Context, cl client.Client) error {
+			return cl.List(ctx, &corev1.PodList{}, client.MatchingFields{"spec.nodeName": own + "-node"})
+		}, ""},
+		{"NA-9", "list all Pods", func(ctx context.Context, cl client.Client) error { return cl.List(ctx, &corev1.PodList{}) }, "can only list/watch pods with spec.nodeName=" + own + "-node field selector"},
+		{"NA-6", "create an event", func(ctx context.Context, cl client.Client) error {
+			return cl.Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "x-"}, InvolvedObject: corev1.ObjectReference{Namespace: "default"}})
+		}, ""},
+		{"NA-6", "list events", func(ctx context.Context, cl client.Client) error { return cl.List(ctx, &corev1.EventList{}) }, "only the following verbs are allowed for this resource type: [create patch]"},
+		{"NA-3", "list deployments", func(ctx context.Context, cl client.Client) error {
+			list := &unstructured.UnstructuredList{}
+			list.SetAPIVersion("apps/v1")
+			list.SetKind("DeploymentList")
+			return cl.List(ctx, list)
+		}, "is forbidden"},
+	}
+}
+
+func try(t *testing.T, cl client.Client, attempts []attempt) {
+	t.Helper()
+	for _, a := range attempts {
+		err := harness.Poll(t.Context(), patience, func() error {
+			err := a.do(t.Context(), cl)
+			switch {
+			case a.refused == "":
+				return err
+			case err == nil:
+				return fmt.Errorf("it is allowed")
+			case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), a.refused):
+				return fmt.Errorf("it is refused with %q, want %q", err, a.refused)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %s: %v", a.rule, a.what, err)
+		}
+	}
+}
+
+// TestMatrix is CT-NA-14: a real kube-apiserver enforces every row of the table.
+func TestMatrix(t *testing.T) {
+	node(t, shoot, "a")
+	node(t, shoot, "b")
+	cl, err := shoot.Agent("a-machine")
+	must(t, err)
+	try(t, cl, matrix(""))
+}
+
+// TestBeta is the same with reviews of v1beta1 (AE-7), and with agents known by their Nodes.
+func TestBeta(t *testing.T) {
+	beta, err := harness.StartAgents(t.Context(), harness.AgentOptions{Name: "beta", Dir: filepath.Join(workDir, "beta"), ReviewVersion: "v1beta1"}, "")
+	must(t, err)
+	defer beta.Stop()
+	p, err := beta.Run(harness.AgentProcessOptions{Binary: binary, Dir: filepath.Join(workDir, "beta-process"), Source: source, Config: map[string]any{"authorizeWithSelectors": true}})
+	must(t, err)
+	defer p.Stop()
+	must(t, p.AwaitReady(t.Context()))
+	node(t, beta, "beta-a")
+	node(t, beta, "beta-b")
+	cl, err := beta.Agent("beta-a-machine")
+	must(t, err)
+	try(t, cl, matrix("beta-"))
+}
+
+// TestJoining: what came a moment ago counts at once, though no watch may have brought it.
+func TestJoining(t *testing.T) {
+	for i := range 5 {
+		prefix := fmt.Sprintf("new-%d", i)
+		node(t, shoot, prefix)
+		cl, err := shoot.Agent(prefix + "-machine")
+		must(t, err)
+		for what, do := range map[string]func(context.Context, client.Client) error{
+			"node": get(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: prefix + "-node"}}),
+			"pod":  get(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: prefix + "-pod"}}),
+			"osc":  get(secret("kube-system", prefix+"-osc")),
+		} {
+			if err := do(t.Context(), cl); err != nil {
+				t.Errorf("%s: %s: %v", prefix, what, err)
+			}
+		}
+	}
+}
