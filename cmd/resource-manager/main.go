@@ -111,7 +111,6 @@ func notBuiltYet(cfg *config.ResourceManagerConfiguration) []string {
 		{"webhooks.podTopologySpreadConstraints", w.PodTopologySpreadConstraints.Enabled},
 		{"webhooks.podZoneAffinity", w.PodZoneAffinity.Enabled},
 		{"webhooks.projectedTokenMount", w.ProjectedTokenMount.Enabled},
-		{"webhooks.nodeAgentAuthorizer", w.NodeAgentAuthorizer.Enabled},
 		{"webhooks.seccompProfile", w.SeccompProfile.Enabled},
 		{"webhooks.tokenInvalidator", w.TokenInvalidator.Enabled},
 		{"webhooks.vpaInPlaceUpdates", w.VPAInPlaceUpdates.Enabled},

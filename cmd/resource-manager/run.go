@@ -20,6 +20,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/agentview"
 	healthcontroller "github.com/espalier-project/espalier/internal/controller/health"
 	"github.com/espalier-project/espalier/internal/controller/managedresource"
 	"github.com/espalier-project/espalier/internal/health"
@@ -71,7 +72,11 @@ func run(cfg *config.ResourceManagerConfiguration, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := addChecks(mgr, clientset, drain, log); err != nil {
+	agents, err := serveNodeAgents(cfg, mgr, agentview.Cluster{REST: sourceConfig, HTTP: mgr.GetHTTPClient()}, agentview.Cluster{REST: targetConfig, HTTP: targetHTTP}, log)
+	if err != nil {
+		return err
+	}
+	if err := addChecks(mgr, clientset, agents, drain, log); err != nil {
 		return err
 	}
 	if err := mgr.Add(app); err != nil {
@@ -114,14 +119,15 @@ func protobuf(cfg *rest.Config) *rest.Config {
 	return result
 }
 
-func addChecks(mgr manager.Manager, clientset kubernetes.Interface, drain *process.Drain, log logr.Logger) error {
+func addChecks(mgr manager.Manager, clientset kubernetes.Interface, agents *agentview.View, drain *process.Drain, log logr.Logger) error {
 	sourceSynced := process.Synced(func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), probeBudget)
 		defer cancel()
-		return mgr.GetCache().WaitForCacheSync(ctx)
+		return (agents == nil || agents.SourceSynced()) && mgr.GetCache().WaitForCacheSync(ctx)
 	})
-	// The watches of the target report to the ledger only; whatever they miss is read. None of them is waited for.
-	targetSynced := healthz.Ping
+	// The watches of the target report to the ledger only; whatever they miss is read. None of them is waited for, but those that
+	// decide about agents of nodes.
+	targetSynced := process.Synced(func() bool { return agents == nil || agents.TargetSynced() })
 	checks := []struct {
 		add   func(string, healthz.Checker) error
 		name  string

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,3 +159,6 @@ func (a *Agents) Agent(machine string) (client.Client, error) {
 	}
 	return client.New(config, client.Options{Scheme: Scheme()})
 }
+
+// HTTPS returns a client of the authorizer's webhook.
+func (a *Agents) HTTPS() (*http.Client, error) { return https(filepath.Join(a.Dir, "ca.crt")) }

@@ -167,8 +167,10 @@ func (g *Garden) Gardenlet(seed string) (client.Client, error) {
 }
 
 // HTTPS returns a client of admission-controller's webhooks.
-func (g *Garden) HTTPS() (*http.Client, error) {
-	ca, err := os.ReadFile(filepath.Join(g.dir, "ca.crt"))
+func (g *Garden) HTTPS() (*http.Client, error) { return https(filepath.Join(g.dir, "ca.crt")) }
+
+func https(file string) (*http.Client, error) {
+	ca, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package nodeagent
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -196,4 +198,95 @@ func TestJoining(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestHosted is C17: resource-manager serves the same webhook.
+func TestHosted(t *testing.T) {
+	manager, err := harness.Build(t.TempDir(), "resource-manager")
+	must(t, err)
+	hosted, err := harness.StartAgents(t.Context(), harness.AgentOptions{Name: "hosted", Dir: filepath.Join(workDir, "hosted"), ReviewVersion: "v1"}, filepath.Join(workDir, "source", "ca.crt"))
+	must(t, err)
+	defer hosted.Stop()
+	must(t, harness.InstallCRD(t.Context(), sourceClient))
+	p, err := harness.Run(harness.ProcessOptions{Binary: manager, Dir: filepath.Join(workDir, "hosted-process"), Source: source, Target: hosted.Cluster, Config: map[string]any{
+		"server":   map[string]any{"webhooks": map[string]any{"port": hosted.Web}},
+		"webhooks": map[string]any{"nodeAgentAuthorizer": map[string]any{"enabled": true, "machineNamespace": harness.MachineNamespace, "authorizeWithSelectors": true}},
+	}})
+	must(t, err)
+	defer p.Stop()
+	must(t, p.AwaitReady(t.Context()))
+	node(t, hosted, "hosted-a")
+	node(t, hosted, "hosted-b")
+	cl, err := hosted.Agent("hosted-a-machine")
+	must(t, err)
+	try(t, cl, matrix("hosted-"))
+}
+
+// TestMany is one process for several shoots: each under its own path, and one that cannot be reached harms nobody.
+func TestMany(t *testing.T) {
+	dir := filepath.Join(workDir, "shoots")
+	must(t, os.MkdirAll(dir, 0o755))
+	entry := func(name, kubeconfig string) {
+		t.Helper()
+		text := "targetClientConnection: {kubeconfig: " + kubeconfig + "}\nmachineNamespace: " + harness.MachineNamespace + "\nauthorizeWithSelectors: Auto\n"
+		must(t, os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600))
+	}
+	must(t, shoot.WriteKubeconfig(filepath.Join(dir, "first.kubeconfig"), harness.AuthorizerUser))
+	must(t, shoot.WriteKubeconfig(filepath.Join(dir, "away.kubeconfig"), harness.AuthorizerUser))
+	content, err := os.ReadFile(filepath.Join(dir, "away.kubeconfig"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "away.kubeconfig"), []byte(strings.Replace(string(content), shoot.URL(), "https://127.0.0.1:1", 1)), 0o600))
+	entry("first", "first.kubeconfig")
+	entry("away", "away.kubeconfig")
+	must(t, os.WriteFile(filepath.Join(dir, "broken.yaml"), []byte("machineNamespace: ''\n"), 0o600))
+
+	sourceKubeconfig := filepath.Join(workDir, "many-source.kubeconfig")
+	must(t, source.WriteKubeconfig(sourceKubeconfig, harness.AuthorizerUser))
+	p, err := shoot.Run(harness.AgentProcessOptions{Binary: binary, Dir: filepath.Join(workDir, "many"), AnyPort: true, Config: map[string]any{
+		"shootsDirectory": dir, "sourceClientConnection": map[string]any{"kubeconfig": sourceKubeconfig},
+	}})
+	must(t, err)
+	defer p.Stop()
+	must(t, p.AwaitReady(t.Context()))
+	node(t, shoot, "many")
+
+	question := func(machine, node string) []byte {
+		return fmt.Appendf(nil, `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"gardener.cloud:node-agent:machine:%s","groups":["gardener.cloud:node-agents"],"resourceAttributes":{"verb":"get","resource":"nodes","name":%q}}}`, machine, node)
+	}
+	https, err := shoot.HTTPS()
+	must(t, err)
+	ask := func(name string, body []byte) (string, time.Duration) {
+		t.Helper()
+		started := time.Now()
+		_, answer, err := p.Ask(https, http.MethodPost, "/webhooks/auth/nodeagent/"+name, "application/json", body)
+		must(t, err)
+		return answer, time.Since(started)
+	}
+	eventually := func(what, name, want string) {
+		t.Helper()
+		if err := harness.Poll(t.Context(), patience, func() error {
+			if answer, _ := ask(name, question("many-machine", "many-node")); !strings.Contains(answer, want) {
+				return fmt.Errorf("got %s, want %s", answer, want)
+			}
+			return nil
+		}); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	eventually("a shoot", "first", `"allowed":true`)
+	eventually("one that cannot be reached", "away", `"allowed":false,"denied":true,"evaluationError":"503 not synced yet"`)
+	eventually("a broken entry", "broken", `404 no shoot`)
+	eventually("no entry", "nobody", `404 no shoot`)
+	for range 20 {
+		if answer, took := ask("away", question("many-machine", "many-node")); took > time.Second {
+			t.Errorf("a shoot that cannot be reached is answered after %s: %s", took, answer)
+		}
+	}
+	// An entry that comes, changes and goes is seen.
+	entry("second", "first.kubeconfig")
+	eventually("a new entry", "second", `"allowed":true`)
+	entry("second", "away.kubeconfig")
+	eventually("a changed entry is served from what was known until the new one is complete", "second", `"allowed":true`)
+	must(t, os.Remove(filepath.Join(dir, "second.yaml")))
+	eventually("an entry that is gone", "second", `404 no shoot`)
 }
