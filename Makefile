@@ -16,7 +16,7 @@ help: ## Explain the targets.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: build controlplane ## Start a local garden, seed and shoot, run admission-controller and resource-manager there, and show what they do; ONCE=1 exits afterwards.
+up: build controlplane ## Start a local garden, seed and shoot, run the executables there, and show what they do; ONCE=1 exits afterwards.
 	@go run ./test/local -bin bin $(if $(filter 1,$(ONCE)),-once)
 
 .PHONY: test
@@ -50,8 +50,8 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD and the reference pag
 	$(TOOLS)/controller-gen object paths=./api/...
 	$(TOOLS)/controller-gen object paths=./internal/foreign/...
 	$(TOOLS)/controller-gen crd paths=./api/resources/... output:crd:dir=deploy/crds
-	@for c in resource-manager admission-controller; do go run -C internal/tools ./configdoc ../.. $$c > docs/reference/$$c-configuration.md; done
-	@for p in graph seed-authorizer-rules shoot-authorizer-rules; do go run ./internal/docgen $$p > docs/reference/$$p.md; done
+	@for c in resource-manager admission-controller node-agent-authorizer; do go run -C internal/tools ./configdoc ../.. $$c > docs/reference/$$c-configuration.md; done
+	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules; do go run ./internal/docgen $$p > docs/reference/$$p.md; done
 
 .PHONY: build
 build: ## Build the executables into bin/.

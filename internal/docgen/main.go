@@ -8,13 +8,14 @@ import (
 	"os"
 
 	"github.com/espalier-project/espalier/internal/authorizer/garden"
+	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
 func main() {
-	pages := map[string]func() string{"graph": relation.Reference, "seed-authorizer-rules": garden.SeedReference, "shoot-authorizer-rules": garden.ShootReference}
+	pages := map[string]func() string{"graph": relation.Reference, "seed-authorizer-rules": garden.SeedReference, "shoot-authorizer-rules": garden.ShootReference, "node-agent-rules": nodeagent.Reference}
 	if len(os.Args) != 2 || pages[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: docgen graph | seed-authorizer-rules | shoot-authorizer-rules")
+		fmt.Fprintln(os.Stderr, "usage: docgen graph | seed-authorizer-rules | shoot-authorizer-rules | node-agent-rules")
 		os.Exit(2)
 	}
 	fmt.Print(pages[os.Args[1]]())

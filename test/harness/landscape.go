@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -38,29 +39,44 @@ type Landscape struct {
 
 // StartLandscape starts both clusters, side by side, and installs the CRD in the seed.
 func StartLandscape(ctx context.Context, dir string, controllerManager bool, progress func(string)) (*Landscape, error) {
-	l := &Landscape{}
-	type result struct {
-		cluster *cluster.Cluster
-		err     error
-	}
-	start := func(name string, manager bool) chan result {
-		done := make(chan result, 1)
-		go func() {
-			c, err := cluster.Start(ctx, cluster.Options{Name: name, Dir: filepath.Join(dir, name), ControllerManager: manager, Progress: progress})
-			done <- result{c, err}
-		}()
-		return done
-	}
-	seed, shoot := start("seed", false), start("shoot", controllerManager)
-	s, t := <-seed, <-shoot
-	l.Seed, l.Shoot = s.cluster, t.cluster
-	for _, err := range []error{s.err, t.err} {
-		if err != nil {
-			l.Stop()
+	return startLandscape(ctx, dir, progress, func() (*cluster.Cluster, error) {
+		return cluster.Start(ctx, cluster.Options{Name: "shoot", Dir: filepath.Join(dir, "shoot"), ControllerManager: controllerManager, Progress: progress})
+	})
+}
+
+// StartLandscapeWithAgents is StartLandscape with a shoot whose kube-apiserver asks about agents of nodes, and a seed with Machines.
+func StartLandscapeWithAgents(ctx context.Context, dir string, progress func(string)) (*Landscape, *Agents, error) {
+	var agents *Agents
+	l, err := startLandscape(ctx, dir, progress, func() (c *cluster.Cluster, err error) {
+		if agents, err = StartAgents(ctx, AgentOptions{Name: "shoot", Dir: filepath.Join(dir, "shoot"), ReviewVersion: "v1", ControllerManager: true, Progress: progress}, ""); err != nil {
 			return nil, err
 		}
+		return agents.Cluster, nil
+	})
+	if err != nil {
+		return nil, nil, err
 	}
+	if err := InstallMachines(ctx, l.SeedClient); err != nil {
+		l.Stop()
+		return nil, nil, err
+	}
+	return l, agents, nil
+}
+
+func startLandscape(ctx context.Context, dir string, progress func(string), startShoot func() (*cluster.Cluster, error)) (*Landscape, error) {
+	l := &Landscape{}
+	shootFailed := make(chan error, 1)
+	go func() {
+		var err error
+		l.Shoot, err = startShoot()
+		shootFailed <- err
+	}()
 	var err error
+	l.Seed, err = cluster.Start(ctx, cluster.Options{Name: "seed", Dir: filepath.Join(dir, "seed"), Progress: progress})
+	if err := errors.Join(<-shootFailed, err); err != nil {
+		l.Stop()
+		return nil, err
+	}
 	if l.SeedREST, l.SeedClient, err = clientFor(l.Seed); err != nil {
 		l.Stop()
 		return nil, err

@@ -17,7 +17,7 @@ func TestTour(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	for _, name := range []string{"resource-manager", "admission-controller"} {
+	for _, name := range []string{"resource-manager", "admission-controller", "node-agent-authorizer"} {
 		if _, err := harness.Build(bin, name); err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,5 @@
-// local is what make up runs, with a tour of what it does: a garden that asks admission-controller, and a seed and a shoot with
-// resource-manager between them, all on this machine.
+// local is what make up runs, with a tour of what it does: a garden that asks admission-controller, a seed and a shoot with
+// resource-manager between them, and node-agent-authorizer, which the shoot asks; all on this machine.
 package main
 
 import (
@@ -48,7 +48,7 @@ func run(ctx context.Context, bin string, once bool) error {
 	}
 
 	heading("Starting a seed and a shoot")
-	landscape, err := harness.StartLandscape(ctx, dir, true, func(text string) { step("%s", text) })
+	landscape, agents, err := harness.StartLandscapeWithAgents(ctx, dir, func(text string) { step("%s", text) })
 	if err != nil {
 		return err
 	}
@@ -80,6 +80,14 @@ func run(ctx context.Context, bin string, once bool) error {
 
 	tour := &tour{Landscape: landscape, manager: manager}
 	if err := tour.run(ctx); err != nil {
+		return fmt.Errorf("%w (logs are in %s)", err, relative(dir))
+	}
+	authorizer, err := startAuthorizer(bin, dir, landscape, agents)
+	if err != nil {
+		return err
+	}
+	defer authorizer.Stop()
+	if err := showAgents(ctx, authorizer, landscape, agents); err != nil {
 		return fmt.Errorf("%w (logs are in %s)", err, relative(dir))
 	}
 	if once {

@@ -18,8 +18,9 @@ type structs map[string]*ast.TypeSpec
 
 // kinds are the kinds of configuration files; each executable has one, in a folder and an API group of its name without dashes.
 var kinds = map[string]string{
-	"resource-manager":     "ResourceManagerConfiguration",
-	"admission-controller": "AdmissionControllerConfiguration",
+	"resource-manager":      "ResourceManagerConfiguration",
+	"admission-controller":  "AdmissionControllerConfiguration",
+	"node-agent-authorizer": "NodeAgentAuthorizerConfiguration",
 }
 
 func main() {
