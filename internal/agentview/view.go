@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -181,6 +182,7 @@ func (t table[T]) kind(v *View, name string, resource schema.GroupVersionResourc
 
 func (v *View) follow() {
 	add := func(to *[]*follow.Follower, kind follow.Kind) {
+		kind.First = v.tidy
 		*to = append(*to, follow.New(kind, v.clients[kind.Resource.GroupVersion()], v.log))
 	}
 	if v.ByMachine() {
@@ -209,6 +211,18 @@ func (v *View) follow() {
 	}.kind(v, "Secret", kubernetes.Secrets, func() runtime.Object { return &kubernetes.Secret{} })
 	kind.Namespace, kind.LabelSelector = kubeSystem, agent.PoolLabel
 	add(&v.target, kind)
+}
+
+// tidyFrom is the number of Pods from which on the lists of the start are worth giving back: below, they are a few megabytes.
+const tidyFrom = 5000
+
+// tidy gives back what the first lists needed.
+func (v *View) tidy() {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if len(v.pods) >= tidyFrom && v.Synced() {
+		go debug.FreeOSMemory()
+	}
 }
 
 func configurationOf(s *kubernetes.Secret) configuration {
@@ -258,7 +272,7 @@ func (v *View) read(ctx context.Context, resource schema.GroupVersionResource, n
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
-	raw, err := v.clients[resource.GroupVersion()].Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource.Resource).Name(name).Do(ctx).Raw()
+	raw, err := follow.Raw(ctx, v.clients[resource.GroupVersion()].Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource.Resource).Name(name))
 	switch {
 	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		return false, nil

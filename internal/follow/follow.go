@@ -181,3 +181,13 @@ func (s store) Replace(objects []any, _ string) error {
 
 // Resync implements cache.ReflectorStore.
 func (s store) Resync() error { return nil }
+
+// Raw returns the body of an answer, or the error that the API server says.
+func Raw(ctx context.Context, request *rest.Request) ([]byte, error) {
+	result := request.Do(ctx)
+	// Only this looks into the body for what went wrong.
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
+}

@@ -69,7 +69,7 @@ func (p *page) DeepCopyObject() runtime.Object {
 }
 
 func (s *shape) list(ctx context.Context, request *rest.Request) (runtime.Object, error) {
-	raw, err := request.Do(ctx).Raw()
+	raw, err := Raw(ctx, request)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
+	"github.com/espalier-project/espalier/internal/follow"
 	gardencorev1 "github.com/espalier-project/espalier/internal/foreign/core/v1"
 	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	operationsv1alpha1 "github.com/espalier-project/espalier/internal/foreign/operations/v1alpha1"
@@ -165,7 +166,7 @@ func (c *Client) GetRaw(ctx context.Context, resource schema.GroupVersionResourc
 	if !known {
 		return nil, fmt.Errorf("no kind of %s is known", resource.GroupVersion())
 	}
-	return client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource.Resource).Name(name).Do(ctx).Raw()
+	return follow.Raw(ctx, client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource.Resource).Name(name))
 }
 
 // Secret implements the authorizer's Live.

@@ -64,7 +64,9 @@ func (d *Directory) NeedLeaderElection() bool { return false }
 
 // Start serves until the context ends.
 func (d *Directory) Start(ctx context.Context) error {
+	d.mu.Lock()
 	d.shoots, d.next = map[string]*served{}, map[string]*served{}
+	d.mu.Unlock()
 	for {
 		if err := d.look(ctx); err != nil {
 			d.Log.Error(err, "Folder of shoots cannot be read; what was served is served on", "path", d.Path)

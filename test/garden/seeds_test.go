@@ -65,6 +65,7 @@ func TestGardenlet(t *testing.T) {
 	a, b, ns := landscape(t, "walk")
 	cl := gardenlet(t, a)
 	own, foreign := ns+"/on-"+a, ns+"/on-"+b
+	create(t, "Shoot "+ns+"/restoring-"+a, "spec: {seedName: "+a+"}\nstatus: {lastOperation: {type: Restore, state: Processing}}")
 	create(t, "ClusterRole powerless", "rules: []")
 	walk(t, cl, []step{
 		{"SA-27", "get", "Seed " + a, "", ""},
@@ -115,6 +116,8 @@ func TestGardenlet(t *testing.T) {
 		{"SA-8, CT-RES-7", "create", "BackupEntry " + ns + "/entry", "spec: {seedName: " + a + ", bucketName: bucket-" + a + "}", ""},
 		{"SA-8", "patch", "BackupEntry " + ns + "/entry", "", ""},
 		{"SA-8", "delete", "BackupEntry " + ns + "/entry", "", ""},
+		{"CT-RES-7, RES-14", "create", "BackupEntry " + ns + "/source-missing", "metadata: {ownerReferences: [{apiVersion: core.gardener.cloud/v1beta1, kind: Shoot, name: restoring-" + a + ", uid: u}]}\nspec: {seedName: " + a + ", bucketName: bucket-" + a + "}",
+			`could not find original BackupEntry missing: backupentries.core.gardener.cloud "missing" not found`},
 		{"CT-RES-6, RES-12", "delete", "BackupBucket bucket-" + a, "", "cannot delete unrelated BackupBucket"},
 		{"SR-3, CT-RES-10", "create", "Secret garden/generated-bucket-bucket-" + a, "", ""},
 		{"SA-9, CT-RES-8", "create", "Bastion " + ns + "/bastion", "spec: {seedName: " + a + "}", ""},

@@ -156,7 +156,8 @@ func try(t *testing.T, cl client.Client, attempts []attempt) {
 	}
 }
 
-// TestMatrix is CT-NA-14: a real kube-apiserver enforces every row of the table.
+// TestMatrix is CT-NA-14, NAA-1, NAA-6 and NAA-8: a real kube-apiserver enforces every row of the table, with the rights that the
+// manifests give.
 func TestMatrix(t *testing.T) {
 	node(t, shoot, "a")
 	node(t, shoot, "b")
@@ -289,4 +290,42 @@ func TestMany(t *testing.T) {
 	eventually("a changed entry is served from what was known until the new one is complete", "second", `"allowed":true`)
 	must(t, os.Remove(filepath.Join(dir, "second.yaml")))
 	eventually("an entry that is gone", "second", `404 no shoot`)
+}
+
+// TestProcess is NAA-9, NAA-11 and AE-26: readiness waits for both clusters, and what is not known is denied with an error.
+func TestProcess(t *testing.T) {
+	for _, path := range []string{"/readyz/source-informer-sync", "/readyz/target-informer-sync", "/readyz/webhook-server", "/healthz/ping"} {
+		if status, body := process.Get(process.Health, path); status != http.StatusOK {
+			t.Errorf("NAA-9: %s: %d %s", path, status, body)
+		}
+	}
+	https, err := shoot.HTTPS()
+	must(t, err)
+	body := []byte(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"gardener.cloud:node-agent:machine:nobody","groups":["gardener.cloud:node-agents"],"resourceAttributes":{"verb":"get","resource":"nodes","name":"x"}}}`)
+	_, answer, err := process.Ask(https, http.MethodPost, "/webhooks/auth/nodeagent", "application/json", body)
+	must(t, err)
+	if !strings.Contains(answer, `"allowed":false,"denied":true,"evaluationError":"500 error getting machine \"nobody\": not found"`) {
+		t.Errorf("NAA-11, B-1: got %s", answer)
+	}
+	if _, metrics := process.Get(process.Metrics, "/metrics"); !strings.Contains(metrics, `espalier_node_agent_authorizer_decisions_total{outcome="error",rule="NA-8"}`) {
+		t.Error("the decision is not counted")
+	}
+	blind, err := shoot.Run(harness.AgentProcessOptions{Binary: binary, Dir: filepath.Join(workDir, "blind"), Source: source, AnyPort: true, Config: map[string]any{"machineNamespace": "elsewhere"}})
+	must(t, err)
+	defer blind.Stop()
+	if err := harness.Poll(t.Context(), patience, func() error {
+		_, answer, err := blind.Ask(https, http.MethodPost, "/webhooks/auth/nodeagent", "application/json", body)
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(answer, `"denied":true,"evaluationError":"503 not synced yet"`) {
+			return fmt.Errorf("got %s", answer)
+		}
+		return nil
+	}); err != nil {
+		t.Errorf("AE-26: %v", err)
+	}
+	if status, _ := blind.Get(blind.Health, "/readyz/source-informer-sync"); status != http.StatusInternalServerError {
+		t.Errorf("NAA-7, NAA-9: ready without the right to read Machines: %d", status)
+	}
 }

@@ -1,0 +1,162 @@
+package agentview
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+// apiServer answers single reads from texts by path, and counts them; lists and watches are not answered, so that nothing is known
+// but what is read.
+type apiServer struct {
+	mu    sync.Mutex
+	texts map[string]string
+	reads map[string]int
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads[r.URL.Path]++
+	w.Header().Set("Content-Type", "application/json")
+	text, found := s.texts[r.URL.Path]
+	switch {
+	case text == "error":
+		w.WriteHeader(http.StatusInternalServerError)
+	case !found && strings.HasPrefix(r.URL.Path, "/apis/gone"):
+		w.WriteHeader(http.StatusNotFound)
+	case !found:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"NotFound","code":404,"details":{"name":"x"}}`)
+	default:
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+func newView(t *testing.T, texts map[string]string) (*View, *apiServer) {
+	t.Helper()
+	s := &apiServer{texts: texts, reads: map[string]int{}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	cluster := Cluster{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
+	v, err := New(Options{Source: cluster, MachineNamespace: "ns", Target: cluster, Selectors: SelectorsAuto, Clock: clock.RealClock{}, Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v, s
+}
+
+// TestUnseen is the live re-read before a denial: stale caches must not deny what has come (12, CT-NA-11).
+func TestUnseen(t *testing.T) {
+	v, server := newView(t, map[string]string{
+		"/apis/machine.sapcloud.io/v1alpha1/namespaces/ns/machines/m": `{"metadata":{"name":"m","labels":{"node":"n"}},"spec":{"nodeTemplate":{"metadata":{"labels":{"worker.gardener.cloud/gardener-node-agent-secret-name":"osc"}}}}}`,
+		"/api/v1/nodes/n":                                           `{"metadata":{"name":"n","labels":{"kubernetes.io/hostname":"h"}}}`,
+		"/api/v1/namespaces/default/pods/p":                         `{"metadata":{"name":"p"},"spec":{"nodeName":"n"}}`,
+		"/apis/certificates.k8s.io/v1/certificatesigningrequests/c": `{"metadata":{"name":"c"},"spec":{"username":"u"}}`,
+		"/api/v1/namespaces/kube-system/secrets/osc":                `{"metadata":{"name":"osc"},"data":{"osc.yaml":"eyJzcGVjIjp7ImZpbGVzIjpbeyJjb250ZW50Ijp7InNlY3JldFJlZiI6eyJuYW1lIjoieCJ9fX1dfX0="}}`,
+		"/api/v1/namespaces/kube-system/secrets/bad":                `{"metadata":{"name":"bad"},"data":{"osc.yaml":"Ww=="}}`,
+		"/api/v1/nodes/broken":                                      "error",
+	})
+	ctx := context.Background()
+	if m, found, err := v.Machine(ctx, "m"); err != nil || !found || m.Node != "n" || m.Secret != "osc" {
+		t.Errorf("Machine: got %v, %v, %v", m, found, err)
+	}
+	if n, found, err := v.Node(ctx, "n"); err != nil || !found || n.Hostname != "h" {
+		t.Errorf("Node: got %v, %v, %v", n, found, err)
+	}
+	if node, found, err := v.NodeOfPod(ctx, "default", "p"); err != nil || !found || node != "n" {
+		t.Errorf("Pod: got %v, %v, %v", node, found, err)
+	}
+	if user, found, err := v.UserOfCertificateRequest(ctx, "c"); err != nil || !found || user != "u" {
+		t.Errorf("CSR: got %v, %v, %v", user, found, err)
+	}
+	if references, found, err := v.References(ctx, "osc"); err != nil || !found || len(references) != 1 || references[0].Secret != "x" {
+		t.Errorf("Secret: got %v, %v, %v", references, found, err)
+	}
+	if _, _, err := v.References(ctx, "bad"); err == nil || strings.Contains(err.Error(), "[") {
+		t.Errorf("an undecodable Secret: got %v", err)
+	}
+	if _, found, err := v.Node(ctx, "gone"); err != nil || found {
+		t.Errorf("no Node: got %v, %v", found, err)
+	}
+	if _, _, err := v.Node(ctx, "broken"); err == nil {
+		t.Error("a Node that cannot be read is taken for none")
+	}
+	// What is known is not read again, but for what was not complete.
+	v.mu.Lock()
+	v.nodes["known"] = v.nodes["none"]
+	v.pods[podKey{"default", "p"}] = ""
+	v.mu.Unlock()
+	if _, found, err := v.Node(ctx, "known"); err != nil || !found || server.reads["/api/v1/nodes/known"] != 0 {
+		t.Errorf("a known Node: got %v, %v, read %d times", found, err, server.reads["/api/v1/nodes/known"])
+	}
+	if node, _, err := v.NodeOfPod(ctx, "default", "p"); err != nil || node != "n" {
+		t.Errorf("a Pod that was not bound: got %v, %v", node, err)
+	}
+	if looked, err := v.Selectors(ctx); err != nil || !looked {
+		t.Errorf("NAA-5: while it cannot be found out, selectors are looked at: got %v, %v", looked, err)
+	}
+}
+
+func TestLimit(t *testing.T) {
+	v, server := newView(t, nil)
+	for range liveBurst + 20 {
+		_, _, _ = v.Node(context.Background(), "gone")
+	}
+	if n := server.reads["/api/v1/nodes/gone"]; n > liveBurst+5 {
+		t.Errorf("read %d times", n)
+	}
+	if _, _, err := v.Node(context.Background(), "gone"); err == nil || err.Error() != errTooMany.Error() {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestFollows is NAA-7 in small: what is followed is known, and forgotten when it goes.
+func TestFollows(t *testing.T) {
+	events := `{"type":"ADDED","object":{"metadata":{"name":"n","labels":{"kubernetes.io/hostname":"h"}}}}
+{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}
+`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/api/v1/nodes" && r.URL.Query().Get("watch") == "true" {
+			_, _ = io.WriteString(w, events)
+		} else if r.URL.Query().Get("watch") == "true" {
+			_, _ = io.WriteString(w, events[strings.Index(events, "\n")+1:])
+		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	defer server.CloseClientConnections()
+	cluster := Cluster{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
+	v, err := New(Options{Target: cluster, Clock: clock.RealClock{}, Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _ = v.Start(ctx) }()
+	deadline := time.Now().Add(10 * time.Second)
+	for !v.Synced() {
+		if time.Now().After(deadline) {
+			t.Fatal("AE-26, NAA-7: not synced")
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if v.nodes["n"].Hostname != "h" || len(v.nodes) != 1 || v.ByMachine() {
+		t.Errorf("got %v", v.nodes)
+	}
+}
