@@ -22,11 +22,11 @@ func execute(t *testing.T, config string, arguments ...string) (int, string, []s
 		}
 		arguments = append(arguments, "--config="+file)
 	}
-	var flags options
+	var flags process.ConfigFlags
 	var warnings []string
 	var out strings.Builder
-	code := process.Execute(process.Command{Name: "admission-controller", Flags: flags.add, Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
-		cfg, found, err := flags.configuration()
+	code := process.Execute(process.Command{Name: "admission-controller", Flags: flags.Add, Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
+		cfg, found, err := configuration(&flags)
 		if err == nil {
 			warnings = append(found, notBuiltYet(cfg)...)
 			if cfg.Server.Webhooks.Port == 1 {

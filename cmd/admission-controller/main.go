@@ -2,7 +2,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 
 	"github.com/go-logr/logr"
@@ -13,13 +12,13 @@ import (
 )
 
 func main() {
-	var flags options
+	var flags process.ConfigFlags
 	process.Main(process.Command{
 		Name:  "admission-controller",
 		Short: "Decide in the garden cluster what seeds may do",
-		Flags: flags.add,
+		Flags: flags.Add,
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
-			cfg, warnings, err := flags.configuration()
+			cfg, warnings, err := configuration(&flags)
 			if err != nil {
 				return logr.Discard(), nil, err
 			}
@@ -32,25 +31,10 @@ func main() {
 	})
 }
 
-// options are the command line.
-type options struct {
-	configFile string
-	strict     bool
-}
-
-func (o *options) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.configFile, "config", "", "path of the configuration file")
-	flags.BoolVar(&o.strict, "strict-config", false, "take unknown keys of the configuration file for errors, not for warnings")
-}
-
 // configuration reads, defaults and validates the configuration (CFG-4).
-func (o *options) configuration() (*config.AdmissionControllerConfiguration, []string, error) {
-	if o.configFile == "" {
-		return nil, nil, errors.New("missing config file")
-	}
+func configuration(flags *process.ConfigFlags) (*config.AdmissionControllerConfiguration, []string, error) {
 	cfg := &config.AdmissionControllerConfiguration{}
-	format := process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases, Strict: o.strict}
-	warnings, err := process.ReadConfig(o.configFile, format, cfg)
+	warnings, err := flags.Read(process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases}, cfg)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -90,26 +89,5 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 			server.Register(path, &graphpage.Handler{Path: path, Graph: a.Graph, Authorizer: a, Log: log})
 		}
 	}
-	return addChecks(mgr, watches, drain, log)
-}
-
-// addChecks adds PRC-57 and PRC-58.
-func addChecks(mgr manager.Manager, watches *garden.Watches, drain *process.Drain, log logr.Logger) error {
-	synced := process.Synced(watches.Synced)
-	for _, c := range []struct {
-		add   func(string, healthz.Checker) error
-		name  string
-		check healthz.Checker
-	}{
-		{mgr.AddHealthzCheck, "ping", healthz.Ping},
-		{mgr.AddHealthzCheck, "informer-sync", process.WithGrace(synced, log, clock.RealClock{})},
-		{mgr.AddReadyzCheck, "informer-sync", synced},
-		{mgr.AddReadyzCheck, "webhook-server", mgr.GetWebhookServer().StartedChecker()},
-		{mgr.AddReadyzCheck, "shutdown", drain.Check},
-	} {
-		if err := c.add(c.name, c.check); err != nil {
-			return err
-		}
-	}
-	return nil
+	return process.AddChecks(mgr, drain, process.SyncCheck("informer-sync", watches.Synced, log)) // PRC-57, PRC-58
 }

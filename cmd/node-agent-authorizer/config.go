@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 
 	"k8s.io/utils/ptr"
@@ -15,20 +14,20 @@ import (
 )
 
 // read reads a file of either kind.
-func (o *options) read() (*config.NodeAgentAuthorizerConfiguration, []string, error) {
-	content, err := os.ReadFile(o.configFile)
+func read(flags *process.ConfigFlags) (*config.NodeAgentAuthorizerConfiguration, []string, error) {
+	content, err := flags.Content()
 	if err != nil {
-		return nil, nil, fmt.Errorf("error reading config file: %w", err)
+		return nil, nil, err
 	}
 	var head struct {
 		Kind string `json:"kind"`
 	}
 	// What is no YAML at all is an error of the decoding below.
 	if err := yaml.Unmarshal(content, &head); err == nil && head.Kind == resourcemanager.Kind {
-		return o.readResourceManager(content)
+		return readResourceManager(content, flags.Strict)
 	}
 	cfg := &config.NodeAgentAuthorizerConfiguration{}
-	warnings, err := process.DecodeConfig(content, process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Strict: o.strict}, cfg)
+	warnings, err := process.DecodeConfig(content, process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Strict: flags.Strict}, cfg)
 	if err != nil {
 		return nil, nil, fmt.Errorf("error decoding config: %w", err)
 	}
@@ -36,9 +35,9 @@ func (o *options) read() (*config.NodeAgentAuthorizerConfiguration, []string, er
 }
 
 // readResourceManager takes from a resource-manager's configuration what concerns the authorizer, and nothing else.
-func (o *options) readResourceManager(content []byte) (*config.NodeAgentAuthorizerConfiguration, []string, error) {
+func readResourceManager(content []byte, strict bool) (*config.NodeAgentAuthorizerConfiguration, []string, error) {
 	file := &resourcemanager.ResourceManagerConfiguration{}
-	format := process.FileFormat{APIVersion: resourcemanager.APIVersion, Kind: resourcemanager.Kind, Aliases: resourcemanager.Aliases, Strict: o.strict}
+	format := process.FileFormat{APIVersion: resourcemanager.APIVersion, Kind: resourcemanager.Kind, Aliases: resourcemanager.Aliases, Strict: strict}
 	warnings, err := process.DecodeConfig(content, format, file)
 	if err != nil {
 		return nil, nil, fmt.Errorf("error decoding config: %w", err)

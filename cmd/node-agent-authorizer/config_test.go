@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
+	"github.com/espalier-project/espalier/internal/process"
 )
 
 func parse(t *testing.T, text string, strict bool) (*config.NodeAgentAuthorizerConfiguration, []string, error) {
@@ -15,8 +16,7 @@ func parse(t *testing.T, text string, strict bool) (*config.NodeAgentAuthorizerC
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := options{configFile: file, strict: strict}
-	return o.configuration()
+	return configuration(&process.ConfigFlags{File: file, Strict: strict})
 }
 
 func TestConfiguration(t *testing.T) {
@@ -69,7 +69,7 @@ func TestConfiguration(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := (&options{}).configuration(); err == nil || err.Error() != "missing config file" {
+	if _, _, err := configuration(&process.ConfigFlags{}); err == nil || err.Error() != "missing config file" {
 		t.Errorf("CLI-5: got %v", err)
 	}
 }

@@ -2,7 +2,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 
 	"github.com/go-logr/logr"
@@ -13,13 +12,13 @@ import (
 )
 
 func main() {
-	var flags options
+	var flags process.ConfigFlags
 	process.Main(process.Command{
 		Name:  "node-agent-authorizer",
 		Short: "Decide what the agents of a shoot's nodes may do",
-		Flags: flags.add,
+		Flags: flags.Add,
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
-			cfg, warnings, err := flags.configuration()
+			cfg, warnings, err := configuration(&flags)
 			if err != nil {
 				return logr.Discard(), nil, err
 			}
@@ -32,23 +31,9 @@ func main() {
 	})
 }
 
-// options are the command line.
-type options struct {
-	configFile string
-	strict     bool
-}
-
-func (o *options) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.configFile, "config", "", "path of the configuration file")
-	flags.BoolVar(&o.strict, "strict-config", false, "take unknown keys of the configuration file for errors, not for warnings")
-}
-
 // configuration reads, defaults and validates the configuration. A resource-manager's is accepted, too (NAA-2).
-func (o *options) configuration() (*config.NodeAgentAuthorizerConfiguration, []string, error) {
-	if o.configFile == "" {
-		return nil, nil, errors.New("missing config file")
-	}
-	cfg, warnings, err := o.read()
+func configuration(flags *process.ConfigFlags) (*config.NodeAgentAuthorizerConfiguration, []string, error) {
+	cfg, warnings, err := read(flags)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -57,7 +56,8 @@ func run(cfg *config.NodeAgentAuthorizerConfiguration, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := addChecks(mgr, source, target, drain, log); err != nil {
+	// NAA-9
+	if err := process.AddChecks(mgr, drain, process.SyncCheck("source-informer-sync", source, log), process.SyncCheck("target-informer-sync", target, log)); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -134,27 +134,4 @@ func (a *app) serveMany() (source, target func() bool, err error) {
 	a.mgr.GetWebhookServer().Register(nodeagent.Path+"/", directory)
 	always := func() bool { return true }
 	return always, directory.Read, a.mgr.Add(directory)
-}
-
-// addChecks adds NAA-9.
-func addChecks(mgr manager.Manager, source, target func() bool, drain *process.Drain, log logr.Logger) error {
-	sourceSynced, targetSynced := process.Synced(source), process.Synced(target)
-	for _, c := range []struct {
-		add   func(string, healthz.Checker) error
-		name  string
-		check healthz.Checker
-	}{
-		{mgr.AddHealthzCheck, "ping", healthz.Ping},
-		{mgr.AddHealthzCheck, "source-informer-sync", process.WithGrace(sourceSynced, log, clock.RealClock{})},
-		{mgr.AddHealthzCheck, "target-informer-sync", process.WithGrace(targetSynced, log, clock.RealClock{})},
-		{mgr.AddReadyzCheck, "source-informer-sync", sourceSynced},
-		{mgr.AddReadyzCheck, "target-informer-sync", targetSynced},
-		{mgr.AddReadyzCheck, "webhook-server", mgr.GetWebhookServer().StartedChecker()},
-		{mgr.AddReadyzCheck, "shutdown", drain.Check},
-	} {
-		if err := c.add(c.name, c.check); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -2,7 +2,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 
 	"github.com/go-logr/logr"
@@ -34,15 +33,13 @@ func main() {
 
 // options are the command line.
 type options struct {
-	configFile            string
-	strict                bool
+	process.ConfigFlags
 	extraTargetNamespaces []string
 	old                   oldFlags
 }
 
 func (o *options) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.configFile, "config", "", "path of the configuration file")
-	flags.BoolVar(&o.strict, "strict-config", false, "take unknown keys of the configuration file for errors, not for warnings")
+	o.Add(flags)
 	flags.StringArrayVar(&o.extraTargetNamespaces, "extra-target-namespace", nil, "namespace of the target to watch beside those of the configuration; may be repeated")
 	o.old.add(flags)
 }
@@ -52,16 +49,15 @@ func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerCo
 	cfg := &config.ResourceManagerConfiguration{}
 	var warnings []string
 	switch {
-	case o.configFile != "":
+	case o.File != "":
 		var err error
-		format := process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases, Strict: o.strict}
-		if warnings, err = process.ReadConfig(o.configFile, format, cfg); err != nil {
+		if warnings, err = o.Read(process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases}, cfg); err != nil {
 			return nil, nil, err
 		}
 	case o.old.used(flags):
 		o.old.setDefaults(cfg)
 	default:
-		return nil, nil, errors.New("missing config file")
+		return nil, nil, process.ErrNoConfig
 	}
 	if cfg.LeaderElection.ResourceNamespace == "" {
 		cfg.LeaderElection.ResourceNamespace = process.InClusterNamespace()

@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
@@ -120,34 +119,17 @@ func protobuf(cfg *rest.Config) *rest.Config {
 }
 
 func addChecks(mgr manager.Manager, clientset kubernetes.Interface, agents *agentview.View, drain *process.Drain, log logr.Logger) error {
-	sourceSynced := process.Synced(func() bool {
+	sourceSynced := func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), probeBudget)
 		defer cancel()
 		return (agents == nil || agents.SourceSynced()) && mgr.GetCache().WaitForCacheSync(ctx)
-	})
+	}
 	// The watches of the target report to the ledger only; whatever they miss is read. None of them is waited for, but those that
 	// decide about agents of nodes.
-	targetSynced := process.Synced(func() bool { return agents == nil || agents.TargetSynced() })
-	checks := []struct {
-		add   func(string, healthz.Checker) error
-		name  string
-		check healthz.Checker
-	}{
-		{mgr.AddHealthzCheck, "ping", healthz.Ping},
-		{mgr.AddHealthzCheck, "apiserver-healthz", process.WithGrace(process.APIServerHealthz(clientset.Discovery().RESTClient()), log, clock.RealClock{})},
-		{mgr.AddHealthzCheck, "source-informer-sync", process.WithGrace(sourceSynced, log, clock.RealClock{})},
-		{mgr.AddHealthzCheck, "target-informer-sync", process.WithGrace(targetSynced, log, clock.RealClock{})},
-		{mgr.AddReadyzCheck, "source-informer-sync", sourceSynced},
-		{mgr.AddReadyzCheck, "target-informer-sync", targetSynced},
-		{mgr.AddReadyzCheck, "webhook-server", mgr.GetWebhookServer().StartedChecker()},
-		{mgr.AddReadyzCheck, "shutdown", drain.Check},
-	}
-	for _, c := range checks {
-		if err := c.add(c.name, c.check); err != nil {
-			return err
-		}
-	}
-	return nil
+	targetSynced := func() bool { return agents == nil || agents.TargetSynced() }
+	apiServer := process.WithGrace(process.APIServerHealthz(clientset.Discovery().RESTClient()), log, clock.RealClock{})
+	return process.AddChecks(mgr, drain, process.Check{Name: "apiserver-healthz", Live: apiServer},
+		process.SyncCheck("source-informer-sync", sourceSynced, log), process.SyncCheck("target-informer-sync", targetSynced, log))
 }
 
 // application is what only the leader runs.

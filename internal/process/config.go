@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	kjson "sigs.k8s.io/json"
@@ -29,6 +31,42 @@ type FileFormat struct {
 	Aliases          []shared.Alias
 	// Strict makes an unknown key an error.
 	Strict bool
+}
+
+// ConfigFlags are the flags that lead to a configuration file.
+type ConfigFlags struct {
+	File   string
+	Strict bool
+}
+
+// Add adds the flags.
+func (f *ConfigFlags) Add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.File, "config", "", "path of the configuration file")
+	flags.BoolVar(&f.Strict, "strict-config", false, "take unknown keys of the configuration file for errors, not for warnings")
+}
+
+// ErrNoConfig says that no configuration file is given (CLI-5).
+var ErrNoConfig = errors.New("missing config file")
+
+// Content reads the file.
+func (f *ConfigFlags) Content() ([]byte, error) {
+	if f.File == "" {
+		return nil, ErrNoConfig
+	}
+	content, err := os.ReadFile(f.File)
+	if err != nil {
+		return nil, fmt.Errorf("error reading config file: %w", err)
+	}
+	return content, nil
+}
+
+// Read reads the file into object and returns warnings, as ReadConfig.
+func (f *ConfigFlags) Read(format FileFormat, object any) ([]string, error) {
+	if f.File == "" {
+		return nil, ErrNoConfig
+	}
+	format.Strict = f.Strict
+	return ReadConfig(f.File, format, object)
 }
 
 // ReadConfig reads a configuration file into object and returns warnings about older and unknown keys (CFG-1 … CFG-6,

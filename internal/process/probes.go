@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 const (
@@ -85,4 +86,34 @@ func (d *Drain) Check(*http.Request) error {
 		return errors.New("shutting down")
 	}
 	return nil
+}
+
+// Check is a named check of liveness or readiness; nil means that there is none.
+type Check struct {
+	Name        string
+	Live, Ready healthz.Checker
+}
+
+// AddChecks adds checks, and those that every executable has: ping, webhook-server and shutdown.
+func AddChecks(mgr manager.Manager, drain *Drain, checks ...Check) error {
+	checks = append(checks, Check{Name: "ping", Live: healthz.Ping}, Check{Name: "webhook-server", Ready: mgr.GetWebhookServer().StartedChecker()}, Check{Name: "shutdown", Ready: drain.Check})
+	for _, c := range checks {
+		if c.Live != nil {
+			if err := mgr.AddHealthzCheck(c.Name, c.Live); err != nil {
+				return err
+			}
+		}
+		if c.Ready != nil {
+			if err := mgr.AddReadyzCheck(c.Name, c.Ready); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// SyncCheck is a check of readiness that also counts for liveness, with grace (PRC-52).
+func SyncCheck(name string, synced func() bool, log logr.Logger) Check {
+	ready := Synced(synced)
+	return Check{Name: name, Live: WithGrace(ready, log, clock.RealClock{}), Ready: ready}
 }
