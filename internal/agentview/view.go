@@ -6,7 +6,6 @@ package agentview
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"runtime/debug"
@@ -15,14 +14,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-project/espalier/internal/agent"
 	"github.com/espalier-project/espalier/internal/follow"
@@ -272,17 +268,11 @@ func (v *View) read(ctx context.Context, resource schema.GroupVersionResource, n
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
-	raw, err := follow.Raw(ctx, v.clients[resource.GroupVersion()].Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource.Resource).Name(name))
-	switch {
-	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+	err := follow.Into(ctx, v.clients[resource.GroupVersion()], resource.Resource, namespace, name, into)
+	if follow.IsAbsent(err) {
 		return false, nil
-	case err != nil:
-		return false, err
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into); err != nil {
-		return false, fmt.Errorf("decoding %s %q: %w", resource.Resource, name, err)
-	}
-	return true, nil
+	return err == nil, err
 }
 
 // Machine returns what is known of a Machine. One that has no Node yet is read again: the label may just have come.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	kjson "sigs.k8s.io/json"
 )
 
 // Kind says what is followed, and who is told.
@@ -66,13 +68,22 @@ func New(kind Kind, client rest.Interface, log logr.Logger) *Follower {
 func NewClient(config *rest.Config, httpClient *http.Client, version schema.GroupVersion) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, version)
+	return newClient(config, httpClient, version, scheme, "application/json")
+}
+
+// NewWholeClient returns a client that reads whole objects of Kubernetes' own kinds, which a scheme knows.
+func NewWholeClient(config *rest.Config, httpClient *http.Client, version schema.GroupVersion, scheme *runtime.Scheme) (rest.Interface, error) {
+	return newClient(config, httpClient, version, scheme, "application/vnd.kubernetes.protobuf,application/json")
+}
+
+func newClient(config *rest.Config, httpClient *http.Client, version schema.GroupVersion, scheme *runtime.Scheme, accept string) (rest.Interface, error) {
 	of := rest.CopyConfig(config)
 	of.GroupVersion, of.APIPath = &version, "/apis"
 	if version.Group == "" {
 		of.APIPath = "/api"
 	}
 	of.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	of.AcceptContentTypes, of.ContentType = "application/json", "application/json"
+	of.AcceptContentTypes, of.ContentType = accept, "application/json"
 	client, err := rest.RESTClientForConfigAndClient(of, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", version, err)
@@ -190,4 +201,26 @@ func Raw(ctx context.Context, request *rest.Request) ([]byte, error) {
 		return nil, err
 	}
 	return result.Raw()
+}
+
+// Get reads an object as the API server sends it.
+func Get(ctx context.Context, client rest.Interface, resource, namespace, name string) ([]byte, error) {
+	return Raw(ctx, client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(name))
+}
+
+// Into reads an object into a slice of its type.
+func Into(ctx context.Context, client rest.Interface, resource, namespace, name string, into any) error {
+	raw, err := Get(ctx, client, resource, namespace, name)
+	if err != nil {
+		return err
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into); err != nil {
+		return fmt.Errorf("decoding %s %q: %w", resource, name, err)
+	}
+	return nil
+}
+
+// IsAbsent says whether an error means that the object does not exist, and not that its whole resource does not.
+func IsAbsent(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

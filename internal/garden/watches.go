@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
@@ -42,7 +41,7 @@ func NewWatches(client *Client, graphs []Graph, c clock.Clock, lag func(kind str
 			kind.Lag = func(took time.Duration) { lag(kind.Name, took) }
 		}
 		version := kind.Resource.GroupVersion()
-		kind.Whole = version == corev1.SchemeGroupVersion || version == certificatesv1.SchemeGroupVersion
+		kind.Whole = isWhole(version)
 		w.each = append(w.each, follow.New(kind, client.clients[version], log))
 	}
 	add(namespaces(graphs))

@@ -96,7 +96,7 @@ func TestSizes(t *testing.T) {
 			if g.total() != total || len(g.updates) != before {
 				t.Errorf("CT-G-22: an update that changes nothing is counted: %v", g.updates)
 			}
-			owner, _, _ := c.watch.Contribute(decode(t, c.watch, c.text), nothing{})
+			owner := c.watch.Owner(decode(t, c.watch, c.text))
 			g.Delete(c.watch, owner.Namespace, owner.Name)
 			if c.after == "" {
 				c.after = "0 / 0"

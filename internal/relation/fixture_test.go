@@ -48,6 +48,13 @@ func (g *garden) set(w *Watch, text string) {
 	g.Set(w, decode(g.t, w, text))
 }
 
+// nothing is known of other objects.
+type nothing struct{}
+
+func (nothing) Seed(string) (bool, time.Time) { return true, time.Time{} }
+func (nothing) ProjectOf(string) string       { return "" }
+func (nothing) Now() time.Time                { return time.Time{} }
+
 // vertex reads "Kind:namespace/name".
 func vertex(t *testing.T, text string) graph.Vertex {
 	t.Helper()

@@ -64,8 +64,7 @@ func (s *State) Delete(w *Watch, namespace, name string) {
 func (s *State) Replace(w *Watch, objects []runtime.Object) {
 	present := make(map[graph.Vertex]bool, len(objects))
 	for _, object := range objects {
-		owner, _, _ := w.Contribute(object, nothing{})
-		present[owner] = true
+		present[w.Owner(object)] = true
 		s.Set(w, object)
 	}
 	for _, owner := range s.Graph.Owners(w.Kind) {
@@ -74,13 +73,6 @@ func (s *State) Replace(w *Watch, objects []runtime.Object) {
 		}
 	}
 }
-
-// nothing is for computing an object's own vertex.
-type nothing struct{}
-
-func (nothing) Seed(string) (bool, time.Time) { return true, time.Time{} }
-func (nothing) ProjectOf(string) string       { return "" }
-func (nothing) Now() time.Time                { return time.Time{} }
 
 func (s *State) setLocked(w *Watch, object runtime.Object) {
 	switch typed := object.(type) {
@@ -143,7 +135,7 @@ func (s *State) seedLocked(seed *v1beta1.Seed) {
 }
 
 func (s *State) dependLocked(seed string, w *Watch, object runtime.Object) {
-	owner, _, _ := w.Contribute(object, nothing{})
+	owner := w.Owner(object)
 	if s.bootstrapping[seed] == nil {
 		s.bootstrapping[seed] = map[graph.Vertex]dependent{}
 	}

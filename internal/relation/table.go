@@ -44,6 +44,7 @@ type Watch struct {
 	// Update is the name of additions and changes in metrics.
 	Update string
 
+	owner      func(object runtime.Object) graph.Vertex
 	contribute func(object runtime.Object, facts Facts) (owner graph.Vertex, edges []graph.Edge, keep bool)
 	// options and typed are what the watch was made of, for others that are made of it.
 	options, typed any
@@ -54,6 +55,9 @@ type Watch struct {
 func (w *Watch) Contribute(object runtime.Object, facts Facts) (owner graph.Vertex, edges []graph.Edge, keep bool) {
 	return w.contribute(object, facts)
 }
+
+// Owner returns an object's own vertex.
+func (w *Watch) Owner(object runtime.Object) graph.Vertex { return w.owner(object) }
 
 // row is a Row with what computes it.
 type row[T any] struct {
@@ -108,13 +112,20 @@ func watch[T any, P interface {
 	for _, r := range rows {
 		w.Rows = append(w.Rows, r.Row)
 	}
+	w.owner = func(object runtime.Object) graph.Vertex {
+		typed, ok := object.(P)
+		if !ok {
+			return graph.Vertex{}
+		}
+		namespace, name := o.identify(typed)
+		return graph.Vertex{Kind: o.kind, Namespace: namespace, Name: name}
+	}
 	w.contribute = func(object runtime.Object, facts Facts) (graph.Vertex, []graph.Edge, bool) {
 		typed, ok := object.(P)
 		if !ok {
 			return graph.Vertex{}, nil, false
 		}
-		namespace, name := o.identify(typed)
-		c := &collector{self: graph.Vertex{Kind: o.kind, Namespace: namespace, Name: name}, edges: make([]graph.Edge, 0, 24)}
+		c := &collector{self: w.owner(object), edges: make([]graph.Edge, 0, 24)}
 		for i := range rows {
 			c.class = rows[i].Class
 			rows[i].edges(typed, c, facts)

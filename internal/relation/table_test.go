@@ -171,8 +171,7 @@ func TestLawOfEvents(t *testing.T) {
 		present := map[graph.Vertex]object{}
 		labelled := false
 		ownerOf := func(o object) graph.Vertex {
-			owner, _, _ := o.watch.Contribute(o.object, nothing{})
-			return owner
+			return o.watch.Owner(o.object)
 		}
 		r.Repeat(map[string]func(*rapid.T){
 			"set": func(r *rapid.T) {
