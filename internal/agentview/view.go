@@ -241,23 +241,52 @@ func (v *View) same(name string) string {
 	return name
 }
 
-// lookup returns what is known of an object, or reads it once.
+// state says how much is known of an object.
+type state int
+
+const (
+	unknown state = iota
+	// incomplete means that something may have come that was not seen yet, such as the Node of a Machine.
+	incomplete
+	complete
+)
+
+// lookup returns what is known of an object, or reads it once. If that fails, what is known must do.
 func lookup[T any, P interface {
 	*T
 	runtime.Object
-}, W any](ctx context.Context, v *View, known func() (W, bool), resource schema.GroupVersionResource, namespace, name string, word func(P) W) (W, bool, error) {
+}, W any](ctx context.Context, v *View, known func() (W, state), resource schema.GroupVersionResource, namespace, name string, word func(P) W) (W, bool, error) {
 	v.mu.RLock()
-	w, found := known()
+	w, how := known()
 	v.mu.RUnlock()
-	if found || name == "" {
-		return w, found, nil
+	if how == complete || name == "" {
+		return w, how == complete, nil
 	}
 	object := P(new(T))
 	found, err := v.read(ctx, resource, namespace, name, object)
-	if !found || err != nil {
+	switch {
+	case err != nil && how == incomplete:
+		return w, true, nil
+	case err != nil || !found:
 		return w, false, err
 	}
 	return word(object), true, nil
+}
+
+// stateOf is for objects that are complete as soon as they are there.
+func stateOf(found bool) state {
+	if found {
+		return complete
+	}
+	return unknown
+}
+
+// stateWith is for objects that are complete as soon as they name a Node.
+func stateWith(found bool, node string) state {
+	if found && node == "" {
+		return incomplete
+	}
+	return stateOf(found)
 }
 
 var errTooMany = errors.New("too many objects had to be read that are not known yet")
@@ -277,28 +306,28 @@ func (v *View) read(ctx context.Context, resource schema.GroupVersionResource, n
 
 // Machine returns what is known of a Machine. One that has no Node yet is read again: the label may just have come.
 func (v *View) Machine(ctx context.Context, name string) (agent.Machine, bool, error) {
-	return lookup(ctx, v, func() (agent.Machine, bool) {
+	return lookup(ctx, v, func() (agent.Machine, state) {
 		m, found := v.machines[name]
-		return m, found && m.Node != ""
+		return m, stateWith(found, m.Node)
 	}, machine.Machines, v.machineNamespace, name, agent.MachineOf)
 }
 
 // Node returns what is known of a Node.
 func (v *View) Node(ctx context.Context, name string) (agent.Node, bool, error) {
-	return lookup(ctx, v, func() (agent.Node, bool) { n, found := v.nodes[name]; return n, found }, kubernetes.Nodes, "", name, agent.NodeOf)
+	return lookup(ctx, v, func() (agent.Node, state) { n, found := v.nodes[name]; return n, stateOf(found) }, kubernetes.Nodes, "", name, agent.NodeOf)
 }
 
 // NodeOfPod returns the Node that a Pod is bound to. A Pod without one is read again: it may just have been bound.
 func (v *View) NodeOfPod(ctx context.Context, namespace, name string) (string, bool, error) {
-	return lookup(ctx, v, func() (string, bool) {
-		node := v.pods[podKey{namespace, name}]
-		return node, node != ""
+	return lookup(ctx, v, func() (string, state) {
+		node, found := v.pods[podKey{namespace, name}]
+		return node, stateWith(found, node)
 	}, kubernetes.Pods, namespace, name, func(p *kubernetes.Pod) string { return p.Spec.NodeName })
 }
 
 // UserOfCertificateRequest returns the user that made a request.
 func (v *View) UserOfCertificateRequest(ctx context.Context, name string) (string, bool, error) {
-	return lookup(ctx, v, func() (string, bool) { user, found := v.requests[name]; return user, found }, kubernetes.CertificateSigningRequests, "", name,
+	return lookup(ctx, v, func() (string, state) { user, found := v.requests[name]; return user, stateOf(found) }, kubernetes.CertificateSigningRequests, "", name,
 		func(c *kubernetes.CertificateSigningRequest) string { return c.Spec.Username })
 }
 
@@ -311,7 +340,7 @@ func (v *View) Configurations(context.Context) ([]string, error) {
 
 // References returns what such a Secret refers to.
 func (v *View) References(ctx context.Context, secret string) ([]agent.Reference, bool, error) {
-	c, found, err := lookup(ctx, v, func() (configuration, bool) { c, found := v.configurations[secret]; return c, found }, kubernetes.Secrets, kubeSystem, secret, configurationOf)
+	c, found, err := lookup(ctx, v, func() (configuration, state) { c, found := v.configurations[secret]; return c, stateOf(found) }, kubernetes.Secrets, kubeSystem, secret, configurationOf)
 	if err == nil {
 		err = c.err
 	}

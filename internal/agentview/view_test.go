@@ -13,6 +13,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+
+	"github.com/espalier-project/espalier/internal/agent"
 )
 
 // apiServer answers single reads from texts by path, and counts them; lists and watches are not answered, so that nothing is known
@@ -109,6 +111,7 @@ func TestUnseen(t *testing.T) {
 
 func TestLimit(t *testing.T) {
 	v, server := newView(t, nil)
+	v.machines["joining"] = agent.Machine{Secret: "s"}
 	for range liveBurst + 20 {
 		_, _, _ = v.Node(context.Background(), "gone")
 	}
@@ -117,6 +120,9 @@ func TestLimit(t *testing.T) {
 	}
 	if _, _, err := v.Node(context.Background(), "gone"); err == nil || err.Error() != errTooMany.Error() {
 		t.Errorf("got %v", err)
+	}
+	if m, found, err := v.Machine(context.Background(), "joining"); err != nil || !found || m.Secret != "s" {
+		t.Errorf("a Machine that is known but for its Node: got %v, %v, %v", m, found, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-project/espalier/internal/follow"
@@ -25,6 +26,10 @@ type Client struct {
 // NewClient returns a client that sends everything with one HTTP client and under one rate limit.
 func NewClient(config *rest.Config, httpClient *http.Client) (*Client, error) {
 	c := &Client{clients: map[schema.GroupVersion]rest.Interface{}}
+	if config.QPS > 0 && config.RateLimiter == nil {
+		config = rest.CopyConfig(config)
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
+	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, certificatesv1.AddToScheme} {
 		if err := add(scheme); err != nil {
