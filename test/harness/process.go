@@ -200,7 +200,12 @@ func (p *Process) Get(port int, path string) (int, string) {
 
 // AwaitReady waits until the process says that it is ready.
 func (p *Process) AwaitReady(ctx context.Context) error {
+	// Each question costs the process a TLS handshake with itself: what takes long is not asked so often.
+	wait, started := 10*time.Millisecond, time.Now()
 	for {
+		if time.Since(started) > 500*time.Millisecond {
+			wait = 100 * time.Millisecond
+		}
 		if status, _ := p.Get(p.Health, "/readyz"); status == http.StatusOK {
 			return nil
 		}
@@ -209,7 +214,7 @@ func (p *Process) AwaitReady(ctx context.Context) error {
 			return fmt.Errorf("%s is not ready, see %s: %w", p.Name, p.Log, ctx.Err())
 		case <-p.ended:
 			return fmt.Errorf("%s ended: %s", p.Name, lastLines(p.Output(), 5))
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(wait):
 		}
 	}
 }
