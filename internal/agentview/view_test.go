@@ -128,17 +128,18 @@ func TestLimit(t *testing.T) {
 
 // TestFollows is NAA-7 in small: what is followed is known, and forgotten when it goes.
 func TestFollows(t *testing.T) {
+	events := `{"type":"ADDED","object":{"metadata":{"name":"n","labels":{"kubernetes.io/hostname":"h"}}}}
+{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}
+`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		switch {
-		case r.URL.Query().Get("watch") == "true":
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
-		case r.URL.Path == "/api/v1/nodes":
-			_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"n","labels":{"kubernetes.io/hostname":"h"}}}]}`)
-		default:
-			_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"1"},"items":[]}`)
+		if r.URL.Path == "/api/v1/nodes" && r.URL.Query().Get("watch") == "true" {
+			_, _ = io.WriteString(w, events)
+		} else if r.URL.Query().Get("watch") == "true" {
+			_, _ = io.WriteString(w, events[strings.Index(events, "\n")+1:])
 		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
 	}))
 	defer server.CloseClientConnections()
 	cluster := Cluster{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}

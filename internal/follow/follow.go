@@ -116,21 +116,11 @@ func (f *Follower) request(options *metav1.ListOptions) *rest.Request {
 	return r
 }
 
-// paged begins with lists in pages, not with a stream of events: the API server flushes each event of a stream, which takes both sides
-// longer than some large answers.
-type paged struct{ *cache.ListWatch }
-
-// IsWatchListSemanticsUnSupported is what reflectors ask.
-func (paged) IsWatchListSemanticsUnSupported() bool { return true }
-
-func (f *Follower) listWatch() paged {
-	return paged{&cache.ListWatch{
+func (f *Follower) listWatch() *cache.ListWatch {
+	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			if options.ResourceVersion == "0" {
-				options.ResourceVersion = "" // Only lists of the latest state come in pages.
-			}
 			if f.shape != nil {
-				return f.shape.list(ctx, f.request(&options), f.log)
+				return f.shape.list(ctx, f.request(&options))
 			}
 			return f.request(&options).Do(ctx).Get()
 		},
@@ -148,7 +138,7 @@ func (f *Follower) listWatch() paged {
 				return event, true
 			}), nil
 		},
-	}}
+	}
 }
 
 // stamp notes when an event arrives.

@@ -4,12 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
-	"slices"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,45 +68,19 @@ func (p *page) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-func (s *shape) list(ctx context.Context, request *rest.Request, log logr.Logger) (runtime.Object, error) {
+func (s *shape) list(ctx context.Context, request *rest.Request) (runtime.Object, error) {
 	raw, err := Raw(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	return s.decodeList(raw, log)
-}
-
-func (s *shape) decodeList(raw []byte, log logr.Logger) (runtime.Object, error) {
 	decoded := reflect.New(s.listType)
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(s.objects.Cut(nil, raw), decoded.Interface()); err != nil {
-		return s.decodeOneByOne(raw, log)
+		return nil, fmt.Errorf("decoding a list: %w", err)
 	}
 	result := &page{ListMeta: decoded.Elem().Field(0).Interface().(metav1.ListMeta)}
 	items := decoded.Elem().Field(1)
 	for i := range items.Len() {
 		result.Items = append(result.Items, items.Index(i).Addr().Interface().(runtime.Object))
-	}
-	return result, nil
-}
-
-// decodeOneByOne finds the objects of a list that cannot be decoded: as in a stream, they count with what their names say.
-func (s *shape) decodeOneByOne(raw []byte, log logr.Logger) (runtime.Object, error) {
-	var list struct {
-		Metadata metav1.ListMeta   `json:"metadata"`
-		Items    []json.RawMessage `json:"items"`
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &list); err != nil {
-		return nil, fmt.Errorf("decoding a list: %w", err)
-	}
-	result := &page{ListMeta: list.Metadata}
-	for _, item := range list.Items {
-		event := slices.Concat([]byte(`{"type":"ADDED","object":`), item, []byte("}\n"))
-		d := &decoder{shape: s, reader: bufio.NewReader(bytes.NewReader(event)), arrived: func() {}, log: log}
-		_, object, err := d.Decode()
-		if err != nil {
-			return nil, fmt.Errorf("decoding a list: %w", err)
-		}
-		result.Items = append(result.Items, object)
 	}
 	return result, nil
 }

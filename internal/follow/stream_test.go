@@ -52,25 +52,3 @@ func TestDecodeEvents(t *testing.T) {
 		}
 	}
 }
-
-func TestDecodeLists(t *testing.T) {
-	s := shapeOf(func() runtime.Object { return &v1beta1.Shoot{} })
-	for name, text := range map[string]string{
-		"a list":                           `{"metadata":{"resourceVersion":"7","continue":"c"},"items":[{"metadata":{"name":"a"},"spec":{"seedName":"s","x":1}},{"metadata":{"name":"b"}}]}`,
-		"CT-G-14, with a bad object in it": `{"metadata":{"resourceVersion":"7","continue":"c"},"items":[{"metadata":{"name":"a"},"spec":{"seedName":"s"}},{"metadata":{"name":"b"},"spec":{"seedName":[]}}]}`,
-	} {
-		decoded, err := s.decodeList([]byte(text), logr.Discard())
-		list, is := decoded.(*page)
-		if err != nil || !is || len(list.Items) != 2 || list.ResourceVersion != "7" || list.Continue != "c" {
-			t.Errorf("%s: got %+v, %v", name, decoded, err)
-			continue
-		}
-		a, b := list.Items[0].(*v1beta1.Shoot), list.Items[1].(*v1beta1.Shoot)
-		if a.Name != "a" || *a.Spec.SeedName != "s" || b.Name != "b" || b.Spec.SeedName != nil {
-			t.Errorf("%s: got %+v and %+v", name, a, b)
-		}
-	}
-	if _, err := s.decodeList([]byte("{"), logr.Discard()); err == nil {
-		t.Error("half a list is taken for one")
-	}
-}
