@@ -17,7 +17,7 @@ const (
 )
 
 // seeds is the table of the SeedAuthorizer (section 4 of the authorization contract).
-var seeds = newTable("seed", func(user string, groups []string) (client, bool) {
+var seeds = newTable(func(user string, groups []string) (client, bool) {
 	c, ok := identity.OfSeed(user, groups)
 	if !ok {
 		return client{}, false

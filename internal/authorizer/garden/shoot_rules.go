@@ -24,7 +24,7 @@ func NewShootAuthorizer(o Options, seeds *Authorizer) *Authorizer {
 var shoots = shootTable()
 
 func shootTable() *table {
-	t := newTable("shoot", func(user string, groups []string) (client, bool) {
+	t := newTable(func(user string, groups []string) (client, bool) {
 		c, ok := identity.OfShoot(user, groups)
 		if !ok {
 			return client{}, false
