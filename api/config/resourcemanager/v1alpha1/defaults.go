@@ -46,6 +46,7 @@ func setDefaultsControllers(c *ControllerConfiguration) {
 	shared.SetDefault(&c.ManagedResource.ManagedByLabelValue, "gardener")
 	shared.SetDefault(&c.ManagedResource.ApplyWhileDeletionPending, false)
 	shared.SetDefault(&c.ManagedResource.DeleteForeignObjects, false)
+	shared.SetDefault(&c.ManagedResource.DriftRepairDelay, shared.Duration(0))
 	for _, switchable := range []*SwitchableControllerConfig{&c.IstioClusterConfiguration, &c.TokenInvalidator, &c.TokenRequestor} {
 		if switchable.Enabled {
 			shared.SetDefault(&switchable.ConcurrentSyncs, 5)

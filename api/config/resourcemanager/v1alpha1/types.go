@@ -179,6 +179,10 @@ type ManagedResourceControllerConfig struct {
 	// ManagedResource by now. Default false.
 	// +optional
 	DeleteForeignObjects *bool `json:"deleteForeignObjects,omitempty"`
+	// DriftRepairDelay is how long an object that somebody else changed or deleted is left so before it is put right; the
+	// change is told of at once. It gives an operator's emergency edit time. Default 0: put right at once.
+	// +optional
+	DriftRepairDelay *metav1.Duration `json:"driftRepairDelay,omitempty"`
 }
 
 // NetworkPolicyControllerConfig configures the controller that derives NetworkPolicies from Services.

@@ -83,6 +83,9 @@ func validateControllers(c *ControllerConfiguration, tokenInvalidatorWebhook boo
 			all = append(all, field.Invalid(managedResources.Child("managedByLabelValue"), *v, msg))
 		}
 	}
+	if d := c.ManagedResource.DriftRepairDelay; d != nil && d.Duration < 0 {
+		all = append(all, field.Invalid(managedResources.Child("driftRepairDelay"), d.Duration.String(), "must be non-negative"))
+	}
 	if c.IstioClusterConfiguration.Enabled {
 		all = append(all, workers(c.IstioClusterConfiguration.ConcurrentSyncs, path.Child("istioClusterConfiguration"))...)
 	}
