@@ -1,0 +1,172 @@
+// Package engine puts the parts that keep ManagedResources together: what reads and watches the source, what writes to and
+// watches the target, the ledger between them, and the controllers over all of it.
+//
+// The executable constructs it with real clusters, the simulation with simulated ones: what runs in between is the same. It
+// must not know what there is once a process, such as ports, signals, election and probes.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	healthcontroller "github.com/espalier-project/espalier/internal/controller/health"
+	"github.com/espalier-project/espalier/internal/controller/managedresource"
+	"github.com/espalier-project/espalier/internal/health"
+	"github.com/espalier-project/espalier/internal/ledger"
+	"github.com/espalier-project/espalier/internal/managed"
+	"github.com/espalier-project/espalier/internal/source"
+	"github.com/espalier-project/espalier/internal/target"
+)
+
+// Cluster is how the API server of a cluster is reached.
+type Cluster struct {
+	REST *rest.Config
+	HTTP *http.Client
+}
+
+// Options are all that an engine needs; each is required.
+type Options struct {
+	Config *config.ResourceManagerConfiguration
+	// Manager runs the controllers and has the cache of the source, shaped by Scheme and CacheOptions.
+	Manager manager.Manager
+	// Source is the client of the source for built-in kinds.
+	Source kubernetes.Interface
+	Target Cluster
+	Clock  clock.PassiveClock
+	Log    logr.Logger
+}
+
+// Engine applies ManagedResources and judges them. It is a runnable of the leader.
+type Engine struct {
+	Options
+	client  *target.Client
+	watches *target.Watches
+	ledger  *ledger.Ledger
+}
+
+// Scheme returns the kinds that the manager must know.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{resourcesv1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+// CacheOptions returns the shape of the manager's cache.
+func CacheOptions(cfg *config.ResourceManagerConfiguration) cache.Options {
+	// Nobody changes what the cache returns, and ManagedResources with long inventories are large: no copies.
+	options := cache.Options{DefaultUnsafeDisableDeepCopy: ptr.To(true), DefaultTransform: cache.TransformStripManagedFields(), SyncPeriod: &cfg.SourceClientConnection.CacheResyncPeriod.Duration}
+	if namespaces := cfg.SourceClientConnection.Namespaces; len(namespaces) > 0 {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range namespaces {
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	return options
+}
+
+// New returns an engine. It sends nothing before it is started, but its index is known to the manager's cache from now on.
+func New(options Options) (*Engine, error) {
+	cfg := options.Config
+	client, err := target.NewClient(options.Target.REST, options.Target.HTTP)
+	if err != nil {
+		return nil, err
+	}
+	// The MR cache is needed by the leader only, but its index must be known before it starts.
+	if err := options.Manager.GetFieldIndexer().IndexField(context.Background(), &resourcesv1alpha1.ManagedResource{}, managedresource.SecretIndex, managedresource.IndexSecrets); err != nil {
+		return nil, fmt.Errorf("adding the index of ManagedResources by Secret: %w", err)
+	}
+	l := ledger.New()
+	watches := target.NewWatches(client, l, target.WatchOptions{
+		Namespaces:    cfg.TargetClientConnection.Namespaces,
+		LabelSelector: resourcesv1alpha1.LabelManagedBy + "=" + *cfg.Controllers.ManagedResource.ManagedByLabelValue,
+		View:          target.View{Health: health.Options{CustomResources: ptr.Deref(cfg.Controllers.Health.CustomResources, false)}},
+		Disabled:      ptr.Deref(cfg.TargetClientConnection.DisableCachedClient, false),
+		Log:           options.Log.WithName("target"),
+	})
+	return &Engine{Options: options, client: client, watches: watches, ledger: l}, nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (e *Engine) NeedLeaderElection() bool { return true }
+
+// Start determines the identity of the source cluster and adds the controllers (PRC-11).
+func (e *Engine) Start(ctx context.Context) error {
+	identity, err := source.ClusterID(ctx, e.Source.CoreV1(), *e.Config.Controllers.ClusterID)
+	if err != nil {
+		return fmt.Errorf("failed during bootstrapping: %w", err)
+	}
+	e.Log.Info("Using cluster id", "clusterID", identity)
+
+	class := managed.NewClass(*e.Config.Controllers.ResourceClass)
+	events := source.NewEvents(e.Source.CoreV1(), e.Clock)
+	statuses := source.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock, events)
+	secrets := source.NewSecrets(e.Source.CoreV1(), e.Config.SourceClientConnection.Namespaces, e.Clock, e.Log.WithName("secrets"))
+	assessor := target.NewAssessor(e.client, e.ledger, e.watches, e.Clock)
+	triggers := &managedresource.Triggers{}
+
+	reconciler := &managedresource.Reconciler{
+		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
+		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled,
+		Statuses:         statuses, Secrets: secrets, Events: events, Target: e.client, Ledger: e.ledger, Watches: e.watches,
+		Assessor: assessor, Clock: e.Clock,
+	}
+	judges := []*healthcontroller.Reconciler{
+		{Name: healthcontroller.NameHealth, Assess: assessor.Health, Other: assessor.Progressing},
+		{Name: healthcontroller.NameProgressing, Assess: assessor.Progressing, Other: assessor.Health},
+	}
+	news := func(owner ledger.Owner) {
+		for _, judge := range judges {
+			judge.Enqueue(owner)
+		}
+	}
+	reconciler.Applied = news
+	e.ledger.Subscribe(triggers.Drift, news)
+	secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
+
+	for _, runnable := range []manager.Runnable{leaderOnly{secrets.Start}, leaderOnly{e.watches.Start}} {
+		if err := e.Manager.Add(runnable); err != nil {
+			return err
+		}
+	}
+	if err := secrets.WaitUntilWatching(ctx); err != nil {
+		return err
+	}
+	triggers.Prepare(reconciler, e.Manager.GetClient())
+	if err := e.Manager.Add(leaderOnly{triggers.Sweep}); err != nil {
+		return err
+	}
+	timeout := e.Config.Controllers.CacheSyncTimeout.Duration
+	if err := reconciler.AddToManager(e.Manager, timeout, triggers); err != nil {
+		return err
+	}
+	for _, judge := range judges {
+		judge.Config, judge.Class, judge.Statuses, judge.Await = e.Config.Controllers.Health, class, statuses, reconciler.Awaits
+		if err := judge.AddToManager(e.Manager, timeout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaderOnly is a runnable of the leader.
+type leaderOnly struct{ start func(context.Context) error }
+
+func (l leaderOnly) Start(ctx context.Context) error { return l.start(ctx) }
+func (l leaderOnly) NeedLeaderElection() bool        { return true }
