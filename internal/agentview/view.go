@@ -53,7 +53,7 @@ type Options struct {
 	MachineNamespace string
 	Target           Cluster
 	Selectors        SelectorMode
-	Clock            clock.PassiveClock
+	Clock            clock.Clock
 	Log              logr.Logger
 }
 
@@ -113,7 +113,7 @@ func New(o Options) (*View, error) {
 		v.clients[version] = client
 	}
 	v.checker = &selectors.Checker{Client: v.clients[kubernetes.Nodes.GroupVersion()], Clock: o.Clock}
-	v.follow()
+	v.follow(o.Clock)
 	return v, nil
 }
 
@@ -176,10 +176,10 @@ func (t table[T]) kind(v *View, name string, resource schema.GroupVersionResourc
 	}
 }
 
-func (v *View) follow() {
+func (v *View) follow(c clock.Clock) {
 	add := func(to *[]*follow.Follower, kind follow.Kind) {
 		kind.First = v.tidy
-		*to = append(*to, follow.New(kind, v.clients[kind.Resource.GroupVersion()], v.log))
+		*to = append(*to, follow.New(kind, v.clients[kind.Resource.GroupVersion()], c, v.log))
 	}
 	if v.ByMachine() {
 		kind := table[*machine.Machine]{

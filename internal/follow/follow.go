@@ -1,10 +1,12 @@
 // Package follow keeps something as the objects of one kind in a cluster are, without keeping the objects: a reflector of client-go
 // whose store is whoever wants to know. Objects are decoded into slices of their types (stream.go), handed over and forgotten. A list
-// is one replacement of all objects, so that what was deleted while nobody looked is gone, too.
+// is one replacement of all objects, so that what was deleted while nobody looked is gone, too. A stream of which nothing is heard is
+// opened anew (silence.go), and one object that cannot be decoded does not keep the others back (stream.go).
 package follow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -42,6 +45,9 @@ type Kind struct {
 	Lag func(time.Duration)
 	// First, if set, is called when the first list has been handed over.
 	First func()
+	// Undecodable, if set, is told of each object that cannot be decoded, with what is wrong. It comes all the same, in Set or Replace,
+	// with its metadata or, if those are it, with its name: others must not wait for it, and a name alone gives the least rights.
+	Undecodable func(namespace, name string, err error)
 }
 
 // Follower follows a Kind.
@@ -50,14 +56,14 @@ type Follower struct {
 	client rest.Interface
 	shape  *shape
 	log    logr.Logger
-	// arrived is when the last event came; the reflector works on it before the next one is read.
-	arrived atomic.Pointer[time.Time]
+	// contact also says when the last event came; the reflector works on it before the next one is read.
+	contact *contact
 	synced  atomic.Bool
 }
 
 // New returns a follower that asks a client of the kind's group and version.
-func New(kind Kind, client rest.Interface, log logr.Logger) *Follower {
-	f := &Follower{Kind: kind, client: client, log: log.WithValues("kind", kind.Name)}
+func New(kind Kind, client rest.Interface, c clock.Clock, log logr.Logger) *Follower {
+	f := &Follower{Kind: kind, client: client, log: log.WithValues("kind", kind.Name), contact: newContact(c)}
 	if !kind.Whole {
 		f.shape = shapeOf(kind.New)
 	}
@@ -93,6 +99,7 @@ func newClient(config *rest.Config, httpClient *http.Client, version schema.Grou
 
 // Start follows until the context ends; it returns at once.
 func (f *Follower) Start(ctx context.Context) {
+	f.contact.start()
 	reflector := cache.NewReflectorWithOptions(f.listWatch(), f.New(), store{f}, cache.ReflectorOptions{Name: "follow/" + f.Name, TypeDescription: f.Name})
 	reflector.WatchListPageSize = pageSize
 	go reflector.RunWithContext(ctx)
@@ -117,39 +124,92 @@ func (f *Follower) request(options *metav1.ListOptions) *rest.Request {
 }
 
 func (f *Follower) listWatch() *cache.ListWatch {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			if f.shape != nil {
-				return f.shape.list(ctx, f.request(&options))
-			}
-			return f.request(&options).Do(ctx).Get()
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.Watch = true
-			if f.shape != nil {
-				return f.shape.watch(ctx, f.request(&options), f.stamp, f.log)
-			}
-			inner, err := f.request(&options).Watch(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return watch.Filter(inner, func(event watch.Event) (watch.Event, bool) {
-				f.stamp()
-				return event, true
-			}), nil
-		},
+	return &cache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}
+}
+
+// list returns a page of a list.
+func (f *Follower) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if options.Limit > 0 && options.Continue == "" {
+		// With a limit, a version means exactly that one. After a restart of the API server the reflector would list what it knows
+		// already, watch from there, be told that this is too old, and list it again, until etcd forgets it.
+		options.ResourceVersion, options.ResourceVersionMatch = "", ""
+	}
+	ctx, end := f.contact.guard(ctx)
+	defer end(nil)
+	var list runtime.Object
+	var err error
+	if f.shape != nil {
+		list, err = f.shape.list(ctx, f.request(&options), f.undecodable)
+	} else {
+		list, err = f.request(&options).Do(ctx).Get()
+	}
+	if err == nil {
+		f.contact.heard()
+	}
+	return list, err
+}
+
+// watch opens a stream, which ends when nothing is heard of it.
+func (f *Follower) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.Watch, options.AllowWatchBookmarks = true, true
+	ctx, end := f.contact.guard(ctx)
+	var inner watch.Interface
+	var err error
+	if f.shape != nil {
+		inner, err = f.shape.watch(ctx, f.request(&options), f.contact, f.undecodable)
+	} else if inner, err = f.request(&options).Watch(ctx); err == nil {
+		inner = watch.Filter(inner, func(event watch.Event) (watch.Event, bool) { return f.arrived(ctx, event) })
+	}
+	if err != nil {
+		end(nil)
+		return nil, err
+	}
+	return &stream{inner, end}, nil
+}
+
+// arrived notes that an event of whole objects has come. That a silent stream ends is no error, unless all is to be listed anew.
+func (f *Follower) arrived(ctx context.Context, event watch.Event) (watch.Event, bool) {
+	if event.Type != watch.Error {
+		f.contact.arrive()
+		f.contact.heard()
+		return event, true
+	}
+	switch ended := context.Cause(ctx); {
+	case errors.Is(ended, errSilent):
+		return event, false
+	case errors.Is(ended, errSilentAgain):
+		return watch.Event{Type: watch.Error, Object: expired(ended)}, true
+	}
+	return event, true
+}
+
+// stream is a watch that nobody waits for any more when it is stopped.
+type stream struct {
+	watch.Interface
+	end context.CancelCauseFunc
+}
+
+// Stop implements watch.Interface.
+func (s *stream) Stop() {
+	s.Interface.Stop()
+	s.end(nil)
+}
+
+// undecodable tells of an object that cannot be decoded.
+func (f *Follower) undecodable(namespace, name string, err error) {
+	f.log.Error(err, "Object cannot be decoded; only what its name says counts", "namespace", namespace, "name", name)
+	if f.Undecodable != nil {
+		f.Undecodable(namespace, name, err)
 	}
 }
 
-// stamp notes when an event arrives.
-func (f *Follower) stamp() {
-	now := time.Now()
-	f.arrived.Store(&now)
-}
+// Silence returns for how long nothing has confirmed what is known of the kind: no event, no bookmark, no list. Before the first of them it
+// counts from the start.
+func (f *Follower) Silence() time.Duration { return f.contact.silence() }
 
 func (f *Follower) measure() {
-	if arrived := f.arrived.Load(); arrived != nil && f.Lag != nil {
-		f.Lag(time.Since(*arrived))
+	if f.Lag != nil {
+		f.Lag(f.contact.lag())
 	}
 }
 

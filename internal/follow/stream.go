@@ -3,13 +3,15 @@ package follow
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kmeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,12 +29,15 @@ import (
 // seven times over, which was most of what a garden of ten thousand Shoots cost.
 type shape struct {
 	event, objects *slice.Shape
-	// identity is an event with nothing but the object's metadata.
-	identity *slice.Shape
-	fresh    func() runtime.Object
+	// metadata and name are events with nothing but the object's metadata, and nothing but its name.
+	metadata, name *slice.Shape
+	fresh          func() runtime.Object
 	// list is the type of a list.
 	listType reflect.Type
 }
+
+// undecodable is told of an object that cannot be decoded.
+type undecodable func(namespace, name string, err error)
 
 // shapeOf returns the shape of a type.
 func shapeOf(fresh func() runtime.Object) *shape {
@@ -46,13 +51,26 @@ func shapeOf(fresh func() runtime.Object) *shape {
 		{Name: "Metadata", Type: reflect.TypeFor[metav1.ListMeta](), Tag: `json:"metadata"`},
 		{Name: "Items", Type: reflect.SliceOf(object), Tag: `json:"items"`},
 	})
-	identity := reflect.TypeFor[struct {
+	metadata := reflect.TypeFor[struct {
 		Type   string `json:"type"`
 		Object struct {
 			Metadata meta.Object `json:"metadata"`
 		} `json:"object"`
 	}]()
-	return &shape{event: slice.ShapeOf(event), objects: slice.ShapeOf(list), identity: slice.ShapeOf(identity), fresh: fresh, listType: list}
+	name := reflect.TypeFor[struct {
+		Type   string `json:"type"`
+		Object struct {
+			Metadata struct {
+				Namespace       string `json:"namespace"`
+				Name            string `json:"name"`
+				ResourceVersion string `json:"resourceVersion"`
+			} `json:"metadata"`
+		} `json:"object"`
+	}]()
+	return &shape{
+		event: slice.ShapeOf(event), objects: slice.ShapeOf(list), metadata: slice.ShapeOf(metadata), name: slice.ShapeOf(name),
+		fresh: fresh, listType: list,
+	}
 }
 
 // page is a list of objects.
@@ -68,14 +86,18 @@ func (p *page) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-func (s *shape) list(ctx context.Context, request *rest.Request) (runtime.Object, error) {
+func (s *shape) list(ctx context.Context, request *rest.Request, bad undecodable) (runtime.Object, error) {
 	raw, err := Raw(ctx, request)
 	if err != nil {
 		return nil, err
 	}
+	return s.decodeList(raw, bad)
+}
+
+func (s *shape) decodeList(raw []byte, bad undecodable) (runtime.Object, error) {
 	decoded := reflect.New(s.listType)
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(s.objects.Cut(nil, raw), decoded.Interface()); err != nil {
-		return nil, fmt.Errorf("decoding a list: %w", err)
+		return s.decodeEach(raw, bad)
 	}
 	result := &page{ListMeta: decoded.Elem().Field(0).Interface().(metav1.ListMeta)}
 	items := decoded.Elem().Field(1)
@@ -85,22 +107,72 @@ func (s *shape) list(ctx context.Context, request *rest.Request) (runtime.Object
 	return result, nil
 }
 
-func (s *shape) watch(ctx context.Context, request *rest.Request, arrived func(), log logr.Logger) (watch.Interface, error) {
+// decodeEach decodes the objects of a list one by one, as if each had come in an event.
+func (s *shape) decodeEach(raw []byte, bad undecodable) (runtime.Object, error) {
+	var list struct {
+		Metadata metav1.ListMeta   `json:"metadata"`
+		Items    []json.RawMessage `json:"items"`
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &list); err != nil {
+		return nil, fmt.Errorf("decoding a list: %w", err)
+	}
+	result := &page{ListMeta: list.Metadata}
+	var small []byte
+	for _, item := range list.Items {
+		event := slices.Concat([]byte(`{"type":"ADDED","object":`), item, []byte(`}`))
+		_, object, err := s.decodeEvent(&small, event, bad)
+		if err != nil {
+			return nil, fmt.Errorf("decoding a list: %w", err)
+		}
+		result.Items = append(result.Items, object)
+	}
+	return result, nil
+}
+
+// decodeEvent decodes an event. What cannot be decoded of an object is told, and left out: first all but the metadata, then those, too.
+func (s *shape) decodeEvent(small *[]byte, line []byte, bad undecodable) (watch.EventType, runtime.Object, error) {
+	event := struct {
+		Type   watch.EventType `json:"type"`
+		Object any             `json:"object"`
+	}{}
+	var first error
+	for _, part := range []*slice.Shape{s.event, s.metadata, s.name} {
+		object := s.fresh()
+		event.Object = object
+		*small = part.Cut((*small)[:0], line)
+		err := kjson.UnmarshalCaseSensitivePreserveInts(*small, &event)
+		if err != nil {
+			first = cmp.Or(first, err)
+			continue
+		}
+		if first != nil && event.Type != watch.Error {
+			if accessor, unnamed := kmeta.Accessor(object); unnamed == nil {
+				bad(accessor.GetNamespace(), accessor.GetName(), first)
+			}
+		}
+		return event.Type, object, nil
+	}
+	return "", nil, first
+}
+
+func (s *shape) watch(ctx context.Context, request *rest.Request, heard *contact, bad undecodable) (watch.Interface, error) {
 	body, err := request.Stream(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{shape: s, body: body, reader: bufio.NewReaderSize(body, 16<<10), arrived: arrived, log: log}
+	d := &decoder{ctx: ctx, shape: s, body: body, reader: bufio.NewReaderSize(body, 16<<10), contact: heard, bad: bad}
 	return watch.NewStreamWatcher(d, apierrors.NewClientErrorReporter(500, "GET", "ClientWatchDecoding")), nil
 }
 
 // decoder reads the events of a watch, one a line.
 type decoder struct {
+	// ctx ends when nothing is heard of the stream for too long.
+	ctx     context.Context
 	shape   *shape
 	body    io.ReadCloser
 	reader  *bufio.Reader
-	arrived func()
-	log     logr.Logger
+	contact *contact
+	bad     undecodable
 	line    []byte
 	small   []byte
 }
@@ -111,30 +183,23 @@ const lineLimit = 32 << 20
 // Decode implements watch.Decoder.
 func (d *decoder) Decode() (watch.EventType, runtime.Object, error) {
 	if err := d.readLine(); err != nil {
+		switch ended := context.Cause(d.ctx); {
+		case errors.Is(ended, errSilent):
+			return "", nil, io.EOF
+		case errors.Is(ended, errSilentAgain):
+			return watch.Error, expired(ended), nil
+		}
 		return "", nil, err
 	}
-	d.arrived()
-	d.small = d.shape.event.Cut(d.small[:0], d.line)
-	object := d.shape.fresh()
-	event := struct {
-		Type   watch.EventType `json:"type"`
-		Object any             `json:"object"`
-	}{Object: object}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(d.small, &event); err != nil {
-		// One bad object must not stop the others: it counts with what its name alone says, which gives the least rights.
-		object = d.shape.fresh()
-		event.Object = object
-		d.small = d.shape.identity.Cut(d.small[:0], d.line)
-		if kjson.UnmarshalCaseSensitivePreserveInts(d.small, &event) != nil {
-			return "", nil, fmt.Errorf("unable to decode watch event: %w", err)
-		}
-		if accessor, unnamed := kmeta.Accessor(object); unnamed == nil && event.Type != watch.Error {
-			d.log.Error(err, "Object cannot be decoded; only its name counts", "namespace", accessor.GetNamespace(), "name", accessor.GetName())
-		}
+	d.contact.arrive()
+	kind, object, err := d.shape.decodeEvent(&d.small, d.line, d.bad)
+	if err != nil {
+		return "", nil, fmt.Errorf("unable to decode watch event: %w", err)
 	}
-	switch event.Type {
+	switch kind {
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
-		return event.Type, object, nil
+		d.contact.heard()
+		return kind, object, nil
 	case watch.Error:
 		status := &metav1.Status{}
 		failure := struct {
@@ -143,9 +208,15 @@ func (d *decoder) Decode() (watch.EventType, runtime.Object, error) {
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(d.line, &failure); err != nil {
 			return "", nil, fmt.Errorf("unable to decode watch event: %w", err)
 		}
-		return event.Type, status, nil
+		return kind, status, nil
 	}
-	return "", nil, fmt.Errorf("got an invalid watch event type: %q", event.Type)
+	return "", nil, fmt.Errorf("got an invalid watch event type: %q", kind)
+}
+
+// expired is the status that makes a reflector list everything anew.
+func expired(reason error) *metav1.Status {
+	status := apierrors.NewResourceExpired(reason.Error()).Status()
+	return &status
 }
 
 // readLine reads the next line that is not empty.

@@ -2,30 +2,45 @@ package follow
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 )
 
-func decoderOf(text string) *decoder {
-	return &decoder{shape: shapeOf(func() runtime.Object { return &v1beta1.Shoot{} }), body: io.NopCloser(nil), reader: bufio.NewReaderSize(strings.NewReader(text), 16), arrived: func() {}, log: logr.Discard()}
+// told collects what is told of objects that cannot be decoded.
+type told []string
+
+func (b *told) bad(namespace, name string, err error) {
+	*b = append(*b, namespace+"/"+name+": "+err.Error())
+}
+
+func shootShape() *shape { return shapeOf(func() runtime.Object { return &v1beta1.Shoot{} }) }
+
+func decoderOf(text string, bad undecodable) *decoder {
+	return &decoder{
+		ctx: context.Background(), shape: shootShape(), body: io.NopCloser(nil), reader: bufio.NewReaderSize(strings.NewReader(text), 16),
+		contact: newContact(clock.RealClock{}), bad: bad,
+	}
 }
 
 func TestDecodeEvents(t *testing.T) {
+	var bad told
 	d := decoderOf(`{"type":"ADDED","object":{"kind":"Shoot","metadata":{"namespace":"n","name":"a","resourceVersion":"7","managedFields":[{"x":1}]},"spec":{"seedName":"s","other":{"deep":[1,2]}}}}
 {"object":{"metadata":{"resourceVersion":"8","annotations":{"k8s.io/initial-events-end":"true"}}},"type":"BOOKMARK"}
 
 {"type":"MODIFIED","object":{"metadata":{"namespace":"n","name":"bad"},"spec":{"seedName":5}}}
+{"type":"MODIFIED","object":{"metadata":{"namespace":"n","name":"worse","resourceVersion":"9","labels":5}}}
 {"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","metadata":{}}}
-`)
+`, bad.bad)
 	kind, object, err := d.Decode()
 	shoot, is := object.(*v1beta1.Shoot)
 	if err != nil || kind != watch.Added || !is || shoot.Name != "a" || shoot.Namespace != "n" || shoot.ResourceVersion != "7" || *shoot.Spec.SeedName != "s" {
@@ -40,6 +55,13 @@ func TestDecodeEvents(t *testing.T) {
 		t.Errorf("CT-G-14, an object that cannot be decoded: got %v, %+v, %v", kind, object, err)
 	}
 	kind, object, err = d.Decode()
+	if shoot, is = object.(*v1beta1.Shoot); err != nil || kind != watch.Modified || !is || shoot.Namespace != "n" || shoot.Name != "worse" || shoot.ResourceVersion != "9" || shoot.Labels != nil {
+		t.Errorf("CT-G-14, one whose metadata cannot be decoded: got %v, %+v, %v", kind, object, err)
+	}
+	if want := (told{"n/bad: ", "n/worse: "}); len(bad) != 2 || !strings.HasPrefix(bad[0], want[0]) || !strings.HasPrefix(bad[1], want[1]) {
+		t.Errorf("told of %q, want %q", bad, want)
+	}
+	kind, object, err = d.Decode()
 	if status, is := object.(*metav1.Status); err != nil || kind != watch.Error || !is || status.Code != 410 || status.Reason != metav1.StatusReasonExpired {
 		t.Errorf("an error: got %v, %+v, %v", kind, object, err)
 	}
@@ -47,8 +69,41 @@ func TestDecodeEvents(t *testing.T) {
 		t.Errorf("the end: got %v", err)
 	}
 	for _, text := range []string{"{\n", `{"type":"STRANGE","object":{}}` + "\n", "nonsense\n"} {
-		if _, _, err := decoderOf(text).Decode(); err == nil {
+		if _, _, err := decoderOf(text, bad.bad).Decode(); err == nil {
 			t.Errorf("%q is taken for an event", text)
+		}
+	}
+}
+
+// TestDecodeLists: an object that cannot be decoded does not keep the others of a list back.
+func TestDecodeLists(t *testing.T) {
+	for name, c := range map[string]struct {
+		second string
+		bad    string
+	}{
+		"a list":                                {`{"metadata":{"name":"b"}}`, ""},
+		"CT-G-14/a bad object":                  {`{"metadata":{"namespace":"n","name":"b"},"spec":{"seedName":[]}}`, "n/b: "},
+		"CT-G-14/a bad object of several lines": {"{\n\"metadata\":{\"name\":\"b\"},\n\"spec\":5}", "/b: "},
+		"CT-G-14/bad metadata":                  {`{"metadata":{"name":"b","labels":[]},"spec":{}}`, "/b: "},
+	} {
+		var bad told
+		decoded, err := shootShape().decodeList([]byte(`{"metadata":{"resourceVersion":"7","continue":"c"},"items":[{"metadata":{"name":"a"},"spec":{"seedName":"s","x":1}},`+c.second+`]}`), bad.bad)
+		list, is := decoded.(*page)
+		if err != nil || !is || len(list.Items) != 2 || list.ResourceVersion != "7" || list.Continue != "c" {
+			t.Errorf("%s: got %+v, %v", name, decoded, err)
+			continue
+		}
+		a, b := list.Items[0].(*v1beta1.Shoot), list.Items[1].(*v1beta1.Shoot)
+		if a.Name != "a" || *a.Spec.SeedName != "s" || b.Name != "b" || b.Spec.SeedName != nil {
+			t.Errorf("%s: got %+v and %+v", name, a, b)
+		}
+		if c.bad == "" && len(bad) != 0 || c.bad != "" && (len(bad) != 1 || !strings.HasPrefix(bad[0], c.bad)) {
+			t.Errorf("%s: told of %q, want %q", name, bad, c.bad)
+		}
+	}
+	for _, text := range []string{"{", `{"items":5}`, `{"items":[5]}`} {
+		if list, err := shootShape().decodeList([]byte(text), func(string, string, error) {}); err == nil {
+			t.Errorf("%s is taken for a list: %+v", text, list)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func NewWatches(client *Client, graphs []Graph, c clock.Clock, lag func(kind str
 		}
 		version := kind.Resource.GroupVersion()
 		kind.Whole = isWhole(version)
-		w.each = append(w.each, follow.New(kind, client.clients[version], log))
+		w.each = append(w.each, follow.New(kind, client.clients[version], c, log))
 	}
 	add(namespaces(graphs))
 	for kind := range relation.Schema.Names {
