@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -31,7 +32,7 @@ type Options struct {
 	Spec                *resourcesv1alpha1.ManagedResourceSpec
 	Origin              string
 	ManagedByLabelValue string
-	// Scope tells the scope of a kind.
+	// Scope tells the scope of a kind, unknown if the target does not serve it; an error is one of the object's.
 	Scope func(schema.GroupVersionKind) (Scope, error)
 }
 
@@ -46,6 +47,8 @@ type Desired struct {
 	Reference resourcesv1alpha1.ObjectReference
 	// CreateOnly is true for an object with the ignore annotation (MR-30).
 	CreateOnly bool
+	// Scope is where the object lives; while it is unknown, its namespace is a guess (MRD-9).
+	Scope Scope
 }
 
 // Name names the object in messages.
@@ -70,10 +73,11 @@ type Plan struct {
 	Warnings []string
 }
 
-// NewPlan completes the decoded objects and compares them with the inventory. An error means that the target could not
-// tell the scope of a kind, and that nothing may be done.
-func NewPlan(decoded manifest.Result, inventory []resourcesv1alpha1.ObjectReference, options Options) (*Plan, error) {
+// NewPlan completes the decoded objects and compares them with the inventory. An object that can't be placed or named is an
+// error of its own and holds up no other.
+func NewPlan(decoded manifest.Result, inventory []resourcesv1alpha1.ObjectReference, options Options) *Plan {
 	plan := &Plan{}
+	scopes := scopes{ask: options.Scope, defined: definedScopes(decoded.Objects), known: map[schema.GroupVersionKind]scopeAnswer{}}
 	index := newInventoryIndex(inventory, NewEquivalences(options.Spec.Equivalences))
 	places := map[Key]manifest.Place{}
 	duplicates := map[Key]bool{}
@@ -84,9 +88,10 @@ func NewPlan(decoded manifest.Result, inventory []resourcesv1alpha1.ObjectRefere
 			plan.Errors = append(plan.Errors, err)
 			continue
 		}
-		scope, err := options.Scope(object.GroupVersionKind())
+		scope, err := scopes.of(object.GroupVersionKind())
 		if err != nil {
-			return nil, fmt.Errorf("error during apply of object %q: %w", NameOf(object.Unstructured), err)
+			plan.Errors = append(plan.Errors, fmt.Errorf("error during apply of object %q: %w", NameOf(object.Unstructured), err))
+			continue
 		}
 		completed := complete(object, scope, options)
 		key := completed.Key
@@ -103,6 +108,7 @@ func NewPlan(decoded manifest.Result, inventory []resourcesv1alpha1.ObjectRefere
 			}
 			continue
 		}
+		completed.recallCreation()
 		desired = append(desired, completed)
 	}
 
@@ -127,11 +133,80 @@ func NewPlan(decoded manifest.Result, inventory []resourcesv1alpha1.ObjectRefere
 	}
 	plan.Inventory = append(plan.Inventory, plan.Keep...)
 	SortReferences(plan.Inventory)
-	return plan, nil
+	return plan
+}
+
+// scopes tells where the objects of kinds live; the target is asked once for each kind.
+type scopes struct {
+	ask     func(schema.GroupVersionKind) (Scope, error)
+	defined map[schema.GroupKind]Scope
+	known   map[schema.GroupVersionKind]scopeAnswer
+}
+
+type scopeAnswer struct {
+	scope Scope
+	err   error
+}
+
+func (s scopes) of(gvk schema.GroupVersionKind) (Scope, error) {
+	answer, found := s.known[gvk]
+	if !found {
+		answer.scope, answer.err = s.ask(gvk)
+		if answer.err == nil && answer.scope == ScopeUnknown {
+			answer.scope = s.defined[gvk.GroupKind()]
+		}
+		s.known[gvk] = answer
+	}
+	return answer.scope, answer.err
+}
+
+// definedScopes are the scopes of the kinds that the manifests themselves define: their objects are on record where they are
+// going to be, though the target does not serve the kind yet.
+func definedScopes(objects []manifest.Object) map[schema.GroupKind]Scope {
+	scopes := map[schema.GroupKind]Scope{}
+	for _, object := range objects {
+		if object.GetKind() != "CustomResourceDefinition" || object.GroupVersionKind().Group != "apiextensions.k8s.io" {
+			continue
+		}
+		group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(object.Object, "spec", "names", "kind")
+		switch scope, _, _ := unstructured.NestedString(object.Object, "spec", "scope"); scope {
+		case "Cluster":
+			scopes[schema.GroupKind{Group: group, Kind: kind}] = ScopeCluster
+		case "Namespaced":
+			scopes[schema.GroupKind{Group: group, Kind: kind}] = ScopeNamespaced
+		}
+	}
+	return scopes
+}
+
+// Settle places an object whose kind is served by now, in the plan's inventory, too.
+func (p *Plan) Settle(desired *Desired, scope Scope) {
+	desired.Scope = scope
+	if scope != ScopeCluster || desired.GetNamespace() == "" {
+		return
+	}
+	unstructured.RemoveNestedField(desired.Object, "metadata", "namespace")
+	desired.Reference.Namespace = ""
+	for i := range p.Inventory {
+		if KeyOfReference(&p.Inventory[i].ObjectReference) == desired.Key {
+			p.Inventory[i].Namespace = ""
+		}
+	}
+	desired.Key = KeyOf(desired.Unstructured)
+	SortReferences(p.Inventory)
+}
+
+// recallCreation takes over what the inventory says of an object that is created only once: whether it was, and which one it is.
+func (d *Desired) recallCreation() {
+	if d.CreateOnly && d.Old != nil && managed.Truthy(d.Old.Annotations, resourcesv1alpha1.AnnotationIgnore) {
+		d.Reference.FieldPath, d.Reference.UID = d.Old.FieldPath, d.Old.UID
+	}
 }
 
 // Pending is the inventory to persist before the first write: everything that was there and everything that is about to
-// be; entries that stay keep their old labels and annotations until their object was applied (MRB-3).
+// be; entries that stay keep their old labels and annotations until their object was applied (MRB-3), and new ones are planned
+// until then: nobody knows yet whose object it is that may be there.
 func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	pending := slices.Clone(inventory)
 	known := make(map[Key]struct{}, len(inventory))
@@ -140,11 +215,19 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resource
 	}
 	for _, object := range p.Apply {
 		if _, found := known[object.Key]; !found {
-			pending = append(pending, object.Reference)
+			pending = append(pending, managed.AsPlanned(object.Reference))
 		}
 	}
 	SortReferences(pending)
 	return pending
+}
+
+// CanExist says whether any API server can have an object that is named like this: what can't exist is not there, and need not
+// be deleted.
+func CanExist(ref *corev1.ObjectReference) bool {
+	_, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && ref.APIVersion != "" && ref.Kind != "" && ref.Name != "" &&
+		len(path.IsValidPathSegmentName(ref.Name)) == 0 && len(path.IsValidPathSegmentName(ref.Namespace)) == 0
 }
 
 func checkIdentity(object manifest.Object) error {
@@ -155,6 +238,11 @@ func checkIdentity(object manifest.Object) error {
 		return fmt.Errorf("error during apply of object %q: Object 'apiVersion' is missing at %s", NameOf(object.Unstructured), object.Place)
 	case object.GetName() == "":
 		return fmt.Errorf("error during apply of object %q: metadata.name is missing at %s (generateName is not supported)", NameOf(object.Unstructured), object.Place)
+	}
+	for field, segment := range map[string]string{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()} {
+		if faults := path.IsValidPathSegmentName(segment); len(faults) > 0 {
+			return fmt.Errorf("error during apply of object %q: %s at %s can't be one: %s", NameOf(object.Unstructured), field, object.Place, faults[0])
+		}
 	}
 	if _, err := schema.ParseGroupVersion(object.GetAPIVersion()); err != nil {
 		return fmt.Errorf("error during apply of object %q: %w", NameOf(object.Unstructured), err)
@@ -179,6 +267,7 @@ func complete(object manifest.Object, scope Scope, options Options) *Desired {
 		Unstructured: object.Unstructured,
 		Place:        object.Place,
 		CreateOnly:   managed.Truthy(object.GetAnnotations(), resourcesv1alpha1.AnnotationIgnore),
+		Scope:        scope,
 	}
 	switch {
 	case scope == ScopeCluster:

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managed"
 	"github.com/espalier-project/espalier/internal/manifest"
 )
 
@@ -37,11 +39,7 @@ func plan(t testing.TB, manifests string, inventory []resourcesv1alpha1.ObjectRe
 	for _, c := range change {
 		c(&options)
 	}
-	p, err := NewPlan(decode(t, manifests), inventory, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return NewPlan(decode(t, manifests), inventory, options)
 }
 
 func object(apiVersion, kind, name, more string) string {
@@ -96,11 +94,81 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func TestPlanFailsAsAWhole(t *testing.T) {
-	cause := errors.New("no answer")
-	options := Options{Spec: &resourcesv1alpha1.ManagedResourceSpec{}, Scope: func(schema.GroupVersionKind) (Scope, error) { return 0, cause }}
-	if _, err := NewPlan(decode(t, object("v1", "ConfigMap", "a", "")), nil, options); !errors.Is(err, cause) {
-		t.Errorf("nothing may be deleted when the scope of a kind can't be told: got %v", err)
+// MRB-4: a kind that can't be resolved holds up no other, and nothing is deleted meanwhile, and nothing forgotten.
+func TestUnresolvedKind(t *testing.T) {
+	asked := 0
+	inventory := plan(t, object("v1", "ConfigMap", "gone", "")+object("sick/v1", "Widget", "w", ""), nil).Inventory
+	p := plan(t, object("v1", "ConfigMap", "a", "")+object("sick/v1", "Widget", "w", "")+object("sick/v1", "Widget", "v", ""), inventory, func(o *Options) {
+		o.Scope = func(gvk schema.GroupVersionKind) (Scope, error) {
+			if gvk.Group == "sick" {
+				asked++
+				return ScopeUnknown, errors.New("no answer")
+			}
+			return scopeOf(gvk)
+		}
+	})
+	if len(p.Apply) != 1 || len(p.Errors) != 2 || len(p.Delete) != 0 || asked != 1 {
+		t.Errorf("apply %d, errors %v, delete %s, asked %d times", len(p.Apply), p.Errors, keys(p.Delete), asked)
+	}
+	if got := keys(p.Inventory); got != "/ConfigMap/default/a /ConfigMap/default/gone sick/Widget/default/w" {
+		t.Errorf("inventory: %s", got)
+	}
+}
+
+// MRD-9: an object is on record where its CustomResourceDefinition puts it, in the same manifests or as the target serves it.
+func TestScopeOfOwnKinds(t *testing.T) {
+	definition := func(scope string) string {
+		return object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "unknowns.v1", "spec: {group: x, scope: "+scope+", names: {kind: Unknown}}")
+	}
+	for scope, want := range map[string]string{"Cluster": "", "Namespaced": "default", "Nonsense": "default"} {
+		p := plan(t, definition(scope)+object("x/v1", "Unknown", "u", ""), nil)
+		if got := p.Apply[1].Reference.Namespace; got != want || p.Apply[1].GetNamespace() != want {
+			t.Errorf("%s: namespace %q", scope, got)
+		}
+	}
+	p := plan(t, object("x/v1", "Unknown", "u", ""), nil)
+	p.Settle(p.Apply[0], ScopeCluster)
+	if p.Apply[0].GetNamespace() != "" || p.Inventory[0].Namespace != "" || p.Apply[0].Reference.Namespace != "" {
+		t.Errorf("settled: %v, inventory %v", p.Apply[0].Object, p.Inventory)
+	}
+}
+
+// MRX-18: what can't exist is refused in a manifest, and not asked for when it is in an inventory.
+func TestWhatCannotExist(t *testing.T) {
+	for _, name := range []string{"a/b", "..", "50%"} {
+		p := plan(t, object("v1", "ConfigMap", "'"+name+"'", ""), nil)
+		if len(p.Errors) != 1 || len(p.Inventory) != 0 || !strings.Contains(p.Errors[0].Error(), "metadata.name") {
+			t.Errorf("%q: errors %v, inventory %v", name, p.Errors, p.Inventory)
+		}
+		if CanExist(&corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: name}) {
+			t.Errorf("%q can't exist", name)
+		}
+	}
+	for _, ref := range []corev1.ObjectReference{{}, {APIVersion: "a/b/c", Kind: "K", Name: "n"}, {APIVersion: "v1", Kind: "K", Name: "n", Namespace: "a/b"}} {
+		if CanExist(&ref) {
+			t.Errorf("%v can't exist", ref)
+		}
+	}
+	if !CanExist(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "n"}) {
+		t.Error("a cluster-scoped object can exist")
+	}
+}
+
+// MRX, ownership: an entry is planned until its object was written, and an object that is created once stays on record as it was.
+func TestPlannedEntries(t *testing.T) {
+	p := plan(t, object("v1", "ConfigMap", "a", ""), nil)
+	pending := p.Pending(nil)
+	if !managed.Planned(&pending[0]) || managed.Planned(&p.Inventory[0]) {
+		t.Errorf("pending %v, inventory %v", pending, p.Inventory)
+	}
+	once := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: o, annotations: {resources.gardener.cloud/ignore: 'true'}}\n"
+	entry := plan(t, once, nil).Inventory[0]
+	entry.UID = "u"
+	if got := plan(t, once, []resourcesv1alpha1.ObjectReference{entry}).Inventory[0]; got.UID != "u" {
+		t.Errorf("the record of a creation is lost: %v", got)
+	}
+	if got := plan(t, once, []resourcesv1alpha1.ObjectReference{managed.AsPlanned(entry)}).Inventory[0]; !managed.Planned(&got) {
+		t.Errorf("an object that was there before became ours: %v", got)
 	}
 }
 
@@ -211,19 +279,10 @@ func TestPlanIsStable(t *testing.T) {
 		decodeIt := func(manifests string) manifest.Result {
 			return manifest.Decode([]manifest.Source{{Data: map[string][]byte{"a": []byte(manifests)}}})
 		}
-		before, err := NewPlan(decodeIt(generate("before")), nil, options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := NewPlan(decodeIt(generate("before")), nil, options)
 		manifests := generate("after")
-		first, err := NewPlan(decodeIt(manifests), before.Inventory, options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		second, err := NewPlan(decodeIt(manifests), first.Inventory, options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := NewPlan(decodeIt(manifests), before.Inventory, options)
+		second := NewPlan(decodeIt(manifests), first.Inventory, options)
 		if len(second.Delete) > 0 || keys(first.Inventory) != keys(second.Inventory) {
 			t.Fatalf("not stable: deletes %s, inventory %s, then %s", keys(second.Delete), keys(first.Inventory), keys(second.Inventory))
 		}

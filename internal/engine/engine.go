@@ -81,16 +81,12 @@ func CacheOptions(cfg *config.ResourceManagerConfiguration) cache.Options {
 	return options
 }
 
-// New returns an engine. It sends nothing before it is started, but its index is known to the manager's cache from now on.
+// New returns an engine. It sends nothing before it is started.
 func New(options Options) (*Engine, error) {
 	cfg := options.Config
 	client, err := target.NewClient(options.Target.REST, options.Target.HTTP)
 	if err != nil {
 		return nil, err
-	}
-	// The MR cache is needed by the leader only, but its index must be known before it starts.
-	if err := options.Manager.GetFieldIndexer().IndexField(context.Background(), &resourcesv1alpha1.ManagedResource{}, managedresource.SecretIndex, managedresource.IndexSecrets); err != nil {
-		return nil, fmt.Errorf("adding the index of ManagedResources by Secret: %w", err)
 	}
 	l := ledger.New()
 	watches := target.NewWatches(client, l, target.WatchOptions{
@@ -148,7 +144,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := secrets.WaitUntilWatching(ctx); err != nil {
 		return err
 	}
-	triggers.Prepare(reconciler, e.Manager.GetClient())
+	triggers.Prepare(reconciler)
 	if err := e.Manager.Add(leaderOnly{triggers.Sweep}); err != nil {
 		return err
 	}

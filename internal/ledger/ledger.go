@@ -68,6 +68,8 @@ type record struct {
 	// suspect is true from the moment somebody else's change was noticed until the object was looked at.
 	suspect bool
 	verdict *health.Verdict // nil is healthy and rolled out
+	// wrote is the UID of the object that this process wrote.
+	wrote types.UID
 }
 
 type ownerRecord struct {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -83,6 +84,34 @@ func (c Class) WaitsForHandOver(mr *resourcesv1alpha1.ManagedResource) bool {
 	}
 	return false
 }
+
+// SameTask says whether two forms of a ManagedResource ask for the same: what was planned for one may be done and reported for
+// the other. The inventory is part of it: whoever changed it has been at the objects.
+func (c Class) SameTask(a, b *resourcesv1alpha1.ManagedResource) bool {
+	return a.UID == b.UID && a.Generation == b.Generation &&
+		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+		Ignored(a) == Ignored(b) && c.Owns(a) == c.Owns(b) && c.WaitsForHandOver(a) == c.WaitsForHandOver(b) &&
+		SameInventory(a.Status.Resources, b.Status.Resources)
+}
+
+// SameInventory compares inventories; nil and empty are the same.
+func SameInventory(a, b []resourcesv1alpha1.ObjectReference) bool {
+	return len(a) == 0 && len(b) == 0 || equality.Semantic.DeepEqual(a, b)
+}
+
+// planned marks an entry of the inventory whose object was never written yet. It is kept in a field that has no meaning for
+// whole objects, and that every version of the CustomResourceDefinition has.
+const planned = "planned"
+
+// AsPlanned returns the entry of an object that is about to be written for the first time: a record that it may be there, but
+// no record that it is ours.
+func AsPlanned(ref resourcesv1alpha1.ObjectReference) resourcesv1alpha1.ObjectReference {
+	ref.FieldPath = planned
+	return ref
+}
+
+// Planned says whether an entry of the inventory is about an object that was never written yet.
+func Planned(ref *resourcesv1alpha1.ObjectReference) bool { return ref.FieldPath == planned }
 
 // Origin is what the origin annotation says: the identity of the source cluster and the ManagedResource (MRC-8).
 type Origin struct {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -28,6 +28,9 @@ const (
 
 // Statuses reads ManagedResources and writes their statuses. Three controllers write the same status: writes to one
 // ManagedResource follow one another, build on the latest one, and are left out where nothing would change.
+//
+// Invariant: what is in written was read from or answered by the API server for that UID, and is held only until the cache has
+// that version or a later one; so nobody is given a form older than one that was acted on.
 type Statuses struct {
 	reader client.Reader // cached
 	live   client.Reader
@@ -80,7 +83,10 @@ func older(a, b string) bool {
 func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.written[client.ObjectKeyFromObject(mr)] = mr
+	key := client.ObjectKeyFromObject(mr)
+	if known := s.written[key]; known == nil || known.UID != mr.UID || !older(mr.ResourceVersion, known.ResourceVersion) {
+		s.written[key] = mr
+	}
 }
 
 // Observed tells which version the cache has, so that nothing older than that is held any longer.
@@ -161,9 +167,45 @@ func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid typ
 			}
 			return nil, fmt.Errorf("writing the status: %w", writeErr)
 		}
-		current = &resourcesv1alpha1.ManagedResource{}
-		err = s.live.Get(ctx, key, current)
+		current, err = s.Live(ctx, key)
 	}
+}
+
+// Live reads a ManagedResource from the API server, and Get does not go back behind what it found.
+func (s *Statuses) Live(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := s.live.Get(ctx, key, mr); err != nil {
+		return nil, err
+	}
+	mr.ManagedFields = nil
+	s.Written(mr)
+	return mr, nil
+}
+
+// Others calls visit with every other ManagedResource of the source, of whatever class, in its latest known form. It must not
+// be changed.
+func (s *Statuses) Others(ctx context.Context, except types.NamespacedName, visit func(*resourcesv1alpha1.ManagedResource)) error {
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if err := s.reader.List(ctx, list); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	written := maps.Clone(s.written)
+	s.mu.Unlock()
+	for i := range list.Items {
+		mr := &list.Items[i]
+		key := client.ObjectKeyFromObject(mr)
+		if key == except {
+			continue
+		}
+		if w := written[key]; w != nil && w.UID == mr.UID && older(mr.ResourceVersion, w.ResourceVersion) {
+			mr = w
+		}
+		visit(mr)
+	}
+	return nil
 }
 
 // write sends the differing fields only, bound to the resource version that they were computed from (MR-14).
@@ -176,7 +218,7 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	if changed {
 		status["conditions"] = conditions
 	}
-	if change.Resources != nil && !sameResources(current.Status.Resources, *change.Resources) {
+	if change.Resources != nil && !managed.SameInventory(current.Status.Resources, *change.Resources) {
 		status["resources"] = *change.Resources
 	}
 	if r := change.Reconciled; r != nil {
@@ -204,10 +246,6 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	}
 	next.ManagedFields = nil
 	return next, true, nil
-}
-
-func sameResources(a, b []resourcesv1alpha1.ObjectReference) bool {
-	return len(a) == 0 && len(b) == 0 || equality.Semantic.DeepEqual(a, b)
 }
 
 // PatchMetadata sends a merge patch of the metadata; bound is true for one that must not be applied to a later version.

@@ -244,15 +244,16 @@ func (c *Client) Put(ctx context.Context, object *unstructured.Unstructured, sub
 	return err
 }
 
-// Delete deletes the object that was read: one of the same name that was created since is left alone (MRB-17). An empty
-// policy leaves it to the API server how dependants are treated.
+// Delete deletes the object that was read: one of the same name that was created since is left alone, and one that was changed
+// since is a conflict, for it may belong to somebody else by now (MRB-17). An empty policy leaves it to the API server how
+// dependants are treated.
 func (c *Client) Delete(ctx context.Context, object *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
 	resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
 	if err != nil {
 		return err
 	}
-	uid := object.GetUID()
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
 	if policy != "" {
 		options.PropagationPolicy = &policy
 	}
@@ -287,7 +288,7 @@ func (c *Client) Claims(ctx context.Context, namespace, selector string) ([]core
 // DeleteClaim deletes a PersistentVolumeClaim that was read.
 func (c *Client) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	count("delete")
-	return c.core.PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &claim.UID}})
+	return c.core.PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}})
 }
 
 // PodsOf counts the Pods of a Deployment by asking the target, for when the watches can't tell (MRP-10).

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -25,10 +26,6 @@ import (
 )
 
 const (
-	// perRun limits the requests of one run at a time, all those of all runs. Twice what two cores of an API server work off
-	// in parallel keeps it busy; more only lengthens its queue.
-	perRun  = 16
-	allRuns = 32
 	// updateAttempts limits how often a conflicting write is answered by merging anew.
 	updateAttempts = 4
 	// servedWithin is how long a custom resource waits for its CRD of the same ManagedResource (MR-31).
@@ -49,25 +46,50 @@ type applier struct {
 	errs             []error
 	failedNamespaces map[string]bool
 	failedKinds      map[metav1.GroupKind]bool
+	scopes           map[schema.GroupVersionKind]apply.Scope
+	// slow counts the requests for objects of a kind that took too long.
+	slow map[metav1.GroupKind]int
+	// written are the objects that are as they should be by now, by what was done about them; held is when the first of those
+	// is due that are not put right yet; news is what to tell about drift.
+	written map[apply.Key]outcome
+	held    time.Duration
+	news    []string
 }
 
-// apply creates and updates the objects of the plan, kind after kind, those of a kind side by side (MR-22). Every object is
-// tried but those that need a Namespace or a CRD that failed (MRB-4).
-func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, full bool) error {
-	a := &applier{
+// outcome is what was done about one object.
+type outcome struct {
+	// result is created, updated or unchanged.
+	result   string
+	sighting ledger.Sighting
+	// before is the object as it was found, nil if it was not there.
+	before, after *unstructured.Unstructured
+	// keptBy is the other ManagedResource whose origin it keeps.
+	keptBy ledger.Owner
+}
+
+// newApplier returns what carries out a plan.
+func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, full bool) *applier {
+	return &applier{
 		Reconciler: r, mr: mr, plan: plan, full: full, errs: slices.Clone(plan.Errors),
 		equivalences:     apply.NewEquivalences(mr.Spec.Equivalences),
 		definedKinds:     map[metav1.GroupKind]bool{},
-		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{},
+		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, slow: map[metav1.GroupKind]int{},
+		scopes: map[schema.GroupVersionKind]apply.Scope{}, written: map[apply.Key]outcome{},
 	}
-	if slices.ContainsFunc(plan.Apply, func(d *apply.Desired) bool { return scalable(d.Key) }) {
-		if err := r.Watches.Autoscalers().Ready(ctx); err != nil {
+}
+
+// run creates and updates the objects of the plan, kind after kind, those of a kind side by side (MR-22). Every object is
+// tried but those that need a Namespace or a CRD that failed (MRB-4).
+func (a *applier) run(ctx context.Context) error {
+	if slices.ContainsFunc(a.plan.Apply, func(d *apply.Desired) bool { return scalable(d.Key) }) {
+		if err := a.Watches.Autoscalers().Ready(ctx); err != nil {
 			return err
 		}
 	}
-	for _, tier := range apply.Tiers(plan.Apply, func(d *apply.Desired) string { return d.GetKind() }) {
+	for _, tier := range apply.Tiers(a.plan.Apply, func(d *apply.Desired) string { return d.GetKind() }) {
 		a.applyTier(ctx, tier)
 	}
+	a.tellNews(ctx)
 	return apply.JoinErrors(a.errs)
 }
 
@@ -79,18 +101,50 @@ func scalable(key apply.Key) bool {
 func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 	var work []func()
 	for _, desired := range tier {
+		if err := a.settleScope(desired); err != nil {
+			a.failed(ctx, desired, err)
+			continue
+		}
 		options := a.options(desired)
 		digest := desiredDigest(desired, options)
 		if !a.full && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
 			objects.WithLabelValues(desired.GetKind(), "skipped").Inc()
+			a.written[desired.Key] = outcome{result: "skipped"}
 			continue
 		}
 		if a.dependsOnFailed(desired) {
 			continue
 		}
+		if wait := a.drifts.held(keyOf(desired)); wait > 0 && !a.full && a.Ledger.Drifted(keyOf(desired), digest) {
+			a.hold(wait)
+			if a.drifts.tell(keyOf(desired)) {
+				work = append(work, func() { a.lookAtDrift(ctx, desired, options, wait) })
+			}
+			continue
+		}
 		work = append(work, func() { a.applyOne(ctx, desired, options, digest) })
 	}
-	a.parallel(len(work), func(i int) { work[i]() })
+	if begun := a.parallel(ctx, len(work), func(i int) { work[i]() }); begun < len(work) {
+		a.errs = append(a.errs, fmt.Errorf("%d objects of kind %s were not reached: %w", len(work)-begun, tier[0].GetKind(), ctx.Err()))
+	}
+}
+
+// settleScope finds out where an object belongs whose kind was not served when the plan was made.
+func (a *applier) settleScope(desired *apply.Desired) error {
+	if desired.Scope != apply.ScopeUnknown {
+		return nil
+	}
+	gvk := desired.GroupVersionKind()
+	scope, asked := a.scopes[gvk]
+	if !asked {
+		var err error
+		if scope, err = a.Target.Scope(gvk); err != nil {
+			return err
+		}
+		a.scopes[gvk] = scope
+	}
+	a.plan.Settle(desired, scope)
+	return nil
 }
 
 func (a *applier) options(desired *apply.Desired) apply.MergeOptions {
@@ -117,7 +171,11 @@ func keyOf(desired *apply.Desired) ledger.Key { return target.RefOf(&desired.Ref
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// dependsOnFailed says whether an object can only fail because of another one that did.
+// tooSlow is after how many requests of a run that took too long the other objects of their kind are not tried: a webhook that
+// hangs costs each of them half a minute.
+const tooSlow = 3
+
+// dependsOnFailed says whether an object can only fail because of others that did.
 func (a *applier) dependsOnFailed(desired *apply.Desired) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -125,27 +183,47 @@ func (a *applier) dependsOnFailed(desired *apply.Desired) bool {
 }
 
 func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options apply.MergeOptions, digest uint64) {
-	result, sighting, err := a.write(ctx, desired, options)
+	if a.isSlow(desired) {
+		a.failed(ctx, desired, fmt.Errorf("not tried, as requests for other objects of its kind took too long"))
+		return
+	}
+	done, err := a.write(ctx, desired, options)
 	if err != nil {
 		a.failed(ctx, desired, err)
 		return
 	}
-	a.succeeded(desired)
-	objects.WithLabelValues(desired.GetKind(), result).Inc()
+	a.succeeded(desired, done)
+	objects.WithLabelValues(desired.GetKind(), done.result).Inc()
+	sighting := done.sighting
 	sighting.Key, sighting.Desired = keyOf(desired), digest
-	finding := a.Ledger.Lookup(sighting.Key)
-	if finding.Suspect && result != "unchanged" {
-		drift.WithLabelValues(desired.GetKind()).Inc()
-		log.FromContext(ctx).Info("Put right what somebody else changed", "resource", desired.Name(), "result", result)
+	a.Watches.Served(target.RefOf(&desired.Reference))
+	if done.keptBy != (ledger.Owner{}) {
+		// The other one decides whether it is as it should be.
+		a.Ledger.Seen(sighting)
+		a.Ledger.Cleared(ownerOf(a.mr), sighting.Key)
+		return
+	}
+	if a.Ledger.Lookup(sighting.Key).Suspect && done.result != "unchanged" {
+		a.repaired(ctx, desired, done)
+	}
+	if !desired.CreateOnly || done.result == "created" {
+		a.Ledger.Wrote(sighting.Key, sighting.UID)
 	}
 	a.Ledger.Verified(ownerOf(a.mr), sighting)
-	a.Watches.Served(target.RefOf(&desired.Reference))
 }
 
-func (a *applier) succeeded(desired *apply.Desired) {
+func (a *applier) isSlow(desired *apply.Desired) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.slow[desired.Key.GroupKind()] >= tooSlow
+}
+
+func (a *applier) succeeded(desired *apply.Desired, done outcome) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.slow, desired.Key.GroupKind())
+	a.written[desired.Key] = outcome{result: done.result, sighting: ledger.Sighting{UID: done.sighting.UID}}
 	if desired.Key.Kind == "CustomResourceDefinition" && desired.Key.Group == "apiextensions.k8s.io" {
-		a.mu.Lock()
-		defer a.mu.Unlock()
 		a.definedKinds[definedKind(desired)] = true
 	}
 }
@@ -167,6 +245,9 @@ func (a *applier) failed(ctx context.Context, desired *apply.Desired, err error)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.errs = append(a.errs, err)
+	if apierrors.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "context deadline exceeded") {
+		a.slow[desired.Key.GroupKind()]++
+	}
 	switch desired.Key.Kind {
 	case "Namespace":
 		a.failedNamespaces[desired.GetName()] = true
@@ -182,8 +263,7 @@ func (e *completeError) Unwrap() error { return e.error }
 
 // write makes one object be as it should and returns what was done and the object as it is then (MR-25, MR-26). An object
 // that has never been there, or is known to be gone, is created without a look; any other is read first.
-func (a *applier) write(ctx context.Context, desired *apply.Desired, options apply.MergeOptions) (string, ledger.Sighting, error) {
-	var none ledger.Sighting
+func (a *applier) write(ctx context.Context, desired *apply.Desired, options apply.MergeOptions) (outcome, error) {
 	finding := a.Ledger.Lookup(keyOf(desired))
 	expectAbsent := desired.Old == nil || finding.Known && !finding.Present
 	for attempt := 0; ; attempt++ {
@@ -191,10 +271,10 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		if expectAbsent {
 			var created ledger.Sighting
 			if created, createErr = a.create(ctx, desired, options); createErr == nil {
-				return "created", created, nil
+				return outcome{result: "created", sighting: created}, nil
 			}
 			if meta.IsNoMatchError(createErr) {
-				return "", none, createErr
+				return outcome{}, createErr
 			}
 		}
 		// Whatever a refused creation says, the object may be there: node ports and quotas are checked before names.
@@ -204,38 +284,34 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 			continue
 		}
 		if err != nil {
-			return "", none, cmp.Or(createErr, err)
+			return outcome{}, cmp.Or(createErr, err)
 		}
 		expectAbsent = false
-		a.noteTakeover(ctx, desired, live)
-		merged := apply.Merge(desired, live, options)
-		if apply.Equal(live, merged) && !*a.Config.AlwaysUpdate {
-			return "unchanged", a.Watches.View().Sighting(live), nil
+		keptBy, origin, err := a.ownerOfOrigin(ctx, desired, live)
+		if err != nil {
+			return outcome{}, err
 		}
-		updated, err := a.Target.Update(ctx, merged, a.Watches.View())
+		asKept := options
+		asKept.Origin = cmp.Or(origin, options.Origin)
+		merged := apply.Merge(desired, live, asKept)
+		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged}
+		if apply.Equal(live, merged) && !(*a.Config.AlwaysUpdate && a.full) {
+			done.sighting = a.Watches.View().Sighting(live)
+			return done, nil
+		}
+		done.sighting, err = a.Target.Update(ctx, merged, a.Watches.View())
 		switch {
-		case err == nil && updated.ResourceVersion == live.GetResourceVersion():
-			return "unchanged", updated, nil
+		case err == nil && done.sighting.ResourceVersion == live.GetResourceVersion():
+			return done, nil
 		case err == nil:
-			return "updated", updated, nil
+			done.result = "updated"
+			return done, nil
 		case (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) && attempt < updateAttempts:
 			continue // Somebody else was faster: merge into what is there now.
 		case apierrors.IsInvalid(err):
-			return "", none, a.replace(ctx, desired, merged, err)
+			return outcome{}, a.replace(ctx, desired, merged, err)
 		}
-		return "", none, err
-	}
-}
-
-// noteTakeover tells of an object that another ManagedResource has, too, or had until now (MRB-16).
-func (a *applier) noteTakeover(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured) {
-	value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
-	if !found || desired.CreateOnly {
-		return
-	}
-	if origin, err := managed.ParseOrigin(value); err == nil && origin.Key != ownerOf(a.mr) {
-		takeovers.Inc()
-		log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", desired.Name(), "origin", value)
+		return outcome{}, err
 	}
 }
 

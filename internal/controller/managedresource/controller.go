@@ -55,6 +55,8 @@ type Reconciler struct {
 
 	passes passes
 	slots  chan struct{}
+	drifts *drifts
+	stuck  stuck
 }
 
 // Reconcile brings the target cluster to what one ManagedResource says.
@@ -75,75 +77,81 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil // MRB-23
 	}
 
-	forced := false
 	switch mr.Annotations[resourcesv1alpha1.AnnotationOperation] {
 	case resourcesv1alpha1.OperationWaitForState:
 		return reconcile.Result{RequeueAfter: r.period()}, nil // MRT-7, MRB-22
 	case resourcesv1alpha1.OperationReconcile:
-		forced = true
+		// It is in force until a full run ended well, though the annotation goes at once.
+		r.passes.doubt(mr, true)
 		if mr, err = r.removeOperation(ctx, mr); err != nil || mr == nil {
 			return reconcile.Result{}, err
 		}
 	case resourcesv1alpha1.OperationMigrate, resourcesv1alpha1.OperationRestore:
-		forced = true
+		r.passes.doubt(mr, true)
 	}
+	result, err := r.run(ctx, mr)
+	if errors.Is(err, errMoved) {
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	return result, err
+}
 
+// run does what one form of a ManagedResource asks for. It ends with errMoved as soon as there is another one.
+func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	switch {
 	case managed.Ignored(mr) && mr.DeletionTimestamp == nil:
 		return reconcile.Result{}, r.ignore(ctx, mr)
 	case mr.DeletionTimestamp != nil || r.Class.HandOverOut(mr):
 		if !r.Class.Owns(mr) {
-			r.forget(request.NamespacedName)
+			r.forget(ownerOf(mr))
 			return reconcile.Result{}, nil // Never delete what this instance has not created (MRB-23).
 		}
 		return r.remove(ctx, mr)
 	case r.Class.WaitsForHandOver(mr):
 		return reconcile.Result{}, nil // Its end is an event (MRT-2).
 	}
-	return r.keep(ctx, mr, forced)
+	return r.maintain(ctx, mr)
 }
 
-// keep makes the target cluster be what the Secrets say (MR-6 … MR-13).
-func (r *Reconciler) keep(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, forced bool) (reconcile.Result, error) {
+// maintain makes the target cluster be what the Secrets say (MR-6 … MR-13).
+func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	mr, err := r.ensureFinalizer(ctx, mr)
 	if err != nil || mr == nil {
 		return reconcile.Result{}, err
 	}
 	owner := ownerOf(mr)
-	pass := r.passes.of(mr)
-	full := forced || *r.Config.AlwaysUpdate
-	if !full && pass.complete && pass.generation == mr.Generation && !pass.secretsInDoubt && r.nothingInDoubt(owner) {
+	r.passes.reads(mr)
+	began := r.passes.of(mr)
+	if began.complete && began.generation == mr.Generation && !began.inDoubt() && r.nothingInDoubt(owner) {
 		return reconcile.Result{}, nil // The sweep tells if that changes.
 	}
 
-	// Whatever changes from here on puts the ManagedResource into doubt again.
-	r.passes.secretsRead(mr)
 	decoded, versions, err := r.read(ctx, mr)
 	if err != nil {
-		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonCannotReadSecret, err)
+		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonCannotReadSecret, err, nil)
 	}
 	read := content{errors: decoded.Errors, versions: versions, checksum: sync.OnceValue(decoded.Checksum)}
-	if pass.checksum != "" && pass.readGeneration == mr.Generation && maps.Equal(versions, pass.secrets) {
-		read.checksum = func() string { return pass.checksum }
+	if began.complete && began.generation == mr.Generation && maps.Equal(versions, began.secrets) {
+		read.checksum = func() string { return began.checksum }
 	}
-	plan, err := apply.NewPlan(decoded, mr.Status.Resources, apply.Options{
+	plan := apply.NewPlan(decoded, mr.Status.Resources, apply.Options{
 		Spec: &mr.Spec, Origin: r.origin(mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue, Scope: r.Target.Scope,
 	})
-	if err != nil {
-		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err)
-	}
-	if mr, err = r.announce(ctx, mr, plan, read, pass); err != nil || mr == nil {
+	if mr, err = r.announce(ctx, mr, plan, read, began); err != nil || mr == nil {
 		return reconcile.Result{}, err
 	}
 	r.track(owner, plan, mr.Status.Resources)
 
-	pending := r.prune(ctx, mr, plan.Delete)
+	pending, err := r.prune(ctx, mr, plan.Delete)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	if pending != nil {
 		if err := r.report(ctx, mr, pendingChange(pending, mr)); err != nil {
 			return reconcile.Result{}, err
 		}
 		if !*r.Config.ApplyWhileDeletionPending {
-			r.passes.incomplete(mr)
+			r.passes.doubt(mr, false)
 			return reconcile.Result{RequeueAfter: pendingRetry}, nil // MR-10
 		}
 		plan.Keep = append(plan.Keep, plan.Delete...)
@@ -151,18 +159,22 @@ func (r *Reconciler) keep(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 		apply.SortReferences(plan.Inventory)
 	}
 	if err := r.release(ctx, mr, plan.Release); err != nil {
-		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonReleaseOfOrphansFailed, err)
+		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonReleaseOfOrphansFailed, err, nil)
 	}
 	go read.checksum() // It is needed at the end, and the requests leave time for it.
-	if err := r.apply(ctx, mr, plan, full); err != nil {
-		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err)
+	applier := r.newApplier(mr, plan, began.wantsFull())
+	if err := applier.run(ctx); err != nil {
+		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err, applier)
 	}
-	if err := r.finish(ctx, mr, plan, read); err != nil || pending == nil {
+	if err := r.finish(ctx, mr, applier, read, began); err != nil {
 		return reconcile.Result{}, err
 	}
-	// The old objects are still to be deleted, and no watch need tell when that is possible.
-	r.passes.incomplete(mr)
-	return reconcile.Result{RequeueAfter: pendingRetry}, nil
+	if pending != nil {
+		// The old objects are still to be deleted, and no watch need tell when that is possible.
+		r.passes.doubt(mr, false)
+		return reconcile.Result{RequeueAfter: pendingRetry}, nil
+	}
+	return reconcile.Result{RequeueAfter: applier.held}, nil
 }
 
 // Awaits says whether a run that looks at the objects is still to come, so that the ledger does not know them yet.
@@ -171,6 +183,7 @@ func (r *Reconciler) Awaits(mr *resourcesv1alpha1.ManagedResource) bool {
 		mr.Annotations[resourcesv1alpha1.AnnotationOperation] != resourcesv1alpha1.OperationWaitForState
 }
 
+// nothingInDoubt says whether every object of a ManagedResource is known to be as it should be.
 func (r *Reconciler) nothingInDoubt(owner ledger.Owner) bool {
 	if len(r.Ledger.Dirty(owner)) > 0 {
 		return false
@@ -189,23 +202,32 @@ func (r *Reconciler) track(owner ledger.Owner, plan *apply.Plan, inventory []res
 	r.Watches.Track(owner, refs)
 }
 
-// fail reports an error in the condition and returns it, so that the queue backs off.
-func (r *Reconciler) fail(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string, cause error) error {
+// fail reports an error in the condition and returns it, so that the queue backs off. done is the run that failed, nil if it
+// wrote nothing.
+func (r *Reconciler) fail(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string, cause error, done *applier) error {
 	failures.WithLabelValues(reason).Inc()
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		cause = fmt.Errorf("not done within the sync period of %s: %w", r.Config.SyncPeriod.Duration, cause)
 	}
 	r.passes.failed(mr)
-	return errors.Join(cause, r.report(ctx, mr, managed.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())))
+	_, err := r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		change := &source.Change{Conditions: []managed.ConditionChange{managed.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())}}
+		if done != nil {
+			inventory := done.afterFailure(current.Status.Resources)
+			change.Resources = &inventory
+		}
+		return change
+	})
+	if errors.Is(err, errMoved) {
+		return err // What failed is not wanted any more.
+	}
+	return errors.Join(cause, err)
 }
 
 func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, changes ...managed.ConditionChange) error {
-	_, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(*resourcesv1alpha1.ManagedResource) *source.Change {
+	_, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
 		return &source.Change{Conditions: changes}
 	})
-	if errors.Is(err, source.ErrGone) {
-		return nil
-	}
 	return err
 }
 
@@ -251,6 +273,7 @@ func (r *Reconciler) spread() time.Duration {
 
 func (r *Reconciler) forget(owner ledger.Owner) {
 	r.passes.forget(owner)
+	r.stuck.forget(owner)
 	r.Watches.Track(owner, nil)
 	lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
 }

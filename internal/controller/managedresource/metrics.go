@@ -14,6 +14,14 @@ var (
 		Name: "espalier_managedresource_drift_corrected_total",
 		Help: "Objects put right after somebody else changed or deleted them, by kind.",
 	}, []string{"kind"})
+	objectsHeld = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "espalier_managedresource_repairs_delayed_total",
+		Help: "Changes by somebody else that were found and not put right at once: driftRepairDelay, or a quarrel.",
+	})
+	driftNoticed = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "espalier_managedresource_drift_noticed_total",
+		Help: "Objects that somebody else changed or deleted, by kind, whether they are put right at once or later.",
+	}, []string{"kind"})
 	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "espalier_managedresource_failures_total",
 		Help: "Runs that ended with ResourcesApplied=False, by reason.",
@@ -32,4 +40,6 @@ var (
 	}, []string{"namespace", "name"})
 )
 
-func init() { metrics.Registry.MustRegister(objects, drift, failures, deleted, takeovers, lastSuccess) }
+func init() {
+	metrics.Registry.MustRegister(objects, drift, driftNoticed, objectsHeld, failures, deleted, takeovers, lastSuccess)
+}

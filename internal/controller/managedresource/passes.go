@@ -10,31 +10,42 @@ import (
 	"github.com/espalier-project/espalier/internal/ledger"
 )
 
-// pass is what is remembered of the last run for a ManagedResource. It lives in memory only: after a restart everything is
-// looked at once.
+// pass is what is remembered of the runs for one ManagedResource, that of the uid. It lives in memory only: after a restart
+// everything is looked at once.
+//
+// Invariant: doubt is never taken back, it is only settled. A doubt raises raised; a run that ended well sets settled to
+// what raised was when it began. A run that ends in any other way, at whatever step, settles nothing.
 type pass struct {
-	uid types.UID
-	// complete is true if every object was found, or made, as it should be.
+	uid             types.UID
+	raised, settled uint64
+	// fullRaised is the doubt that only a full run settles: one that looks at every object, whatever the ledger says.
+	fullRaised uint64
+	// complete is true if a run ended well since the start of the process; what follows is what the last such run was for.
 	complete   bool
 	generation int64
-	// secrets are the versions of the Secrets that were read.
-	secrets map[string]string
-	// readGeneration and checksum belong to them.
-	readGeneration int64
-	checksum       string
-	// secretsInDoubt is true if a Secret may have changed since it was read.
-	secretsInDoubt bool
-	// changed are the versions of Secrets that a watch told of since they were read.
-	changed map[string]string
-	// attempted is the content whose apply failed last.
-	attempted string
-	// tried is the content of the present attempt.
-	tried string
+	secrets    map[string]string
+	checksum   string
+	// told are the versions of Secrets that a watch told of and no run that ended well has read; "" is a deleted one.
+	told map[string]string
+	// names are the Secrets that the last run was going to read.
+	names []string
+	// attempted is the content whose apply failed last, tried that of the present run.
+	attempted, tried string
 }
 
+// inDoubt says whether a run is needed though no object is in doubt.
+func (p *pass) inDoubt() bool { return p.raised != p.settled || len(p.told) > 0 }
+
+// wantsFull says whether that must be a full run: there was none yet, or it was asked for and has not ended well since.
+func (p *pass) wantsFull() bool { return !p.complete || p.fullRaised > p.settled }
+
+// passes is safe for concurrent use.
 type passes struct {
 	mu      sync.Mutex
 	byOwner map[ledger.Owner]*pass
+	// readers are the ManagedResources whose last run was going to read a Secret. A name is in it before the Secret is read,
+	// so that each change is either read or told: no cache of ManagedResources need be asked, which may lag behind.
+	readers map[types.NamespacedName]map[ledger.Owner]struct{}
 }
 
 // of returns a copy of what is remembered.
@@ -42,18 +53,22 @@ func (p *passes) of(mr *resourcesv1alpha1.ManagedResource) pass {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := *p.getLocked(mr)
-	known.secretsInDoubt = known.secretsInDoubt || len(known.changed) > 0
-	known.changed = nil
+	known.told = maps.Clone(known.told)
 	return known
 }
 
 func (p *passes) getLocked(mr *resourcesv1alpha1.ManagedResource) *pass {
 	if p.byOwner == nil {
 		p.byOwner = map[ledger.Owner]*pass{}
+		p.readers = map[types.NamespacedName]map[ledger.Owner]struct{}{}
 	}
 	owner := ownerOf(mr)
-	if known := p.byOwner[owner]; known != nil && known.uid == mr.UID {
+	known := p.byOwner[owner]
+	if known != nil && known.uid == mr.UID {
 		return known
+	}
+	if known != nil {
+		p.readsLocked(owner, known, nil)
 	}
 	fresh := &pass{uid: mr.UID}
 	p.byOwner[owner] = fresh
@@ -66,62 +81,118 @@ func (p *passes) update(mr *resourcesv1alpha1.ManagedResource, change func(*pass
 	change(p.getLocked(mr))
 }
 
-func (p *passes) secretsRead(mr *resourcesv1alpha1.ManagedResource) {
-	p.update(mr, func(pass *pass) { pass.secretsInDoubt, pass.changed = false, nil })
+// doubt asks for a run, a full one if that is wanted.
+func (p *passes) doubt(mr *resourcesv1alpha1.ManagedResource, full bool) {
+	p.update(mr, func(pass *pass) { pass.raise(full) })
 }
 
-// finished notes what was read for a run that ended well. What a watch told of in the meantime is no news if it was read.
-func (p *passes) finished(mr *resourcesv1alpha1.ManagedResource, versions map[string]string, checksum string) {
+func (p *pass) raise(full bool) {
+	p.raised++
+	if full {
+		p.fullRaised = p.raised
+	}
+}
+
+// reads notes the Secrets that a run is about to read.
+func (p *passes) reads(mr *resourcesv1alpha1.ManagedResource) {
+	names := make([]string, 0, len(mr.Spec.SecretRefs))
+	for _, ref := range mr.Spec.SecretRefs {
+		names = append(names, ref.Name)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.readsLocked(ownerOf(mr), p.getLocked(mr), names)
+}
+
+func (p *passes) readsLocked(owner ledger.Owner, known *pass, names []string) {
+	for _, name := range known.names {
+		key := types.NamespacedName{Namespace: owner.Namespace, Name: name}
+		delete(p.readers[key], owner)
+		if len(p.readers[key]) == 0 {
+			delete(p.readers, key)
+		}
+	}
+	known.names = names
+	for _, name := range names {
+		key := types.NamespacedName{Namespace: owner.Namespace, Name: name}
+		if p.readers[key] == nil {
+			p.readers[key] = map[ledger.Owner]struct{}{}
+		}
+		p.readers[key][owner] = struct{}{}
+	}
+}
+
+// finished notes a run that ended well; began is what was remembered when it began. What a watch had told of by then is not
+// newer than what was read, and what it told of in the meantime is no news if it is what was read.
+func (p *passes) finished(mr *resourcesv1alpha1.ManagedResource, began pass, versions map[string]string, checksum string) {
 	p.update(mr, func(pass *pass) {
+		pass.settled = max(pass.settled, began.raised)
 		pass.complete, pass.generation, pass.attempted = true, mr.Generation, ""
-		pass.secrets, pass.readGeneration, pass.checksum = versions, mr.Generation, checksum
-		maps.DeleteFunc(pass.changed, func(name, version string) bool { return versions[name] == version })
+		pass.secrets, pass.checksum = versions, checksum
+		maps.DeleteFunc(pass.told, func(name, version string) bool {
+			read, found := versions[name]
+			before, old := began.told[name]
+			return !found || read == version || (old && before == version)
+		})
 	})
 }
 
-func (p *passes) incomplete(mr *resourcesv1alpha1.ManagedResource) {
-	p.update(mr, func(pass *pass) { pass.generation = -1 })
-}
-
 func (p *passes) failed(mr *resourcesv1alpha1.ManagedResource) {
-	p.update(mr, func(pass *pass) { pass.attempted, pass.generation = pass.tried, -1 })
+	p.update(mr, func(pass *pass) { pass.attempted = pass.tried; pass.raise(false) })
 }
 
 func (p *passes) forget(owner ledger.Owner) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.byOwner, owner)
+	if known := p.byOwner[owner]; known != nil {
+		p.readsLocked(owner, known, nil)
+		delete(p.byOwner, owner)
+	}
 }
 
-// secretChanged puts a ManagedResource into doubt if it did not read this version; it reports whether it did not.
-func (p *passes) secretChanged(owner ledger.Owner, name, version string) bool {
+// secretChanged puts the ManagedResources into doubt that read a Secret, but not this version of it, and returns them. An
+// empty version means that the Secret is gone.
+func (p *passes) secretChanged(secret types.NamespacedName, version string) []ledger.Owner {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known := p.byOwner[owner]
-	if known == nil {
-		return true
+	var owners []ledger.Owner
+	for owner := range p.readers[secret] {
+		known := p.byOwner[owner]
+		read, found := known.secrets[secret.Name]
+		if _, news := known.told[secret.Name]; !news && found && read == version {
+			continue
+		}
+		if known.told == nil {
+			known.told = map[string]string{}
+		}
+		known.told[secret.Name] = version
+		owners = append(owners, owner)
 	}
-	if known.secrets[name] == version {
-		return false
-	}
-	if known.changed == nil {
-		known.changed = map[string]string{}
-	}
-	known.changed[name] = version
-	return true
+	return owners
 }
 
-// owners returns the ManagedResources that were applied completely.
-func (p *passes) owners() []ledger.Owner {
+// owners returns the ManagedResources that were applied completely; those for which full is true are asked for a full run.
+func (p *passes) owners(full bool) []ledger.Owner {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	owners := make([]ledger.Owner, 0, len(p.byOwner))
 	for owner, known := range p.byOwner {
 		if known.complete {
+			if full {
+				known.raise(true)
+			}
 			owners = append(owners, owner)
 		}
 	}
 	return owners
+}
+
+// inDoubt says whether a ManagedResource needs a run though none of its objects is in doubt.
+func (p *passes) inDoubt(owner ledger.Owner) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.byOwner[owner]
+	return known != nil && known.inDoubt()
 }
 
 // allInDoubt puts every ManagedResource into doubt, after a gap in the watch of Secrets.
@@ -130,7 +201,7 @@ func (p *passes) allInDoubt() []ledger.Owner {
 	defer p.mu.Unlock()
 	owners := make([]ledger.Owner, 0, len(p.byOwner))
 	for owner, known := range p.byOwner {
-		known.secretsInDoubt = true
+		known.raise(false)
 		owners = append(owners, owner)
 	}
 	return owners

@@ -3,41 +3,128 @@ package managedresource
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-func TestDoubtsAboutSecrets(t *testing.T) {
+// MRT-4, MRB-21: whatever a watch tells of Secrets, and however runs end, a ManagedResource is in doubt exactly if the last
+// run that ended well did not read what the Secrets are now.
+func TestDoubtLaw(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		mr.Namespace, mr.Name, mr.UID, mr.Generation = "n", "m", "u", 1
+		mr.Spec.SecretRefs = []corev1.LocalObjectReference{{Name: "s"}}
+		secret := types.NamespacedName{Namespace: "n", Name: "s"}
+		var p passes
+		version, toldVersion := 0, -1 // the world, and what the watch has told of it so far
+		name := func(v int) string { return string(rune('a' + v%26)) }
+		var began *pass
+		read := -1
+		applied := -1
+		ask := false
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			switch rapid.SampledFrom([]string{"write", "tell", "begin", "read", "end well", "end badly", "gap"}).Draw(t, "step") {
+			case "write":
+				version++
+			case "tell":
+				if toldVersion < version {
+					toldVersion++
+					if toldVersion > 0 {
+						p.secretChanged(secret, name(toldVersion))
+					}
+				}
+			case "gap":
+				toldVersion = version
+				p.allInDoubt()
+			case "begin":
+				if began == nil {
+					p.reads(mr)
+					b := p.of(mr)
+					began, read = &b, -1
+				}
+			case "read":
+				if began != nil && read < 0 {
+					read = version
+				}
+			case "end well":
+				if began != nil && read >= 0 {
+					p.finished(mr, *began, map[string]string{"s": name(read)}, "checksum")
+					applied, began, ask = read, nil, false
+				}
+			case "end badly":
+				if began != nil {
+					p.failed(mr)
+					began, ask = nil, true
+				}
+			}
+			known := p.of(mr)
+			if began == nil && known.complete && applied != version && toldVersion == version && !known.inDoubt() {
+				t.Fatalf("version %d was told, %d is applied, and nobody doubts", version, applied)
+			}
+			if ask && !known.inDoubt() {
+				t.Fatal("a run that failed settled a doubt")
+			}
+		}
+		// Once everything was told, two runs that end well leave no doubt: the second begins after the last news.
+		for toldVersion < version {
+			toldVersion++
+			p.secretChanged(secret, name(toldVersion))
+		}
+		for range 2 {
+			p.reads(mr)
+			b := p.of(mr)
+			p.finished(mr, b, map[string]string{"s": name(version)}, "checksum")
+		}
+		if known := p.of(mr); known.inDoubt() {
+			t.Fatalf("still in doubt: %+v", known)
+		}
+	})
+}
+
+func TestPasses(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{}
-	mr.UID, mr.Generation = "u", 1
-	owner := ownerOf(mr)
+	mr.Namespace, mr.Name, mr.UID, mr.Generation = "n", "m", "u", 1
+	mr.Spec.SecretRefs = []corev1.LocalObjectReference{{Name: "s"}}
 	var p passes
-	if !p.secretChanged(owner, "s", "1") {
-		t.Error("MRT-4: nothing is known of this ManagedResource, so that it must be looked at")
+	p.reads(mr)
+	p.finished(mr, p.of(mr), map[string]string{"s": "1"}, "")
+	if known := p.of(mr); known.wantsFull() || known.inDoubt() {
+		t.Errorf("a run that ended well settles: %+v", known)
 	}
-	p.secretsRead(mr)
-	p.secretChanged(owner, "s", "1") // The event about what is being read.
-	p.finished(mr, map[string]string{"s": "1"}, "checksum")
-	if p.of(mr).secretsInDoubt {
-		t.Error("MRT-4: the version that was read is no news")
+	p.doubt(mr, true)
+	began := p.of(mr)
+	if !began.wantsFull() {
+		t.Error("MRT-7: operation=reconcile asks for a full run")
 	}
-	if p.secretChanged(owner, "s", "1") || p.of(mr).secretsInDoubt {
-		t.Error("MRT-4: neither is it later")
+	p.failed(mr)
+	if known := p.of(mr); !known.wantsFull() {
+		t.Error("MRT-7: and it stays asked for when that run failed")
 	}
-	p.secretsRead(mr)
-	p.secretChanged(owner, "s", "2")
-	p.finished(mr, map[string]string{"s": "1"}, "checksum")
-	if !p.of(mr).secretsInDoubt {
-		t.Error("MRT-4: a newer version must be read")
+	p.finished(mr, p.of(mr), map[string]string{"s": "1"}, "")
+	if known := p.of(mr); known.wantsFull() {
+		t.Error("MRT-7: until one ended well")
 	}
-	p.secretsRead(mr)
-	if p.of(mr).secretsInDoubt {
-		t.Error("a doubt ends with reading")
+	if got := p.secretChanged(types.NamespacedName{Namespace: "other", Name: "s"}, "2"); len(got) != 0 {
+		t.Errorf("MRT-4: a Secret of another namespace: %v", got)
 	}
-	if owners := p.allInDoubt(); len(owners) != 1 || !p.of(mr).secretsInDoubt {
-		t.Error("after a gap every Secret is in doubt")
+	if got := p.secretChanged(types.NamespacedName{Namespace: "n", Name: "s"}, ""); len(got) != 1 || !p.inDoubt(got[0]) {
+		t.Errorf("MR-7: a Secret that is gone puts into doubt: %v", got)
+	}
+	next := mr.DeepCopy()
+	next.Spec.SecretRefs[0].Name = "t"
+	p.reads(next)
+	if got := p.secretChanged(types.NamespacedName{Namespace: "n", Name: "s"}, "3"); len(got) != 0 {
+		t.Errorf("MRT-4: a Secret that is not named any more: %v", got)
 	}
 	mr.UID = "another"
-	if p.of(mr).complete {
+	if known := p.of(mr); known.complete {
 		t.Error("another ManagedResource by the same name starts anew")
+	}
+	p.forget(ownerOf(mr))
+	if len(p.readers) != 0 || len(p.byOwner) != 0 {
+		t.Errorf("what is forgotten leaves nothing behind: %v", p.readers)
 	}
 }

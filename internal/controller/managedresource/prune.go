@@ -22,13 +22,9 @@ import (
 	"github.com/espalier-project/espalier/internal/target"
 )
 
-// lookAgain are the pauses after which deleted objects are looked at again before they are reported as pending: most are
-// gone at once (MRB-33). What takes longer is told by the watches, or by the next run.
-var lookAgain = []time.Duration{20 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
-
 // remove deletes the objects of a ManagedResource that is going, or went to another class, and lets it go (MRX-1 … MRX-4).
 func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
-	r.passes.update(mr, func(p *pass) { p.complete = false })
+	r.passes.update(mr, func(p *pass) { p.complete = false; p.raise(true) })
 	if err := r.report(ctx, mr, managed.DeletingChanges()...); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -37,7 +33,11 @@ func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 			return reconcile.Result{}, err
 		}
 		r.track(ownerOf(mr), &apply.Plan{}, mr.Status.Resources)
-		if pending := r.prune(ctx, mr, mr.Status.Resources); pending != nil {
+		pending, err := r.prune(ctx, mr, mr.Status.Resources)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if pending != nil {
 			return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, pendingChange(pending, mr))
 		}
 	}
@@ -64,6 +64,9 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 	if err != nil {
 		return err
 	}
+	if !r.Class.SameTask(mr, latest) {
+		return errMoved
+	}
 	finalizers := slices.DeleteFunc(slices.Clone(latest.Finalizers), func(f string) bool { return f == r.Class.Finalizer() })
 	_, err = r.Statuses.PatchMetadata(ctx, latest, map[string]any{"finalizers": finalizers}, true)
 	if apierrors.IsNotFound(err) {
@@ -73,58 +76,86 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 }
 
 // prune deletes objects of the inventory, in the reverse of the order in which they were applied, and returns one error for
-// each that is not gone (MRX-17 … MRX-12).
-func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference) []error {
+// each that is not gone (MRX-17 … MRX-12). An error of its own means that it is not known whether they are to be deleted.
+func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference) ([]error, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return apply.Compare(b.Kind, b.Name, a.Kind, a.Name) })
-	var mu sync.Mutex
-	waiting := map[int]error{}
-	start := 0
+	p := &pruner{Reconciler: r, mr: mr, waiting: map[*resourcesv1alpha1.ObjectReference]error{}}
+	p.prove = sync.OnceValues(func() (holders, error) {
+		if err := r.confirm(ctx, mr); err != nil {
+			return holders{}, err
+		}
+		return r.holdersOf(ctx, ownerOf(mr), sorted)
+	})
 	for _, tier := range apply.Tiers(sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
-		r.parallel(len(tier), func(i int) {
-			gone, err := r.deleteOne(ctx, mr, &tier[i])
-			if !gone {
-				mu.Lock()
-				defer mu.Unlock()
-				waiting[start+i] = err
-			}
-		})
-		start += len(tier)
+		begun := r.parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) })
+		for i := begun; i < len(tier); i++ {
+			p.wait(&tier[i], ctx.Err())
+		}
 	}
-	r.awaitGone(ctx, sorted, waiting)
+	for _, err := range p.waiting {
+		if errors.Is(err, errMoved) {
+			return nil, errMoved
+		}
+	}
+	p.awaitGone(ctx)
 	var pending []error
-	for i, err := range waiting {
-		pending = append(pending, r.pendingError(ctx, &sorted[i], err))
+	for ref, err := range p.waiting {
+		pending = append(pending, p.pendingError(ctx, ref, err))
 	}
 	slices.SortFunc(pending, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return pending
+	return pending, nil
 }
 
-// parallel does n pieces of work, within the limits of a run and of all runs.
-func (r *Reconciler) parallel(n int, work func(int)) {
-	var running sync.WaitGroup
-	limit := make(chan struct{}, perRun)
-	for i := range n {
-		limit <- struct{}{}
-		r.slots <- struct{}{}
-		running.Go(func() {
-			defer func() { <-limit; <-r.slots }()
-			work(i)
-		})
-	}
-	running.Wait()
+// pruner deletes objects for one run.
+type pruner struct {
+	*Reconciler
+	mr *resourcesv1alpha1.ManagedResource
+	// prove makes sure, once and before the first deletion, that the objects are still to be deleted, and says who else has them.
+	prove func() (holders, error)
+
+	mu sync.Mutex
+	// waiting are the objects that are not gone; nil for those whose deletion was accepted.
+	waiting map[*resourcesv1alpha1.ObjectReference]error
 }
 
-// awaitGone looks again at the objects whose deletion was accepted and removes from waiting what is gone.
-func (r *Reconciler) awaitGone(ctx context.Context, refs []resourcesv1alpha1.ObjectReference, waiting map[int]error) {
-	for _, pause := range lookAgain {
-		var accepted []int
-		for i, err := range waiting {
-			if err == nil {
-				accepted = append(accepted, i)
+func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting[ref] = err
+}
+
+// awaitGone waits a moment for the objects whose deletion was accepted: most are gone at once (MRB-33). The watches tell; what
+// none covers is read twice. What takes longer is told by the watches, or by the next run.
+func (p *pruner) awaitGone(ctx context.Context) {
+	for round, pause := range []time.Duration{20 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
+		var unknown []*resourcesv1alpha1.ObjectReference
+		open := 0
+		for ref, err := range p.waiting {
+			entry := target.RefOf(ref)
+			finding := p.Ledger.Lookup(entry.Key)
+			switch {
+			case err != nil || p.stuck.knows(ownerOf(p.mr), entry.Key):
+			case finding.Known && !finding.Present:
+				delete(p.waiting, ref)
+			case !p.Watches.Covered(entry) && round%2 == 1:
+				unknown = append(unknown, ref)
+			default:
+				open++
 			}
 		}
-		if len(accepted) == 0 {
+		p.parallel(ctx, len(unknown), func(i int) {
+			ref := unknown[i]
+			if _, err := p.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name); target.Gone(err) {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				delete(p.waiting, ref)
+			}
+		})
+		if open == 0 && len(unknown) == 0 {
 			return
 		}
 		select {
@@ -132,38 +163,66 @@ func (r *Reconciler) awaitGone(ctx context.Context, refs []resourcesv1alpha1.Obj
 			return
 		case <-time.After(pause):
 		}
-		var mu sync.Mutex
-		r.parallel(len(accepted), func(i int) {
-			ref := &refs[accepted[i]]
-			if _, err := r.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name); target.Gone(err) {
-				mu.Lock()
-				defer mu.Unlock()
-				delete(waiting, accepted[i])
-			}
-		})
 	}
 }
 
-// deleteOne deletes one object. gone is true if nothing remains to be done about it; else err says why not, nil if its
-// deletion was accepted and it may still be there.
-func (r *Reconciler) deleteOne(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference) (gone bool, err error) {
-	live, err := r.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
+// deleteAttempts limits how often an object that somebody changes all the time is judged anew before the next run.
+const deleteAttempts = 4
+
+// deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that was judged.
+func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) {
+	entry := target.RefOf(ref)
+	if p.stuck.holds(ownerOf(p.mr), entry.Key, p.Clock.Now()) {
+		if finding := p.Ledger.Lookup(entry.Key); !finding.Known || finding.Present || !p.Watches.Covered(entry) {
+			p.wait(ref, nil) // It was terminating a moment ago, and nothing tells that it is gone.
+			return
+		}
+	}
+	for attempt := 1; ; attempt++ {
+		gone, err := p.tryDelete(ctx, ref)
+		switch {
+		case gone:
+			p.stuck.end(ownerOf(p.mr), entry.Key)
+			return
+		case apierrors.IsConflict(err) && attempt < deleteAttempts:
+			continue
+		}
+		p.wait(ref, err)
+		return
+	}
+}
+
+// tryDelete reads an object and deletes it. gone is true if nothing remains to be done about it; else err says why not, nil if
+// its deletion was accepted and it may still be there.
+func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (gone bool, err error) {
+	if !apply.CanExist(&ref.ObjectReference) {
+		return true, nil
+	}
+	live, err := p.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
 	if target.Gone(err) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	if reason := r.keeps(mr, live); reason != "" {
+	others, err := p.prove()
+	if err != nil {
+		return false, err
+	}
+	if reason := p.stays(p.mr, ref, live, others); reason != "" {
 		log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", apply.NameOf(live), "reason", reason)
 		return true, nil
 	}
-	if live.GetKind() == "StatefulSet" && isTrue(mr.Spec.DeletePersistentVolumeClaims) {
-		if err := r.deleteClaims(ctx, live); err != nil {
+	if live.GetDeletionTimestamp() != nil {
+		p.stuck.note(ownerOf(p.mr), target.RefOf(ref).Key, p.Clock.Now(), live)
+		return false, p.finalize(ctx, live)
+	}
+	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
+		if err := p.deleteClaims(ctx, live); err != nil {
 			return false, fmt.Errorf("failed cleaning up PersistentVolumeClaims of StatefulSet: %w", err)
 		}
 	}
-	err = r.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
+	err = p.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
 	if target.Gone(err) {
 		return true, nil
 	}
@@ -171,27 +230,8 @@ func (r *Reconciler) deleteOne(ctx context.Context, mr *resourcesv1alpha1.Manage
 		return false, err
 	}
 	deleted.WithLabelValues(live.GetKind()).Inc()
-	return false, r.finalize(ctx, live)
-}
-
-// keeps says why an object must stay, "" if it need not (MRX-5, MRX-6, MRB-16).
-func (r *Reconciler) keeps(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured) string {
-	annotations := live.GetAnnotations()
-	if managed.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
-		return "it is annotated with " + resourcesv1alpha1.AnnotationKeepObject
-	}
-	collectable := live.GetAPIVersion() == "v1" && (live.GetKind() == "ConfigMap" || live.GetKind() == "Secret") &&
-		managed.Truthy(live.GetLabels(), resourcesv1alpha1.LabelGarbageCollectableReference)
-	if r.GarbageCollector && collectable {
-		return "the garbage collector deletes it when nothing refers to it"
-	}
-	if value, found := annotations[resourcesv1alpha1.AnnotationOrigin]; found && !*r.Config.DeleteForeignObjects {
-		// The identity of the cluster may have been configured anew since; another key is another ManagedResource.
-		if origin, err := managed.ParseOrigin(value); err == nil && origin.Key != ownerOf(mr) {
-			return "it belongs to ManagedResource " + value + " by now"
-		}
-	}
-	return ""
+	_, err = finalizeAfter(live)
+	return false, err
 }
 
 // propagation is Foreground for workloads, so that their Pods are gone with them, else the API server's choice (MRX-8).
@@ -203,24 +243,33 @@ func propagation(group string) metav1.DeletionPropagation {
 	return ""
 }
 
-// finalize removes the finalizers of an object whose time is up (MRX-9, MRX-10). live is the object as read before this
-// run's deletion.
-func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructured) error {
+// finalizeAfter is how long after its deletion the finalizers of an object are removed; zero is never (MRX-9).
+func finalizeAfter(live *unstructured.Unstructured) (time.Duration, error) {
 	value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]
 	if !found {
-		return nil
+		return 0, nil
 	}
 	after, err := time.ParseDuration(value)
 	if err != nil {
-		return fmt.Errorf("failed parsing duration of %s annotation: %w", resourcesv1alpha1.AnnotationFinalizeDeletionAfter, err)
+		return 0, fmt.Errorf("failed parsing duration of %s annotation: %w", resourcesv1alpha1.AnnotationFinalizeDeletionAfter, err)
+	}
+	return after, nil
+}
+
+// finalize removes the finalizers of an object whose time is up (MRX-9, MRX-10).
+func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructured) error {
+	after, err := finalizeAfter(live)
+	if err != nil {
+		return err
 	}
 	since := live.GetDeletionTimestamp()
-	if after == 0 || since == nil || since.Add(after).After(r.Clock.Now()) {
+	if after == 0 || since.Add(after).After(r.Clock.Now()) {
 		return nil
 	}
 	log.FromContext(ctx).Info("Removing the finalizers of an object", "resource", apply.NameOf(live), "gracePeriod", after, "deletionTimestamp", since.Time)
 	if len(live.GetFinalizers()) > 0 {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": live.GetUID(), "finalizers": nil}})
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), "finalizers": nil}})
 		if err != nil {
 			return err
 		}
@@ -240,35 +289,50 @@ func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructur
 }
 
 // pendingError is the message about one object that is not gone (MRX-12), with what holds it.
-func (r *Reconciler) pendingError(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, cause error) error {
+func (p *pruner) pendingError(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, cause error) error {
 	message := fmt.Sprintf("deletion of old resource %q is still pending", apply.NameOfReference(&ref.ObjectReference))
 	if cause != nil {
-		message += ": " + cause.Error()
+		return errors.New(message + ": " + cause.Error())
 	}
-	live, err := r.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
-	if err == nil {
-		if finalizers := live.GetFinalizers(); len(finalizers) > 0 && cause == nil {
-			slices.Sort(finalizers)
-			message += ": it waits for the finalizers " + strings.Join(finalizers, ", ")
+	owner, key := ownerOf(p.mr), target.RefOf(ref).Key
+	if !p.stuck.knows(owner, key) {
+		live, err := p.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
+		if err != nil || live.GetDeletionTimestamp() == nil {
+			return errors.New(message)
 		}
-		if live.GetAPIVersion() == "v1" && live.GetKind() == "Service" {
-			message += r.Assessor.EventText(ctx, live)
-		}
+		p.stuck.note(owner, key, p.Clock.Now(), live)
+	}
+	if finalizers := p.stuck.finalizers(owner, key); finalizers != "" {
+		message += ": it waits for the finalizers " + finalizers
+	}
+	if ref.APIVersion == "v1" && ref.Kind == "Service" {
+		message += p.stuck.text(owner, key, func() string { return p.Assessor.EventText(ctx, objectOf(ref)) })
 	}
 	return errors.New(message)
+}
+
+func objectOf(ref *resourcesv1alpha1.ObjectReference) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(ref.GroupVersionKind())
+	object.SetNamespace(ref.Namespace)
+	object.SetName(ref.Name)
+	return object
 }
 
 // release lets go of objects that are to be ignored from now on: they stay, without origin and description (MRO-2, MRO-3).
 func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference) error {
 	var mu sync.Mutex
 	var errs []error
-	r.parallel(len(refs), func(i int) {
+	begun := r.parallel(ctx, len(refs), func(i int) {
 		if err := r.releaseOne(ctx, mr, &refs[i]); err != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			errs = append(errs, err)
 		}
 	})
+	if begun < len(refs) {
+		errs = append(errs, fmt.Errorf("%d objects were not reached: %w", len(refs)-begun, ctx.Err()))
+	}
 	if len(errs) == 0 {
 		return nil
 	}
@@ -277,24 +341,32 @@ func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 
 func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference) error {
 	name := apply.NameOfReference(&ref.ObjectReference)
-	live, err := r.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
-	if target.Gone(err) {
+	for attempt := 1; ; attempt++ {
+		live, err := r.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
+		if target.Gone(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("error getting object %q: %w", name, err)
+		}
+		if live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != r.origin(mr) {
+			return nil
+		}
+		// Bound to what was read: meanwhile it may have become another ManagedResource's.
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),
+			"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: nil, resourcesv1alpha1.AnnotationDescription: nil},
+		}})
+		if err != nil {
+			return err
+		}
+		err = r.Target.Patch(ctx, live, patch)
+		if apierrors.IsConflict(err) && attempt < deleteAttempts {
+			continue
+		}
+		if err != nil && !target.Gone(err) {
+			return fmt.Errorf("error patching object %q: %w", name, err)
+		}
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("error getting object %q: %w", name, err)
-	}
-	if live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != r.origin(mr) {
-		return nil
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{
-		resourcesv1alpha1.AnnotationOrigin: nil, resourcesv1alpha1.AnnotationDescription: nil,
-	}}})
-	if err != nil {
-		return err
-	}
-	if err := r.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
-		return fmt.Errorf("error patching object %q: %w", name, err)
-	}
-	return nil
 }

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -18,27 +19,64 @@ import (
 	"github.com/espalier-project/espalier/internal/target"
 )
 
+// errMoved ends a run whose ManagedResource asks for something else by now; the next one begins at once.
+var errMoved = errors.New("the ManagedResource was changed meanwhile")
+
+// again is how long after the next run begins.
+const again = time.Millisecond
+
+// update writes to the status of the ManagedResource that a run is about, unless it asks for something else by now: one run
+// is about one form of it. What is returned is the form after that, and nil if it is gone.
+func (r *Reconciler) update(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	change func(*resourcesv1alpha1.ManagedResource) *source.Change) (*resourcesv1alpha1.ManagedResource, error) {
+	moved := false
+	next, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		if moved = !r.Class.SameTask(mr, current); moved {
+			return nil
+		}
+		return change(current)
+	})
+	switch {
+	case errors.Is(err, source.ErrGone):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case moved:
+		return nil, errMoved
+	}
+	return next, nil
+}
+
+// confirm reads the ManagedResource once more, before anything is deleted for its sake.
+func (r *Reconciler) confirm(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	live, err := r.Statuses.Live(ctx, ownerOf(mr))
+	switch {
+	case apierrors.IsNotFound(err):
+		return errMoved
+	case err != nil:
+		return fmt.Errorf("reading the ManagedResource: %w", err)
+	case !r.Class.SameTask(mr, live):
+		return errMoved
+	}
+	return nil
+}
+
 // announce writes, before anything is written to the target, that new content is being worked on, and every object that
 // may be there from now on (MR-9, MRB-3): a crash at any later moment leaves nothing unknown behind.
 func (r *Reconciler) announce(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, read content, last pass) (*resourcesv1alpha1.ManagedResource, error) {
 	tried := read.name(mr.Generation)
 	r.passes.update(mr, func(p *pass) { p.tried = tried })
 	status := &mr.Status
-	sameInventory := len(status.Resources) == 0 && len(plan.Inventory) == 0 || equality.Semantic.DeepEqual(status.Resources, plan.Inventory)
-	if sameInventory && status.SecretsDataChecksum != nil && *status.SecretsDataChecksum == read.checksum() {
+	if managed.SameInventory(status.Resources, plan.Inventory) && status.SecretsDataChecksum != nil && *status.SecretsDataChecksum == read.checksum() {
 		return mr, nil
 	}
-	pending := plan.Pending(status.Resources)
-	next, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	return r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		pending := plan.Pending(current.Status.Resources)
 		return &source.Change{
 			Conditions: managed.Conditions(current.Status.Conditions).Invalidation(last.attempted == tried),
 			Resources:  &pending,
 		}
 	})
-	if errors.Is(err, source.ErrGone) {
-		return nil, nil
-	}
-	return next, err
 }
 
 // content is what was read from the Secrets.
@@ -55,39 +93,32 @@ func (c content) name(generation int64) string {
 }
 
 // finish reports success, or which documents could not be decoded (MR-13), and the health if it is known by now.
-func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, read content) error {
-	owner := ownerOf(mr)
+func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier, read content, began pass) error {
+	owner, inventory := ownerOf(mr), done.inventory()
 	applied := managed.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, managed.MessageApplied)
 	if len(read.errors) > 0 {
 		applied = managed.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDecodingFailed, manifest.ErrorsMessage(read.errors))
 		failures.WithLabelValues(resourcesv1alpha1.ReasonDecodingFailed).Inc()
 	}
-	refs := make([]resourcesv1alpha1.ObjectReference, len(plan.Inventory))
-	copy(refs, plan.Inventory)
-	known, settled := r.Assessor.FromLedger(refs)
+	known, settled := r.Assessor.FromLedger(inventory)
 	changes := []managed.ConditionChange{applied}
 	if settled && len(read.errors) == 0 {
 		changes = slices.Concat(known, changes)
 	}
-	_, err := r.Statuses.Update(ctx, owner, mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	checksum := read.checksum()
+	next, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
 		return &source.Change{
-			Conditions: changes, Resources: &plan.Inventory,
-			Reconciled: &source.Reconciled{Generation: mr.Generation, Checksum: read.checksum()},
+			Conditions: changes, Resources: &inventory,
+			Reconciled: &source.Reconciled{Generation: mr.Generation, Checksum: checksum},
 		}
 	})
-	if errors.Is(err, source.ErrGone) {
-		return nil
-	}
-	if err != nil {
-		r.passes.incomplete(mr)
+	if err != nil || next == nil {
 		return err
 	}
-
-	r.track(owner, &apply.Plan{}, plan.Inventory)
-	before := r.passes.of(mr)
-	r.passes.finished(mr, read.versions, read.checksum())
-	if !maps.Equal(before.secrets, read.versions) || before.readGeneration != mr.Generation {
-		for _, warning := range plan.Warnings {
+	r.track(owner, &apply.Plan{}, inventory)
+	r.passes.finished(mr, began, read.versions, checksum)
+	if !maps.Equal(began.secrets, read.versions) || began.generation != mr.Generation {
+		for _, warning := range done.plan.Warnings {
 			log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)
 			r.Events.Warn(ctx, mr, "DoubtfulManifest", warning)
 		}
@@ -99,6 +130,52 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		r.Applied(owner)
 	}
 	return nil
+}
+
+// inventory is what is on record once the run has ended: what is planned still is until it was written.
+func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
+	inventory := slices.Clone(a.plan.Inventory)
+	createOnly := map[apply.Key]*apply.Desired{}
+	for _, desired := range a.plan.Apply {
+		if desired.CreateOnly {
+			createOnly[desired.Key] = desired
+		}
+	}
+	if len(createOnly) == 0 {
+		return inventory
+	}
+	for i := range inventory {
+		key := apply.KeyOfReference(&inventory[i].ObjectReference)
+		desired, found := createOnly[key]
+		if !found {
+			continue
+		}
+		switch {
+		case a.written[key].result == "created":
+			inventory[i].FieldPath, inventory[i].UID = "", a.written[key].sighting.UID
+		case desired.Old == nil:
+			inventory[i] = managed.AsPlanned(inventory[i]) // It was there before: it stays somebody else's.
+		}
+	}
+	return inventory
+}
+
+// afterFailure returns the inventory of a run that failed: what it wrote is not planned any more.
+func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+	inventory = slices.Clone(inventory)
+	for i := range inventory {
+		done, found := a.written[apply.KeyOfReference(&inventory[i].ObjectReference)]
+		if !found || !managed.Planned(&inventory[i]) {
+			continue
+		}
+		switch {
+		case !createdOnce(&inventory[i]):
+			inventory[i].FieldPath = ""
+		case done.result == "created":
+			inventory[i].FieldPath, inventory[i].UID = "", done.sighting.UID
+		}
+	}
+	return inventory
 }
 
 // pendingChange is the condition while objects are being deleted (MRS-8).

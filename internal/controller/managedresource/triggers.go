@@ -27,29 +27,13 @@ const (
 	// must not keep it waiting for a quarter of an hour once it is over (MRB-20).
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = time.Minute
-	// quarrel is after how many repairs within a minute an object is taken for one that somebody else keeps changing.
-	quarrel = 10
+	// gapPause is between two ManagedResources that are woken after a gap in the watch of Secrets: each of them reads its Secrets
+	// again, and all at once would use up the client's limit for a long time.
+	gapPause = 20 * time.Millisecond
 )
 
-// SecretIndex is the field index of ManagedResources by the Secrets that they name.
-const SecretIndex = "spec.secretRefs.name"
-
-// IndexSecrets returns the values of SecretIndex.
-func IndexSecrets(object client.Object) []string {
-	mr, ok := object.(*resourcesv1alpha1.ManagedResource)
-	if !ok {
-		return nil
-	}
-	names := make([]string, 0, len(mr.Spec.SecretRefs))
-	for _, ref := range mr.Spec.SecretRefs {
-		names = append(names, ref.Name)
-	}
-	return names
-}
-
-// AddToManager adds the controller. The caches of the manager must have SecretIndex.
+// AddToManager adds the controller.
 func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration, triggers *Triggers) error {
-	r.slots = make(chan struct{}, allRuns)
 	return builder.ControllerManagedBy(mgr).
 		Named(Name).
 		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(r.predicate())).
@@ -93,7 +77,8 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 	}
 	operation := after.Annotations[resourcesv1alpha1.AnnotationOperation]
 	switch {
-	case before.Generation != after.Generation,
+	case before.UID != after.UID, // Deleted and created again while the watch was away.
+		before.Generation != after.Generation,
 		before.DeletionTimestamp == nil && after.DeletionTimestamp != nil,
 		wasIgnored != isIgnored,
 		operation == resourcesv1alpha1.OperationReconcile,
@@ -109,23 +94,18 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 }
 
 // Prepare must be called before anything else.
-func (t *Triggers) Prepare(r *Reconciler, reader client.Reader) {
-	t.reconciler, t.reader = r, reader
+func (t *Triggers) Prepare(r *Reconciler) {
+	r.slots = make(chan struct{}, allRuns)
+	r.drifts = newDrifts(r.Clock, r.Config.DriftRepairDelay.Duration)
+	t.reconciler = r
 }
 
 // Triggers put ManagedResources into the queue for reasons that are no events of their own: Secrets and drift.
 type Triggers struct {
 	reconciler *Reconciler
-	reader     client.Reader
 
-	mu      sync.Mutex
-	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
-	repairs map[ledger.Key]repair
-}
-
-type repair struct {
-	since time.Time
-	count int
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 func (t *Triggers) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -144,32 +124,11 @@ func (t *Triggers) add(owner ledger.Owner, after time.Duration) {
 	}
 }
 
-// Drift takes an object that may not be as it should any more. One that somebody else keeps changing is looked at less and
-// less often, so that two masters do not keep the API server busy (MRB-34).
+// Drift takes an object that may not be as it should any more. One that is not put right at once is told of at once.
 func (t *Triggers) Drift(owner ledger.Owner, key ledger.Key) {
-	t.add(owner, t.delay(key))
-}
-
-func (t *Triggers) delay(key ledger.Key) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.repairs == nil {
-		t.repairs = map[ledger.Key]repair{}
-	}
-	now := t.reconciler.Clock.Now()
-	last := t.repairs[key]
-	if now.Sub(last.since) > time.Minute {
-		last = repair{since: now}
-		if len(t.repairs) > 10_000 { // As a bound only; entries older than a minute mean nothing.
-			t.repairs = map[ledger.Key]repair{}
-		}
-	}
-	last.count++
-	t.repairs[key] = last
-	if last.count <= quarrel {
-		return 0 // Changes that arrive during the run wait for the next one, all together.
-	}
-	return min(time.Second<<min(last.count-quarrel, 5), 30*time.Second)
+	driftNoticed.WithLabelValues(key.Kind).Inc()
+	t.reconciler.drifts.noticed(key)
+	t.add(owner, 0)
 }
 
 // Sweep wakes, once a sync period, the ManagedResources with objects that are in doubt or that no watch covers. The others
@@ -184,31 +143,21 @@ func (t *Triggers) Sweep(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		for _, owner := range r.passes.owners() {
-			if *r.Config.AlwaysUpdate || !r.nothingInDoubt(owner) {
+		for _, owner := range r.passes.owners(*r.Config.AlwaysUpdate) {
+			if r.passes.inDoubt(owner) || !r.nothingInDoubt(owner) {
 				t.add(owner, r.spread())
 			}
 		}
 	}
 }
 
-// SecretChanged takes a Secret that was written (MRT-4, MRB-21).
+// SecretChanged takes a Secret that was written, or is gone if version is empty (MRT-4, MRB-21).
 func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
-	if t.reader == nil {
+	if t.reconciler == nil {
 		return
 	}
-	list := &resourcesv1alpha1.ManagedResourceList{}
-	if err := t.reader.List(context.Background(), list, client.InNamespace(secret.Namespace), client.MatchingFields{SecretIndex: secret.Name}); err != nil {
-		return
-	}
-	for i := range list.Items {
-		mr := &list.Items[i]
-		if !t.reconciler.Class.Concerns(mr) || (managed.Ignored(mr) && mr.DeletionTimestamp == nil) {
-			continue
-		}
-		if owner := ownerOf(mr); t.reconciler.passes.secretChanged(owner, secret.Name, version) {
-			t.add(owner, 0)
-		}
+	for _, owner := range t.reconciler.passes.secretChanged(secret, version) {
+		t.add(owner, 0)
 	}
 }
 
@@ -217,8 +166,8 @@ func (t *Triggers) SecretsMissed() {
 	if t.reconciler == nil {
 		return
 	}
-	for _, owner := range t.reconciler.passes.allInDoubt() {
-		t.add(owner, 0)
+	for i, owner := range t.reconciler.passes.allInDoubt() {
+		t.add(owner, time.Duration(i)*gapPause)
 	}
 }
 

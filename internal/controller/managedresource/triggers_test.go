@@ -6,13 +6,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/ledger"
 	"github.com/espalier-project/espalier/internal/managed"
 )
 
@@ -28,29 +26,31 @@ func TestPredicate(t *testing.T) {
 		}
 	}
 	nothing := func(*mr) {}
+	anotherUID := func(m *mr) { m.UID = "another" }
 	now := metav1.Now()
 	foreign := "other"
 	for name, tc := range map[string]struct {
 		before, after func(*mr)
 		want          bool
 	}{
-		"MRT-2 nothing":                           {nothing, nothing, false},
-		"MRT-2 generation":                        {nothing, func(m *mr) { m.Generation = 2 }, true},
-		"MRT-2 deletion":                          {nothing, func(m *mr) { m.DeletionTimestamp = &now }, true},
-		"MRT-2 operation reconcile":               {nothing, annotate(resourcesv1alpha1.AnnotationOperation, "reconcile"), true},
-		"MRT-2 operation migrate":                 {nothing, annotate(resourcesv1alpha1.AnnotationOperation, "migrate"), true},
-		"MRT-2 operation of no meaning":           {nothing, annotate(resourcesv1alpha1.AnnotationOperation, "x"), false},
-		"MRB-22 wait-for-state is removed":        {annotate(resourcesv1alpha1.AnnotationOperation, "wait-for-state"), nothing, true},
-		"MRT-2 became unhealthy":                  {healthy("True"), healthy("False"), true},
-		"MRT-2 became unhealthy, first time":      {nothing, healthy("False"), true},
-		"MRT-2 unhealthy after unknown":           {healthy("Unknown"), healthy("False"), false},
-		"MRT-2 became healthy":                    {healthy("False"), healthy("True"), false},
-		"MRT-2 is ignored now":                    {nothing, annotate(resourcesv1alpha1.AnnotationIgnore, "1"), true},
-		"MRT-2 is not ignored any more":           {annotate(resourcesv1alpha1.AnnotationIgnore, "1"), nothing, true},
-		"MRT-3 ignored before and after":          {annotate(resourcesv1alpha1.AnnotationIgnore, "1"), func(m *mr) { annotate(resourcesv1alpha1.AnnotationIgnore, "1")(m); m.Generation = 2 }, false},
-		"MRT-3 ignored, but being deleted":        {annotate(resourcesv1alpha1.AnnotationIgnore, "1"), func(m *mr) { annotate(resourcesv1alpha1.AnnotationIgnore, "1")(m); m.DeletionTimestamp = &now }, true},
-		"MRT-2/MRK-6 the other class has cleaned": {func(m *mr) { m.Finalizers = []string{resourcesv1alpha1.FinalizerName + "-x"} }, nothing, true},
-		"MRT-1/MRK-4 of another class":            {func(m *mr) { m.Spec.Class = &foreign }, func(m *mr) { m.Spec.Class = &foreign; m.Generation = 2 }, false},
+		"MRT-2 nothing": {nothing, nothing, false},
+		"MRT-2 created anew in a gap of the watch": {nothing, anotherUID, true},
+		"MRT-2 generation":                         {nothing, func(m *mr) { m.Generation = 2 }, true},
+		"MRT-2 deletion":                           {nothing, func(m *mr) { m.DeletionTimestamp = &now }, true},
+		"MRT-2 operation reconcile":                {nothing, annotate(resourcesv1alpha1.AnnotationOperation, "reconcile"), true},
+		"MRT-2 operation migrate":                  {nothing, annotate(resourcesv1alpha1.AnnotationOperation, "migrate"), true},
+		"MRT-2 operation of no meaning":            {nothing, annotate(resourcesv1alpha1.AnnotationOperation, "x"), false},
+		"MRB-22 wait-for-state is removed":         {annotate(resourcesv1alpha1.AnnotationOperation, "wait-for-state"), nothing, true},
+		"MRT-2 became unhealthy":                   {healthy("True"), healthy("False"), true},
+		"MRT-2 became unhealthy, first time":       {nothing, healthy("False"), true},
+		"MRT-2 unhealthy after unknown":            {healthy("Unknown"), healthy("False"), false},
+		"MRT-2 became healthy":                     {healthy("False"), healthy("True"), false},
+		"MRT-2 is ignored now":                     {nothing, annotate(resourcesv1alpha1.AnnotationIgnore, "1"), true},
+		"MRT-2 is not ignored any more":            {annotate(resourcesv1alpha1.AnnotationIgnore, "1"), nothing, true},
+		"MRT-3 ignored before and after":           {annotate(resourcesv1alpha1.AnnotationIgnore, "1"), func(m *mr) { annotate(resourcesv1alpha1.AnnotationIgnore, "1")(m); m.Generation = 2 }, false},
+		"MRT-3 ignored, but being deleted":         {annotate(resourcesv1alpha1.AnnotationIgnore, "1"), func(m *mr) { annotate(resourcesv1alpha1.AnnotationIgnore, "1")(m); m.DeletionTimestamp = &now }, true},
+		"MRT-2/MRK-6 the other class has cleaned":  {func(m *mr) { m.Finalizers = []string{resourcesv1alpha1.FinalizerName + "-x"} }, nothing, true},
+		"MRT-1/MRK-4 of another class":             {func(m *mr) { m.Spec.Class = &foreign }, func(m *mr) { m.Spec.Class = &foreign; m.Generation = 2 }, false},
 		"MRT-1/MRK-4 handed over, finalizer is own": {nothing, func(m *mr) {
 			m.Spec.Class = &foreign
 			m.Generation = 2
@@ -92,31 +92,5 @@ func TestPeriodsDoNotMarchInStep(t *testing.T) {
 	}
 	if len(seen) < 10 {
 		t.Errorf("OPB-16: only %d different periods", len(seen))
-	}
-}
-
-func TestQuarrelsSlowDown(t *testing.T) {
-	clock := clocktesting.NewFakePassiveClock(time.Now())
-	triggers := Triggers{reconciler: &Reconciler{Clock: clock}}
-	key := ledger.Key{Name: "x"}
-	var last time.Duration
-	for range quarrel {
-		last = triggers.delay(key)
-	}
-	if last != 0 {
-		t.Errorf("MRB-34: the first repairs are immediate, got %s", last)
-	}
-	for range 10 {
-		last = triggers.delay(key)
-	}
-	if last != 30*time.Second {
-		t.Errorf("MRB-34: an endless quarrel is slow, got %s", last)
-	}
-	clock.SetTime(clock.Now().Add(2 * time.Minute))
-	if got := triggers.delay(key); got != 0 {
-		t.Errorf("MRB-34: an old quarrel is forgotten, got %s", got)
-	}
-	if got := triggers.delay(ledger.Key{Name: "y"}); got != 0 {
-		t.Errorf("MRB-34: other objects are not slowed down, got %s", got)
 	}
 }

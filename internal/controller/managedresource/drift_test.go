@@ -1,0 +1,84 @@
+package managedresource
+
+import (
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/espalier-project/espalier/internal/ledger"
+)
+
+func TestQuarrelsSlowDown(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	d := newDrifts(clock, 0)
+	key := ledger.Key{Name: "x"}
+	for range quarrel {
+		if got := d.noticed(key); got != 0 {
+			t.Fatalf("MRB-34: the first repairs are immediate, got %s", got)
+		}
+	}
+	if d.quarrels(key) {
+		t.Error("MRB-34: a few repairs are no quarrel")
+	}
+	repairs := 0
+	for end := clock.Now().Add(time.Hour); clock.Now().Before(end); repairs++ {
+		wait := d.noticed(key)
+		if again := d.noticed(key); again != wait {
+			t.Fatalf("MRB-34: a change while an object is held moves its time from %s to %s", wait, again)
+		}
+		clock.SetTime(clock.Now().Add(wait + 200*time.Millisecond))
+	}
+	if repairs > 130 {
+		t.Errorf("MRB-34: %d repairs in an hour, want two a minute", repairs)
+	}
+	if !d.quarrels(key) || d.noticed(ledger.Key{Name: "y"}) != 0 {
+		t.Error("MRB-34: other objects are not slowed down")
+	}
+	clock.SetTime(clock.Now().Add(5 * time.Minute))
+	if got := d.noticed(key); got == 0 {
+		t.Error("MRB-34: five minutes are no peace")
+	}
+	clock.SetTime(clock.Now().Add(quiet + time.Minute))
+	if got := d.noticed(key); got != 0 {
+		t.Errorf("MRB-34: an old quarrel is forgotten, got %s", got)
+	}
+}
+
+func TestDriftRepairDelay(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	d := newDrifts(clock, 10*time.Minute)
+	key := ledger.Key{Name: "x"}
+	if got := d.noticed(key); got != 10*time.Minute {
+		t.Errorf("the first repair waits, too: %s", got)
+	}
+	if !d.tell(key) || d.tell(key) {
+		t.Error("a drift is told of once")
+	}
+	clock.SetTime(clock.Now().Add(9 * time.Minute))
+	if got := d.noticed(key); got != time.Minute || d.held(key) != time.Minute {
+		t.Errorf("a second edit does not extend the delay: %s", got)
+	}
+	clock.SetTime(clock.Now().Add(2 * time.Minute))
+	if d.held(key) > 0 {
+		t.Error("held for longer than the delay")
+	}
+	if d.noticed(key); !d.tell(key) {
+		t.Error("the next drift is told of again")
+	}
+}
+
+func TestWhatIsHeldIsBounded(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	d := newDrifts(clock, 0)
+	fought := ledger.Key{Name: "fought"}
+	for range quarrel + 1 {
+		d.noticed(fought)
+	}
+	for i := range 2 * mostHeld {
+		d.noticed(ledger.Key{Name: string(rune(i))})
+	}
+	if len(d.byKey) > mostHeld+1 || !d.quarrels(fought) {
+		t.Errorf("%d records, quarrel remembered: %t", len(d.byKey), d.quarrels(fought))
+	}
+}

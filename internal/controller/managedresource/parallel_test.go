@@ -1,0 +1,45 @@
+package managedresource
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+// Whatever hangs in other runs, a run gets on, and waiting ends with the context.
+func TestHangingRunsDoNotStopOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Reconciler{slots: make(chan struct{}, allRuns)}
+		ctx, cancel := context.WithCancel(t.Context())
+		release := make(chan struct{})
+		begun := make(chan int, 3)
+		var inFlight atomic.Int32
+		for range 3 {
+			go func() {
+				begun <- r.parallel(ctx, 100, func(int) { inFlight.Add(1); <-release })
+			}()
+		}
+		synctest.Wait()
+		if got := inFlight.Load(); got > allRuns+3*reserved {
+			t.Errorf("%d requests in flight", got)
+		}
+		var done atomic.Int32
+		if got := r.parallel(t.Context(), 50, func(int) { done.Add(1) }); got != 50 || done.Load() != 50 {
+			t.Errorf("begun %d, done %d of 50", got, done.Load())
+		}
+		cancel()
+		synctest.Wait()
+		close(release)
+		total := 0
+		for range 3 {
+			total += <-begun
+		}
+		if total != int(inFlight.Load()) {
+			t.Errorf("said to have begun %d, did %d", total, inFlight.Load())
+		}
+		if len(r.slots) != 0 {
+			t.Errorf("%d slots are still taken", len(r.slots))
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package managedresource
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/espalier-project/espalier/internal/apply"
+	"github.com/espalier-project/espalier/internal/target"
+)
+
+// reasonDrift is the reason of the Event about objects that somebody else changed.
+const reasonDrift = "ObjectChanged"
+
+// hold notes that an object is not put right before its time.
+func (a *applier) hold(wait time.Duration) {
+	objectsHeld.Inc()
+	if a.held == 0 || wait < a.held {
+		a.held = wait
+	}
+}
+
+// lookAtDrift reads an object that is not put right yet, to tell what happened to it.
+func (a *applier) lookAtDrift(ctx context.Context, desired *apply.Desired, options apply.MergeOptions, wait time.Duration) {
+	live, err := a.get(ctx, desired)
+	what := fmt.Sprintf("is put right in %s", wait.Round(time.Second))
+	if a.drifts.quarrels(keyOf(desired)) {
+		what = "is changed again and again, and put right twice a minute at most"
+	}
+	switch {
+	case target.Gone(err):
+		a.tell(desired, nil, nil, what)
+	case err == nil:
+		a.tell(desired, live, apply.Merge(desired, live, options), what)
+	}
+}
+
+// repaired tells of an object that was put right.
+func (a *applier) repaired(ctx context.Context, desired *apply.Desired, done outcome) {
+	drift.WithLabelValues(desired.GetKind()).Inc()
+	log.FromContext(ctx).Info("Put right what somebody else changed", "resource", desired.Name(), "result", done.result)
+	if a.drifts.tell(keyOf(desired)) {
+		a.tell(desired, done.before, done.after, "was put right")
+	}
+}
+
+// tell notes what to tell of an object: who changed it, and where. live is nil for one that was deleted.
+func (a *applier) tell(desired *apply.Desired, live, merged *unstructured.Unstructured, what string) {
+	news := desired.Name() + " was deleted"
+	if live != nil {
+		depth := 3
+		if desired.GetKind() == "Secret" {
+			depth = 1 // Even the keys of a Secret are nobody's business.
+		}
+		news = desired.Name() + " was changed"
+		if who := lastWriter(live.GetManagedFields()); who != "" {
+			news += fmt.Sprintf(" by %q", who)
+		}
+		if paths := differences(live.Object, merged.Object, depth); len(paths) > 0 {
+			news += " at " + strings.Join(paths, ", ")
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.news = append(a.news, news+"; it "+what)
+}
+
+// tellNews records one Event for all that a run noticed, so that a storm of changes is not followed by one of Events.
+func (a *applier) tellNews(ctx context.Context) {
+	const named = 3
+	if len(a.news) == 0 {
+		return
+	}
+	slices.Sort(a.news)
+	message := strings.Join(a.news[:min(len(a.news), named)], ". ")
+	if more := len(a.news) - named; more > 0 {
+		message += fmt.Sprintf(". And %d more objects", more)
+	}
+	a.Events.Warn(ctx, a.mr, reasonDrift, message)
+}
+
+// lastWriter names who else wrote an object last, as far as its managed fields tell.
+func lastWriter(fields []metav1.ManagedFieldsEntry) string {
+	own, _, _ := strings.Cut(rest.DefaultKubernetesUserAgent(), "/")
+	who, when := "", time.Time{}
+	for _, entry := range fields {
+		if entry.Manager == own || entry.Subresource == "status" || entry.Time == nil || entry.Time.Time.Before(when) {
+			continue
+		}
+		who, when = entry.Manager, entry.Time.Time
+	}
+	return who
+}
+
+// differences names where two objects differ, as paths of at most depth steps; values are not told.
+func differences(live, merged map[string]any, depth int) []string {
+	const named = 5
+	var paths []string
+	var walk func(prefix string, a, b map[string]any, depth int)
+	walk = func(prefix string, a, b map[string]any, depth int) {
+		keys := map[string]struct{}{}
+		for key := range a {
+			keys[key] = struct{}{}
+		}
+		for key := range b {
+			keys[key] = struct{}{}
+		}
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			path := strings.TrimPrefix(prefix+"."+key, ".")
+			if path == "metadata.managedFields" || reflect.DeepEqual(a[key], b[key]) {
+				continue
+			}
+			inA, okA := a[key].(map[string]any)
+			inB, okB := b[key].(map[string]any)
+			if depth > 1 && okA && okB {
+				walk(path, inA, inB, depth-1)
+				continue
+			}
+			paths = append(paths, path)
+		}
+	}
+	walk("", live, merged, depth)
+	if more := len(paths) - named; more > 0 {
+		paths = append(paths[:named], fmt.Sprintf("and %d more", more))
+	}
+	return paths
+}

@@ -1,0 +1,39 @@
+package ledger
+
+import "k8s.io/apimachinery/pkg/types"
+
+// Wrote notes that this process wrote, or found to carry the origin of its ManagedResource, the object with this UID: the proof
+// that it is ours, should its origin be taken away.
+func (l *Ledger) Wrote(key Key, uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.records[key]; r != nil {
+		r.wrote = uid
+	}
+}
+
+// IsOurs says whether Wrote was told of the object with this UID.
+func (l *Ledger) IsOurs(key Key, uid types.UID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.records[key]
+	return r != nil && r.wrote != "" && r.wrote == uid
+}
+
+// Drifted says whether an object was changed by somebody else since it was compared with the same desired state: what is to be
+// done about it is a repair, and not the roll-out of a new manifest.
+func (l *Ledger) Drifted(key Key, desired uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.records[key]
+	return r != nil && r.suspect && r.desired == desired
+}
+
+// Cleared takes an object off the list of those that a ManagedResource must look at, because another one has it.
+func (l *Ledger) Cleared(owner Owner, key Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.owners[owner]; o != nil {
+		delete(o.dirty, key)
+	}
+}
