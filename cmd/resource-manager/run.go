@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -65,7 +66,7 @@ func run(cfg *config.ResourceManagerConfiguration, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := addChecks(mgr, clientset, agents, drain, log); err != nil {
+	if err := addChecks(mgr, clientset, app, agents, drain, log); err != nil {
 		return err
 	}
 	if err := mgr.Add(app); err != nil {
@@ -98,7 +99,7 @@ func protobuf(cfg *rest.Config) *rest.Config {
 	return result
 }
 
-func addChecks(mgr manager.Manager, clientset kubernetes.Interface, agents *agentview.View, drain *process.Drain, log logr.Logger) error {
+func addChecks(mgr manager.Manager, clientset kubernetes.Interface, app *engine.Engine, agents *agentview.View, drain *process.Drain, log logr.Logger) error {
 	sourceSynced := func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), probeBudget)
 		defer cancel()
@@ -107,7 +108,9 @@ func addChecks(mgr manager.Manager, clientset kubernetes.Interface, agents *agen
 	// The watches of the target report to the ledger only; whatever they miss is read. None of them is waited for, but those that
 	// decide about agents of nodes.
 	targetSynced := func() bool { return agents == nil || agents.TargetSynced() }
-	apiServer := process.WithGrace(process.APIServerHealthz(clientset.Discovery().RESTClient()), log, clock.RealClock{})
-	return process.AddChecks(mgr, drain, process.Check{Name: "apiserver-healthz", Live: apiServer},
+	apiServer := process.APIServerHealthz(clientset.Discovery().RESTClient())
+	return process.AddChecks(mgr, drain,
+		process.Check{Name: "apiserver-healthz", Live: process.WithGrace(apiServer, log, clock.RealClock{}), Ready: process.UntilFirst(apiServer)},
+		process.Check{Name: "managedresources", Ready: func(*http.Request) error { return app.Ready() }},
 		process.SyncCheck("source-informer-sync", sourceSynced, log), process.SyncCheck("target-informer-sync", targetSynced, log))
 }

@@ -55,6 +55,8 @@ type Engine struct {
 	client  *target.Client
 	watches *target.Watches
 	ledger  *ledger.Ledger
+	secrets *source.Secrets
+	start   start
 }
 
 // Scheme returns the kinds that the manager must know.
@@ -96,7 +98,8 @@ func New(options Options) (*Engine, error) {
 		Disabled:      ptr.Deref(cfg.TargetClientConnection.DisableCachedClient, false),
 		Log:           options.Log.WithName("target"),
 	})
-	return &Engine{Options: options, client: client, watches: watches, ledger: l}, nil
+	secrets := source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock, options.Log.WithName("secrets"))
+	return &Engine{Options: options, client: client, watches: watches, ledger: l, secrets: secrets}, nil
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -104,7 +107,7 @@ func (e *Engine) NeedLeaderElection() bool { return true }
 
 // Start determines the identity of the source cluster and adds the controllers (PRC-11).
 func (e *Engine) Start(ctx context.Context) error {
-	identity, err := source.ClusterID(ctx, e.Source.CoreV1(), *e.Config.Controllers.ClusterID)
+	identity, err := e.awaitSource(ctx)
 	if err != nil {
 		return fmt.Errorf("failed during bootstrapping: %w", err)
 	}
@@ -113,14 +116,13 @@ func (e *Engine) Start(ctx context.Context) error {
 	class := managed.NewClass(*e.Config.Controllers.ResourceClass)
 	events := source.NewEvents(e.Source.CoreV1(), e.Clock)
 	statuses := source.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock, events)
-	secrets := source.NewSecrets(e.Source.CoreV1(), e.Config.SourceClientConnection.Namespaces, e.Clock, e.Log.WithName("secrets"))
 	assessor := target.NewAssessor(e.client, e.ledger, e.watches, e.Clock)
 	triggers := &managedresource.Triggers{}
 
 	reconciler := &managedresource.Reconciler{
 		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
 		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled,
-		Statuses:         statuses, Secrets: secrets, Events: events, Target: e.client, Ledger: e.ledger, Watches: e.watches,
+		Statuses:         statuses, Secrets: e.secrets, Events: events, Target: e.client, Ledger: e.ledger, Watches: e.watches,
 		Assessor: assessor, Clock: e.Clock,
 	}
 	judges := []*healthcontroller.Reconciler{
@@ -134,21 +136,21 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	reconciler.Applied = news
 	e.ledger.Subscribe(triggers.Drift, news)
-	secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
+	e.secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
 
-	for _, runnable := range []manager.Runnable{leaderOnly{secrets.Start}, leaderOnly{e.watches.Start}} {
+	for _, runnable := range []manager.Runnable{leaderOnly{e.secrets.Start}, leaderOnly{e.watches.Start}} {
 		if err := e.Manager.Add(runnable); err != nil {
 			return err
 		}
 	}
-	if err := secrets.WaitUntilWatching(ctx); err != nil {
+	timeout := e.Config.Controllers.CacheSyncTimeout.Duration
+	if err := e.secrets.WaitUntilWatching(ctx, timeout); err != nil {
 		return err
 	}
 	triggers.Prepare(reconciler)
 	if err := e.Manager.Add(leaderOnly{triggers.Sweep}); err != nil {
 		return err
 	}
-	timeout := e.Config.Controllers.CacheSyncTimeout.Duration
 	if err := reconciler.AddToManager(e.Manager, timeout, triggers); err != nil {
 		return err
 	}

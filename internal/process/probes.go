@@ -77,6 +77,22 @@ func APIServerHealthz(client rest.Interface) healthz.Checker {
 	}
 }
 
+// UntilFirst is a check that counts until it has succeeded once: what was reached at the start may be away for a while later
+// without anybody being sent elsewhere.
+func UntilFirst(check healthz.Checker) healthz.Checker {
+	var reached atomic.Bool
+	return func(request *http.Request) error {
+		if reached.Load() {
+			return nil
+		}
+		if err := check(request); err != nil {
+			return err
+		}
+		reached.Store(true)
+		return nil
+	}
+}
+
 // Drain withdraws readiness before anything stops (OPB-17).
 type Drain struct{ draining atomic.Bool }
 

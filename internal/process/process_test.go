@@ -90,3 +90,17 @@ func TestLogger(t *testing.T) {
 		t.Errorf("OBS-2: %d lines of a thousand", lines)
 	}
 }
+
+func TestUntilFirst(t *testing.T) {
+	err := errors.New("away")
+	check := UntilFirst(func(*http.Request) error { return err })
+	if check(nil) == nil {
+		t.Error("what was never reached is ready")
+	}
+	err = nil
+	first := check(nil)
+	err = errors.New("away again")
+	if second := check(nil); first != nil || second != nil {
+		t.Errorf("what was reached once: got %v, %v", first, second)
+	}
+}

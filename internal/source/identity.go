@@ -15,6 +15,12 @@ import (
 
 const clusterIdentity = "cluster-identity"
 
+// IdentityError is the error of a source cluster that has answered, and has no usable identity: waiting does not help.
+type IdentityError struct{ err error }
+
+func (e *IdentityError) Error() string { return e.err.Error() }
+func (e *IdentityError) Unwrap() error { return e.err }
+
 // ClusterID returns the identity that a configured value stands for (MRC-6, MRC-7). It reads around any cache, so that no
 // restriction to namespaces stands in the way (MRB-25).
 func ClusterID(ctx context.Context, client corev1client.ConfigMapsGetter, configured string) (string, error) {
@@ -22,15 +28,18 @@ func ClusterID(ctx context.Context, client corev1client.ConfigMapsGetter, config
 		return configured, nil
 	}
 	optional := configured == config.ClusterIDDefault
-	fail := func(err error) (string, error) {
-		return "", fmt.Errorf("unable to determine cluster id: cannot determine cluster identity from configmap: %w", err)
+	wrap := func(err error) error {
+		return fmt.Errorf("unable to determine cluster id: cannot determine cluster identity from configmap: %w", err)
 	}
+	fail := func(err error) (string, error) { return "", &IdentityError{wrap(err)} }
 	configMap, err := client.ConfigMaps(metav1.NamespaceSystem).Get(ctx, clusterIdentity, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && optional:
 		return "", nil
-	case err != nil:
+	case apierrors.IsNotFound(err):
 		return fail(err)
+	case err != nil:
+		return "", wrap(err)
 	}
 	id, found := configMap.Data[clusterIdentity]
 	switch {
