@@ -126,8 +126,8 @@ func (e *Engine) Start(ctx context.Context) error {
 		Assessor: assessor, Clock: e.Clock,
 	}
 	judges := []*healthcontroller.Reconciler{
-		{Name: healthcontroller.NameHealth, Assess: assessor.Health, Other: assessor.Progressing},
-		{Name: healthcontroller.NameProgressing, Assess: assessor.Progressing, Other: assessor.Health},
+		{Name: healthcontroller.NameHealth, Clock: e.Clock, Assess: assessor.Health, Other: assessor.Progressing},
+		{Name: healthcontroller.NameProgressing, Clock: e.Clock, Assess: assessor.Progressing, Other: assessor.Health},
 	}
 	news := func(owner ledger.Owner) {
 		for _, judge := range judges {

@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -45,6 +46,9 @@ const (
 	rarely = 10
 	// changeDelay gathers the changes that arrive together.
 	changeDelay = 100 * time.Millisecond
+	// messagePause is between two writes of a condition of which only the message changes: a roll-out over many nodes would
+	// write the status for each of them.
+	messagePause = 10 * time.Second
 )
 
 // Reconciler keeps one condition of applied ManagedResources.
@@ -53,6 +57,7 @@ type Reconciler struct {
 	Config   config.HealthControllerConfig
 	Class    managed.Class
 	Statuses *source.Statuses
+	Clock    clock.PassiveClock
 	// Await says whether the first look at the objects since the start is still to come: it tells more, and cheaper.
 	Await func(*resourcesv1alpha1.ManagedResource) bool
 	// Assess judges the objects of the inventory.
@@ -98,8 +103,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			changes = append(changes, other.Change)
 		}
 	}
-	if err := r.write(ctx, mr, changes); err != nil {
+	later, err := r.write(ctx, mr, changes)
+	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if later > 0 {
+		return reconcile.Result{RequeueAfter: later}, nil
 	}
 	if assessment.Covered && !assessment.Problem {
 		return reconcile.Result{RequeueAfter: rarely * r.period()}, nil
@@ -107,23 +116,39 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.period()}, nil
 }
 
-// write sets the conditions unless the content was exchanged since it was judged.
-func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.ManagedResource, changes []managed.ConditionChange) error {
+// write sets the conditions unless the content was exchanged since it was judged. What is yes or no is written at once; later is
+// when a message may be written that is not yet.
+func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.ManagedResource, changes []managed.ConditionChange) (later time.Duration, err error) {
 	key := client.ObjectKeyFromObject(judged)
-	_, err := r.Statuses.Update(ctx, key, judged.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	_, err = r.Statuses.Update(ctx, key, judged.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		later = 0
 		if !r.concerns(current) || !isApplied(current) || !sameContent(judged, current) {
 			return nil
 		}
-		fresh := make([]managed.ConditionChange, len(changes))
-		for i, change := range changes {
-			fresh[i] = target.WithoutNews(change, current.Status.Conditions)
+		var fresh []managed.ConditionChange
+		for _, change := range changes {
+			change = target.WithoutNews(change, current.Status.Conditions)
+			if wait := tooEarly(change, current.Status.Conditions, r.Clock.Now()); wait > 0 {
+				later = max(later, wait)
+				continue
+			}
+			fresh = append(fresh, change)
 		}
 		return &source.Change{Conditions: fresh}
 	})
 	if errors.Is(err, source.ErrGone) {
-		return nil
+		return 0, nil
 	}
-	return err
+	return later, err
+}
+
+// tooEarly returns how long a change must wait that is one of the message only.
+func tooEarly(change managed.ConditionChange, conditions []resourcesv1alpha1.Condition, now time.Time) time.Duration {
+	present := managed.Conditions(conditions).Get(change.Type)
+	if present == nil || present.Status != change.Status || present.Reason != change.Reason || present.Message == change.Message {
+		return 0
+	}
+	return min(messagePause, messagePause-now.Sub(present.LastUpdateTime.Time))
 }
 
 func sameContent(a, b *resourcesv1alpha1.ManagedResource) bool {
@@ -134,7 +159,7 @@ func sameContent(a, b *resourcesv1alpha1.ManagedResource) bool {
 		return *mr.Status.SecretsDataChecksum
 	}
 	return a.Status.ObservedGeneration == b.Status.ObservedGeneration && checksum(a) == checksum(b) &&
-		len(a.Status.Resources) == len(b.Status.Resources)
+		managed.SameInventory(a.Status.Resources, b.Status.Resources)
 }
 
 func (r *Reconciler) concerns(mr *resourcesv1alpha1.ManagedResource) bool {
@@ -217,7 +242,7 @@ func (r *Reconciler) predicate() predicate.Predicate {
 			if !ok || !isMR {
 				return false
 			}
-			return className(before) != className(after) || managed.Ignored(before) ||
+			return before.UID != after.UID || className(before) != className(after) || managed.Ignored(before) ||
 				managed.Conditions(before.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied) !=
 					managed.Conditions(after.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied)
 		},

@@ -1,0 +1,404 @@
+package managedresource
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/ledger"
+	"github.com/espalier-project/espalier/internal/managed"
+	"github.com/espalier-project/espalier/internal/source"
+	"github.com/espalier-project/espalier/internal/target"
+)
+
+// fixture is a Reconciler between a source in memory and a target that serves ConfigMaps, with nothing running beside it: what
+// happens between two requests is what a test does there.
+type fixture struct {
+	*testing.T
+	*Reconciler
+	ctx    context.Context
+	source client.Client
+	// onSource is called before each write to the source.
+	onSource interceptor.Funcs
+	secrets  *fake.Clientset
+	target   *store
+	triggers *Triggers
+	clock    *clocktesting.FakePassiveClock
+	applied  int
+}
+
+func newFixture(t *testing.T, change ...func(*config.ManagedResourceControllerConfig)) *fixture {
+	t.Helper()
+	f := &fixture{T: t, ctx: t.Context(), clock: clocktesting.NewFakePassiveClock(time.Now()), target: newStore()}
+	scheme := runtime.NewScheme()
+	if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	f.source = crfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&resourcesv1alpha1.ManagedResource{}).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if f.onSource.SubResourcePatch != nil {
+				return f.onSource.SubResourcePatch(ctx, c, sub, object, patch, opts...)
+			}
+			return c.SubResource(sub).Patch(ctx, object, patch, opts...)
+		},
+	}).Build()
+	f.secrets = fake.NewClientset()
+	server := httptest.NewServer(f.target)
+	t.Cleanup(server.Close)
+	targetClient, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.ManagedResourceControllerConfig{
+		SyncPeriod: &metav1.Duration{Duration: time.Minute}, AlwaysUpdate: ptr.To(false), ManagedByLabelValue: ptr.To("gardener"),
+		ApplyWhileDeletionPending: ptr.To(false), DeleteForeignObjects: ptr.To(false), DriftRepairDelay: &metav1.Duration{},
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	l := ledger.New()
+	watches := target.NewWatches(targetClient, l, target.WatchOptions{Log: logr.Discard()})
+	events := source.NewEvents(f.secrets.CoreV1(), f.clock)
+	f.Reconciler = &Reconciler{
+		Config: cfg, Class: managed.NewClass(""), Ledger: l, Watches: watches, Clock: f.clock, Target: targetClient, Events: events,
+		Statuses: source.NewStatuses(f.source, f.source, f.source, f.clock, events),
+		Secrets:  source.NewSecrets(f.secrets.CoreV1(), nil, f.clock, logr.Discard()),
+		Assessor: target.NewAssessor(targetClient, l, watches, f.clock),
+		Applied:  func(ledger.Owner) { f.applied++ },
+	}
+	f.triggers = &Triggers{}
+	f.triggers.Prepare(f.Reconciler)
+	l.Subscribe(f.triggers.Drift, func(ledger.Owner) {})
+	return f
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// managed creates a ManagedResource with one Secret of the same name, which has ConfigMaps with those names.
+func (f *fixture) managed(name string, configMaps ...string) {
+	f.Helper()
+	f.secret(name, "1", configMaps...)
+	f.must(f.source.Create(f.ctx, &resourcesv1alpha1.ManagedResource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name), Generation: 1, Finalizers: []string{resourcesv1alpha1.FinalizerName}},
+		Spec:       resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{{Name: name}}},
+	}))
+}
+
+// secret writes a Secret; a ConfigMap is <name>=<value>, and <name>!=<value> if it is to be created only once.
+func (f *fixture) secret(name, version string, configMaps ...string) {
+	f.Helper()
+	var manifests strings.Builder
+	for _, cm := range configMaps {
+		name, value, _ := strings.Cut(cm, "=")
+		name, more, once := strings.Cut(name, "!")
+		if once {
+			more = ", annotations: {" + resourcesv1alpha1.AnnotationIgnore + ": 'true'}"
+		}
+		fmt.Fprintf(&manifests, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: '%s'%s}\ndata: {v: '%s'}\n", name, more, value)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name), ResourceVersion: version}, Data: map[string][]byte{"x.yaml": []byte(manifests.String())}}
+	if _, err := f.secrets.CoreV1().Secrets("n").Create(f.ctx, secret, metav1.CreateOptions{}); err != nil {
+		_, err = f.secrets.CoreV1().Secrets("n").Update(f.ctx, secret, metav1.UpdateOptions{})
+		f.must(err)
+	}
+	f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: name}, name+"/"+version)
+}
+
+func (f *fixture) get(name string) *resourcesv1alpha1.ManagedResource {
+	f.Helper()
+	mr := &resourcesv1alpha1.ManagedResource{}
+	f.must(f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: name}, mr))
+	return mr
+}
+
+// edit changes the specification of a ManagedResource as a user would.
+func (f *fixture) edit(name string, change func(*resourcesv1alpha1.ManagedResource)) {
+	f.Helper()
+	mr := f.get(name)
+	change(mr)
+	mr.Generation++
+	f.must(f.source.Update(f.ctx, mr))
+}
+
+func (f *fixture) run(name string) (reconcile.Result, error) {
+	return f.Reconcile(f.ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: name}})
+}
+
+// settle runs until nothing asks for another run at once.
+func (f *fixture) settle(name string) {
+	f.Helper()
+	for range 10 {
+		result, err := f.run(name)
+		if err == nil && result.RequeueAfter != again {
+			return
+		}
+	}
+	f.Fatalf("%s does not settle", name)
+}
+
+func (f *fixture) condition(name string) string {
+	f.Helper()
+	c := managed.Conditions(f.get(name).Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + "/" + c.Reason + ": " + c.Message
+}
+
+func (f *fixture) inventory(name string) string {
+	f.Helper()
+	var entries []string
+	for _, ref := range f.get(name).Status.Resources {
+		entry := ref.Name
+		if managed.Planned(&ref) {
+			entry += "(planned)"
+		}
+		entries = append(entries, entry)
+	}
+	return strings.Join(entries, " ")
+}
+
+func (f *fixture) events() string {
+	f.Helper()
+	list, err := f.secrets.CoreV1().Events("n").List(f.ctx, metav1.ListOptions{})
+	f.must(err)
+	var messages []string
+	for _, event := range list.Items {
+		messages = append(messages, event.Reason+": "+event.Message)
+	}
+	return strings.Join(messages, "\n")
+}
+
+// store serves ConfigMaps of namespace n, with resource versions, preconditions and finalizers.
+type store struct {
+	mu      sync.Mutex
+	version int
+	objects map[string]map[string]any
+	// requests counts by method; on is called before a request, and what it returns is answered if it is not zero. after is
+	// called when the request was carried out, and what it returns is answered in place of the answer.
+	requests  map[string]int
+	on, after func(method, name string) int
+}
+
+func newStore() *store {
+	return &store{objects: map[string]map[string]any{}, requests: map[string]int{}}
+}
+
+func metaOf(object map[string]any) map[string]any {
+	meta, _ := object["metadata"].(map[string]any)
+	return meta
+}
+
+// put writes an object as somebody else would.
+func (s *store) put(name, value string, meta map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.putLocked(name, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": maps.Clone(meta), "data": map[string]any{"v": value}})
+}
+
+func (s *store) putLocked(name string, object map[string]any) map[string]any {
+	s.version++
+	meta := metaOf(object)
+	if len(meta) == 0 {
+		meta = map[string]any{}
+		object["metadata"] = meta
+	}
+	meta["namespace"], meta["name"], meta["resourceVersion"] = "n", name, fmt.Sprint(s.version)
+	if meta["uid"] == nil {
+		meta["uid"] = fmt.Sprint("uid", s.version)
+	}
+	s.objects[name] = object
+	return object
+}
+
+// change edits the metadata and the value of an object as somebody else would.
+func (s *store) change(name string, change func(object *unstructured.Unstructured)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	object := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(s.objects[name])}
+	change(object)
+	s.putLocked(name, object.Object)
+}
+
+func (s *store) remove(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.objects, name)
+}
+
+// values are the names and values of what is there.
+func (s *store) value(name string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	object, found := s.objects[name]
+	value, _, _ := unstructured.NestedString(object, "data", "v")
+	return value, found
+}
+
+func (s *store) count(methods ...string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, method := range methods {
+		n += s.requests[method]
+	}
+	return n
+}
+
+func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/api":
+		answer(w, http.StatusOK, map[string]any{"kind": "APIVersions", "versions": []string{"v1"}})
+		return
+	case "/apis":
+		answer(w, http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": []any{}})
+		return
+	case "/api/v1":
+		answer(w, http.StatusOK, map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": []any{
+			map[string]any{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": []string{"get"}}}})
+		return
+	}
+	name := ""
+	var body map[string]any
+	content, _ := io.ReadAll(r.Body)
+	_ = json.Unmarshal(content, &body)
+	if parts := strings.Split(r.URL.Path, "/"); len(parts) > 6 {
+		name = parts[6]
+	} else if body != nil {
+		name, _ = metaOf(body)["name"].(string)
+	}
+	s.mu.Lock()
+	s.requests[r.Method]++
+	on, after := s.on, s.after
+	s.mu.Unlock()
+	if on != nil {
+		if code := on(r.Method, name); code != 0 {
+			answer(w, code, status(code, name))
+			return
+		}
+	}
+	code, result := s.serve(r.Method, name, body)
+	if after != nil {
+		if lost := after(r.Method, name); lost != 0 {
+			code, result = lost, status(lost, name)
+		}
+	}
+	if object, ok := result.(map[string]any); ok && strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
+		result = map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]}
+	}
+	answer(w, code, result)
+}
+
+func (s *store) serve(method, name string, body map[string]any) (int, any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	present := s.objects[name]
+	fail := func(code int) (int, any) { return code, status(code, name) }
+	if method == http.MethodPost {
+		if present != nil {
+			refused := status(http.StatusConflict, name).(metav1.Status)
+			refused.Reason = metav1.StatusReasonAlreadyExists
+			return http.StatusConflict, refused
+		}
+		return http.StatusCreated, runtime.DeepCopyJSON(s.putLocked(name, body))
+	}
+	if present == nil {
+		return fail(http.StatusNotFound)
+	}
+	mismatch := func(wanted map[string]any) bool {
+		for _, field := range []string{"uid", "resourceVersion"} {
+			if value, found := wanted[field]; found && value != "" && value != metaOf(present)[field] {
+				return true
+			}
+		}
+		return false
+	}
+	switch method {
+	case http.MethodPut:
+		if mismatch(metaOf(body)) {
+			return fail(http.StatusConflict)
+		}
+		metaOf(body)["uid"] = metaOf(present)["uid"]
+		return http.StatusOK, runtime.DeepCopyJSON(s.putLocked(name, body))
+	case http.MethodPatch:
+		if mismatch(metaOf(body)) {
+			return fail(http.StatusConflict)
+		}
+		next := runtime.DeepCopyJSON(present)
+		mergePatch(next, body)
+		return http.StatusOK, s.putLocked(name, next)
+	case http.MethodDelete:
+		preconditions, _ := body["preconditions"].(map[string]any)
+		if preconditions == nil || mismatch(preconditions) {
+			return fail(http.StatusConflict)
+		}
+		if finalizers, _ := metaOf(present)["finalizers"].([]any); len(finalizers) > 0 {
+			metaOf(present)["deletionTimestamp"] = "2020-01-01T00:00:00Z"
+			s.putLocked(name, present)
+		} else {
+			delete(s.objects, name)
+		}
+	}
+	return http.StatusOK, runtime.DeepCopyJSON(present)
+}
+
+func mergePatch(object, patch map[string]any) {
+	for key, value := range patch {
+		if inner, ok := value.(map[string]any); ok {
+			if child, ok := object[key].(map[string]any); ok {
+				mergePatch(child, inner)
+				continue
+			}
+		}
+		if value == nil {
+			delete(object, key)
+		} else {
+			object[key] = value
+		}
+	}
+}
+
+func status(code int, name string) any {
+	reason := map[int]metav1.StatusReason{
+		http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusConflict: metav1.StatusReasonConflict, http.StatusUnprocessableEntity: metav1.StatusReasonInvalid,
+		http.StatusGatewayTimeout: metav1.StatusReasonTimeout, http.StatusInternalServerError: metav1.StatusReasonInternalError,
+	}[code]
+	return metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason, Code: int32(code),
+		Message: fmt.Sprintf("answer %d", code), Details: &metav1.StatusDetails{Name: name}}
+}
+
+func answer(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body)
+}
