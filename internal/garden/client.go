@@ -11,10 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-project/espalier/internal/follow"
-	seedmanagement "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
@@ -133,23 +131,4 @@ func (c *Client) Exists(ctx context.Context, resource schema.GroupVersionResourc
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// ManagedSeeds lists all ManagedSeeds.
-func (c *Client) ManagedSeeds(ctx context.Context) ([]seedmanagement.ManagedSeed, error) {
-	client, err := c.of(seedmanagement.GroupVersion)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := follow.Raw(ctx, client.Get().Resource("managedseeds"))
-	if err != nil {
-		return nil, err
-	}
-	var list struct {
-		Items []seedmanagement.ManagedSeed `json:"items"`
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &list); err != nil {
-		return nil, fmt.Errorf("decoding managedseeds: %w", err)
-	}
-	return list.Items, nil
 }

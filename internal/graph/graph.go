@@ -371,3 +371,24 @@ func (g *Graph) Contribution(owner Vertex) ([]Edge, bool) {
 	}
 	return edges, true
 }
+
+// EdgesFrom returns the edges that start at a vertex, whoever contributes them, sorted by their ends.
+func (g *Graph) EdgesFrom(from Vertex) []Edge {
+	edges := g.edgesFrom(from)
+	slices.SortFunc(edges, func(a, b Edge) int { return cmp.Or(g.schema.Compare(a.To, b.To), cmp.Compare(a.Class, b.Class)) })
+	return edges
+}
+
+func (g *Graph) edgesFrom(from Vertex) []Edge {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	number, found := g.names.find(g, from)
+	if !found {
+		return nil
+	}
+	edges := make([]Edge, 0, len(g.vertices[number].out))
+	for _, out := range g.vertices[number].out {
+		edges = append(edges, Edge{from, g.vertexLocked(out.link.vertex()), out.link.class()})
+	}
+	return edges
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	kjson "sigs.k8s.io/json"
 
-	seedmanagement "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
 )
 
@@ -31,26 +32,38 @@ type Reader interface {
 	Get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into runtime.Object) error
 	GetRaw(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) ([]byte, error)
 	Exists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (bool, error)
-	ManagedSeeds(ctx context.Context) ([]seedmanagement.ManagedSeed, error)
+}
+
+// Budgets limit the reads that each client causes; what is over the budget is answered with 429 before anything is read.
+type Budgets interface {
+	Allow(client string) bool
 }
 
 // Handler is SeedRestriction.
 type Handler struct {
 	Reader Reader
-	Clock  clock.PassiveClock
-	Log    logr.Logger
+	// Graph is the one for seeds. It is asked where a search would cost a read for each object of the landscape.
+	Graph *graph.Graph
+	// Budgets may be nil: then nobody is limited.
+	Budgets Budgets
+	Clock   clock.PassiveClock
+	Log     logr.Logger
 }
+
+// maxReads bounds what one review costs the garden's API server.
+const maxReads = 3
 
 // refusal is why something is not admitted. It carries nothing of the object but names.
 type refusal struct {
 	code    int32
+	reason  metav1.StatusReason
 	message string
 }
 
 func (r *refusal) Error() string { return r.message }
 
 func refuse(code int32, format string, arguments ...any) error {
-	return &refusal{code, fmt.Sprintf(format, arguments...)}
+	return &refusal{code: code, message: fmt.Sprintf(format, arguments...)}
 }
 
 // request is what is to be decided.
@@ -58,6 +71,8 @@ type request struct {
 	*Handler
 	admissionv1.AdmissionRequest
 	client identity.SeedClient
+	// reads are those that were made for this request.
+	reads int
 }
 
 // Handle implements admission.Handler.
@@ -67,11 +82,7 @@ func (h *Handler) Handle(ctx context.Context, r admission.Request) admission.Res
 		return admitted("")
 	}
 	q := &request{Handler: h, AdmissionRequest: r.AdmissionRequest, client: client}
-	if q.Operation == admissionv1.Create && q.exists(ctx) {
-		// The API server says that it exists, which tells the client more than a refusal (RES-2).
-		return admitted("object already exists")
-	}
-	return q.answer(q.decide(ctx))
+	return q.answer(q.alreadyExists(ctx, q.decide(ctx)))
 }
 
 // answer turns an error of a rule into a response.
@@ -81,26 +92,47 @@ func (q *request) answer(err error) admission.Response {
 	}
 	why, is := err.(*refusal) //nolint:errorlint // Refusals are never wrapped.
 	if !is {
-		why = &refusal{http.StatusInternalServerError, err.Error()}
+		why = &refusal{code: http.StatusInternalServerError, message: err.Error()}
 	}
 	q.Log.Info("Refused", "code", why.code, "reason", why.message, "user", q.UserInfo.Username, "operation", q.Operation, "resource", q.resource(), "namespace", q.Namespace, "name", q.Name)
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{Code: why.code, Message: why.message}}}
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{Code: why.code, Reason: why.reason, Message: why.message}}}
 }
 
 func admitted(message string) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, Result: &metav1.Status{Code: http.StatusOK, Message: message}}}
 }
 
-// exists says whether the object is there already. What cannot be read is judged by the rules.
-func (q *request) exists(ctx context.Context) bool {
-	if q.Name == "" || q.Resource.Resource == "" {
-		return false
+// alreadyExists tells a client whose creation is refused that the object is there, which is what it would be told anyway (RES-2). What
+// the rules admit is not asked about: the API server says it, and what was judged stays judged if the object is deleted in between.
+func (q *request) alreadyExists(ctx context.Context, err error) error {
+	why, refused := err.(*refusal) //nolint:errorlint // Refusals are never wrapped.
+	if !refused || why.code >= http.StatusInternalServerError || why.code == http.StatusTooManyRequests ||
+		q.Operation != admissionv1.Create || q.Name == "" || q.Resource.Resource == "" || q.reads >= maxReads {
+		return err
 	}
-	found, err := q.Reader.Exists(ctx, schema.GroupVersionResource(q.Resource), q.Namespace, q.Name)
-	if err != nil {
-		q.Log.V(1).Info("Whether the object exists could not be read", "resource", q.resource(), "reason", err.Error())
+	if q.spend() != nil {
+		return err
 	}
-	return err == nil && found
+	found, unreadable := q.Reader.Exists(ctx, schema.GroupVersionResource(q.Resource), q.Namespace, q.Name)
+	if unreadable != nil {
+		q.Log.V(1).Info("Whether the object exists could not be read", "resource", q.resource(), "reason", unreadable.Error())
+	}
+	if unreadable != nil || !found {
+		return err
+	}
+	status := apierrors.NewAlreadyExists(schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}, q.Name).Status()
+	return &refusal{code: status.Code, reason: status.Reason, message: status.Message}
+}
+
+// spend counts a read against what one request and one client may cost.
+func (q *request) spend() error {
+	if q.reads++; q.reads > maxReads {
+		return fmt.Errorf("judging %s would take more than %d reads", q.resource(), maxReads)
+	}
+	if q.Budgets != nil && !q.Budgets.Allow(q.UserInfo.Username) {
+		return refuse(http.StatusTooManyRequests, "too many objects of %q are to be judged, please try again later", q.UserInfo.Username)
+	}
+	return nil
 }
 
 // decide finds the rule (RES-3 to RES-5).

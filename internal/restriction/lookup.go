@@ -5,22 +5,25 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
-	gardenlet "github.com/espalier-project/espalier/internal/foreign/gardenlet/v1alpha1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	seedmanagement "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/relation"
 )
 
 // absence is the code for related objects that do not exist.
 type absence int32
 
 const (
+	absentIsFine      absence = 0 // The object is nil.
 	absentIsForbidden absence = http.StatusForbidden
 	absentIsError     absence = http.StatusInternalServerError
 )
@@ -30,11 +33,16 @@ func read[T any, P interface {
 	*T
 	runtime.Object
 }](ctx context.Context, q *request, resource schema.GroupVersionResource, namespace, name string, absent absence) (P, error) {
+	if err := q.spend(); err != nil {
+		return nil, err
+	}
 	object := P(new(T))
 	err := q.Reader.Get(ctx, resource, namespace, name, object)
 	switch {
 	case err == nil:
 		return object, nil
+	case apierrors.IsNotFound(err) && absent == absentIsFine:
+		return nil, nil
 	case apierrors.IsNotFound(err):
 		return nil, refuse(int32(absent), "%s", err)
 	}
@@ -87,14 +95,11 @@ func (q *request) managedSeedBootstraps(ctx context.Context, namespace, name str
 	if err := q.shootOf(ctx, m); err != nil {
 		return err
 	}
-	seed := &v1beta1.Seed{}
-	err = q.Reader.Get(ctx, v1beta1.Resource("seeds"), "", name, seed)
+	seed, err := q.seed(ctx, name, absentIsFine)
 	switch {
-	case apierrors.IsNotFound(err):
-		return nil
 	case err != nil:
-		return refuse(http.StatusInternalServerError, "%s", err)
-	case expired(seed, q.Clock.Now()) || renews(&m.Object):
+		return err
+	case seed == nil || expired(seed, q.Clock.Now()) || renews(&m.Object):
 		return nil
 	}
 	return refuse(http.StatusBadRequest, "managed seed %s/%s is already bootstrapped", namespace, name)
@@ -128,54 +133,46 @@ func renews(object *meta.Object) bool {
 	return object.Annotations[names.Operation] == names.RenewKubeconfig
 }
 
-// isBackupSecret says whether a Secret has the backup credentials of a ManagedSeed that the client's seed hosts (RES-33). What is
-// wrong with ManagedSeeds of other seeds does not matter.
-func (q *request) isBackupSecret(ctx context.Context) error {
-	all, err := q.Reader.ManagedSeeds(ctx)
+// projectOf returns the project that the label of a namespace names.
+func (q *request) projectOf(ctx context.Context, namespace string) (string, error) {
+	object, err := read[corev1.Namespace](ctx, q, corev1.SchemeGroupVersion.WithResource("namespaces"), "", namespace, absentIsForbidden)
 	if err != nil {
-		return refuse(http.StatusInternalServerError, "%s", err)
+		return "", err
 	}
-	var broken error
-	for i := range all {
-		m := &all[i]
-		if q.shootOf(ctx, m) != nil {
-			continue
-		}
-		is, err := q.namesBackup(m)
-		if is {
-			return nil
-		}
-		if broken == nil {
-			broken = err
-		}
-	}
-	if broken != nil {
-		return broken
-	}
-	return q.foreign()
+	return object.Labels[names.Project], nil
 }
 
-func (q *request) namesBackup(m *seedmanagement.ManagedSeed) (bool, error) {
-	var raw *runtime.RawExtension
-	if m.Spec.Gardenlet != nil {
-		raw = m.Spec.Gardenlet.Config
+// isBackupSecret says whether a Secret has the backup credentials of a ManagedSeed that the client's seed hosts (RES-33). The graph
+// knows which ManagedSeeds name it (GE-26) and their Shoots (GE-24), so that this costs one read, however many ManagedSeeds there are.
+func (q *request) isBackupSecret(ctx context.Context) error {
+	shoot, found := q.hostOfBackup()
+	if !found {
+		return q.foreign()
 	}
-	config, err := gardenlet.Decode(raw)
+	object, err := q.shoot(ctx, shoot.Namespace, shoot.Name, absentIsForbidden)
 	if err != nil {
-		return false, refuse(http.StatusInternalServerError, "ManagedSeed %q: %s", m.Name, err)
+		return err
 	}
-	if config.SeedConfig == nil {
-		return false, refuse(http.StatusInternalServerError, "seed template is nil for ManagedSeed %q", m.Name)
+	return q.belongs(object.Spec.SeedName)
+}
+
+// hostOfBackup returns the Shoot of a ManagedSeed whose backup names the Secret; first of all one that leads to the client's seed.
+func (q *request) hostOfBackup() (host graph.Vertex, found bool) {
+	for _, edge := range q.Graph.EdgesFrom(graph.Vertex{Kind: relation.Secret, Namespace: q.Namespace, Name: q.Name}) {
+		if edge.To.Kind != relation.ManagedSeed {
+			continue
+		}
+		for _, next := range q.Graph.EdgesFrom(edge.To) {
+			if next.To.Kind != relation.Shoot {
+				continue
+			}
+			if q.Graph.Check(next.To, relation.SeedVertex(q.client.Seed)).Reached {
+				return next.To, true
+			}
+			if !found {
+				host, found = next.To, true
+			}
+		}
 	}
-	backup := config.SeedConfig.Spec.Backup
-	switch {
-	case backup == nil:
-		return false, nil
-	case backup.CredentialsRef != nil:
-		ref := backup.CredentialsRef
-		return ref.APIVersion == "v1" && ref.Kind == "Secret" && ref.Namespace == q.Namespace && ref.Name == q.Name, nil
-	case backup.SecretRef != nil:
-		return backup.SecretRef.Namespace == q.Namespace && backup.SecretRef.Name == q.Name, nil
-	}
-	return false, nil
+	return host, found
 }

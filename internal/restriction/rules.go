@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -99,6 +100,9 @@ func (q *request) createSourceBackupEntry(ctx context.Context, entry *v1beta1.Ba
 		return refuse(http.StatusForbidden, "creation of source BackupEntry is only allowed during shoot Restore operation (shoot: %s)", owner)
 	}
 	name := strings.TrimPrefix(entry.Name, names.SourceBackupEntryPrefix+"-")
+	if err := q.spend(); err != nil {
+		return err
+	}
 	original, err := q.Reader.GetRaw(ctx, v1beta1.Resource("backupentries"), q.Namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -169,10 +173,8 @@ func (q *request) createClusterRoleBinding(ctx context.Context) error {
 	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: names.BootstrapperRole}); binding.RoleRef != want {
 		return refuse(http.StatusForbidden, "can only bindings referring to the bootstrapper role")
 	}
-	for _, subject := range binding.Subjects {
-		if subject.Kind != rbacv1.ServiceAccountKind || subject.Namespace != namespace || subject.Name != names.BootstrapServiceAccount+name {
-			return refuse(http.StatusForbidden, "can only bind ServiceAccount %s/%s%s", namespace, names.BootstrapServiceAccount, name)
-		}
+	if want := (rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: names.BootstrapServiceAccount + name}); !slices.Equal(binding.Subjects, []rbacv1.Subject{want}) {
+		return refuse(http.StatusForbidden, "can only bind ServiceAccount %s/%s%s", namespace, names.BootstrapServiceAccount, name)
 	}
 	return q.managedSeedBootstraps(ctx, namespace, name)
 }

@@ -69,8 +69,12 @@ func (q *request) createIssuerSecret(ctx context.Context) error {
 	if err := q.belongs(shoot.Spec.SeedName); err != nil {
 		return err
 	}
-	// The name is <project>--<uid of the Shoot>: one seed must not publish keys under the name of another one's Shoot.
-	if project, uid, found := strings.Cut(q.Name, "--"); !found || project == "" || uid != string(shoot.UID) {
+	project, err := q.projectOf(ctx, shoot.Namespace)
+	if err != nil {
+		return err
+	}
+	// The name is <project>--<uid of the Shoot>: one seed must not publish keys under the name of another one's Shoot or project.
+	if project == "" || shoot.UID == "" || q.Name != project+"--"+string(shoot.UID) {
 		return q.foreign()
 	}
 	return nil

@@ -29,8 +29,10 @@ type shootRequest struct {
 
 type shootRule func(*shootRequest, context.Context) error
 
-// shootRules are all resources that self-hosted shoots create.
-var shootRules = map[schema.GroupResource]map[admissionv1.Operation]shootRule{
+type shootOperations map[admissionv1.Operation]shootRule
+
+// shootRules are all resources that gardenlets and extensions of self-hosted shoots create.
+var shootRules = map[schema.GroupResource]shootOperations{
 	{Group: "core.gardener.cloud", Resource: "backupbuckets"}:              {admissionv1.Create: (*shootRequest).createBackupBucket},
 	{Group: "core.gardener.cloud", Resource: "backupentries"}:              {admissionv1.Create: (*shootRequest).createBackupEntry},
 	{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}: {admissionv1.Create: (*shootRequest).createCertificateSigningRequest},
@@ -39,12 +41,18 @@ var shootRules = map[schema.GroupResource]map[admissionv1.Operation]shootRule{
 	{Group: "core.gardener.cloud", Resource: "internalsecrets"}:        {admissionv1.Create: (*shootRequest).createInternalSecret},
 	{Group: "coordination.k8s.io", Resource: "leases"}:                 {admissionv1.Create: (*shootRequest).createLease},
 	{Group: "seedmanagement.gardener.cloud", Resource: "managedseeds"}: {admissionv1.Update: (*shootRequest).updateManagedSeed},
-	{Group: "core.gardener.cloud", Resource: "projects"}:               {admissionv1.Create: (*shootRequest).createByGardenadm},
-	{Resource: "secrets"}:                                              {admissionv1.Create: (*shootRequest).createSecret},
-	{Resource: "serviceaccounts"}:                                      {admissionv1.Create: (*shootRequest).createServiceAccount},
-	{Group: "core.gardener.cloud", Resource: "shoots"}:                 {admissionv1.Create: (*shootRequest).createByGardenadm},
-	{Group: "core.gardener.cloud", Resource: "shootstates"}:            {admissionv1.Create: (*shootRequest).createShootState},
-	{Group: "security.gardener.cloud", Resource: "workloadidentities"}: {admissionv1.Create: (*shootRequest).createByGardenadm},
+	{Resource: "secrets"}:                                   {admissionv1.Create: (*shootRequest).createSecret},
+	{Resource: "serviceaccounts"}:                           {admissionv1.Create: (*shootRequest).createServiceAccount},
+	{Group: "core.gardener.cloud", Resource: "shootstates"}: {admissionv1.Create: (*shootRequest).createShootState},
+}
+
+// gardenadmRules are what the tool that sets a self-hosted shoot up creates; nobody else does.
+var gardenadmRules = map[schema.GroupResource]shootOperations{
+	{Resource: "configmaps"}:                                           {admissionv1.Create: (*shootRequest).createInNamespace},
+	{Group: "core.gardener.cloud", Resource: "projects"}:               {admissionv1.Create: (*shootRequest).createProject},
+	{Resource: "secrets"}:                                              {admissionv1.Create: (*shootRequest).createInNamespace},
+	{Group: "core.gardener.cloud", Resource: "shoots"}:                 {admissionv1.Create: (*shootRequest).createItself},
+	{Group: "security.gardener.cloud", Resource: "workloadidentities"}: {admissionv1.Create: (*shootRequest).createInNamespace},
 }
 
 // Handle implements admission.Handler.
@@ -58,16 +66,17 @@ func (h OfShoots) Handle(ctx context.Context, r admission.Request) admission.Res
 }
 
 func (q *shootRequest) decide(ctx context.Context) error {
-	byOperation, known := shootRules[schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}]
+	rules := shootRules
+	if q.client.Type == identity.Gardenadm {
+		rules = gardenadmRules
+	}
+	byOperation, known := rules[schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}]
 	if !known {
 		return refuse(http.StatusBadRequest, "unexpected resource: %q", q.resource())
 	}
 	rule, known := byOperation[q.Operation]
 	if !known {
 		return refuse(http.StatusBadRequest, "unexpected operation: %q", q.Operation)
-	}
-	if q.client.Type == identity.Gardenadm {
-		rule = (*shootRequest).createByGardenadm
 	}
 	return rule(q, ctx)
 }
@@ -191,6 +200,9 @@ func (q *shootRequest) createSecret(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if q.Namespace != names.Garden { // As RES-29: generated Secrets are in one namespace only.
+			return q.foreign()
+		}
 		if bucket.Spec.ShootRef == nil {
 			return refuse(http.StatusForbidden, ".spec.shootRef must be set in the BackupBucket resource %q belonging to this Secret", name)
 		}
@@ -231,25 +243,20 @@ func (q *shootRequest) createServiceAccount(context.Context) error {
 
 func (q *shootRequest) createShootState(context.Context) error { return q.belongs(q.Namespace, q.Name) }
 
-// createByGardenadm is what the tool that sets a self-hosted shoot up creates; nobody else does.
-func (q *shootRequest) createByGardenadm(context.Context) error {
-	if q.client.Type != identity.Gardenadm {
+func (q *shootRequest) createItself(context.Context) error { return q.belongs(q.Namespace, q.Name) }
+
+func (q *shootRequest) createInNamespace(context.Context) error {
+	return q.belongs(q.Namespace, q.client.Name)
+}
+
+// createProject wants the project to have the shoot's namespace.
+func (q *shootRequest) createProject(context.Context) error {
+	project := &v1beta1.Project{}
+	if err := q.decode(project); err != nil {
+		return err
+	}
+	if namespace := project.Spec.Namespace; namespace == nil || *namespace != q.client.Namespace {
 		return q.foreign()
 	}
-	switch q.resource() {
-	case "configmaps", "secrets", "workloadidentities.security.gardener.cloud":
-		return q.belongs(q.Namespace, q.client.Name)
-	case "projects.core.gardener.cloud":
-		project := &v1beta1.Project{}
-		if err := q.decode(project); err != nil {
-			return err
-		}
-		if namespace := project.Spec.Namespace; namespace == nil || *namespace != q.client.Namespace {
-			return q.foreign()
-		}
-		return nil
-	case "shoots.core.gardener.cloud":
-		return q.belongs(q.Namespace, q.Name)
-	}
-	return q.foreign()
+	return nil
 }

@@ -83,7 +83,9 @@ func TestShootRules(t *testing.T) {
 		"serviceaccounts, another":          {nil, "SG CREATE serviceaccounts n/extension-shoot--t--x", "{}", foreign},
 		"shootstates, own":                  {nil, "SG CREATE shootstates n/s", "{}", "allowed"},
 		"shootstates, another":              {nil, "SG CREATE shootstates n/t", "{}", foreign},
-		"shoots, gardenlet":                 {nil, "SG CREATE shoots n/s", "{}", foreign},
+		"shoots, gardenlet":                 {nil, "SG CREATE shoots n/s", "{}", `400 unexpected resource: "shoots.core.gardener.cloud"`},
+		"workload identities, extension":    {nil, "SE CREATE workloadidentities garden/x", "{}", `400 unexpected resource: "workloadidentities.security.gardener.cloud"`},
+		"secrets, own bucket, elsewhere":    {garden{"backupbuckets b": own}, "SG CREATE secrets n/generated-bucket-b", "{}", foreign},
 		"gardenadm, own shoot":              {nil, "SA CREATE shoots n/s", "{}", "allowed"},
 		"gardenadm, another shoot":          {nil, "SA CREATE shoots n/t", "{}", foreign},
 		"gardenadm, project":                {nil, "SA CREATE projects p", "{spec: {namespace: 'n'}}", "allowed"},
@@ -91,7 +93,9 @@ func TestShootRules(t *testing.T) {
 		"gardenadm, secret":                 {nil, "SA CREATE secrets n/anything", "{}", "allowed"},
 		"gardenadm, secret elsewhere":       {nil, "SA CREATE secrets m/anything", "{}", foreign},
 		"gardenadm, workload identity":      {nil, "SA CREATE workloadidentities n/x", "{}", "allowed"},
-		"gardenadm, lease":                  {nil, "SA CREATE leases n/self-hosted-shoot-s", "{}", foreign},
+		"gardenadm, lease":                  {nil, "SA CREATE leases n/self-hosted-shoot-s", "{}", `400 unexpected resource: "leases.coordination.k8s.io"`},
+		"gardenadm, ManagedSeed":            {nil, "SA UPDATE managedseeds n/m", "{}", `400 unexpected resource: "managedseeds.seedmanagement.gardener.cloud"`},
+		"gardenadm, another operation":      {nil, "SA UPDATE secrets n/x", "{}", `400 unexpected operation: "UPDATE"`},
 	} {
 		t.Run("CT-SH-8/"+name, func(t *testing.T) {
 			if got := shootDecided(t, c.garden, c.question, c.object); got != c.want {
