@@ -26,6 +26,36 @@ func (g *Graph) Check(from, sink Vertex) Verdict {
 	return verdict
 }
 
+// CheckWith is what Check and CheckManaged would say if the start's own object contributed these edges, in place of what it contributes
+// now if it does. Edges that start elsewhere add nothing: they lead to the start or to a sink, not from the start to anything.
+func (g *Graph) CheckWith(from Vertex, edges []Edge, sink Vertex) Verdict {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	verdict := Verdict{Known: true, Watched: true, Reached: from == sink}
+	end, found := g.names.find(g, sink)
+	for _, e := range edges {
+		if e.From != from || e.To == from {
+			continue
+		}
+		to, known := g.names.find(g, e.To)
+		if e.To == sink || known && found && g.reachesLocked(to, end) {
+			verdict.Reached = true
+			verdict.Managed = verdict.Managed || e.Class == Manages
+		}
+	}
+	start, known := g.names.find(g, from)
+	if !known || !found || g.vertices[start].watched {
+		return verdict
+	}
+	for _, out := range g.vertices[start].out { // What others say of the start holds, too.
+		if g.reachesLocked(out.link.vertex(), end) {
+			verdict.Reached = true
+			verdict.Managed = verdict.Managed || out.link.class() == Manages
+		}
+	}
+	return verdict
+}
+
 // CheckManaged is Check that also says whether the vertex leads to the sink over an edge of class Manages. Its cost grows with the
 // number of the vertex's edges.
 func (g *Graph) CheckManaged(from, sink Vertex) Verdict {

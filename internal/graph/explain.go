@@ -41,7 +41,10 @@ func (g *Graph) Explain(from, sink Vertex) Explanation {
 	return e
 }
 
-// pathLocked is the shortest path, found over the vertices that are known to lead to the sink.
+// followed bounds how many edges of one vertex a path is searched over: each of them is known to lead to the sink.
+const followed = 100
+
+// pathLocked is a short path, found over the vertices that are known to lead to the sink.
 func (g *Graph) pathLocked(start, end id) []Vertex {
 	came := map[id]id{start: start}
 	queue := []id{start}
@@ -51,13 +54,16 @@ func (g *Graph) pathLocked(start, end id) []Vertex {
 		if at == end {
 			return g.wayLocked(came, end)
 		}
+		before := len(queue)
 		for _, out := range g.vertices[at].out {
 			next := out.link.vertex()
 			if _, seen := came[next]; seen || !out.link.transitive() && at != start || !g.reachesLocked(next, end) {
 				continue
 			}
 			came[next] = at
-			queue = append(queue, next)
+			if queue = append(queue, next); len(queue)-before >= followed {
+				break
+			}
 		}
 	}
 	return nil
@@ -78,6 +84,9 @@ func (g *Graph) exploreLocked(start id, e *Explanation) {
 				continue
 			}
 			ends = false
+			if len(came) >= exploreLimit {
+				break
+			}
 			if _, seen := came[next]; !seen {
 				came[next] = at
 				queue = append(queue, next)
@@ -108,6 +117,8 @@ type Neighbourhood struct {
 	// Watched says that the vertex's own object contributes.
 	Watched bool
 	In, Out []Neighbour
+	// MoreIn and MoreOut are the numbers of edges that are not listed.
+	MoreIn, MoreOut int
 }
 
 // Neighbour is a vertex at the other end of an edge.
@@ -117,33 +128,100 @@ type Neighbour struct {
 	Class Class
 }
 
-// Neighbourhoods returns the vertices that a filter wants, sorted by kind's name, namespace and name (DBG-4), from one consistent
-// view. Checks do not wait for it.
-func (g *Graph) Neighbourhoods(want func(Vertex) bool) []Neighbourhood {
+// Bounds limit what is collected; zero means no limit.
+type Bounds struct {
+	// Vertices is the number of vertices, Edges that of all their edges together; each vertex gets its share of them.
+	Vertices, Edges int
+}
+
+// atOnce is how many vertices are looked at, or edges copied, while changes of the graph wait: less than a millisecond's work.
+const atOnce = 1000
+
+// Neighbourhoods returns vertices that a filter wants, sorted by kind's name, namespace and name (DBG-4), and how many it wants. Checks
+// do not wait for it, and changes of the graph only for a small part of it, so that what is returned may be of several moments.
+func (g *Graph) Neighbourhoods(want func(Vertex) bool, bounds Bounds) (shown []Neighbourhood, found int) {
+	wanted, found := g.wanted(want, bounds.Vertices)
+	share := 0
+	if bounds.Edges > 0 && len(wanted) > 0 {
+		share = max(1, bounds.Edges/len(wanted)/2)
+	}
+	for len(wanted) > 0 {
+		var part []Neighbourhood
+		part, wanted = g.neighbourhoods(wanted, share)
+		shown = append(shown, part...)
+	}
+	for i := range shown {
+		shown[i].In, shown[i].Out = g.tidy(shown[i].In), g.tidy(shown[i].Out)
+	}
+	slices.SortFunc(shown, func(a, b Neighbourhood) int { return g.schema.Compare(a.Vertex, b.Vertex) })
+	return shown, found
+}
+
+// numbered is a vertex with its number, which is another one's when the vertex is gone.
+type numbered struct {
+	number id
+	vertex Vertex
+}
+
+// wanted returns at most so many vertices that a filter wants, and counts all of them.
+func (g *Graph) wanted(want func(Vertex) bool, limit int) (wanted []numbered, found int) {
+	for next := 0; next >= 0; {
+		var part []numbered
+		part, next = g.part(next)
+		for _, n := range part {
+			if !want(n.vertex) {
+				continue
+			}
+			if found++; limit == 0 || len(wanted) < limit {
+				wanted = append(wanted, n)
+			}
+		}
+	}
+	return wanted, found
+}
+
+// part returns the vertices with the next numbers, and the number to go on with; negative is the end.
+func (g *Graph) part(from int) (part []numbered, next int) {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	to := min(from+atOnce, len(g.vertices))
+	for number := from; number < to; number++ {
+		if g.vertices[number].namespace != noNamespace {
+			part = append(part, numbered{id(number), g.vertexLocked(id(number))})
+		}
+	}
+	if to == len(g.vertices) {
+		return part, -1
+	}
+	return part, to
+}
+
+// neighbourhoods returns those of the first vertices, and the vertices that are left.
+func (g *Graph) neighbourhoods(of []numbered, share int) ([]Neighbourhood, []numbered) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
 	var result []Neighbourhood
-	for number := range g.vertices {
-		v := &g.vertices[number]
-		if v.namespace == noNamespace {
+	for edges := 0; edges < atOnce && len(result) < atOnce && len(of) > 0; of = of[1:] {
+		if int(of[0].number) >= len(g.vertices) || g.vertices[of[0].number].namespace == noNamespace || g.vertexLocked(of[0].number) != of[0].vertex {
 			continue
 		}
-		identity := g.vertexLocked(id(number))
-		if !want(identity) {
-			continue
+		v := &g.vertices[of[0].number]
+		n := Neighbourhood{Vertex: of[0].vertex, Watched: v.watched}
+		in, out := len(v.in), len(v.out)
+		if share > 0 {
+			in, out = min(in, share), min(out, share)
 		}
-		n := Neighbourhood{Vertex: identity, Watched: v.watched}
-		for _, origin := range v.in {
+		n.MoreIn, n.MoreOut = len(v.in)-in, len(v.out)-out
+		for _, origin := range v.in[:in] {
 			n.In = append(n.In, Neighbour{g.vertexLocked(origin.vertex()), origin.class()})
 		}
-		for _, out := range v.out {
-			n.Out = append(n.Out, Neighbour{g.vertexLocked(out.link.vertex()), out.link.class()})
+		for _, to := range v.out[:out] {
+			n.Out = append(n.Out, Neighbour{g.vertexLocked(to.link.vertex()), to.link.class()})
 		}
-		n.In, n.Out = g.tidy(n.In), g.tidy(n.Out)
+		edges += in + out
 		result = append(result, n)
 	}
-	slices.SortFunc(result, func(a, b Neighbourhood) int { return g.schema.Compare(a.Vertex, b.Vertex) })
-	return result
+	return result, of
 }
 
 // tidy sorts neighbours and makes one of parallel edges.

@@ -92,7 +92,7 @@ func TestReadersNeverSeeHalf(t *testing.T) {
 					return
 				}
 				g.Explain(low("wide"), sink("a"))
-				g.Neighbourhoods(func(v Vertex) bool { return v.Kind == 3 })
+				g.Neighbourhoods(func(v Vertex) bool { return v.Kind == 3 }, Bounds{})
 			}
 		})
 	}
@@ -116,5 +116,51 @@ func TestNoAllocations(t *testing.T) {
 	g.Set(middle("m"), []Edge{{From: low("l"), To: middle("m")}, {From: middle("m"), To: sink("a")}})
 	if n := testing.AllocsPerRun(100, func() { g.Check(low("l"), sink("a")) }); n > 0 {
 		t.Errorf("a check allocates %v times", n)
+	}
+}
+
+// TestPagesHoldNoLock: the filter of a page runs without a lock, vertices and edges are copied in bounded parts, and what cannot be shown
+// is counted.
+func TestPagesHoldNoLock(t *testing.T) {
+	g := New(testSchema)
+	for i := range 5 * atOnce {
+		name := fmt.Sprint(i)
+		g.Set(low(name), []Edge{{From: low(name), To: sink("a")}})
+	}
+	changes := 0
+	shown, found := g.Neighbourhoods(func(v Vertex) bool {
+		if changes < 3 {
+			changes++ // This would wait for ever if the graph were locked.
+			g.Set(high("x"), []Edge{{From: high("x"), To: sink(fmt.Sprint(changes))}})
+		}
+		return v.Kind != 2
+	}, Bounds{Vertices: 10, Edges: 100})
+	if len(shown) != 10 || found < 5*atOnce {
+		t.Errorf("%d of %d are shown", len(shown), found)
+	}
+	for _, bounds := range []Bounds{{}, {Edges: 100}} {
+		shown, _ = g.Neighbourhoods(func(v Vertex) bool { return v == sink("a") }, bounds)
+		n := shown[0]
+		if len(n.In)+n.MoreIn != 5*atOnce || bounds.Edges > 0 && len(n.In) != bounds.Edges/2 {
+			t.Errorf("%+v: %d are listed and %d more told, want %d together", bounds, len(n.In), n.MoreIn, 5*atOnce)
+		}
+	}
+	for next := 0; next >= 0; {
+		var part []numbered
+		if part, next = g.part(next); len(part) > atOnce {
+			t.Fatalf("%d vertices at once", len(part))
+		}
+	}
+	wanted, _ := g.wanted(func(Vertex) bool { return true }, 0)
+	for len(wanted) > 0 {
+		var part []Neighbourhood
+		part, wanted = g.neighbourhoods(wanted, 100)
+		edges := 0
+		for _, n := range part {
+			edges += len(n.In) + len(n.Out)
+		}
+		if edges > atOnce+200 || len(part) > atOnce {
+			t.Fatalf("%d vertices and %d edges at once", len(part), edges)
+		}
 	}
 }

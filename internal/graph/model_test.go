@@ -75,7 +75,11 @@ func check(t interface{ Fatalf(string, ...any) }, g *Graph, m model) {
 	if v, e := g.Size(); v != len(vertices) || e != len(links) {
 		t.Fatalf("the graph has %d vertices and %d edges, want %d and %d", v, e, len(vertices), len(links))
 	}
-	for _, n := range g.Neighbourhoods(func(Vertex) bool { return true }) {
+	shown, found := g.Neighbourhoods(func(Vertex) bool { return true }, Bounds{})
+	if len(shown) != len(vertices) || found != len(vertices) {
+		t.Fatalf("%d of %d vertices are shown, there are %d", len(shown), found, len(vertices))
+	}
+	for _, n := range shown {
 		if !vertices[n.Vertex] {
 			t.Fatalf("%s should not be there", testSchema.String(n.Vertex))
 		}

@@ -25,11 +25,14 @@ const (
 	ShootPath = "/debug/resource-dependency-graph-shoot"
 )
 
-// threshold is the number of vertices up to which all are shown when no filter is given (DBG-3).
-const threshold = 2000
-
-// searchLimit is the number of vertices that a search shows: who gets more than that types another letter.
-const searchLimit = 100
+const (
+	// threshold is the number of vertices up to which all are shown when no filter is given (DBG-3), and that is shown at most.
+	threshold = 2000
+	// edgeLimit bounds the edges of a page: the two thousand largest Shoots have less, and the page some tens of megabytes.
+	edgeLimit = 80_000
+	// searchLimit is the number of vertices that a search shows: who gets more than that types another letter.
+	searchLimit = 100
+)
 
 // Handler serves the page.
 type Handler struct {
@@ -46,7 +49,7 @@ type filter struct {
 	Search string
 	// Defaulted says that there were too many vertices to show all.
 	Defaulted bool
-	// All says that all are wanted, however many.
+	// All says that no kind is to be chosen for want of a filter.
 	All bool
 }
 
@@ -74,10 +77,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		explanation := h.explain(request, q)
 		v.Explanation = &explanation
 	} else {
-		v.Shown = h.Graph.Neighbourhoods(f.wants())
-		if f.Search != "" && len(v.Shown) > searchLimit {
-			v.More, v.Shown = len(v.Shown)-searchLimit, v.Shown[:searchLimit]
+		bounds := graph.Bounds{Vertices: threshold, Edges: edgeLimit}
+		if f.Search != "" {
+			bounds.Vertices = searchLimit
 		}
+		found := 0
+		v.Shown, found = h.Graph.Neighbourhoods(f.wants(), bounds)
+		v.More = max(0, found-len(v.Shown))
 	}
 	var body bytes.Buffer
 	contentType, err := "text/html; charset=utf-8", error(nil)

@@ -18,7 +18,7 @@ type view struct {
 	Vertices, Edges int
 	Kinds           []string
 	Shown           []graph.Neighbourhood
-	// More is the number of vertices that a search found and that are not shown.
+	// More is the number of vertices that were found and are not shown.
 	More        int
 	Explanation *garden.Explanation
 
@@ -33,11 +33,19 @@ type view struct {
 
 // block is a vertex with its neighbours, as links.
 type block struct {
-	Self     reference
-	Watched  bool
-	In, Out  []reference
-	LastLine bool
+	Self    reference
+	Watched bool
+	In, Out []reference
+	// MoreIn and MoreOut are the numbers of neighbours that are not listed.
+	MoreIn, MoreOut int
+	LastLine        bool
 }
+
+// Incoming is the number of neighbours that lead to the vertex.
+func (b block) Incoming() int { return len(b.In) + b.MoreIn }
+
+// Outgoing is the number of neighbours that the vertex leads to.
+func (b block) Outgoing() int { return len(b.Out) + b.MoreOut }
 
 // reference is a vertex with links that narrow the filter more and more (DBG-7).
 type reference struct {
@@ -71,7 +79,7 @@ func kindNames() []string { return slices.Sorted(slices.Values(relation.Schema.N
 func (v view) prepare() view {
 	v.Verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 	for i, n := range v.Shown {
-		v.Blocks = append(v.Blocks, block{Self: referenceTo(n.Vertex), Watched: n.Watched, In: references(n.In), Out: references(n.Out), LastLine: i == len(v.Shown)-1})
+		v.Blocks = append(v.Blocks, block{Self: referenceTo(n.Vertex), Watched: n.Watched, In: references(n.In), Out: references(n.Out), MoreIn: n.MoreIn, MoreOut: n.MoreOut, LastLine: i == len(v.Shown)-1})
 	}
 	if len(v.Shown) == 1 {
 		v.Picture = draw(v.Shown[0])
@@ -85,6 +93,7 @@ type document struct {
 	Edges       int                 `json:"edges"`
 	Filter      *documentFilter     `json:"filter,omitempty"`
 	Shown       []documentVertex    `json:"shown,omitempty"`
+	More        int                 `json:"more,omitempty"`
 	Explanation *garden.Explanation `json:"explanation,omitempty"`
 }
 
@@ -102,16 +111,19 @@ type documentVertex struct {
 	Watched   bool     `json:"watched"`
 	Incoming  []string `json:"incoming"`
 	Outgoing  []string `json:"outgoing"`
+	// The numbers of those that are not listed.
+	MoreIncoming int `json:"moreIncoming,omitempty"`
+	MoreOutgoing int `json:"moreOutgoing,omitempty"`
 }
 
 func (v view) json() document {
-	d := document{Vertices: v.Vertices, Edges: v.Edges, Explanation: v.Explanation}
+	d := document{Vertices: v.Vertices, Edges: v.Edges, Explanation: v.Explanation, More: v.More}
 	if v.Explanation != nil {
 		return d
 	}
 	d.Filter = &documentFilter{v.Filter.Kind, v.Filter.Namespace, v.Filter.Name, v.Filter.Defaulted}
 	for _, n := range v.Shown {
-		vertex := documentVertex{Kind: relation.Schema.Names[n.Vertex.Kind], Namespace: n.Vertex.Namespace, Name: n.Vertex.Name, Watched: n.Watched, Incoming: []string{}, Outgoing: []string{}}
+		vertex := documentVertex{Kind: relation.Schema.Names[n.Vertex.Kind], Namespace: n.Vertex.Namespace, Name: n.Vertex.Name, Watched: n.Watched, Incoming: []string{}, Outgoing: []string{}, MoreIncoming: n.MoreIn, MoreOutgoing: n.MoreOut}
 		for _, in := range n.In {
 			vertex.Incoming = append(vertex.Incoming, relation.Schema.String(in.Vertex))
 		}

@@ -84,7 +84,8 @@ func (g *garden) wantSize(want string) {
 	g.t.Helper()
 	if got := g.size(); got != want {
 		var all []string
-		for _, n := range g.Graph.Neighbourhoods(func(graph.Vertex) bool { return true }) {
+		shown, _ := g.Graph.Neighbourhoods(func(graph.Vertex) bool { return true }, graph.Bounds{})
+		for _, n := range shown {
 			for _, to := range n.Out {
 				all = append(all, Schema.String(n.Vertex)+" -> "+Schema.String(to.Vertex))
 			}

@@ -22,7 +22,8 @@ import (
 var SelfHostedSchema = graph.Schema{Names: Schema.Names, Ranks: Schema.Ranks, Sink: Shoot}
 
 // SelfHosted is the table of the graph for self-hosted shoots (section 8.2). What belongs to a Shoot by its name is not in it: the
-// client's own name says that, so that thousands of Shoots that are not self-hosted cost little.
+// client's own name says that, so that thousands of Shoots that are not self-hosted cost little. What the clients of a self-hosted shoot write
+// into their own Gardenlet and ServiceAccounts is not followed: nobody else looks at it before it counts.
 var SelfHosted = Table{
 	derive[v1beta1.BackupBucket](backupBuckets, []string{"GE-1", "GE-3", "GE-4"}),
 	derive(backupEntries, []string{"GE-5"}, row[v1beta1.BackupEntry]{
@@ -50,7 +51,7 @@ var SelfHosted = Table{
 	derive[gardencorev1.ControllerDeployment](controllerDeployments, []string{"GE-12", "GE-13"}),
 	derive[v1beta1.ControllerInstallation](controllerInstallations, []string{"GE-14", "GE-16", "GE-17"}),
 	derive[securityv1alpha1.CredentialsBinding](credentialsBindings, []string{"GE-18"}),
-	derive(gardenlets, []string{"GE-21", "GE-23"}, row[seedmanagement.Gardenlet]{
+	derive(gardenlets, nil, row[seedmanagement.Gardenlet]{
 		Row{ID: "SHG-3", From: kinds(Gardenlet), To: kinds(Shoot), When: "for a name that starts with " + names.SelfHostedShootPrefix + ", the Shoot that the rest names"},
 		func(g *seedmanagement.Gardenlet, add *collector, _ Facts) {
 			if shoot, found := strings.CutPrefix(g.Name, names.SelfHostedShootPrefix); found {
@@ -69,16 +70,11 @@ var SelfHosted = Table{
 	}),
 	derive[v1beta1.Project](projects, []string{"GE-32"}),
 	derive(serviceAccounts, nil, row[corev1.ServiceAccount]{
-		Row{ID: "SHG-5", From: kinds(ServiceAccount, Secret), To: kinds(Shoot, ServiceAccount), Fields: []string{"secrets[]"}, Class: graph.Manages,
-			When: "ServiceAccounts named " + names.ExtensionOfShootPrefix + "<shoot>--…, and their Secrets"},
+		Row{ID: "SHG-5", From: kinds(ServiceAccount), To: kinds(Shoot), Class: graph.Manages,
+			When: "ServiceAccounts named " + names.ExtensionOfShootPrefix + "<shoot>--…"},
 		func(s *corev1.ServiceAccount, add *collector, _ Facts) {
-			shoot, ok := identity.ShootOfExtension(s.Name)
-			if !ok {
-				return
-			}
-			add.to(Shoot, s.Namespace, shoot)
-			for i := range s.Secrets {
-				add.from(Secret, s.Namespace, s.Secrets[i].Name)
+			if shoot, ok := identity.ShootOfExtension(s.Name); ok {
+				add.to(Shoot, s.Namespace, shoot)
 			}
 		},
 	}),

@@ -215,7 +215,8 @@ func TestLawOfEvents(t *testing.T) {
 			again.Set(o.watch, o.object)
 		}
 		everything := func(graph.Vertex) bool { return true }
-		got, want := g.Graph.Neighbourhoods(everything), again.Graph.Neighbourhoods(everything)
+		got, _ := g.Graph.Neighbourhoods(everything, graph.Bounds{})
+		want, _ := again.Graph.Neighbourhoods(everything, graph.Bounds{})
 		if !reflect.DeepEqual(got, want) {
 			r.Fatalf("got %v\nwant %v", got, want)
 		}

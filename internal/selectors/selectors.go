@@ -63,6 +63,15 @@ func (s *Checker) Possible(ctx context.Context) (bool, error) {
 	return possible, nil
 }
 
+// Known is the answer as far as it is known without a request.
+func (s *Checker) Known() (possible, known bool) {
+	if !s.mu.TryLock() {
+		return false, false // It is being asked.
+	}
+	defer s.mu.Unlock()
+	return s.possible, s.forever || !s.asked.IsZero() && s.Clock.Since(s.asked) <= selectorsKnownFor
+}
+
 func (s *Checker) isRecent(ctx context.Context) (bool, error) {
 	body, err := s.Client.Get().AbsPath("/version").SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if err != nil {

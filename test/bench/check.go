@@ -200,7 +200,8 @@ func (p *inProcess) measureDecisions(b *bench, title string) {
 // adjacency is the graph as a search needs it.
 func (p *inProcess) adjacency() map[graph.Vertex][]graph.Vertex {
 	out := map[graph.Vertex][]graph.Vertex{}
-	for _, n := range p.state.Graph.Neighbourhoods(func(graph.Vertex) bool { return true }) {
+	all, _ := p.state.Graph.Neighbourhoods(func(graph.Vertex) bool { return true }, graph.Bounds{})
+	for _, n := range all {
 		for _, to := range n.Out {
 			out[n.Vertex] = append(out[n.Vertex], to.Vertex)
 		}

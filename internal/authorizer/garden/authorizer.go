@@ -21,6 +21,8 @@ const (
 // Selectors says whether the garden's API server sends selectors (section 5.1).
 type Selectors interface {
 	Possible(ctx context.Context) (bool, error)
+	// Known is the answer as far as it is known without a request.
+	Known() (possible, known bool)
 }
 
 // Options are what an authorizer needs.
@@ -31,7 +33,9 @@ type Options struct {
 	Facts     relation.Facts
 	Selectors Selectors
 	// Live may be nil: then nothing is looked up.
-	Live    Live
+	Live Live
+	// Budgets limit the look-ups of each user; nil means that nobody is limited.
+	Budgets Budgets
 	Metrics *Metrics
 	// ReadAll is readScope All, WriteOwned writeScope Owned.
 	ReadAll, WriteOwned bool
@@ -41,8 +45,7 @@ type Options struct {
 // Authorizer is the SeedAuthorizer or the ShootAuthorizer.
 type Authorizer struct {
 	Options
-	table  *table
-	limits limiters
+	table *table
 	// seeds decides for extensions of self-hosted shoots that are seeds, too.
 	seeds *Authorizer
 }
@@ -54,18 +57,36 @@ var _ authorizer.Authorizer = &Authorizer{}
 
 // Authorize implements authorizer.Authorizer. It never denies.
 func (a *Authorizer) Authorize(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
-	v, err := a.decide(ctx, attributes, true)
-	a.Metrics.decided(v, err)
+	how := asking{live: true, counted: true}
+	if who := attributes.GetUser(); who != nil {
+		how.user = who.GetName()
+	}
+	return a.authorize(ctx, attributes, how)
+}
+
+// asking says how a decision is made.
+type asking struct {
+	// live says that requests may be made, counted that metrics and the log take note of it.
+	live, counted bool
+	// user is whose budget look-ups are taken from.
+	user string
+}
+
+func (a *Authorizer) authorize(ctx context.Context, attributes authorizer.Attributes, how asking) (authorizer.Decision, string, error) {
+	v, err := a.decide(ctx, attributes, how)
+	if how.counted {
+		a.Metrics.decided(v, err)
+	}
 	switch {
 	case err != nil:
 		return authorizer.DecisionNoOpinion, "", err
 	case v.allowed:
-		if debug := a.Log.V(1); debug.Enabled() && v.checked {
+		if debug := a.Log.V(1); debug.Enabled() && v.checked && how.counted {
 			debug.Info("Allowed by path", "rule", v.rule, "step", v.step, "path", a.pathOf(v, attributes))
 		}
 		return authorizer.DecisionAllow, "", nil
 	}
-	if v.rule != "" && a.Log.Enabled() {
+	if v.rule != "" && how.counted && a.Log.Enabled() {
 		a.Log.Info("No opinion", "rule", v.rule, "step", v.step, "reason", v.reason, "user", attributes.GetUser().GetName(), "verb", attributes.GetVerb(),
 			"resource", attributes.GetResource(), "subresource", attributes.GetSubresource(), "namespace", attributes.GetNamespace(), "name", attributes.GetName())
 	}

@@ -4,15 +4,18 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/limit"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
@@ -400,8 +403,12 @@ func TestLive(t *testing.T) {
 		a := newAuthorizer()
 		l := &live{}
 		a.Live = l
-		for range liveBurst + 5 {
+		a.Budgets = limit.New(limit.Options{PerSecond: 10, Burst: 20, Clients: 100, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))})
+		for range 25 {
 			decided(a, ask(t, "G delete configmaps n/gone"))
+		}
+		if l.asked != 20 {
+			t.Errorf("looked up %d times, want 20", l.asked)
 		}
 		if got := decided(a, ask(t, "G delete configmaps n/gone")); !matches(got, "N(too many)") {
 			t.Errorf("got %s", got)
@@ -410,6 +417,9 @@ func TestLive(t *testing.T) {
 		question.User = &user.DefaultInfo{Name: "gardener.cloud:system:seed:second", Groups: []string{names.SeedsGroup}}
 		if got := decided(a, question); got != "A" {
 			t.Errorf("another seed: got %s", got)
+		}
+		if got := decided(a, ask(t, "E delete configmaps n/gone")); got != "A" {
+			t.Errorf("an extension of the same seed: got %s", got)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package garden
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ type request struct {
 	subresource string
 	attributes  authorizer.Attributes
 	readAll     bool
+	asking
 }
 
 // verdict is an answer with what led to it.
@@ -51,7 +53,7 @@ func (q *request) inSeedNamespace() bool {
 }
 
 // decide walks through the algorithm (section 3 of the authorization contract).
-func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attributes, live bool) (verdict, error) {
+func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attributes, how asking) (verdict, error) {
 	who := attributes.GetUser()
 	if who == nil {
 		return verdict{step: "SA-1"}, nil
@@ -65,7 +67,7 @@ func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attribute
 	}
 	q := &request{
 		authorizer: a, client: client, verb: verbOf(attributes.GetVerb()), namespace: attributes.GetNamespace(), name: attributes.GetName(),
-		subresource: attributes.GetSubresource(), attributes: attributes, readAll: a.ReadAll,
+		subresource: attributes.GetSubresource(), attributes: attributes, readAll: a.ReadAll, asking: how,
 	}
 	if a.table.before != nil {
 		if v, decided, err := a.table.before(ctx, q); decided || err != nil {
@@ -76,7 +78,7 @@ func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attribute
 	if r == nil {
 		return verdict{step: "SA-3"}, nil
 	}
-	v, err := a.apply(ctx, r, q, live)
+	v, err := a.apply(ctx, r, q)
 	v.rule = r.id
 	if err == nil && !v.allowed {
 		v.reason += " (" + r.id + ")"
@@ -85,14 +87,14 @@ func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attribute
 }
 
 // apply applies a rule.
-func (a *Authorizer) apply(ctx context.Context, r *rule, q *request, live bool) (verdict, error) {
+func (a *Authorizer) apply(ctx context.Context, r *rule, q *request) (verdict, error) {
 	for i := range r.specials {
 		if v, decided := r.specials[i].decide(q); decided {
 			return v, nil
 		}
 	}
 	if r.lookup != nil {
-		if v, decided, err := r.lookup(ctx, q, live); decided || err != nil {
+		if v, decided, err := r.lookup(ctx, q); decided || err != nil {
 			return v, err
 		}
 	}
@@ -126,7 +128,7 @@ func (a *Authorizer) apply(ctx context.Context, r *rule, q *request, live bool) 
 	if q.name == "" {
 		return q.noOpinion("SA-10", "No Object name found"), nil
 	}
-	return a.byPath(ctx, r, q, live), nil
+	return a.byPath(ctx, r, q), nil
 }
 
 func (r *rule) selectsByName() bool {
@@ -142,7 +144,7 @@ func (r *rule) selectsByName() bool {
 
 // selected is the selector stage (section 5).
 func (a *Authorizer) selected(ctx context.Context, r *rule, q *request) (verdict, bool, error) {
-	possible, err := a.Selectors.Possible(ctx)
+	possible, err := q.selectorsPossible(ctx)
 	switch {
 	case err != nil:
 		return verdict{step: "SEL-1"}, true, fmt.Errorf("failed checking if authorization with selectors is possible: failed checking whether 'AuthorizeWithSelectors' feature is enabled: %w", err)
@@ -160,6 +162,17 @@ func (a *Authorizer) selected(ctx context.Context, r *rule, q *request) (verdict
 		}
 	}
 	return q.noOpinion("SEL-2", "must specify field or label selector for name "+q.client.name), true, nil
+}
+
+func (q *request) selectorsPossible(ctx context.Context) (bool, error) {
+	if q.live {
+		return q.authorizer.Selectors.Possible(ctx)
+	}
+	possible, known := q.authorizer.Selectors.Known()
+	if !known {
+		return false, errors.New("it is not known yet whether the API server sends selectors")
+	}
+	return possible, nil
 }
 
 // hasFields wants all fields of a selector: one of several would not limit the answer to what is the client's (B-7).
@@ -205,7 +218,7 @@ func (q *request) hasLabel(key, value string) bool {
 }
 
 // byPath asks the graph (SA-11 to SA-14), and the garden for what the graph has not seen.
-func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request, live bool) verdict {
+func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request) verdict {
 	from := graph.Vertex{Kind: r.kind, Namespace: q.namespace, Name: q.name}
 	if r.kind == relation.Namespace {
 		from.Namespace = "" // The API server sends the name in both.
@@ -220,22 +233,26 @@ func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request, live bool)
 			}
 		}
 	}
-	narrow := a.WriteOwned && r.referenced && q.verb.has(writes)
-	switch {
-	case checked.Reached && (!narrow || checked.Managed):
-		v.allowed = true
-		return v
-	case checked.Reached:
-		v.step = "B-6"
-		v.reason = fmt.Sprintf("no relationship found: %s is only referred to by objects of %s, which gives no right to write it", relation.Schema.String(from), relation.Schema.String(q.client.sink))
-		return v
-	}
-	v.step = "SA-14"
-	v.reason = refusal(from, q.client.sink, checked.Known)
-	if live && a.Live != nil {
+	a.judge(r, q, checked, &v)
+	if !checked.Reached && q.live && a.Live != nil {
 		a.lookAgain(ctx, r, q, checked, &v)
 	}
 	return v
+}
+
+// judge says what follows from a check, be it of the graph's edges or of those of an object that was looked up.
+func (a *Authorizer) judge(r *rule, q *request, checked graph.Verdict, v *verdict) {
+	narrow := a.WriteOwned && r.referenced && q.verb.has(writes)
+	v.allowed, v.step, v.reason = checked.Reached && (!narrow || checked.Managed), "SA-13", ""
+	switch {
+	case v.allowed:
+	case checked.Reached:
+		v.step = "B-6"
+		v.reason = fmt.Sprintf("no relationship found: %s is only referred to by objects of %s, which gives no right to write it", relation.Schema.String(v.vertex), relation.Schema.String(q.client.sink))
+	default:
+		v.step = "SA-14"
+		v.reason = refusal(v.vertex, q.client.sink, checked.Known)
+	}
 }
 
 // refusal says what is missing. Refusals are as frequent as permissions, so this is one allocation.
@@ -257,7 +274,7 @@ func refusal(from, to graph.Vertex, known bool) string {
 
 func (a *Authorizer) check(from graph.Vertex, q *request) graph.Verdict {
 	to := q.client.sink
-	if a.Metrics == nil {
+	if a.Metrics == nil || !q.counted {
 		return a.ask(from, to)
 	}
 	started := time.Now()

@@ -28,9 +28,9 @@ type Explanation struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Explain decides without looking anything up, and says why. Nothing is counted.
+// Explain decides without any request, and says why. Nothing is counted.
 func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attributes) Explanation {
-	v, err := a.decide(ctx, attributes, false)
+	v, err := a.decide(ctx, attributes, asking{})
 	e := Explanation{Decision: "NoOpinion", Reason: v.reason, Rule: v.rule, Step: v.step}
 	switch {
 	case err != nil:

@@ -44,6 +44,7 @@ type selectors struct {
 }
 
 func (s selectors) Possible(context.Context) (bool, error) { return s.possible, s.err }
+func (s selectors) Known() (bool, bool)                    { return s.possible, s.err == nil }
 
 // live is a garden that is asked for single objects.
 type live struct {

@@ -2,13 +2,11 @@ package garden
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
@@ -24,37 +22,25 @@ type Live interface {
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
-const (
-	// liveTimeout bounds one live read: a fifth of what kube-apiserver waits for a decision.
-	liveTimeout = 2 * time.Second
-	// livePerSecond and liveBurst bound the live reads for one seed. A gardenlet asks for new objects now and then, when it creates a
-	// shoot; a hundred seeds at the limit are what a kube-apiserver answers with a tenth of a core.
-	livePerSecond = 10
-	liveBurst     = 20
-)
-
-// limiters limits each seed and each shoot, so that one cannot use up what others need.
-type limiters struct {
-	mu       sync.Mutex
-	byClient map[string]flowcontrol.RateLimiter
+// Budgets give each user a number of look-ups of its own.
+type Budgets interface {
+	Allow(user string) bool
 }
 
-// limitersKept bounds the memory for seeds; the names come from certificates, so that reaching it means that seeds were deleted.
-const limitersKept = 10_000
+// liveTimeout bounds one live read: a fifth of what kube-apiserver waits for a decision.
+const liveTimeout = 2 * time.Second
 
-func (l *limiters) allow(client string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.byClient == nil || len(l.byClient) >= limitersKept {
-		l.byClient = map[string]flowcontrol.RateLimiter{}
+// mayRead takes a live read from the user's budget.
+func (q *request) mayRead() bool {
+	budgets := q.authorizer.Budgets
+	if budgets == nil || budgets.Allow(q.user) {
+		return true
 	}
-	limiter := l.byClient[client]
-	if limiter == nil {
-		limiter = flowcontrol.NewTokenBucketRateLimiter(livePerSecond, liveBurst)
-		l.byClient[client] = limiter
-	}
-	return limiter.TryAccept()
+	q.authorizer.Metrics.live(outcomeLimited)
+	return false
 }
+
+const tooMany = ", and there were too many such requests to look it up"
 
 // Outcomes of live reads, as metrics count them.
 const (
@@ -63,67 +49,68 @@ const (
 	outcomeRefused = "refused"
 	outcomeLimited = "limited"
 	outcomeError   = "error"
+	// outcomeThere is no outcome yet: it becomes allowed or refused.
+	outcomeThere = "there"
 )
 
 // lookAgain reads an object that the graph has not seen, once, before it is refused. An object that does not exist may be deleted: the
-// client gets its 404 (B-5, R17). An object of a watched kind is judged by what it says now. What cannot be read changes nothing.
+// client gets its 404 (B-5, R17). An object of a watched kind is judged as it will be when its event is there. What cannot be read changes
+// nothing.
 func (a *Authorizer) lookAgain(ctx context.Context, r *rule, q *request, checked graph.Verdict, v *verdict) {
 	watch := a.Watches.Of(r.kind)
 	unseen := watch != nil && !checked.Watched
 	if !unseen && (q.verb != verbDelete || checked.Known) {
 		return
 	}
-	if !a.limits.allow(q.client.name) {
-		a.Metrics.live(outcomeLimited)
-		v.reason += ", and there were too many such requests to look it up"
+	if !q.mayRead() {
+		v.reason += tooMany
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
-	outcome := a.look(ctx, watch, r, q, v)
-	a.Metrics.live(outcome)
+	outcome, seen := a.look(ctx, watch, r, v.vertex, q.client.sink)
 	switch outcome {
 	case outcomeAbsent:
 		if q.verb == verbDelete && !checked.Known {
 			v.allowed, v.step, v.reason = true, "SA-12", ""
 		}
-	case outcomeAllowed:
-		v.allowed, v.step, v.reason = true, "SA-13", ""
+	case outcomeThere:
+		if watch != nil {
+			a.judge(r, q, seen, v)
+		}
+		outcome = outcomeRefused
+		if v.allowed {
+			outcome = outcomeAllowed
+		}
 	case outcomeError:
 		v.reason += ", and it could not be looked up"
 	}
+	a.Metrics.live(outcome)
 }
 
-func (a *Authorizer) look(ctx context.Context, watch *relation.Watch, r *rule, q *request, v *verdict) string {
+// look reads an object; of a watched kind it says what the graph would say if it had just seen it.
+func (a *Authorizer) look(ctx context.Context, watch *relation.Watch, r *rule, at, sink graph.Vertex) (string, graph.Verdict) {
+	var object runtime.Object
+	var exists bool
+	var err error
 	if watch == nil {
-		resource := schema.GroupVersionResource{Group: r.group, Version: r.version, Resource: r.resource}
-		exists, err := a.Live.Exists(ctx, resource, v.vertex.Namespace, v.vertex.Name)
-		switch {
-		case err != nil:
-			a.Log.V(1).Info("Object could not be looked up", "object", relation.Schema.String(v.vertex), "reason", err.Error())
-			return outcomeError
-		case exists:
-			return outcomeRefused
-		}
-		return outcomeAbsent
+		exists, err = a.Live.Exists(ctx, schema.GroupVersionResource{Group: r.group, Version: r.version, Resource: r.resource}, at.Namespace, at.Name)
+	} else {
+		object, err = a.Live.Read(ctx, watch, at.Namespace, at.Name)
+		exists = object != nil
 	}
-	object, err := a.Live.Read(ctx, watch, v.vertex.Namespace, v.vertex.Name)
 	switch {
 	case err != nil:
-		a.Log.V(1).Info("Object could not be looked up", "object", relation.Schema.String(v.vertex), "reason", err.Error())
-		return outcomeError
-	case object == nil:
-		return outcomeAbsent
+		a.Log.V(1).Info("Object could not be looked up", "object", relation.Schema.String(at), "reason", err.Error())
+		return outcomeError, graph.Verdict{}
+	case !exists:
+		return outcomeAbsent, graph.Verdict{}
+	case watch == nil:
+		return outcomeThere, graph.Verdict{}
 	}
 	self, edges, _ := watch.Contribute(object, a.Facts)
-	sink := q.client.sink
-	if self == sink {
-		return outcomeAllowed
+	if self != at {
+		return outcomeThere, graph.Verdict{}
 	}
-	for _, e := range edges {
-		if e.From == self && (e.To == sink || a.Graph.Check(e.To, sink).Reached) {
-			return outcomeAllowed
-		}
-	}
-	return outcomeRefused
+	return outcomeThere, a.Graph.CheckWith(self, edges, sink)
 }

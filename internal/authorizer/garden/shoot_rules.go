@@ -143,36 +143,56 @@ func (q *request) belongsByName(kind graph.Kind) bool {
 
 const shootTokenLead = "Used for connecting the self-hosted Shoot "
 
-// bootstrapTokens decides about the tokens with which gardenlets start: they are read under the name that follows from the shoot's, and
-// deleted by whom their description names.
-func bootstrapTokens(ctx context.Context, q *request, live bool) (verdict, bool, error) {
-	if q.namespace != names.KubeSystem || !strings.HasPrefix(q.name, names.BootstrapTokenPrefix) || q.client.Type != identity.Gardenlet {
+// bootstrapTokens decides about the tokens with which gardenlets start. They are read under the name that follows from the shoot's, and
+// deleted, by whom their description names; the name alone has 24 bits only, which another Shoot may share. Extensions have none.
+func bootstrapTokens(ctx context.Context, q *request) (verdict, bool, error) {
+	if q.namespace != names.KubeSystem || !strings.HasPrefix(q.name, names.BootstrapTokenPrefix) {
 		return verdict{}, false, nil
 	}
+	expected := names.BootstrapTokenSecret(q.client.Namespace, q.client.Shoot)
 	switch {
-	case q.verb.has(reads):
-		expected := names.BootstrapTokenSecret(q.client.Namespace, q.client.Shoot)
-		if q.name != expected {
-			return q.noOpinion("SH-16b", fmt.Sprintf("bootstrap token secret name %s does not match expected name %s for shoot %s", q.name, expected, q.client.name)), true, nil
-		}
-		return q.allow("SH-16b"), true, nil
-	case q.verb != verbDelete || !live || q.authorizer.Live == nil || !q.authorizer.limits.allow(q.client.name):
+	case q.verb.has(reads) && q.name != expected:
+		return q.noOpinion("SH-16b", fmt.Sprintf("bootstrap token secret name %s does not match expected name %s for shoot %s", q.name, expected, q.client.name)), true, nil
+	case q.client.Type != identity.Gardenlet && q.verb != verbCreate:
+		return q.noOpinion("SH-16b", "only the gardenlet of a shoot needs a bootstrap token"), true, nil
+	case q.verb.has(reads) && q.subresource == "":
+		return q.ownToken(ctx, "SH-16b")
+	case q.verb == verbDelete && q.subresource == "":
+		return q.ownToken(ctx, "SH-16c")
+	}
+	return verdict{}, false, nil
+}
+
+// ownToken compares the description of a token with the client.
+func (q *request) ownToken(ctx context.Context, step string) (verdict, bool, error) {
+	reading := q.verb.has(reads)
+	switch {
+	case !q.live && reading:
+		return verdict{allowed: true, step: step, reason: "if the token's description names the shoot"}, true, nil
+	case !q.live:
 		return verdict{}, false, nil
+	case q.authorizer.Live == nil || !q.mayRead():
+		return q.noOpinion(step, "there were too many requests to look the token's description up"), reading, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
 	secret, err := q.authorizer.Live.Secret(ctx, q.namespace, q.name)
-	if err != nil || secret == nil {
+	switch {
+	case err != nil:
 		return verdict{}, false, err
+	case secret == nil && q.verb == verbGet:
+		return q.allow(step), true, nil // The client gets its 404.
+	case secret == nil:
+		return q.noOpinion(step, "there is no such bootstrap token"), reading, nil
 	}
 	namespace, shoot, known := shootOfDescription(string(secret.Data["description"]))
 	switch {
-	case !known:
+	case known && namespace == q.client.Namespace && shoot == q.client.Shoot:
+		return q.allow(step), true, nil
+	case !known && !reading:
 		return verdict{}, false, nil
-	case namespace == q.client.Namespace && shoot == q.client.Shoot:
-		return q.allow("SH-16c"), true, nil
 	}
-	return q.noOpinion("SH-16c", fmt.Sprintf("shoot meta in bootstrap token secret %s/%s does not match with identity of requestor %s", q.namespace, q.name, q.client.name)), true, nil
+	return q.noOpinion(step, fmt.Sprintf("shoot meta in bootstrap token secret %s/%s does not match with identity of requestor %s", q.namespace, q.name, q.client.name)), true, nil
 }
 
 func shootOfDescription(text string) (namespace, shoot string, known bool) {
@@ -195,10 +215,10 @@ func beforeShootTable(ctx context.Context, q *request) (verdict, bool, error) {
 		return verdict{}, false, nil
 	}
 	namespace := names.SeedNamespace(c.Shoot)
-	decision, _, err := a.seeds.Authorize(ctx, delegated{attributes, &user.DefaultInfo{
+	decision, _, err := a.seeds.authorize(ctx, delegated{attributes, &user.DefaultInfo{
 		Name:   "system:serviceaccount:" + namespace + ":extension-delegated",
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
-	}})
+	}}, q.asking)
 	if err != nil {
 		return verdict{step: "SH-23"}, true, fmt.Errorf("failed delegating request: %w", err)
 	}

@@ -22,7 +22,7 @@ func shootAuthorizer(l *live) *Authorizer {
 		for _, v := range []graph.Vertex{
 			{Kind: relation.BackupBucket, Name: "own"}, {Kind: relation.Secret, Namespace: namespace, Name: "own"}, {Kind: relation.ConfigMap, Namespace: namespace, Name: "own"},
 			{Kind: relation.Bastion, Namespace: namespace, Name: "own"}, {Kind: relation.ControllerInstallation, Name: "own"}, {Kind: relation.ManagedSeed, Namespace: namespace, Name: "own"},
-			{Kind: relation.Namespace, Name: namespace}, {Kind: relation.ServiceAccount, Namespace: namespace, Name: "own"},
+			{Kind: relation.Secret, Namespace: "kube-system", Name: "bootstrap-token-known"}, {Kind: relation.Namespace, Name: namespace}, {Kind: relation.ServiceAccount, Namespace: namespace, Name: "own"},
 		} {
 			edges = append(edges, graph.Edge{From: v, To: shoot})
 		}
@@ -46,6 +46,12 @@ CT-SH-3: SG list gardenlets n/ field:metadata.name=self-hosted-shoot-t => N(must
 CT-SH-3: SG list managedseeds n/ field:spec.shoot.name=s => A
 CT-SH-5: SG get secrets kube-system/bootstrap-token-TOKEN => A
 CT-SH-5: SG get secrets kube-system/bootstrap-token-abcdef => N(bootstrap token secret name bootstrap-token-abcdef does not match expected name bootstrap-token-TOKEN for shoot n/s)
+CT-SH-5: SG watch secrets kube-system/bootstrap-token-TOKEN => N(there is no such bootstrap token)
+CT-SH-5: SE get secrets kube-system/bootstrap-token-abcdef => N(does not match expected name)
+CT-SH-5: SE list secrets kube-system/bootstrap-token-known => N(does not match expected name)
+CT-SH-5: SE delete secrets kube-system/bootstrap-token-known => N(only the gardenlet of a shoot needs a bootstrap token)
+CT-SH-5: SE patch secrets kube-system/bootstrap-token-known => N(only the gardenlet of a shoot needs a bootstrap token)
+CT-SH-5: SG patch secrets kube-system/bootstrap-token-known => A
 CT-SH-5: SG delete secrets kube-system/bootstrap-token-mine => A
 CT-SH-5: SG delete secrets kube-system/bootstrap-token-gardenlet => A
 CT-SH-5: SG delete secrets kube-system/bootstrap-token-other => N(shoot meta in bootstrap token secret kube-system/bootstrap-token-other does not match with identity of requestor n/s)

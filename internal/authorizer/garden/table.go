@@ -38,7 +38,7 @@ type rule struct {
 	free     bool
 	specials []special
 	// lookup is a special that may have to read an object.
-	lookup func(ctx context.Context, q *request, live bool) (verdict, bool, error)
+	lookup func(ctx context.Context, q *request) (verdict, bool, error)
 	// extension is the rule of extensions, where it is not the same.
 	extension *rule
 
