@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/garden"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/graphpage"
+	"github.com/espalier-project/espalier/internal/limit"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/restriction"
@@ -39,32 +41,46 @@ func run(cfg *config.AdmissionControllerConfiguration, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
-	client, err := garden.NewClient(restConfig, mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("garden cluster: %w", err)
+	// Each has its own rate limit: whoever makes one of them slow does not hold up the others.
+	var clients clients
+	for _, client := range []**garden.Client{&clients.watches, &clients.live, &clients.restriction} {
+		if *client, err = garden.NewClient(restConfig, mgr.GetHTTPClient()); err != nil {
+			return fmt.Errorf("garden cluster: %w", err)
+		}
 	}
 
-	if err := decide(cfg, mgr, client, drain, log); err != nil {
+	if err := decide(cfg, mgr, clients, drain, log); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
 }
 
+// clients of the garden: for the watches, for what an authorizer looks up, and for what a restriction does.
+type clients struct{ watches, live, restriction *garden.Client }
+
+// What one user may have read, so that it cannot use up what others need: a gardenlet looks up a few new objects when it creates a
+// Shoot, and creates some tens of objects, each judged with three reads at most. Users come from certificates and ServiceAccounts, so
+// that more of them than are kept means that seeds were deleted.
+var (
+	liveBudget        = limit.Options{PerSecond: 10, Burst: 20, Clients: 10_000, Clock: clock.RealClock{}}
+	restrictionBudget = limit.Options{PerSecond: 20, Burst: 100, Clients: 10_000, Clock: clock.RealClock{}}
+)
+
 // decide builds graphs, authorizers and restrictions, and serves them.
-func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, client *garden.Client, drain *process.Drain, log logr.Logger) error {
+func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, client clients, drain *process.Drain, log logr.Logger) error {
 	realClock := clock.RealClock{}
 	seedGraph, shootGraph := graph.New(relation.Schema), graph.New(relation.SelfHostedSchema)
 	graphMetrics := garden.NewMetrics(metrics.Registry, seedGraph, authorizer.Buckets())
 	seedState := relation.NewState(seedGraph, realClock, graphMetrics.Updated)
 	shootState := relation.NewState(shootGraph, realClock, graphMetrics.Updated)
-	watches := garden.NewWatches(client, []garden.Graph{{State: seedState, Table: relation.Watches}, {State: shootState, Table: relation.SelfHosted}},
-		realClock, graphMetrics.Lag, log.WithName("seed-authorizer-graph"))
+	watches := garden.NewWatches(client.watches, []garden.Graph{{State: seedState, Table: relation.Watches}, {State: shootState, Table: relation.SelfHosted}},
+		realClock, graphMetrics, log.WithName("seed-authorizer-graph"))
 	if err := mgr.Add(watches); err != nil {
 		return err
 	}
 	options := authorizer.Options{
-		Graph: seedGraph, Watches: relation.Watches, Facts: seedState.Facts(), Live: client,
-		Selectors: &selectors.Checker{Client: client.Bare(), Clock: realClock}, Metrics: authorizer.NewMetrics(metrics.Registry),
+		Graph: seedGraph, Watches: relation.Watches, Facts: seedState.Facts(), Live: client.live, Budgets: limit.New(liveBudget),
+		Selectors: &selectors.Checker{Client: client.watches.Bare(), Clock: realClock}, Metrics: authorizer.NewMetrics(metrics.Registry),
 		ReadAll:    cfg.Server.SeedAuthorizer.ReadScope == config.ReadScopeAll,
 		WriteOwned: cfg.Server.SeedAuthorizer.WriteScope == config.WriteScopeOwned,
 		Log:        log.WithName("webhook." + authorizer.SeedName),
@@ -76,7 +92,10 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 	shoots := authorizer.NewShootAuthorizer(options, seeds)
 
 	server := mgr.GetWebhookServer()
-	restrict := restriction.Handler{Reader: client, Clock: realClock}
+	restrict := restriction.Handler{
+		Reader: client.restriction, Graph: seedGraph, Budgets: limit.New(restrictionBudget), Clock: realClock,
+		Checked: cfg.Server.SeedAuthorizer.References == config.ReferencesChecked,
+	}
 	ofSeeds, ofShoots := restrict, restrict
 	ofSeeds.Log, ofShoots.Log = log.WithName("webhook."+restriction.SeedName), log.WithName("webhook."+restriction.ShootName)
 	server.Register(authorizer.SeedPath, &process.Reviews{Authorizer: seeds, Ready: watches.Synced, Log: log.WithName("webhook." + authorizer.SeedName)})
@@ -89,5 +108,7 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 			server.Register(path, &graphpage.Handler{Path: path, Graph: a.Graph, Authorizer: a, Log: log})
 		}
 	}
-	return process.AddChecks(mgr, drain, process.SyncCheck("informer-sync", watches.Synced, log)) // PRC-57, PRC-58
+	longest := cfg.Server.SeedAuthorizer.MaxStaleness.Duration
+	return process.AddChecks(mgr, drain, process.SyncCheck("informer-sync", watches.Synced, log), // PRC-57, PRC-58
+		process.Check{Name: "watch-contact", Ready: func(*http.Request) error { return watches.Contact(longest) }})
 }

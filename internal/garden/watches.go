@@ -2,7 +2,10 @@ package garden
 
 import (
 	"context"
+	"fmt"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -31,18 +34,23 @@ type Graph struct {
 	Table relation.Table
 }
 
-// NewWatches prepares the watches of everything that the graphs need, each kind once. lag is told how long an event took from its
-// arrival until the graphs had it.
-func NewWatches(client *Client, graphs []Graph, c clock.Clock, lag func(kind string, took time.Duration), log logr.Logger) *Watches {
+// NewWatches prepares the watches of everything that the graphs need, each kind once. metrics, if there are any, are told how long an
+// event took from its arrival until the graphs had it, what cannot be decoded, and for how long nothing was heard.
+func NewWatches(client *Client, graphs []Graph, c clock.Clock, metrics *Metrics, log logr.Logger) *Watches {
 	w := &Watches{graphs: graphs, clock: c, log: log}
 	add := func(kind follow.Kind) {
 		kind.First = w.tidy
-		if lag != nil {
-			kind.Lag = func(took time.Duration) { lag(kind.Name, took) }
+		if metrics != nil {
+			kind.Lag = func(took time.Duration) { metrics.Lag(kind.Name, took) }
+			kind.Undecodable = func(_, _ string, _ error) { metrics.Undecodable(kind.Name) }
 		}
 		version := kind.Resource.GroupVersion()
 		kind.Whole = isWhole(version)
-		w.each = append(w.each, follow.New(kind, client.clients[version], c, log))
+		f := follow.New(kind, client.clients[version], c, log)
+		w.each = append(w.each, f)
+		if metrics != nil {
+			metrics.Follow(kind.Name, f.Silence)
+		}
 	}
 	add(namespaces(graphs))
 	for kind := range relation.Schema.Names {
@@ -126,6 +134,22 @@ func (w *Watches) Synced() bool {
 		}
 	}
 	return true
+}
+
+// Contact says whether something was heard of every kind lately: an event, a bookmark or a list. The error names the kinds of which
+// nothing was; zero means for ever.
+func (w *Watches) Contact(longest time.Duration) error {
+	var silent []string
+	for _, f := range w.each {
+		if silence := f.Silence(); longest > 0 && silence > longest {
+			silent = append(silent, fmt.Sprintf("%s for %s", f.Name, silence.Truncate(time.Second)))
+		}
+	}
+	if len(silent) == 0 {
+		return nil
+	}
+	slices.Sort(silent)
+	return fmt.Errorf("nothing was heard of %s; at most %s is allowed", strings.Join(silent, ", "), longest)
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica watches (AE-24).

@@ -122,7 +122,8 @@ const managedSeedConfig = "spec.gardenlet.config"
 
 var managedSeeds = watch(watchOptions[seedmanagement.ManagedSeed]{
 	kind: ManagedSeed, resource: seedmanagement.Resource("managedseeds"),
-	identify: func(m *seedmanagement.ManagedSeed) (string, string) { return m.Namespace, m.Name },
+	identify:    func(m *seedmanagement.ManagedSeed) (string, string) { return m.Namespace, m.Name },
+	notFollowed: map[string]string{"spec.gardenlet.bootstrap": "decides about GE-29 to GE-31, no reference"},
 },
 	row[seedmanagement.ManagedSeed]{
 		Row{ID: "GE-24", From: kinds(ManagedSeed), To: kinds(Shoot), Fields: []string{"spec.shoot"}},
@@ -155,7 +156,7 @@ var managedSeeds = watch(watchOptions[seedmanagement.ManagedSeed]{
 		},
 	},
 	row[seedmanagement.ManagedSeed]{
-		Row{ID: "GE-29", From: kinds(Secret), To: kinds(ManagedSeed), Fields: []string{bootstrapMode}, Needs: kinds(Seed), Class: graph.Manages,
+		Row{ID: "GE-29", From: kinds(Secret), To: kinds(ManagedSeed), Needs: kinds(Seed), Class: graph.Manages,
 			When: "the bootstrap token's Secret, while bootstrapping with mode " + seedmanagement.BootstrapToken},
 		func(m *seedmanagement.ManagedSeed, add *collector, facts Facts) {
 			if bootstraps(m, seedmanagement.BootstrapToken, facts) {
@@ -164,7 +165,7 @@ var managedSeeds = watch(watchOptions[seedmanagement.ManagedSeed]{
 		},
 	},
 	row[seedmanagement.ManagedSeed]{
-		Row{ID: "GE-30", From: kinds(ServiceAccount), To: kinds(ManagedSeed), Fields: []string{bootstrapMode}, Needs: kinds(Seed), Class: graph.Manages,
+		Row{ID: "GE-30", From: kinds(ServiceAccount), To: kinds(ManagedSeed), Needs: kinds(Seed), Class: graph.Manages,
 			When: names.BootstrapServiceAccount + "<name>, while bootstrapping with mode " + seedmanagement.BootstrapServiceAccount},
 		func(m *seedmanagement.ManagedSeed, add *collector, facts Facts) {
 			if bootstraps(m, seedmanagement.BootstrapServiceAccount, facts) {
@@ -173,7 +174,7 @@ var managedSeeds = watch(watchOptions[seedmanagement.ManagedSeed]{
 		},
 	},
 	row[seedmanagement.ManagedSeed]{
-		Row{ID: "GE-31", From: kinds(ClusterRoleBinding), To: kinds(ManagedSeed), Fields: []string{bootstrapMode}, Needs: kinds(Seed), Class: graph.Manages,
+		Row{ID: "GE-31", From: kinds(ClusterRoleBinding), To: kinds(ManagedSeed), Needs: kinds(Seed), Class: graph.Manages,
 			When: "the ServiceAccount's, as GE-30"},
 		func(m *seedmanagement.ManagedSeed, add *collector, facts Facts) {
 			if bootstraps(m, seedmanagement.BootstrapServiceAccount, facts) {
@@ -182,8 +183,6 @@ var managedSeeds = watch(watchOptions[seedmanagement.ManagedSeed]{
 		},
 	},
 )
-
-const bootstrapMode = "spec.gardenlet.bootstrap"
 
 func configOf(m *seedmanagement.ManagedSeed) *gardenlet.Configuration {
 	if m.Spec.Gardenlet == nil {

@@ -60,7 +60,7 @@ var SelfHosted = Table{
 		},
 	}),
 	derive(managedSeeds, []string{"GE-24", "GE-25", "GE-27"}, row[seedmanagement.ManagedSeed]{
-		Row{ID: "SHG-4", From: kinds(Secret), To: kinds(ManagedSeed), Fields: []string{bootstrapMode}, Class: graph.Manages,
+		Row{ID: "SHG-4", From: kinds(Secret), To: kinds(ManagedSeed), Class: graph.Manages,
 			When: "the bootstrap token's Secret, with mode " + seedmanagement.BootstrapToken},
 		func(m *seedmanagement.ManagedSeed, add *collector, _ Facts) {
 			if m.Spec.Gardenlet != nil && deref(m.Spec.Gardenlet.Bootstrap) == seedmanagement.BootstrapToken {

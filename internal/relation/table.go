@@ -1,6 +1,7 @@
 package relation
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,7 +46,7 @@ type Watch struct {
 	Update string
 
 	owner      func(object runtime.Object) graph.Vertex
-	contribute func(object runtime.Object, facts Facts) (owner graph.Vertex, edges []graph.Edge, keep bool)
+	contribute func(object runtime.Object, facts Facts, skip func(Row) bool) (owner graph.Vertex, edges []graph.Edge, keep bool)
 	// options and typed are what the watch was made of, for others that are made of it.
 	options, typed any
 }
@@ -53,7 +54,22 @@ type Watch struct {
 // Contribute returns the edges that an object contributes, with the object's own vertex; keep says whether the vertex is there
 // without any edge.
 func (w *Watch) Contribute(object runtime.Object, facts Facts) (owner graph.Vertex, edges []graph.Edge, keep bool) {
-	return w.contribute(object, facts)
+	return w.contribute(object, facts, nil)
+}
+
+// Chosen returns the edges whose start whoever writes the object chooses: those that follow from its fields, without its own.
+func (w *Watch) Chosen(object runtime.Object) []graph.Edge {
+	owner, edges, _ := w.contribute(object, nil, func(r Row) bool { return len(r.Fields) == 0 })
+	return slices.DeleteFunc(edges, func(e graph.Edge) bool { return e.From == owner })
+}
+
+// Without returns the watch without some of its rows.
+func (w *Watch) Without(ids ...string) *Watch {
+	less := *w
+	less.contribute = func(object runtime.Object, facts Facts, skip func(Row) bool) (graph.Vertex, []graph.Edge, bool) {
+		return w.contribute(object, facts, func(r Row) bool { return slices.Contains(ids, r.ID) || skip != nil && skip(r) })
+	}
+	return &less
 }
 
 // Owner returns an object's own vertex.
@@ -120,13 +136,16 @@ func watch[T any, P interface {
 		namespace, name := o.identify(typed)
 		return graph.Vertex{Kind: o.kind, Namespace: namespace, Name: name}
 	}
-	w.contribute = func(object runtime.Object, facts Facts) (graph.Vertex, []graph.Edge, bool) {
+	w.contribute = func(object runtime.Object, facts Facts, skip func(Row) bool) (graph.Vertex, []graph.Edge, bool) {
 		typed, ok := object.(P)
 		if !ok {
 			return graph.Vertex{}, nil, false
 		}
 		c := &collector{self: w.owner(object), edges: make([]graph.Edge, 0, 24)}
 		for i := range rows {
+			if skip != nil && skip(rows[i].Row) {
+				continue
+			}
 			c.class = rows[i].Class
 			rows[i].edges(typed, c, facts)
 		}

@@ -44,6 +44,8 @@ type Handler struct {
 	Reader Reader
 	// Graph is the one for seeds. It is asked where a search would cost a read for each object of the landscape.
 	Graph *graph.Graph
+	// Checked says that references are checked (references.go).
+	Checked bool
 	// Budgets may be nil: then nobody is limited.
 	Budgets Budgets
 	Clock   clock.PassiveClock
@@ -137,7 +139,7 @@ func (q *request) spend() error {
 
 // decide finds the rule (RES-3 to RES-5).
 func (q *request) decide(ctx context.Context) error {
-	byOperation, known := rules[schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}]
+	byOperation, known := q.rules()[schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}]
 	if !known {
 		return refuse(http.StatusBadRequest, "unexpected resource: %q", q.resource())
 	}

@@ -101,7 +101,10 @@ func graphOf(t *testing.T, g garden) *graph.Graph {
 	state := relation.NewState(graph.New(relation.Schema), clocktesting.NewFakePassiveClock(now), nil)
 	for key, text := range g {
 		resource, name, _ := strings.Cut(key, " ")
-		namespace, name, _ := strings.Cut(name, "/")
+		namespace, name, found := strings.Cut(name, "/")
+		if !found {
+			namespace, name = "", namespace
+		}
 		for _, w := range relation.Watches {
 			if w.Resource.Resource != resource || text == "error" || name == "" {
 				continue

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -20,7 +21,8 @@ func parse(t *testing.T, text string) *AdmissionControllerConfiguration {
 func TestDefaults(t *testing.T) {
 	c := parse(t, "{}")
 	if c.Server.Webhooks.Port != 2721 || c.Server.HealthProbes.Port != 2722 || c.Server.Metrics.Port != 2723 || c.GardenClientConnection.QPS != 50 || c.GardenClientConnection.Burst != 100 ||
-		c.LogLevel != "info" || c.LogFormat != "json" || c.Server.SeedAuthorizer.ReadScope != "All" || c.Server.SeedAuthorizer.WriteScope != "Referenced" {
+		c.LogLevel != "info" || c.LogFormat != "json" || c.Server.SeedAuthorizer.ReadScope != "All" || c.Server.SeedAuthorizer.WriteScope != "Referenced" ||
+		c.Server.SeedAuthorizer.References != "Trusted" || c.Server.SeedAuthorizer.MaxStaleness.Duration != 10*time.Minute {
 		t.Errorf("CT-18: got %+v", c)
 	}
 	if err := Validate(c).ToAggregate(); err != nil {
@@ -50,6 +52,11 @@ func TestValidate(t *testing.T) {
 		"1.10/log":                           {"logLevel: x", `logLevel: Unsupported value: "x"`},
 		"OPB-4/ports":                        {"server: {metrics: {port: 2721}}", "server.metrics.port: Invalid value: 2721"},
 		"D-1/read scope":                     {"server: {seedAuthorizer: {readScope: Some}}", `server.seedAuthorizer.readScope: Unsupported value: "Some": supported values: "All", "Related"`},
+		"references":                         {"server: {seedAuthorizer: {references: Some}}", `server.seedAuthorizer.references: Unsupported value: "Some": supported values: "Trusted", "Checked"`},
+		"references/Checked":                 {"server: {seedAuthorizer: {references: Checked}}", ""},
+		"staleness/never":                    {"server: {seedAuthorizer: {maxStaleness: 0s}}", ""},
+		"staleness/too short":                {"server: {seedAuthorizer: {maxStaleness: 1m}}", `server.seedAuthorizer.maxStaleness: Invalid value: "1m0s": must be 0 or at least 3m0s`},
+		"staleness/negative":                 {"server: {seedAuthorizer: {maxStaleness: -1s}}", `server.seedAuthorizer.maxStaleness: Invalid value: "-1s"`},
 		"B-6/write scope":                    {"server: {seedAuthorizer: {writeScope: Some}}", `server.seedAuthorizer.writeScope: Unsupported value: "Some": supported values: "Referenced", "Owned"`},
 	} {
 		t.Run(name, func(t *testing.T) {

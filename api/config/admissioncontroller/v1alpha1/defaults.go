@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
@@ -21,6 +23,8 @@ func SetDefaults(c *AdmissionControllerConfiguration) {
 	shared.SetDefaultValue(&s.Metrics.Port, 2723)
 	shared.SetDefaultValue(&s.SeedAuthorizer.ReadScope, ReadScopeAll)
 	shared.SetDefaultValue(&s.SeedAuthorizer.WriteScope, WriteScopeReferenced)
+	shared.SetDefaultValue(&s.SeedAuthorizer.References, ReferencesTrusted)
+	shared.SetDefault(&s.SeedAuthorizer.MaxStaleness, shared.Duration(10*time.Minute))
 	shared.SetDefault(&s.ResourceAdmissionConfiguration, ResourceAdmissionConfiguration{})
 	for i := range s.ResourceAdmissionConfiguration.UnrestrictedSubjects {
 		subject := &s.ResourceAdmissionConfiguration.UnrestrictedSubjects[i]

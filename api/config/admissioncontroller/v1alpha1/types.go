@@ -90,10 +90,17 @@ type ServerConfiguration struct {
 // ReadScope says what seeds may read of Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots.
 type ReadScope string
 
+// References says what seeds may name in their own objects.
+type References string
+
 // WriteScope says what seeds may write of the objects that others refer to.
 type WriteScope string
 
 const (
+	// ReferencesTrusted lets seeds name any Secret in their own objects, and reach it thereby.
+	ReferencesTrusted References = "Trusted"
+	// ReferencesChecked lets seeds name only what they reach anyway.
+	ReferencesChecked References = "Checked"
 	// ReadScopeAll lets seeds read all of them.
 	ReadScopeAll ReadScope = "All"
 	// ReadScopeRelated lets seeds read those that are related to them, and list with a selector for them.
@@ -104,7 +111,7 @@ const (
 	WriteScopeOwned WriteScope = "Owned"
 )
 
-// SeedAuthorizerConfiguration configures how wide the rights of seeds are.
+// SeedAuthorizerConfiguration configures how wide the rights of seeds are, and how old what is known may be.
 type SeedAuthorizerConfiguration struct {
 	// ReadScope is All (seeds read all Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots) or Related
 	// (only theirs, lists with a selector). Default All.
@@ -114,6 +121,13 @@ type SeedAuthorizerConfiguration struct {
 	// (only those that their clients manage). Default Referenced.
 	// +optional
 	WriteScope WriteScope `json:"writeScope,omitempty"`
+	// References is Trusted (what a seed names in its own BackupBuckets, Seed, Gardenlet and ManagedSeeds it may read and write) or Checked
+	// (SeedRestriction refuses references to what the seed could not reach before; it must be sent the updates, too). Default Trusted.
+	// +optional
+	References References `json:"references,omitempty"`
+	// MaxStaleness is how long nothing may be heard of a watch until the instance is not ready any more. 0 means for ever. Default 10m.
+	// +optional
+	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
 }
 
 // ResourceAdmissionConfiguration limits the size and the number of objects.

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -35,8 +37,18 @@ func validateScopes(s *SeedAuthorizerConfiguration, path *field.Path) field.Erro
 	if s.WriteScope != WriteScopeReferenced && s.WriteScope != WriteScopeOwned {
 		all = append(all, field.NotSupported(path.Child("writeScope"), s.WriteScope, []WriteScope{WriteScopeReferenced, WriteScopeOwned}))
 	}
+	if s.References != ReferencesTrusted && s.References != ReferencesChecked {
+		all = append(all, field.NotSupported(path.Child("references"), s.References, []References{ReferencesTrusted, ReferencesChecked}))
+	}
+	if d := s.MaxStaleness; d.Duration != 0 && d.Duration < minStaleness {
+		all = append(all, field.Invalid(path.Child("maxStaleness"), d.Duration.String(), "must be 0 or at least "+minStaleness.String()))
+	}
 	return all
 }
+
+// minStaleness is what a living watch may be silent for: API servers send something about once a minute, and after two minutes of
+// silence a watch is opened anew.
+const minStaleness = 3 * time.Minute
 
 func validateResourceAdmission(r *ResourceAdmissionConfiguration, path *field.Path) field.ErrorList {
 	var all field.ErrorList
