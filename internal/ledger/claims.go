@@ -7,7 +7,10 @@ import "k8s.io/apimachinery/pkg/types"
 func (l *Ledger) Wrote(key Key, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r := l.records[key]; r != nil {
+	if r := l.findLocked(key); r != nil {
+		if uid == r.uid {
+			uid = r.uid // One copy in memory is enough.
+		}
 		r.wrote = uid
 	}
 }
@@ -16,7 +19,7 @@ func (l *Ledger) Wrote(key Key, uid types.UID) {
 func (l *Ledger) IsOurs(key Key, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.records[key]
+	r := l.findLocked(key)
 	return r != nil && r.wrote != "" && r.wrote == uid
 }
 
@@ -25,7 +28,7 @@ func (l *Ledger) IsOurs(key Key, uid types.UID) bool {
 func (l *Ledger) Drifted(key Key, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.records[key]
+	r := l.findLocked(key)
 	return r != nil && r.suspect && r.desired == desired
 }
 
@@ -34,6 +37,6 @@ func (l *Ledger) Cleared(owner Owner, key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o := l.owners[owner]; o != nil {
-		delete(o.dirty, key)
+		delete(o.dirty, l.findLocked(key))
 	}
 }

@@ -5,5 +5,8 @@
 // and whether the judgement about it changed (verdict), and tells the subscribers which ManagedResource is concerned. Thus
 // a sync period in which nothing was reported needs no request at all.
 //
+// Everything that is reported is ordered by resource version: what is known is what was true at the latest one, and a
+// verification that is older than what was seen verifies nothing. See the invariants at record.
+//
 // It holds a few words an object and never an object itself; it does no I/O and runs callbacks outside its lock.
 package ledger

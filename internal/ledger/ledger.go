@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/espalier-project/espalier/internal/health"
 )
@@ -40,51 +39,22 @@ type Sighting struct {
 	Digest uint64
 	// Desired stands for what the object was compared with; only Verified needs it.
 	Desired uint64
+	// Terminating is true from the moment at which the deletion was accepted.
+	Terminating bool
 	// Verdict is the object's own judgement; nil if the sighting says nothing of it.
 	Verdict *health.Verdict
-}
-
-type state int
-
-const (
-	unseen  state = iota // nobody has looked yet
-	present              // was there when last looked at
-	missing              // was not
-)
-
-type record struct {
-	// owners has the one that began to track or verified the object last at its end: that one is told of drift, so that two
-	// of them do not quarrel (MRB-16).
-	owners []Owner
-	ref    Ref
-
-	state           state
-	uid             types.UID
-	resourceVersion string
-	digest          uint64
-	desired         uint64
-	// verified is true if the object was as it should be at resourceVersion.
-	verified bool
-	// suspect is true from the moment somebody else's change was noticed until the object was looked at.
-	suspect bool
-	verdict *health.Verdict // nil is healthy and rolled out
-	// wrote is the UID of the object that this process wrote.
-	wrote types.UID
-}
-
-type ownerRecord struct {
-	keys  []Key
-	dirty map[Key]struct{}
 }
 
 // Ledger is safe for concurrent use.
 type Ledger struct {
 	mu      sync.Mutex
-	records map[Key]*record
+	records map[kind]map[name]*record
+	size    int
 	owners  map[Owner]*ownerRecord
 	pods    podCounts
 	// deployments finds a Deployment by its UID.
-	deployments map[types.UID]Key
+	deployments map[types.UID]*record
+	listings    uint32
 
 	onDrift   func(Owner, Key)
 	onVerdict func(Owner)
@@ -93,10 +63,10 @@ type Ledger struct {
 // New returns an empty ledger.
 func New() *Ledger {
 	return &Ledger{
-		records:     map[Key]*record{},
+		records:     map[kind]map[name]*record{},
 		owners:      map[Owner]*ownerRecord{},
 		pods:        newPodCounts(),
-		deployments: map[types.UID]Key{},
+		deployments: map[types.UID]*record{},
 		onDrift:     func(Owner, Key) {},
 		onVerdict:   func(Owner) {},
 	}
@@ -110,223 +80,220 @@ func (l *Ledger) Subscribe(onDrift func(Owner, Key), onVerdict func(Owner)) {
 
 // Track sets the objects of a ManagedResource; those that it no longer has are forgotten unless another one has them.
 func (l *Ledger) Track(owner Owner, refs []Ref) {
+	var told notices
 	l.mu.Lock()
-	var orphaned []Key
-	previous := l.owners[owner]
-	if previous == nil && len(refs) == 0 {
-		l.mu.Unlock()
-		return
+	l.trackLocked(owner, refs, &told)
+	l.mu.Unlock()
+	told.send(l)
+}
+
+func (l *Ledger) trackLocked(owner Owner, refs []Ref, told *notices) {
+	o := l.owners[owner]
+	if o == nil {
+		if len(refs) == 0 {
+			return
+		}
+		o = &ownerRecord{owner: owner, dirty: map[*record]struct{}{}}
+		l.owners[owner] = o
 	}
-	current := &ownerRecord{keys: make([]Key, 0, len(refs)), dirty: map[Key]struct{}{}}
-	wanted := make(map[Key]struct{}, len(refs))
+	previous := o.records
+	wanted := make(map[*record]struct{}, len(refs))
+	o.records = make([]*record, 0, len(refs))
 	for _, ref := range refs {
-		if _, twice := wanted[ref.Key]; twice {
+		r := l.recordLocked(ref)
+		if _, twice := wanted[r]; twice {
 			continue
 		}
-		wanted[ref.Key] = struct{}{}
-		current.keys = append(current.keys, ref.Key)
-		r := l.records[ref.Key]
-		if r == nil {
-			r = &record{}
-			l.records[ref.Key] = r
-		}
-		r.ref = ref
-		if !slices.Contains(r.owners, owner) {
-			r.owners = append(r.owners, owner)
-		}
-	}
-	if previous != nil {
-		for key := range previous.dirty {
-			if _, kept := wanted[key]; kept {
-				current.dirty[key] = struct{}{}
-			}
-		}
-		for _, key := range previous.keys {
-			if _, kept := wanted[key]; !kept {
-				if l.dropOwnerLocked(owner, key) {
-					orphaned = append(orphaned, key)
-				}
+		wanted[r] = struct{}{}
+		o.records = append(o.records, r)
+		if !slices.Contains(r.owners, o) {
+			r.owners = append(r.owners, o)
+			if r.suspect {
+				o.dirty[r] = struct{}{}
 			}
 		}
 	}
-	l.owners[owner] = current
+	for _, r := range previous {
+		if _, kept := wanted[r]; !kept {
+			delete(o.dirty, r)
+			l.dropOwnerLocked(r, o, told)
+		}
+	}
 	if len(refs) == 0 {
 		delete(l.owners, owner)
 	}
-	heirs := l.suspectLocked(orphaned)
-	l.mu.Unlock()
-	for _, heir := range heirs {
-		l.onDrift(heir.owner, heir.key)
-	}
 }
 
-// dropOwnerLocked reports whether another ManagedResource inherits the object.
-func (l *Ledger) dropOwnerLocked(owner Owner, key Key) bool {
-	r := l.records[key]
+// recordLocked finds or makes the record of a reference.
+func (l *Ledger) recordLocked(ref Ref) *record {
+	k, n := split(ref.Key)
+	byName := l.records[k]
+	if byName == nil {
+		byName = map[name]*record{}
+		l.records[k] = byName
+	}
+	r := byName[n]
 	if r == nil {
-		return false
+		r = &record{kind: k, name: n}
+		byName[n] = r
+		l.size++
 	}
-	wasLast := len(r.owners) > 0 && r.owners[len(r.owners)-1] == owner
-	r.owners = slices.DeleteFunc(r.owners, func(o Owner) bool { return o == owner })
-	if len(r.owners) == 0 {
-		l.setUIDLocked(r, "")
-		delete(l.records, key)
-		return false
-	}
-	return wasLast
+	r.version, r.unlabelled = versionOf(ref), ref.Unlabelled
+	return r
 }
 
-type notice struct {
-	owner Owner
-	key   Key
+func (l *Ledger) findLocked(key Key) *record {
+	k, n := split(key)
+	return l.records[k][n]
 }
 
-func (l *Ledger) suspectLocked(keys []Key) []notice {
-	var notices []notice
-	for _, key := range keys {
-		if r := l.records[key]; r != nil {
-			r.verified, r.suspect = false, true
-			notices = append(notices, l.dirtyLocked(r))
+// dropOwnerLocked takes a ManagedResource from an object; another one that inherits it must look at it.
+func (l *Ledger) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
+	wasLast := len(r.owners) > 0 && r.owners[len(r.owners)-1] == o
+	r.owners = slices.DeleteFunc(r.owners, func(other *ownerRecord) bool { return other == o })
+	if len(r.owners) > 0 {
+		if wasLast {
+			r.doubtLocked(told)
 		}
+		return
 	}
-	return notices
+	l.setUIDLocked(r, "")
+	delete(l.records[r.kind], r.name)
+	l.size--
+	if len(l.records[r.kind]) == 0 {
+		delete(l.records, r.kind)
+	}
 }
 
-func (l *Ledger) dirtyLocked(r *record) notice {
-	owner := r.owners[len(r.owners)-1]
-	if o := l.owners[owner]; o != nil {
-		o.dirty[r.ref.Key] = struct{}{}
-	}
-	return notice{owner, r.ref.Key}
-}
-
-// Verified reports that an object was found, or made, as it should be.
+// Verified reports that an object was found, or made, as it should be. If something later was seen that may differ, the
+// object stays in doubt, and its ManagedResource is told.
 func (l *Ledger) Verified(owner Owner, s Sighting) {
+	var told notices
 	l.mu.Lock()
-	r := l.records[s.Key]
-	if r == nil {
-		l.mu.Unlock()
+	if r := l.findLocked(s.Key); r != nil {
+		l.verifiedLocked(r, l.owners[owner], s, &told)
+	}
+	l.mu.Unlock()
+	told.send(l)
+}
+
+func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *notices) {
+	if i := slices.Index(r.owners, o); i >= 0 && i != len(r.owners)-1 {
+		r.owners = append(slices.Delete(r.owners, i, i+1), o)
+	}
+	if r.outdates(s) {
+		if r.verified && r.desired == s.Desired {
+			return // A later version has been compared with the same since.
+		}
+		if !ordered(r.resourceVersion, s.ResourceVersion) {
+			// Nobody knows which is the later one. A second look that finds the same settles it.
+			r.resourceVersion, r.state = s.ResourceVersion, present
+			l.setUIDLocked(r, s.UID)
+		}
+		r.doubtLocked(told)
 		return
 	}
 	changed := r.state != present
-	if r.state == present && r.uid == s.UID && newer(r.resourceVersion, s.ResourceVersion) && r.suspect {
-		// A watch has already told of a later version: that one is not verified.
-		if o := l.owners[owner]; o != nil {
-			o.dirty[s.Key] = struct{}{}
-		}
-		l.mu.Unlock()
-		l.onDrift(owner, s.Key)
-		return
-	}
-	if i := slices.Index(r.owners, owner); i >= 0 && i != len(r.owners)-1 {
-		r.owners = append(slices.Delete(r.owners, i, i+1), owner)
-	}
 	if s.Verdict != nil {
 		changed = r.setVerdict(s.Verdict) || changed
 	}
 	l.setUIDLocked(r, s.UID)
-	r.state, r.digest, r.desired, r.verified, r.suspect = present, s.Digest, s.Desired, true, false
 	if !newer(r.resourceVersion, s.ResourceVersion) {
-		r.resourceVersion = s.ResourceVersion
+		r.resourceVersion, r.terminating = s.ResourceVersion, s.Terminating
 	}
-	if o := l.owners[owner]; o != nil {
-		delete(o.dirty, s.Key)
+	r.state, r.digest, r.desired, r.verified, r.suspect = present, s.Digest, s.Desired, true, false
+	for _, o := range r.owners {
+		delete(o.dirty, r)
 	}
-	owners := slices.Clone(r.owners)
-	l.mu.Unlock()
 	if changed {
-		for _, o := range owners {
-			l.onVerdict(o)
-		}
+		told.judge(r)
 	}
 }
 
 // Seen reports what a watch saw, or what a read found that compared nothing.
 func (l *Ledger) Seen(s Sighting) {
+	var told notices
 	l.mu.Lock()
-	r := l.records[s.Key]
-	if r == nil || (r.state == present && r.uid == s.UID && newer(r.resourceVersion, s.ResourceVersion)) {
-		l.mu.Unlock()
+	if r := l.findLocked(s.Key); r != nil {
+		l.seenLocked(r, s, &told)
+	}
+	l.mu.Unlock()
+	told.send(l)
+}
+
+func (l *Ledger) seenLocked(r *record, s Sighting, told *notices) {
+	if newer(r.resourceVersion, s.ResourceVersion) {
 		return
 	}
-	verdictChanged := r.state != present
+	changed := r.state != present || r.terminating != s.Terminating
 	if s.Verdict != nil {
-		verdictChanged = r.setVerdict(s.Verdict) || verdictChanged
+		changed = r.setVerdict(s.Verdict) || changed
 	}
-	same := r.verified && r.state == present && r.uid == s.UID &&
+	same := r.state == present && r.uid == s.UID &&
 		(r.resourceVersion == s.ResourceVersion || (s.Digest != 0 && r.digest == s.Digest))
-	wasVerified := r.verified || r.state == missing
+	known := r.state != unseen
 	l.setUIDLocked(r, s.UID)
-	r.state, r.resourceVersion = present, s.ResourceVersion
-	var drift *notice
-	if !same && wasVerified {
-		r.verified, r.suspect = false, true
-		n := l.dirtyLocked(r)
-		drift = &n
+	r.state, r.resourceVersion, r.digest, r.terminating = present, s.ResourceVersion, s.Digest, s.Terminating
+	if known && !same && !r.suspect {
+		r.doubtLocked(told)
 	}
-	owners := slices.Clone(r.owners)
-	l.mu.Unlock()
-	if drift != nil {
-		l.onDrift(drift.owner, drift.key)
-	}
-	if verdictChanged {
-		for _, o := range owners {
-			l.onVerdict(o)
-		}
+	if changed {
+		told.judge(r)
 	}
 }
 
-// Gone reports that an object is not there any more. resourceVersion is that of the report; an object verified later than
-// that is not believed to be gone. An empty uid means that any object of the name was meant.
+// Gone reports that an object is not there any more, as of a resource version; what was seen or verified later counts more.
+// Without a resource version only the object with the UID is meant.
 func (l *Ledger) Gone(key Key, uid types.UID, resourceVersion string) {
+	var told notices
 	l.mu.Lock()
-	r := l.records[key]
-	if r == nil || r.state == missing ||
-		(uid != "" && r.uid != "" && r.uid != uid) || newer(r.resourceVersion, resourceVersion) {
-		l.mu.Unlock()
+	if r := l.findLocked(key); r != nil {
+		l.goneLocked(r, uid, resourceVersion, &told)
+	}
+	l.mu.Unlock()
+	told.send(l)
+}
+
+func (l *Ledger) goneLocked(r *record, uid types.UID, resourceVersion string, told *notices) {
+	if newer(r.resourceVersion, resourceVersion) ||
+		(uid != "" && r.uid != "" && r.uid != uid && !newer(resourceVersion, r.resourceVersion)) {
 		return
 	}
-	r.state, r.verdict = missing, nil
-	var drift *notice
-	if r.verified || r.suspect {
-		r.suspect = true
-		n := l.dirtyLocked(r)
-		drift = &n
+	if resourceVersion != "" {
+		r.resourceVersion = resourceVersion
 	}
-	r.verified = false
-	owners := slices.Clone(r.owners)
+	if r.state == missing {
+		return
+	}
+	was := r.state
+	r.state, r.verdict, r.terminating, r.digest, r.verified = missing, nil, false, 0, false
+	if was == present {
+		r.doubtLocked(told)
+	}
+	told.judge(r)
+}
+
+// Absent reports that a read found nothing. before is what Lookup said before the read: whatever was reported since counts
+// more than an answer that does not say when it was true.
+func (l *Ledger) Absent(key Key, before Finding) {
+	var told notices
+	l.mu.Lock()
+	if r := l.findLocked(key); r != nil && r.uid == before.UID && r.resourceVersion == before.ResourceVersion && (r.state == present) == before.Present {
+		l.goneLocked(r, "", "", &told)
+	}
 	l.mu.Unlock()
-	if drift != nil {
-		l.onDrift(drift.owner, drift.key)
-	}
-	for _, o := range owners {
-		l.onVerdict(o)
-	}
+	told.send(l)
 }
 
 // Suspect marks an object as one to look at, such as when an autoscaler came or went.
 func (l *Ledger) Suspect(key Key) {
+	var told notices
 	l.mu.Lock()
-	notices := l.suspectLocked([]Key{key})
-	l.mu.Unlock()
-	for _, n := range notices {
-		l.onDrift(n.owner, n.key)
-	}
-}
-
-// Listed reports a complete list of a kind: what is in the scope, is on record and was not listed is gone.
-func (l *Ledger) Listed(inScope func(Ref) bool, listed map[Key]struct{}, resourceVersion string) {
-	l.mu.Lock()
-	var gone []Key
-	for key, r := range l.records {
-		if _, found := listed[key]; !found && r.state == present && inScope(r.ref) {
-			gone = append(gone, key)
-		}
+	if r := l.findLocked(key); r != nil {
+		r.doubtLocked(&told)
 	}
 	l.mu.Unlock()
-	for _, key := range gone {
-		l.Gone(key, "", resourceVersion)
-	}
+	told.send(l)
 }
 
 // Dirty returns the objects of a ManagedResource that must be looked at.
@@ -338,8 +305,8 @@ func (l *Ledger) Dirty(owner Owner) []Key {
 		return nil
 	}
 	keys := make([]Key, 0, len(o.dirty))
-	for key := range o.dirty {
-		keys = append(keys, key)
+	for r := range o.dirty {
+		keys = append(keys, r.key())
 	}
 	return keys
 }
@@ -348,8 +315,16 @@ func (l *Ledger) Dirty(owner Owner) []Key {
 func (l *Ledger) IsVerified(key Key, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.records[key]
+	r := l.findLocked(key)
 	return r != nil && r.verified && !r.suspect && r.desired == desired
+}
+
+// AllKnown says whether somebody has looked for every object of a ManagedResource, so that its health can be judged.
+func (l *Ledger) AllKnown(owner Owner) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.owners[owner]
+	return o != nil && !slices.ContainsFunc(o.records, func(r *record) bool { return r.state == unseen })
 }
 
 // Refs returns the objects of a ManagedResource.
@@ -360,60 +335,75 @@ func (l *Ledger) Refs(owner Owner) []Ref {
 	if o == nil {
 		return nil
 	}
-	refs := make([]Ref, 0, len(o.keys))
-	for _, key := range o.keys {
-		if r := l.records[key]; r != nil {
-			refs = append(refs, r.ref)
-		}
+	refs := make([]Ref, 0, len(o.records))
+	for _, r := range o.records {
+		refs = append(refs, r.ref())
 	}
 	return refs
 }
 
-// Lookup returns what is known of an object: whether anybody has looked yet, whether it is there, whether it is about to be
-// looked at, and its verdict.
+// Finding is the answer of Lookup.
+type Finding struct {
+	// Tracked is true if a ManagedResource has the object.
+	Tracked bool
+	// Known is true once anybody has looked; Present if it was there then.
+	Known, Present bool
+	// Suspect is true if it is about to be looked at; Verified if it was found as it should be and nothing was seen since.
+	Suspect, Verified bool
+	// Terminating is true if its deletion was accepted and waits for something. Its end is told as drift.
+	Terminating     bool
+	UID             types.UID
+	ResourceVersion string
+	Verdict         health.Verdict
+}
+
+// Lookup returns what is known of an object.
 func (l *Ledger) Lookup(key Key) Finding {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.records[key]
+	r := l.findLocked(key)
 	if r == nil {
 		return Finding{}
 	}
-	f := Finding{Known: r.state != unseen, Present: r.state == present, Suspect: r.suspect, UID: r.uid}
+	f := Finding{
+		Tracked: true, Known: r.state != unseen, Present: r.state == present, Suspect: r.suspect, Verified: r.verified && !r.suspect,
+		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion,
+	}
 	if r.verdict != nil {
 		f.Verdict = *r.verdict
 	}
 	return f
 }
 
-// Finding is the answer of Lookup.
-type Finding struct {
-	Known, Present, Suspect bool
-	UID                     types.UID
-	Verdict                 health.Verdict
-}
-
 // Size is the number of objects on record.
 func (l *Ledger) Size() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.records)
+	return l.size
 }
 
-func (r *record) setVerdict(verdict *health.Verdict) bool {
-	var next *health.Verdict
-	if *verdict != (health.Verdict{}) {
-		next = verdict
-	}
-	changed := (r.verdict == nil) != (next == nil) || (next != nil && *r.verdict != *next)
-	r.verdict = next
-	return changed
+// notices are what subscribers are told once the lock is free.
+type notices struct {
+	drift    []drift
+	verdicts []Owner
 }
 
-// newer says whether a is certainly later than b.
-func newer(a, b string) bool {
-	if a == "" || b == "" || a == b {
-		return false
+type drift struct {
+	owner Owner
+	key   Key
+}
+
+func (n *notices) judge(r *record) {
+	for _, o := range r.owners {
+		n.verdicts = append(n.verdicts, o.owner)
 	}
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order > 0
+}
+
+func (n *notices) send(l *Ledger) {
+	for _, d := range n.drift {
+		l.onDrift(d.owner, d.key)
+	}
+	for _, owner := range n.verdicts {
+		l.onVerdict(owner)
+	}
 }

@@ -1,52 +1,55 @@
 package ledger
 
 import (
+	"slices"
+	"unique"
+
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // podCounts counts the Pods of Deployments: a Pod belongs to a ReplicaSet, a ReplicaSet to a Deployment (MRP-10, MRB-30).
 type podCounts struct {
-	deploymentOf map[types.UID]types.UID   // by ReplicaSet
-	pods         map[types.UID]pod         // by Pod
-	countOf      map[types.UID]int64       // relevant Pods by ReplicaSet
-	setsOf       map[types.UID][]types.UID // ReplicaSets by Deployment
+	sets   map[types.UID]replicaSet
+	pods   map[types.UID]pod
+	counts map[types.UID]int64       // relevant Pods by ReplicaSet
+	setsOf map[types.UID][]types.UID // ReplicaSets by Deployment
+}
+
+type replicaSet struct {
+	deployment types.UID
+	namespace  unique.Handle[string]
 }
 
 type pod struct {
 	replicaSet types.UID
 	counts     bool
+	namespace  unique.Handle[string]
 }
 
 func newPodCounts() podCounts {
-	return podCounts{map[types.UID]types.UID{}, map[types.UID]pod{}, map[types.UID]int64{}, map[types.UID][]types.UID{}}
+	return podCounts{map[types.UID]replicaSet{}, map[types.UID]pod{}, map[types.UID]int64{}, map[types.UID][]types.UID{}}
 }
 
 // SetReplicaSet reports a ReplicaSet and the Deployment that controls it; an empty deployment means that it is gone.
-func (l *Ledger) SetReplicaSet(replicaSet, deployment types.UID) {
+func (l *Ledger) SetReplicaSet(namespace string, uid, deployment types.UID) {
 	l.mu.Lock()
-	before := l.pods.deploymentOf[replicaSet]
+	before := l.pods.sets[uid].deployment
 	if before == deployment {
 		l.mu.Unlock()
 		return
 	}
 	if before != "" {
-		sets := l.pods.setsOf[before]
-		for i, set := range sets {
-			if set == replicaSet {
-				sets = append(sets[:i:i], sets[i+1:]...)
-				break
-			}
-		}
+		sets := slices.DeleteFunc(l.pods.setsOf[before], func(set types.UID) bool { return set == uid })
 		if len(sets) == 0 {
 			delete(l.pods.setsOf, before)
 		} else {
 			l.pods.setsOf[before] = sets
 		}
-		delete(l.pods.deploymentOf, replicaSet)
+		delete(l.pods.sets, uid)
 	}
 	if deployment != "" {
-		l.pods.deploymentOf[replicaSet] = deployment
-		l.pods.setsOf[deployment] = append(l.pods.setsOf[deployment], replicaSet)
+		l.pods.sets[uid] = replicaSet{deployment, unique.Make(namespace)}
+		l.pods.setsOf[deployment] = append(l.pods.setsOf[deployment], uid)
 	}
 	owners := l.ownersByUIDLocked(before, deployment)
 	l.mu.Unlock()
@@ -54,26 +57,26 @@ func (l *Ledger) SetReplicaSet(replicaSet, deployment types.UID) {
 }
 
 // SetPod reports a Pod, the ReplicaSet that controls it and whether it counts; an empty ReplicaSet means that it is gone.
-func (l *Ledger) SetPod(uid, replicaSet types.UID, counts bool) {
+func (l *Ledger) SetPod(namespace string, uid, replicaSet types.UID, counts bool) {
 	l.mu.Lock()
-	before, after := l.pods.pods[uid], pod{replicaSet, counts}
+	before, after := l.pods.pods[uid], pod{replicaSet, counts, unique.Make(namespace)}
 	if before == after {
 		l.mu.Unlock()
 		return
 	}
 	if before.counts {
-		if l.pods.countOf[before.replicaSet]--; l.pods.countOf[before.replicaSet] == 0 {
-			delete(l.pods.countOf, before.replicaSet)
+		if l.pods.counts[before.replicaSet]--; l.pods.counts[before.replicaSet] == 0 {
+			delete(l.pods.counts, before.replicaSet)
 		}
 	}
 	delete(l.pods.pods, uid)
 	if replicaSet != "" {
 		l.pods.pods[uid] = after
 		if counts {
-			l.pods.countOf[replicaSet]++
+			l.pods.counts[replicaSet]++
 		}
 	}
-	owners := l.ownersByUIDLocked(l.pods.deploymentOf[before.replicaSet], l.pods.deploymentOf[replicaSet])
+	owners := l.ownersByUIDLocked(l.pods.sets[before.replicaSet].deployment, l.pods.sets[replicaSet].deployment)
 	l.mu.Unlock()
 	l.notify(owners)
 }
@@ -84,40 +87,48 @@ func (l *Ledger) Pods(deployment types.UID) int64 {
 	defer l.mu.Unlock()
 	var count int64
 	for _, set := range l.pods.setsOf[deployment] {
-		count += l.pods.countOf[set]
+		count += l.pods.counts[set]
 	}
 	return count
 }
 
-// KnownPods and KnownReplicaSets return what is on record, so that a complete list can tell what is gone.
-func (l *Ledger) KnownPods() []types.UID {
+// ForgetPods forgets the Pods of a namespace, of all of them if it is empty, that a complete list does not have.
+func (l *Ledger) ForgetPods(namespace string, listed map[types.UID]struct{}) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return keysOf(l.pods.pods)
-}
-
-// KnownReplicaSets is described at KnownPods.
-func (l *Ledger) KnownReplicaSets() []types.UID {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return keysOf(l.pods.deploymentOf)
-}
-
-func keysOf[V any](m map[types.UID]V) []types.UID {
-	keys := make([]types.UID, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
+	var gone []types.UID
+	for uid, p := range l.pods.pods {
+		if _, found := listed[uid]; !found && (namespace == "" || p.namespace.Value() == namespace) {
+			gone = append(gone, uid)
+		}
 	}
-	return keys
+	l.mu.Unlock()
+	for _, uid := range gone {
+		l.SetPod(namespace, uid, "", false)
+	}
+}
+
+// ForgetReplicaSets is ForgetPods for ReplicaSets.
+func (l *Ledger) ForgetReplicaSets(namespace string, listed map[types.UID]struct{}) {
+	l.mu.Lock()
+	var gone []types.UID
+	for uid, set := range l.pods.sets {
+		if _, found := listed[uid]; !found && (namespace == "" || set.namespace.Value() == namespace) {
+			gone = append(gone, uid)
+		}
+	}
+	l.mu.Unlock()
+	for _, uid := range gone {
+		l.SetReplicaSet(namespace, uid, "")
+	}
 }
 
 // ownersByUIDLocked finds the ManagedResources of Deployments.
 func (l *Ledger) ownersByUIDLocked(uids ...types.UID) []Owner {
 	var owners []Owner
 	for _, uid := range uids {
-		if key, found := l.deployments[uid]; found {
-			if r := l.records[key]; r != nil {
-				owners = append(owners, r.owners...)
+		if r := l.deployments[uid]; r != nil {
+			for _, o := range r.owners {
+				owners = append(owners, o.owner)
 			}
 		}
 	}
@@ -129,10 +140,10 @@ func (l *Ledger) setUIDLocked(r *record, uid types.UID) {
 	if r.uid == uid {
 		return
 	}
-	if r.ref.Kind == "Deployment" {
+	if r.kind.Value().Kind == "Deployment" {
 		delete(l.deployments, r.uid)
 		if uid != "" {
-			l.deployments[uid] = r.ref.Key
+			l.deployments[uid] = r
 		}
 	}
 	r.uid = uid

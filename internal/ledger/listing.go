@@ -1,0 +1,94 @@
+package ledger
+
+import (
+	"unique"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Listing is a complete list of a scope that is reported piece by piece. Nothing of it is kept: each record notes the number
+// of the latest listing that had it.
+//
+// A complete list is of the latest state when it began, so that it proves when resource versions were turned back, as by a
+// restore of etcd: it is older than what was known before it began, or has an object in an older version than one that it
+// covers. What contradicts the list is forgotten, and looked at.
+type Listing struct {
+	ledger  *Ledger
+	kind    kind
+	inScope func(Ref) bool
+	number  uint32
+	// latest is the latest resource version of the scope before the list began; version is the list's.
+	latest, version string
+}
+
+// StartListing begins a list of the objects of a kind for which inScope holds; it must not call the ledger. It must be called
+// before the list is asked for. since is the latest resource version that the scope's watch or last list told of.
+func (l *Ledger) StartListing(gk schema.GroupKind, since string, inScope func(Ref) bool) *Listing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listings++
+	x := &Listing{ledger: l, kind: unique.Make(gk), inScope: inScope, number: l.listings, latest: since}
+	for _, r := range l.records[x.kind] {
+		if (x.latest == "" || newer(r.resourceVersion, x.latest)) && inScope(r.ref()) {
+			x.latest = r.resourceVersion
+		}
+	}
+	return x
+}
+
+// At tells the resource version of the list, as soon as its first piece is there. It reports whether resource versions were
+// turned back, so that everything in the scope must be looked at.
+func (x *Listing) At(resourceVersion string) (turnedBack bool) {
+	x.version = resourceVersion
+	if !newer(x.latest, resourceVersion) {
+		return false
+	}
+	l := x.ledger
+	var told notices
+	l.mu.Lock()
+	for _, r := range l.records[x.kind] {
+		if x.inScope(r.ref()) {
+			r.resetLocked(&told)
+		}
+	}
+	l.mu.Unlock()
+	told.send(l)
+	return true
+}
+
+// Seen reports an object of the list. It returns what is known of the object then.
+func (x *Listing) Seen(s Sighting) Finding {
+	l := x.ledger
+	var told notices
+	l.mu.Lock()
+	if r := l.findLocked(s.Key); r != nil {
+		r.listed = max(r.listed, x.number)
+		if newer(r.resourceVersion, s.ResourceVersion) && !newer(r.resourceVersion, x.version) {
+			r.resetLocked(&told)
+		}
+		l.seenLocked(r, s, &told)
+	}
+	l.mu.Unlock()
+	told.send(l)
+	return l.Lookup(s.Key)
+}
+
+// End reports that the list was complete: what is in the scope and was not listed is gone.
+func (x *Listing) End() {
+	l := x.ledger
+	var told notices
+	l.mu.Lock()
+	for _, r := range l.records[x.kind] {
+		if r.listed < x.number && r.state != missing && x.inScope(r.ref()) {
+			l.goneLocked(r, "", x.version, &told)
+		}
+	}
+	l.mu.Unlock()
+	told.send(l)
+}
+
+// resetLocked forgets when what is known was true.
+func (r *record) resetLocked(told *notices) {
+	r.resourceVersion, r.digest = "", 0
+	r.doubtLocked(told)
+}

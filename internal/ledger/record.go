@@ -1,0 +1,129 @@
+package ledger
+
+import (
+	"unique"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/espalier-project/espalier/internal/health"
+)
+
+type state uint8
+
+const (
+	unseen  state = iota // nobody has looked yet
+	present              // was there when last looked at
+	missing              // was not
+)
+
+// kind and name are a Key in a fifth of its size: a hundred thousand objects have few kinds and namespaces.
+type kind = unique.Handle[schema.GroupKind]
+
+type name struct {
+	namespace unique.Handle[string]
+	name      string
+}
+
+func split(key Key) (kind, name) {
+	return unique.Make(key.GroupKind), name{unique.Make(key.Namespace), key.Name}
+}
+
+func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) }
+
+// record is what is known of one object. What holds whenever the lock is free, and TestModel checks:
+//
+//   - resourceVersion is the latest that anybody reported since the last reset; state, uid, digest and terminating are what
+//     the object was like then. A report that is older changes nothing, whatever the state.
+//   - verified means: present, and what was compared with the desired state is the version at resourceVersion, or one with
+//     the same uid and digest. A verification that is older than that verifies nothing.
+//   - suspect means not verified, and in the dirty set of the last of its owners unless that one was told to leave it (Cleared).
+//   - an object that was present, and was seen to change or to go since it was last compared, is suspect.
+type record struct {
+	kind       kind
+	name       name
+	version    unique.Handle[string]
+	unlabelled bool
+
+	state       state
+	terminating bool
+	verified    bool
+	suspect     bool
+	// listed is the number of the latest listing that had the object.
+	listed uint32
+
+	uid             types.UID
+	resourceVersion string
+	digest          uint64
+	// desired is what the object was last compared with.
+	desired uint64
+	verdict *health.Verdict // nil is healthy and rolled out
+	// wrote is the UID of the object that this process wrote.
+	wrote types.UID
+
+	// owners has the one that began to track or verified the object last at its end: that one is told of drift, so that two
+	// of them do not quarrel (MRB-16). There is always one.
+	owners []*ownerRecord
+}
+
+type ownerRecord struct {
+	owner   Owner
+	records []*record
+	dirty   map[*record]struct{}
+}
+
+func (r *record) key() Key {
+	return Key{GroupKind: r.kind.Value(), Namespace: r.name.namespace.Value(), Name: r.name.name}
+}
+
+func (r *record) ref() Ref {
+	return Ref{Key: r.key(), Version: r.version.Value(), Unlabelled: r.unlabelled}
+}
+
+// doubtLocked takes back what was verified and tells the ManagedResource that is to look.
+func (r *record) doubtLocked(told *notices) {
+	r.verified, r.suspect = false, true
+	o := r.owners[len(r.owners)-1]
+	o.dirty[r] = struct{}{}
+	told.drift = append(told.drift, drift{o.owner, r.key()})
+}
+
+// outdates says whether something may have happened to the object after the version that was compared.
+func (r *record) outdates(s Sighting) bool {
+	if r.resourceVersion == "" || s.ResourceVersion == "" {
+		return false
+	}
+	if r.state == missing {
+		return !newer(s.ResourceVersion, r.resourceVersion)
+	}
+	if r.resourceVersion == s.ResourceVersion || newer(s.ResourceVersion, r.resourceVersion) {
+		return false
+	}
+	return r.uid != s.UID || s.Digest == 0 || s.Digest != r.digest
+}
+
+func (r *record) setVerdict(verdict *health.Verdict) bool {
+	var next *health.Verdict
+	if *verdict != (health.Verdict{}) {
+		next = verdict
+	}
+	changed := (r.verdict == nil) != (next == nil) || (next != nil && *r.verdict != *next)
+	r.verdict = next
+	return changed
+}
+
+// newer says whether a is certainly later than b.
+func newer(a, b string) bool {
+	if a == "" || b == "" || a == b {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
+}
+
+// ordered says whether it is known which of two comes first; an aggregated API may count in its own way.
+func ordered(a, b string) bool {
+	_, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil
+}
