@@ -32,6 +32,18 @@ func newRecorder(owners map[Owner][]Ref) *recorder {
 	return r
 }
 
+func everything(Ref) bool { return true }
+
+// list reports a complete list of ConfigMaps.
+func (r *recorder) list(objects []Sighting, version string) {
+	x := r.StartListing(cm.GroupKind, "", everything)
+	x.At(version)
+	for _, s := range objects {
+		x.Seen(s)
+	}
+	x.End()
+}
+
 func sighting(ref Ref, uid, rv string, digest uint64) Sighting {
 	return Sighting{Key: ref.Key, UID: types.UID(uid), ResourceVersion: rv, Digest: digest}
 }
@@ -53,22 +65,75 @@ func TestDrift(t *testing.T) {
 		}, "[ns/one ns/one]"},
 		"a deletion":                     {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Gone(cm.Key, "u", "6") }, "[ns/one]"},
 		"a deletion before our creation": {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Gone(cm.Key, "", "4") }, "[]"},
-		"a deletion of the predecessor":  {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Gone(cm.Key, "old", "6") }, "[]"},
+		"a deletion of the predecessor":  {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Gone(cm.Key, "old", "4") }, "[]"},
 		"re-creation by somebody":        {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Seen(sighting(cm, "other", "6", 0)) }, "[ns/one]"},
 		"not on record":                  {func(r *recorder) { r.Seen(sighting(deploy, "u", "6", 0)); r.Gone(deploy.Key, "", "") }, "[]"},
-		"never verified":                 {func(r *recorder) { r.Seen(sighting(cm, "u", "6", 0)); r.Seen(sighting(cm, "u", "7", 0)) }, "[]"},
+		"never verified":                 {func(r *recorder) { r.Seen(sighting(cm, "u", "6", 0)); r.Seen(sighting(cm, "u", "7", 0)) }, "[ns/one]"},
 		"not in a complete list": {func(r *recorder) {
 			r.Verified(mr1, sighting(cm, "u", "5", 0))
-			r.Listed(func(Ref) bool { return true }, nil, "9")
+			r.list(nil, "9")
 		}, "[ns/one]"},
 		"written after the list was made": {func(r *recorder) {
+			x := r.StartListing(cm.GroupKind, "4", everything)
 			r.Verified(mr1, sighting(cm, "u", "9", 0))
-			r.Listed(func(Ref) bool { return true }, nil, "5")
+			x.At("5")
+			x.End()
 		}, "[]"},
 		"out of the list's scope": {func(r *recorder) {
 			r.Verified(mr1, sighting(cm, "u", "5", 0))
-			r.Listed(func(Ref) bool { return false }, nil, "9")
+			x := r.StartListing(cm.GroupKind, "", func(Ref) bool { return false })
+			x.At("9")
+			x.End()
 		}, "[]"},
+		"a deletion after ours was written": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.Gone(cm.Key, "u", "8")
+			r.Verified(mr1, sighting(cm, "u", "7", 0))
+		}, "[ns/one ns/one ns/one]"},
+		"a replacement after ours was written": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Gone(cm.Key, "u", "8")
+			r.Seen(sighting(cm, "other", "9", 0))
+			r.Verified(mr1, sighting(cm, "u", "7", 0))
+		}, "[ns/one ns/one]"},
+		"a deletion during the first look": {func(r *recorder) {
+			r.Seen(sighting(cm, "u", "5", 0))
+			r.Gone(cm.Key, "u", "6")
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+		}, "[ns/one ns/one]"},
+		"a change during the first look": {func(r *recorder) {
+			r.Seen(sighting(cm, "u", "5", 0))
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+		}, "[ns/one ns/one]"},
+		"a late answer that it was not there": {func(r *recorder) {
+			before := r.Lookup(cm.Key)
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Absent(cm.Key, before)
+		}, "[]"},
+		"an answer that it is not there": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Absent(cm.Key, r.Lookup(cm.Key))
+		}, "[ns/one]"},
+		"turned back before the list began": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "1000", 0))
+			r.list([]Sighting{sighting(cm, "u", "400", 0)}, "500")
+		}, "[ns/one]"},
+		"turned back, and gone": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "1000", 0))
+			r.list(nil, "500")
+		}, "[ns/one ns/one]"},
+		"turned back, and caught up since": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "1000", 0))
+			r.list([]Sighting{sighting(cm, "u", "400", 0)}, "1500")
+		}, "[ns/one]"},
+		"versions that can't be ordered": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "a", 0))
+			r.Seen(sighting(cm, "u", "c", 0))
+			r.Verified(mr1, sighting(cm, "u", "b", 0))
+			r.Verified(mr1, sighting(cm, "u", "b", 0))
+		}, "[ns/one ns/one]"},
 		"MRB-16 the last of two is told": {func(r *recorder) {
 			r.Verified(mr1, sighting(cm, "u", "5", 0))
 			r.Track(mr2, []Ref{cm})
@@ -137,25 +202,25 @@ func TestPods(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
 	r.Verified(mr1, sighting(deploy, "d", "1", 7))
 	r.verdicts = nil
-	r.SetPod("p0", "rs1", true) // The order of the events does not matter.
-	r.SetReplicaSet("rs1", "d")
-	r.SetReplicaSet("rs2", "d")
-	r.SetPod("p1", "rs1", true)
-	r.SetPod("p2", "rs2", true)
-	r.SetPod("p3", "rs2", false)
-	r.SetPod("p4", "foreign", true)
+	r.SetPod("ns", "p0", "rs1", true) // The order of the events does not matter.
+	r.SetReplicaSet("ns", "rs1", "d")
+	r.SetReplicaSet("ns", "rs2", "d")
+	r.SetPod("ns", "p1", "rs1", true)
+	r.SetPod("ns", "p2", "rs2", true)
+	r.SetPod("ns", "p3", "rs2", false)
+	r.SetPod("ns", "p4", "foreign", true)
 	if got := r.Pods("d"); got != 3 {
 		t.Errorf("MRB-30: got %d", got)
 	}
 	if len(r.verdicts) != 5 {
 		t.Errorf("MRT-13/MRV-153: got %v", r.verdicts)
 	}
-	r.SetPod("p2", "", false)
-	r.SetPod("p1", "rs1", false)
+	r.SetPod("ns", "p2", "", false)
+	r.SetPod("ns", "p1", "rs1", false)
 	if got := r.Pods("d"); got != 1 {
 		t.Errorf("got %d", got)
 	}
-	r.SetReplicaSet("rs1", "")
+	r.SetReplicaSet("ns", "rs1", "")
 	if got := r.Pods("d"); got != 0 {
 		t.Errorf("got %d", got)
 	}

@@ -204,7 +204,7 @@ func (a *Assessor) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	object, err := a.client.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
 	switch {
 	case isNotFound(err):
-		a.ledger.Gone(entry.Key, "", "")
+		a.ledger.Absent(entry.Key, finding)
 		return ledger.Finding{Known: true, Suspect: a.ledger.Lookup(entry.Key).Suspect}, nil, nil
 	case Gone(err):
 		return ledger.Finding{Known: true}, err, nil

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -9,9 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/espalier-project/espalier/internal/apply"
@@ -20,58 +22,66 @@ import (
 
 var autoscalerKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"}
 
-// autoscalersWithin is how long the first list of autoscalers may take before whoever needs it fails.
-const autoscalersWithin = 15 * time.Second
+const (
+	// autoscalersWithin is how long the list of autoscalers may take before whoever needs it fails.
+	autoscalersWithin = 15 * time.Second
+	// autoscalerGrace is how long an object counts as scaled after its last autoscaler is gone: one that is deleted and created
+	// again, to change what can't be changed or by a tool that replaces it, must not cost the replicas that it had asked for.
+	autoscalerGrace = time.Minute
+)
 
 // Autoscalers knows which objects a HorizontalPodAutoscaler scales (MR-20, MR-21). It watches all of them, whoever manages
 // them, from the first time somebody asks, and keeps their targets only.
+//
+// Invariant: an object that any autoscaler on record names is scaled, and so is one whose last autoscaler went less than
+// autoscalerGrace ago. Ready says whether what is on record is complete.
 type Autoscalers struct {
 	watches *Watches
+	active  *activeWatch
 
 	mu       sync.Mutex
 	started  bool
-	ready    chan struct{}
 	lastErr  error
 	targetOf map[types.UID]apply.Key
 	count    map[apply.Key]int
+	// leaving are the objects whose last autoscaler went, until they no longer count as scaled.
+	leaving map[apply.Key]*time.Timer
 }
 
 func newAutoscalers(w *Watches) *Autoscalers {
-	return &Autoscalers{watches: w, ready: make(chan struct{}), targetOf: map[types.UID]apply.Key{}, count: map[apply.Key]int{}}
+	return &Autoscalers{watches: w, active: newActiveWatch(), targetOf: map[types.UID]apply.Key{}, count: map[apply.Key]int{}, leaving: map[apply.Key]*time.Timer{}}
 }
 
 // Ready waits until all autoscalers are known, or tells why they are not.
 func (a *Autoscalers) Ready(ctx context.Context) error {
-	if a.watches.disabled {
-		return a.list(ctx)
+	ctx, cancel := context.WithTimeout(ctx, autoscalersWithin)
+	defer cancel()
+	if err := a.ready(ctx); err != nil {
+		return fmt.Errorf("failed to compute all HPA target ref object keys: failed to list all HPAs: %w", err)
 	}
-	mapping, err := a.watches.client.mapping(autoscalerKind)
+	return nil
+}
+
+func (a *Autoscalers) ready(ctx context.Context) error {
+	served, err := a.watches.client.mappings.of(ctx, autoscalerKind)
 	if meta.IsNoMatchError(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("failed to compute all HPA target ref object keys: failed to list all HPAs: %w", err)
+		return err
 	}
-	a.start(mapping)
-	select {
-	case <-a.ready:
+	resource := a.watches.client.dynamic.Resource(served.resource)
+	if a.watches.disabled {
+		_, err := a.list(ctx, pagesOf(resource.List))
+		return err
+	}
+	a.start(resource)
+	if a.active.await(ctx, true) {
 		return nil
-	default:
 	}
-	ctx, cancel := context.WithTimeout(ctx, autoscalersWithin)
-	defer cancel()
-	select {
-	case <-a.ready:
-		return nil
-	case <-ctx.Done():
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		err := a.lastErr
-		if err == nil {
-			err = ctx.Err()
-		}
-		return fmt.Errorf("failed to compute all HPA target ref object keys: failed to list all HPAs: %w", err)
-	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return cmp.Or(a.lastErr, ctx.Err())
 }
 
 // Scales says whether an autoscaler has the replicas of the object under one of the keys.
@@ -79,34 +89,30 @@ func (a *Autoscalers) Scales(keys []apply.Key) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, key := range keys {
-		if a.count[key] > 0 {
+		if a.count[key] > 0 || a.leaving[key] != nil {
 			return true
 		}
 	}
 	return false
 }
 
-func (a *Autoscalers) start(mapping *meta.RESTMapping) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (a *Autoscalers) start(resource dynamic.ResourceInterface) {
 	a.watches.mu.Lock()
 	ctx := a.watches.ctx
 	a.watches.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.started || ctx == nil {
 		return
 	}
 	a.started = true
-	resource := a.watches.client.dynamic.Resource(mapping.Resource)
-	everything := func(*metav1.ListOptions) {}
-	source := listWatch(everything, func(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-		list, err := resource.List(ctx, options)
-		a.noteError(err)
-		return list, err
-	}, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		w, err := resource.Watch(ctx, options)
-		a.noteError(err)
-		return w, err
-	})
+	source := newListWatch(func(ctx context.Context) (string, error) {
+		version, err := a.list(ctx, pagesOf(resource.List))
+		if err == nil {
+			a.active.listed(version)
+		}
+		return version, err
+	}, resource.Watch, a.failed, a.active.resumed)
 	log := a.watches.log.WithValues("groupVersionKind", autoscalerKind.String())
 	reflector := cache.NewReflectorWithOptions(source, nil, a, cache.ReflectorOptions{
 		Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, TypeDescription: autoscalerKind.String(),
@@ -115,29 +121,33 @@ func (a *Autoscalers) start(mapping *meta.RESTMapping) {
 	go reflector.RunWithContext(ctx)
 }
 
-func (a *Autoscalers) noteError(err error) {
+func (a *Autoscalers) failed(err error) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.lastErr = err
+	a.mu.Unlock()
+	a.active.lost()
+	if unserved(err) {
+		a.watches.client.mappings.forgetKind(autoscalerKind.GroupKind())
+	}
 }
 
-func (a *Autoscalers) list(ctx context.Context) error {
-	resource, err := a.watches.client.resource(autoscalerKind, "")
-	if meta.IsNoMatchError(err) {
-		return nil
-	}
-	if err == nil {
-		count("list")
-		var list *unstructured.UnstructuredList
-		if list, err = resource.List(ctx, metav1.ListOptions{}); err == nil {
-			objects := make([]any, len(list.Items))
-			for i := range list.Items {
-				objects[i] = &list.Items[i]
+// list reports all autoscalers.
+func (a *Autoscalers) list(ctx context.Context, page pageFunc) (string, error) {
+	listed := map[types.UID]struct{}{}
+	version, err := listPages(ctx, metav1.ListOptions{}, page, paging{
+		start: func() { clear(listed) },
+		begin: func(string) error { return nil },
+		each: func(object runtime.Object) error {
+			if accessor, err := meta.Accessor(object); err == nil {
+				listed[accessor.GetUID()] = struct{}{}
 			}
-			return a.replace(objects)
-		}
+			return a.Update(object)
+		},
+	})
+	if err == nil {
+		a.forgetOthers(listed)
 	}
-	return fmt.Errorf("failed to compute all HPA target ref object keys: failed to list all HPAs: %w", err)
+	return version, err
 }
 
 // Add implements cache.ReflectorStore.
@@ -169,32 +179,14 @@ func (a *Autoscalers) Delete(object any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore.
-func (a *Autoscalers) Replace(objects []any, _ string) error {
-	if err := a.replace(objects); err != nil {
-		return err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	select {
-	case <-a.ready:
-	default:
-		close(a.ready)
-	}
-	return nil
-}
+// Replace implements cache.ReflectorStore. The list was reported page by page before.
+func (a *Autoscalers) Replace([]any, string) error { return nil }
 
 // Resync implements cache.ReflectorStore.
 func (a *Autoscalers) Resync() error { return nil }
 
-func (a *Autoscalers) replace(objects []any) error {
-	listed := map[types.UID]struct{}{}
-	for _, object := range objects {
-		if err := a.Update(object); err != nil {
-			return err
-		}
-		listed[object.(metav1.Object).GetUID()] = struct{}{}
-	}
+// forgetOthers forgets the autoscalers that a complete list does not have.
+func (a *Autoscalers) forgetOthers(listed map[types.UID]struct{}) {
 	a.mu.Lock()
 	var gone []types.UID
 	for uid := range a.targetOf {
@@ -206,11 +198,10 @@ func (a *Autoscalers) replace(objects []any) error {
 	for _, uid := range gone {
 		a.set(uid, apply.Key{})
 	}
-	return nil
 }
 
-// set notes the target of an autoscaler, none for an empty key. A target that gains its first or loses its last one is
-// looked at again, since its replicas change hands.
+// set notes the target of an autoscaler, none for an empty key. A target that gains its first one is looked at again, and so is
+// one that has none any more once the grace is over, since its replicas change hands.
 func (a *Autoscalers) set(uid types.UID, key apply.Key) {
 	a.mu.Lock()
 	before, had := a.targetOf[uid]
@@ -218,24 +209,51 @@ func (a *Autoscalers) set(uid types.UID, key apply.Key) {
 		a.mu.Unlock()
 		return
 	}
-	var suspects []apply.Key
-	if had {
-		delete(a.targetOf, uid)
-		if a.count[before]--; a.count[before] == 0 {
-			delete(a.count, before)
-			suspects = append(suspects, before)
-		}
-	}
+	gained := false
 	if key != (apply.Key{}) {
 		a.targetOf[uid] = key
 		if a.count[key]++; a.count[key] == 1 {
-			suspects = append(suspects, key)
+			timer := a.leaving[key]
+			gained = timer == nil
+			if timer != nil {
+				timer.Stop()
+				delete(a.leaving, key)
+			}
+		}
+	} else {
+		delete(a.targetOf, uid)
+	}
+	if had {
+		if a.count[before]--; a.count[before] == 0 {
+			delete(a.count, before)
+			a.leaveLocked(before)
 		}
 	}
 	a.mu.Unlock()
-	for _, suspect := range suspects {
-		a.watches.ledger.Suspect(ledger.Key{GroupKind: schema.GroupKind(suspect.GroupKind()), Namespace: suspect.Namespace, Name: suspect.Name})
+	if gained {
+		a.suspect(key)
 	}
+}
+
+// leaveLocked begins the grace of an object without autoscalers.
+func (a *Autoscalers) leaveLocked(key apply.Key) {
+	var timer *time.Timer
+	timer = time.AfterFunc(autoscalerGrace, func() {
+		a.mu.Lock()
+		over := a.leaving[key] == timer
+		if over {
+			delete(a.leaving, key)
+		}
+		a.mu.Unlock()
+		if over {
+			a.suspect(key)
+		}
+	})
+	a.leaving[key] = timer
+}
+
+func (a *Autoscalers) suspect(key apply.Key) {
+	a.watches.ledger.Suspect(ledger.Key{GroupKind: schema.GroupKind(key.GroupKind()), Namespace: key.Namespace, Name: key.Name})
 }
 
 func targetOfAutoscaler(autoscaler *unstructured.Unstructured) (apply.Key, error) {

@@ -2,25 +2,23 @@ package target
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/espalier-project/espalier/internal/apply"
 	"github.com/espalier-project/espalier/internal/ledger"
 )
 
@@ -33,18 +31,16 @@ type Client struct {
 	dynamic  dynamic.Interface
 	metadata metadata.Interface
 	core     corev1client.CoreV1Interface
-	mapper   meta.RESTMapper
 	// rest answers with metadata.
-	rest rest.Interface
-	// mappings are those that were used before: the mapper builds each answer anew, which is as costly as a request.
-	mappings sync.Map
+	rest     rest.Interface
+	mappings *mappings
 }
 
 // NewClient returns a client; it sends nothing yet.
 func NewClient(config *rest.Config, httpClient *http.Client) (*Client, error) {
-	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
-		return nil, fmt.Errorf("REST mapper of the target cluster: %w", err)
+		return nil, err
 	}
 	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
@@ -70,81 +66,42 @@ func NewClient(config *rest.Config, httpClient *http.Client) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, mapper: mapper, rest: metadataREST}, nil
+	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, rest: metadataREST, mappings: newMappings(discoveryClient.RESTClient())}, nil
 }
 
-// Scope tells where the objects of a kind live; unknown if the target does not serve it (MRD-9).
-func (c *Client) Scope(gvk schema.GroupVersionKind) (apply.Scope, error) {
-	mapping, err := c.mapping(gvk)
-	switch {
-	case meta.IsNoMatchError(err):
-		return apply.ScopeUnknown, nil
-	case err != nil:
-		return apply.ScopeUnknown, err
-	case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
-		return apply.ScopeNamespaced, nil
+// object returns the client for an object that is on record. One with a namespace whose kind has none by now, or the other way
+// round, can't be there: what is there by that name is another object.
+func (c *Client) object(served *mapping, namespace, name string) (dynamic.ResourceInterface, error) {
+	if served.namespaced != (namespace != "") {
+		return nil, apierrors.NewNotFound(served.resource.GroupResource(), name)
 	}
-	return apply.ScopeCluster, nil
-}
-
-func (c *Client) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	if known, found := c.mappings.Load(gvk); found {
-		return known.(*meta.RESTMapping), nil
-	}
-	mapping, err := c.lookUp(gvk)
-	if err == nil {
-		c.mappings.Store(gvk, mapping)
-	}
-	return mapping, err
-}
-
-// forget drops a mapping after an answer that may mean that the kind is not served any more.
-func (c *Client) forget(gvk schema.GroupVersionKind, err error) {
-	if isNotFound(err) {
-		c.mappings.Delete(gvk)
-	}
-}
-
-func (c *Client) lookUp(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	var discovery *apiutil.ErrResourceDiscoveryFailed
-	if errors.As(err, &discovery) {
-		// A version that is not served is no match; anything else is a failure to ask.
-		for _, cause := range *discovery {
-			if !isNotFound(cause) {
-				return nil, err
-			}
-		}
-		return nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
-	}
-	return mapping, err
-}
-
-func (c *Client) resource(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
-	mapping, err := c.mapping(gvk)
-	if err != nil {
-		return nil, err
-	}
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		return c.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
-	}
-	return c.dynamic.Resource(mapping.Resource), nil
+	return c.dynamic.Resource(served.resource).Namespace(namespace), nil
 }
 
 // Get reads an object.
 func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-	resource, err := c.resource(gvk, namespace)
+	var object *unstructured.Unstructured
+	err := c.request(ctx, gvk, "get", func(ctx context.Context, served *mapping) error {
+		resource, err := c.object(served, namespace, name)
+		if err == nil {
+			object, err = resource.Get(ctx, name, metav1.GetOptions{})
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	count("get")
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	object, err := resource.Get(ctx, name, metav1.GetOptions{})
-	if unserved(err) {
-		c.forget(gvk, err)
-	}
-	return object, err
+	return object, nil
+}
+
+// request sends a request to where a kind is served, and limits its time.
+func (c *Client) request(ctx context.Context, gvk schema.GroupVersionKind, verb string, send func(context.Context, *mapping) error) error {
+	return c.mappings.with(ctx, gvk, func(served *mapping) error {
+		count(verb)
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		return send(ctx, served)
+	})
 }
 
 // Create creates an object and returns what it says then.
@@ -159,49 +116,66 @@ func (c *Client) Update(ctx context.Context, object *unstructured.Unstructured, 
 
 // write sends an object. Where its metadata is all that is needed afterwards, only that is asked for: building, sending and
 // decoding the rest would be a third of the work on both sides.
-func (c *Client) write(ctx context.Context, verb string, object *unstructured.Unstructured, view View) (ledger.Sighting, error) {
-	gvk := object.GroupVersionKind()
-	mapping, err := c.mapping(gvk)
+func (c *Client) write(ctx context.Context, verb string, object *unstructured.Unstructured, view View) (sighting ledger.Sighting, err error) {
+	err = c.request(ctx, object.GroupVersionKind(), verb, func(ctx context.Context, served *mapping) error {
+		placed := placedAt(object, served)
+		if view.Whole(placed.GroupVersionKind()) {
+			sighting, err = c.writeWhole(ctx, verb, placed, served, view)
+		} else {
+			sighting, err = c.writeForMetadata(ctx, verb, placed, served)
+		}
+		return err
+	})
+	return sighting, err
+}
+
+// placedAt returns the object with the namespace that its kind asks for now: its scope may not have been known when the object
+// was made.
+func placedAt(object *unstructured.Unstructured, served *mapping) *unstructured.Unstructured {
+	namespace := served.place(object.GetNamespace())
+	if namespace == object.GetNamespace() {
+		return object
+	}
+	placed := object.DeepCopy()
+	placed.SetNamespace(namespace)
+	return placed
+}
+
+func (c *Client) writeWhole(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping, view View) (ledger.Sighting, error) {
+	resource := c.dynamic.Resource(served.resource).Namespace(object.GetNamespace())
+	var answer *unstructured.Unstructured
+	var err error
+	if verb == "create" {
+		answer, err = resource.Create(ctx, object, metav1.CreateOptions{})
+	} else {
+		answer, err = resource.Update(ctx, object, metav1.UpdateOptions{})
+	}
 	if err != nil {
 		return ledger.Sighting{}, err
 	}
-	count(verb)
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	if view.Whole(gvk) {
-		resource := c.dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace())
-		var answer *unstructured.Unstructured
-		if verb == "create" {
-			answer, err = resource.Create(ctx, object, metav1.CreateOptions{})
-		} else {
-			answer, err = resource.Update(ctx, object, metav1.UpdateOptions{})
-		}
-		if err != nil {
-			c.forget(gvk, err)
-			return ledger.Sighting{}, err
-		}
-		return view.Sighting(answer), nil
-	}
+	return view.Sighting(answer), nil
+}
+
+func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping) (ledger.Sighting, error) {
 	body, err := object.MarshalJSON()
 	if err != nil {
 		return ledger.Sighting{}, err
 	}
 	request := c.rest.Post()
-	path := resourcePath(mapping.Resource, object.GetNamespace())
+	path := resourcePath(served.resource, object.GetNamespace())
 	if verb == "update" {
 		request = c.rest.Put()
 		path = append(path, object.GetName())
 	}
 	answer, err := request.AbsPath(path...).SetHeader("Accept", metadataOnly).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Get()
 	if err != nil {
-		c.forget(gvk, err)
 		return ledger.Sighting{}, err
 	}
 	accessor, err := meta.Accessor(answer)
 	if err != nil {
 		return ledger.Sighting{}, err
 	}
-	return sightingOf(gvk, accessor), nil
+	return sightingOf(object.GroupVersionKind(), accessor), nil
 }
 
 // metadataOnly asks for the metadata of what was written, in the form that costs least.
@@ -220,51 +194,48 @@ func resourcePath(resource schema.GroupVersionResource, namespace string) []stri
 
 // Patch sends a JSON merge patch; a subresource may follow.
 func (c *Client) Patch(ctx context.Context, object *unstructured.Unstructured, patch []byte, subresources ...string) error {
-	resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
-	if err != nil {
+	return c.request(ctx, object.GroupVersionKind(), "patch", func(ctx context.Context, served *mapping) error {
+		resource, err := c.object(served, object.GetNamespace(), object.GetName())
+		if err == nil {
+			_, err = resource.Patch(ctx, object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, subresources...)
+		}
 		return err
-	}
-	count("patch")
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	_, err = resource.Patch(ctx, object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, subresources...)
-	return err
+	})
 }
 
 // Put replaces a subresource of an object.
 func (c *Client) Put(ctx context.Context, object *unstructured.Unstructured, subresource string) error {
-	resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
-	if err != nil {
+	return c.request(ctx, object.GroupVersionKind(), "update", func(ctx context.Context, served *mapping) error {
+		resource, err := c.object(served, object.GetNamespace(), object.GetName())
+		if err == nil {
+			_, err = resource.Update(ctx, object, metav1.UpdateOptions{}, subresource)
+		}
 		return err
-	}
-	count("update")
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	_, err = resource.Update(ctx, object, metav1.UpdateOptions{}, subresource)
-	return err
+	})
 }
 
 // Delete deletes the object that was read: one of the same name that was created since is left alone, and one that was changed
 // since is a conflict, for it may belong to somebody else by now (MRB-17). An empty policy leaves it to the API server how
 // dependants are treated.
 func (c *Client) Delete(ctx context.Context, object *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
-	resource, err := c.resource(object.GroupVersionKind(), object.GetNamespace())
-	if err != nil {
-		return err
-	}
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
 	if policy != "" {
 		options.PropagationPolicy = &policy
 	}
-	count("delete")
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	return resource.Delete(ctx, object.GetName(), options)
+	return c.request(ctx, object.GroupVersionKind(), "delete", func(ctx context.Context, served *mapping) error {
+		resource, err := c.object(served, object.GetNamespace(), object.GetName())
+		if err != nil {
+			return err
+		}
+		return resource.Delete(ctx, object.GetName(), options)
+	})
 }
 
 // WarningEvents returns the Warning events about an object.
 func (c *Client) WarningEvents(ctx context.Context, object *unstructured.Unstructured) ([]corev1.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	selector := fmt.Sprintf("type=Warning,involvedObject.apiVersion=%s,involvedObject.kind=%s,involvedObject.name=%s,involvedObject.namespace=%s",
 		object.GetAPIVersion(), object.GetKind(), object.GetName(), object.GetNamespace())
 	count("list")
@@ -277,6 +248,8 @@ func (c *Client) WarningEvents(ctx context.Context, object *unstructured.Unstruc
 
 // Claims returns the PersistentVolumeClaims of a namespace that match a selector.
 func (c *Client) Claims(ctx context.Context, namespace, selector string) ([]corev1.PersistentVolumeClaim, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	count("list")
 	list, err := c.core.PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
@@ -287,12 +260,16 @@ func (c *Client) Claims(ctx context.Context, namespace, selector string) ([]core
 
 // DeleteClaim deletes a PersistentVolumeClaim that was read.
 func (c *Client) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	count("delete")
 	return c.core.PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}})
 }
 
 // PodsOf counts the Pods of a Deployment by asking the target, for when the watches can't tell (MRP-10).
 func (c *Client) PodsOf(ctx context.Context, deployment *unstructured.Unstructured, counts func(*corev1.PodStatus) bool) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	selector, err := SelectorOf(deployment)
 	if err != nil {
 		return 0, err
@@ -323,6 +300,3 @@ func (c *Client) PodsOf(ctx context.Context, deployment *unstructured.Unstructur
 	}
 	return number, nil
 }
-
-// Gone says whether the error means that the object can't be there: not found, or its kind is not served.
-func Gone(err error) bool { return isNotFound(err) || meta.IsNoMatchError(err) }

@@ -52,6 +52,7 @@ func sightingOf(gvk schema.GroupVersionKind, object metav1.Object) ledger.Sighti
 		Key:             ledger.Key{GroupKind: gvk.GroupKind(), Namespace: object.GetNamespace(), Name: object.GetName()},
 		UID:             object.GetUID(),
 		ResourceVersion: object.GetResourceVersion(),
+		Terminating:     object.GetDeletionTimestamp() != nil,
 	}
 	if object.GetGeneration() > 0 && (generationTells[gvk.Group] || isCustom(gvk.Group)) {
 		sighting.Digest = ledger.MetadataDigest(object)

@@ -4,17 +4,11 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/espalier-project/espalier/internal/ledger"
 )
@@ -24,11 +18,17 @@ const (
 	unservedRetry = 10 * time.Second
 	// linger keeps the watch of a kind that is no longer in use: contents often leave and come back.
 	linger = 30 * time.Second
+	// fewByName is how many create-only objects of a kind are watched one by one. More have one watch for all objects of their
+	// kind, which costs the API server about as much as three others.
+	fewByName = 3
 	// minWatchTimeout makes a watch last one to two hours, so that an idle process sends next to nothing.
 	minWatchTimeout = time.Hour
 )
 
-// scope is what one watch covers: a kind in all namespaces or in one, or a single object.
+// allNames is the name in the scope of a watch that sees all objects of a kind, with the managed-by label or without.
+const allNames = "*"
+
+// scope is what one watch covers: the labelled objects of a kind in all namespaces or in one, a single object, or all objects.
 type scope struct {
 	gvk       schema.GroupVersionKind
 	namespace string
@@ -50,19 +50,12 @@ type Watches struct {
 	ctx     context.Context // nil until started
 	active  map[scope]*activeWatch
 	byOwner map[ledger.Owner]map[scope]struct{}
-	extra   map[scope]*activeWatch
+
+	// wide are the kinds that are watched with all their objects, because of many create-only ones.
+	wide wideKinds
+	live *live
 
 	autoscalers *Autoscalers
-}
-
-type activeWatch struct {
-	users  int
-	cancel context.CancelFunc
-	// live is true from a complete list until an error.
-	live atomic.Bool
-	stop *time.Timer
-	// served wakes a watch that waits for its kind to be served.
-	served chan struct{}
 }
 
 // WatchOptions shape the watches.
@@ -80,7 +73,7 @@ func NewWatches(client *Client, l *ledger.Ledger, options WatchOptions) *Watches
 	w := &Watches{
 		client: client, ledger: l, view: options.View, namespaces: options.Namespaces, labelSelector: options.LabelSelector,
 		disabled: options.Disabled, log: options.Log,
-		active: map[scope]*activeWatch{}, byOwner: map[ledger.Owner]map[scope]struct{}{}, extra: map[scope]*activeWatch{},
+		active: map[scope]*activeWatch{}, byOwner: map[ledger.Owner]map[scope]struct{}{}, live: newLive(),
 	}
 	w.autoscalers = newAutoscalers(w)
 	return w
@@ -107,17 +100,10 @@ func (w *Watches) Autoscalers() *Autoscalers { return w.autoscalers }
 // Track sets the objects of a ManagedResource, in the ledger and for the watches.
 func (w *Watches) Track(owner ledger.Owner, refs []ledger.Ref) {
 	w.ledger.Track(owner, refs)
-	wanted := map[scope]struct{}{}
-	for _, ref := range refs {
-		wanted[w.scopeOf(ref)] = struct{}{}
-		if ref.Group == "apps" && ref.Kind == "Deployment" {
-			for _, gvk := range []schema.GroupVersionKind{podKind, replicaSetKind} {
-				wanted[w.scopeOf(ledger.Ref{Key: ledger.Key{GroupKind: gvk.GroupKind(), Namespace: ref.Namespace}, Version: gvk.Version})] = struct{}{}
-			}
-		}
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.widenLocked(refs)
+	wanted := w.scopesOf(refs)
 	previous := w.byOwner[owner]
 	for s := range wanted {
 		if _, had := previous[s]; !had {
@@ -136,11 +122,25 @@ func (w *Watches) Track(owner ledger.Owner, refs []ledger.Ref) {
 	}
 }
 
+// scopesOf returns the scopes that tell of objects, and of the Pods of those that are Deployments.
+func (w *Watches) scopesOf(refs []ledger.Ref) map[scope]struct{} {
+	wanted := map[scope]struct{}{}
+	for _, ref := range refs {
+		wanted[w.scopeOf(ref)] = struct{}{}
+		if ref.Group == "apps" && ref.Kind == "Deployment" {
+			for _, gvk := range []schema.GroupVersionKind{podKind, replicaSetKind} {
+				wanted[w.scopeOf(ledger.Ref{Key: ledger.Key{GroupKind: gvk.GroupKind(), Namespace: ref.Namespace}, Version: gvk.Version})] = struct{}{}
+			}
+		}
+	}
+	return wanted
+}
+
 // Served tells that an object of a kind was just written, so that there is no need to wait for the kind any longer.
 func (w *Watches) Served(ref ledger.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if a := w.active[w.scopeOf(ref)]; a != nil && !a.live.Load() {
+	if a := w.active[w.scopeOf(ref)]; a != nil && !a.covers() {
 		select {
 		case a.served <- struct{}{}:
 		default:
@@ -153,7 +153,7 @@ func (w *Watches) Covered(ref ledger.Ref) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.active[w.scopeOf(ref)]
-	return a != nil && a.live.Load()
+	return a != nil && a.covers()
 }
 
 // PodsCovered says whether the Pods of a Deployment are counted by watches.
@@ -169,6 +169,11 @@ func (w *Watches) PodsCovered(namespace string) bool {
 func (w *Watches) scopeOf(ref ledger.Ref) scope {
 	s := scope{gvk: ref.GVK()}
 	switch {
+	case ref.Unlabelled && w.wide.has(s.gvk):
+		s.name = allNames
+		if len(w.namespaces) > 0 && !slices.Contains(w.namespaces, metav1.NamespaceAll) {
+			s.namespace = ref.Namespace
+		}
 	case ref.Unlabelled:
 		s.namespace, s.name = ref.Namespace, ref.Name
 	case len(w.namespaces) > 0 && !slices.Contains(w.namespaces, metav1.NamespaceAll):
@@ -181,7 +186,7 @@ func (w *Watches) scopeOf(ref ledger.Ref) scope {
 func (w *Watches) useLocked(s scope) {
 	a := w.active[s]
 	if a == nil {
-		a = &activeWatch{served: make(chan struct{}, 1)}
+		a = newActiveWatch()
 		w.active[s] = a
 		if w.ctx != nil {
 			w.runLocked(s, a)
@@ -209,6 +214,7 @@ func (w *Watches) releaseLocked(s scope) {
 			return
 		}
 		delete(w.active, s)
+		w.narrowLocked(s)
 		if a.cancel != nil {
 			a.cancel()
 		}
@@ -224,77 +230,21 @@ func (w *Watches) runLocked(s scope, a *activeWatch) {
 	go w.run(ctx, s, a)
 }
 
-// run watches one scope: it waits until the kind is served, and then follows it.
+// run watches one scope: it waits until the kind is served, and then follows it, until it is served elsewhere or no more.
 func (w *Watches) run(ctx context.Context, s scope, a *activeWatch) {
 	log := w.log.WithValues("groupVersionKind", s.gvk.String())
-	for {
-		mapping, err := w.client.mapping(s.gvk)
+	for ctx.Err() == nil {
+		served, err := w.client.mappings.of(ctx, s.gvk)
 		if err == nil {
-			w.follow(ctx, s, a, mapping)
-			return
+			w.follow(ctx, s, a, served)
+		} else {
+			a.lost()
+			log.V(1).Info("Kind cannot be watched yet", "reason", err.Error())
 		}
-		log.V(1).Info("Kind cannot be watched yet", "reason", err.Error())
 		select {
 		case <-ctx.Done():
-			return
 		case <-a.served:
 		case <-time.After(unservedRetry):
 		}
-	}
-}
-
-func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, mapping *meta.RESTMapping) {
-	selector := func(options *metav1.ListOptions) {
-		if s.name != "" {
-			options.FieldSelector = "metadata.name=" + s.name
-		} else {
-			options.LabelSelector = w.labelSelector
-		}
-	}
-	namespace := s.namespace
-	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		namespace = ""
-	}
-	var source *cache.ListWatch
-	var expected runtime.Object
-	switch {
-	case s.gvk == podKind && s.name == "":
-		// Typed Pods: there may be many, and Protocol Buffers cost a fifth of what JSON costs.
-		pods := w.client.core.Pods(namespace)
-		source, expected = listWatch(selector, pods.List, pods.Watch), &corev1.Pod{}
-	case w.view.Whole(s.gvk):
-		objects := w.client.dynamic.Resource(mapping.Resource).Namespace(namespace)
-		source = listWatch(selector, objects.List, objects.Watch)
-	default:
-		metadata := w.client.metadata.Resource(mapping.Resource).Namespace(namespace)
-		source, expected = listWatch(selector, metadata.List, metadata.Watch), &metav1.PartialObjectMetadata{}
-	}
-
-	log := w.log.WithValues("groupVersionKind", s.gvk.String(), "metadataOnly", !w.view.Whole(s.gvk))
-	log.V(1).Info("Watching")
-	watching.Inc()
-	defer watching.Dec()
-	reflector := cache.NewReflectorWithOptions(source, expected, &sink{watches: w, scope: s, active: a}, cache.ReflectorOptions{
-		Name: "target " + s.gvk.String(), MinWatchTimeout: minWatchTimeout, Logger: &log,
-	})
-	reflector.RunWithContext(ctx)
-	a.live.Store(false)
-}
-
-// listWatch counts the requests and narrows them to a selection.
-func listWatch[L runtime.Object](selector func(*metav1.ListOptions),
-	list func(context.Context, metav1.ListOptions) (L, error),
-	follow func(context.Context, metav1.ListOptions) (watch.Interface, error)) *cache.ListWatch {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			selector(&options)
-			count("list")
-			return list(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			selector(&options)
-			count("watch")
-			return follow(ctx, options)
-		},
 	}
 }

@@ -1,0 +1,107 @@
+package target
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// activeWatch is the watch of a scope.
+//
+// Invariant: covered is true only while every change is told: from the end of a complete list on, and until a list or a watch
+// fails. A watch that goes on from where everything was reported covers again.
+type activeWatch struct {
+	users  int
+	cancel context.CancelFunc
+	stop   *time.Timer
+	// served wakes a watch that waits for its kind to be served.
+	served chan struct{}
+
+	mu sync.Mutex
+	// complete is true if a list was reported completely since the kind is served where it is.
+	complete bool
+	covered  bool
+	// latest is the latest resource version that a list or the watch told of.
+	latest string
+	// failed is true if nothing was reported completely yet, and the last attempt failed.
+	failed bool
+	// news is closed, and replaced, when any of these changes.
+	news chan struct{}
+}
+
+func newActiveWatch() *activeWatch {
+	return &activeWatch{served: make(chan struct{}, 1), news: make(chan struct{})}
+}
+
+func (a *activeWatch) tellLocked() {
+	close(a.news)
+	a.news = make(chan struct{})
+}
+
+// await waits until the watch covers, has failed, or the context ends, and says whether it covers.
+func (a *activeWatch) await(ctx context.Context, evenIfFailed bool) bool {
+	for {
+		a.mu.Lock()
+		covered, failed, news := a.covered, a.failed, a.news
+		a.mu.Unlock()
+		if covered || failed && !evenIfFailed {
+			return covered
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (a *activeWatch) covers() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.covered
+}
+
+// listed tells of a complete list.
+func (a *activeWatch) listed(resourceVersion string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.complete, a.covered, a.failed, a.latest = true, true, false, resourceVersion
+	a.tellLocked()
+}
+
+// lost tells that a request failed.
+func (a *activeWatch) lost() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.covered, a.failed = false, true
+	a.tellLocked()
+}
+
+// resumed tells that a watch goes on from where the last report ended.
+func (a *activeWatch) resumed() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.covered, a.failed = a.complete, a.failed && !a.complete
+	a.tellLocked()
+}
+
+// end tells that the scope is no longer followed.
+func (a *activeWatch) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.complete, a.covered, a.failed = false, false, true
+	a.tellLocked()
+}
+
+// reached tells of an event or a bookmark.
+func (a *activeWatch) reached(resourceVersion string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.latest = resourceVersion
+}
+
+func (a *activeWatch) version() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.latest
+}
