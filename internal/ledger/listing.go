@@ -79,7 +79,7 @@ func (x *Listing) End() {
 	var told notices
 	l.mu.Lock()
 	for _, r := range l.records[x.kind] {
-		if r.listed < x.number && r.state != missing && x.inScope(r.ref()) {
+		if r.listed < x.number && x.inScope(r.ref()) {
 			l.goneLocked(r, "", x.version, &told)
 		}
 	}

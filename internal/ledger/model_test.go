@@ -1,0 +1,204 @@
+package ledger
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// world is an API server with one object, as a model: what there is, at which version, and whether it is as it should be.
+type world struct {
+	version int
+	object  *object
+	// history is what the watch has not delivered yet.
+	history []change
+	uids    int
+}
+
+type object struct {
+	uid     string
+	version int
+	digest  uint64 // of all but the status
+	ours    bool   // as it should be
+}
+
+type change struct {
+	gone   bool
+	object object
+}
+
+func (w *world) tell(gone bool) { w.history = append(w.history, change{gone, *w.object}) }
+
+// write changes the object, or creates it.
+func (w *world) write(ours bool) object {
+	w.version++
+	if w.object == nil {
+		w.uids++
+		w.object = &object{uid: fmt.Sprint("u", w.uids)}
+	}
+	digest := uint64(1000)
+	if !ours {
+		digest = uint64(w.version)
+	}
+	w.object.version, w.object.ours, w.object.digest = w.version, ours, digest
+	w.tell(false)
+	return *w.object
+}
+
+func (o object) sighting(digests bool) Sighting {
+	s := Sighting{Key: cm.Key, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1}
+	if digests {
+		s.Digest = o.digest
+	}
+	return s
+}
+
+// TestModel interleaves what happens in the target with late events, late answers, gaps, lists and restores of etcd. All
+// along the ledger never calls verified what is later known to have changed; at the end, once everything was delivered,
+// it has doubts about an object that is not as it should be, and a look at it ends them.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+		w := &world{version: 100}
+		digests := rapid.Bool().Draw(t, "generation tells")
+		since := ""          // what the watch has reached
+		var answers []object // of our reads and writes, on their way
+		looked := false      // somebody has compared the object since the start
+
+		list := func() {
+			x := r.StartListing(cm.GroupKind, since, everything)
+			since = fmt.Sprint(w.version)
+			x.At(since)
+			if w.object != nil {
+				x.Seen(w.object.sighting(digests))
+			}
+			x.End()
+			w.history = nil
+		}
+		deliver := func() {
+			next := w.history[0]
+			w.history = w.history[1:]
+			since = fmt.Sprint(next.object.version)
+			if next.gone {
+				r.Gone(cm.Key, types.UID(next.object.uid), since)
+			} else {
+				r.Seen(next.object.sighting(digests))
+			}
+		}
+		// honest holds that what is called verified is what was last told: nothing that was delivered contradicts it.
+		honest := func() {
+			finding := r.Lookup(cm.Key)
+			if finding.Verified && !finding.Present {
+				t.Fatalf("verified, and not there: %+v", finding)
+			}
+			if finding.Verified && len(w.history) == 0 && len(answers) == 0 && (w.object == nil || !w.object.ours) {
+				t.Fatalf("verified as %+v, though all is told, and it is %+v", finding, w.object)
+			}
+			if finding.Suspect && len(r.Dirty(mr1)) == 0 {
+				t.Fatalf("suspect, and nobody is to look: %+v", finding)
+			}
+		}
+		list()
+		t.Repeat(map[string]func(*rapid.T){
+			"": func(*rapid.T) { honest() },
+			"we look": func(t *rapid.T) {
+				if w.object != nil && w.object.ours {
+					answers = append(answers, *w.object)
+				} else {
+					answers = append(answers, w.write(true))
+				}
+				looked = true
+			},
+			"an answer arrives": func(t *rapid.T) {
+				if len(answers) == 0 {
+					t.Skip("none is on its way")
+				}
+				i := rapid.IntRange(0, len(answers)-1).Draw(t, "which")
+				r.Verified(mr1, answers[i].sighting(digests))
+				answers = append(answers[:i:i], answers[i+1:]...)
+			},
+			"an answer is lost": func(t *rapid.T) {
+				if len(answers) == 0 {
+					t.Skip("none is on its way")
+				}
+				answers = answers[1:]
+			},
+			"somebody changes it": func(*rapid.T) { w.write(false) },
+			"its status changes": func(t *rapid.T) {
+				if w.object == nil {
+					t.Skip("it is not there")
+				}
+				w.version++
+				w.object.version = w.version
+				w.tell(false)
+			},
+			"somebody deletes it": func(t *rapid.T) {
+				if w.object == nil {
+					t.Skip("it is not there")
+				}
+				w.version++
+				w.object.version = w.version
+				w.tell(true)
+				w.object = nil
+			},
+			"an event arrives": func(t *rapid.T) {
+				if len(w.history) == 0 {
+					t.Skip("none is on its way")
+				}
+				deliver()
+			},
+			"a gap, and a list": func(*rapid.T) { list() },
+			"etcd is restored": func(t *rapid.T) {
+				if w.version < 10 {
+					t.Skip("no backup is that old")
+				}
+				// Answers from before are lost: their connections were cut.
+				answers = nil
+				w.version = rapid.IntRange(1, w.version-1).Draw(t, "backup")
+				switch {
+				case rapid.Bool().Draw(t, "it was not there then"):
+					w.object = nil
+				case w.object != nil || rapid.Bool().Draw(t, "it was there then"):
+					if w.object == nil {
+						w.object = &object{uid: "restored"}
+					}
+					w.object.version = rapid.IntRange(1, w.version).Draw(t, "its version")
+					w.object.ours, w.object.digest = false, uint64(w.object.version)
+				}
+				list() // The watch ends with an error.
+			},
+			"we restart": func(*rapid.T) {
+				r = newRecorder(map[Owner][]Ref{mr1: {cm}})
+				answers, since, looked = nil, "", false
+				list()
+			},
+		})
+		for len(w.history) > 0 {
+			deliver()
+		}
+		// Whatever is on its way arrives, and whoever is told looks.
+		for rounds := 0; ; rounds++ {
+			for _, answer := range answers {
+				r.Verified(mr1, answer.sighting(digests))
+			}
+			answers = nil
+			if r.Lookup(cm.Key).Verified || looked && len(r.Dirty(mr1)) == 0 {
+				break
+			}
+			if rounds > 2 {
+				t.Fatalf("there is no end: %+v, and it is %+v", r.Lookup(cm.Key), w.object)
+			}
+			if w.object == nil || !w.object.ours {
+				w.write(true)
+			}
+			answers = append(answers, *w.object)
+			looked = true
+			for len(w.history) > 0 {
+				deliver()
+			}
+		}
+		honest()
+	})
+}
