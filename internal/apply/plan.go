@@ -205,8 +205,8 @@ func (d *Desired) recallCreation() {
 }
 
 // Pending is the inventory to persist before the first write: everything that was there and everything that is about to
-// be; entries that stay keep their old labels and annotations until their object was applied (MRB-3), and new ones are planned
-// until then: nobody knows yet whose object it is that may be there.
+// be; entries that stay keep their old labels and annotations until their object was applied (MRB-3). New ones of objects that
+// carry no origin are planned until then: whose object it is that may be there, nothing else would tell.
 func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	pending := slices.Clone(inventory)
 	known := make(map[Key]struct{}, len(inventory))
@@ -215,7 +215,11 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resource
 	}
 	for _, object := range p.Apply {
 		if _, found := known[object.Key]; !found {
-			pending = append(pending, managed.AsPlanned(object.Reference))
+			entry := object.Reference
+			if object.CreateOnly {
+				entry = managed.AsPlanned(entry)
+			}
+			pending = append(pending, entry)
 		}
 	}
 	SortReferences(pending)

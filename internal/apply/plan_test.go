@@ -156,12 +156,12 @@ func TestWhatCannotExist(t *testing.T) {
 
 // MRX, ownership: an entry is planned until its object was written, and an object that is created once stays on record as it was.
 func TestPlannedEntries(t *testing.T) {
-	p := plan(t, object("v1", "ConfigMap", "a", ""), nil)
+	once := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: o, annotations: {resources.gardener.cloud/ignore: 'true'}}\n"
+	p := plan(t, object("v1", "ConfigMap", "a", "")+once, nil)
 	pending := p.Pending(nil)
-	if !managed.Planned(&pending[0]) || managed.Planned(&p.Inventory[0]) {
+	if managed.Planned(&pending[0]) || !managed.Planned(&pending[1]) || managed.Planned(&p.Inventory[1]) {
 		t.Errorf("pending %v, inventory %v", pending, p.Inventory)
 	}
-	once := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: o, annotations: {resources.gardener.cloud/ignore: 'true'}}\n"
 	entry := plan(t, once, nil).Inventory[0]
 	entry.UID = "u"
 	if got := plan(t, once, []resourcesv1alpha1.ObjectReference{entry}).Inventory[0]; got.UID != "u" {

@@ -99,18 +99,18 @@ func SameInventory(a, b []resourcesv1alpha1.ObjectReference) bool {
 	return len(a) == 0 && len(b) == 0 || equality.Semantic.DeepEqual(a, b)
 }
 
-// planned marks an entry of the inventory whose object was never written yet. It is kept in a field that has no meaning for
+// planned marks an entry of the inventory whose object carries no origin (MR-30) and was not created by us: not yet, or it was
+// there before. It is kept in a field that has no meaning for
 // whole objects, and that every version of the CustomResourceDefinition has.
 const planned = "planned"
 
-// AsPlanned returns the entry of an object that is about to be written for the first time: a record that it may be there, but
-// no record that it is ours.
+// AsPlanned returns the entry of such an object: a record that it may be there, but no record that it is ours.
 func AsPlanned(ref resourcesv1alpha1.ObjectReference) resourcesv1alpha1.ObjectReference {
 	ref.FieldPath = planned
 	return ref
 }
 
-// Planned says whether an entry of the inventory is about an object that was never written yet.
+// Planned says whether an entry of the inventory is no record that the object is ours.
 func Planned(ref *resourcesv1alpha1.ObjectReference) bool { return ref.FieldPath == planned }
 
 // Origin is what the origin annotation says: the identity of the source cluster and the ManagedResource (MRC-8).

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
@@ -208,25 +209,27 @@ func (s *Statuses) Others(ctx context.Context, except types.NamespacedName, visi
 	return nil
 }
 
-// write sends the differing fields only, bound to the resource version that they were computed from (MR-14).
+// write sends the differing fields only, bound to the resource version that they were computed from (MR-14). Only the metadata
+// of the answer is asked for: the patch is bound, so that the rest is known, and it may be a long inventory.
 func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.ManagedResource, change *Change) (*resourcesv1alpha1.ManagedResource, bool, error) {
 	if change == nil {
 		return current, false, nil
 	}
 	status := map[string]any{}
-	conditions, changed := managed.Conditions(current.Status.Conditions).With(s.clock.Now(), change.Conditions...)
+	next := *current
+	conditions, changed := managed.Conditions(current.Status.Conditions).With(s.clock.Now().Truncate(time.Second), change.Conditions...)
 	if changed {
-		status["conditions"] = conditions
+		status["conditions"], next.Status.Conditions = conditions, conditions
 	}
 	if change.Resources != nil && !managed.SameInventory(current.Status.Resources, *change.Resources) {
-		status["resources"] = *change.Resources
+		status["resources"], next.Status.Resources = *change.Resources, *change.Resources
 	}
 	if r := change.Reconciled; r != nil {
 		if current.Status.ObservedGeneration != r.Generation {
-			status["observedGeneration"] = r.Generation
+			status["observedGeneration"], next.Status.ObservedGeneration = r.Generation, r.Generation
 		}
 		if current.Status.SecretsDataChecksum == nil || *current.Status.SecretsDataChecksum != r.Checksum {
-			status["secretsDataChecksum"] = r.Checksum
+			status["secretsDataChecksum"], next.Status.SecretsDataChecksum = r.Checksum, &r.Checksum
 		}
 	}
 	if len(status) == 0 {
@@ -239,13 +242,20 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	if err != nil {
 		return nil, false, err
 	}
-	next := &resourcesv1alpha1.ManagedResource{}
-	next.Namespace, next.Name = current.Namespace, current.Name
-	if err := s.client.Status().Patch(ctx, next, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	answer := metadataOf(current)
+	if err := s.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return nil, false, err
 	}
+	next.ObjectMeta = answer.ObjectMeta
 	next.ManagedFields = nil
-	return next, true, nil
+	return &next, true, nil
+}
+
+// metadataOf is what takes an answer of which only the metadata is wanted.
+func metadataOf(mr *resourcesv1alpha1.ManagedResource) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name}}
+	object.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))
+	return object
 }
 
 // PatchMetadata sends a merge patch of the metadata; bound is true for one that must not be applied to a later version.
@@ -257,12 +267,22 @@ func (s *Statuses) PatchMetadata(ctx context.Context, mr *resourcesv1alpha1.Mana
 	if err != nil {
 		return nil, err
 	}
-	next := &resourcesv1alpha1.ManagedResource{}
-	next.Namespace, next.Name = mr.Namespace, mr.Name
-	if err := s.client.Patch(ctx, next, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if !bound {
+		next := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name}}
+		if err := s.client.Patch(ctx, next, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			return nil, err
+		}
+		next.ManagedFields = nil
+		s.Written(next)
+		return next, nil
+	}
+	answer := metadataOf(mr)
+	if err := s.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return nil, err
 	}
+	next := *mr
+	next.ObjectMeta = answer.ObjectMeta
 	next.ManagedFields = nil
-	s.Written(next)
-	return next, nil
+	s.Written(&next)
+	return &next, nil
 }

@@ -160,18 +160,12 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 	return inventory
 }
 
-// afterFailure returns the inventory of a run that failed: what it wrote is not planned any more.
+// afterFailure returns the inventory of a run that failed: what it created is not planned any more.
 func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	inventory = slices.Clone(inventory)
 	for i := range inventory {
 		done, found := a.written[apply.KeyOfReference(&inventory[i].ObjectReference)]
-		if !found || !managed.Planned(&inventory[i]) {
-			continue
-		}
-		switch {
-		case !createdOnce(&inventory[i]):
-			inventory[i].FieldPath = ""
-		case done.result == "created":
+		if found && managed.Planned(&inventory[i]) && done.result == "created" {
 			inventory[i].FieldPath, inventory[i].UID = "", done.sighting.UID
 		}
 	}
