@@ -1,10 +1,12 @@
 package manifest
 
 import (
-	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -84,73 +86,104 @@ func (r *Result) Checksum() string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// Decode reads all documents of the Secrets, in the given order; keys in byte order (MRD-1). It always ends, and what it
-// could not decode is in Result.Errors.
-func Decode(sources []Source) Result {
+// Decode reads all documents of the Secrets, in the given order; keys in byte order (MRD-1). What could not be decoded is in
+// Result.Errors; if the Secrets exceed what a ManagedResource may have, that is the only error, and there are no objects. It
+// always ends, with an error only if the context does.
+func Decode(ctx context.Context, sources []Source) (Result, error) {
+	left := newBudget()
+	if place, err := measure(ctx, sources, left); ctx.Err() != nil {
+		return Result{}, fmt.Errorf("decoding the Secrets: %w", ctx.Err())
+	} else if err != nil {
+		return Result{Errors: []*Error{{Place: place, Err: err}}}, nil
+	}
 	var result Result
-	for _, source := range sources {
-		keys := make([]string, 0, len(source.Data))
-		for key := range source.Data {
-			keys = append(keys, key)
+	left.documents = maxDocuments // They were counted as parts; JSON has more than one in a part.
+	for place, value := range values(sources) {
+		objects, errs := decodeValue(ctx, place, value, left)
+		if err := ctx.Err(); err != nil {
+			return Result{}, fmt.Errorf("decoding the Secrets: %w", err)
 		}
-		slices.Sort(keys)
-		for _, key := range keys {
-			value := source.Data[key]
-			place := Place{Secret: source.Secret, Key: key}
-			objects, errs := decodeValue(place, value)
-			result.Errors = append(result.Errors, errs...)
-			count := 0
-			for _, object := range objects {
-				result.Objects = append(result.Objects, object)
-				if !object.Released() {
-					count++
-				}
+		result.Errors = append(result.Errors, errs...)
+		count := 0
+		for _, object := range objects {
+			result.Objects = append(result.Objects, object)
+			if !object.Released() {
+				count++
 			}
-			if count > 0 {
-				result.values = append(result.values, countedValue{value, count})
+		}
+		if count > 0 {
+			result.values = append(result.values, countedValue{value, count})
+		}
+	}
+	return result, nil
+}
+
+// values are the data of the Secrets in the order in which they are read.
+func values(sources []Source) iter.Seq2[Place, []byte] {
+	return func(yield func(Place, []byte) bool) {
+		for _, source := range sources {
+			for _, key := range slices.Sorted(maps.Keys(source.Data)) {
+				if !yield(Place{Secret: source.Secret, Key: key}, source.Data[key]) {
+					return
+				}
 			}
 		}
 	}
-	return result
 }
 
-// ErrorsMessage joins the errors the way the condition shows them (MRS-10).
+// measure takes the Secrets from the budget of a ManagedResource, and returns where it is exceeded, if it is.
+func measure(ctx context.Context, sources []Source, left *budget) (Place, error) {
+	if len(sources) > maxSecrets {
+		return Place{Secret: sources[maxSecrets].Secret}, fmt.Errorf("the ManagedResource names more than %d Secrets", maxSecrets)
+	}
+	for place, value := range values(sources) {
+		if err := left.spend(ctx, place.Key, value); err != nil {
+			return place, err
+		}
+	}
+	return Place{}, nil
+}
+
+// shownErrors is how many errors a message names. They have the place of each; nobody repairs more of them at a time.
+const shownErrors = 20
+
+// ErrorsMessage joins the errors the way the condition shows them (MRS-10), the first ones by name.
 func ErrorsMessage(errs []*Error) string {
-	texts := make([]string, len(errs))
-	for i, err := range errs {
-		texts[i] = err.Error()
+	texts := make([]string, 0, shownErrors+1)
+	for _, err := range errs[:min(len(errs), shownErrors)] {
+		texts = append(texts, err.Error())
+	}
+	if more := len(errs) - shownErrors; more > 0 {
+		texts = append(texts, fmt.Sprintf("And %d more.", more))
 	}
 	return "Could not decode all new resources: [" + strings.Join(texts, " ") + "]"
 }
 
-func decodeValue(place Place, value []byte) ([]Object, []*Error) {
-	plain := value
-	if strings.HasSuffix(place.Key, resourcesv1alpha1.BrotliSuffix) {
-		var err error
-		if plain, err = decompress(value); err != nil {
-			return nil, []*Error{{Place: place, Err: err}}
-		}
-	} else if len(value) > maxValueBytes {
-		return nil, []*Error{{Place: place, Err: errTooLarge}}
+func decodeValue(ctx context.Context, place Place, value []byte, left *budget) ([]Object, []*Error) {
+	stream, err := left.buffers.open(place.Key, value)
+	if err != nil {
+		return nil, []*Error{{Place: place, Err: err}}
 	}
-
 	var objects []Object
 	var errs []*Error
-	for document := range documents(bytes.TrimPrefix(plain, []byte("\xef\xbb\xbf"))) {
-		if place.Index >= maxDocuments {
-			return objects, append(errs, &Error{Place: place, Err: fmt.Errorf("more than %d documents", maxDocuments)})
-		}
-		if document.err != nil {
-			errs = append(errs, &Error{Place: place, Err: document.err})
-		} else if document.content != nil {
-			object := &unstructured.Unstructured{Object: document.content}
-			if err := checkMetadata(object.Object); err != nil {
-				errs = append(errs, &Error{Place: place, Err: err})
-			} else {
-				objects = append(objects, Object{Unstructured: object, Place: place})
+	for part := range left.buffers.parts(stream) {
+		for document := range part.documents(left) {
+			if ctx.Err() != nil {
+				return nil, nil
 			}
+			if left.documents--; left.documents < 0 {
+				return objects, append(errs, &Error{Place: place, Err: fmt.Errorf("more than %d documents", maxDocuments)})
+			}
+			if document.err == nil && document.content != nil {
+				document.err = checkMetadata(document.content)
+			}
+			if document.err != nil {
+				errs = append(errs, &Error{Place: place, Err: document.err})
+			} else if document.content != nil {
+				objects = append(objects, Object{Unstructured: &unstructured.Unstructured{Object: document.content}, Place: place})
+			}
+			place.Index++
 		}
-		place.Index++
 	}
 	return objects, errs
 }

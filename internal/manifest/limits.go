@@ -1,43 +1,101 @@
 package manifest
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/andybalholm/brotli"
 )
 
+// One budget is for all Secrets and keys of a ManagedResource. It is checked before anything is decoded, so that what exceeds
+// it costs a stream through a buffer; what a document may have is checked before that document is parsed. Refused input
+// therefore needs at most 64 MiB: the values, the window of Brotli (16 MiB) and one document with what a parser makes of it.
 const (
-	// maxValueBytes limits a decompressed value. A Secret holds at most 1 MiB; manifests compress ten- to thirtyfold, so
-	// that 32 MiB is more than any honest value has, while a bomb (1 MiB of Brotli can stand for gigabytes) stops early.
-	maxValueBytes = 32 << 20
-	// maxDocuments limits the documents of one value. The smallest object that means anything has some 50 bytes; the
-	// inventory of 20,000 objects alone would exceed what etcd stores.
+	// maxSecrets limits the Secrets. Even one object for each would be a thousand reads at every start.
+	maxSecrets = 1000
+	// maxValueBytes limits the values as they are stored: sixteen Secrets of the largest size (1 MiB).
+	maxValueBytes = 16 << 20
+	// maxPlainBytes limits the values once decompressed. Manifests compress ten- to thirtyfold; a bomb does so thousandfold.
+	maxPlainBytes = 32 << 20
+	// maxDocuments limits the documents. The inventory of 20,000 objects alone would exceed what etcd stores.
 	maxDocuments = 20_000
+	// maxNodes limits the nodes, that is scalars, lists and mappings, as counted by yamlNodes and jsonNodes. The definitions of
+	// the largest operators, some 70,000 lines, count 200,000. A node costs up to 300 bytes while it is kept.
+	maxNodes = 500_000
+
+	// maxDocumentBytes limits one document, as JSON, too: etcd takes 1.5 MiB with a write, and indentation needs some.
+	maxDocumentBytes = 2 << 20
+	// maxDocumentNodes limits the nodes of one document. The largest definitions, some 30,000 lines, count 80,000. While a
+	// document is parsed a counted node costs up to 500 bytes.
+	maxDocumentNodes = 100_000
 	// maxDepth limits the nesting of a document. The deepest built-in kinds nest some 20 levels, CRD schemas some 60.
 	maxDepth = 256
 )
 
 var (
-	errTooLarge = fmt.Errorf("value is larger than %d MiB", maxValueBytes>>20)
+	errTooLarge = fmt.Errorf("document is larger than %d MiB", maxDocumentBytes>>20)
+	errTooDense = fmt.Errorf("document has more than %d nodes", maxDocumentNodes)
 	errTooDeep  = fmt.Errorf("document is nested deeper than %d levels", maxDepth)
 )
 
-// decompress reads a Brotli stream that must end where the value ends.
-func decompress(value []byte) ([]byte, error) {
-	if len(value) == 0 {
-		return nil, errors.New("brotli: value is empty")
+// budget is what is left for a ManagedResource.
+type budget struct {
+	valueBytes, plainBytes, documents, nodes int
+	buffers                                  buffers
+}
+
+func newBudget() *budget {
+	return &budget{valueBytes: maxValueBytes, plainBytes: maxPlainBytes, documents: maxDocuments, nodes: maxNodes}
+}
+
+// spend measures a value, and returns an error if the budget is exceeded. What is wrong with the value itself is none: it is
+// found again when the value is decoded.
+func (b *budget) spend(ctx context.Context, key string, value []byte) error {
+	if b.valueBytes -= len(value); b.valueBytes < 0 {
+		return fmt.Errorf("the Secrets of the ManagedResource have more than %d MiB up to here", maxValueBytes>>20)
 	}
-	plain, err := io.ReadAll(io.LimitReader(brotli.NewReader(bytes.NewReader(value)), maxValueBytes+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("brotli: %w", err)
-	case len(plain) > maxValueBytes:
-		return nil, errTooLarge
+	stream, err := b.buffers.open(key, value)
+	if err != nil {
+		return nil
 	}
-	return plain, nil
+	counted := &countingReader{reader: stream, left: &b.plainBytes}
+	for part := range b.buffers.parts(counted) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		b.documents--
+		b.nodes -= part.nodes()
+		switch {
+		case b.documents < 0:
+			return fmt.Errorf("the Secrets of the ManagedResource have more than %d documents up to here", maxDocuments)
+		case b.nodes < 0:
+			return errNodes
+		}
+	}
+	if errors.Is(counted.err, errPlainBytes) {
+		return errPlainBytes
+	}
+	return nil
+}
+
+var errNodes = fmt.Errorf("the Secrets of the ManagedResource have more than %d nodes up to here", maxNodes)
+
+var errPlainBytes = fmt.Errorf("the Secrets of the ManagedResource have more than %d MiB up to here when decompressed", maxPlainBytes>>20)
+
+// countingReader ends with errPlainBytes when more was read than is left.
+type countingReader struct {
+	reader io.Reader
+	left   *int
+	err    error
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.reader.Read(p)
+	if *c.left -= n; *c.left < 0 {
+		err = errPlainBytes
+	}
+	c.err = err
+	return n, err
 }
 
 // checkDepth refuses documents that nest too deeply for the recursive functions that follow.

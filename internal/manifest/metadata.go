@@ -57,9 +57,10 @@ func checkLabels(value any, path string) error {
 				keys = append(keys, key)
 			}
 			slices.Sort(keys)
-			for _, key := range keys {
+			for i, key := range keys {
 				if _, ok := entries[key].(string); !ok {
-					return fmt.Errorf("%s.%s[%s]: must be a string, is %s (quote it)", path, field, key, typeName(entries[key]))
+					// The key is content of a Secret; its place in the order of keys is not.
+					return fmt.Errorf("%s.%s: entry %d of %d, in the order of keys: must be a string, is %s (quote it)", path, field, i+1, len(keys), typeName(entries[key]))
 				}
 			}
 		default:

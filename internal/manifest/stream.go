@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"bufio"
 	"bytes"
 	stdjson "encoding/json"
 	"errors"
@@ -8,11 +9,131 @@ import (
 	"io"
 	"iter"
 	"regexp"
+	"strconv"
+	"strings"
 
+	"github.com/andybalholm/brotli"
 	goyaml "go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
+
+// No error below has any text of a parser or a decompressor: it may quote what is in a Secret.
+var (
+	errBrotli      = errors.New("brotli: the value is no Brotli stream, is cut off, or goes on after its end")
+	errBrotliEmpty = errors.New("brotli: value is empty")
+)
+
+// buffers are what reading a value needs; they serve one value after the other.
+type buffers struct {
+	brotli brotli.Reader
+	reader bufio.Reader
+	text   []byte
+}
+
+// open returns the plain text of a value.
+func (b *buffers) open(key string, value []byte) (io.Reader, error) {
+	switch {
+	case !strings.HasSuffix(key, resourcesv1alpha1.BrotliSuffix):
+		return bytes.NewReader(value), nil
+	case len(value) == 0:
+		return nil, errBrotliEmpty
+	}
+	_ = b.brotli.Reset(bytes.NewReader(value)) // It never fails.
+	return &b.brotli, nil
+}
+
+// part is what stands between two separators: a YAML document, or JSON objects. Its text is valid until the next part.
+type part struct {
+	text []byte
+	// line is the number of the first line, from 1.
+	line int
+	// err says that the text could not be read to its end, or is too large.
+	err error
+	// last is true if nothing can be read any more.
+	last bool
+}
+
+func (p *part) isJSON() bool { return bytes.HasPrefix(bytes.TrimSpace(p.text), []byte("{")) }
+
+// nodes counts what is parsed of it. A YAML document with too many nodes is not; text that looks like JSON may be any number of
+// documents, and if it turns out to be YAML, it is counted again then.
+func (p *part) nodes() int {
+	if p.isJSON() {
+		return jsonNodes(p.text)
+	}
+	return min(yamlNodes(p.text), maxDocumentNodes)
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// parts splits a stream at its separators: lines that start with "---" and go on with nothing, a comment or content that
+// belongs to the next document. No JSON value and no block scalar can contain such a line. Empty parts are left out.
+func (b *buffers) parts(stream io.Reader) iter.Seq[*part] {
+	return func(yield func(*part) bool) {
+		reader := &b.reader
+		reader.Reset(stream)
+		if start, _ := reader.Peek(len(byteOrderMark)); bytes.Equal(start, byteOrderMark) {
+			_, _ = reader.Discard(len(byteOrderMark))
+		}
+		current := part{line: 1, text: b.text[:0]}
+		defer func() { b.text = current.text }()
+		atLineStart, line := true, 1
+		emit := func() bool {
+			if len(current.text) == 0 && current.err == nil {
+				return true
+			}
+			return yield(&current)
+		}
+		for {
+			chunk, err := reader.ReadSlice('\n')
+			if atLineStart {
+				if rest, found := separator(chunk); found {
+					if !emit() {
+						return
+					}
+					current = part{text: current.text[:0], line: line}
+					chunk = rest
+					if len(chunk) == 0 {
+						current.line++
+					}
+				}
+			}
+			if len(current.text)+len(chunk) > maxDocumentBytes {
+				current.text, current.err = current.text[:0], errTooLarge
+			}
+			if current.err == nil {
+				current.text = append(current.text, chunk...)
+			}
+			atLineStart = !errors.Is(err, bufio.ErrBufferFull)
+			if atLineStart {
+				line++
+			}
+			if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+				if !errors.Is(err, io.EOF) {
+					current.err = errBrotli
+				}
+				current.last = true
+				emit()
+				return
+			}
+		}
+	}
+}
+
+// separator says whether a line separates documents, and returns what of it belongs to the next one.
+func separator(line []byte) ([]byte, bool) {
+	rest, found := bytes.CutPrefix(line, []byte("---"))
+	if !found || len(rest) > 0 && bytes.IndexByte([]byte(" \t\r\n"), rest[0]) < 0 {
+		return nil, false
+	}
+	if content := bytes.TrimSpace(rest); len(content) == 0 || content[0] == '#' {
+		return nil, true
+	}
+	return rest, true
+}
 
 // document is one document of a stream: its content, nil if it is empty, or why it could not be read.
 type document struct {
@@ -20,53 +141,30 @@ type document struct {
 	err     error
 }
 
-// documents reads a stream of YAML documents, of JSON objects, or of JSON objects between separators (MRD-2). It ends
-// after the last byte, or after the first error that leaves no way to find the next document.
-func documents(stream []byte) iter.Seq[document] {
+// documents reads what a part holds.
+func (p *part) documents(left *budget) iter.Seq[document] {
 	return func(yield func(document) bool) {
-		for part := range parts(stream) {
-			if bytes.HasPrefix(bytes.TrimSpace(part), []byte("{")) {
-				if objects, ok := jsonObjects(part); ok {
-					for _, object := range objects {
-						if !yield(object) {
-							return
-						}
+		if p.err != nil {
+			yield(document{err: p.err})
+			return
+		}
+		if p.isJSON() {
+			if objects, ok := jsonObjects(p.text); ok {
+				for _, object := range objects {
+					if !yield(object) {
+						return
 					}
-					continue
 				}
-			}
-			if !yield(yamlDocument(part)) {
 				return
 			}
+			// It was counted as JSON, and is YAML in flow style.
+			left.nodes -= min(yamlNodes(p.text), maxDocumentNodes)
 		}
-	}
-}
-
-// parts splits a stream at its separators: lines that start with "---" and go on with nothing, a comment or content that
-// belongs to the next document. No JSON value and no block scalar can contain such a line. Empty parts are left out.
-func parts(stream []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		start := 0
-		for lineStart := 0; lineStart < len(stream); {
-			lineEnd := len(stream)
-			if i := bytes.IndexByte(stream[lineStart:], '\n'); i >= 0 {
-				lineEnd = lineStart + i + 1
-			}
-			line := stream[lineStart:lineEnd]
-			if rest, ok := bytes.CutPrefix(line, []byte("---")); ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0) {
-				if lineStart > start && !yield(stream[start:lineStart]) {
-					return
-				}
-				start = lineStart + len("---")
-				if trimmed := bytes.TrimSpace(rest); len(trimmed) == 0 || trimmed[0] == '#' {
-					start = lineEnd
-				}
-			}
-			lineStart = lineEnd
+		if left.nodes < 0 {
+			yield(document{err: errNodes})
+			return
 		}
-		if start < len(stream) {
-			yield(stream[start:])
-		}
+		yield(p.yamlDocument())
 	}
 }
 
@@ -87,19 +185,44 @@ func jsonObjects(part []byte) ([]document, bool) {
 			}
 			return append(result, document{err: fmt.Errorf("invalid JSON at byte %d of the document stream", decoder.InputOffset())}), true
 		}
+		if jsonNodes(raw) > maxDocumentNodes {
+			result = append(result, document{err: errTooDense})
+			continue
+		}
 		result = append(result, jsonDocument(raw))
 	}
 }
 
-func yamlDocument(part []byte) document {
-	raw, err := yaml.YAMLToJSON(part)
-	if err != nil {
-		return document{err: redact(err)}
+func (p *part) yamlDocument() document {
+	switch {
+	case len(p.text)+jsonGrowth(p.text) > maxDocumentBytes:
+		return document{err: errTooLarge}
+	case yamlNodes(p.text) > maxDocumentNodes:
+		return document{err: errTooDense}
+	case bytes.Contains(p.text, []byte("*")) && bytes.Contains(p.text, []byte("&")) && expandedNodes(p.text, maxDocumentNodes+1) > maxDocumentNodes:
+		return document{err: errTooDense}
 	}
-	if bytes.HasPrefix(bytes.TrimSpace(part), []byte("{")) && !endsAfterOneDocument(part) {
+	raw, err := yaml.YAMLToJSON(p.text)
+	if err != nil {
+		return document{err: p.invalid(err)}
+	}
+	if p.isJSON() && !endsAfterOneDocument(p.text) {
 		return document{err: errors.New("document is followed by something that belongs to no document")}
 	}
 	return jsonDocument(raw)
+}
+
+// place matches what the YAML parser itself puts before its messages.
+var place = regexp.MustCompile(`^yaml: (?:unmarshal errors:\n  )?line ([0-9]{1,9}): `)
+
+// invalid says where the YAML parser stopped.
+func (p *part) invalid(err error) error {
+	if match := place.FindStringSubmatch(err.Error()); match != nil {
+		if line, err := strconv.Atoi(match[1]); err == nil {
+			return fmt.Errorf("invalid YAML at line %d of the value", p.line+line-1)
+		}
+	}
+	return fmt.Errorf("invalid YAML in the document that begins at line %d of the value", p.line)
 }
 
 // endsAfterOneDocument says whether nothing but comments follows a document in flow style; the parser would silently leave
@@ -129,11 +252,4 @@ func jsonDocument(raw []byte) document {
 		return document{err: err}
 	}
 	return document{content: content}
-}
-
-var quoted = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|'[^']{4,}'")
-
-// redact removes from a parser's message what it quotes: it may come from a Secret.
-func redact(err error) error {
-	return errors.New(quoted.ReplaceAllString(err.Error(), "…"))
 }

@@ -1,0 +1,158 @@
+package manifest
+
+import (
+	"bytes"
+
+	yaml3 "go.yaml.in/yaml/v3"
+)
+
+// jsonNodes returns at least the number of nodes of JSON values, and at most three times that.
+func jsonNodes(stream []byte) int {
+	nodes, quoted := 1, false
+	for i := 0; i < len(stream); i++ {
+		switch c := stream[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == ',' || c == ':' || c == '[':
+			nodes++
+		case c == '{':
+			nodes += 2
+		}
+	}
+	return nodes
+}
+
+// jsonGrowth returns by how much text grows in JSON, where these characters are escaped.
+func jsonGrowth(text []byte) int {
+	return 5 * (bytes.Count(text, []byte("<")) + bytes.Count(text, []byte(">")) + bytes.Count(text, []byte("&")))
+}
+
+// yamlNodes returns at least the number of nodes of a YAML document, aliases not expanded, without parsing it: every node needs
+// a line, or an indicator, of its own. The text of block scalars does not count where it certainly is text.
+//
+// What it may leave out must be certain whatever the document is: lines below "key: |" that are indented deeper than the key,
+// as long as no flow style can be open. If that line is not what it seems to be (a line within another scalar, say), those
+// below are part of the same scalar, or an error at which the parser stops.
+func yamlNodes(document []byte) int {
+	nodes, certain, text := 1, true, -1 // text is the column of the key of a block scalar.
+	for len(document) > 0 {
+		var line []byte
+		line, document = cutLine(document)
+		indent := len(line) - len(bytes.TrimLeft(line, " "))
+		if indent == len(line) || text >= 0 && indent > text {
+			continue
+		}
+		text = -1
+		count, closed := lineNodes(line, certain)
+		nodes += count
+		if certain = certain && closed; certain {
+			text = blockScalar(line)
+		}
+	}
+	return nodes
+}
+
+// cutLine cuts at any line break that YAML 1.1 knows.
+func cutLine(text []byte) (line, rest []byte) {
+	for i, c := range text {
+		size := 0
+		switch {
+		case c == '\n' || c == '\r':
+			size = 1
+		case c == 0xc2 && bytes.HasPrefix(text[i:], []byte("\u0085")):
+			size = 2
+		case c == 0xe2 && (bytes.HasPrefix(text[i:], []byte("\u2028")) || bytes.HasPrefix(text[i:], []byte("\u2029"))):
+			size = 3
+		}
+		if size > 0 {
+			return text[:i], text[i+size:]
+		}
+	}
+	return text, nil
+}
+
+// lineNodes counts what may begin a node, and says whether no flow style can be open after the line if none was before: each
+// bracket is closed after it, and none of them can be in quotes or a comment.
+func lineNodes(line []byte, noneBefore bool) (nodes int, closed bool) {
+	nodes = 1
+	depth, lowest, commas, brackets := 0, 0, 0, false
+	for i, c := range line {
+		switch c {
+		case ',':
+			commas++
+		case ':':
+			nodes++
+			if i+1 == len(line) {
+				nodes++ // A mapping may follow, which costs more than a scalar.
+			}
+		case '[':
+			nodes++
+			depth, brackets = depth+1, true
+		case '{':
+			nodes += 3
+			depth, brackets = depth+1, true
+		case ']', '}':
+			depth, brackets = depth-1, true
+			lowest = min(lowest, depth)
+		case '-', '?':
+			if i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t' {
+				nodes += 2 // A list, or the mapping in it.
+				if c == '?' {
+					nodes++
+				}
+			}
+		}
+	}
+	if brackets || !noneBefore {
+		nodes += 2 * commas // In flow style only: a key of a mapping, and its value if there is none.
+	}
+	return nodes, !brackets || depth == 0 && lowest == 0 && !bytes.ContainsAny(line, "\"'#")
+}
+
+// blockScalar returns the column of the key of a block scalar whose text begins with the next line; -1 if none surely does.
+func blockScalar(line []byte) int {
+	line = bytes.TrimRight(line, " ")
+	header := bytes.TrimRight(line, "+-0123456789")
+	before, found := bytes.CutSuffix(header, []byte(": |"))
+	if !found {
+		before, found = bytes.CutSuffix(header, []byte(": >"))
+	}
+	if !found || bytes.ContainsAny(before, "#\t") {
+		return -1
+	}
+	column := 0
+	for column < len(before) && (before[column] == ' ' || bytes.IndexByte([]byte("-?:"), before[column]) >= 0 && column+1 < len(before) && before[column+1] == ' ') {
+		column++
+	}
+	return column
+}
+
+// expandedNodes counts the nodes with each alias expanded, up to a limit. What this parser does not take counts nothing: the one
+// that decodes has a limit of its own for aliases, if a higher one.
+func expandedNodes(document []byte, limit int) int {
+	var root yaml3.Node
+	if yaml3.Unmarshal(document, &root) != nil {
+		return 0
+	}
+	known := map[*yaml3.Node]int{}
+	var count func(*yaml3.Node) int
+	count = func(node *yaml3.Node) int {
+		if node.Alias != nil {
+			node = node.Alias
+		}
+		if nodes, found := known[node]; found {
+			return nodes
+		}
+		known[node] = limit // An alias within its own anchor has no end.
+		nodes := 1
+		for _, child := range node.Content {
+			nodes = min(nodes+count(child), limit)
+		}
+		known[node] = nodes
+		return nodes
+	}
+	return count(&root)
+}
