@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,7 +21,16 @@ import (
 
 func decode(t testing.TB, manifests string) manifest.Result {
 	t.Helper()
-	return manifest.Decode([]manifest.Source{{Secret: types.NamespacedName{Namespace: "ns", Name: "s"}, Data: map[string][]byte{"a": []byte(manifests)}}})
+	return decodeSources(t, []manifest.Source{{Secret: types.NamespacedName{Namespace: "ns", Name: "s"}, Data: map[string][]byte{"a": []byte(manifests)}}})
+}
+
+func decodeSources(t rapid.TB, sources []manifest.Source) manifest.Result {
+	t.Helper()
+	result, err := manifest.Decode(context.Background(), sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
 }
 
 func scopeOf(gvk schema.GroupVersionKind) (Scope, error) {
@@ -277,7 +287,7 @@ func TestPlanIsStable(t *testing.T) {
 		}
 		options := Options{Spec: &resourcesv1alpha1.ManagedResourceSpec{}, ManagedByLabelValue: "gardener", Scope: scopeOf}
 		decodeIt := func(manifests string) manifest.Result {
-			return manifest.Decode([]manifest.Source{{Data: map[string][]byte{"a": []byte(manifests)}}})
+			return decodeSources(t, []manifest.Source{{Data: map[string][]byte{"a": []byte(manifests)}}})
 		}
 		before := NewPlan(decodeIt(generate("before")), nil, options)
 		manifests := generate("after")

@@ -38,6 +38,21 @@ var (
 	errTooDeep  = fmt.Errorf("document is nested deeper than %d levels", maxDepth)
 )
 
+// Sources are the Secrets of a ManagedResource while they are read one by one.
+type Sources struct {
+	All   []Source
+	bytes int
+}
+
+// Add appends a Secret, and says whether there is any use in reading more: not once they exceed what a ManagedResource may have.
+func (s *Sources) Add(source Source) bool {
+	s.All = append(s.All, source)
+	for _, value := range source.Data {
+		s.bytes += len(value)
+	}
+	return s.bytes <= maxValueBytes && len(s.All) <= maxSecrets
+}
+
 // budget is what is left for a ManagedResource.
 type budget struct {
 	valueBytes, plainBytes, documents, nodes int

@@ -139,7 +139,7 @@ func TestBudgetIsForAllSecrets(t *testing.T) {
 	}
 	large := make([]Source, 17)
 	for i := range large {
-		large[i] = Source{Data: map[string][]byte{"a": []byte("# " + strings.Repeat("x", 1<<20))}}
+		large[i] = Source{Data: map[string][]byte{"a": []byte("# " + strings.Repeat("x", 1<<20-2))}}
 	}
 	for name, tc := range map[string]struct {
 		sources []Source
@@ -149,7 +149,13 @@ func TestBudgetIsForAllSecrets(t *testing.T) {
 		"bytes":   {large, "have more than 16 MiB up to here"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result := decode(t, tc.sources)
+			var sources Sources
+			for i, one := range tc.sources {
+				if last := i == len(tc.sources)-1; sources.Add(one) == last {
+					t.Fatalf("row 11: read on after Secret %d: %t", i, last)
+				}
+			}
+			result := decode(t, sources.All)
 			if len(result.Objects) != 0 || len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), tc.want) {
 				t.Errorf("row 11: got %d objects, %v", len(result.Objects), result.Errors)
 			}

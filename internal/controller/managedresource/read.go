@@ -9,9 +9,10 @@ import (
 	"github.com/espalier-project/espalier/internal/manifest"
 )
 
-// read reads and decodes the Secrets in the order of secretRefs; the first unreadable one ends it (MR-7).
+// read reads and decodes the Secrets in the order of secretRefs; the first unreadable one ends it (MR-7). So do more than a
+// ManagedResource may have, which decoding refuses.
 func (r *Reconciler) read(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (manifest.Result, map[string]string, error) {
-	sources := make([]manifest.Source, 0, len(mr.Spec.SecretRefs))
+	var sources manifest.Sources
 	versions := make(map[string]string, len(mr.Spec.SecretRefs))
 	for _, ref := range mr.Spec.SecretRefs {
 		key := types.NamespacedName{Namespace: mr.Namespace, Name: ref.Name}
@@ -19,8 +20,11 @@ func (r *Reconciler) read(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 		if err != nil {
 			return manifest.Result{}, nil, err
 		}
-		sources = append(sources, manifest.Source{Secret: key, Data: data})
 		versions[ref.Name] = version
+		if !sources.Add(manifest.Source{Secret: key, Data: data}) {
+			break
+		}
 	}
-	return manifest.Decode(sources), versions, nil
+	decoded, err := manifest.Decode(ctx, sources.All)
+	return decoded, versions, err
 }
