@@ -1,6 +1,6 @@
 // Package agentview knows of a shoot what decides about the agents of its nodes: Machines in the source cluster; Nodes, Pods, certificate
 // signing requests and the agents' Secrets in the target cluster. It keeps a few words of each and no object. What it has not seen yet is
-// read once, with a limit, before anybody is denied for it.
+// read once before anybody is denied for it, with a limit for each agent: one that asks for what does not exist takes nothing from others.
 package agentview
 
 import (
@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/agent"
 	"github.com/espalier-project/espalier/internal/follow"
 	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
 	machine "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
+	"github.com/espalier-project/espalier/internal/limit"
 	"github.com/espalier-project/espalier/internal/selectors"
 )
 
@@ -63,9 +63,11 @@ type View struct {
 	mode             SelectorMode
 	checker          *selectors.Checker
 	clients          map[schema.GroupVersion]rest.Interface
-	source, target   []*follow.Follower
-	limit            flowcontrol.RateLimiter
-	log              logr.Logger
+	// live are clients without a rate limit of their own, which agents would share.
+	live           map[schema.GroupVersion]rest.Interface
+	source, target []*follow.Follower
+	limit          *limit.Limiter
+	log            logr.Logger
 
 	mu             sync.RWMutex
 	machines       map[string]agent.Machine
@@ -82,13 +84,17 @@ type podKey struct{ namespace, name string }
 // configuration is what the Secret of an operating system's configuration refers to, or why that cannot be read.
 type configuration struct {
 	references []agent.Reference
-	err        error
+	// pool says that it has the label of such Secrets. What is followed has it; what a Machine names needs none.
+	pool bool
+	err  error
 }
 
 const (
-	// livePerSecond and liveBurst bound reads of what was not seen: a node that joins needs a handful.
-	livePerSecond = 20
-	liveBurst     = 40
+	// livePerSecond and liveBurst bound the reads of what was not seen for one agent: when its node joins, it asks for a handful of objects.
+	livePerSecond = 5
+	liveBurst     = 20
+	// liveAgents bounds for how many agents that is remembered: twice as many as a shoot may have Nodes.
+	liveAgents = 10_000
 	// liveTimeout bounds one of them: a fifth of what kube-apiserver waits for a decision.
 	liveTimeout = 2 * time.Second
 )
@@ -96,8 +102,9 @@ const (
 // New returns a view that follows nothing yet.
 func New(o Options) (*View, error) {
 	v := &View{
-		machineNamespace: o.MachineNamespace, mode: o.Selectors, clients: map[schema.GroupVersion]rest.Interface{}, log: o.Log,
-		limit:    flowcontrol.NewTokenBucketRateLimiter(livePerSecond, liveBurst),
+		machineNamespace: o.MachineNamespace, mode: o.Selectors, log: o.Log,
+		clients: map[schema.GroupVersion]rest.Interface{}, live: map[schema.GroupVersion]rest.Interface{},
+		limit:    limit.New(limit.Options{PerSecond: livePerSecond, Burst: liveBurst, Clients: liveAgents, Clock: o.Clock}),
 		machines: map[string]agent.Machine{}, nodes: map[string]agent.Node{}, pods: map[podKey]string{}, requests: map[string]string{},
 		configurations: map[string]configuration{}, names: map[string]string{},
 	}
@@ -111,6 +118,11 @@ func New(o Options) (*View, error) {
 			return nil, err
 		}
 		v.clients[version] = client
+		unlimited := rest.CopyConfig(cluster.REST)
+		unlimited.QPS, unlimited.RateLimiter = -1, nil
+		if v.live[version], err = follow.NewClient(unlimited, cluster.HTTP, version); err != nil {
+			return nil, err
+		}
 	}
 	v.checker = &selectors.Checker{Client: v.clients[kubernetes.Nodes.GroupVersion()], Clock: o.Clock}
 	v.follow(o.Clock)
@@ -223,7 +235,8 @@ func (v *View) tidy() {
 
 func configurationOf(s *kubernetes.Secret) configuration {
 	references, err := agent.ReferencesOf(s)
-	return configuration{references, err}
+	_, pool := s.Labels[agent.PoolLabel]
+	return configuration{references, pool, err}
 }
 
 // namesKept bounds what is kept of names: Nodes and namespaces come and go.
@@ -292,12 +305,12 @@ func stateWith(found bool, node string) state {
 var errTooMany = errors.New("too many objects had to be read that are not known yet")
 
 func (v *View) read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into runtime.Object) (bool, error) {
-	if !v.limit.TryAccept() {
+	if client, is := limit.ClientOf(ctx); is && !v.limit.Allow(client) {
 		return false, errTooMany
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
-	err := follow.Into(ctx, v.clients[resource.GroupVersion()], resource.Resource, namespace, name, into)
+	err := follow.Into(ctx, v.live[resource.GroupVersion()], resource.Resource, namespace, name, into)
 	if follow.IsAbsent(err) {
 		return false, nil
 	}
@@ -338,13 +351,32 @@ func (v *View) Configurations(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(v.configurations)), nil
 }
 
+// IsConfiguration says whether a Secret is one of them, also if it has just come.
+func (v *View) IsConfiguration(ctx context.Context, secret string) (bool, error) {
+	c, _, err := v.configuration(ctx, secret)
+	return c.pool, err
+}
+
 // References returns what such a Secret refers to.
 func (v *View) References(ctx context.Context, secret string) ([]agent.Reference, bool, error) {
-	c, found, err := lookup(ctx, v, func() (configuration, state) { c, found := v.configurations[secret]; return c, stateOf(found) }, kubernetes.Secrets, kubeSystem, secret, configurationOf)
+	c, found, err := v.configuration(ctx, secret)
 	if err == nil {
 		err = c.err
 	}
 	return c.references, found, err
+}
+
+func (v *View) configuration(ctx context.Context, secret string) (configuration, bool, error) {
+	return lookup(ctx, v, func() (configuration, state) { c, found := v.configurations[secret]; return c, stateOf(found) }, kubernetes.Secrets, kubeSystem, secret, configurationOf)
+}
+
+// Silences returns for how long nothing has confirmed what is known of each kind.
+func (v *View) Silences() map[string]time.Duration {
+	silences := map[string]time.Duration{}
+	for _, f := range slices.Concat(v.source, v.target) {
+		silences[f.Name] = f.Silence()
+	}
+	return silences
 }
 
 // Selectors says whether selectors are looked at. While it cannot be found out they are: that allows less.

@@ -2,6 +2,8 @@ package agentview
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/agent"
+	"github.com/espalier-project/espalier/internal/limit"
 )
 
 // apiServer answers single reads from texts by path, and counts them; lists and watches are not answered, so that nothing is known
@@ -49,7 +52,7 @@ func newView(t *testing.T, texts map[string]string) (*View, *apiServer) {
 	s := &apiServer{texts: texts, reads: map[string]int{}}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	cluster := Cluster{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
+	cluster := Cluster{REST: &rest.Config{Host: server.URL, QPS: 0.01, Burst: 1}, HTTP: server.Client()}
 	v, err := New(Options{Source: cluster, MachineNamespace: "ns", Target: cluster, Selectors: SelectorsAuto, Clock: clock.RealClock{}, Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
@@ -109,20 +112,57 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
+// TestLimit: an agent that asks for what does not exist uses up its own reads, and no other agent's. No watch has brought anything, and
+// the client's own limit would be reached with the second read.
 func TestLimit(t *testing.T) {
-	v, server := newView(t, nil)
-	v.machines["joining"] = agent.Machine{Secret: "s"}
-	for range liveBurst + 20 {
-		_, _, _ = v.Node(context.Background(), "gone")
+	v, server := newView(t, map[string]string{
+		"/apis/machine.sapcloud.io/v1alpha1/namespaces/ns/machines/other": `{"metadata":{"name":"other","labels":{"node":"n"}}}`,
+		"/api/v1/nodes/n":                   `{"metadata":{"name":"n"}}`,
+		"/api/v1/namespaces/default/pods/p": `{"metadata":{"name":"p"},"spec":{"nodeName":"n"}}`,
+	})
+	v.machines["greedy"] = agent.Machine{Secret: "s"}
+	greedy, other := limit.WithClient(t.Context(), "greedy"), limit.WithClient(t.Context(), "other")
+	for i := range 200 {
+		_, _, _ = v.NodeOfPod(greedy, "default", fmt.Sprint("invented-", i))
 	}
-	if n := server.reads["/api/v1/nodes/gone"]; n > liveBurst+5 {
-		t.Errorf("read %d times", n)
+	if n := len(server.reads); n > liveBurst+10 {
+		t.Errorf("%d objects were read for one agent", n)
 	}
-	if _, _, err := v.Node(context.Background(), "gone"); err == nil || err.Error() != errTooMany.Error() {
+	if _, _, err := v.Node(greedy, "gone"); !errors.Is(err, errTooMany) {
 		t.Errorf("got %v", err)
 	}
-	if m, found, err := v.Machine(context.Background(), "joining"); err != nil || !found || m.Secret != "s" {
+	if m, found, err := v.Machine(greedy, "greedy"); err != nil || !found || m.Secret != "s" {
 		t.Errorf("a Machine that is known but for its Node: got %v, %v, %v", m, found, err)
+	}
+	started := time.Now()
+	if m, found, err := v.Machine(other, "other"); err != nil || !found || m.Node != "n" {
+		t.Errorf("another agent's Machine: got %v, %v, %v", m, found, err)
+	}
+	if _, found, err := v.Node(other, "n"); err != nil || !found {
+		t.Errorf("another agent's Node: got %v, %v", found, err)
+	}
+	if node, found, err := v.NodeOfPod(other, "default", "p"); err != nil || !found || node != "n" {
+		t.Errorf("another agent's Pod: got %v, %v, %v", node, found, err)
+	}
+	if took := time.Since(started); took > liveTimeout {
+		t.Errorf("another agent had to wait for %v", took)
+	}
+}
+
+// TestIsConfiguration: a Secret that no watch has brought yet is one if it has the label.
+func TestIsConfiguration(t *testing.T) {
+	v, _ := newView(t, map[string]string{
+		"/api/v1/namespaces/kube-system/secrets/new":   `{"metadata":{"name":"new","labels":{"worker.gardener.cloud/pool":"p"}}}`,
+		"/api/v1/namespaces/kube-system/secrets/other": `{"metadata":{"name":"other"}}`,
+		"/api/v1/namespaces/kube-system/secrets/away":  "error",
+	})
+	for secret, want := range map[string]bool{"new": true, "other": false, "gone": false} {
+		if got, err := v.IsConfiguration(t.Context(), secret); err != nil || got != want {
+			t.Errorf("9.4: %s: got %v, %v", secret, got, err)
+		}
+	}
+	if _, err := v.IsConfiguration(t.Context(), "away"); err == nil {
+		t.Error("9.4: a Secret that cannot be read is taken for none")
 	}
 }
 
@@ -159,6 +199,9 @@ func TestFollows(t *testing.T) {
 		case <-ctx.Done():
 		case <-time.After(5 * time.Millisecond):
 		}
+	}
+	if silences := v.Silences(); len(silences) != 4 || silences["Node"] > time.Minute {
+		t.Errorf("section 3: got the silences %v", silences)
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()

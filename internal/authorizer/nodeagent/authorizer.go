@@ -7,9 +7,11 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/espalier-project/espalier/internal/agent"
+	"github.com/espalier-project/espalier/internal/limit"
 )
 
 // Path of the webhook.
@@ -42,7 +44,7 @@ type request struct {
 
 // Authorize implements authorizer.Authorizer (9.2).
 func (a *Authorizer) Authorize(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
-	identity, is := identityOf(attributes)
+	identity, is := identityOf(attributes.GetUser())
 	if !is {
 		a.Metrics.decided("", "no_opinion")
 		return authorizer.DecisionNoOpinion, "", nil
@@ -74,9 +76,14 @@ func (a *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAw
 	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
 }
 
+// IsAgent says whether a user is an agent; about others there is no opinion at any time (NA-1).
+func IsAgent(who user.Info) bool {
+	_, is := identityOf(who)
+	return is
+}
+
 // identityOf returns the name of the Machine or Node of an agent (NA-1).
-func identityOf(attributes authorizer.Attributes) (string, bool) {
-	who := attributes.GetUser()
+func identityOf(who user.Info) (string, bool) {
 	if who == nil {
 		return "", false
 	}
@@ -103,34 +110,52 @@ func (a *Authorizer) decide(ctx context.Context, identity string, attributes aut
 		view: a.View, byMachine: a.ByMachine, allowWatchAll: a.AllowWatchAll, user: attributes.GetUser().GetName(), identity: identity,
 		verb: attributes.GetVerb(), namespace: attributes.GetNamespace(), name: attributes.GetName(), attributes: attributes,
 	}
-	v, err := r.object(ctx, q)
+	v, err := r.object(limit.WithClient(ctx, q.user), q)
 	v.rule = r.id
 	return v, err
 }
 
-// node finds the agent's Node (9.5). A verdict says that there is none.
-func (q *request) node(ctx context.Context) (string, agent.Node, *verdict, error) {
-	name := q.identity
+// home is the Node of an agent, and the Secret that says which configuration it has.
+type home struct {
+	node, secret string
+}
+
+// machine finds the agent's Machine (NA-11).
+func (q *request) machine(ctx context.Context) (agent.Machine, error) {
+	machine, found, err := q.view.Machine(ctx, q.identity)
+	switch {
+	case err != nil:
+		return machine, fmt.Errorf("error getting machine %q: %w", q.identity, err)
+	case !found:
+		return machine, fmt.Errorf("error getting machine %q: not found", q.identity)
+	}
+	return machine, nil
+}
+
+// home finds the agent's Node (9.5). A verdict says that there is none. What the Secret is says the Machine: an agent may write its
+// Node. Without Machines there is only the Node.
+func (q *request) home(ctx context.Context) (home, *verdict, error) {
+	name, secret := q.identity, ""
 	if q.byMachine {
-		machine, found, err := q.view.Machine(ctx, q.identity)
-		switch {
-		case err != nil:
-			return "", agent.Node{}, nil, fmt.Errorf("error getting machine %q: %w", q.identity, err)
-		case !found:
-			return "", agent.Node{}, nil, fmt.Errorf("error getting machine %q: not found", q.identity)
+		machine, err := q.machine(ctx)
+		if err != nil {
+			return home{}, nil, err
 		}
-		name = machine.Node
+		name, secret = machine.Node, machine.Secret
 	}
 	if name != "" {
 		node, found, err := q.view.Node(ctx, name)
 		if err != nil {
-			return "", agent.Node{}, nil, fmt.Errorf("error getting node %q: %w", "/"+name, err)
+			return home{}, nil, fmt.Errorf("error getting node %q: %w", "/"+name, err)
+		}
+		if !q.byMachine {
+			secret = node.Secret
 		}
 		if found {
-			return name, node, nil, nil
+			return home{name, secret}, nil, nil
 		}
 	}
-	return "", agent.Node{}, &verdict{reason: fmt.Sprintf("no node for %q found", q.identity)}, nil
+	return home{}, &verdict{reason: fmt.Sprintf("no node for %q found", q.identity)}, nil
 }
 
 // secrets returns the names of the Secrets that depend on the agent, in the order that reasons list them (9.4). With an error the names
@@ -143,14 +168,9 @@ func (q *request) secrets(ctx context.Context) ([]string, error) {
 }
 
 func (q *request) secretsOfMachine(ctx context.Context) ([]string, error) {
-	machine, found, err := q.view.Machine(ctx, q.identity)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("error getting machine %q: %w", q.identity, err)
-	case !found:
-		return nil, fmt.Errorf("error getting machine %q: not found", q.identity)
-	case machine.Secret == "":
-		return nil, nil
+	machine, err := q.machine(ctx)
+	if err != nil || machine.Secret == "" {
+		return nil, err
 	}
 	hostname := ""
 	if machine.Node != "" {
@@ -170,17 +190,38 @@ func (q *request) secretsOfNode(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("error getting node %q: %w", q.identity, err)
 	}
+	if found {
+		is, err := q.isConfiguration(ctx, node.Secret)
+		if err != nil || !is {
+			return nil, err
+		}
+		return q.withReferences(ctx, []string{node.Secret}, node.Hostname)
+	}
 	configurations, err := q.view.Configurations(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("error listing operating system config secrets: %w", err)
 	}
-	if found {
-		if !slices.Contains(configurations, node.Secret) {
-			return nil, nil
+	if !slices.Contains(configurations, q.name) {
+		is, err := q.isConfiguration(ctx, q.name)
+		if err != nil {
+			return configurations, err
 		}
-		configurations = []string{node.Secret}
+		if is {
+			configurations = append(configurations, q.name)
+		}
 	}
 	return q.withReferences(ctx, configurations, node.Hostname)
+}
+
+func (q *request) isConfiguration(ctx context.Context, secret string) (bool, error) {
+	if secret == "" {
+		return false, nil
+	}
+	is, err := q.view.IsConfiguration(ctx, secret)
+	if err != nil {
+		return false, fmt.Errorf("error getting OSC secret %q: %w", secret, err)
+	}
+	return is, nil
 }
 
 // withReferences follows each configuration's name with the Secrets that it refers to for this host (9.6).

@@ -3,6 +3,7 @@ package nodeagent
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,8 +23,10 @@ type clusters struct {
 	requests       map[string]string
 	configurations []string
 	references     map[string][]agent.Reference
-	undecodable    string
-	selectors      bool
+	// unseen is a configuration that no watch has brought.
+	unseen      string
+	undecodable string
+	selectors   bool
 }
 
 var errFake = errors.New("fake-err")
@@ -56,6 +59,13 @@ func (c *clusters) UserOfCertificateRequest(_ context.Context, name string) (str
 }
 
 func (c *clusters) Configurations(context.Context) ([]string, error) { return c.configurations, nil }
+
+func (c *clusters) IsConfiguration(_ context.Context, secret string) (bool, error) {
+	if strings.HasPrefix(secret, "broken") {
+		return false, errFake
+	}
+	return slices.Contains(append(slices.Clone(c.configurations), c.unseen), secret), nil
+}
 
 func (c *clusters) References(_ context.Context, secret string) ([]agent.Reference, bool, error) {
 	if secret == c.undecodable {
@@ -122,7 +132,7 @@ func decided(a *Authorizer, attributes authorizer.Attributes) string {
 }
 
 const (
-	leaseText  = `D(this gardener-node-agent can only access leases [gardener-node-agent-foo-node] in "kube-system" namespace)`
+	leaseText  = `D(this gardener-node-agent can only access leases [gardener-node-agent-foo-node foo-machine-secret] in "kube-system" namespace)`
 	nodeText   = `D(this gardener-node-agent can only access node "foo-node")`
 	csrText    = `D(gardener-node-agent is only allowed to read or request CSRs for its own user "gardener.cloud:node-agent:machine:foo-machine")`
 	static     = "gardener-valitail gardener-opentelemetry-collector shoot-access-kube-controller-manager shoot-access-kube-scheduler shoot-access-cluster-admin"
@@ -187,7 +197,12 @@ NA-12: ill-machine get nodes broken-node => error(error getting node "/broken-no
 CT-NA-11/NA-11: none-machine get nodes x => error(error getting machine "none-machine": not found)
 CT-NA-11/NA-11: broken-machine get leases kube-system/x => error(error getting machine "broken-machine": fake-err)
 CT-NA-8/NA-10: foo-machine get secrets kube-system/gardener-valitail => A
-CT-NA-8/NA-10: none-machine get secrets kube-system/gardener-valitail => A
+9.4/NA-10: none-machine get secrets kube-system/gardener-valitail => error(error getting machine "none-machine": not found)
+9.4/NA-10: none-machine list secrets kube-system/shoot-access-cluster-admin => error(error getting machine "none-machine": not found)
+9.4/NA-10: broken-machine get secrets kube-system/gardener-valitail => error(error getting machine "broken-machine": fake-err)
+9.4/NA-10: ill-machine get secrets kube-system/gardener-valitail => A
+CT-NA-6/NA-7: foo-machine update leases kube-system/foo-machine-secret => A
+CT-NA-6/NA-7: foo-machine update leases kube-system/bar-machine-secret => ` + leaseText + `
 CT-NA-8/NA-10: foo-machine list secrets kube-system/gardener-opentelemetry-collector => A
 CT-NA-8/NA-10: foo-machine watch secrets kube-system/shoot-access-cluster-admin => A
 CT-NA-8/NA-10: foo-machine get secrets kube-system/shoot-access-kube-scheduler => A
@@ -282,16 +297,40 @@ func TestPodSelectors(t *testing.T) {
 	}
 }
 
+// TestLeaseOfRollout: what an agent writes into the label of its own Node opens no Lease of others.
 func TestLeaseOfRollout(t *testing.T) {
-	view := fixture()
-	view.nodes["foo-node"] = agent.Node{Secret: "x"}
-	a := &Authorizer{View: view, ByMachine: true, Log: logr.Discard()}
-	for question, want := range map[string]string{
-		"foo-machine get leases kube-system/x": "A",
-		"foo-machine get leases kube-system/z": `D(this gardener-node-agent can only access leases [gardener-node-agent-foo-node x] in "kube-system" namespace)`,
+	refused := func(names string) string {
+		return `D(this gardener-node-agent can only access leases [` + names + `] in "kube-system" namespace)`
+	}
+	const controller, rollout, unseen = "kube-controller-manager", "gardener-node-agent-pool-a", "gardener-node-agent-pool-new"
+	for name, c := range map[string]struct {
+		byMachine    bool
+		label, lease string
+		want         string
+	}{
+		"the Machine's":                            {true, "x", "foo-machine-secret", "A"},
+		"the Node's, with Machines":                {true, controller, controller, refused("gardener-node-agent-foo-node foo-machine-secret")},
+		"a configuration's, with Machines":         {true, rollout, rollout, refused("gardener-node-agent-foo-node foo-machine-secret")},
+		"a configuration's":                        {false, rollout, rollout, "A"},
+		"a new configuration's":                    {false, unseen, unseen, "A"},
+		"another's":                                {false, rollout, controller, refused("gardener-node-agent-foo-node " + rollout)},
+		"the label of a foreign Lease":             {false, controller, controller, refused("gardener-node-agent-foo-node")},
+		"the label of another Node's Lease":        {false, "gardener-node-agent-other-node", "gardener-node-agent-other-node", refused("gardener-node-agent-foo-node")},
+		"a configuration of another name":          {false, "pool-b", "pool-b", refused("gardener-node-agent-foo-node")},
+		"the own one, while nothing else is known": {false, "broken", "gardener-node-agent-foo-node", "A"},
+		"no label":                   {false, "", "", refused("gardener-node-agent-foo-node")},
+		"a label that names nothing": {false, "gardener-node-agent-gone", "gardener-node-agent-gone", refused("gardener-node-agent-foo-node")},
 	} {
-		if got := decided(a, ask(t, question)); got != want {
-			t.Errorf("CT-NA-6, NA-7: %s: got %s, want %s", question, got, want)
+		view := fixture()
+		view.nodes["foo-node"] = agent.Node{Secret: c.label}
+		view.configurations, view.unseen = []string{rollout, "pool-b", controller}, unseen
+		a := &Authorizer{View: view, ByMachine: c.byMachine, Log: logr.Discard()}
+		who := "foo-node"
+		if c.byMachine {
+			who = "foo-machine"
+		}
+		if got := decided(a, ask(t, who+" update leases kube-system/"+c.lease)); got != c.want {
+			t.Errorf("CT-NA-6, NA-7: %s:\ngot  %s\nwant %s", name, got, c.want)
 		}
 	}
 }
@@ -323,8 +362,8 @@ func TestWatchAll(t *testing.T) {
 // TestByNode is CT-NA-12 and NAA-4: agents are known by their Nodes.
 func TestByNode(t *testing.T) {
 	view := &clusters{
-		nodes: map[string]agent.Node{"here": {Hostname: "h", Secret: "pool-a"}, "relabelled": {Secret: "some-secret"}},
-		pods:  map[string]string{"default/p": "here"}, configurations: []string{"pool-a", "pool-b"},
+		nodes: map[string]agent.Node{"here": {Hostname: "h", Secret: "pool-a"}, "relabelled": {Secret: "some-secret"}, "moved": {Secret: "pool-new"}},
+		pods:  map[string]string{"default/p": "here"}, configurations: []string{"pool-a", "pool-b"}, unseen: "pool-new",
 		references: map[string][]agent.Reference{"pool-a": {{Secret: "ref-a", HostName: "h"}, {Secret: "ref-other", HostName: "i"}}, "pool-b": {{Secret: "ref-b", HostName: "x"}}},
 	}
 	a := &Authorizer{View: view, Log: logr.Discard()}
@@ -346,6 +385,9 @@ func TestByNode(t *testing.T) {
 		"coming get leases kube-system/x":                      `D(no node for "coming" found)`,
 		"coming list pods":                                     `D(no node for "coming" found)`,
 		"coming list nodes":                                    "A",
+		"coming get secrets kube-system/gardener-valitail":     "A",
+		"coming get secrets kube-system/pool-new":              "A",
+		"moved get secrets kube-system/pool-new":               "A",
 		"broken get nodes broken":                              `error(error getting node "/broken": fake-err)`,
 		"broken get secrets kube-system/x":                     `error(error getting node "broken": fake-err)`,
 	} {

@@ -28,7 +28,10 @@ Machines. About others there is no opinion. Whatever an agent asks that is not i
 	}
 	out.WriteString(`
 The own Node is the one that the label ` + "`node`" + ` of the Machine names; without it, or while the Node does not exist, only the common Secrets, the own configuration,
-events, certificate signing requests and the list of Nodes are open.
+events, certificate signing requests and the list of Nodes are open. Where there are Machines, an agent whose Machine is gone has no right to any Secret.
+
+The Lease for roll-outs has the name of the configuration that the Machine names. Where there are no Machines it is that of the Node's label, which the agent may write: it counts
+only if it starts with ` + "`gardener-node-agent-`" + ` and is the name of a configuration.
 
 The configuration of the operating system is the Secret that the label ` + "`worker.gardener.cloud/gardener-node-agent-secret-name`" + ` names: of the Machine's node
 template, or of the Node where there are no Machines, and then only if the Secret has label ` + "`worker.gardener.cloud/pool`" + `. While such a Node does not exist yet, the

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/selection"
-
-	"github.com/espalier-project/espalier/internal/agent"
 )
 
 const (
@@ -41,7 +39,7 @@ var rules = []rule{
 	{"NA-6", "", "events", []string{"create", "patch"}, nil, "any", nil},
 	{"NA-6", "events.k8s.io", "events", []string{"create", "patch"}, nil, "any", nil},
 	{"NA-7", "coordination.k8s.io", "leases", []string{"get", "list", "watch", "create", "update"}, nil,
-		"in kube-system, gardener-node-agent-<node> and the name in the Node's label " + agent.SecretLabel + "; create also without a name", ownLease},
+		"in kube-system, gardener-node-agent-<node>, and the name of the own configuration for roll-outs; create also without a name", ownLease},
 	{"NA-8", "", "nodes", []string{"get", "list", "watch", "patch", "update"}, []string{"status"},
 		"the own Node; list of all; watch of all with nodes.allowWatchAll", ownNode},
 	{"NA-9", "", "pods", []string{"get", "list", "watch", "delete"}, nil,
@@ -90,18 +88,38 @@ func ownRequest(ctx context.Context, q *request) (verdict, error) {
 }
 
 func ownLease(ctx context.Context, q *request) (verdict, error) {
-	name, node, v, err := q.node(ctx)
+	home, v, err := q.home(ctx)
 	if err != nil || v != nil {
 		return deref(v), err
 	}
-	names := []string{leaseName + name}
-	if node.Secret != "" {
-		names = append(names, node.Secret)
+	names := []string{leaseName + home.node}
+	rollout, err := q.rollout(ctx, home)
+	if rollout != "" {
+		names = append(names, rollout)
 	}
 	if q.namespace == kubeSystem && (slices.Contains(names, q.name) || q.verb == "create" && q.name == "") {
 		return allowed, nil
 	}
+	if err != nil {
+		return verdict{}, err
+	}
 	return denied("this gardener-node-agent can only access leases [%s] in %q namespace", strings.Join(names, " "), kubeSystem)
+}
+
+// rollout returns the name of the Lease by which agents of one configuration agree on a roll-out: the name of the configuration. What
+// comes from a Node's label must be one, and look like one: the agent may write the label, and other Leases of kube-system are not its own.
+func (q *request) rollout(ctx context.Context, home home) (string, error) {
+	if q.byMachine {
+		return home.secret, nil
+	}
+	if !strings.HasPrefix(home.secret, leaseName) {
+		return "", nil
+	}
+	is, err := q.isConfiguration(ctx, home.secret)
+	if err != nil || !is {
+		return "", err
+	}
+	return home.secret, nil
 }
 
 func ownNode(ctx context.Context, q *request) (verdict, error) {
@@ -109,18 +127,18 @@ func ownNode(ctx context.Context, q *request) (verdict, error) {
 	if q.verb == "list" || q.verb == "watch" && q.allowWatchAll {
 		return allowed, nil
 	}
-	name, _, v, err := q.node(ctx)
+	home, v, err := q.home(ctx)
 	if err != nil || v != nil {
 		return deref(v), err
 	}
-	if q.name != name {
-		return denied("this gardener-node-agent can only access node %q", name)
+	if q.name != home.node {
+		return denied("this gardener-node-agent can only access node %q", home.node)
 	}
 	return allowed, nil
 }
 
 func ownPod(ctx context.Context, q *request) (verdict, error) {
-	name, _, v, err := q.node(ctx)
+	home, v, err := q.home(ctx)
 	if err != nil || v != nil {
 		return deref(v), err
 	}
@@ -137,12 +155,12 @@ func ownPod(ctx context.Context, q *request) (verdict, error) {
 			return verdict{}, fmt.Errorf("error parsing field selector: %w", err)
 		}
 		for _, r := range requirements {
-			if r.Field == "spec.nodeName" && (r.Operator == selection.Equals || r.Operator == selection.DoubleEquals) && r.Value == name {
+			if r.Field == "spec.nodeName" && (r.Operator == selection.Equals || r.Operator == selection.DoubleEquals) && r.Value == home.node {
 				return allowed, nil
 			}
 		}
 		if q.name == "" {
-			return denied("can only list/watch pods with spec.nodeName=%s field selector", name)
+			return denied("can only list/watch pods with spec.nodeName=%s field selector", home.node)
 		}
 	}
 	of, found, err := q.view.NodeOfPod(ctx, q.namespace, q.name)
@@ -151,16 +169,22 @@ func ownPod(ctx context.Context, q *request) (verdict, error) {
 		return verdict{}, fmt.Errorf("error getting pod %q: %w", q.namespace+"/"+q.name, err)
 	case !found:
 		return denied("no pod %q found", q.namespace+"/"+q.name)
-	case of != name:
-		return denied("pod %q does not belong to node %q", q.namespace+"/"+q.name, name)
+	case of != home.node:
+		return denied("pod %q does not belong to node %q", q.namespace+"/"+q.name, home.node)
 	}
 	return allowed, nil
 }
 
-// ownSecret looks at the names that need nothing first: what is wrong with a configuration must not keep them from the agent.
+// ownSecret looks at the names that need no configuration first: what is wrong with one must not keep them from the agent. An agent whose
+// Machine is gone has no right to them any more (9.4).
 func ownSecret(ctx context.Context, q *request) (verdict, error) {
 	inside := q.namespace == kubeSystem && q.name != ""
 	if inside && slices.Contains(staticSecrets, q.name) {
+		if q.byMachine {
+			if _, err := q.machine(ctx); err != nil {
+				return verdict{}, err
+			}
+		}
 		return allowed, nil
 	}
 	names, err := q.secrets(ctx)

@@ -6,7 +6,8 @@ import (
 	"github.com/espalier-project/espalier/internal/agent"
 )
 
-// View is what is known of the clusters. Each method says whether the object exists; an error means that nobody knows.
+// View is what is known of the clusters. Each method says whether the object exists; an error means that nobody knows. The context says
+// for which agent it is asked (limit.WithClient).
 type View interface {
 	Machine(ctx context.Context, name string) (agent.Machine, bool, error)
 	Node(ctx context.Context, name string) (agent.Node, bool, error)
@@ -16,6 +17,8 @@ type View interface {
 	UserOfCertificateRequest(ctx context.Context, name string) (string, bool, error)
 	// Configurations returns the names of the Secrets in kube-system that hold configurations of operating systems.
 	Configurations(ctx context.Context) ([]string, error)
+	// IsConfiguration says whether a Secret in kube-system is one of them.
+	IsConfiguration(ctx context.Context, secret string) (bool, error)
 	// References returns what such a Secret refers to. The error says that its content cannot be read.
 	References(ctx context.Context, secret string) ([]agent.Reference, bool, error)
 	// Selectors says whether the API server sends selectors and they are to be looked at.
