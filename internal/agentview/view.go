@@ -384,6 +384,8 @@ func (v *View) Selectors(ctx context.Context) (bool, error) {
 	if v.mode != SelectorsAuto {
 		return v.mode == SelectorsAlways, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
 	possible, err := v.checker.Possible(ctx)
 	if err != nil {
 		v.log.V(1).Info("Whether selectors are sent could not be found out", "reason", err.Error())

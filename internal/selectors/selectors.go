@@ -26,7 +26,8 @@ const (
 // alwaysSelectors is the version from which on API servers always send selectors (SEL-11).
 var alwaysSelectors = version.MajorMinor(1, 34)
 
-// Checker knows whether an API server sends selectors to authorizers (section 5.1).
+// Checker knows whether an API server sends selectors to authorizers (section 5.1). It asks for everybody: whoever comes meanwhile waits
+// for the same answer as long as the own context allows, and whose context ends takes the answer from nobody.
 type Checker struct {
 	// Client reads from the API server.
 	Client rest.Interface
@@ -36,31 +37,61 @@ type Checker struct {
 	forever  bool
 	possible bool
 	asked    time.Time
+	// pending is the question that is being asked, nil if there is none.
+	pending *question
 }
 
-// Possible answers from memory, or asks. Who comes while it is asked waits for the same answer.
+// question is closed when it has its answer.
+type question struct {
+	done     chan struct{}
+	possible bool
+	err      error
+}
+
+// Possible answers from memory, or asks.
 func (s *Checker) Possible(ctx context.Context) (bool, error) {
+	possible, q := s.look(ctx)
+	if q == nil {
+		return possible, nil
+	}
+	select {
+	case <-q.done:
+		return q.possible, q.err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// look returns the answer that is known, or else the question that is being asked.
+func (s *Checker) look(ctx context.Context) (bool, *question) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.forever || !s.asked.IsZero() && s.Clock.Since(s.asked) <= selectorsKnownFor {
 		return s.possible, nil
 	}
+	if s.pending == nil {
+		s.pending = &question{done: make(chan struct{})}
+		go s.ask(context.WithoutCancel(ctx), s.pending)
+	}
+	return false, s.pending
+}
+
+func (s *Checker) ask(ctx context.Context, q *question) {
 	ctx, cancel := context.WithTimeout(ctx, selectorsTimeout)
 	defer cancel()
 	recent, err := s.isRecent(ctx)
-	if err != nil {
-		return false, err
+	if q.possible = recent; err == nil && !recent {
+		if q.possible, err = s.keepsSelectors(ctx); err != nil {
+			err = fmt.Errorf("failed creating dry-run SubjectAccessReview: %w", err)
+		}
 	}
-	if recent {
-		s.forever, s.possible = true, true
-		return true, nil
+	q.err = err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending = nil; err == nil {
+		s.forever, s.possible, s.asked = recent, q.possible, s.Clock.Now()
 	}
-	possible, err := s.keepsSelectors(ctx)
-	if err != nil {
-		return false, fmt.Errorf("failed creating dry-run SubjectAccessReview: %w", err)
-	}
-	s.possible, s.asked = possible, s.Clock.Now()
-	return possible, nil
+	close(q.done)
 }
 
 // Known is the answer as far as it is known without a request.

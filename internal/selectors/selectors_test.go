@@ -3,6 +3,7 @@ package selectors
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -117,5 +118,41 @@ func TestSelectorsFail(t *testing.T) {
 	s, _ = selectorsOf(t, &apiServer{version: "one"})
 	if _, err := s.Possible(context.Background()); err == nil || !strings.HasPrefix(err.Error(), `failed parsing Kubernetes version "one" to semver: `) {
 		t.Errorf("SEL-14: got %v", err)
+	}
+}
+
+// TestSelectorsTogether: whoever goes away while it is asked takes the answer from nobody, and nobody waits longer than the own context.
+func TestSelectorsTogether(t *testing.T) {
+	server := &apiServer{version: "v1.33.4"}
+	s, _ := selectorsOf(t, server)
+	server.mu.Lock() // The API server answers nothing yet.
+	impatient, cancel := context.WithCancel(t.Context())
+	first, second := make(chan error), make(chan error)
+	go func() {
+		_, err := s.Possible(impatient)
+		first <- err
+	}()
+	for pending := false; !pending; {
+		s.mu.Lock()
+		pending = s.pending != nil
+		s.mu.Unlock()
+	}
+	go func() {
+		got, err := s.Possible(t.Context())
+		if err == nil && !got {
+			err = errors.New("not possible")
+		}
+		second <- err
+	}()
+	cancel()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("who goes away gets %v", err)
+	}
+	server.mu.Unlock()
+	if err := <-second; err != nil {
+		t.Errorf("who stays gets %v", err)
+	}
+	if server.reviews != 1 {
+		t.Errorf("asked %d times", server.reviews)
 	}
 }
