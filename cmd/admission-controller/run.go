@@ -100,8 +100,8 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 	ofSeeds.Log, ofShoots.Log = log.WithName("webhook."+restriction.SeedName), log.WithName("webhook."+restriction.ShootName)
 	server.Register(authorizer.SeedPath, &process.Reviews{Authorizer: seeds, Ready: watches.Synced, Log: log.WithName("webhook." + authorizer.SeedName)})
 	server.Register(authorizer.ShootPath, &process.Reviews{Authorizer: shoots, Ready: watches.Synced, Log: log.WithName("webhook." + authorizer.ShootName)})
-	server.Register(restriction.SeedPath, &webhook.Admission{Handler: &ofSeeds})
-	server.Register(restriction.ShootPath, &webhook.Admission{Handler: restriction.OfShoots{Handler: &ofShoots}})
+	server.Register(restriction.SeedPath, &process.Admissions{Handler: &webhook.Admission{Handler: &ofSeeds}, Log: ofSeeds.Log})
+	server.Register(restriction.ShootPath, &process.Admissions{Handler: &webhook.Admission{Handler: restriction.OfShoots{Handler: &ofShoots}}, Log: ofShoots.Log})
 	if ptr.Deref(cfg.Server.EnableDebugHandlers, false) {
 		for path, a := range map[string]*authorizer.Authorizer{graphpage.SeedPath: seeds, graphpage.ShootPath: shoots} {
 			log.Info("Serving the debug page of a graph without authentication", "path", path)

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -9,11 +10,14 @@ import (
 	"strconv"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -37,6 +41,9 @@ type ManagerOptions struct {
 
 // NewManager returns a manager with servers for metrics, probes, webhooks and, if wanted, profiles.
 func NewManager(o ManagerOptions) (manager.Manager, error) {
+	if err := registerOwn(metrics.Registry); err != nil {
+		return nil, fmt.Errorf("registering the metrics of the process: %w", err)
+	}
 	metricsOptions := metricsserver.Options{BindAddress: address(o.Metrics)}
 	if d := o.Debugging; d != nil && ptr.Deref(d.EnableProfiling, false) {
 		metricsOptions.ExtraHandlers = profilingHandlers()
@@ -68,6 +75,21 @@ func NewManager(o ManagerOptions) (manager.Manager, error) {
 		return nil, fmt.Errorf("setting up the manager: %w", err)
 	}
 	return mgr, nil
+}
+
+// registerOwn registers what every process tells of itself: go_* and process_*. The library does so only where there are controllers, and
+// then in the same form.
+func registerOwn(registry prometheus.Registerer) error {
+	for _, collector := range []prometheus.Collector{
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsAll)),
+	} {
+		registered := prometheus.AlreadyRegisteredError{}
+		if err := registry.Register(collector); err != nil && !errors.As(err, &registered) {
+			return err
+		}
+	}
+	return nil
 }
 
 func address(server *shared.Server) string {

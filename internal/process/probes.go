@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -132,4 +134,25 @@ func AddChecks(mgr manager.Manager, drain *Drain, checks ...Check) error {
 func SyncCheck(name string, synced func() bool, log logr.Logger) Check {
 	ready := Synced(synced)
 	return Check{Name: name, Live: WithGrace(ready, log, clock.RealClock{}), Ready: ready}
+}
+
+// ContactCheck is a check of readiness that fails when nothing has confirmed for longer than max what is known of some kind; 0 means never.
+// It tells of a process that still answers, but from a state that nobody knows to be true.
+func ContactCheck(silences func() map[string]time.Duration, longest time.Duration) Check {
+	return Check{Name: "watch-contact", Ready: func(*http.Request) error {
+		if longest == 0 {
+			return nil
+		}
+		var silent []string
+		for kind, silence := range silences() {
+			if silence > longest {
+				silent = append(silent, fmt.Sprintf("%s for %s", kind, silence.Round(time.Second)))
+			}
+		}
+		if len(silent) == 0 {
+			return nil
+		}
+		slices.Sort(silent)
+		return fmt.Errorf("nothing was heard of %s", strings.Join(silent, ", "))
+	}}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -37,6 +38,44 @@ func TestGrace(t *testing.T) {
 		if got := check(nil); !errors.Is(got, step.want) {
 			t.Errorf("%s: got %v", step.name, got)
 		}
+	}
+}
+
+func TestContact(t *testing.T) {
+	silences := map[string]time.Duration{"Pod": 3 * time.Minute, "Node": 11 * time.Minute, "Machine": 12 * time.Minute}
+	for longest, want := range map[time.Duration]string{
+		0:                "",
+		20 * time.Minute: "",
+		10 * time.Minute: "nothing was heard of Machine for 12m0s, Node for 11m0s",
+	} {
+		got := ""
+		if err := ContactCheck(func() map[string]time.Duration { return silences }, longest).Ready(nil); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("section 3: with %s: got %q, want %q", longest, got, want)
+		}
+	}
+}
+
+// TestOwnMetrics: go_* and process_* are there in every executable, once.
+func TestOwnMetrics(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	for range 2 {
+		if err := registerOwn(registry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, family := range families {
+		found[family.GetName()] = true
+	}
+	if !found["go_goroutines"] || !found["process_start_time_seconds"] {
+		t.Errorf("row 16: got %d families", len(families))
 	}
 }
 

@@ -6,14 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -25,6 +26,11 @@ const (
 	// reviewLimit bounds the body of a review. What kube-apiserver sends has some hundred bytes; etcd's limit for a whole object
 	// is 1.5 MiB, so twice that is more than any request that could be asked about.
 	reviewLimit = 3 << 20
+	// decisionsAtOnce bounds the decisions that are being made at a time. Most take microseconds, and those that read something live two
+	// seconds at most, so that kube-apiserver never gets there.
+	decisionsAtOnce = 256
+	// bufferKept bounds the buffers that are used again: twice what a review of usual size has.
+	bufferKept = 16 << 10
 
 	reviewGroup = "authorization.k8s.io/"
 	reviewKind  = "SubjectAccessReview"
@@ -38,19 +44,34 @@ type Reviews struct {
 	Authorizer authorizer.UnconditionalAuthorizer
 	// Ready says whether decisions are possible; before that each answer is an evaluation error (B-3). Nil means always.
 	Ready func() bool
+	// Concerns says whether there is an opinion about a user at all; about others there is none at any time, whatever else is wrong. Nil
+	// means that everybody may be concerned.
+	Concerns func(user.Info) bool
 	// DenyOnError makes an error a denial, so that no later authorizer is asked (B-1).
 	DenyOnError bool
-	Log         logr.Logger
+	// Bodies reads bodies; nil means that of the process.
+	Bodies *Bodies
+	Log    logr.Logger
+
+	// deciding counts the decisions that are being made.
+	deciding int32
 }
+
+// reviewBodies are of the process: what is in memory at once is bounded for all its endpoints together.
+var reviewBodies = NewBodies(1)
 
 // ServeHTTP implements http.Handler.
 func (h *Reviews) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	ctx, cancel := context.WithTimeout(request.Context(), decisionBudget)
 	defer cancel()
 	buffer := buffers.Get().(*bytes.Buffer)
-	defer buffers.Put(buffer)
+	defer func() {
+		if buffer.Cap() <= bufferKept {
+			buffers.Put(buffer)
+		}
+	}()
 	buffer.Reset()
-	a := h.answer(ctx, request, buffer)
+	a := h.answer(ctx, w, request, buffer)
 	buffer.Reset()
 	a.write(buffer)
 	w.Header().Set("Content-Type", "application/json")
@@ -69,33 +90,23 @@ type answer struct {
 	evaluationError  string
 }
 
-func (h *Reviews) answer(ctx context.Context, request *http.Request, buffer *bytes.Buffer) answer {
-	if request.Body == nil {
-		return h.failed(answer{}, 422, errors.New("request body is empty"))
-	}
-	if _, err := buffer.ReadFrom(io.LimitReader(request.Body, reviewLimit+1)); err != nil {
-		return h.failed(answer{}, 400, err)
-	}
-	if buffer.Len() > reviewLimit {
-		return h.failed(answer{}, 413, fmt.Errorf("request entity is too large; limit is %d bytes", reviewLimit))
-	}
-	if got := request.Header.Get("Content-Type"); !isJSON(got) {
-		return h.failed(answer{}, 400, fmt.Errorf("contentType=%s, expected application/json", got))
-	}
-	var r review
-	if err := r.decode(buffer.Bytes()); err != nil {
-		return h.failed(answer{}, 400, err)
-	}
-	echo := answer{apiVersion: r.APIVersion, kind: r.Kind}
-	if h.Ready != nil && !h.Ready() {
-		return h.failed(echo, 503, errors.New("not synced yet"))
+func (h *Reviews) answer(ctx context.Context, w http.ResponseWriter, request *http.Request, buffer *bytes.Buffer) answer {
+	r, err := h.read(w, request, buffer)
+	if err != nil {
+		return h.failed(answer{}, err)
 	}
 	attributes := r.attributes()
+	a := answer{apiVersion: r.APIVersion, kind: r.Kind}
+	if h.Concerns != nil && (attributes.GetUser() == nil || !h.Concerns(attributes.GetUser())) {
+		return a
+	}
+	if h.Ready != nil && !h.Ready() {
+		return h.failed(a, WithStatus(http.StatusServiceUnavailable, errors.New("not synced yet")))
+	}
 	decision, reason, err := h.decide(ctx, attributes)
-	a := echo
 	switch {
 	case err != nil:
-		a = h.failed(echo, 500, err)
+		a = h.failed(a, err)
 	case decision == authorizer.DecisionAllow:
 		a.allowed = true
 	case decision == authorizer.DecisionDeny:
@@ -103,13 +114,34 @@ func (h *Reviews) answer(ctx context.Context, request *http.Request, buffer *byt
 	case decision == authorizer.DecisionNoOpinion:
 		a.reason = reason
 	default:
-		a = h.failed(echo, 500, fmt.Errorf("unexpected decision: %d", decision))
+		a = h.failed(a, fmt.Errorf("unexpected decision: %d", decision))
 	}
 	if debug := h.Log.V(1); debug.Enabled() {
 		debug.Info("Decided", "user", r.Spec.User, "groups", r.Spec.groups, "resourceAttributes", r.Spec.ResourceAttributes,
 			"nonResourceAttributes", r.Spec.NonResourceAttributes, "allowed", a.allowed, "denied", a.denied, "reason", reason, "evaluationError", a.evaluationError)
 	}
 	return a
+}
+
+// read reads and decodes a review.
+func (h *Reviews) read(w http.ResponseWriter, request *http.Request, buffer *bytes.Buffer) (*review, error) {
+	if request.Body == nil {
+		return nil, errNoReview
+	}
+	bodies := h.Bodies
+	if bodies == nil {
+		bodies = reviewBodies
+	}
+	release, err := bodies.Read(w, request, buffer, reviewLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if got := request.Header.Get("Content-Type"); !isJSON(got) {
+		return nil, WithStatus(http.StatusBadRequest, fmt.Errorf("contentType=%s, expected application/json", got))
+	}
+	r := &review{}
+	return r, r.decode(buffer.Bytes())
 }
 
 // decide answers a panic with an error, so that the connection stays usable (AE-21, B-2).
@@ -120,12 +152,16 @@ func (h *Reviews) decide(ctx context.Context, attributes authorizer.Attributes) 
 			err = fmt.Errorf("panic: %v [recovered]", value)
 		}
 	}()
+	defer atomic.AddInt32(&h.deciding, -1)
+	if atomic.AddInt32(&h.deciding, 1) > decisionsAtOnce {
+		return authorizer.DecisionDeny, "", WithStatus(http.StatusServiceUnavailable, errors.New("too many reviews at once"))
+	}
 	return h.Authorizer.Authorize(ctx, attributes)
 }
 
-func (h *Reviews) failed(a answer, code int, err error) answer {
+func (h *Reviews) failed(a answer, err error) answer {
 	a.denied = h.DenyOnError
-	a.evaluationError = fmt.Sprintf("%d %s", code, err)
+	a.evaluationError = fmt.Sprintf("%d %s", statusOf(err), err)
 	h.Log.V(1).Info("Review failed", "reason", a.evaluationError)
 	return a
 }
@@ -180,11 +216,26 @@ type review struct {
 	Spec       reviewSpec `json:"spec"`
 }
 
-// decode reads JSON or YAML; nothing at all is an empty review (AE-9).
+var (
+	errNoReview = WithStatus(http.StatusUnprocessableEntity, errors.New("request body is empty"))
+	errNoType   = WithStatus(http.StatusUnprocessableEntity, errors.New("request body has no apiVersion and kind"))
+)
+
+// decode reads JSON or YAML. Nothing at all and what has no type is no review (AE-9).
 func (r *review) decode(body []byte) error {
+	if err := r.parse(body); err != nil {
+		if errors.Is(err, errNoReview) || errors.Is(err, errNoType) {
+			return err
+		}
+		return WithStatus(http.StatusBadRequest, err)
+	}
+	return nil
+}
+
+func (r *review) parse(body []byte) error {
 	body = bytes.TrimSpace(body)
-	if len(body) == 0 {
-		return nil
+	if len(body) == 0 || string(body) == "null" {
+		return errNoReview
 	}
 	if body[0] != '{' {
 		converted, err := yaml.YAMLToJSON(body)
@@ -200,8 +251,8 @@ func (r *review) decode(body []byte) error {
 		return err
 	}
 	switch {
-	case r.APIVersion == "" && (r.Kind == "" || r.Kind == reviewKind):
-	case r.Kind == "" && (r.APIVersion == reviewV1 || r.APIVersion == reviewBeta):
+	case r.APIVersion == "" && r.Kind == "":
+		return errNoType
 	case r.Kind != reviewKind || r.APIVersion != reviewV1 && r.APIVersion != reviewBeta:
 		return fmt.Errorf("got kind %q of version %q, expected %s of %s or %s", r.Kind, r.APIVersion, reviewKind, reviewV1, reviewBeta)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
@@ -37,38 +38,47 @@ const (
 	v1Review   = `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u","resourceAttributes":{"verb":"get"}}}`
 )
 
+// typed is a review with these fields.
+func typed(fields string) string {
+	return `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview",` + fields + `}`
+}
+
 func TestReviewAnswers(t *testing.T) {
-	no := fixed(authorizer.DecisionNoOpinion, "", nil)
+	no, yes := fixed(authorizer.DecisionNoOpinion, "", nil), fixed(authorizer.DecisionAllow, "", nil)
 	for name, c := range map[string]struct {
-		handler     Reviews
+		handler     *Reviews
 		body        io.Reader
 		noBody      bool
 		contentType string
 		want        string
 	}{
-		"CT-AE-1/AE-2, AE-17, no body":               {handler: Reviews{Authorizer: no}, noBody: true, want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
-		"CT-AE-2/AE-3, unreadable":                   {handler: Reviews{Authorizer: no}, body: unreadable{}, contentType: "foo", want: v1Answer + `"allowed":false,"evaluationError":"400 fake-err"}}`},
-		"CT-AE-3/AE-4, CT-35, content type":          {handler: Reviews{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "foo", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=foo, expected application/json"}}`},
-		"CT-AE-3/no content type":                    {handler: Reviews{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "-", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=, expected application/json"}}`},
-		"B/content type with parameters":             {handler: Reviews{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "application/json; charset=utf-8", want: v1Answer + `"allowed":false}}`},
-		"CT-AE-4/AE-5, CT-36, truncated":             {handler: Reviews{Authorizer: no}, body: strings.NewReader("{"), want: v1Answer + `"allowed":false,"evaluationError":"400 couldn't get version/kind; json parse error: unexpected end of JSON input"}}`},
-		"CT-AE-5/AE-12, AE-19, error":                {handler: Reviews{Authorizer: fixed(authorizer.DecisionDeny, "reason", errors.New("fake-err"))}, want: v1Answer + `"allowed":false,"evaluationError":"500 fake-err"}}`},
-		"B-1/an error denies":                        {handler: Reviews{Authorizer: fixed(authorizer.DecisionAllow, "", errors.New("fake-err")), DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"500 fake-err"}}`},
-		"CT-AE-6/AE-13, allow":                       {handler: Reviews{Authorizer: fixed(authorizer.DecisionAllow, "reason", nil)}, want: v1Answer + `"allowed":true}}`},
-		"CT-AE-6/AE-14, deny":                        {handler: Reviews{Authorizer: fixed(authorizer.DecisionDeny, "deny", nil)}, want: v1Answer + `"allowed":false,"denied":true,"reason":"deny"}}`},
-		"CT-AE-6/AE-15, no opinion":                  {handler: Reviews{Authorizer: fixed(authorizer.DecisionNoOpinion, `no "opinion" <b>`, nil)}, want: v1Answer + `"allowed":false,"reason":"no \"opinion\" \u003cb\u003e"}}`},
-		"CT-AE-7/AE-16, unknown decision":            {handler: Reviews{Authorizer: fixed(-1, "", nil)}, want: v1Answer + `"allowed":false,"evaluationError":"500 unexpected decision: -1"}}`},
-		"CT-AE-9/AE-7, AE-18, v1beta1":               {handler: Reviews{Authorizer: no}, body: strings.NewReader(strings.Replace(v1Review, "/v1", "/v1beta1", 1)), want: betaAnswer + `"allowed":false}}`},
-		"CT-AE-12/AE-9, CT-36, PRC-44, an empty one": {handler: Reviews{Authorizer: no}, body: strings.NewReader("{}"), want: v1Answer + `"allowed":false}}`},
-		"CT-AE-12/null":                              {handler: Reviews{Authorizer: no}, body: strings.NewReader("null"), want: v1Answer + `"allowed":false}}`},
-		"CT-36/an empty body":                        {handler: Reviews{Authorizer: no}, body: strings.NewReader(""), want: v1Answer + `"allowed":false}}`},
-		"AE-9/YAML":                                  {handler: Reviews{Authorizer: no}, body: strings.NewReader("apiVersion: authorization.k8s.io/v1beta1\nkind: SubjectAccessReview\n"), want: betaAnswer + `"allowed":false}}`},
-		"B/another kind":                             {handler: Reviews{Authorizer: no}, body: strings.NewReader(`{"apiVersion":"bar/v1","kind":"Foo"}`), want: v1Answer + `"allowed":false,"evaluationError":"400 got kind \"Foo\" of version \"bar/v1\", expected SubjectAccessReview of authorization.k8s.io/v1 or authorization.k8s.io/v1beta1"}}`},
-		"CT-AE-13/another type":                      {handler: Reviews{Authorizer: no}, body: strings.NewReader(`{"spec":{"user":5}}`), want: v1Answer + `"allowed":false,"evaluationError":"400 json: cannot unmarshal number into Go struct field reviewSpec.spec.user of type string"}}`},
-		"CT-AE-13/an unknown field":                  {handler: Reviews{Authorizer: no}, body: strings.NewReader(`{"spec":{"foo":5}}`), want: v1Answer + `"allowed":false}}`},
-		"CT-AE-15/AE-21, B-2, panic":                 {handler: Reviews{Authorizer: decide(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) { panic("boom") })}, want: v1Answer + `"allowed":false,"evaluationError":"500 panic: boom [recovered]"}}`},
-		"CT-AE-17/B-3, not synced":                   {handler: Reviews{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Ready: func() bool { return false }}, want: v1Answer + `"allowed":false,"evaluationError":"503 not synced yet"}}`},
-		"B/too large":                                {handler: Reviews{Authorizer: no}, body: bytes.NewReader(make([]byte, reviewLimit+1)), want: v1Answer + `"allowed":false,"evaluationError":"413 request entity is too large; limit is 3145728 bytes"}}`},
+		"CT-AE-1/AE-2, AE-17, no body":               {handler: &Reviews{Authorizer: no}, noBody: true, want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
+		"CT-AE-2/AE-3, unreadable":                   {handler: &Reviews{Authorizer: no}, body: unreadable{}, contentType: "foo", want: v1Answer + `"allowed":false,"evaluationError":"400 fake-err"}}`},
+		"CT-AE-3/AE-4, CT-35, content type":          {handler: &Reviews{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "foo", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=foo, expected application/json"}}`},
+		"CT-AE-3/no content type":                    {handler: &Reviews{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "-", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=, expected application/json"}}`},
+		"B/content type with parameters":             {handler: &Reviews{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "application/json; charset=utf-8", want: v1Answer + `"allowed":false}}`},
+		"CT-AE-4/AE-5, CT-36, truncated":             {handler: &Reviews{Authorizer: no}, body: strings.NewReader("{"), want: v1Answer + `"allowed":false,"evaluationError":"400 couldn't get version/kind; json parse error: unexpected end of JSON input"}}`},
+		"CT-AE-5/AE-12, AE-19, error":                {handler: &Reviews{Authorizer: fixed(authorizer.DecisionDeny, "reason", errors.New("fake-err"))}, want: v1Answer + `"allowed":false,"evaluationError":"500 fake-err"}}`},
+		"B-1/an error denies":                        {handler: &Reviews{Authorizer: fixed(authorizer.DecisionAllow, "", errors.New("fake-err")), DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"500 fake-err"}}`},
+		"CT-AE-6/AE-13, allow":                       {handler: &Reviews{Authorizer: fixed(authorizer.DecisionAllow, "reason", nil)}, want: v1Answer + `"allowed":true}}`},
+		"CT-AE-6/AE-14, deny":                        {handler: &Reviews{Authorizer: fixed(authorizer.DecisionDeny, "deny", nil)}, want: v1Answer + `"allowed":false,"denied":true,"reason":"deny"}}`},
+		"CT-AE-6/AE-15, no opinion":                  {handler: &Reviews{Authorizer: fixed(authorizer.DecisionNoOpinion, `no "opinion" <b>`, nil)}, want: v1Answer + `"allowed":false,"reason":"no \"opinion\" \u003cb\u003e"}}`},
+		"CT-AE-7/AE-16, unknown decision":            {handler: &Reviews{Authorizer: fixed(-1, "", nil)}, want: v1Answer + `"allowed":false,"evaluationError":"500 unexpected decision: -1"}}`},
+		"CT-AE-9/AE-7, AE-18, v1beta1":               {handler: &Reviews{Authorizer: no}, body: strings.NewReader(strings.Replace(v1Review, "/v1", "/v1beta1", 1)), want: betaAnswer + `"allowed":false}}`},
+		"CT-AE-12/AE-9, CT-36, PRC-44, an empty one": {handler: &Reviews{Authorizer: yes}, body: strings.NewReader("{}"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body has no apiVersion and kind"}}`},
+		"CT-AE-12/AE-9, null":                        {handler: &Reviews{Authorizer: yes}, body: strings.NewReader("null"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
+		"AE-9/null in YAML":                          {handler: &Reviews{Authorizer: yes}, body: strings.NewReader("--- ~"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body has no apiVersion and kind"}}`},
+		"CT-36/AE-9, an empty body":                  {handler: &Reviews{Authorizer: yes}, body: strings.NewReader(" \n"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
+		"AE-9/YAML":                                  {handler: &Reviews{Authorizer: no}, body: strings.NewReader("apiVersion: authorization.k8s.io/v1beta1\nkind: SubjectAccessReview\n"), want: betaAnswer + `"allowed":false}}`},
+		"B/another kind":                             {handler: &Reviews{Authorizer: no}, body: strings.NewReader(`{"apiVersion":"bar/v1","kind":"Foo"}`), want: v1Answer + `"allowed":false,"evaluationError":"400 got kind \"Foo\" of version \"bar/v1\", expected SubjectAccessReview of authorization.k8s.io/v1 or authorization.k8s.io/v1beta1"}}`},
+		"CT-AE-13/another type":                      {handler: &Reviews{Authorizer: no}, body: strings.NewReader(`{"spec":{"user":5}}`), want: v1Answer + `"allowed":false,"evaluationError":"400 json: cannot unmarshal number into Go struct field reviewSpec.spec.user of type string"}}`},
+		"CT-AE-13/an unknown field":                  {handler: &Reviews{Authorizer: no}, body: strings.NewReader(typed(`"spec":{"foo":5}`)), want: v1Answer + `"allowed":false}}`},
+		"CT-AE-15/AE-21, B-2, panic":                 {handler: &Reviews{Authorizer: decide(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) { panic("boom") })}, want: v1Answer + `"allowed":false,"evaluationError":"500 panic: boom [recovered]"}}`},
+		"CT-AE-17/B-3, not synced, not concerned":    {handler: &Reviews{Authorizer: yes, Ready: func() bool { return false }, Concerns: func(who user.Info) bool { return who.GetName() != "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false}}`},
+		"CT-AE-17/B-3, not synced, concerned":        {handler: &Reviews{Authorizer: yes, Ready: func() bool { return false }, Concerns: func(who user.Info) bool { return who.GetName() == "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"503 not synced yet"}}`},
+		"CT-AE-17/nobody is not concerned":           {handler: &Reviews{Authorizer: yes, Concerns: func(user.Info) bool { return true }}, body: strings.NewReader(typed(`"spec":{"user":"u"}`)), want: v1Answer + `"allowed":false}}`},
+		"CT-AE-17/B-3, not synced":                   {handler: &Reviews{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Ready: func() bool { return false }}, want: v1Answer + `"allowed":false,"evaluationError":"503 not synced yet"}}`},
+		"B/too large":                                {handler: &Reviews{Authorizer: no}, body: bytes.NewReader(make([]byte, reviewLimit+1)), want: v1Answer + `"allowed":false,"evaluationError":"413 request entity is too large; limit is 3145728 bytes"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.handler.Log = logr.Discard()
@@ -157,17 +167,17 @@ func TestReviewAttributes(t *testing.T) {
 			t.Errorf("CT-AE-10, AE-8: %s: got the groups %q, want %q", body, got, want)
 		}
 	}
-	if a := attributesOf(t, `{"spec":{"user":"u"}}`); a.GetUser() != nil || a.IsResourceRequest() {
+	if a := attributesOf(t, typed(`"spec":{"user":"u"}`)); a.GetUser() != nil || a.IsResourceRequest() {
 		t.Errorf("CT-AE-12, AE-10: got %+v", a)
 	}
-	if a := attributesOf(t, `{"spec":{"user":"u","nonResourceAttributes":{"path":"/x","verb":"get"}}}`); a.IsResourceRequest() || a.GetPath() != "/x" || a.GetUser().GetName() != "u" {
+	if a := attributesOf(t, typed(`"spec":{"user":"u","nonResourceAttributes":{"path":"/x","verb":"get"}}`)); a.IsResourceRequest() || a.GetPath() != "/x" || a.GetUser().GetName() != "u" {
 		t.Errorf("AE-10: got %+v", a)
 	}
 }
 
 func TestReviewSelectors(t *testing.T) {
 	body := func(kind, selector string) string {
-		return `{"spec":{"resourceAttributes":{"` + kind + `":` + selector + `}}}`
+		return typed(`"spec":{"resourceAttributes":{"` + kind + `":` + selector + `}}`)
 	}
 	for selector, want := range map[string]string{
 		`{"rawSelector":"a=1,b!=2"}`: "a=1,b!=2 <nil>",

@@ -79,6 +79,9 @@ type request struct {
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(ctx context.Context, r admission.Request) admission.Response {
+	if answer, is := missing(r); is {
+		return answer
+	}
 	client, ok := identity.OfSeed(r.UserInfo.Username, r.UserInfo.Groups)
 	if !ok {
 		return admitted("")

@@ -57,6 +57,9 @@ var gardenadmRules = map[schema.GroupResource]shootOperations{
 
 // Handle implements admission.Handler.
 func (h OfShoots) Handle(ctx context.Context, r admission.Request) admission.Response {
+	if answer, is := missing(r); is {
+		return answer
+	}
 	client, ok := identity.OfShoot(r.UserInfo.Username, r.UserInfo.Groups)
 	if !ok {
 		return admitted("")

@@ -1,0 +1,228 @@
+package process
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// smallBody is more than kube-apiserver's reviews ever have: names of at most 253 bytes, and groups and extra fields of a user, which
+	// come from one request header or token.
+	smallBody = 64 << 10
+	// bodyPatience is how long a body may take to come; kube-apiserver sends it in one piece with the header.
+	bodyPatience = 5 * time.Second
+	// awaitedBodies bounds how many bodies are awaited at once, and with smallBody the memory for them: 32 MiB at most.
+	awaitedBodies = 512
+	// largeBodies bounds how many bodies there are at once that are larger or no JSON: 48 MiB of reviews at most.
+	largeBodies = 16
+)
+
+// Bodies reads the bodies of requests. One that comes slowly, or is large, or is costly to decode holds up no other one:
+//   - A body that comes at once is always read, however many are awaited. Where there are too many the one that has been awaited longest is
+//     given up.
+//   - At most awaitedBodies of at most smallBody bytes and largeBodies of any size are in memory.
+//   - Of what is costly to decode at most a few are worked on at a time; the others wait, so that processors are left for small ones.
+type Bodies struct {
+	patience       time.Duration
+	awaited, large crowd
+	costly         chan struct{}
+}
+
+// NewBodies returns one of a process's own, which works on so many costly bodies at a time.
+func NewBodies(costly int) *Bodies {
+	return &Bodies{patience: bodyPatience, awaited: crowd{limit: awaitedBodies}, large: crowd{limit: largeBodies}, costly: make(chan struct{}, costly)}
+}
+
+// statusError is an error with the HTTP status that belongs to it.
+type statusError struct {
+	code int
+	error
+}
+
+func (e *statusError) Unwrap() error { return e.error }
+
+// WithStatus gives an error the HTTP status that it is answered with; without one it is 500.
+func WithStatus(code int, err error) error { return &statusError{code, err} }
+
+// statusOf returns the status of an error.
+func statusOf(err error) int {
+	if known := (*statusError)(nil); errors.As(err, &known) {
+		return known.code
+	}
+	return http.StatusInternalServerError
+}
+
+var errGivenUp = WithStatus(http.StatusServiceUnavailable, errors.New("too many bodies are awaited; this one came too slowly"))
+
+// Read reads a body of at most limit bytes. Until release is called it counts as one that is there. If the body is costly to decode Read
+// waits for its turn, and release ends that.
+func (b *Bodies) Read(w http.ResponseWriter, request *http.Request, into *bytes.Buffer, limit int64) (release func(), err error) {
+	if request.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	g := &guest{response: http.NewResponseController(w)}
+	timer := time.AfterFunc(b.patience, func() {
+		g.giveUp(WithStatus(http.StatusRequestTimeout, fmt.Errorf("the body did not come within %s", b.patience)))
+	})
+	defer timer.Stop()
+	if !b.awaited.join(g) {
+		return nil, errGivenUp
+	}
+	_, err = into.ReadFrom(io.LimitReader(request.Body, smallBody+1))
+	b.awaited.leave(g)
+	switch {
+	case err != nil:
+		return nil, g.failed(err)
+	case into.Len() <= smallBody && isObject(into.Bytes()):
+		if !g.settle() {
+			return nil, g.failed(nil)
+		}
+		return func() {}, nil
+	}
+	if !b.large.join(g) {
+		return nil, WithStatus(http.StatusServiceUnavailable, errors.New("too many large reviews at once"))
+	}
+	leave := func() { b.large.leave(g) }
+	if _, err = into.ReadFrom(io.LimitReader(request.Body, limit+1-int64(into.Len()))); err != nil {
+		leave()
+		return nil, g.failed(err)
+	}
+	if !g.settle() {
+		leave()
+		return nil, g.failed(nil)
+	}
+	switch {
+	case int64(into.Len()) > limit:
+		leave()
+		return nil, tooLarge(limit)
+	case into.Len() > smallBody && !isObject(into.Bytes()):
+		leave()
+		return nil, WithStatus(http.StatusRequestEntityTooLarge, fmt.Errorf("only JSON may have more than %d bytes", smallBody))
+	}
+	if err := b.turn(request.Context()); err != nil {
+		leave()
+		return nil, err
+	}
+	return func() { <-b.costly; leave() }, nil
+}
+
+// turn waits until a costly body may be worked on.
+func (b *Bodies) turn(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, b.patience)
+	defer cancel()
+	select {
+	case b.costly <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return WithStatus(http.StatusServiceUnavailable, errors.New("too many large reviews at once"))
+	}
+}
+
+func tooLarge(limit int64) error {
+	return WithStatus(http.StatusRequestEntityTooLarge, fmt.Errorf("request entity is too large; limit is %d bytes", limit))
+}
+
+// isObject says whether a body is a JSON object, or nothing, and no other form of YAML.
+func isObject(body []byte) bool {
+	body = bytes.TrimSpace(body)
+	return len(body) == 0 || body[0] == '{'
+}
+
+// crowd is a bounded number of bodies. When it is full the one that has been awaited longest has to go; those that are there stay.
+type crowd struct {
+	limit int
+
+	mu sync.Mutex
+	// awaited has those that may be given up, the oldest first; count is all of them.
+	awaited list.List
+	count   int
+}
+
+// join says whether there is room, or could be made.
+func (c *crowd) join(g *guest) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.count >= c.limit && !c.displaceLocked() {
+		return false
+	}
+	c.count++
+	g.place = c.awaited.PushBack(g)
+	return true
+}
+
+// displaceLocked gives up the oldest body that is still awaited.
+func (c *crowd) displaceLocked() bool {
+	for oldest := c.awaited.Front(); oldest != nil; oldest = c.awaited.Front() {
+		c.awaited.Remove(oldest)
+		if g := oldest.Value.(*guest); g.giveUp(errGivenUp) {
+			// It leaves in a moment, and must not be counted twice.
+			c.count--
+			g.place = nil
+			return true
+		}
+	}
+	return false
+}
+
+func (c *crowd) leave(g *guest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if g.place != nil {
+		c.awaited.Remove(g.place)
+		c.count--
+		g.place = nil
+	}
+}
+
+// guest is a body in a crowd. Its mutex orders giving up and having come: once it is settled its connection is left alone.
+type guest struct {
+	response *http.ResponseController
+	// place is guarded by the mutex of the crowd that the guest is in; it is in one at a time.
+	place *list.Element
+
+	mu      sync.Mutex
+	settled bool
+	reason  error
+}
+
+// giveUp ends the reading of a body that has not come yet.
+func (g *guest) giveUp(reason error) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.settled {
+		return false
+	}
+	if g.reason == nil {
+		g.reason = reason
+		// What cannot be given up, as in tests without a connection, goes on.
+		_ = g.response.SetReadDeadline(time.Unix(1, 0))
+	}
+	return true
+}
+
+// settle says that the body is there, unless it was given up.
+func (g *guest) settle() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reason == nil {
+		g.settled = true
+	}
+	return g.settled
+}
+
+// failed returns why a body could not be read.
+func (g *guest) failed(err error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reason != nil {
+		return g.reason
+	}
+	return WithStatus(http.StatusBadRequest, err)
+}

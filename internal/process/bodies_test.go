@@ -1,0 +1,256 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// endpoint serves a handler over TLS as the webhook server does, behind what measures it.
+func endpoint(t *testing.T, handler http.Handler, http2 bool) (*http.Client, string) {
+	t.Helper()
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "s"}, nil)
+	server := httptest.NewUnstartedServer(promhttp.InstrumentHandlerDuration(seconds, handler))
+	server.EnableHTTP2 = http2
+	server.StartTLS()
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	return server.Client(), server.URL
+}
+
+// overBoth runs a test over HTTP/1.1 and HTTP/2.
+func overBoth(t *testing.T, test func(t *testing.T, http2 bool)) {
+	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+		t.Run(name, func(t *testing.T) { test(t, http2) })
+	}
+}
+
+func post(client *http.Client, url string, body io.Reader) (int, string, error) {
+	response, err := client.Post(url, "application/json", body)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
+}
+
+// trickle is a body that begins and never ends.
+func trickle(t *testing.T, begin string) io.Reader {
+	t.Helper()
+	r, w := io.Pipe()
+	t.Cleanup(func() { _ = w.Close() })
+	go func() { _, _ = io.WriteString(w, begin) }()
+	return r
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for until := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal(what)
+		}
+	}
+}
+
+func (c *crowd) size() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count
+}
+
+// TestSlowBody: a body that trickles is given up after its time, and the client is told.
+func TestSlowBody(t *testing.T) {
+	if b := NewBodies(1); b.patience > 5*time.Second {
+		t.Errorf("bodies are awaited for %s", b.patience)
+	}
+	overBoth(t, func(t *testing.T, http2 bool) {
+		for name, begin := range map[string]string{"small": "{", "large": "{" + strings.Repeat(" ", smallBody+10)} {
+			bodies := NewBodies(1)
+			bodies.patience = 50 * time.Millisecond
+			client, url := endpoint(t, &Reviews{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Bodies: bodies, Log: logr.Discard()}, http2)
+			_, answer, err := post(client, url, trickle(t, begin))
+			if err != nil || !strings.Contains(answer, `"allowed":false,"evaluationError":"408 the body did not come within 50ms"`) {
+				t.Errorf("%s: got %s, %v", name, answer, err)
+			}
+			eventually(t, "places are kept", func() bool { return bodies.awaited.size() == 0 && bodies.large.size() == 0 })
+		}
+	})
+}
+
+// TestSlowBodies: however many bodies are awaited, one that comes at once is answered; those that are awaited longest are given up.
+func TestSlowBodies(t *testing.T) {
+	overBoth(t, func(t *testing.T, http2 bool) {
+		bodies := NewBodies(1)
+		bodies.awaited.limit, bodies.large.limit = 5, 3
+		client, url := endpoint(t, &Reviews{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Bodies: bodies, Log: logr.Discard()}, http2)
+		answers := make(chan string, 100)
+		var slow sync.WaitGroup
+		for i := range 20 {
+			begin := "{"
+			if i%2 == 1 {
+				begin += strings.Repeat(" ", smallBody+10)
+			}
+			slow.Go(func() {
+				_, answer, err := post(client, url, trickle(t, begin))
+				answers <- fmt.Sprint(answer, err)
+			})
+		}
+		for range 12 { // 20 bodies that never end, and places for 8 of them.
+			// Over HTTP/1.1 a client that is still sending may find the connection closed before it has read the answer.
+			if answer := <-answers; !strings.Contains(answer, `"allowed":false,"evaluationError":"503 too many bodies are awaited`) && (http2 || !strings.Contains(answer, "write tcp")) {
+				t.Errorf("a body that is given up: got %s", answer)
+			}
+		}
+		for name, body := range map[string]string{"small": v1Review, "large": v1Review + strings.Repeat(" ", 1<<20)} {
+			if _, answer, err := post(client, url, strings.NewReader(body)); err != nil || !strings.Contains(answer, `"allowed":true`) {
+				t.Errorf("a %s review beside slow ones: got %s, %v", name, answer, err)
+			}
+		}
+		if awaited, large := bodies.awaited.size(), bodies.large.size(); awaited > 5 || large > 3 {
+			t.Errorf("%d small and %d large bodies are awaited", awaited, large)
+		}
+	})
+}
+
+// TestCostlyBodies: what is large or no JSON is bounded in size and number, and small JSON does not wait for it.
+func TestCostlyBodies(t *testing.T) {
+	bodies := NewBodies(1)
+	bodies.large.limit = 2
+	client, url := endpoint(t, &Reviews{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Bodies: bodies, Log: logr.Discard()}, false)
+	yaml := "apiVersion: authorization.k8s.io/v1\nkind: SubjectAccessReview\nspec: {nonResourceAttributes: {path: /}}\n"
+	comment := func(n int) string { return "#" + strings.Repeat("x", n) }
+	for name, c := range map[string]struct{ body, want string }{
+		"YAML":                   {yaml, `"allowed":true`},
+		"YAML of usual size":     {yaml + comment(smallBody-len(yaml)-1), `"allowed":true`},
+		"YAML that is too large": {yaml + comment(smallBody), `413 only JSON may have more than 65536 bytes`},
+		"large JSON":             {v1Review + strings.Repeat(" ", 2<<20), `"allowed":true`},
+		"too large":              {v1Review + strings.Repeat(" ", reviewLimit), `413 request entity is too large; limit is 3145728 bytes`},
+	} {
+		for _, chunked := range []bool{false, true} {
+			var body io.Reader = strings.NewReader(c.body)
+			if chunked {
+				body = io.MultiReader(body)
+			}
+			_, answer, err := post(client, url, body)
+			// A client that goes on sending may miss the answer to what is too large.
+			if (err != nil || !strings.Contains(answer, c.want)) && name != "too large" {
+				t.Errorf("row 7: %s, chunked %v: got %s, %v, want %s", name, chunked, answer, err, c.want)
+			}
+		}
+	}
+	bodies.costly <- struct{}{} // One is being worked on without end.
+	waiting, stop := context.WithCancel(t.Context())
+	var waiters sync.WaitGroup
+	defer waiters.Wait()
+	defer stop()
+	for range 2 {
+		waiters.Go(func() {
+			request, _ := http.NewRequestWithContext(waiting, http.MethodPost, url, strings.NewReader(yaml))
+			if response, err := client.Do(request); err == nil {
+				_ = response.Body.Close()
+			}
+		})
+	}
+	eventually(t, "nobody waits for its turn", func() bool { return bodies.large.size() == 2 })
+	if _, answer, err := post(client, url, strings.NewReader(yaml)); err != nil || !strings.Contains(answer, `503 too many large reviews at once`) {
+		t.Errorf("row 7: one more: got %s, %v", answer, err)
+	}
+	if _, answer, err := post(client, url, strings.NewReader(v1Review)); err != nil || !strings.Contains(answer, `"allowed":true`) {
+		t.Errorf("a small one meanwhile: got %s, %v", answer, err)
+	}
+}
+
+// TestReviewsAtOnce: 256 decisions are made at a time, and more are refused with a reason.
+func TestReviewsAtOnce(t *testing.T) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	h := &Reviews{Log: logr.Discard(), Authorizer: decide(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+		begun <- struct{}{}
+		<-end
+		return authorizer.DecisionAllow, "", nil
+	})}
+	ask := func() string {
+		request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(v1Review))
+		request.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
+		h.ServeHTTP(recorder, request)
+		return recorder.Body.String()
+	}
+	answers := make(chan string, 300)
+	for range 256 {
+		go func() { answers <- ask() }()
+		<-begun
+	}
+	if answer := ask(); !strings.Contains(answer, `"allowed":false,"evaluationError":"503 too many reviews at once"`) {
+		t.Errorf("the 257th: got %s", answer)
+	}
+	close(end)
+	for range 256 {
+		if answer := <-answers; !strings.Contains(answer, `"allowed":true`) {
+			t.Errorf("one of 256: got %s", answer)
+		}
+	}
+	go func() { <-begun }()
+	if answer := ask(); !strings.Contains(answer, `"allowed":true`) {
+		t.Errorf("afterwards: got %s", answer)
+	}
+}
+
+// TestBuffersKept: the buffer of a large review is not used again.
+func TestBuffersKept(t *testing.T) {
+	h := &Reviews{Log: logr.Discard(), Authorizer: fixed(authorizer.DecisionAllow, "", nil)}
+	for range 10 {
+		request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(v1Review+strings.Repeat(" ", 1<<20)))
+		request.Header.Set("Content-Type", "application/json")
+		h.ServeHTTP(httptest.NewRecorder(), request)
+		if buffer := buffers.Get().(*bytes.Buffer); buffer.Cap() > bufferKept {
+			t.Fatalf("a buffer of %d bytes is kept", buffer.Cap())
+		}
+	}
+}
+
+// TestAdmissions is the same for AdmissionReviews, whose handler gets the body as it came.
+func TestAdmissions(t *testing.T) {
+	overBoth(t, func(t *testing.T, http2 bool) {
+		bodies, impatient := NewBodies(1), NewBodies(1)
+		impatient.patience = 50 * time.Millisecond
+		h := &Admissions{Bodies: bodies, Log: logr.Discard(), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Body == http.NoBody {
+				_, _ = io.WriteString(w, "no body")
+			}
+			_, _ = io.Copy(w, r.Body)
+		})}
+		client, url := endpoint(t, h, http2)
+		large := `{"x":"` + strings.Repeat("y", 5<<20) + `"}`
+		for name, c := range map[string]struct {
+			body   io.Reader
+			status int
+			want   string
+		}{
+			"a review":   {strings.NewReader("{}"), http.StatusOK, "{}"},
+			"a large":    {strings.NewReader(large), http.StatusOK, large},
+			"no body":    {nil, http.StatusOK, "no body"},
+			"large YAML": {strings.NewReader("a: " + strings.Repeat("b", smallBody)), http.StatusRequestEntityTooLarge, "only JSON may have more than 65536 bytes\n"},
+		} {
+			if status, answer, err := post(client, url, c.body); err != nil || status != c.status || answer != c.want {
+				t.Errorf("%s: got %d, %.100s, %v", name, status, answer, err)
+			}
+		}
+		client, url = endpoint(t, &Admissions{Bodies: impatient, Handler: h.Handler, Log: logr.Discard()}, http2)
+		if status, answer, err := post(client, url, trickle(t, "{")); err != nil || status != http.StatusRequestTimeout || answer != "the body did not come within 50ms\n" {
+			t.Errorf("slow: got %d, %s, %v", status, answer, err)
+		}
+		eventually(t, "places are kept", func() bool { return bodies.awaited.size() == 0 && bodies.large.size() == 0 && len(bodies.costly) == 0 })
+	})
+}
