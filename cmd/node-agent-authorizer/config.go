@@ -56,6 +56,8 @@ func readResourceManager(content []byte, strict bool) (*config.NodeAgentAuthoriz
 		Agents: config.Agents{
 			MachineNamespace:       agents.MachineNamespace,
 			AuthorizeWithSelectors: config.Selectors(strconv.FormatBool(ptr.Deref(agents.AuthorizeWithSelectors, false))),
+			Nodes:                  config.NodesConfiguration(agents.Nodes),
 		},
+		MaxStaleness: agents.MaxStaleness,
 	}, warnings, nil
 }

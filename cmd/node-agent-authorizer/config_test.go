@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	"github.com/espalier-project/espalier/internal/process"
@@ -29,7 +30,7 @@ func TestConfiguration(t *testing.T) {
 	}{
 		"NAA-2/an empty one, NAA-3, NAA-4": {text: "{}", check: func(c *config.NodeAgentAuthorizerConfiguration) bool {
 			return c.MachineNamespace == nil && c.AuthorizeWithSelectors == "false" && c.Server.Webhooks.Port == 9449 && c.Server.HealthProbes.Port == 8081 && c.Server.Metrics.Port == 8080 &&
-				c.TargetClientConnection.QPS == 100 && c.TargetClientConnection.Burst == 130
+				c.TargetClientConnection.QPS == 100 && c.TargetClientConnection.Burst == 130 && c.MaxStaleness.Duration == 10*time.Minute
 		}},
 		"NAA-2/its own kind": {
 			text: "{apiVersion: nodeagentauthorizer.config.gardener.cloud/v1alpha1, kind: NodeAgentAuthorizerConfiguration, machineNamespace: m, authorizeWithSelectors: true, nodes: {allowWatchAll: true}, logLevel: debug}",
@@ -40,11 +41,13 @@ func TestConfiguration(t *testing.T) {
 		"NAA-5/something else": {text: "authorizeWithSelectors: Sometimes", failed: "want true, false or Auto"},
 		"NAA-2/a resource-manager's, without election": {
 			text: "{apiVersion: resourcemanager.config.gardener.cloud/v1alpha1, kind: ResourceManagerConfiguration, sourceClientConnection: {kubeconfig: s, qps: 7}, targetClientConnection: {kubeconfig: t}, " +
-				"server: {webhooks: {port: 1}}, webhooks: {nodeAgentAuthorizer: {enabled: false, machineNamespace: m, authorizeWithSelectors: true}}, controllers: {managedResource: {concurrentSyncs: 3}}}",
+				"server: {webhooks: {port: 1}}, webhooks: {nodeAgentAuthorizer: {enabled: false, machineNamespace: m, authorizeWithSelectors: true, nodes: {allowWatchAll: true}, maxStaleness: 3m}}, controllers: {managedResource: {concurrentSyncs: 3}}}",
 			check: func(c *config.NodeAgentAuthorizerConfiguration) bool {
 				return c.SourceClientConnection.Kubeconfig == "s" && c.SourceClientConnection.QPS == 7 && c.TargetClientConnection.Kubeconfig == "t" && c.Server.Webhooks.Port == 1 &&
-					*c.MachineNamespace == "m" && c.AuthorizeWithSelectors == "true"
+					*c.MachineNamespace == "m" && c.AuthorizeWithSelectors == "true" && c.Nodes.AllowWatchAll && c.MaxStaleness.Duration == 3*time.Minute
 			}},
+		"staleness/never": {text: "maxStaleness: 0s", check: func(c *config.NodeAgentAuthorizerConfiguration) bool { return c.MaxStaleness.Duration == 0 }},
+		"staleness/wrong": {text: "maxStaleness: -1s", failed: "maxStaleness: Invalid value"},
 		"NAA-2/a resource-manager's with nothing in it": {text: "kind: ResourceManagerConfiguration", check: func(c *config.NodeAgentAuthorizerConfiguration) bool { return c.AuthorizeWithSelectors == "false" }},
 		"CT-NA-13/an empty namespace":                   {text: "machineNamespace: ''", failed: "machineNamespace: Required value: machine namespace must be nil or not empty"},
 		"OPB-1/an unknown key":                          {text: "foo: 1", warned: "unknown key foo"},

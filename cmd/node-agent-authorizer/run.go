@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -25,6 +27,7 @@ type app struct {
 	mgr     manager.Manager
 	source  agentview.Cluster
 	metrics *nodeagent.Metrics
+	views   *agentview.Metrics
 	log     logr.Logger
 }
 
@@ -33,7 +36,7 @@ func run(cfg *config.NodeAgentAuthorizerConfiguration, log logr.Logger) error {
 	drain := &process.Drain{}
 	ctx := process.SignalContext(drain)
 	log.Info("Getting rest configs")
-	a := &app{cfg: cfg, metrics: nodeagent.NewMetrics(metrics.Registry), log: log.WithName("webhook." + nodeagent.Name)}
+	a := &app{cfg: cfg, metrics: nodeagent.NewMetrics(metrics.Registry), views: agentview.NewMetrics(metrics.Registry), log: log.WithName("webhook." + nodeagent.Name)}
 	mgr, err := process.NewManager(process.ManagerOptions{
 		// Nothing of the manager talks to a cluster: no election, no cache.
 		REST: &rest.Config{}, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,
@@ -52,12 +55,11 @@ func run(cfg *config.NodeAgentAuthorizerConfiguration, log logr.Logger) error {
 	if cfg.ShootsDirectory != "" {
 		serve = a.serveMany
 	}
-	source, target, err := serve()
+	checks, err := serve()
 	if err != nil {
 		return err
 	}
-	// NAA-9
-	if err := process.AddChecks(mgr, drain, process.SyncCheck("source-informer-sync", source, log), process.SyncCheck("target-informer-sync", target, log)); err != nil {
+	if err := process.AddChecks(mgr, drain, checks...); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -72,22 +74,25 @@ func cluster(connection *config.ClientConnection, environment string) (agentview
 	return agentview.Cluster{REST: restConfig, HTTP: client}, err
 }
 
-// serveOne serves the shoot of the configuration; it returns what readiness waits for.
-func (a *app) serveOne() (source, target func() bool, err error) {
+// serveOne serves the shoot of the configuration; it returns what readiness waits for (NAA-9).
+func (a *app) serveOne() ([]process.Check, error) {
 	shoot, err := cluster(&a.cfg.TargetClientConnection, "TARGET_KUBECONFIG")
 	if err != nil {
-		return nil, nil, fmt.Errorf("target cluster: %w", err)
+		return nil, fmt.Errorf("target cluster: %w", err)
 	}
-	view, reviews, err := a.shoot(&a.cfg.Agents, shoot, a.log)
+	view, reviews, err := a.shoot("", &a.cfg.Agents, shoot, a.log)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	a.mgr.GetWebhookServer().Register(nodeagent.Path, reviews)
-	return view.SourceSynced, view.TargetSynced, a.mgr.Add(view)
+	return []process.Check{
+		process.SyncCheck("source-informer-sync", view.SourceSynced, a.log), process.SyncCheck("target-informer-sync", view.TargetSynced, a.log),
+		process.ContactCheck(view.Silences, a.cfg.MaxStaleness.Duration),
+	}, a.mgr.Add(view)
 }
 
 // shoot returns the view of a shoot and the endpoint that decides by it.
-func (a *app) shoot(agents *config.Agents, target agentview.Cluster, log logr.Logger) (*agentview.View, *process.Reviews, error) {
+func (a *app) shoot(name string, agents *config.Agents, target agentview.Cluster, log logr.Logger) (*agentview.View, *process.Reviews, error) {
 	mode := agentview.SelectorsNever
 	switch agents.AuthorizeWithSelectors {
 	case config.SelectorsTrue:
@@ -96,18 +101,19 @@ func (a *app) shoot(agents *config.Agents, target agentview.Cluster, log logr.Lo
 		mode = agentview.SelectorsAuto
 	}
 	view, err := agentview.New(agentview.Options{
-		Source: a.source, MachineNamespace: ptr.Deref(agents.MachineNamespace, ""), Target: target, Selectors: mode, Clock: clock.RealClock{}, Log: log,
+		Source: a.source, MachineNamespace: ptr.Deref(agents.MachineNamespace, ""), Target: target, Selectors: mode,
+		Shoot: name, Metrics: a.views, Clock: clock.RealClock{}, Log: log,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	authorizer := &nodeagent.Authorizer{View: view, ByMachine: view.ByMachine(), AllowWatchAll: agents.Nodes.AllowWatchAll, Metrics: a.metrics, Log: log}
-	return view, &process.Reviews{Authorizer: authorizer, Ready: view.Synced, DenyOnError: true, Log: log}, nil
+	decides := &nodeagent.Authorizer{View: view, ByMachine: view.ByMachine(), AllowWatchAll: agents.Nodes.AllowWatchAll, Metrics: a.metrics, Log: log}
+	return view, &process.Reviews{Authorizer: decides, Ready: view.Synced, Concerns: nodeagent.IsAgent, DenyOnError: true, Log: log}, nil
 }
 
 // serveMany serves the shoots of a folder, each under a path of its own. Readiness does not wait for shoots: one that cannot be reached
 // must not take the others away; its own requests are answered with 503 until it is known.
-func (a *app) serveMany() (source, target func() bool, err error) {
+func (a *app) serveMany() ([]process.Check, error) {
 	directory := &shoots.Directory{
 		Path: a.cfg.ShootsDirectory, Clock: clock.RealClock{}, Log: a.log,
 		Serve: func(ctx context.Context, name string, entry *config.ShootEntry) (shoots.Handler, error) {
@@ -118,7 +124,7 @@ func (a *app) serveMany() (source, target func() bool, err error) {
 			if entry.MachineNamespace != nil && a.source.REST == nil {
 				return shoots.Handler{}, fmt.Errorf("the shoot has Machines, but there is no connection to the source cluster")
 			}
-			view, reviews, err := a.shoot(&entry.Agents, target, a.log.WithValues("shoot", name))
+			view, reviews, err := a.shoot(name, &entry.Agents, target, a.log.WithValues("shoot", name))
 			if err != nil {
 				return shoots.Handler{}, err
 			}
@@ -130,8 +136,23 @@ func (a *app) serveMany() (source, target func() bool, err error) {
 			}()
 			return shoots.Handler{Handler: reviews, Ready: view.Synced}, nil
 		},
+		Absent: a.absent,
 	}
 	a.mgr.GetWebhookServer().Register(nodeagent.Path+"/", directory)
 	always := func() bool { return true }
-	return always, directory.Read, a.mgr.Add(directory)
+	return []process.Check{
+		process.SyncCheck("source-informer-sync", always, a.log), process.SyncCheck("target-informer-sync", directory.Read, a.log),
+	}, a.mgr.Add(directory)
+}
+
+// absent answers for a shoot that has no entry: agents are denied, and about others there is no opinion.
+func (a *app) absent(name string) http.Handler {
+	return &process.Reviews{Authorizer: noShoot(name), Concerns: nodeagent.IsAgent, DenyOnError: true, Log: a.log}
+}
+
+type noShoot string
+
+// Authorize implements authorizer.UnconditionalAuthorizer.
+func (n noShoot) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+	return authorizer.DecisionDeny, "", process.WithStatus(http.StatusNotFound, fmt.Errorf("no shoot %q is served", string(n)))
 }

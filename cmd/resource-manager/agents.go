@@ -25,12 +25,13 @@ func serveNodeAgents(cfg *config.ResourceManagerConfiguration, mgr manager.Manag
 		mode = agentview.SelectorsAlways
 	}
 	view, err := agentview.New(agentview.Options{
-		Source: source, MachineNamespace: ptr.Deref(c.MachineNamespace, ""), Target: target, Selectors: mode, Clock: clock.RealClock{}, Log: log,
+		Source: source, MachineNamespace: ptr.Deref(c.MachineNamespace, ""), Target: target, Selectors: mode,
+		Metrics: agentview.NewMetrics(metrics.Registry), Clock: clock.RealClock{}, Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	authorizer := &nodeagent.Authorizer{View: view, ByMachine: view.ByMachine(), Metrics: nodeagent.NewMetrics(metrics.Registry), Log: log}
-	mgr.GetWebhookServer().Register(nodeagent.Path, &process.Reviews{Authorizer: authorizer, Ready: view.Synced, DenyOnError: true, Log: log})
+	authorizer := &nodeagent.Authorizer{View: view, ByMachine: view.ByMachine(), AllowWatchAll: c.Nodes.AllowWatchAll, Metrics: nodeagent.NewMetrics(metrics.Registry), Log: log}
+	mgr.GetWebhookServer().Register(nodeagent.Path, &process.Reviews{Authorizer: authorizer, Ready: view.Synced, Concerns: nodeagent.IsAgent, DenyOnError: true, Log: log})
 	return view, mgr.Add(view)
 }

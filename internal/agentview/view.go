@@ -53,8 +53,11 @@ type Options struct {
 	MachineNamespace string
 	Target           Cluster
 	Selectors        SelectorMode
-	Clock            clock.Clock
-	Log              logr.Logger
+	// Shoot is its name in metrics, empty where there is one only.
+	Shoot   string
+	Metrics *Metrics
+	Clock   clock.Clock
+	Log     logr.Logger
 }
 
 // View implements the node-agent authorizer's View.
@@ -67,7 +70,12 @@ type View struct {
 	live           map[schema.GroupVersion]rest.Interface
 	source, target []*follow.Follower
 	limit          *limit.Limiter
-	log            logr.Logger
+	// inFlight bounds the live reads that are under way. It is less than the decisions that are made at once, so that an API server that
+	// answers nothing leaves room for those that need no read.
+	inFlight chan struct{}
+	shoot    string
+	metrics  *Metrics
+	log      logr.Logger
 
 	mu             sync.RWMutex
 	machines       map[string]agent.Machine
@@ -95,6 +103,8 @@ const (
 	liveBurst     = 20
 	// liveAgents bounds for how many agents that is remembered: twice as many as a shoot may have Nodes.
 	liveAgents = 10_000
+	// liveAtOnce bounds how many of them are under way, for all agents: half of what kube-apiserver may ask at once.
+	liveAtOnce = 128
 	// liveTimeout bounds one of them: a fifth of what kube-apiserver waits for a decision.
 	liveTimeout = 2 * time.Second
 )
@@ -105,6 +115,7 @@ func New(o Options) (*View, error) {
 		machineNamespace: o.MachineNamespace, mode: o.Selectors, log: o.Log,
 		clients: map[schema.GroupVersion]rest.Interface{}, live: map[schema.GroupVersion]rest.Interface{},
 		limit:    limit.New(limit.Options{PerSecond: livePerSecond, Burst: liveBurst, Clients: liveAgents, Clock: o.Clock}),
+		inFlight: make(chan struct{}, liveAtOnce), shoot: o.Shoot, metrics: o.Metrics,
 		machines: map[string]agent.Machine{}, nodes: map[string]agent.Node{}, pods: map[podKey]string{}, requests: map[string]string{},
 		configurations: map[string]configuration{}, names: map[string]string{},
 	}
@@ -153,6 +164,7 @@ func (v *View) Start(ctx context.Context) error {
 	for _, f := range slices.Concat(v.source, v.target) {
 		f.Start(ctx)
 	}
+	defer v.metrics.begin(v)()
 	<-ctx.Done()
 	return nil
 }
@@ -191,6 +203,7 @@ func (t table[T]) kind(v *View, name string, resource schema.GroupVersionResourc
 func (v *View) follow(c clock.Clock) {
 	add := func(to *[]*follow.Follower, kind follow.Kind) {
 		kind.First = v.tidy
+		kind.Undecodable = func(string, string, error) { v.metrics.bad(kind.Name) }
 		*to = append(*to, follow.New(kind, v.clients[kind.Resource.GroupVersion()], c, v.log))
 	}
 	if v.ByMachine() {
@@ -302,11 +315,36 @@ func stateWith(found bool, node string) state {
 	return stateOf(found)
 }
 
-var errTooMany = errors.New("too many objects had to be read that are not known yet")
+var (
+	errTooMany = errors.New("too many objects had to be read that are not known yet")
+	errBusy    = errors.New("too many objects are being read that are not known yet")
+)
 
+// read reads an object that is not known.
 func (v *View) read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into runtime.Object) (bool, error) {
+	found, err := v.readLimited(ctx, resource, namespace, name, into)
+	switch {
+	case errors.Is(err, errTooMany), errors.Is(err, errBusy):
+		v.metrics.live(outcomeLimited)
+	case err != nil:
+		v.metrics.live(outcomeError)
+	case found:
+		v.metrics.live(outcomeFound)
+	default:
+		v.metrics.live(outcomeAbsent)
+	}
+	return found, err
+}
+
+func (v *View) readLimited(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into runtime.Object) (bool, error) {
 	if client, is := limit.ClientOf(ctx); is && !v.limit.Allow(client) {
 		return false, errTooMany
+	}
+	select {
+	case v.inFlight <- struct{}{}:
+		defer func() { <-v.inFlight }()
+	default:
+		return false, errBusy
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()

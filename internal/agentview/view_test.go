@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -163,6 +164,82 @@ func TestIsConfiguration(t *testing.T) {
 	}
 	if _, err := v.IsConfiguration(t.Context(), "away"); err == nil {
 		t.Error("9.4: a Secret that cannot be read is taken for none")
+	}
+}
+
+// samples returns the values of a metric by its labels, joined.
+func samples(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			var labels []string
+			for _, label := range metric.GetLabel() {
+				labels = append(labels, label.GetValue())
+			}
+			values[strings.Join(labels, " ")] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+		}
+	}
+	return values
+}
+
+// TestAway: while the API server answers nothing, what is known is answered at once, and few reads are under way.
+func TestAway(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer server.CloseClientConnections()
+	cluster := Cluster{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
+	registry := prometheus.NewRegistry()
+	v, err := New(Options{Target: cluster, Clock: clock.RealClock{}, Metrics: NewMetrics(registry), Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.nodes["known"] = agent.Node{Hostname: "h"}
+	ctx, cancel := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	for i := range liveAtOnce {
+		asking.Go(func() { _, _, _ = v.Node(limit.WithClient(ctx, fmt.Sprint(i)), "gone") })
+	}
+	for until := time.Now().Add(10 * time.Second); len(v.inFlight) < liveAtOnce; {
+		if time.Now().After(until) {
+			t.Fatalf("%d reads are under way", len(v.inFlight))
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if _, _, err := v.Node(limit.WithClient(ctx, "one more"), "gone"); !errors.Is(err, errBusy) {
+		t.Errorf("one more: got %v", err)
+	}
+	if n, found, err := v.Node(ctx, "known"); err != nil || !found || n.Hostname != "h" {
+		t.Errorf("a known Node: got %v, %v, %v", n, found, err)
+	}
+	if got := samples(t, registry, "espalier_node_agent_authorizer_live_reads_total")["limited"]; got != 1 {
+		t.Errorf("%v reads are counted as limited", got)
+	}
+}
+
+// TestContactMetric: silence is told for each kind while a shoot is followed.
+func TestContactMetric(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	v, _ := newView(t, nil)
+	v.metrics, v.shoot = NewMetrics(registry), "one"
+	count := func() int {
+		return len(samples(t, registry, "espalier_node_agent_authorizer_last_contact_seconds"))
+	}
+	end := v.metrics.begin(v)
+	if got := count(); got != 5 {
+		t.Errorf("section 3: %d kinds are told of", got)
+	}
+	end()
+	if got := count(); got != 0 {
+		t.Errorf("section 3: %d kinds of a shoot that is not followed any more", got)
 	}
 }
 

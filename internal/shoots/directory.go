@@ -5,7 +5,6 @@ package shoots
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,8 +39,10 @@ type Directory struct {
 	Path string
 	// Serve begins to serve a shoot until the context ends.
 	Serve func(ctx context.Context, name string, entry *config.ShootEntry) (Handler, error)
-	Clock clock.Clock
-	Log   logr.Logger
+	// Absent answers for a shoot that is not served.
+	Absent func(name string) http.Handler
+	Clock  clock.Clock
+	Log    logr.Logger
 
 	read atomic.Bool
 	mu   sync.RWMutex
@@ -186,12 +187,5 @@ func (d *Directory) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		shoot.ServeHTTP(w, request)
 		return
 	}
-	answer := map[string]any{
-		"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": map[string]any{}, "spec": map[string]any{},
-		"status": map[string]any{"allowed": false, "denied": true, "evaluationError": fmt.Sprintf("404 no shoot %q is served", name)},
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(answer); err != nil {
-		d.Log.V(1).Info("Answer could not be written", "reason", err.Error())
-	}
+	d.Absent(name).ServeHTTP(w, request)
 }

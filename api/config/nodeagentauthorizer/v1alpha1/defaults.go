@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
@@ -18,6 +20,7 @@ func SetDefaults(c *NodeAgentAuthorizerConfiguration) {
 	shared.SetDefault(&c.Server.Metrics, shared.Server{})
 	shared.SetDefaultValue(&c.Server.Metrics.Port, 8080)
 	shared.SetDefaultValue(&c.AuthorizeWithSelectors, SelectorsFalse)
+	shared.SetDefault(&c.MaxStaleness, shared.Duration(10*time.Minute))
 }
 
 // SetDefaultsEntry sets the defaults of a shoot's entry.
@@ -45,6 +48,9 @@ func Validate(c *NodeAgentAuthorizerConfiguration) field.ErrorList {
 	all = append(all, shared.ValidateDistinctPorts(server, servers, order)...)
 	all = append(all, shared.ValidateLog(c.LogLevel, c.LogFormat)...)
 	all = append(all, validateAgents(&c.Agents)...)
+	if c.MaxStaleness.Duration < 0 {
+		all = append(all, field.Invalid(field.NewPath("maxStaleness"), c.MaxStaleness.Duration.String(), "must not be negative"))
+	}
 	if c.ShootsDirectory != "" && c.MachineNamespace != nil {
 		all = append(all, field.Forbidden(field.NewPath("machineNamespace"), "each shoot of shootsDirectory has its own"))
 	}

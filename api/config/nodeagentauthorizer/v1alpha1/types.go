@@ -40,6 +40,10 @@ type NodeAgentAuthorizerConfiguration struct {
 	// ShootsDirectory is a folder with an entry for each shoot, if the process serves several; see ShootEntry.
 	// +optional
 	ShootsDirectory string `json:"shootsDirectory,omitempty"`
+	// MaxStaleness is for how long nothing may confirm what is known of a kind until readiness fails. 0 means that it never does; it never
+	// does with shootsDirectory, either. Default 10m.
+	// +optional
+	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
 
 	Agents `json:",inline"`
 }

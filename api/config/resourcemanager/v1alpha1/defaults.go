@@ -73,4 +73,7 @@ func setDefaultsWebhooks(c *WebhookConfiguration) {
 	if c.ProjectedTokenMount.Enabled {
 		shared.SetDefault(&c.ProjectedTokenMount.ExpirationSeconds, 43200)
 	}
+	if c.NodeAgentAuthorizer.Enabled {
+		shared.SetDefault(&c.NodeAgentAuthorizer.MaxStaleness, shared.Duration(10*time.Minute))
+	}
 }

@@ -366,4 +366,18 @@ type NodeAgentAuthorizerWebhookConfig struct {
 	// AuthorizeWithSelectors also decides by the selectors of list and watch requests. Default false.
 	// +optional
 	AuthorizeWithSelectors *bool `json:"authorizeWithSelectors,omitempty"`
+	// Nodes configures what agents may do with Nodes.
+	// +optional
+	Nodes NodeAgentAuthorizerNodes `json:"nodes,omitempty"`
+	// MaxStaleness is for how long nothing may confirm what is known of a kind until readiness fails. 0 means that it never does.
+	// Default 10m.
+	// +optional
+	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
+}
+
+// NodeAgentAuthorizerNodes configures what agents may do with Nodes.
+type NodeAgentAuthorizerNodes struct {
+	// AllowWatchAll lets agents watch all Nodes, as newer agents do before theirs is registered. Default false.
+	// +optional
+	AllowWatchAll bool `json:"allowWatchAll,omitempty"`
 }

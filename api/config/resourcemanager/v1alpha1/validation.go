@@ -161,6 +161,9 @@ func validateWebhooks(w *WebhookConfiguration, path *field.Path) field.ErrorList
 	if w.NodeAgentAuthorizer.Enabled {
 		all = append(all, machineNamespace(w.NodeAgentAuthorizer.MachineNamespace, path.Child("nodeAgentAuthorizer"))...)
 	}
+	if m := w.NodeAgentAuthorizer.MaxStaleness; m != nil && m.Duration < 0 {
+		all = append(all, field.Invalid(path.Child("nodeAgentAuthorizer", "maxStaleness"), m.Duration.String(), "must not be negative"))
+	}
 	return all
 }
 

@@ -1,0 +1,90 @@
+package agentview
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics of views: one for all shoots of a process. Nil counts nothing.
+type Metrics struct {
+	lives       *prometheus.CounterVec
+	undecodable *prometheus.CounterVec
+	contact     *prometheus.Desc
+
+	mu    sync.Mutex
+	views map[string]*View
+}
+
+// Outcomes of live reads.
+const (
+	outcomeFound   = "found"
+	outcomeAbsent  = "absent"
+	outcomeLimited = "limited"
+	outcomeError   = "error"
+)
+
+// NewMetrics registers the metrics.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		lives: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "espalier_node_agent_authorizer_live_reads_total",
+			Help: "Reads of objects that no watch had brought, by outcome.",
+		}, []string{"outcome"}),
+		undecodable: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "espalier_node_agent_authorizer_undecodable_objects_total",
+			Help: "Objects that could not be decoded, of which only the name counts.",
+		}, []string{"kind"}),
+		contact: prometheus.NewDesc("espalier_node_agent_authorizer_last_contact_seconds",
+			"Time since something has confirmed what is known of a kind: an event, a bookmark or a list.", []string{"shoot", "kind"}, nil),
+		views: map[string]*View{},
+	}
+	for _, outcome := range []string{outcomeFound, outcomeAbsent, outcomeLimited, outcomeError} {
+		m.lives.WithLabelValues(outcome)
+	}
+	registry.MustRegister(m.lives, m.undecodable, m)
+	return m
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- m.contact }
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for shoot, v := range m.views {
+		for kind, silence := range v.Silences() {
+			metrics <- prometheus.MustNewConstMetric(m.contact, prometheus.GaugeValue, silence.Seconds(), shoot, kind)
+		}
+	}
+}
+
+// begin tells of a view until the end is called. A shoot that is followed anew is told of by its newest view.
+func (m *Metrics) begin(v *View) (end func()) {
+	if m == nil {
+		return func() {}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.views[v.shoot] = v
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.views[v.shoot] == v {
+			delete(m.views, v.shoot)
+		}
+	}
+}
+
+func (m *Metrics) live(outcome string) {
+	if m != nil {
+		m.lives.WithLabelValues(outcome).Inc()
+	}
+}
+
+func (m *Metrics) bad(kind string) {
+	if m != nil {
+		m.undecodable.WithLabelValues(kind).Inc()
+	}
+}
