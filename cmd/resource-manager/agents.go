@@ -33,5 +33,9 @@ func serveNodeAgents(cfg *config.ResourceManagerConfiguration, mgr manager.Manag
 	}
 	authorizer := &nodeagent.Authorizer{View: view, ByMachine: view.ByMachine(), AllowWatchAll: c.Nodes.AllowWatchAll, Metrics: nodeagent.NewMetrics(metrics.Registry), Log: log}
 	mgr.GetWebhookServer().Register(nodeagent.Path, &process.Reviews{Authorizer: authorizer, Ready: view.Synced, Concerns: nodeagent.IsAgent, DenyOnError: true, Log: log})
+	contact := process.ContactCheck(view.Silences, c.MaxStaleness.Duration)
+	if err := mgr.AddReadyzCheck(contact.Name, contact.Ready); err != nil {
+		return nil, err
+	}
 	return view, mgr.Add(view)
 }

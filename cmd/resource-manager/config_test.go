@@ -54,6 +54,7 @@ func TestConfigurationErrors(t *testing.T) {
 		"OPB-4/MRB-25 cluster id":                {noElection + "controllers: {clusterID: 'a:b'}", "controllers.clusterID: Invalid value"},
 		"OPB-4 equal ports":                      {noElection + "server: {metrics: {port: 8081}}", "server.metrics.port: Invalid value: 8081: is the port of server.healthProbes, too"},
 		"OPB-6 host":                             {noElection + "webhooks: {kubernetesServiceHost: {enabled: true}}", "webhooks.kubernetesServiceHost.host: Required value"},
+		"node agents, staleness":                 {noElection + "webhooks: {nodeAgentAuthorizer: {enabled: true, maxStaleness: -1s}}", "webhooks.nodeAgentAuthorizer.maxStaleness: Invalid value"},
 		"OPB-7 selectors":                        {noElection + "controllers: {networkPolicy: {enabled: true, namespaceSelectors: [{matchExpressions: [{key: a, operator: X}]}]}}", "controllers.networkPolicy.namespaceSelectors[0].matchExpressions[0].operator: Invalid value"},
 		"CFG-5 resync":                           {noElection + "sourceClientConnection: {cacheResyncPeriod: 5s}", "sourceClientConnection.cacheResyncPeriod: Invalid value: 5000000000: must be at least 10s"},
 		"MRC-3d managed-by":                      {noElection + "controllers: {managedResource: {managedByLabelValue: ''}}", "controllers.managedResources.managedByLabelValue: Required value: must specify value of managed-by label"},
@@ -199,5 +200,23 @@ func TestNotBuiltYet(t *testing.T) {
 	}
 	if got := strings.Join(notBuiltYet(cfg), "\n"); !strings.Contains(got, "controllers.tokenRequestor") || !strings.Contains(got, "webhooks.seccompProfile") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestNodeAgents: every key of the standalone authorizer is here, too (C9, C17).
+func TestNodeAgents(t *testing.T) {
+	cfg, warnings, err := load(t, noElection+"webhooks: {nodeAgentAuthorizer: {enabled: true, machineNamespace: m, authorizeWithSelectors: true, nodes: {allowWatchAll: true}, maxStaleness: 3m}}", "--strict-config")
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	if c := cfg.Webhooks.NodeAgentAuthorizer; !c.Nodes.AllowWatchAll || c.MaxStaleness.Duration != 3*time.Minute {
+		t.Errorf("got %+v", c)
+	}
+	cfg, _, err = load(t, noElection+"webhooks: {nodeAgentAuthorizer: {enabled: true}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := cfg.Webhooks.NodeAgentAuthorizer; c.Nodes.AllowWatchAll || c.MaxStaleness.Duration != 10*time.Minute {
+		t.Errorf("defaults: got %+v", c)
 	}
 }
