@@ -40,7 +40,7 @@ type Statuses struct {
 	events *Events
 
 	mu      sync.Mutex
-	locks   map[types.NamespacedName]*sync.Mutex
+	turns   map[types.NamespacedName]*turn
 	written map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
 }
 
@@ -48,7 +48,7 @@ type Statuses struct {
 func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.PassiveClock, events *Events) *Statuses {
 	return &Statuses{
 		reader: reader, live: live, client: writer, clock: clock, events: events,
-		locks: map[types.NamespacedName]*sync.Mutex{}, written: map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{},
+		turns: map[types.NamespacedName]*turn{}, written: map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{},
 	}
 }
 
@@ -104,16 +104,38 @@ func (s *Statuses) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.written, key)
-	delete(s.locks, key)
 }
 
-func (s *Statuses) lock(key types.NamespacedName) *sync.Mutex {
+// turn is for whoever writes to one ManagedResource. It is no mutex: waiting ends with the context.
+type turn struct {
+	place chan struct{}
+	users int
+}
+
+// take waits until nobody else writes to a ManagedResource; the returned function lets the next one.
+func (s *Statuses) take(ctx context.Context, key types.NamespacedName) (func(), error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.locks[key] == nil {
-		s.locks[key] = &sync.Mutex{}
+	t := s.turns[key]
+	if t == nil {
+		t = &turn{place: make(chan struct{}, 1)}
+		s.turns[key] = t
 	}
-	return s.locks[key]
+	t.users++
+	s.mu.Unlock()
+	leave := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if t.users--; t.users == 0 {
+			delete(s.turns, key)
+		}
+	}
+	select {
+	case t.place <- struct{}{}:
+		return func() { <-t.place; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, fmt.Errorf("waiting for another write of the status: %w", ctx.Err())
+	}
 }
 
 // Change describes a status to write; nil fields stay as they are.
@@ -142,9 +164,11 @@ func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid typ
 	change func(*resourcesv1alpha1.ManagedResource) *Change) (*resourcesv1alpha1.ManagedResource, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
 	defer cancel()
-	lock := s.lock(key)
-	lock.Lock()
-	defer lock.Unlock()
+	done, err := s.take(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 
 	current, err := s.Get(ctx, key)
 	for attempt := 0; ; attempt++ {

@@ -84,7 +84,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return apply.Compare(b.Kind, b.Name, a.Kind, a.Name) })
 	p := &pruner{Reconciler: r, mr: mr, waiting: map[*resourcesv1alpha1.ObjectReference]error{}}
-	p.prove = sync.OnceValues(func() (holders, error) {
+	p.prove = once(ctx, func() (holders, error) {
 		if err := r.confirm(ctx, mr); err != nil {
 			return holders{}, err
 		}
@@ -108,6 +108,27 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	}
 	slices.SortFunc(pending, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return pending, nil
+}
+
+// once lets whoever comes first work something out for all; the others wait for it until the context ends.
+func once[T any](ctx context.Context, work func() (T, error)) func() (T, error) {
+	var result T
+	var err error
+	place, done := make(chan struct{}, 1), false
+	return func() (T, error) {
+		select {
+		case place <- struct{}{}:
+		case <-ctx.Done():
+			var none T
+			return none, ctx.Err()
+		}
+		defer func() { <-place }()
+		if !done {
+			result, err = work()
+			done = true
+		}
+		return result, err
+	}
 }
 
 // pruner deletes objects for one run.

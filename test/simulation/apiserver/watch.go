@@ -1,0 +1,194 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// bookmarkEvery is how often an idle watch is told how far it is.
+const bookmarkEvery = time.Minute
+
+// errReset is what a client sees when its connection breaks.
+var errReset = errors.New("read: connection reset by peer")
+
+// stream is one watch: the body of its answer. Events wait in it until they are due; reading moves no other time but the
+// reader's.
+type stream struct {
+	server   *Server
+	by       string
+	kind     *Kind
+	selected func(Key, Object) bool
+	partial  bool
+	bookmark bool
+	ctx      context.Context
+	deadline time.Time
+	// delay says how late an event that happens now arrives; it may be negative for none.
+	delay func() time.Duration
+
+	mu      sync.Mutex
+	queue   []frame
+	buffer  []byte
+	over    bool
+	err     error
+	lastDue time.Time
+	news    chan struct{}
+	marked  time.Time
+}
+
+type frame struct {
+	due  time.Time
+	line []byte
+	last bool
+}
+
+// deliver queues what a record means for this watch.
+func (w *stream) deliver(r record, last Object) {
+	was := r.before != nil && w.selected(r.key, r.before)
+	is := r.after != nil && w.selected(r.key, r.after)
+	switch {
+	case is && was:
+		w.push("MODIFIED", r.after)
+	case is:
+		w.push("ADDED", r.after)
+	case was && r.after == nil:
+		w.push("DELETED", last)
+	case was:
+		gone := runtime.DeepCopyJSON(r.before)
+		meta(gone)["resourceVersion"] = strconv.FormatInt(r.revision, 10)
+		w.push("DELETED", gone)
+	}
+}
+
+func (w *stream) push(event string, o Object) {
+	if w.partial && event != "ERROR" {
+		o = partialOf(o)
+	}
+	line, err := json.Marshal(Object{"type": event, "object": o})
+	if err != nil {
+		panic(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	due := time.Now().Add(w.delay())
+	if due.Before(w.lastDue) {
+		due = w.lastDue
+	}
+	w.lastDue = due
+	w.queue = append(w.queue, frame{due: due, line: append(line, '\n'), last: event == "ERROR"})
+	w.wakeLocked()
+}
+
+func (w *stream) wakeLocked() {
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
+func (w *stream) pushBookmark(initialEnd bool) {
+	metadata := Object{"resourceVersion": strconv.FormatInt(w.server.revision, 10), "creationTimestamp": nil}
+	if initialEnd {
+		metadata["annotations"] = Object{"k8s.io/initial-events-end": "true"}
+	}
+	w.push("BOOKMARK", Object{"kind": w.kind.Kind, "apiVersion": w.kind.GroupVersion().String(), "metadata": metadata})
+}
+
+// end ends the watch as a server does that closes it. The caller has the server's lock.
+func (w *stream) end() {
+	delete(w.server.watches, w)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queue = append(w.queue, frame{due: time.Now(), last: true})
+	w.wakeLocked()
+}
+
+// Read implements io.Reader.
+func (w *stream) Read(p []byte) (int, error) {
+	for {
+		n, wait, err := w.take(p)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-w.ctx.Done():
+			timer.Stop()
+			return 0, w.ctx.Err()
+		case <-w.news:
+		case <-timer.C:
+			w.tick()
+		}
+		timer.Stop()
+	}
+}
+
+func (w *stream) take(p []byte) (int, time.Duration, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	for len(w.buffer) == 0 && !w.over && len(w.queue) > 0 && !w.queue[0].due.After(now) {
+		head := w.queue[0]
+		w.queue = w.queue[1:]
+		w.buffer, w.over = head.line, head.last
+	}
+	if len(w.buffer) > 0 {
+		n := copy(p, w.buffer)
+		w.buffer = w.buffer[n:]
+		return n, 0, nil
+	}
+	if w.over {
+		if w.err != nil {
+			return 0, 0, w.err
+		}
+		return 0, 0, io.EOF
+	}
+	wait := w.deadline.Sub(now)
+	if len(w.queue) > 0 {
+		wait = min(wait, w.queue[0].due.Sub(now))
+	} else if w.bookmark {
+		wait = min(wait, w.marked.Add(bookmarkEvery).Sub(now))
+	}
+	return 0, max(wait, 0), nil
+}
+
+// tick does what is due by the clock alone.
+func (w *stream) tick() {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	now := time.Now()
+	w.mu.Lock()
+	idle := len(w.queue) == 0
+	w.mu.Unlock()
+	_, open := w.server.watches[w]
+	switch {
+	case !open || !idle:
+	case !now.Before(w.deadline):
+		w.end()
+	case w.bookmark && !now.Before(w.marked.Add(bookmarkEvery)):
+		w.marked = now
+		w.pushBookmark(false)
+	}
+}
+
+// Close implements io.Closer.
+func (w *stream) Close() error {
+	w.server.mu.Lock()
+	delete(w.server.watches, w)
+	w.server.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	w.wakeLocked()
+	return nil
+}
+
+func partialOf(o Object) Object {
+	return Object{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": o["metadata"]}
+}

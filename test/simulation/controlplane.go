@@ -1,0 +1,115 @@
+package simulation
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/espalier-project/espalier/test/simulation/apiserver"
+)
+
+// poke tells the control plane that there may be something to do.
+func (w *world) poke() {
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
+// controlPlane does on the target what kube-controller-manager and the API server's own controllers do there.
+func (w *world) controlPlane(stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-w.news:
+		}
+		time.Sleep(5*time.Millisecond + time.Duration(w.chance("control plane")%50)*time.Millisecond)
+		w.lock.Lock()
+		objects := make(map[apiserver.Key]object, 16)
+		for key, o := range w.target.AllLocked() {
+			objects[key] = o
+		}
+		w.lock.Unlock()
+		w.serveCustomKinds(objects)
+		for key, o := range objects {
+			switch key.Resource {
+			case "deployments":
+				w.rollOut(key, o)
+			case "customresourcedefinitions":
+				w.establish(key, o)
+			}
+			w.collect(key, o)
+		}
+	}
+}
+
+// serveCustomKinds serves what is defined, and deletes what is no longer.
+func (w *world) serveCustomKinds(objects map[apiserver.Key]object) {
+	for _, custom := range []struct{ kind, plural string }{{"Widget", "widgets"}, {"Gadget", "gadgets"}} {
+		name := custom.plural + ".things.example.org"
+		definition := objects[apiserver.Key{GroupResource: crdResource, Name: name}]
+		resource := managedResources
+		resource.Group, resource.Resource = "things.example.org", custom.plural
+		w.lock.Lock()
+		served := w.target.ServedLocked(resource)
+		uid := w.servedBy[name]
+		w.lock.Unlock()
+		is := apiserver.Text(definition, "metadata", "uid")
+		if served != nil && is != uid {
+			for key := range objects {
+				if key.GroupResource == resource {
+					w.request(w.target, http.MethodPatch, w.pathOf(w.target, key), object{"metadata": object{"finalizers": nil}})
+					w.request(w.target, http.MethodDelete, w.pathOf(w.target, key), nil)
+				}
+			}
+			w.target.Withdraw(served)
+			w.tracef("-- %s is served no more", custom.plural)
+			served = nil
+		}
+		if served == nil && definition != nil {
+			namespaced := apiserver.Text(definition, "spec", "scope") == "Namespaced"
+			w.target.Serve(apiserver.CustomKind("things.example.org", "v1", custom.kind, custom.plural, namespaced))
+			w.tracef("-- %s is served, namespaced: %t", custom.plural, namespaced)
+		}
+		w.lock.Lock()
+		w.servedBy[name] = is
+		w.wantLocked()
+		w.lock.Unlock()
+	}
+}
+
+func (w *world) establish(key apiserver.Key, o object) {
+	if o["status"] == nil {
+		w.request(w.target, http.MethodPatch, w.pathOf(w.target, key)+"/status", object{"status": object{"conditions": []any{
+			object{"type": "NamesAccepted", "status": "True", "reason": "NoConflicts", "message": "no conflicts found"},
+			object{"type": "Established", "status": "True", "reason": "InitialNamesAccepted", "message": "the initial names have been accepted"},
+		}}})
+	}
+}
+
+func (w *world) rollOut(key apiserver.Key, o object) {
+	generation, _ := apiserver.Meta(o)["generation"].(int64)
+	if apiserver.Text(o, "status", "observedGeneration") == apiserver.Text(o, "metadata", "generation") {
+		return
+	}
+	w.request(w.target, http.MethodPatch, w.pathOf(w.target, key)+"/status", object{"status": object{
+		"observedGeneration": generation, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+		"conditions": []any{
+			object{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable", "message": "ok"},
+			object{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "message": "ok"},
+		},
+	}})
+}
+
+// collect ends a deletion in the foreground: nothing here has dependants.
+func (w *world) collect(key apiserver.Key, o object) {
+	finalizers, _ := apiserver.Meta(o)["finalizers"].([]any)
+	if i := slices.Index(finalizers, any("foregroundDeletion")); i >= 0 {
+		next := runtime.DeepCopyJSON(o)
+		apiserver.Meta(next)["finalizers"] = slices.Delete(slices.Clone(finalizers), i, i+1)
+		w.request(w.target, http.MethodPut, w.pathOf(w.target, key), next)
+	}
+}

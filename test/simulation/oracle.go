@@ -1,0 +1,516 @@
+package simulation
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/simulation/apiserver"
+)
+
+// Invariants by name.
+const (
+	// safety
+	ownsDeleted  = "deletes only what is ours"
+	sparesWanted = "deletes nothing that is wanted"
+	writesWanted = "writes only what is wanted"
+	hasEntry     = "what we create is in an inventory first"
+	keepsEntry   = "what is there and ours stays in an inventory"
+	// honesty
+	doneAsTold    = "what is reported was done"
+	conditionTrue = "conditions say what is"
+	// liveness
+	becomesWanted = "the target becomes what is wanted"
+	letsGo        = "what goes away is let go"
+	// economy
+	comesToRest = "without news no request is sent"
+	fewRequests = "requests are bounded"
+)
+
+// patience is how long it may take, without any disturbance, until everybody has heard of a change and is done with it.
+const patience = 40 * time.Second
+
+// wish is what one ManagedResource wants of one object.
+type wish struct {
+	mr    apiserver.Key
+	value string
+}
+
+// version is one content that a Secret had; nil data for none.
+type version struct {
+	since time.Time
+	data  map[string]any
+}
+
+// form is one specification that a ManagedResource had.
+type form struct {
+	since time.Time
+	refs  []string
+	label string
+}
+
+// oracle knows what happened and what should have. Its lock is the servers'.
+type oracle struct {
+	lock  sync.Mutex
+	world *world
+
+	violations []Violation
+	// made has the objects that an instance created, by UID.
+	made map[string]bool
+	// released are those of them that were given up on purpose.
+	released map[string]bool
+	// had is when an object last had a value.
+	had map[apiserver.Key]map[string]time.Time
+	// wanted is what is wanted now; since and until are when it began, and when it was last so.
+	wanted map[apiserver.Key][]wish
+	since  map[apiserver.Key]time.Time
+	until  map[apiserver.Key]time.Time
+	// versions and forms are the history of Secrets and ManagedResources (by UID and generation).
+	versions map[string][]version
+	forms    map[string][]form
+	servedBy map[string]string
+	// kept are objects that a ManagedResource left behind on purpose.
+	kept map[apiserver.Key]bool
+	// lag is how much longer than usual news may have taken in this run.
+	lag        time.Duration
+	restored   map[string]bool
+	overlapped bool
+	healedAt   time.Time
+	baseline   int
+}
+
+func newOracle(w *world) *oracle {
+	return &oracle{
+		world: w, made: map[string]bool{}, released: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
+		wanted: map[apiserver.Key][]wish{}, since: map[apiserver.Key]time.Time{}, until: map[apiserver.Key]time.Time{},
+		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, restored: map[string]bool{},
+	}
+}
+
+func (w *world) violate(invariant, format string, arguments ...any) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.violateLocked(invariant, format, arguments...)
+}
+
+func (w *world) violateLocked(invariant, format string, arguments ...any) {
+	v := Violation{invariant, time.Since(w.begin), fmt.Sprintf(format, arguments...)}
+	w.violations = append(w.violations, v)
+	w.traceLocked("!! %s", v)
+}
+
+func isInstance(by string) bool { return by != "" && by != "somebody" }
+
+// keyLocked is where a thing is, and whether its kind is served.
+func (w *world) keyLocked(t *thing) (apiserver.Key, bool) {
+	if t.custom == "" {
+		return t.key(t.namespaced), true
+	}
+	k := w.target.ServedLocked(t.resource)
+	return t.key(k != nil && k.Namespaced), k != nil
+}
+
+func valueOf(t *thing, o object) string {
+	return t.value(o) + "|" + apiserver.Text(o, "metadata", "labels", "sim")
+}
+
+func thingAt(key apiserver.Key) *thing {
+	for _, t := range things {
+		if t.resource == key.GroupResource && t.key(false).Name == key.Name {
+			return t
+		}
+	}
+	return nil
+}
+
+// wishesLocked is what a ManagedResource wants; ok is false if it can't be said, because a Secret or a kind is missing, or
+// because nobody is to look after it at present.
+func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver.Key]string, ok bool) {
+	spec, _ := mr["spec"].(map[string]any)
+	if apiserver.Text(mr, "metadata", "deletionTimestamp") != "" || !w.concernsLocked(mr) {
+		return nil, false
+	}
+	wishes = map[apiserver.Key]string{}
+	label := apiserver.Text(spec, "injectLabels", "sim")
+	ok = true
+	for _, name := range referencesOf(mr) {
+		secret := w.source.GetLocked(apiserver.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: name})
+		if secret == nil {
+			return nil, false
+		}
+		data, _ := secret["data"].(map[string]any)
+		for _, t := range things {
+			text, found := data[t.name+".json"].(string)
+			if !found {
+				continue
+			}
+			at, served := w.keyLocked(t)
+			if !served {
+				ok = false
+				continue
+			}
+			if _, twice := wishes[at]; twice {
+				ok = false
+			}
+			wishes[at] = t.value(decodeBase64(text)) + "|" + label
+		}
+	}
+	return wishes, ok
+}
+
+func decodeBase64(text string) object {
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		panic(err)
+	}
+	return decode(string(raw))
+}
+
+// concernsLocked says whether an instance that runs is to look after a ManagedResource.
+func (w *world) concernsLocked(mr object) bool {
+	class := apiserver.Text(mr, "spec", "class")
+	return apiserver.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) == "" && (class == "" || class == "other" && w.scenario.Classes)
+}
+
+func referencesOf(mr object) []string {
+	spec, _ := mr["spec"].(map[string]any)
+	refs, _ := spec["secretRefs"].([]any)
+	names := make([]string, 0, len(refs))
+	for _, ref := range refs {
+		names = append(names, apiserver.Text(ref.(map[string]any), "name"))
+	}
+	return names
+}
+
+// wantLocked computes anew what is wanted.
+func (w *world) wantLocked() {
+	now := time.Now()
+	before := w.wanted
+	w.wanted = map[apiserver.Key][]wish{}
+	for key, mr := range w.source.AllLocked() {
+		if key.GroupResource != managedResources {
+			continue
+		}
+		wishes, _ := w.wishesLocked(key, mr)
+		for at, value := range wishes {
+			w.wanted[at] = append(w.wanted[at], wish{key, value})
+			if len(before[at]) == 0 {
+				w.since[at] = now
+			}
+		}
+	}
+	for at := range before {
+		if len(w.wanted[at]) == 0 {
+			w.until[at] = now
+		}
+	}
+}
+
+// wantedLately says whether somebody wanted an object a while ago or does now.
+func (o *oracle) wantedLately(key apiserver.Key) bool {
+	until, found := o.until[key]
+	return len(o.wanted[key]) > 0 || found && time.Since(until) < patience+o.lag
+}
+
+// sourceChanged observes the source.
+func (w *world) sourceChanged(c apiserver.Change) {
+	switch c.Key.GroupResource {
+	case secretResource:
+		v := version{since: time.Now()}
+		if c.After != nil {
+			v.data, _ = c.After["data"].(map[string]any)
+			if v.data == nil {
+				v.data = map[string]any{}
+			}
+		}
+		w.versions[c.Key.Name] = append(w.versions[c.Key.Name], v)
+	case managedResources:
+		if c.After != nil {
+			w.noteForm(c.After)
+		}
+		if isInstance(c.By) {
+			w.checkInventory(c)
+			w.checkReport(c)
+		} else if c.After != nil {
+			w.traceLocked("-- %s: %s", c.Key.Name, marshal(c.After["spec"]))
+		}
+	default:
+		return
+	}
+	w.wantLocked()
+}
+
+func (w *world) noteForm(mr object) {
+	id := apiserver.Text(mr, "metadata", "uid") + " " + apiserver.Text(mr, "metadata", "generation")
+	f := form{since: time.Now(), refs: referencesOf(mr), label: apiserver.Text(mr, "spec", "injectLabels", "sim")}
+	for _, known := range w.forms[id] {
+		if slices.Equal(known.refs, f.refs) && known.label == f.label {
+			return
+		}
+	}
+	w.forms[id] = append(w.forms[id], f)
+}
+
+// targetChanged observes the target.
+func (w *world) targetChanged(c apiserver.Change) {
+	w.poke()
+	t := thingAt(c.Key)
+	if t == nil {
+		return
+	}
+	values := w.had[c.Key]
+	if values == nil {
+		values = map[string]time.Time{}
+		w.had[c.Key] = values
+	}
+	for _, o := range []object{c.Before, c.After} {
+		if o != nil {
+			values[valueOf(t, o)] = time.Now()
+		}
+	}
+	if !isInstance(c.By) {
+		w.traceLocked("-- somebody: %s %s", c.Verb, c.Key)
+		return
+	}
+	uid := apiserver.Text(c.Before, "metadata", "uid")
+	switch {
+	case c.Verb == "create":
+		w.made[apiserver.Text(c.After, "metadata", "uid")] = true
+		if !w.inInventoryLocked(c.Key, apiserver.Key{}) && !w.excused() {
+			w.violateLocked(hasEntry, "%s created %s, which no inventory has", c.By, c.Key)
+		}
+	case c.Verb == "delete":
+		if !w.owned(c.Before) {
+			w.violateLocked(ownsDeleted, "%s deleted %s (uid %s): it has no origin of ours, and we did not create it", c.By, c.Key, uid)
+		}
+		w.checkDeletion(c)
+	default:
+		if origin(c.Before) != "" && origin(c.After) == "" {
+			w.released[uid] = true
+		} else if origin(c.After) != "" {
+			delete(w.released, uid)
+			if !w.wantedLately(c.Key) && apiserver.Text(c.After, "metadata", "deletionTimestamp") == "" && !w.excused() {
+				w.violateLocked(writesWanted, "%s wrote %s, which nobody wants", c.By, c.Key)
+			}
+		}
+	}
+}
+
+// excused says whether something happened after which no engine could know what it knew before.
+func (w *world) excused() bool { return w.overlapped || len(w.restored) > 0 }
+
+func origin(o object) string {
+	return apiserver.Text(o, "metadata", "annotations", resourcesv1alpha1.AnnotationOrigin)
+}
+
+// owned says whether an object may be deleted by us: it says so itself, or we made it and did not give it up.
+func (w *world) owned(o object) bool {
+	uid := apiserver.Text(o, "metadata", "uid")
+	return strings.HasPrefix(origin(o), "simulated:") || w.made[uid] && !w.released[uid]
+}
+
+// checkDeletion is about objects that are wanted, have been for a while, and are in the inventory of whoever wants them.
+func (w *world) checkDeletion(c apiserver.Change) {
+	if len(w.wanted[c.Key]) == 0 || time.Since(w.since[c.Key]) < patience+w.lag || c.Before["immutable"] == true || w.excused() ||
+		apiserver.Text(c.Before, "metadata", "deletionTimestamp") != "" {
+		return
+	}
+	for _, wish := range w.wanted[c.Key] {
+		if contains(w.inventoryLocked(wish.mr), c.Key) {
+			w.violateLocked(sparesWanted, "%s deleted %s, which %s wants and has in its inventory", c.By, c.Key, wish.mr.Name)
+			return
+		}
+	}
+}
+
+func (w *world) inventoryLocked(mr apiserver.Key) []apiserver.Key {
+	return inventoryOf(w.source.GetLocked(mr))
+}
+
+func contains(keys []apiserver.Key, key apiserver.Key) bool {
+	return slices.ContainsFunc(keys, func(k apiserver.Key) bool { return same(k, key) })
+}
+
+// same compares keys; the namespace of a kind whose scope changes is none where a manifest or an old entry has one.
+func same(a, b apiserver.Key) bool {
+	if a.Resource == "widgets" || a.Resource == "gadgets" {
+		a.Namespace, b.Namespace = "", ""
+	}
+	return a == b
+}
+
+func inventoryOf(mr object) []apiserver.Key {
+	status, _ := mr["status"].(map[string]any)
+	resources, _ := status["resources"].([]any)
+	keys := make([]apiserver.Key, 0, len(resources))
+	for _, entry := range resources {
+		ref := entry.(map[string]any)
+		for _, t := range things {
+			o := t.make(0)
+			if apiserver.Text(o, "kind") == apiserver.Text(ref, "kind") && apiserver.Text(o, "metadata", "name") == apiserver.Text(ref, "name") {
+				keys = append(keys, apiserver.Key{GroupResource: t.resource, Namespace: apiserver.Text(ref, "namespace"), Name: apiserver.Text(ref, "name")})
+			}
+		}
+	}
+	return keys
+}
+
+// inInventoryLocked says whether an inventory has an object, but for that of one ManagedResource.
+func (w *world) inInventoryLocked(key, except apiserver.Key) bool {
+	for mrKey, mr := range w.source.AllLocked() {
+		if mrKey.GroupResource == managedResources && mrKey != except && contains(inventoryOf(mr), key) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkInventory is about what left the inventory with a write, or with the whole ManagedResource.
+func (w *world) checkInventory(c apiserver.Change) {
+	if c.Before == nil || w.excused() {
+		return
+	}
+	is := inventoryOf(c.After)
+	if c.After == nil && apiserver.Text(c.Before, "spec", "keepObjects") == "true" {
+		for _, key := range inventoryOf(c.Before) {
+			w.kept[key] = true
+		}
+		return
+	}
+	for _, key := range inventoryOf(c.Before) {
+		o := w.target.GetLocked(key)
+		if contains(is, key) || o == nil || !w.owned(o) || w.inInventoryLocked(key, c.Key) {
+			continue
+		}
+		if !strings.HasSuffix(origin(o), "/"+c.Key.Name) && origin(o) != "" {
+			continue // Another ManagedResource has it by now, or says so.
+		}
+		w.violateLocked(keepsEntry, "%s removed %s from the inventory of %s, and it is there", c.By, key, c.Key.Name)
+	}
+}
+
+// checkReport is about a status that says that something was done: there was a moment, since that was asked for, at which
+// each object was as it says.
+func (w *world) checkReport(c apiserver.Change) {
+	if c.Before == nil || c.After == nil {
+		return
+	}
+	checksum, generation := apiserver.Text(c.After, "status", "secretsDataChecksum"), apiserver.Text(c.After, "status", "observedGeneration")
+	was := condition(c.Before, "ResourcesApplied")
+	is := condition(c.After, "ResourcesApplied")
+	news := checksum != apiserver.Text(c.Before, "status", "secretsDataChecksum") || generation != apiserver.Text(c.Before, "status", "observedGeneration")
+	if is != "True" || was == "True" && !news || checksum == "" {
+		return
+	}
+	var reasons []string
+	id := apiserver.Text(c.After, "metadata", "uid") + " " + generation
+	for _, f := range w.forms[id] {
+		for _, versions := range w.combinations(f.refs) {
+			if sum(f.refs, versions) != checksum {
+				continue
+			}
+			missing := w.missing(f, versions)
+			if missing == "" {
+				return
+			}
+			reasons = append(reasons, missing)
+		}
+	}
+	if len(reasons) == 0 {
+		reasons = []string{"no content of these Secrets has this checksum"}
+	}
+	w.violateLocked(doneAsTold, "%s reported that generation %s of %s with checksum %.8s is applied: %s", c.By, generation, c.Key.Name, checksum, strings.Join(reasons, "; "))
+}
+
+func condition(mr object, name string) string {
+	status, _ := mr["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	for _, entry := range conditions {
+		if c := entry.(map[string]any); c["type"] == name {
+			return apiserver.Text(c, "status")
+		}
+	}
+	return ""
+}
+
+// combinations are all contents that Secrets may have been read with.
+func (o *oracle) combinations(refs []string) [][]version {
+	result := [][]version{nil}
+	for _, name := range refs {
+		var longer [][]version
+		for _, prefix := range result {
+			for _, v := range o.versions[name] {
+				if v.data != nil {
+					longer = append(longer, append(slices.Clone(prefix), v))
+				}
+			}
+		}
+		result = longer
+	}
+	return result
+}
+
+// sum is the checksum of Secrets with one object each value (MRD-17).
+func sum(refs []string, versions []version) string {
+	digest := sha256.New()
+	for i := range refs {
+		for _, key := range sortedNames(versions[i].data) {
+			raw, _ := base64.StdEncoding.DecodeString(versions[i].data[key].(string))
+			digest.Write(raw)
+		}
+	}
+	return hex.EncodeToString(digest.Sum(nil))
+}
+
+func sortedNames(data map[string]any) []string {
+	names := make([]string, 0, len(data))
+	for name := range data {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// missing names an object that never was as a content says since the content is there; "" if there is none.
+func (w *world) missing(f form, versions []version) string {
+	wishes, since := map[*thing]string{}, f.since
+	for _, v := range versions {
+		for _, t := range things {
+			if text, found := v.data[t.name+".json"].(string); found {
+				if _, twice := wishes[t]; twice {
+					return ""
+				}
+				wishes[t] = t.value(decodeBase64(text)) + "|" + f.label
+			}
+		}
+	}
+	for t, value := range wishes {
+		key, served := w.keyLocked(t)
+		if !served {
+			continue
+		}
+		o := w.target.GetLocked(key)
+		if o != nil && valueOf(t, o) == value {
+			continue
+		}
+		// The kind may have been served with another scope a moment ago.
+		at := w.had[key][value]
+		if t.custom != "" {
+			for _, namespaced := range []bool{true, false} {
+				if other := w.had[t.key(namespaced)][value]; other.After(at) {
+					at = other
+				}
+			}
+		}
+		if at.IsZero() || at.Before(since) {
+			return fmt.Sprintf("%s never had %s", key, value)
+		}
+	}
+	return ""
+}

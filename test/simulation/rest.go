@@ -1,0 +1,152 @@
+package simulation
+
+import (
+	"slices"
+	"strings"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/simulation/apiserver"
+)
+
+// checkSettled compares the world at rest with what is wanted.
+func (w *world) checkSettled() {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	for key, mr := range w.source.AllLocked() {
+		if key.GroupResource == managedResources {
+			w.checkManagedResource(key, mr)
+		}
+	}
+	for key, wishes := range w.wanted {
+		w.checkObject(key, wishes)
+	}
+	if !w.excused() {
+		w.checkLeftovers()
+	}
+}
+
+func (w *world) checkManagedResource(key apiserver.Key, mr object) {
+	if apiserver.Text(mr, "metadata", "deletionTimestamp") != "" {
+		if w.servesLocked(mr) {
+			w.violateLocked(letsGo, "%s is being deleted and has finalizers %v", key.Name, apiserver.Meta(mr)["finalizers"])
+		}
+		return
+	}
+	if !w.concernsLocked(mr) {
+		return
+	}
+	wishes, ok := w.wishesLocked(key, mr)
+	applied := condition(mr, "ResourcesApplied")
+	if wishes == nil {
+		if applied != "False" {
+			w.violateLocked(conditionTrue, "a Secret of %s is missing, and ResourcesApplied is %q", key.Name, applied)
+		}
+		return
+	}
+	if !ok {
+		return
+	}
+	generation := apiserver.Text(mr, "metadata", "generation")
+	if observed := apiserver.Text(mr, "status", "observedGeneration"); observed != generation || applied != "True" {
+		w.violateLocked(becomesWanted, "%s has generation %s and observed %s, ResourcesApplied is %s: %s", key.Name, generation, observed, applied, marshal(mr["status"]))
+		return
+	}
+	if healthy := condition(mr, "ResourcesHealthy"); healthy != "True" {
+		w.violateLocked(conditionTrue, "ResourcesHealthy of %s is %s: %s", key.Name, healthy, marshal(mr["status"]))
+	}
+	inventory := inventoryOf(mr)
+	for at := range wishes {
+		if !contains(inventory, at) {
+			w.violateLocked(doneAsTold, "%s has no entry for %s", key.Name, at)
+		}
+	}
+	for _, entry := range inventory {
+		if _, found := wishes[entry]; !found {
+			w.violateLocked(becomesWanted, "%s still has an entry for %s", key.Name, entry)
+		}
+	}
+}
+
+// servesLocked says whether the finalizers of a ManagedResource are those of an instance that runs.
+func (w *world) servesLocked(mr object) bool {
+	if apiserver.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) != "" {
+		return false
+	}
+	finalizers, _ := apiserver.Meta(mr)["finalizers"].([]any)
+	return slices.ContainsFunc(finalizers, func(f any) bool {
+		return f == resourcesv1alpha1.FinalizerName || w.scenario.Classes && f == resourcesv1alpha1.FinalizerName+"-other"
+	})
+}
+
+func (w *world) checkObject(key apiserver.Key, wishes []wish) {
+	for _, wish := range wishes {
+		if _, ok := w.wishesLocked(wish.mr, w.source.GetLocked(wish.mr)); !ok {
+			return // Its ManagedResource can't be applied as a whole.
+		}
+	}
+	o := w.target.GetLocked(key)
+	if o == nil {
+		w.violateLocked(becomesWanted, "%s is missing, which %s wants", key, wishes[0].mr.Name)
+		return
+	}
+	is := valueOf(thingAt(key), o)
+	names, values := []string{}, []string{}
+	for _, wish := range wishes {
+		names, values = append(names, wish.mr.Name), append(values, wish.value)
+	}
+	if !slices.Contains(values, is) {
+		w.violateLocked(becomesWanted, "%s is %s, and %v want %v", key, is, names, values)
+	}
+	if owner := origin(o); !slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(owner, "/"+name) }) {
+		w.violateLocked(becomesWanted, "%s has the origin %q, and %v want it", key, owner, names)
+	}
+}
+
+// checkLeftovers is about objects that are ours and that nobody wants.
+func (w *world) checkLeftovers() {
+	for key, o := range w.target.AllLocked() {
+		if thingAt(key) == nil || !w.owned(o) || len(w.wanted[key]) > 0 || w.inInventoryLocked(key, apiserver.Key{}) {
+			continue
+		}
+		if w.kept[key] {
+			continue
+		}
+		w.violateLocked(keepsEntry, "%s is ours, and no inventory has it", key)
+	}
+}
+
+// countFrom begins to count requests.
+func (w *world) countFrom() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.baseline = w.countLocked()
+}
+
+func (w *world) countLocked() int {
+	n := 0
+	for class, count := range w.sent {
+		if !strings.HasSuffix(class, "watch") {
+			n += count
+		}
+	}
+	return n
+}
+
+// checkIdle is about requests that are sent although nothing happened.
+func (w *world) checkIdle() {
+	w.mu.Lock()
+	sent := w.countLocked() - w.baseline
+	w.mu.Unlock()
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	failing := 0
+	for key, mr := range w.source.AllLocked() {
+		if key.GroupResource == managedResources && (condition(mr, "ResourcesApplied") != "True" || condition(mr, "ResourcesHealthy") != "True") {
+			failing++
+		}
+	}
+	// A ManagedResource that fails is tried once a minute, with some requests for each of its objects.
+	if allowed := failing * 3 * 4 * len(things); sent > allowed {
+		w.violateLocked(comesToRest, "%d requests in %v, and %d ManagedResources fail", sent, idle, failing)
+	}
+}

@@ -1,0 +1,79 @@
+package simulation
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+	"pgregory.net/rapid"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+var (
+	first = flag.Int("simulate.first", 1, "first seed of TestSeeds")
+	runs  = flag.Int("simulate.runs", 0, "how many seeds TestSeeds runs")
+	only  = flag.Int("simulate.seed", 0, "a seed whose run TestSeed tells")
+	tell  = flag.Bool("simulate.log", false, "TestSeed prints the engine's log, too")
+)
+
+func TestMain(m *testing.M) {
+	// What the libraries log goes nowhere. Their handler of errors limits itself by one clock for all bubbles.
+	ctrllog.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	utilruntime.ErrorHandlers = nil
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// TestInvariants lets rapid search, and shrink what it finds.
+func TestInvariants(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		scenario := drawScenario(rt)
+		if result := Run(t, scenario, logr.Discard()); len(result.Violations) > 0 {
+			rt.Fatalf("%s\n%s\n%s", result.Violations[0], scenario, strings.Join(result.Trace, "\n"))
+		}
+	})
+}
+
+var generator = rapid.Custom(drawScenario)
+
+// TestSeeds counts what is found in a number of seeds: one seed is one scenario.
+func TestSeeds(t *testing.T) {
+	begin, found, requests := time.Now(), map[string][]int{}, 0
+	for seed := *first; seed < *first+*runs; seed++ {
+		result := Run(t, generator.Example(seed), logr.Discard())
+		requests += result.Requests
+		if len(result.Violations) > 0 {
+			name := result.Violations[0].Invariant
+			found[name] = append(found[name], seed)
+		}
+	}
+	for name, seeds := range found {
+		t.Errorf("%s: %d runs, such as %v", name, len(seeds), seeds[:min(len(seeds), 8)])
+	}
+	t.Logf("%d runs in %v, %d requests", *runs, time.Since(begin).Round(time.Second), requests)
+}
+
+// TestSeed tells the run of one seed.
+func TestSeed(t *testing.T) {
+	if *only == 0 {
+		t.Skip("no seed")
+	}
+	logger := logr.Discard()
+	if *tell {
+		logger = funcr.New(func(prefix, arguments string) { fmt.Println(time.Now().Format("04:05.000000"), prefix, arguments) }, funcr.Options{Verbosity: 1})
+	}
+	scenario := generator.Example(*only)
+	result := Run(t, scenario, logger)
+	t.Logf("%s\n%s", scenario, strings.Join(result.Trace, "\n"))
+	for _, v := range result.Violations {
+		t.Error(v)
+	}
+}

@@ -1,0 +1,325 @@
+package simulation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/test/simulation/apiserver"
+)
+
+const (
+	sourceNamespace = "garden"
+	// settle is how long the world is given to come to rest after the last fault: some sync periods and the longest back-off.
+	settle = 6 * time.Minute
+	// idle is how long it is watched afterwards.
+	idle = 3 * time.Minute
+)
+
+var (
+	managedResources = schema.GroupResource{Group: "resources.gardener.cloud", Resource: "managedresources"}
+	secretResource   = schema.GroupResource{Resource: "secrets"}
+	crdResource      = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+)
+
+// world is one run.
+type world struct {
+	scenario       *Scenario
+	source, target *apiserver.Server
+	logger         logr.Logger
+	begin          time.Time
+	*oracle
+
+	chances  sync.Mutex
+	happened map[string]int
+
+	mu        sync.Mutex
+	leader    *instance
+	other     *instance
+	instances []*instance
+	seen      map[string]int // requests by class, for faults
+	stalled   map[string]time.Time
+	denied    map[string]time.Time
+	down      map[string]time.Time
+	backups   map[string]apiserver.Snapshot
+	healed    bool
+	sent      map[string]int
+	rebooting sync.WaitGroup
+	news      chan struct{}
+	lines     []string
+}
+
+// Result is how a run ended.
+type Result struct {
+	// Violations are the invariants that did not hold, in order.
+	Violations []Violation
+	// Trace tells what happened when.
+	Trace []string
+	// Requests counts what the instances sent.
+	Requests int
+}
+
+// Violation is an invariant that did not hold.
+type Violation struct {
+	Invariant string
+	At        time.Duration
+	Text      string
+}
+
+func (v Violation) String() string { return fmt.Sprintf("%s at %v: %s", v.Invariant, v.At, v.Text) }
+
+// Run lets a scenario happen in a bubble of its own.
+func Run(t *testing.T, scenario *Scenario, logger logr.Logger) Result {
+	var result Result
+	synctest.Test(t, func(*testing.T) {
+		w := newWorld(scenario, logger)
+		w.run()
+		w.lock.Lock()
+		defer w.lock.Unlock()
+		result = Result{Violations: w.violations, Trace: w.lines}
+		for _, n := range w.sent {
+			result.Requests += n
+		}
+	})
+	return result
+}
+
+func newWorld(scenario *Scenario, logger logr.Logger) *world {
+	w := &world{
+		scenario: scenario, logger: logger, begin: time.Now(), happened: map[string]int{}, seen: map[string]int{},
+		stalled: map[string]time.Time{}, denied: map[string]time.Time{}, down: map[string]time.Time{},
+		backups: map[string]apiserver.Snapshot{}, sent: map[string]int{}, news: make(chan struct{}, 1),
+	}
+	w.oracle = newOracle(w)
+	kinds := append(apiserver.BuiltIn(), apiserver.CustomKind(managedResources.Group, "v1alpha1", "ManagedResource", managedResources.Resource, true))
+	w.source = apiserver.New(&w.lock, kinds, w.sourceChanged, sourceNamespace)
+	w.target = apiserver.New(&w.lock, apiserver.BuiltIn(), w.targetChanged, targetNamespace)
+	return w
+}
+
+func (w *world) run() {
+	stop := make(chan struct{})
+	var controllers sync.WaitGroup
+	controllers.Go(func() { w.controlPlane(stop) })
+	w.populate()
+	w.mu.Lock()
+	w.leader = w.bootLocked("")
+	if w.scenario.Classes {
+		w.other = w.bootLocked("other")
+	}
+	w.mu.Unlock()
+	time.Sleep(time.Second)
+	for _, step := range w.scenario.Steps {
+		time.Sleep(step.Wait)
+		w.tracef("== %s", step)
+		w.take(step)
+	}
+	w.heal()
+	time.Sleep(settle)
+	w.checkSettled()
+	w.countFrom()
+	time.Sleep(idle)
+	w.checkIdle()
+	w.rebooting.Wait()
+	for _, i := range w.instances {
+		i.cancel()
+		<-i.done
+		if i.err != nil && !i.lost.Load() {
+			w.violate("the process goes on", "instance %s ended: %v", i.name, i.err)
+		}
+	}
+	close(stop)
+	controllers.Wait()
+}
+
+// populate makes what is there at the start.
+func (w *world) populate() {
+	for i, c := range w.scenario.Secrets {
+		w.takeSecret(i, c)
+	}
+	for i, refs := range w.scenario.References {
+		if refs != 0 {
+			w.reference(i, refs)
+		}
+	}
+	if w.scenario.Widgets > 0 {
+		w.define(w.scenario.Widgets == 1)
+		time.Sleep(time.Second)
+	}
+}
+
+func (w *world) bootLocked(class string) *instance {
+	name := fmt.Sprintf("i%d", len(w.instances))
+	i := w.boot(name, class)
+	w.instances = append(w.instances, i)
+	return i
+}
+
+// crash ends an instance between two instructions; another one begins later.
+func (w *world) crash(i *instance) {
+	if i.lost.Swap(true) {
+		return
+	}
+	w.tracef("== %s crashes", i.name)
+	i.cancel()
+	w.rebooting.Go(func() {
+		<-i.done
+		time.Sleep(time.Second + time.Duration(w.chance("reboot")%5000)*time.Millisecond)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		switch i {
+		case w.leader:
+			w.leader = w.bootLocked("")
+		case w.other:
+			w.other = w.bootLocked("other")
+		}
+	})
+}
+
+// handOver lets another instance begin while the present one does not know yet that it has lost the lease.
+func (w *world) handOver(overlap time.Duration) {
+	w.mu.Lock()
+	old := w.leader
+	w.leader = w.bootLocked("")
+	w.mu.Unlock()
+	w.overlapped = true
+	w.rebooting.Go(func() {
+		time.Sleep(overlap)
+		old.lost.Store(true)
+		old.cancel()
+	})
+}
+
+// heal ends all faults.
+func (w *world) heal() {
+	w.tracef("== faults end")
+	w.mu.Lock()
+	w.healed = true
+	for _, until := range []map[string]time.Time{w.stalled, w.denied, w.down} {
+		clear(until)
+	}
+	w.mu.Unlock()
+	for _, t := range things {
+		w.editThing(t, func(o object) { delete(apiserver.Meta(o), "finalizers") })
+	}
+	w.lock.Lock()
+	w.healedAt = time.Now()
+	w.lock.Unlock()
+}
+
+// meet returns the fault that a request meets, "" for none, and counts it.
+func (w *world) meet(n *network, r *apiserver.Request) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	class := "read"
+	switch {
+	case r.Writes():
+		class = "write"
+	case r.Verb == "watch":
+		class = "watch"
+	}
+	w.sent[n.cluster+" "+class]++
+	if w.healed {
+		return ""
+	}
+	key := n.cluster + " " + class
+	w.seen[key]++
+	for _, fault := range w.scenario.Faults {
+		if fault.Cluster == n.cluster && fault.Class == class && fault.Nth == w.seen[key] {
+			return fault.What
+		}
+	}
+	return ""
+}
+
+func (w *world) isDown(cluster string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Before(w.down[cluster])
+}
+
+func (w *world) isDenied(cluster string, r *apiserver.Request) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return (r.Verb == "list" || r.Verb == "watch") && time.Now().Before(w.denied[cluster+"/"+r.Resource])
+}
+
+func (w *world) stalledFor(cluster, resource string) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(time.Until(w.stalled[cluster+"/"+resource]), time.Until(w.stalled[cluster+"/"]))
+}
+
+func (w *world) tracef(format string, arguments ...any) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.traceLocked(format, arguments...)
+}
+
+func (w *world) traceLocked(format string, arguments ...any) {
+	w.lines = append(w.lines, fmt.Sprintf("%12v ", time.Since(w.begin).Round(time.Microsecond))+fmt.Sprintf(format, arguments...))
+}
+
+// request sends a request of somebody who is no instance and whom no fault hits; it returns the status code.
+func (w *world) request(server *apiserver.Server, method, path string, body object) int {
+	var content []byte
+	if body != nil {
+		var err error
+		if content, err = json.Marshal(body); err != nil {
+			panic(err)
+		}
+	}
+	from, err := http.NewRequest(method, "http://simulated"+path, bytes.NewReader(content))
+	if err != nil {
+		panic(err)
+	}
+	from.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		from.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	response, err := (&apiserver.Transport{Server: server, By: "somebody"}).RoundTrip(from)
+	if err != nil {
+		panic(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // it is in memory
+	return response.StatusCode
+}
+
+// pathOf is the path of an object.
+func (w *world) pathOf(server *apiserver.Server, key apiserver.Key) string {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	version := "v1"
+	if k := server.ServedLocked(key.GroupResource); k != nil {
+		version = k.Version
+	}
+	path := "/api/" + version
+	if key.Group != "" {
+		path = "/apis/" + key.Group + "/" + version
+	}
+	if key.Namespace != "" {
+		path += "/namespaces/" + key.Namespace
+	}
+	path += "/" + key.Resource
+	return strings.TrimSuffix(path+"/"+key.Name, "/")
+}
+
+func (w *world) get(server *apiserver.Server, key apiserver.Key) object {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	return server.GetLocked(key)
+}
+
+func isNotFound(code int) bool {
+	return code == int(apierrors.NewNotFound(schema.GroupResource{}, "").Status().Code)
+}
