@@ -235,6 +235,7 @@ func (w *world) sourceChanged(c apiserver.Change) {
 			w.noteForm(c.After)
 		}
 		if isInstance(c.By) {
+			w.traceLocked("-- %s %ss %s: %s", c.By, c.Verb, c.Key.Name, summaryOf(c.After))
 			w.checkInventory(c)
 			w.checkReport(c)
 		} else if c.After != nil {
@@ -274,8 +275,8 @@ func (w *world) targetChanged(c apiserver.Change) {
 			values[valueOf(t, o)] = time.Now()
 		}
 	}
+	w.traceLocked("-- %s %ss %s: %s", c.By, c.Verb, c.Key, summary(t, c.After))
 	if !isInstance(c.By) {
-		w.traceLocked("-- somebody: %s %s", c.Verb, c.Key)
 		return
 	}
 	uid := apiserver.Text(c.Before, "metadata", "uid")
@@ -300,6 +301,18 @@ func (w *world) targetChanged(c apiserver.Change) {
 			}
 		}
 	}
+}
+
+// summary is what matters of an object.
+func summary(t *thing, o object) string {
+	if o == nil {
+		return "gone"
+	}
+	text := valueOf(t, o) + " of " + origin(o) + " at " + apiserver.Text(o, "metadata", "resourceVersion")
+	if apiserver.Text(o, "metadata", "deletionTimestamp") != "" {
+		text += ", being deleted"
+	}
+	return text
 }
 
 // excused says whether something happened after which no engine could know what it knew before.
@@ -415,7 +428,7 @@ func (w *world) checkReport(c apiserver.Change) {
 			if sum(f.refs, versions) != checksum {
 				continue
 			}
-			missing := w.missing(f, versions)
+			missing := w.missing(c.Key, f, versions)
 			if missing == "" {
 				return
 			}
@@ -426,6 +439,22 @@ func (w *world) checkReport(c apiserver.Change) {
 		reasons = []string{"no content of these Secrets has this checksum"}
 	}
 	w.violateLocked(doneAsTold, "%s reported that generation %s of %s with checksum %.8s is applied: %s", c.By, generation, c.Key.Name, checksum, strings.Join(reasons, "; "))
+}
+
+// summaryOf is what matters of a ManagedResource.
+func summaryOf(mr object) string {
+	if mr == nil {
+		return "gone"
+	}
+	text := fmt.Sprintf("generation %s, observed %s, checksum %.6s, finalizers %v, inventory", apiserver.Text(mr, "metadata", "generation"),
+		apiserver.Text(mr, "status", "observedGeneration"), apiserver.Text(mr, "status", "secretsDataChecksum"), apiserver.Meta(mr)["finalizers"])
+	for _, key := range inventoryOf(mr) {
+		text += " " + key.Name
+	}
+	for _, name := range []string{"ResourcesApplied", "ResourcesHealthy", "ResourcesProgressing"} {
+		text += fmt.Sprintf(", %s %s", name, condition(mr, name))
+	}
+	return text
 }
 
 func condition(mr object, name string) string {
@@ -478,7 +507,7 @@ func sortedNames(data map[string]any) []string {
 }
 
 // missing names an object that never was as a content says since the content is there; "" if there is none.
-func (w *world) missing(f form, versions []version) string {
+func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 	wishes, since := map[*thing]string{}, f.since
 	for _, v := range versions {
 		for _, t := range things {
@@ -496,8 +525,8 @@ func (w *world) missing(f form, versions []version) string {
 			continue
 		}
 		o := w.target.GetLocked(key)
-		if o != nil && valueOf(t, o) == value {
-			continue
+		if o != nil && valueOf(t, o) == value || w.inInventoryLocked(key, mr) {
+			continue // It is so, or another ManagedResource may want it otherwise.
 		}
 		// The kind may have been served with another scope a moment ago.
 		at := w.had[key][value]
