@@ -37,6 +37,12 @@ fuzz: ## Fuzz decoders and handlers, FUZZTIME (default 1m) for each target.
 laws: ## Check the laws of the graph with CHECKS (default 20000) sequences of events each.
 	go test ./internal/graph ./internal/relation -run Law -count=1 -timeout 60m -rapid.checks=$(or $(CHECKS),20000)
 
+.PHONY: simulate
+simulate: ## Run the engine in a simulated world RUNS (default 2000) times, from seed FIRST (default 1); SEED tells the run of one seed.
+	@go test -c -o $(CACHE)/simulation.test ./test/simulation
+	@if [ -n "$(SEED)" ]; then $(CACHE)/simulation.test -test.v -test.run 'TestSeed$$' -simulate.seed=$(SEED); \
+	else GOMAXPROCS=1 $(CACHE)/simulation.test -test.v -test.timeout 0 -test.run 'TestSeeds$$' -simulate.runs=$(or $(RUNS),2000) -simulate.first=$(or $(FIRST),1); fi
+
 .PHONY: bench
 bench: build controlplane ## Measure what baseline numbers exist for, and print a table.
 	@go run ./test/bench -bin bin

@@ -96,7 +96,7 @@ func (w *world) rollOut(key apiserver.Key, o object) {
 		return
 	}
 	w.request(w.target, http.MethodPatch, w.pathOf(w.target, key)+"/status", object{"status": object{
-		"observedGeneration": generation, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+		"observedGeneration": generation, // It has no Pods.
 		"conditions": []any{
 			object{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable", "message": "ok"},
 			object{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "message": "ok"},

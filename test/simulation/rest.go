@@ -84,6 +84,12 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 			return // Its ManagedResource can't be applied as a whole.
 		}
 	}
+	for mrKey, mr := range w.source.AllLocked() {
+		// One that can't be applied as a whole, or that nobody looks after, may have the object, too.
+		if _, ok := w.wishesLocked(mrKey, mr); mrKey.GroupResource == managedResources && !ok && contains(inventoryOf(mr), key) {
+			return
+		}
+	}
 	o := w.target.GetLocked(key)
 	if o == nil {
 		w.violateLocked(becomesWanted, "%s is missing, which %s wants", key, wishes[0].mr.Name)

@@ -17,10 +17,11 @@ import (
 )
 
 var (
-	first = flag.Int("simulate.first", 1, "first seed of TestSeeds")
-	runs  = flag.Int("simulate.runs", 0, "how many seeds TestSeeds runs")
-	only  = flag.Int("simulate.seed", 0, "a seed whose run TestSeed tells")
-	tell  = flag.Bool("simulate.log", false, "TestSeed prints the engine's log, too")
+	search = flag.Bool("simulate", false, "let TestInvariants search")
+	first  = flag.Int("simulate.first", 1, "first seed of TestSeeds")
+	runs   = flag.Int("simulate.runs", 0, "how many seeds TestSeeds runs")
+	only   = flag.Int("simulate.seed", 0, "a seed whose run TestSeed tells")
+	tell   = flag.Bool("simulate.log", false, "TestSeed prints the engine's log, too")
 )
 
 func TestMain(m *testing.M) {
@@ -34,6 +35,9 @@ func TestMain(m *testing.M) {
 
 // TestInvariants lets rapid search, and shrink what it finds.
 func TestInvariants(t *testing.T) {
+	if !*search {
+		t.Skip("make simulate runs it")
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		scenario := drawScenario(rt)
 		if result := Run(t, scenario, logr.Discard()); len(result.Violations) > 0 {

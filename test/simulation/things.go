@@ -74,7 +74,7 @@ var things = []*thing{
 		name: "d", resource: schema.GroupResource{Group: "apps", Resource: "deployments"}, namespaced: true,
 		make: func(v int) object {
 			return manifest("apps/v1", "Deployment", "d", object{"spec": object{
-				"selector": object{"matchLabels": object{"app": "d"}},
+				"replicas": 0, "selector": object{"matchLabels": object{"app": "d"}},
 				"template": object{"metadata": object{"labels": object{"app": "d"}}, "spec": object{"containers": []any{
 					object{"name": "c", "image": "i", "env": []any{object{"name": "memory", "value": dotted(v)}}},
 				}}},
