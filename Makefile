@@ -34,8 +34,9 @@ fuzz: ## Fuzz decoders and handlers, FUZZTIME (default 1m) for each target.
 		go test ./internal/$${t%%:*} -run '^$$' -fuzz "^$${t##*:}$$" -fuzztime $(or $(FUZZTIME),1m); done
 
 .PHONY: laws
-laws: ## Check the laws of the graph with CHECKS (default 20000) sequences of events each.
+laws: ## Check the laws of the graph with CHECKS (default 20000) sequences of events each, and those of decisions on TIMES (default 50) times as many gardens.
 	go test ./internal/graph ./internal/relation -run Law -count=1 -timeout 60m -rapid.checks=$(or $(CHECKS),20000)
+	go test ./internal/authorizer/garden -run Law -count=1 -timeout 60m -law-times=$(or $(TIMES),50)
 
 .PHONY: simulate
 simulate: ## Run the engine in a simulated world RUNS (default 2000) times, from seed FIRST (default 1); SEED tells the run of one seed.

@@ -63,6 +63,11 @@ func (w *Watch) Chosen(object runtime.Object) []graph.Edge {
 	return slices.DeleteFunc(edges, func(e graph.Edge) bool { return e.From == owner })
 }
 
+// Has says whether the watch has a row.
+func (w *Watch) Has(id string) bool {
+	return slices.ContainsFunc(w.Rows, func(r Row) bool { return r.ID == id })
+}
+
 // Without returns the watch without some of its rows.
 func (w *Watch) Without(ids ...string) *Watch {
 	less := *w

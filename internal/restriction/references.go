@@ -26,6 +26,8 @@ func checkedRules() map[schema.GroupResource]byOperation {
 		relation.Seed:         {admissionv1.Create, admissionv1.Update},
 		relation.Gardenlet:    {admissionv1.Create, admissionv1.Update},
 		relation.ManagedSeed:  {admissionv1.Create, admissionv1.Update},
+		// The ServiceAccounts with which gardenlets are bootstrapped name the Secrets of their tokens.
+		relation.ServiceAccount: {admissionv1.Create, admissionv1.Update},
 	} {
 		w := relation.WatchOf(kind)
 		resource := w.Resource.GroupResource()

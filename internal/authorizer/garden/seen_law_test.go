@@ -1,0 +1,115 @@
+package garden
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/relation"
+	"github.com/espalier-project/espalier/test/gardengen"
+)
+
+// lawClient is a client of drawn gardens, and the authorizer that decides about it.
+type lawClient struct {
+	user *user.DefaultInfo
+	asks *Authorizer
+}
+
+func (w *world) lawClients() []lawClient {
+	result := []lawClient{
+		{&user.DefaultInfo{Name: names.ShootUserPrefix + "garden-n:s", Groups: []string{names.ShootsGroup}}, w.shoots},
+		{&user.DefaultInfo{Name: "system:serviceaccount:garden-n:extension-shoot--s--e", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:garden-n"}}, w.shoots},
+	}
+	for _, seed := range gardengen.Seeds {
+		result = append(result,
+			lawClient{&user.DefaultInfo{Name: names.SeedUserPrefix + seed, Groups: []string{names.SeedsGroup}}, w.seeds},
+			lawClient{&user.DefaultInfo{Name: "system:serviceaccount:seed-" + seed + ":extension-x", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-" + seed}}, w.seeds})
+	}
+	return result
+}
+
+// present are the objects of a drawn garden, in the order in which they come.
+type present struct {
+	kind   graph.Kind
+	object runtime.Object
+}
+
+// draw draws a garden: objects of all watched kinds, each name once.
+func draw(g gardengen.Gen, n int) (objects []present) {
+	seen := map[graph.Vertex]bool{}
+	for range n {
+		watch := gardengen.One(g, relation.Watches)
+		object := g.Object(watch.Kind)
+		if owner := watch.Owner(object); !seen[owner] {
+			seen[owner] = true
+			objects = append(objects, present{watch.Kind, object})
+		}
+	}
+	return objects
+}
+
+// TestLawOfUnseen: what a look-up finds is judged as it will be after its event, for any object, client and verb, whatever else has come
+// before it and whatever comes after.
+func TestLawOfUnseen(t *testing.T) {
+	checked, allowed := 0, 0
+	for seed := range law(1500) {
+		g := gardengen.New(seed)
+		objects := draw(g, 14)
+		if len(objects) == 0 {
+			continue
+		}
+		late := g.IntN(len(objects))
+		w := newWorld(gardengen.Now)
+		w.seeds.WriteOwned = g.IntN(2) == 0
+		for i, o := range objects {
+			if i != late {
+				w.set(o.kind, o.object)
+			}
+		}
+		kind, object := objects[late].kind, objects[late].object
+		watch := relation.WatchOf(kind)
+		self := watch.Owner(object)
+		w.live.objects[watch.Resource.Resource+":"+self.Namespace+"/"+self.Name] = object
+		before := verdicts(w, watch, self)
+		w.set(kind, object)
+		after := verdicts(w, watch, self)
+		for question, got := range before {
+			want := after[question]
+			if checked++; want {
+				allowed++
+			}
+			if got != want {
+				t.Fatalf("seed %d: %s of %s: %v when it is looked up, %v after its event", seed, question, relation.Schema.String(self), got, want)
+			}
+		}
+	}
+	if allowed < checked/20 {
+		t.Errorf("only %d of %d are allowed: the gardens say little", allowed, checked)
+	}
+}
+
+// verdicts are what each client may do with an object.
+func verdicts(w *world, watch *relation.Watch, v graph.Vertex) map[string]bool {
+	result := map[string]bool{}
+	for _, c := range w.lawClients() {
+		for _, verb := range []string{"get", "update", "delete"} {
+			decision, _, _ := c.asks.Authorize(context.Background(), authorizer.AttributesRecord{
+				User: c.user, Verb: verb, APIGroup: watch.Resource.Group, Resource: watch.Resource.Resource, Namespace: v.Namespace, Name: v.Name, ResourceRequest: true,
+			})
+			result[fmt.Sprint(verb, " by ", c.user.Name)] = decision == authorizer.DecisionAllow
+		}
+	}
+	return result
+}
+
+var lawTimes = flag.Int("law-times", 1, "how many times as many gardens the laws draw")
+
+// law is the number of gardens of a law.
+func law(n uint64) uint64 { return n * uint64(*lawTimes) }
