@@ -194,13 +194,13 @@ func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *not
 		return
 	}
 	changed := r.state != present
-	if s.Verdict != nil {
-		changed = r.setVerdict(s.Verdict) || changed
-	}
-	l.setUIDLocked(r, s.UID)
 	if !newer(r.resourceVersion, s.ResourceVersion) {
+		if s.Verdict != nil {
+			changed = r.setVerdict(s.Verdict) || changed
+		}
 		r.resourceVersion, r.terminating = s.ResourceVersion, s.Terminating
 	}
+	l.setUIDLocked(r, s.UID)
 	r.state, r.digest, r.desired, r.verified, r.suspect = present, s.Digest, s.Desired, true, false
 	for _, o := range r.owners {
 		delete(o.dirty, r)

@@ -294,3 +294,15 @@ func TestConcurrentUse(*testing.T) {
 	}
 	running.Wait()
 }
+
+// MRT-10: an answer that is late proves that the object is as it should be, and says nothing of its health by now.
+func TestLateAnswerKeepsTheLaterVerdict(t *testing.T) {
+	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
+	young, ready := sighting(deploy, "u", "5", 7), sighting(deploy, "u", "6", 7)
+	young.Verdict, ready.Verdict = &health.Verdict{Unhealthy: "young"}, &health.Verdict{}
+	r.Seen(ready)
+	r.Verified(mr1, young)
+	if got := r.Lookup(deploy.Key); got.Verdict.Unhealthy != "" || !r.IsVerified(deploy.Key, 0) {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -309,7 +309,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		case (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) && attempt < updateAttempts:
 			continue // Somebody else was faster: merge into what is there now.
 		case apierrors.IsInvalid(err):
-			return outcome{}, a.replace(ctx, desired, merged, err)
+			return outcome{}, a.replace(ctx, desired, live, merged, err)
 		}
 		return outcome{}, err
 	}
@@ -347,11 +347,14 @@ func (a *applier) notServedYet(desired *apply.Desired, err error) bool {
 }
 
 // replace answers an update that was refused as invalid: where the object asks for it, or is an immutable ConfigMap or
-// Secret, it is deleted, and the next run creates it (MR-33, MR-34).
-func (a *applier) replace(ctx context.Context, desired *apply.Desired, merged *unstructured.Unstructured, cause error) error {
+// Secret, it is deleted, if it is ours, and the next run creates it (MR-33, MR-34).
+func (a *applier) replace(ctx context.Context, desired *apply.Desired, live, merged *unstructured.Unstructured, cause error) error {
 	annotations := merged.GetAnnotations()
 	if !managed.Truthy(annotations, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate) && !isImmutable(merged, cause) {
 		return cause
+	}
+	if !a.mayReplace(desired, live) {
+		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted to be created anew, as nothing proves that it was created for a ManagedResource: %w", desired.Name(), cause)}
 	}
 	var policy metav1.DeletionPropagation
 	if value, found := annotations[resourcesv1alpha1.AnnotationDeletionPropagationOnInvalidUpdate]; found {

@@ -53,10 +53,11 @@ type Reconciler struct {
 	// Applied is called when a ManagedResource was applied, so that its health is judged.
 	Applied func(ledger.Owner)
 
-	passes passes
-	slots  chan struct{}
-	drifts *drifts
-	stuck  stuck
+	passes  passes
+	slots   chan struct{}
+	drifts  *drifts
+	stuck   stuck
+	leaving leaving
 }
 
 // Reconcile brings the target cluster to what one ManagedResource says.
@@ -142,6 +143,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	}
 	r.track(owner, plan, mr.Status.Resources)
 
+	defer r.leaving.enter(owner, plan.Delete)()
 	pending, err := r.prune(ctx, mr, plan.Delete)
 	if err != nil {
 		return reconcile.Result{}, err

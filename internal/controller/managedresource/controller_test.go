@@ -473,3 +473,48 @@ func TestAlwaysUpdate(t *testing.T) {
 		t.Errorf("%d updates in the periodic run", got)
 	}
 }
+
+// MRB-16: two ManagedResources that lose an object at the same time leave nothing behind.
+func TestBothLoseAnObject(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"one", "two"} {
+		f.managed(name, "a=1")
+		f.settle(name)
+	}
+	f.secret("one", "2")
+	f.secret("two", "2")
+	begun := false
+	f.target.on = func(method, _ string) int {
+		if method == http.MethodGet && !begun {
+			begun = true // In the middle of the one's run, the other's begins and ends.
+			_, _ = f.run("two")
+		}
+		return 0
+	}
+	_, _ = f.run("one")
+	f.settle("one")
+	f.settle("two")
+	if _, found := f.target.value("a"); found {
+		t.Errorf("both left it to the other: inventories %q, %q", f.inventory("one"), f.inventory("two"))
+	}
+}
+
+// MR-34, ownership: an immutable object that was never ours is not replaced.
+func TestForeignObjectsAreNotReplaced(t *testing.T) {
+	f := newFixture(t)
+	f.target.put("a", "theirs", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate: "true"}})
+	f.managed("m", "a=1")
+	f.target.on = func(method, _ string) int {
+		if method == http.MethodPut {
+			return http.StatusUnprocessableEntity
+		}
+		return 0
+	}
+	_, _ = f.run("m")
+	if value, _ := f.target.value("a"); value != "theirs" {
+		t.Errorf("it is %q", value)
+	}
+	if got := f.condition("m"); !strings.Contains(got, "nothing proves") {
+		t.Errorf("got %s", got)
+	}
+}

@@ -2,7 +2,10 @@ package managedresource
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -14,16 +17,56 @@ import (
 	"github.com/espalier-project/espalier/internal/target"
 )
 
+// leaving are the objects that runs are about to take out of their inventories. A ManagedResource that is about to lose an object
+// does not count as one that has it: else two that lose it at the same time would each leave it to the other.
+//
+// Invariant: a run enters its objects before it looks who else has them, and takes them out when its inventory was written or it
+// ended otherwise.
+type leaving struct {
+	mu      sync.Mutex
+	byOwner map[ledger.Owner]map[apply.Key]struct{}
+}
+
+// enter notes the objects that a run is about to let go of; the function that it returns ends that.
+func (l *leaving) enter(owner ledger.Owner, refs []resourcesv1alpha1.ObjectReference) func() {
+	if len(refs) == 0 {
+		return func() {}
+	}
+	keys := make(map[apply.Key]struct{}, len(refs))
+	for i := range refs {
+		keys[apply.KeyOfReference(&refs[i].ObjectReference)] = struct{}{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byOwner == nil {
+		l.byOwner = map[ledger.Owner]map[apply.Key]struct{}{}
+	}
+	l.byOwner[owner] = keys
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.byOwner, owner)
+	}
+}
+
+func (l *leaving) has(owner ledger.Owner, key apply.Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, found := l.byOwner[owner][key]
+	return found
+}
+
 // holders are the other ManagedResources that have objects in their inventories.
 type holders struct {
 	// any has those by key and name, kept those that are to stay.
-	any  map[apply.Key]map[ledger.Owner]struct{}
-	kept map[apply.Key]ledger.Owner
+	any     map[apply.Key]map[ledger.Owner]struct{}
+	kept    map[apply.Key]ledger.Owner
+	leaving *leaving
 }
 
 // holdersOf looks for objects in the inventories of all other ManagedResources of the source.
 func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []resourcesv1alpha1.ObjectReference) (holders, error) {
-	h := holders{map[apply.Key]map[ledger.Owner]struct{}{}, map[apply.Key]ledger.Owner{}}
+	h := holders{map[apply.Key]map[ledger.Owner]struct{}{}, map[apply.Key]ledger.Owner{}, &r.leaving}
 	if len(refs) == 0 {
 		return h, nil
 	}
@@ -41,7 +84,7 @@ func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []
 				h.any[key] = map[ledger.Owner]struct{}{}
 			}
 			h.any[key][ownerOf(other)] = struct{}{}
-			if other.DeletionTimestamp == nil {
+			if other.DeletionTimestamp == nil && !r.leaving.has(ownerOf(other), key) {
 				h.kept[key] = ownerOf(other)
 			}
 		}
@@ -57,42 +100,76 @@ func (h holders) has(key apply.Key, owner ledger.Owner) bool {
 	return found
 }
 
-// stays says why an object must not be deleted, "" if it may be (MRX-5, MRX-6, MRB-16). What may be deleted is ours, and proven
-// to be: it carries the origin of the ManagedResource, or this process wrote it, or it was created without an origin and the
-// inventory says so.
-func (r *Reconciler) stays(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, others holders) string {
+// judgement is what is to become of an object that a ManagedResource has no more.
+type judgement struct {
+	// stays says why it must not be deleted, "" if it may be.
+	stays string
+	// heir is the other ManagedResource that it is handed to, if any.
+	heir ledger.Owner
+}
+
+// errLetGo is why an object waits that another ManagedResource is about to let go of: which of the two deletes it, or whether it
+// goes to a third one, shows in a moment.
+var errLetGo = errors.New("another ManagedResource that has it is about to let go of it")
+
+// judge says what is to become of an object (MRX-5, MRX-6, MRB-16). What may be deleted is ours, and proven to be: it carries the
+// origin of the ManagedResource, or this process wrote it, or it was created without an origin and the inventory says so.
+func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, others holders) (judgement, error) {
 	annotations := live.GetAnnotations()
 	if managed.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
-		return "it is annotated with " + resourcesv1alpha1.AnnotationKeepObject
+		return judgement{stays: "it is annotated with " + resourcesv1alpha1.AnnotationKeepObject}, nil
 	}
 	collectable := live.GetAPIVersion() == "v1" && (live.GetKind() == "ConfigMap" || live.GetKind() == "Secret") &&
 		managed.Truthy(live.GetLabels(), resourcesv1alpha1.LabelGarbageCollectableReference)
 	if r.GarbageCollector && collectable {
-		return "the garbage collector deletes it when nothing refers to it"
+		return judgement{stays: "the garbage collector deletes it when nothing refers to it"}, nil
 	}
 	if *r.Config.DeleteForeignObjects {
-		return ""
+		return judgement{}, nil
 	}
 	key := apply.KeyOfReference(&ref.ObjectReference)
-	if other, found := others.kept[key]; found {
-		return "ManagedResource " + other.String() + " has it, too"
-	}
+	heir, inherited := others.kept[key]
 	// The identity of the cluster may have been configured anew since; another key is another ManagedResource.
 	value, found := annotations[resourcesv1alpha1.AnnotationOrigin]
 	origin, err := managed.ParseOrigin(value)
+	named := found && err == nil
 	switch {
-	case found && err == nil && origin.Key == ownerOf(mr):
-		return ""
-	case found && err == nil && others.has(key, origin.Key):
-		return "it belongs to ManagedResource " + value + " by now"
+	case named && origin.Key == ownerOf(mr) && inherited:
+		return judgement{stays: "ManagedResource " + heir.String() + " has it, too", heir: heir}, nil
+	case inherited:
+		return judgement{stays: "ManagedResource " + heir.String() + " has it, too"}, nil
+	case named && origin.Key == ownerOf(mr):
+		return judgement{}, nil
+	case named && others.has(key, origin.Key) && r.leaving.has(origin.Key, key):
+		return judgement{}, errLetGo
+	case named && others.has(key, origin.Key):
+		return judgement{stays: "it belongs to ManagedResource " + value + " by now"}, nil
 	case r.Ledger.IsOurs(target.RefOf(ref).Key, live.GetUID()):
-		return ""
+		return judgement{}, nil
 	case found:
-		return "its origin is " + value
+		return judgement{stays: "its origin is " + value}, nil
 	case createdOnce(ref) && !managed.Planned(ref) && (ref.UID == "" || ref.UID == live.GetUID()):
-		return "" // Such objects carry no origin; their entry is the record.
+		return judgement{}, nil // Such objects carry no origin; their entry is the record.
 	}
-	return "nothing proves that it was created for this ManagedResource: it carries no origin"
+	return judgement{stays: "nothing proves that it was created for this ManagedResource: it carries no origin"}, nil
+}
+
+// handOver makes another ManagedResource the origin of an object, bound to the object that was judged.
+func (r *Reconciler) handOver(ctx context.Context, live *unstructured.Unstructured, heir ledger.Owner) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),
+		"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: managed.Origin{ClusterID: r.Identity, Key: heir}.String()},
+	}})
+	if err != nil {
+		return err
+	}
+	return r.Target.Patch(ctx, live, patch)
+}
+
+// mayReplace says whether an object may be deleted so that it can be created anew: it is one of a ManagedResource of this source.
+func (a *applier) mayReplace(desired *apply.Desired, live *unstructured.Unstructured) bool {
+	origin, err := managed.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
+	return err == nil && origin.ClusterID == a.Identity || a.Ledger.IsOurs(keyOf(desired), live.GetUID())
 }
 
 // createdOnce says whether the entry is about an object with the ignore annotation (MR-30).

@@ -18,6 +18,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
+	"github.com/espalier-project/espalier/internal/ledger"
 	"github.com/espalier-project/espalier/internal/managed"
 	"github.com/espalier-project/espalier/internal/target"
 )
@@ -25,6 +26,7 @@ import (
 // remove deletes the objects of a ManagedResource that is going, or went to another class, and lets it go (MRX-1 … MRX-4).
 func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	r.passes.update(mr, func(p *pass) { p.complete = false; p.raise(true) })
+	defer r.leaving.enter(ownerOf(mr), mr.Status.Resources)()
 	if err := r.report(ctx, mr, managed.DeletingChanges()...); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -230,9 +232,16 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if err != nil {
 		return false, err
 	}
-	if reason := p.stays(p.mr, ref, live, others); reason != "" {
-		log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", apply.NameOf(live), "reason", reason)
-		return true, nil
+	verdict, err := p.judge(p.mr, ref, live, others)
+	if err != nil {
+		return false, err
+	}
+	if verdict.stays != "" {
+		log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", apply.NameOf(live), "reason", verdict.stays)
+		if verdict.heir != (ledger.Owner{}) {
+			err = p.handOver(ctx, live, verdict.heir)
+		}
+		return err == nil || target.Gone(err), err
 	}
 	if live.GetDeletionTimestamp() != nil {
 		p.stuck.note(ownerOf(p.mr), target.RefOf(ref).Key, p.Clock.Now(), live)
