@@ -1,0 +1,226 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managed"
+	"github.com/espalier-project/espalier/internal/source"
+	"github.com/espalier-project/espalier/internal/target"
+)
+
+var key = types.NamespacedName{Namespace: "ns", Name: "mr"}
+
+// fixture judges one applied ManagedResource; what its objects are like is what a test says.
+type fixture struct {
+	*Reconciler
+	*testing.T
+	source client.Client
+	clock  *clocktesting.FakePassiveClock
+	// writes counts status writes; before is called ahead of each.
+	writes int
+	before func()
+
+	rolling   string
+	unhealthy string
+	awaited   bool
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{T: t, clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second))}
+	scheme := runtime.NewScheme()
+	if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	mr := &resourcesv1alpha1.ManagedResource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "u", Generation: 1},
+		Spec:       resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{{Name: "s"}}},
+		Status: resourcesv1alpha1.ManagedResourceStatus{ObservedGeneration: 1, Conditions: []resourcesv1alpha1.Condition{
+			{Type: resourcesv1alpha1.ResourcesApplied, Status: resourcesv1alpha1.ConditionTrue}}},
+	}
+	f.source = crfake.NewClientBuilder().WithScheme(scheme).WithObjects(mr).WithStatusSubresource(mr).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if f.before != nil {
+				before := f.before
+				f.before = nil
+				before()
+			}
+			f.writes++
+			return c.SubResource(sub).Patch(ctx, object, patch, opts...)
+		},
+	}).Build()
+	judge := func(condition resourcesv1alpha1.ConditionType, yes, no resourcesv1alpha1.ConditionStatus, problem *string) func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
+		return func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
+			if *problem == "" {
+				return target.Assessment{Covered: true, Change: managed.ConditionChange{Type: condition, Status: yes, Reason: "Fine", Message: "Fine."}}, nil
+			}
+			return target.Assessment{Covered: true, Problem: true, Change: managed.ConditionChange{Type: condition, Status: no, Reason: "DaemonSetProblem", Message: *problem}}, nil
+		}
+	}
+	f.Reconciler = &Reconciler{
+		Name: NameProgressing, Config: config.HealthControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Minute}}, Class: managed.NewClass(""), Clock: f.clock,
+		Statuses: source.NewStatuses(f.source, f.source, f.source, f.clock, nil),
+		Await:    func(*resourcesv1alpha1.ManagedResource) bool { return f.awaited },
+		Assess:   judge(resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ConditionTrue, &f.rolling),
+		Other:    judge(resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionFalse, &f.unhealthy),
+	}
+	return f
+}
+
+func (f *fixture) run() reconcile.Result {
+	f.Helper()
+	result, err := f.Reconcile(f.Context(), reconcile.Request{NamespacedName: key})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return result
+}
+
+func (f *fixture) get() *resourcesv1alpha1.ManagedResource {
+	f.Helper()
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := f.source.Get(f.Context(), key, mr); err != nil {
+		f.Fatal(err)
+	}
+	return mr
+}
+
+func (f *fixture) condition(conditionType resourcesv1alpha1.ConditionType) string {
+	f.Helper()
+	c := managed.Conditions(f.get().Status.Conditions).Get(conditionType)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + ": " + c.Message
+}
+
+// MRP-5: what is yes or no is written at once, and a message that counts the nodes of a roll-out at most every ten seconds.
+func TestMessagesAreWrittenLessOften(t *testing.T) {
+	f := newFixture(t)
+	f.run()
+	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "False: Fine." || f.writes != 1 {
+		t.Fatalf("%s after %d writes", got, f.writes)
+	}
+	for node := range 200 { // A node every 200 ms.
+		f.rolling = fmt.Sprintf("%d of 200 updated", node)
+		result := f.run()
+		if node == 0 && f.writes != 2 {
+			t.Fatalf("that the roll-out begins is written at once: %d writes", f.writes)
+		}
+		if present := f.condition(resourcesv1alpha1.ResourcesProgressing); present != "True: "+f.rolling && (result.RequeueAfter <= 0 || result.RequeueAfter > messagePause) {
+			t.Fatalf("what is not written must be looked at again soon, got %s", result.RequeueAfter)
+		}
+		f.clock.SetTime(f.clock.Now().Add(200 * time.Millisecond))
+	}
+	if f.writes > 2+4 {
+		t.Errorf("%d writes for forty seconds of roll-out", f.writes)
+	}
+	f.clock.SetTime(f.clock.Now().Add(messagePause))
+	f.run()
+	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "True: 199 of 200 updated" {
+		t.Errorf("the last message is missing: %s", got)
+	}
+	f.rolling, f.unhealthy = "", "sick"
+	f.run()
+	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "False: Fine." {
+		t.Errorf("the end is written at once, got %s", got)
+	}
+	if got := f.condition(resourcesv1alpha1.ResourcesHealthy); got != "False: sick" {
+		t.Errorf("and so is the other condition, got %s", got)
+	}
+}
+
+// MRH-2: a judgement about an inventory that was exchanged meanwhile is not written.
+func TestStaleJudgement(t *testing.T) {
+	f := newFixture(t)
+	f.before = func() {
+		mr := f.get()
+		mr.Status.Resources = []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "new"}}}
+		if err := f.source.Status().Update(f.Context(), mr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.run()
+	if got := f.condition(resourcesv1alpha1.ResourcesHealthy); got != "" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// MRH-1, MRH-2: who is not judged.
+func TestNotJudged(t *testing.T) {
+	for name, change := range map[string]func(*fixture, *resourcesv1alpha1.ManagedResource){
+		"MRH-1 ignored": func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) {
+			mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+		},
+		"MRH-1 of another class":  func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) { class := "other"; mr.Spec.Class = &class },
+		"MRH-2 not looked at yet": func(f *fixture, _ *resourcesv1alpha1.ManagedResource) { f.awaited = true },
+		"MRH-2 not applied, and failed": func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) {
+			mr.Status.Conditions[0].Status = resourcesv1alpha1.ConditionFalse
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			mr := f.get()
+			change(f, mr)
+			if err := f.source.Update(t.Context(), mr); err != nil {
+				t.Fatal(err)
+			}
+			mr.ResourceVersion = f.get().ResourceVersion
+			change(f, mr)
+			if err := f.source.Status().Update(t.Context(), mr); err != nil {
+				t.Fatal(err)
+			}
+			f.run()
+			if f.writes != 0 {
+				t.Errorf("%d writes", f.writes)
+			}
+		})
+	}
+}
+
+// MRT-8.
+func TestPredicate(t *testing.T) {
+	type mr = resourcesv1alpha1.ManagedResource
+	applied := func(m *mr) {
+		m.Status.Conditions = []resourcesv1alpha1.Condition{{Type: resourcesv1alpha1.ResourcesApplied, Status: resourcesv1alpha1.ConditionTrue}}
+	}
+	ignored := func(m *mr) { m.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"} }
+	nothing := func(*mr) {}
+	for name, tc := range map[string]struct {
+		before, after func(*mr)
+		want          bool
+	}{
+		"MRT-8 nothing":                       {nothing, nothing, false},
+		"MRT-8 was applied":                   {nothing, applied, true},
+		"MRT-8 is not ignored any more":       {ignored, nothing, true},
+		"MRT-8 is ignored":                    {nothing, ignored, false},
+		"MRT-8 created anew in a gap":         {nothing, func(m *mr) { m.UID = "another" }, true},
+		"MRT-8 another generation is no news": {nothing, func(m *mr) { m.Generation = 2 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := &mr{}, &mr{}
+			tc.before(before)
+			tc.after(after)
+			r := &Reconciler{Class: managed.NewClass("")}
+			if got := r.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
