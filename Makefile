@@ -30,12 +30,12 @@ test-unit: ## Run the tests that need no control plane.
 
 .PHONY: fuzz
 fuzz: ## Fuzz decoders and handlers, FUZZTIME (default 1m) for each target.
-	@for t in manifest:FuzzDecode manifest:FuzzNodes manifest:FuzzErrorsHideContent process:FuzzReview identity:FuzzOfSeed identity:FuzzSeedOfCertificateRequest restriction:FuzzHandle foreign/slice:FuzzCut; do \
+	@for t in manifest:FuzzDecode manifest:FuzzNodes manifest:FuzzErrorsHideContent process:FuzzReview process:FuzzEndpoints process:FuzzConnections identity:FuzzOfSeed identity:FuzzSeedOfCertificateRequest restriction:FuzzHandle foreign/slice:FuzzCut; do \
 		go test ./internal/$${t%%:*} -run '^$$' -fuzz "^$${t##*:}$$" -fuzztime $(or $(FUZZTIME),1m); done
 
 .PHONY: laws
 laws: ## Check the laws of the graph with CHECKS (default 20000) sequences of events each, and those of decisions on TIMES (default 50) times as many gardens.
-	go test ./internal/graph ./internal/relation -run Law -count=1 -timeout 60m -rapid.checks=$(or $(CHECKS),20000)
+	go test ./internal/graph ./internal/relation ./internal/limit -run Law -count=1 -timeout 60m -rapid.checks=$(or $(CHECKS),20000)
 	go test ./internal/authorizer/garden -run Law -count=1 -timeout 60m -law-times=$(or $(TIMES),50)
 
 .PHONY: simulate

@@ -157,7 +157,7 @@ func (a *Agents) Agent(machine string) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.New(config, client.Options{Scheme: Scheme()})
+	return client.NewWithWatch(config, client.Options{Scheme: Scheme()})
 }
 
 // HTTPS returns a client of the authorizer's webhook.
