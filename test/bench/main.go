@@ -30,7 +30,15 @@ func main() {
 	only := flag.String("only", "", "regular expression of the scenarios to run")
 	profile := flag.String("profile", "", "folder for processor profiles of resource-manager, one a process, of its first seconds")
 	seconds := flag.Int("seconds", 15, "length of the profiles")
+	own := flag.String("part", "", "part of a scenario that runs as a process of its own")
 	flag.Parse()
+	if *own != "" {
+		if err := runPart(*own, flag.Args()); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	log.SetLogger(logr.Discard())
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -56,6 +64,7 @@ var scenarios = []scenario{
 	{"secrets", unrelatedSecrets},
 	{"checks", checks},
 	{"gatekeeper", gatekeeper},
+	{"endpoint", endpoint},
 	{"agents", nodeAgents},
 }
 
@@ -85,7 +94,7 @@ func run(ctx context.Context, bin, only, profile string, seconds int) error {
 
 // isolated runs a scenario with clusters of its own, so that none works on what another one has left.
 func (b *bench) isolated(ctx context.Context, s scenario) error {
-	if !slices.Contains([]string{"executable", "checks", "gatekeeper", "agents"}, s.name) {
+	if !slices.Contains([]string{"executable", "checks", "gatekeeper", "endpoint", "agents"}, s.name) {
 		var err error
 		b.scenario = s.name
 		if b.Landscape, err = harness.StartLandscape(ctx, filepath.Join(b.dir, s.name), s.name == "landscape" || s.name == "drift", nil); err != nil {
