@@ -30,8 +30,9 @@ const (
 // Statuses reads ManagedResources and writes their statuses. Three controllers write the same status: writes to one
 // ManagedResource follow one another, build on the latest one, and are left out where nothing would change.
 //
-// Invariant: what is in written was read from or answered by the API server for that UID, and is held only until the cache has
-// that version or a later one; so nobody is given a form older than one that was acted on.
+// Invariant: what is in written was read from or answered by the API server for that UID, and counts only until the cache has that
+// version or a later one, and for no longer than a cache may lag; so nobody is given a form older than one that was acted on, but
+// after the source was restored to an older state.
 type Statuses struct {
 	reader client.Reader // cached
 	live   client.Reader
@@ -41,14 +42,29 @@ type Statuses struct {
 
 	mu      sync.Mutex
 	turns   map[types.NamespacedName]*turn
-	written map[types.NamespacedName]*resourcesv1alpha1.ManagedResource
+	written map[types.NamespacedName]written
+}
+
+// written is a form of a ManagedResource that the cache need not have yet.
+type written struct {
+	mr *resourcesv1alpha1.ManagedResource
+	at time.Time
+}
+
+// lag is how long a cache may take to deliver what was written. Writes are bound to versions, so that a form that is taken for the
+// latest too long or too short costs a conflict and nothing else.
+const lag = 2 * time.Minute
+
+// counts says whether it is later than what the cache has.
+func (w written) counts(cached *resourcesv1alpha1.ManagedResource, now time.Time) bool {
+	return w.mr.UID == cached.UID && older(cached.ResourceVersion, w.mr.ResourceVersion) && now.Sub(w.at) < lag
 }
 
 // NewStatuses returns statuses; reader is the cache, live asks the API server.
 func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.PassiveClock, events *Events) *Statuses {
 	return &Statuses{
 		reader: reader, live: live, client: writer, clock: clock, events: events,
-		turns: map[types.NamespacedName]*turn{}, written: map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{},
+		turns: map[types.NamespacedName]*turn{}, written: map[types.NamespacedName]written{},
 	}
 }
 
@@ -64,14 +80,12 @@ func (s *Statuses) Get(ctx context.Context, key types.NamespacedName) (*resource
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	written := s.written[key]
-	if written == nil {
-		return mr, nil
+	if latest, found := s.written[key]; found {
+		if latest.counts(mr, s.clock.Now()) {
+			return latest.mr, nil
+		}
+		delete(s.written, key)
 	}
-	if written.UID == mr.UID && older(mr.ResourceVersion, written.ResourceVersion) {
-		return written, nil
-	}
-	delete(s.written, key)
 	return mr, nil
 }
 
@@ -85,8 +99,8 @@ func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(mr)
-	if known := s.written[key]; known == nil || known.UID != mr.UID || !older(mr.ResourceVersion, known.ResourceVersion) {
-		s.written[key] = mr
+	if known, found := s.written[key]; !found || known.mr.UID != mr.UID || !older(mr.ResourceVersion, known.mr.ResourceVersion) {
+		s.written[key] = written{mr, s.clock.Now()}
 	}
 }
 
@@ -95,7 +109,7 @@ func (s *Statuses) Observed(mr *resourcesv1alpha1.ManagedResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(mr)
-	if written := s.written[key]; written != nil && (written.UID != mr.UID || !older(mr.ResourceVersion, written.ResourceVersion)) {
+	if known, found := s.written[key]; found && !known.counts(mr, s.clock.Now()) {
 		delete(s.written, key)
 	}
 }
@@ -192,20 +206,32 @@ func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid typ
 			}
 			return nil, fmt.Errorf("writing the status: %w", writeErr)
 		}
-		current, err = s.Live(ctx, key)
+		current, err = s.read(ctx, key)
 	}
 }
 
-// Live reads a ManagedResource from the API server, and Get does not go back behind what it found.
+// Live reads a ManagedResource from the API server, and Get does not go back behind what it found. No write of this process is
+// under way meanwhile, so that the answer counts, even one that is older than what is known: the source was restored.
 func (s *Statuses) Live(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
+	leave, err := s.take(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return s.read(ctx, key)
+}
+
+func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := s.live.Get(ctx, key, mr); err != nil {
 		return nil, err
 	}
 	mr.ManagedFields = nil
-	s.Written(mr)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written[key] = written{mr, s.clock.Now()}
 	return mr, nil
 }
 
@@ -217,7 +243,7 @@ func (s *Statuses) Others(ctx context.Context, except types.NamespacedName, visi
 		return err
 	}
 	s.mu.Lock()
-	written := maps.Clone(s.written)
+	latest := maps.Clone(s.written)
 	s.mu.Unlock()
 	for i := range list.Items {
 		mr := &list.Items[i]
@@ -225,8 +251,8 @@ func (s *Statuses) Others(ctx context.Context, except types.NamespacedName, visi
 		if key == except {
 			continue
 		}
-		if w := written[key]; w != nil && w.UID == mr.UID && older(mr.ResourceVersion, w.ResourceVersion) {
-			mr = w
+		if w, found := latest[key]; found && w.counts(mr, s.clock.Now()) {
+			mr = w.mr
 		}
 		visit(mr)
 	}

@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	result, err := r.run(ctx, mr)
 	if errors.Is(err, errMoved) {
-		return reconcile.Result{RequeueAfter: again}, nil
+		return reconcile.Result{RequeueAfter: r.passes.moved(mr)}, nil
 	}
 	return result, err
 }
@@ -124,6 +124,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	r.passes.reads(mr)
 	began := r.passes.of(mr)
 	if began.complete && began.generation == mr.Generation && !began.inDoubt() && r.nothingInDoubt(owner) {
+		r.passes.update(mr, func(p *pass) { p.moves = 0 })
 		return reconcile.Result{}, nil // The sweep tells if that changes.
 	}
 

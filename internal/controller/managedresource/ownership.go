@@ -64,7 +64,7 @@ type holders struct {
 	leaving *leaving
 }
 
-// holdersOf looks for objects in the inventories of all other ManagedResources of the source.
+// holdersOf looks for objects in the inventories of all other ManagedResources that this instance has to do with.
 func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []resourcesv1alpha1.ObjectReference) (holders, error) {
 	h := holders{map[apply.Key]map[ledger.Owner]struct{}{}, map[apply.Key]ledger.Owner{}, &r.leaving}
 	if len(refs) == 0 {
@@ -75,6 +75,9 @@ func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []
 		wanted[apply.KeyOfReference(&refs[i].ObjectReference)] = struct{}{}
 	}
 	err := r.Statuses.Others(ctx, except, func(other *resourcesv1alpha1.ManagedResource) {
+		if !r.Class.Concerns(other) {
+			return // Its objects may be in another cluster.
+		}
 		for i := range other.Status.Resources {
 			key := apply.KeyOfReference(&other.Status.Resources[i].ObjectReference)
 			if _, found := wanted[key]; !found {
@@ -84,7 +87,7 @@ func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []
 				h.any[key] = map[ledger.Owner]struct{}{}
 			}
 			h.any[key][ownerOf(other)] = struct{}{}
-			if other.DeletionTimestamp == nil && !r.leaving.has(ownerOf(other), key) {
+			if other.DeletionTimestamp == nil && r.Class.Responsible(other) && !r.leaving.has(ownerOf(other), key) {
 				h.kept[key] = ownerOf(other)
 			}
 		}

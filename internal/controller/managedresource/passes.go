@@ -3,6 +3,7 @@ package managedresource
 import (
 	"maps"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -29,6 +30,8 @@ type pass struct {
 	told map[string]string
 	// names are the Secrets that the last run was going to read.
 	names []string
+	// moves counts the runs in a row that were overtaken by another form of the ManagedResource.
+	moves int
 	// attempted is the content whose apply failed last, tried that of the present run.
 	attempted, tried string
 }
@@ -127,7 +130,7 @@ func (p *passes) readsLocked(owner ledger.Owner, known *pass, names []string) {
 func (p *passes) finished(mr *resourcesv1alpha1.ManagedResource, began pass, versions map[string]string, checksum string) {
 	p.update(mr, func(pass *pass) {
 		pass.settled = max(pass.settled, began.raised)
-		pass.complete, pass.generation, pass.attempted = true, mr.Generation, ""
+		pass.complete, pass.generation, pass.attempted, pass.moves = true, mr.Generation, "", 0
 		pass.secrets, pass.checksum = versions, checksum
 		maps.DeleteFunc(pass.told, func(name, version string) bool {
 			read, found := versions[name]
@@ -139,6 +142,16 @@ func (p *passes) finished(mr *resourcesv1alpha1.ManagedResource, began pass, ver
 
 func (p *passes) failed(mr *resourcesv1alpha1.ManagedResource) {
 	p.update(mr, func(pass *pass) { pass.attempted = pass.tried; pass.raise(false) })
+}
+
+// moved returns after what time the next run begins for a ManagedResource that asks for something else by now: at once, and later
+// and later while nothing but what was overtaken is to be had.
+func (p *passes) moved(mr *resourcesv1alpha1.ManagedResource) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.getLocked(mr)
+	known.moves = min(known.moves+1, 12)
+	return again << (known.moves - 1)
 }
 
 func (p *passes) forget(owner ledger.Owner) {

@@ -22,7 +22,7 @@ import (
 // errMoved ends a run whose ManagedResource asks for something else by now; the next one begins at once.
 var errMoved = errors.New("the ManagedResource was changed meanwhile")
 
-// again is how long after the next run begins.
+// again is how long after the next run begins, the first time; a cache that lags need not be asked all the time.
 const again = time.Millisecond
 
 // update writes to the status of the ManagedResource that a run is about, unless it asks for something else by now: one run
