@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,13 +194,38 @@ func TestExtraTargetNamespaces(t *testing.T) {
 	}
 }
 
-func TestNotBuiltYet(t *testing.T) {
-	cfg, _, err := load(t, noElection+"controllers: {tokenRequestor: {enabled: true}}\nwebhooks: {seccompProfile: {enabled: true}}")
+// Row 28: what does not exist cannot be switched on.
+func TestUnbuiltFeatures(t *testing.T) {
+	cfg, _, err := load(t, noElection+"controllers: {tokenRequestor: {enabled: true}}\nwebhooks: {seccompProfile: {enabled: true}, nodeAgentAuthorizer: {enabled: true}}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(notBuiltYet(cfg), "\n"); !strings.Contains(got, "controllers.tokenRequestor") || !strings.Contains(got, "webhooks.seccompProfile") {
-		t.Errorf("got %s", got)
+	want := "[controllers.tokenRequestor.enabled: Forbidden: is not part of this version; leave it off, webhooks.seccompProfile.enabled: Forbidden: is not part of this version; leave it off]"
+	if got := unbuilt(cfg, nil).ToAggregate(); got == nil || got.Error() != want {
+		t.Errorf("got %v", got)
+	}
+	cfg, _, err = load(t, noElection)
+	if err != nil || len(unbuilt(cfg, nil)) > 0 {
+		t.Errorf("nothing is switched on: %v, %v", err, unbuilt(cfg, nil))
+	}
+	found := 0
+	for path := range switches(cfg) {
+		if slices.Contains(built, path.String()) {
+			found++
+		}
+	}
+	if found != len(built) || len(switches(cfg)) < 20 {
+		t.Errorf("%d of %v are switches; there are %d switches", found, built, len(switches(cfg)))
+	}
+	cfg, _, err = load(t, "", "--namespace=x", "--leader-election=false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := unbuilt(cfg, nil); len(got) != 1 || got[0].Field != "webhooks.projectedTokenMount.enabled" {
+		t.Errorf("OLD-20: got %v", got)
+	}
+	if got := unbuilt(cfg, []string{"webhooks.projectedTokenMount.enabled"}); len(got) != 0 {
+		t.Errorf("OLD-20 a default of old flags is a warning: got %v", got)
 	}
 }
 

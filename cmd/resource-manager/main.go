@@ -22,8 +22,15 @@ func main() {
 			if err != nil {
 				return logr.Discard(), nil, err
 			}
+			byDefault := flags.old.switchesOn(set)
+			if err := unbuilt(cfg, byDefault).ToAggregate(); err != nil {
+				return logr.Discard(), nil, err
+			}
 			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, os.Stderr)
-			for _, warning := range append(warnings, notBuiltYet(cfg)...) {
+			for _, path := range byDefault {
+				warnings = append(warnings, path+" was on by default with the old flags, and is not part of this version")
+			}
+			for _, warning := range warnings {
 				log.Info("Configuration: " + warning)
 			}
 			return log, func() error { return run(cfg, log) }, nil
@@ -78,42 +85,4 @@ func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerCo
 		return nil, nil, err
 	}
 	return cfg, warnings, nil
-}
-
-// notBuiltYet names what is switched on and does nothing in this version.
-func notBuiltYet(cfg *config.ResourceManagerConfiguration) []string {
-	c, w := &cfg.Controllers, &cfg.Webhooks
-	var warnings []string
-	for _, feature := range []struct {
-		key     string
-		enabled bool
-	}{
-		{"controllers.garbageCollector", c.GarbageCollector.Enabled},
-		{"controllers.csrApprover", c.CSRApprover.Enabled},
-		{"controllers.istioClusterConfiguration", c.IstioClusterConfiguration.Enabled},
-		{"controllers.networkPolicy", c.NetworkPolicy.Enabled},
-		{"controllers.nodeCriticalComponents", c.NodeCriticalComponents.Enabled},
-		{"controllers.nodeAgentReconciliationDelay", c.NodeAgentReconciliationDelay.Enabled},
-		{"controllers.tokenInvalidator", c.TokenInvalidator.Enabled},
-		{"controllers.tokenRequestor", c.TokenRequestor.Enabled},
-		{"webhooks.crdDeletionProtection", w.CRDDeletionProtection.Enabled},
-		{"webhooks.endpointSliceHints", w.EndpointSliceHints.Enabled},
-		{"webhooks.extensionValidation", w.ExtensionValidation.Enabled},
-		{"webhooks.highAvailabilityConfig", w.HighAvailabilityConfig.Enabled},
-		{"webhooks.kubernetesServiceHost", w.KubernetesServiceHost.Enabled},
-		{"webhooks.systemComponentsConfig", w.SystemComponentsConfig.Enabled},
-		{"webhooks.podKubeAPIServerLoadBalancing", w.PodKubeAPIServerLoadBalancing.Enabled},
-		{"webhooks.podSchedulerName", w.PodSchedulerName.Enabled},
-		{"webhooks.podTopologySpreadConstraints", w.PodTopologySpreadConstraints.Enabled},
-		{"webhooks.podZoneAffinity", w.PodZoneAffinity.Enabled},
-		{"webhooks.projectedTokenMount", w.ProjectedTokenMount.Enabled},
-		{"webhooks.seccompProfile", w.SeccompProfile.Enabled},
-		{"webhooks.tokenInvalidator", w.TokenInvalidator.Enabled},
-		{"webhooks.vpaInPlaceUpdates", w.VPAInPlaceUpdates.Enabled},
-	} {
-		if feature.enabled {
-			warnings = append(warnings, feature.key+" is enabled, but this version does not have it yet")
-		}
-	}
-	return warnings
 }

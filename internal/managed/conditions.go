@@ -81,7 +81,7 @@ func initialCondition(conditionType resourcesv1alpha1.ConditionType, now time.Ti
 }
 
 func (change ConditionChange) applyTo(condition *resourcesv1alpha1.Condition, now time.Time) bool {
-	reason, message := change.Reason, change.Message
+	reason, message := change.Reason, Shortened(change.Message, MaxMessage)
 	if reason == "" {
 		reason = "Unspecified"
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managed"
 )
 
-// maxNote is the longest message that an Event may have.
+// maxNote is the longest message that an Event may have, in bytes; the API server refuses a longer one.
 const maxNote = 1024
 
 // Events records when a ManagedResource begins to fail and when it recovers. It creates Events only, and never patches one:
@@ -87,9 +87,7 @@ func (e *Events) Warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource
 }
 
 func (e *Events) create(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, eventType, reason, message string) {
-	if len(message) > maxNote {
-		message = message[:maxNote-3] + "..."
-	}
+	message = managed.Shortened(message, maxNote)
 	now := metav1.NewTime(e.clock.Now())
 	_, err := e.client.Events(mr.Namespace).Create(ctx, &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: fmt.Sprintf("%s.%x", mr.Name, now.UnixNano())},

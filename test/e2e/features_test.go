@@ -89,19 +89,11 @@ func TestEnvironmentAndLog(t *testing.T) {
 	}
 }
 
-// MRV-75, MRX-6, MR-38: what the garbage collector collects is left to it, once it is switched on.
-func TestGarbageCollectableObjects(t *testing.T) {
-	ns := namespace(t)
-	start(t, map[string]any{"controllers": map[string]any{"garbageCollector": map[string]any{"enabled": true}}})
-	labelled := func(kind string) string {
-		return "---\napiVersion: v1\nkind: " + kind + "\nmetadata: {name: x, namespace: " + ns + ", labels: {resources.gardener.cloud/garbage-collectable-reference: 'true'}}\n"
-	}
-	create(t, ns, "mr", map[string][]byte{"a": []byte(labelled("ConfigMap") + labelled("ServiceAccount"))})
-	settled(t, ns, "mr")
-	remove(t, ns, "mr")
-	must(t, landscape.ShootClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "x"}, &corev1.ConfigMap{}))
-	if err := landscape.ShootClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "x"}, &corev1.ServiceAccount{}); err == nil {
-		t.Error("MRX-6: the label on other kinds has no effect")
+// Row 28: a feature that this version does not have cannot be switched on.
+func TestUnbuiltFeatureEndsTheStart(t *testing.T) {
+	p := start(t, map[string]any{"controllers": map[string]any{"garbageCollector": map[string]any{"enabled": true}}})
+	if code := p.Wait(patience); code != 1 || !strings.Contains(p.Output(), "controllers.garbageCollector.enabled: Forbidden: is not part of this version") {
+		t.Errorf("exit code %d, output %s", code, p.Output())
 	}
 }
 
