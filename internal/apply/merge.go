@@ -53,7 +53,7 @@ func Merge(desired *Desired, live *unstructured.Unstructured, options MergeOptio
 
 	merged := desired.DeepCopy()
 	merged.Object["metadata"] = mergeMetadata(desired, live, options)
-	if status, ok := live.Object["status"].(map[string]any); ok && len(status) > 0 {
+	if status, found := live.Object["status"]; found {
 		merged.Object["status"] = status
 	} else {
 		delete(merged.Object, "status")
@@ -130,6 +130,11 @@ type mergeContext struct {
 
 type mergeRule func(mergeContext)
 
+var coreRules = map[string]mergeRule{
+	"Namespace": mergeNamespace, "Node": mergeNode, "PersistentVolume": mergePersistentVolume, "PersistentVolumeClaim": mergePersistentVolumeClaim,
+	"Pod": mergePod, "Secret": mergeSecret, "Service": mergeService, "ServiceAccount": mergeServiceAccount,
+}
+
 // ruleFor returns the rule of a kind, or nil. Versions do not matter: the fields are the same in all of them.
 func ruleFor(group, kind string) mergeRule {
 	switch group {
@@ -149,13 +154,20 @@ func ruleFor(group, kind string) mergeRule {
 		case "CronJob":
 			return mergeCronJob
 		}
-	case "":
-		switch kind {
-		case "Service":
-			return mergeService
-		case "ServiceAccount":
-			return mergeServiceAccount
+	case "autoscaling":
+		if kind == "HorizontalPodAutoscaler" {
+			return mergeHorizontalPodAutoscaler
 		}
+	case "rbac.authorization.k8s.io":
+		if kind == "ClusterRole" {
+			return mergeClusterRole
+		}
+	case "certificates.k8s.io":
+		if kind == "CertificateSigningRequest" {
+			return mergeCertificateSigningRequest
+		}
+	case "":
+		return coreRules[kind]
 	}
 	return nil
 }

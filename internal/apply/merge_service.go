@@ -50,7 +50,7 @@ func serviceType(service *unstructured.Unstructured) string {
 
 // mergeClusterIP is MRM-12. clusterIPs goes with clusterIP: the API server wants its first entry to be the same.
 func mergeClusterIP(c mergeContext, liveType string) {
-	if nestedString(c.desired, "spec", "clusterIP") == "None" || liveType == typeExternalName {
+	if liveType == typeExternalName || nestedString(c.desired, "spec", "clusterIP") == "None" && nestedString(c.live, "spec", "clusterIP") != "None" {
 		return
 	}
 	keepLive(c, "spec", "clusterIP")

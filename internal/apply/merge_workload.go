@@ -15,6 +15,7 @@ var (
 
 // mergeDeployment is MRM-1.
 func mergeDeployment(c mergeContext) {
+	keepPrefixed(c, prefixDeployment)
 	mergeReplicas(c)
 	mergePodTemplate(c, podTemplate)
 }
@@ -27,7 +28,10 @@ func mergeStatefulSet(c mergeContext) {
 }
 
 // mergeDaemonSet is MRM-5.
-func mergeDaemonSet(c mergeContext) { mergePodTemplate(c, podTemplate) }
+func mergeDaemonSet(c mergeContext) {
+	keepPrefixed(c, annotationTemplateNumber)
+	mergePodTemplate(c, podTemplate)
+}
 
 // mergeJob is MRM-6: the selector and the labels that tie the Pods to the Job are the API server's.
 func mergeJob(c mergeContext) {

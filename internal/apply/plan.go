@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	typed "github.com/espalier-project/espalier/internal/apply/schema"
 	"github.com/espalier-project/espalier/internal/managed"
 	"github.com/espalier-project/espalier/internal/manifest"
 )
@@ -298,6 +299,8 @@ func complete(object manifest.Object, scope Scope, options Options) *Desired {
 		injectLabels(desired.Object, labels)
 	}
 	foldStringData(desired.Unstructured)
+	kind, _ := typed.Of(desired.GroupVersionKind())
+	kind.DropEmpty(desired.Object)
 	return desired
 }
 

@@ -1,0 +1,100 @@
+package schema
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// sameScalar compares what may be spelt in more than one way.
+func sameScalar(t *Type, live, merged any) bool {
+	switch t.Kind {
+	case Quantity:
+		return sameQuantity(live, merged, t)
+	case Bytes:
+		return sameText(live, merged, withoutLineBreaks)
+	case Time:
+		return sameText(live, merged, canonicalTime)
+	case Duration:
+		return sameText(live, merged, canonicalDuration)
+	}
+	return sameAny(live, merged)
+}
+
+// sameNumber compares by value, without losing digits of large integers.
+func sameNumber(live, merged any) bool {
+	switch merged := merged.(type) {
+	case int64:
+		switch live := live.(type) {
+		case int64:
+			return live == merged
+		case float64:
+			return live == float64(merged) && int64(live) == merged
+		}
+	case float64:
+		switch live := live.(type) {
+		case int64:
+			return merged == float64(live) && int64(merged) == live
+		case float64:
+			return live == merged
+		}
+	}
+	return false
+}
+
+// sameQuantity compares as the API server writes them: 1000m is 1, but 1Gi is not 1073741824.
+func sameQuantity(live, merged any, t *Type) bool {
+	a, okA := canonicalQuantity(live, t)
+	b, okB := canonicalQuantity(merged, t)
+	return okA && okB && a == b || sameAny(live, merged)
+}
+
+func canonicalQuantity(value any, t *Type) (string, bool) {
+	var text string
+	switch value := value.(type) {
+	case nil:
+		return "0", !t.Pointer
+	case string:
+		text = value
+	case int64:
+		text = strconv.FormatInt(value, 10)
+	case float64:
+		text = strconv.FormatFloat(value, 'f', -1, 64)
+	default:
+		return "", false
+	}
+	quantity, err := resource.ParseQuantity(strings.TrimSpace(text))
+	if err != nil {
+		return "", false
+	}
+	if t.milli {
+		quantity.RoundUp(resource.Milli)
+	}
+	return quantity.String(), true
+}
+
+func sameText(live, merged any, canonical func(string) string) bool {
+	a, okA := live.(string)
+	b, okB := merged.(string)
+	return okA && okB && canonical(a) == canonical(b) || sameAny(live, merged)
+}
+
+func withoutLineBreaks(text string) string {
+	return strings.NewReplacer("\r", "", "\n", "").Replace(text)
+}
+
+func canonicalTime(text string) string {
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t.UTC().Format(time.RFC3339Nano)
+	}
+	return text
+}
+
+func canonicalDuration(text string) string {
+	if d, err := time.ParseDuration(text); err == nil {
+		return d.String()
+	}
+	return text
+}

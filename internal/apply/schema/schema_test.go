@@ -1,0 +1,245 @@
+package schema
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+func object(t *testing.T, text string) map[string]any {
+	t.Helper()
+	fields := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
+		t.Fatal(err)
+	}
+	return integers(fields).(map[string]any)
+}
+
+// integers makes whole numbers integers, as they are in what is read from an API server.
+func integers(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, item := range value {
+			value[name] = integers(item)
+		}
+	case []any:
+		for i, item := range value {
+			value[i] = integers(item)
+		}
+	case float64:
+		if value == float64(int64(value)) {
+			return int64(value)
+		}
+	}
+	return value
+}
+
+// Each pair is compared in both directions: drift and a change of the manifest are the same question.
+func TestDiffer(t *testing.T) {
+	const (
+		policy  = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nspec: {podSelector: {}, policyTypes: [Ingress], ingress: [{from: [{podSelector: {matchLabels: {a: b}}%s}]}]}\n"
+		claim   = "apiVersion: v1\nkind: PersistentVolumeClaim\nspec: {volumeMode: Filesystem, resources: {requests: {storage: %s}}}\n"
+		crd     = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {versions: [{name: v1, %s}]}\n"
+		custom  = "apiVersion: example.org/v1\nkind: X\nspec: %s\n"
+		podSpec = "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {%s}}}\n"
+	)
+	for name, tc := range map[string]struct {
+		a, b string
+		in   string
+		want string
+	}{
+		"a pointer to an empty mapping is not none":            {"", ", namespaceSelector: {}", policy, "spec.ingress.[0].from.[0].namespaceSelector"},
+		"a CRD's empty subresource is not none":                {"subresources: {scale: {specReplicasPath: .x}}", "subresources: {scale: {specReplicasPath: .x}, status: {}}", crd, "spec.versions.[v1].subresources.status"},
+		"a schema's empty default is not none":                 {"schema: {openAPIV3Schema: {type: object}}", "schema: {openAPIV3Schema: {type: object, default: {}}}", crd, "spec.versions.[v1].schema.openAPIV3Schema.default"},
+		"a schema contains itself":                             {"schema: {openAPIV3Schema: {properties: {a: {items: {properties: {b: {nullable: false}}}}}}}", "schema: {openAPIV3Schema: {properties: {a: {items: {properties: {b: {}}}}}}}", crd, ""},
+		"additional properties, whether mapping or yes":        {"schema: {openAPIV3Schema: {additionalProperties: true}}", "schema: {openAPIV3Schema: {additionalProperties: {}}}", crd, "spec.versions.[v1].schema.openAPIV3Schema.additionalProperties"},
+		"custom resources: {} is not none":                     {"{}", "{selfSigned: {}}", custom, "spec"},
+		"custom resources: [] is not none":                     {"{}", "{list: []}", custom, "spec"},
+		"custom resources: null is not none":                   {"{}", "{any: null}", custom, "spec"},
+		"custom resources: no quantities":                      {"{limits: {cpu: '1'}}", "{limits: {cpu: 1000m}}", custom, "spec"},
+		"custom resources: numbers by value":                   {"{a: 1}", "{a: 1.0}", custom, ""},
+		"quantities":                                           {"1Gi", "1024Mi", claim, ""},
+		"quantities as numbers":                                {"'1000'", "1000", claim, ""},
+		"quantities, rounded up to thousandths":                {"1m", "'0.0001'", claim, ""},
+		"quantities of another notation are stored as another": {"1Gi", "'1073741824'", claim, "spec.resources.requests.storage"},
+		"an environment variable is no quantity":               {"containers: [{name: c, env: [{name: limits, value: '1.3'}]}]", "containers: [{name: c, env: [{name: limits, value: '1.30'}]}]", podSpec, "spec.template.spec.containers.[c].env.[limits].value"},
+		"an argument is no quantity":                           {"containers: [{name: c, args: ['1000']}]", "containers: [{name: c, args: ['1k']}]", podSpec, "spec.template.spec.containers.[c].args.[0]"},
+		"an empty variable is the same as one without value":   {"containers: [{name: c, env: [{name: a}]}]", "containers: [{name: c, env: [{name: a, value: ''}]}]", podSpec, ""},
+		"a toleration's value is no quantity":                  {"tolerations: [{key: a, value: '1'}]", "tolerations: [{key: a, value: '1.0'}]", podSpec, "spec.template.spec.tolerations.[0].value"},
+		"a toleration of no seconds is not one for ever":       {"tolerations: [{key: a}]", "tolerations: [{key: a, tolerationSeconds: 0}]", podSpec, "spec.template.spec.tolerations.[0].tolerationSeconds"},
+		"a port's number is not its name":                      {"containers: [{name: c, livenessProbe: {httpGet: {port: 80}}}]", "containers: [{name: c, livenessProbe: {httpGet: {port: '80'}}}]", podSpec, "spec.template.spec.containers.[c].livenessProbe.httpGet.port"},
+		"both names of a ServiceAccount":                       {"serviceAccountName: a, serviceAccount: a", "serviceAccount: a", podSpec, ""},
+		"a volume without source is an empty directory":        {"volumes: [{name: v, emptyDir: {}}]", "volumes: [{name: v}]", podSpec, ""},
+		"a volume with another source is not":                  {"volumes: [{name: v, emptyDir: {}, nfs: {server: s}}]", "volumes: [{name: v, nfs: {server: s}}]", podSpec, "spec.template.spec.volumes.[v].emptyDir"},
+		"a field that is not known here":                       {"", "unheardOf: {}", podSpec, "spec.template.spec.unheardOf"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := object(t, strings.Replace(tc.in, "%s", tc.a, 1)), object(t, strings.Replace(tc.in, "%s", tc.b, 1))
+			gv, err := runtimeschema.ParseGroupVersion(a["apiVersion"].(string))
+			if err != nil {
+				t.Fatal(err)
+			}
+			kind, _ := Of(gv.WithKind(a["kind"].(string)))
+			for _, way := range []struct {
+				name         string
+				live, merged map[string]any
+			}{{"drift", b, a}, {"change", a, b}} {
+				if got := strings.Join(kind.Differ(way.live, way.merged), "."); got != tc.want {
+					t.Errorf("%s: differs at %q, want %q", way.name, got, tc.want)
+				}
+			}
+		})
+	}
+}
+
+func TestDifferIgnoresManagedFieldsAndKnowsMetadataOfEveryKind(t *testing.T) {
+	for _, apiVersion := range []string{"v1", "example.org/v1"} {
+		a := object(t, "apiVersion: "+apiVersion+"\nkind: ConfigMap\nmetadata: {name: a, managedFields: [{manager: x}], labels: {}, creationTimestamp: '2026-01-01T00:00:00Z'}\n")
+		b := object(t, "apiVersion: "+apiVersion+"\nkind: ConfigMap\nmetadata: {name: a, ownerReferences: [], annotations: null, creationTimestamp: '2026-01-01T01:00:00+01:00'}\n")
+		gv, _ := runtimeschema.ParseGroupVersion(apiVersion)
+		kind, _ := Of(gv.WithKind("ConfigMap"))
+		if path := kind.Differ(a, b); path != nil {
+			t.Errorf("%s: differs at %v", apiVersion, path)
+		}
+	}
+}
+
+func TestDropEmpty(t *testing.T) {
+	kind, _ := Of(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	got := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {labels: {}, annotations: {a: ''}, creationTimestamp: null}\ndata: {a: null}\nbinaryData: {}\nunknown: {}\n")
+	kind.DropEmpty(got)
+	want := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {annotations: {a: ''}}\ndata: {a: ''}\nunknown: {}\n")
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	kind, _ = Of(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	got = object(t, "kind: Deployment\nspec: {strategy: {}, template: {spec: {securityContext: {}, volumes: [{name: a, emptyDir: {}, nfs: null}]}}}\n")
+	kind.DropEmpty(got)
+	want = object(t, "kind: Deployment\nspec: {strategy: {}, template: {spec: {securityContext: {}, volumes: [{name: a, emptyDir: {}}]}}}\n")
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestTypesOfEveryKind builds every kind that there is, and holds the tables of defaults to the types: a table that names a type
+// or a field that does not exist says nothing.
+func TestTypesOfEveryKind(t *testing.T) {
+	named := map[string]map[string]bool{}
+	for _, table := range tables {
+		for name, fields := range table {
+			for field := range fields {
+				if named[name] == nil {
+					named[name] = map[string]bool{}
+				}
+				named[name][field] = true
+			}
+		}
+	}
+	kinds := 0
+	seen := map[reflect.Type]bool{}
+	var visit func(reflect.Type)
+	visit = func(goType reflect.Type) {
+		switch goType.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			visit(goType.Elem())
+			return
+		case reflect.Struct:
+		default:
+			return
+		}
+		if seen[goType] {
+			return
+		}
+		seen[goType] = true
+		fills := defaultsOf(goType)
+		for i := range goType.NumField() {
+			field := goType.Field(i)
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if fills[name] != nil {
+				path := strings.Split(goType.PkgPath(), "/")
+				group := path[len(path)-2]
+				if group == "apply" {
+					group = "apiregistration"
+				}
+				delete(named[group+"."+goType.Name()], name)
+			}
+			visit(field.Type)
+		}
+	}
+	all := scheme.Scheme.AllKnownTypes()
+	for kind := range all {
+		if _, own := Of(kind); own {
+			goType, _ := goTypeOf(kind)
+			visit(goType)
+			kinds++
+		}
+	}
+	for _, kind := range []runtimeschema.GroupVersionKind{
+		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, {Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
+	} {
+		goType, own := goTypeOf(kind)
+		if !own {
+			t.Errorf("%s is not known", kind)
+			continue
+		}
+		visit(goType)
+	}
+	for name, fields := range named {
+		for field := range fields {
+			t.Errorf("%s has no field %s", name, field)
+		}
+	}
+	if kinds < 100 {
+		t.Errorf("only %d kinds are known", kinds)
+	}
+}
+
+// TestDefaultsNamedInTheTypes holds the tables to the defaults that the types' own sources name.
+func TestDefaultsNamedInTheTypes(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var (
+		structs = regexp.MustCompile(`(?ms)^type (\w+) struct \{\n(.*?)^\}`)
+		marked  = regexp.MustCompile(`(?m)^\s*// ?\+default=(.*)\n(?:\s*//.*\n)*\s*\w+ .*json:"(\w+)`)
+	)
+	// What is the same as none needs no entry.
+	zero := map[string]bool{`""`: true, "0": true, "false": true}
+	found := 0
+	for _, version := range []string{"core/v1", "apps/v1", "batch/v1", "autoscaling/v1", "autoscaling/v2", "networking/v1", "storage/v1", "resource/v1", "policy/v1", "scheduling/v1", "rbac/v1", "discovery/v1", "admissionregistration/v1", "flowcontrol/v1", "node/v1", "coordination/v1", "certificates/v1"} {
+		source, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), filepath.FromSlash(version), "types.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		group, _, _ := strings.Cut(version, "/")
+		for _, definition := range structs.FindAllStringSubmatch(string(source), -1) {
+			for _, field := range marked.FindAllStringSubmatch(definition[2], -1) {
+				found++
+				name := group + "." + definition[1]
+				entry := false
+				for _, table := range tables {
+					if _, has := table[name][field[2]]; has {
+						entry = true
+					}
+				}
+				if !entry && !zero[field[1]] {
+					t.Errorf("%s.%s has the default %s, and no entry", name, field[2], field[1])
+				}
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("only %d defaults were found in the sources", found)
+	}
+}

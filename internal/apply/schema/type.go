@@ -1,0 +1,91 @@
+package schema
+
+import (
+	"maps"
+	"slices"
+)
+
+// Kind is what a value is.
+type Kind int
+
+// Kinds of values. Any is what no type here knows: it is compared as it is written.
+const (
+	Any Kind = iota
+	Struct
+	Map
+	List
+	String
+	Bytes
+	Bool
+	Number
+	Quantity
+	IntOrString
+	Time
+	Duration
+	// Union is a Struct, a list of them, or something else: the shapes that a CRD's schema allows in one place.
+	Union
+)
+
+// Type says what the values at a path mean. Types are immutable, shared between kinds, and may contain themselves.
+type Type struct {
+	Kind Kind
+	// Pointer is true where absent and zero differ.
+	Pointer bool
+	// milli is true for quantities that the API server rounds up to thousandths.
+	milli bool
+	// fields are those of a Struct by their JSON names.
+	fields map[string]*Field
+	// computed are those of the fields that are filled in by what stands around them.
+	computed map[string]*Field
+	// items are the values of a List or a Map, or the Struct of a Union.
+	items *Type
+	// same replaces the comparison of lists whose order and grouping the API server rearranges.
+	same func(live, merged any) bool
+}
+
+// Field is a field of a Struct.
+type Field struct {
+	*Type
+	// MergeKey is the field that tells the items of this list apart, or empty.
+	MergeKey string
+	fill     *fill
+}
+
+// Field returns a field of a Struct by its JSON name, or nil.
+func (t *Type) Field(name string) *Field {
+	if t == nil {
+		return nil
+	}
+	return t.fields[name]
+}
+
+// Items is the type of the values of a List or a Map.
+func (t *Type) Items() *Type { return t.items }
+
+// isZero says whether a value means the same as none at all.
+func (t *Type) isZero(value any) bool {
+	if value == nil {
+		return true
+	}
+	if t.Pointer {
+		return false
+	}
+	switch value := value.(type) {
+	case string:
+		return value == "" && (t.Kind == String || t.Kind == Bytes || t.Kind == Time)
+	case bool:
+		return !value && t.Kind == Bool
+	case int64:
+		return value == 0 && (t.Kind == Number || t.Kind == IntOrString)
+	case float64:
+		return value == 0 && t.Kind == Number
+	case []any:
+		return len(value) == 0 && t.Kind == List
+	case map[string]any:
+		return len(value) == 0 && t.Kind == Map
+	}
+	return false
+}
+
+// Names are the fields of a Struct, sorted.
+func (t *Type) Names() []string { return slices.Sorted(maps.Keys(t.fields)) }
