@@ -89,9 +89,9 @@ func (e *equality) create(file string) {
 			"group: example.org", "group: "+e.ns+".widgets.example.org", "name: widgets.example.org", "name: widgets."+e.ns+".widgets.example.org",
 			"apiVersion: example.org/v1", "apiVersion: "+e.ns+".widgets.example.org/v1").Replace(manifests)
 	}
-	decoded := manifest.Decode([]manifest.Source{{Data: map[string][]byte{"data.yaml": []byte(manifests)}}})
-	if len(decoded.Errors) > 0 {
-		e.Fatalf("%s: %v", file, decoded.Errors)
+	decoded, err := manifest.Decode(e.ctx, []manifest.Source{{Data: map[string][]byte{"data.yaml": []byte(manifests)}}})
+	if err != nil || len(decoded.Errors) > 0 {
+		e.Fatalf("%s: %v, %v", file, err, decoded.Errors)
 	}
 	for _, desired := range e.plan(e, decoded) {
 		e.eventually(func() error { // A kind is served some moments after its definition.
@@ -111,10 +111,10 @@ func (e *equality) create(file string) {
 
 func (e *equality) plan(t tester, decoded manifest.Result) []*apply.Desired {
 	t.Helper()
-	plan, err := apply.NewPlan(decoded, nil, apply.Options{
+	plan := apply.NewPlan(decoded, nil, apply.Options{
 		Spec: &resourcesv1alpha1.ManagedResourceSpec{}, ManagedByLabelValue: "gardener", Scope: e.scope,
 	})
-	if err := errors.Join(err, errors.Join(plan.Errors...)); err != nil {
+	if err := errors.Join(plan.Errors...); err != nil {
 		t.Fatalf("%v", err)
 	}
 	return plan.Apply
