@@ -1,0 +1,208 @@
+package garden
+
+import (
+	"strings"
+	"testing"
+
+	kfields "k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/relation"
+	"github.com/espalier-project/espalier/test/gardengen"
+)
+
+// reviewsPerGarden are asked of each drawn garden.
+const reviewsPerGarden = 500
+
+// TestLawOfDifferential: on drawn gardens, whatever is asked by whomever, the decision and what its reason begins with are those of the
+// contract's tables, read plainly (naive_test.go, naive_graph_test.go). `make laws` asks a million times and more.
+func TestLawOfDifferential(t *testing.T) {
+	reviews, allowed, byPath := 0, 0, 0
+	for seed := range law(100) {
+		g := gardengen.New(1_000_000 + seed)
+		objects := draw(g, 5+g.IntN(20))
+		w := newWorld(gardengen.Now)
+		s := naiveSettings{readAll: g.IntN(2) == 0, owned: g.IntN(3) == 0, selectors: g.IntN(4) > 0}
+		for _, a := range []*Authorizer{w.seeds, w.shoots} {
+			a.Live, a.ReadAll, a.Selectors = nil, s.readAll, selectors{possible: s.selectors}
+		}
+		w.seeds.WriteOwned = s.owned
+		w.populate(objects)
+		seeds, shoots := newNaiveGraph(t, objects, false), newNaiveGraph(t, objects, true)
+		for range reviewsPerGarden {
+			q := review(g, objects)
+			asked, want := w.seeds, ""
+			if who, _, _ := shootClient(q.User.GetName(), q.User.GetGroups()); who != "" && g.IntN(20) > 0 {
+				asked, want = w.shoots, naiveShoot(shoots, seeds, s, q)
+			} else {
+				want = naiveSeed(seeds, s, q)
+			}
+			reviews++
+			got := decided(asked, q)
+			same := got == "A" && want == "A" || got != "A" && want != "A" && strings.HasPrefix(got, "N("+want) && (want != "" || got == "N()")
+			if !same {
+				t.Fatalf("seed %d: %s %s/%s %q %q by %s, selectors %v %v, %+v: got %s, want %q", seed, q.Verb, resourceOf(q), q.Subresource, q.Namespace, q.Name, q.User.GetName(),
+					q.FieldSelectorRequirements, q.LabelSelectorRequirements, s, got, want)
+			}
+			if got == "A" {
+				allowed++
+			}
+			if strings.HasPrefix(got, "N(no relationship") {
+				byPath++
+			}
+		}
+	}
+	t.Logf("%d reviews, %d allowed, %d refused for want of a path", reviews, allowed, byPath)
+	if allowed < reviews/20 || byPath < reviews/50 {
+		t.Errorf("the reviews say little")
+	}
+}
+
+// askers are users of all kinds, and some who look like one.
+var askers = func() []*user.DefaultInfo {
+	var result []*user.DefaultInfo
+	add := func(name string, groups ...string) {
+		result = append(result, &user.DefaultInfo{Name: name, Groups: groups})
+	}
+	for range 4 {
+		for _, seed := range gardengen.Seeds {
+			add("gardener.cloud:system:seed:"+seed, "gardener.cloud:system:seeds")
+			add("system:serviceaccount:seed-"+seed+":extension-x", "system:serviceaccounts", "system:serviceaccounts:seed-"+seed)
+		}
+	}
+	for range 8 {
+		add("gardener.cloud:system:shoot:garden-n:s", "gardener.cloud:system:shoots")
+		add("system:serviceaccount:garden-n:extension-shoot--s--e", "system:serviceaccounts", "system:serviceaccounts:garden-n")
+	}
+	add("gardener.cloud:system:shoot:garden:s", "gardener.cloud:system:shoots")
+	add("gardener.cloud:gardenadm:shoot:garden-n:s", "gardener.cloud:system:shoots")
+	add("system:serviceaccount:garden:extension-shoot--a--e", "system:serviceaccounts", "system:serviceaccounts:garden")
+	add("gardener.cloud:system:seed:a", "system:authenticated")
+	add("gardener.cloud:system:seed:<ambiguous>", "gardener.cloud:system:seeds")
+	add("gardener.cloud:system:seed:", "gardener.cloud:system:seeds")
+	add("gardener.cloud:system:shoot:garden-n:s:t", "gardener.cloud:system:shoots")
+	add("system:serviceaccount:seed-a:bar", "system:serviceaccounts", "system:serviceaccounts:seed-a")
+	add("system:serviceaccount:seed-a:extension-x", "system:serviceaccounts", "system:serviceaccounts:seed-b")
+	add("extension-x", "system:serviceaccounts", "system:serviceaccounts:seed-a")
+	add("system:serviceaccount:n:extension-shoot--s--e", "system:serviceaccounts", "system:serviceaccounts:n")
+	return result
+}()
+
+var resources = append(append(naiveLines(naiveSeedTable), naiveLines(naiveSeedTable)...), "quotas.core.gardener.cloud", "pods", "shoots")
+
+func naiveLines(table string) (result []string) {
+	for _, line := range strings.Split(strings.TrimSpace(table), "\n") {
+		cell, _, _ := strings.Cut(line, " |")
+		result = append(result, strings.TrimPrefix(strings.TrimPrefix(cell, "g "), "e "))
+	}
+	return result
+}
+
+// review draws a question, mostly about what the objects of the garden have to do with.
+func review(g gardengen.Gen, objects []present) authorizer.AttributesRecord {
+	resource := gardengen.One(g, resources)
+	a := authorizer.AttributesRecord{User: gardengen.One(g, askers), Verb: gardengen.One(g, append(verbNames, "foo", "mark-self-hosted")), ResourceRequest: true}
+	a.Resource, a.APIGroup, _ = strings.Cut(resource, ".")
+	if g.IntN(6) == 0 {
+		a.Subresource = gardengen.One(g, []string{"status", "finalizers", "token", "seedclient", "shootclient", "binding"})
+	}
+	v := gardengen.One(g, verticesOf(naiveSeedRules["g "+resource].kind))
+	a.Namespace, a.Name = v.Namespace, v.Name
+	if len(objects) > 0 && g.IntN(2) == 0 {
+		o := gardengen.One(g, objects)
+		watch := relation.WatchOf(o.kind)
+		self, edges, _ := watch.Contribute(o.object, noFacts{})
+		for _, e := range append(edges, graph.Edge{From: self})[g.IntN(len(edges)+1):] {
+			if resource := resourceByKind[relation.Schema.Names[e.From.Kind]]; resource != "" {
+				a.Resource, a.APIGroup, _ = strings.Cut(resource, ".")
+				a.Namespace, a.Name = e.From.Namespace, e.From.Name
+				break
+			}
+		}
+	}
+	switch g.IntN(10) {
+	case 0:
+		a.Name = ""
+	case 1:
+		a.Namespace = gardengen.One(g, []string{"seed-a", "seed-b", "garden", "", "kube-system", "gardener-system-seed-lease", "garden-n"})
+	case 2:
+		a.Name = gardengen.One(g, specialNames)
+	case 3:
+		at := gardengen.One(g, specialObjects)
+		a.Namespace, a.Name, _ = strings.Cut(at, "/")
+	}
+	if a.Resource == "namespaces" && g.IntN(2) == 0 {
+		a.Namespace = a.Name
+	}
+	if g.IntN(2) == 0 {
+		a.FieldSelectorRequirements = gardengen.One(g, fieldSelectors)
+		a.LabelSelectorRequirements = gardengen.One(g, labelSelectors)
+	}
+	return a
+}
+
+var specialNames = []string{
+	"garden", "cluster-identity", "gardenlet-leader-election", "gardenlet-bootstrap-a", "s.kubeconfig", "t.kubeconfig", "a", "s--x", "self-hosted-shoot-s", "s.ca-cluster", "s.monitoring", "extension-shoot--s--e",
+	"gardener.cloud:system:seed-bootstrapper:garden:a", "gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-b", "gardener.cloud:system:seed-bootstrapper:n:a",
+	"bootstrap-token-" + tokenID("garden", "a"), "bootstrap-token-" + tokenID("garden-n", "s"),
+}
+
+var specialObjects = []string{
+	"gardener-system-public/gardener-info", "kube-system/cluster-identity", "gardener-system-seed-lease/a", "garden/a", "seed-a/x", "garden/gardenlet-bootstrap-a", "seed-b/x", "garden-n/s", "garden-n/s--x",
+	"kube-system/bootstrap-token-" + tokenID("garden", "a"), "kube-system/bootstrap-token-" + tokenID("garden-n", "s"), "kube-system/bootstrap-token-" + tokenID("garden", "child"),
+	"garden-n/self-hosted-shoot-s", "garden-n/extension-shoot--s--e", "garden-n/s.ssh-keypair", "garden-n/s.ca-client", "garden-n/s.ca-kubelet",
+}
+
+var resourceByKind = func() map[string]string {
+	result := map[string]string{}
+	for resource, rule := range naiveSeedRules {
+		result[rule.kind] = resource[2:]
+	}
+	return result
+}()
+
+var byKind = map[string][]graph.Vertex{}
+
+func verticesOf(kind string) []graph.Vertex {
+	if len(byKind) == 0 {
+		for _, v := range universe {
+			name := relation.Schema.Names[v.Kind]
+			byKind[name] = append(byKind[name], v)
+		}
+	}
+	if byKind[kind] == nil {
+		return byKind["Secret"]
+	}
+	return byKind[kind]
+}
+
+var fieldSelectors = func() (result []kfields.Requirements) {
+	for _, field := range []string{"spec.seedName", "spec.seedRef.name", "metadata.name", "spec.shootRef.name", "spec.shootRef.namespace", "spec.shoot.name"} {
+		for _, value := range []string{"a", "b", "s", "garden-n", "self-hosted-shoot-s"} {
+			for _, operator := range []selection.Operator{selection.Equals, selection.DoubleEquals, selection.NotEquals} {
+				result = append(result, kfields.Requirements{{Field: field, Operator: operator, Value: value}})
+			}
+		}
+	}
+	both := kfields.Requirements{{Field: "spec.shootRef.name", Operator: selection.Equals, Value: "s"}, {Field: "spec.shootRef.namespace", Operator: selection.Equals, Value: "garden-n"}}
+	return append(result, both, both, both, both, both, both)
+}()
+
+var labelSelectors = func() (result []labels.Requirements) {
+	for _, text := range []string{
+		"", "name.seed.gardener.cloud/a=true", "name.seed.gardener.cloud/b=true", "name.seed.gardener.cloud/a", "!name.seed.gardener.cloud/a", "name.seed.gardener.cloud/a in (true,false)", "name.seed.gardener.cloud/a!=x",
+		"foo=bar,name.seed.gardener.cloud/child==true", "!foo", "gardener.cloud/role=shoot-service-account-issuer", "gardener.cloud/role", "gardener.cloud/role notin (x)",
+	} {
+		selector, err := labels.Parse(text)
+		if err != nil {
+			panic(err) // A literal.
+		}
+		requirements, _ := selector.Requirements()
+		result = append(result, requirements)
+	}
+	return result
+}()
