@@ -82,6 +82,8 @@ func TestMetrics(t *testing.T) {
 			`gardener_admission_controller_seed_authorizer_graph_vertices`, `gardener_admission_controller_seed_authorizer_graph_edges`,
 			`gardener_admission_controller_seed_authorizer_graph_lag_seconds_count{kind="Project"}`,
 			`gardener_admission_controller_seed_authorizer_live_reads_total{outcome="limited"}`,
+			`gardener_admission_controller_seed_authorizer_graph_last_contact_seconds{kind="Project"}`,
+			`gardener_admission_controller_seed_authorizer_graph_undecodable_total{kind="Project"} 0`,
 		} {
 			if !strings.Contains(metrics, line) {
 				return fmt.Errorf("there is no %s", line)
@@ -155,6 +157,9 @@ func TestNotSynced(t *testing.T) {
 	}
 	if status, body := p.Get(p.Health, "/healthz"); status != http.StatusOK {
 		t.Errorf("PRC-57: %d %s", status, body)
+	}
+	if _, body := p.Get(p.Health, "/readyz?verbose"); !strings.Contains(body, "[+]watch-contact ok") {
+		t.Errorf("watch-contact: %s", body)
 	}
 }
 

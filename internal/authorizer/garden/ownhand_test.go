@@ -34,7 +34,7 @@ func TestLawOfOwnHand(t *testing.T) {
 	for name, checked := range map[string]bool{"Trusted": false, "Checked": true} {
 		t.Run("references "+name, func(t *testing.T) {
 			used, written := map[graph.Kind]map[string]bool{relation.Seed: {}, relation.Shoot: {}}, 0
-			for seed := range law(300) {
+			for seed := range law(150) {
 				g := gardengen.New(seed)
 				objects := draw(g, 14)
 				w := newWorld(gardengen.Now)

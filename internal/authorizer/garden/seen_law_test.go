@@ -59,7 +59,7 @@ func draw(g gardengen.Gen, n int) (objects []present) {
 // before it and whatever comes after.
 func TestLawOfUnseen(t *testing.T) {
 	checked, allowed := 0, 0
-	for seed := range law(1500) {
+	for seed := range law(1000) {
 		g := gardengen.New(seed)
 		objects := draw(g, 14)
 		if len(objects) == 0 {
