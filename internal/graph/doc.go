@@ -9,6 +9,6 @@
 // no. A path is only searched for to explain a decision (explain.go).
 //
 // Locks: mutators hold writing for the whole call and mu only while they change something; checks hold mu for reading; whoever
-// needs a consistent view of everything holds writing, which checks do not wait for. One exported method is one critical section.
+// looks at many vertices holds writing for a small part at a time, which checks do not wait for. One exported method is one critical section.
 // The package knows neither Kubernetes nor clients.
 package graph

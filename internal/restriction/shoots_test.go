@@ -21,8 +21,12 @@ func init() {
 
 func shootDecided(t *testing.T, g garden, question, object string) string {
 	t.Helper()
-	h := OfShoots{&Handler{Reader: g, Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}}
+	reader := &counting{garden: g}
+	h := OfShoots{&Handler{Reader: reader, Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}}
 	response := h.Handle(context.Background(), ask(t, question, object))
+	if reader.reads > 1 {
+		t.Errorf("%s took %d reads", question, reader.reads)
+	}
 	if response.Allowed {
 		return "allowed"
 	}

@@ -55,7 +55,7 @@ func TestValidate(t *testing.T) {
 		"references":                         {"server: {seedAuthorizer: {references: Some}}", `server.seedAuthorizer.references: Unsupported value: "Some": supported values: "Trusted", "Checked"`},
 		"references/Checked":                 {"server: {seedAuthorizer: {references: Checked}}", ""},
 		"staleness/never":                    {"server: {seedAuthorizer: {maxStaleness: 0s}}", ""},
-		"staleness/too short":                {"server: {seedAuthorizer: {maxStaleness: 1m}}", `server.seedAuthorizer.maxStaleness: Invalid value: "1m0s": must be 0 or at least 3m0s`},
+		"staleness/too short":                {"server: {seedAuthorizer: {maxStaleness: 1m}}", `server.seedAuthorizer.maxStaleness: Invalid value: "1m0s": must be 0 or at least 5m0s`},
 		"staleness/negative":                 {"server: {seedAuthorizer: {maxStaleness: -1s}}", `server.seedAuthorizer.maxStaleness: Invalid value: "-1s"`},
 		"B-6/write scope":                    {"server: {seedAuthorizer: {writeScope: Some}}", `server.seedAuthorizer.writeScope: Unsupported value: "Some": supported values: "Referenced", "Owned"`},
 	} {

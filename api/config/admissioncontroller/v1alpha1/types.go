@@ -125,7 +125,7 @@ type SeedAuthorizerConfiguration struct {
 	// (SeedRestriction refuses references to what the seed could not reach before; it must be sent the updates, too). Default Trusted.
 	// +optional
 	References References `json:"references,omitempty"`
-	// MaxStaleness is how long nothing may be heard of a watch until the instance is not ready any more. 0 means for ever. Default 10m.
+	// MaxStaleness is how long nothing may be heard of a watch until the instance is not ready any more; at least 5m. 0 means for ever. Default 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
 }

@@ -46,9 +46,9 @@ func validateScopes(s *SeedAuthorizerConfiguration, path *field.Path) field.Erro
 	return all
 }
 
-// minStaleness is what a living watch may be silent for: API servers send something about once a minute, and after two minutes of
-// silence a watch is opened anew.
-const minStaleness = 3 * time.Minute
+// minStaleness is what may be silent while all is well: where an API server sends no bookmarks for a kind, a watch is opened anew after two
+// minutes of silence, and everything is listed anew after two more.
+const minStaleness = 5 * time.Minute
 
 func validateResourceAdmission(r *ResourceAdmissionConfiguration, path *field.Path) field.ErrorList {
 	var all field.ErrorList
