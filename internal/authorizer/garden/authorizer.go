@@ -57,19 +57,13 @@ var _ authorizer.Authorizer = &Authorizer{}
 
 // Authorize implements authorizer.Authorizer. It never denies.
 func (a *Authorizer) Authorize(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
-	how := asking{live: true, counted: true}
-	if who := attributes.GetUser(); who != nil {
-		how.user = who.GetName()
-	}
-	return a.authorize(ctx, attributes, how)
+	return a.authorize(ctx, attributes, asking{live: true, counted: true})
 }
 
 // asking says how a decision is made.
 type asking struct {
 	// live says that requests may be made, counted that metrics and the log take note of it.
 	live, counted bool
-	// user is whose budget look-ups are taken from.
-	user string
 }
 
 func (a *Authorizer) authorize(ctx context.Context, attributes authorizer.Attributes, how asking) (authorizer.Decision, string, error) {

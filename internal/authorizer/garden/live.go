@@ -32,8 +32,11 @@ const liveTimeout = 2 * time.Second
 
 // mayRead takes a live read from the user's budget.
 func (q *request) mayRead() bool {
-	budgets := q.authorizer.Budgets
-	if budgets == nil || budgets.Allow(q.user) {
+	who := q.attributes.GetUser()
+	if d, is := q.attributes.(delegated); is {
+		who = d.Attributes.GetUser() // Whoever is behind it, not all who are delegated together.
+	}
+	if budgets := q.authorizer.Budgets; budgets == nil || budgets.Allow(who.GetName()) {
 		return true
 	}
 	q.authorizer.Metrics.live(outcomeLimited)
