@@ -122,6 +122,27 @@ func TestExplainAsksNobody(t *testing.T) {
 	}
 }
 
+// TestBudgetsOfDelegated: look-ups on behalf of an extension of a self-hosted shoot are taken from its own budget, though all of them are
+// judged as one user.
+func TestBudgetsOfDelegated(t *testing.T) {
+	w := newWorld(time.Unix(0, 0))
+	w.set(relation.Seed, objectOf(t, relation.Seed, "{metadata: {name: s}}"))
+	asked := askedBudgets{}
+	w.seeds.Budgets, w.shoots.Budgets = asked, asked
+	decided(w.shoots, ask(t, "GE delete secrets garden/foo"))
+	if len(asked) != 1 || asked[gardenExtension.Name] == 0 {
+		t.Errorf("look-ups were taken from %v", asked)
+	}
+}
+
+// askedBudgets count the look-ups of users.
+type askedBudgets map[string]int
+
+func (b askedBudgets) Allow(user string) bool {
+	b[user]++
+	return true
+}
+
 // counted is the sum of everything that was counted.
 func counted(t *testing.T, registry *prometheus.Registry) (sum float64) {
 	t.Helper()
