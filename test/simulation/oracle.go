@@ -70,7 +70,9 @@ type oracle struct {
 	// wanted is what is wanted now; since and until are when it began, and when it was last so.
 	wanted map[apiserver.Key][]wish
 	since  map[apiserver.Key]time.Time
-	until  map[apiserver.Key]time.Time
+	// contested objects were wanted by two ManagedResources at once: what they are is not said.
+	contested map[apiserver.Key]bool
+	until     map[apiserver.Key]time.Time
 	// versions and forms are the history of Secrets and ManagedResources (by UID and generation).
 	versions map[string][]version
 	forms    map[string][]form
@@ -89,7 +91,7 @@ func newOracle(w *world) *oracle {
 	return &oracle{
 		world: w, made: map[string]bool{}, released: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
 		wanted: map[apiserver.Key][]wish{}, since: map[apiserver.Key]time.Time{}, until: map[apiserver.Key]time.Time{},
-		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, restored: map[string]bool{},
+		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, restored: map[string]bool{},
 	}
 }
 
@@ -153,7 +155,6 @@ func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver
 			at, served := w.keyLocked(t)
 			if !served {
 				ok = false
-				continue
 			}
 			if _, twice := wishes[at]; twice {
 				ok = false
@@ -199,9 +200,13 @@ func (w *world) wantLocked() {
 		}
 		wishes, _ := w.wishesLocked(key, mr)
 		for at, value := range wishes {
+			at = unscoped(at)
 			w.wanted[at] = append(w.wanted[at], wish{key, value})
 			if len(before[at]) == 0 {
 				w.since[at] = now
+			}
+			if len(w.wanted[at]) > 1 {
+				w.contested[at] = true
 			}
 		}
 	}
@@ -214,6 +219,7 @@ func (w *world) wantLocked() {
 
 // wantedLately says whether somebody wanted an object a while ago or does now.
 func (o *oracle) wantedLately(key apiserver.Key) bool {
+	key = unscoped(key)
 	until, found := o.until[key]
 	return len(o.wanted[key]) > 0 || found && time.Since(until) < patience+o.lag
 }
@@ -296,7 +302,8 @@ func (w *world) targetChanged(c apiserver.Change) {
 			w.released[uid] = true
 		} else if origin(c.After) != "" {
 			delete(w.released, uid)
-			if !w.wantedLately(c.Key) && apiserver.Text(c.After, "metadata", "deletionTimestamp") == "" && !w.excused() {
+			handedOver := valueOf(t, c.Before) == valueOf(t, c.After) && origin(c.Before) != origin(c.After)
+			if !w.wantedLately(c.Key) && !handedOver && apiserver.Text(c.After, "metadata", "deletionTimestamp") == "" && !w.excused() {
 				w.violateLocked(writesWanted, "%s wrote %s, which nobody wants", c.By, c.Key)
 			}
 		}
@@ -330,11 +337,12 @@ func (w *world) owned(o object) bool {
 
 // checkDeletion is about objects that are wanted, have been for a while, and are in the inventory of whoever wants them.
 func (w *world) checkDeletion(c apiserver.Change) {
-	if len(w.wanted[c.Key]) == 0 || time.Since(w.since[c.Key]) < patience+w.lag || c.Before["immutable"] == true || w.excused() ||
+	key := unscoped(c.Key)
+	if len(w.wanted[key]) == 0 || time.Since(w.since[key]) < patience+w.lag || c.Before["immutable"] == true || w.excused() ||
 		apiserver.Text(c.Before, "metadata", "deletionTimestamp") != "" {
 		return
 	}
-	for _, wish := range w.wanted[c.Key] {
+	for _, wish := range w.wanted[key] {
 		if contains(w.inventoryLocked(wish.mr), c.Key) {
 			w.violateLocked(sparesWanted, "%s deleted %s, which %s wants and has in its inventory", c.By, c.Key, wish.mr.Name)
 			return
@@ -351,11 +359,13 @@ func contains(keys []apiserver.Key, key apiserver.Key) bool {
 }
 
 // same compares keys; the namespace of a kind whose scope changes is none where a manifest or an old entry has one.
-func same(a, b apiserver.Key) bool {
-	if a.Resource == "widgets" || a.Resource == "gadgets" {
-		a.Namespace, b.Namespace = "", ""
+func same(a, b apiserver.Key) bool { return unscoped(a) == unscoped(b) }
+
+func unscoped(key apiserver.Key) apiserver.Key {
+	if key.Group == "things.example.org" {
+		key.Namespace = ""
 	}
-	return a == b
+	return key
 }
 
 func inventoryOf(mr object) []apiserver.Key {
@@ -392,12 +402,18 @@ func (w *world) checkInventory(c apiserver.Change) {
 	is := inventoryOf(c.After)
 	if c.After == nil && apiserver.Text(c.Before, "spec", "keepObjects") == "true" {
 		for _, key := range inventoryOf(c.Before) {
-			w.kept[key] = true
+			w.kept[unscoped(key)] = true
 		}
 		return
 	}
 	for _, key := range inventoryOf(c.Before) {
+		if t := thingAt(key); t != nil {
+			key, _ = w.keyLocked(t) // An entry may be older than the scope of its kind.
+		}
 		o := w.target.GetLocked(key)
+		if w.scenario.Classes && w.contested[unscoped(key)] {
+			continue // Two instances that give up an object at the same moment may each leave it to the other.
+		}
 		if contains(is, key) || o == nil || !w.owned(o) || w.inInventoryLocked(key, c.Key) {
 			continue
 		}
@@ -525,7 +541,7 @@ func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 			continue
 		}
 		o := w.target.GetLocked(key)
-		if o != nil && valueOf(t, o) == value || w.inInventoryLocked(key, mr) {
+		if o != nil && valueOf(t, o) == value || w.contested[unscoped(key)] || w.inInventoryLocked(key, mr) {
 			continue // It is so, or another ManagedResource may want it otherwise.
 		}
 		// The kind may have been served with another scope a moment ago.

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,6 +44,11 @@ func (w *world) checkManagedResource(key apiserver.Key, mr object) {
 		}
 		return
 	}
+	for at := range wishes {
+		if o := w.target.GetLocked(at); o != nil && o["immutable"] == true && !w.owned(o) {
+			return
+		}
+	}
 	if !ok {
 		return
 	}
@@ -61,7 +67,7 @@ func (w *world) checkManagedResource(key apiserver.Key, mr object) {
 		}
 	}
 	for _, entry := range inventory {
-		if _, found := wishes[entry]; !found {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool { return same(at, entry) }) {
 			w.violateLocked(becomesWanted, "%s still has an entry for %s", key.Name, entry)
 		}
 	}
@@ -90,7 +96,11 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 			return
 		}
 	}
+	key, _ = w.keyLocked(thingAt(key))
 	o := w.target.GetLocked(key)
+	if o != nil && o["immutable"] == true && !w.owned(o) {
+		return // It was there before, can't be changed, and is not ours to replace.
+	}
 	if o == nil {
 		w.violateLocked(becomesWanted, "%s is missing, which %s wants", key, wishes[0].mr.Name)
 		return
@@ -100,7 +110,7 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 	for _, wish := range wishes {
 		names, values = append(names, wish.mr.Name), append(values, wish.value)
 	}
-	if !slices.Contains(values, is) {
+	if !slices.Contains(values, is) && !w.contested[unscoped(key)] {
 		w.violateLocked(becomesWanted, "%s is %s, and %v want %v", key, is, names, values)
 	}
 	if owner := origin(o); !slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(owner, "/"+name) }) {
@@ -111,10 +121,10 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 // checkLeftovers is about objects that are ours and that nobody wants.
 func (w *world) checkLeftovers() {
 	for key, o := range w.target.AllLocked() {
-		if thingAt(key) == nil || !w.owned(o) || len(w.wanted[key]) > 0 || w.inInventoryLocked(key, apiserver.Key{}) {
+		if thingAt(key) == nil || !w.owned(o) || len(w.wanted[unscoped(key)]) > 0 || w.inInventoryLocked(key, apiserver.Key{}) {
 			continue
 		}
-		if w.kept[key] {
+		if w.kept[unscoped(key)] || w.scenario.Classes && w.contested[unscoped(key)] {
 			continue
 		}
 		w.violateLocked(keepsEntry, "%s is ours, and no inventory has it", key)
@@ -152,6 +162,9 @@ func (w *world) checkIdle() {
 		}
 	}
 	// A ManagedResource that fails is tried once a minute, with some requests for each of its objects.
+	if len(w.contested) > 0 {
+		return // Two that want different things take turns.
+	}
 	if allowed := failing * 3 * 4 * len(things); sent > allowed {
 		w.violateLocked(comesToRest, "%d requests in %v, and %d ManagedResources fail", sent, idle, failing)
 	}

@@ -125,9 +125,11 @@ func Refusal(from *http.Request, status metav1.Status) *http.Response {
 	return response
 }
 
-var notServed = metav1.Status{
-	Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
-	Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
+// notServed is the answer about a path that is not served: no Status, but a line of text.
+func notServed(from *http.Request) *http.Response {
+	response := respond(from, http.StatusNotFound, []byte("404 page not found\n"))
+	response.Header.Set("Content-Type", "text/plain; charset=utf-8")
+	return response
 }
 
 // Do carries out a request at once. delay is for the events of a watch.
@@ -138,12 +140,12 @@ func (s *Server) Do(from *http.Request, r *Request, delay func() time.Duration) 
 		if answer := s.discovery(r.Path); answer != nil {
 			return s.ok(from, http.StatusOK, answer)
 		}
-		return Refusal(from, notServed)
+		return notServed(from)
 	}
 	k := s.kinds[fmt.Sprintf("%s/%s/%s", r.Group, r.Version, r.Resource)]
 	single := r.Name != "" || r.Verb == "create"
 	if k == nil || !k.Namespaced && r.Namespace != "" || k.Namespaced && single && r.Namespace == "" || r.Subresource != "" && !k.hasSubresource(r.Subresource) {
-		return Refusal(from, notServed)
+		return notServed(from)
 	}
 	if r.Verb == "watch" {
 		return s.watch(from, r, k, delay)

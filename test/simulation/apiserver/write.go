@@ -33,7 +33,7 @@ func (s *Server) create(k *Kind, r *Request) (Object, error) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s", text(o, "kind"), k.Version, k.Kind))
 	}
 	if text(o, "metadata", "resourceVersion") != "" {
-		return nil, apierrors.NewInternalError(fmt.Errorf("resourceVersion should not be set on objects to be created"))
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Message: "resourceVersion should not be set on objects to be created"}}
 	}
 	key := r.Key()
 	key.Name = name
@@ -120,7 +120,7 @@ func (s *Server) change(k *Kind, r *Request) (Object, error) {
 	if k.Defaults != nil {
 		k.Defaults(next)
 	}
-	if errs := validate(k, next, old); len(errs) > 0 {
+	if errs := append(validate(k, next, old), noNewFinalizers(next, old)...); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(k.GroupVersionKind.GroupKind(), key.Name, errs)
 	}
 	if k.Counts && r.Subresource == "" && !reflect.DeepEqual(content(next), content(old)) {
@@ -137,14 +137,26 @@ func (s *Server) change(k *Kind, r *Request) (Object, error) {
 	return next, nil
 }
 
+// noNewFinalizers refuses to hold up a deletion that has begun.
+func noNewFinalizers(next, old Object) field.ErrorList {
+	added := slices.DeleteFunc(list(meta(next)["finalizers"]), func(f any) bool { return slices.Contains(list(meta(old)["finalizers"]), f) })
+	if meta(old)["deletionTimestamp"] == nil || len(added) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"), "no new finalizers can be added if the object is being deleted")}
+}
+
 // checkIdentity compares what a write says about the object that it means with the one that is there.
 func checkIdentity(k *Kind, r *Request, next, old Object) error {
 	if uid := text(next, "metadata", "uid"); uid != "" && uid != text(old, "metadata", "uid") {
+		if r.Verb == "patch" {
+			return apierrors.NewInvalid(k.GroupVersionKind.GroupKind(), r.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), uid, "field is immutable")})
+		}
 		return apierrors.NewConflict(k.groupResource(), r.Name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, text(old, "metadata", "uid"))) //nolint:staticcheck,revive // the API server's words
 	}
 	version := text(next, "metadata", "resourceVersion")
 	if version == "" && k.Custom && r.Verb == "update" {
-		return apierrors.NewInvalid(k.GroupVersionKind.GroupKind(), r.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), "0x0", "must be specified for an update")})
+		return apierrors.NewInvalid(schema.GroupKind{Group: k.Group, Kind: k.Resource}, r.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), "0x0", "must be specified for an update")})
 	}
 	if version != "" && version != text(old, "metadata", "resourceVersion") {
 		return apierrors.NewConflict(k.groupResource(), r.Name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
@@ -172,11 +184,6 @@ func inherit(k *Kind, r *Request, next, old Object) Object {
 		if delete(metadata, name); before[name] != nil {
 			metadata[name] = before[name]
 		}
-	}
-	if before["deletionTimestamp"] != nil {
-		// No finalizer is added to what is being deleted.
-		kept := slices.DeleteFunc(list(metadata["finalizers"]), func(f any) bool { return !slices.Contains(list(before["finalizers"]), f) })
-		metadata["finalizers"] = kept
 	}
 	for _, name := range []string{"finalizers", "labels", "annotations", "ownerReferences"} {
 		if value := reflect.ValueOf(metadata[name]); metadata[name] != nil && value.Len() == 0 || metadata[name] == nil {
@@ -237,7 +244,8 @@ func (s *Server) remove(k *Kind, r *Request) (Object, error) {
 			wanted, has string
 		}{{"UID", pointed(p.UID), text(old, "metadata", "uid")}, {"ResourceVersion", pointed(p.ResourceVersion), text(old, "metadata", "resourceVersion")}} {
 			if c.wanted != "" && c.wanted != c.has {
-				return nil, apierrors.NewConflict(k.groupResource(), r.Name, fmt.Errorf("Precondition failed: %s in precondition: %s, %s in object meta: %s", c.what, c.wanted, c.what, c.has)) //nolint:staticcheck,revive // the API server's words
+				kind := schema.GroupResource{Group: k.Group, Resource: k.Kind}
+				return nil, apierrors.NewConflict(kind, r.Name, fmt.Errorf("Precondition failed: %s in precondition: %s, %s in object meta: %s", c.what, c.wanted, c.what, c.has)) //nolint:staticcheck,revive // the API server's words
 			}
 		}
 	}
