@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -138,18 +139,19 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.ledger.Subscribe(triggers.Drift, news)
 	e.secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
 
-	for _, runnable := range []manager.Runnable{leaderOnly{e.secrets.Start}, leaderOnly{e.watches.Start}} {
-		if err := e.Manager.Add(runnable); err != nil {
-			return err
-		}
+	if err := e.Manager.Add(leaderOnly{e.secrets.Start}); err != nil {
+		return err
 	}
 	timeout := e.Config.Controllers.CacheSyncTimeout.Duration
 	if err := e.secrets.WaitUntilWatching(ctx, timeout); err != nil {
 		return err
 	}
 	triggers.Prepare(reconciler)
-	if err := e.Manager.Add(leaderOnly{triggers.Sweep}); err != nil {
-		return err
+	e.expect(ctx, reconciler, timeout)
+	for _, runnable := range []manager.Runnable{leaderOnly{e.watches.Start}, leaderOnly{triggers.Sweep}} {
+		if err := e.Manager.Add(runnable); err != nil {
+			return err
+		}
 	}
 	if err := reconciler.AddToManager(e.Manager, timeout, triggers); err != nil {
 		return err
@@ -161,6 +163,15 @@ func (e *Engine) Start(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// expect tells the watches what there is to be seen. Without that everything is read one by one, which takes longer and is as right.
+func (e *Engine) expect(ctx context.Context, reconciler *managedresource.Reconciler, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := reconciler.Expect(ctx); err != nil {
+		e.Log.Info("Objects will be read one by one", "reason", err.Error())
+	}
 }
 
 // leaderOnly is a runnable of the leader.

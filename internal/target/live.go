@@ -209,7 +209,6 @@ func (w *Watches) Expect(owner ledger.Owner, refs []ledger.Ref) {
 // object is taken from a list once; whatever is written because of it must carry its resource version.
 func (w *Watches) Read(ctx context.Context, ref ledger.Ref) (*unstructured.Unstructured, error) {
 	if object := w.fromList(ctx, ref); object != nil {
-		count("listed")
 		return object, nil
 	}
 	return w.client.Get(ctx, ref.GVK(), ref.Namespace, ref.Name)

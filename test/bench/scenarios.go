@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -411,17 +413,51 @@ func thousandManagedResources(ctx context.Context, b *bench) error {
 	}
 	b.add("… resident memory then", u.rss, "MiB", fmt.Sprintf("%.1f anonymous", u.anonymous), "target ≤ 100")
 
-	// A restart finds everything as it should be.
 	p.Kill()
-	if p, err = b.startReady(ctx, map[string]any{"controllers": map[string]any{"managedResource": map[string]any{"concurrentSyncs": 20}}}); err != nil {
+	return b.restart(ctx, 4*n)
+}
+
+// restart starts a process that finds everything as it should be, and measures until it has compared all objects.
+func (b *bench) restart(ctx context.Context, n int) error {
+	p, err := b.startReady(ctx, nil)
+	if err != nil {
 		return err
 	}
 	defer p.Stop()
+	started := time.Now()
+	if err := harness.Poll(ctx, 5*time.Minute, func() error {
+		if compared := metric(p, `espalier_managedresource_objects_total{`); compared < float64(n) {
+			return fmt.Errorf("%.0f of %d objects are compared", compared, n)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	took := time.Since(started).Seconds()
 	if err := settle(ctx, p); err != nil {
 		return err
 	}
-	b.add("… writes to the target after a restart", updates(p), "", "", "target 0")
+	u, err := usageOf(p)
+	if err != nil {
+		return err
+	}
+	b.add("… after a restart: from ready until all objects are compared, default limits", took, "s", fmt.Sprintf("%.1f s processor time", u.cpu), "target ≤ 5")
+	b.add("… requests to the target", metric(p, "espalier_target_requests_total{"), "", "", "target ≤ 100")
+	b.add("… writes to the target", updates(p), "", "", "target 0")
 	return nil
+}
+
+// metric is the sum of the samples that begin like this.
+func metric(p *harness.Process, prefix string) float64 {
+	_, body := p.Get(p.Metrics, "/metrics")
+	total := 0.0
+	for _, line := range strings.Split(body, "\n") {
+		if strings.HasPrefix(line, prefix) {
+			value, _ := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+			total += value
+		}
+	}
+	return total
 }
 
 // bareLandscape writes what resource-manager would have to write at least: the objects, and two statuses and a finalizer a

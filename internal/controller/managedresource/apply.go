@@ -278,7 +278,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 			}
 		}
 		// Whatever a refused creation says, the object may be there: node ports and quotas are checked before names.
-		live, err := a.get(ctx, desired)
+		live, err := a.live(ctx, desired, attempt)
 		if apierrors.IsNotFound(err) && attempt < updateAttempts && (createErr == nil || apierrors.IsAlreadyExists(createErr)) {
 			expectAbsent = true
 			continue
@@ -313,6 +313,15 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		}
 		return outcome{}, err
 	}
+}
+
+// live returns the object as it is. At the first attempt, after a restart, that is what the list of its kind had a moment ago;
+// an update carries its resource version, so that a conflict tells if it is out of date.
+func (a *applier) live(ctx context.Context, desired *apply.Desired, attempt int) (*unstructured.Unstructured, error) {
+	if attempt == 0 {
+		return a.Watches.Read(ctx, target.RefOf(&desired.Reference))
+	}
+	return a.get(ctx, desired)
 }
 
 func (a *applier) get(ctx context.Context, desired *apply.Desired) (*unstructured.Unstructured, error) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -137,7 +138,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		read.checksum = func() string { return began.checksum }
 	}
 	plan := apply.NewPlan(decoded, mr.Status.Resources, apply.Options{
-		Spec: &mr.Spec, Origin: r.origin(mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue, Scope: r.Target.Scope,
+		Spec: &mr.Spec, Origin: r.origin(mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue, Scope: func(gvk schema.GroupVersionKind) (apply.Scope, error) { return r.Target.ScopeWithin(ctx, gvk) },
 	})
 	if mr, err = r.announce(ctx, mr, plan, read, began); err != nil || mr == nil {
 		return reconcile.Result{}, err
@@ -182,7 +183,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 
 // Awaits says whether a run that looks at the objects is still to come, so that the ledger does not know them yet.
 func (r *Reconciler) Awaits(mr *resourcesv1alpha1.ManagedResource) bool {
-	return !r.passes.of(mr).complete && !r.Class.WaitsForHandOver(mr) &&
+	return !r.passes.of(mr).complete && !r.Ledger.AllKnown(ownerOf(mr)) && !r.Class.WaitsForHandOver(mr) &&
 		mr.Annotations[resourcesv1alpha1.AnnotationOperation] != resourcesv1alpha1.OperationWaitForState
 }
 
