@@ -157,7 +157,7 @@ func (l *live) take(uid types.UID) *unstructured.Unstructured {
 	if !found {
 		return nil
 	}
-	content, err := io.ReadAll(flate.NewReaderDict(bytes.NewReader(p.bytes), p.dictionary))
+	content, err := p.unpack()
 	if err != nil {
 		return nil
 	}
@@ -166,6 +166,18 @@ func (l *live) take(uid types.UID) *unstructured.Unstructured {
 		return nil
 	}
 	return object
+}
+
+// readers are used again: a new one costs more than what it reads.
+var readers = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)) }}
+
+func (p packed) unpack() ([]byte, error) {
+	reader := readers.Get().(io.ReadCloser)
+	defer readers.Put(reader)
+	if err := reader.(flate.Resetter).Reset(bytes.NewReader(p.bytes), p.dictionary); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(reader)
 }
 
 // packer packs objects of a kind. They resemble each other, so that the first one is the dictionary of all.
