@@ -107,6 +107,14 @@ func TestDrift(t *testing.T) {
 			r.Seen(sighting(cm, "u", "6", 0))
 			r.Verified(mr1, sighting(cm, "u", "5", 0))
 		}, "[ns/one ns/one]"},
+		"a late event after a deletion": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Gone(cm.Key, "u", "8")
+			r.Seen(sighting(cm, "u", "7", 0))
+			if r.Lookup(cm.Key).Present {
+				r.drift = nil
+			}
+		}, "[ns/one]"},
 		"a late answer that it was not there": {func(r *recorder) {
 			before := r.Lookup(cm.Key)
 			r.Verified(mr1, sighting(cm, "u", "5", 0))

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/internal/health"
 )
 
 // world is an API server with one object, as a model: what there is, at which version, and whether it is as it should be.
@@ -15,6 +17,8 @@ type world struct {
 	// history is what the watch has not delivered yet.
 	history []change
 	uids    int
+	// was is what there was at each version, for backups.
+	was map[int]*object
 }
 
 type object struct {
@@ -29,7 +33,34 @@ type change struct {
 	object object
 }
 
-func (w *world) tell(gone bool) { w.history = append(w.history, change{gone, *w.object}) }
+// tell notes what happened to the object.
+func (w *world) tell(gone bool) {
+	w.history = append(w.history, change{gone, *w.object})
+	w.was[w.version] = nil
+	if !gone {
+		copied := *w.object
+		w.was[w.version] = &copied
+	}
+}
+
+// restore goes back to a version; what was later has never been.
+func (w *world) restore(version int) {
+	w.version, w.object, w.history = version, nil, nil
+	for v := range w.was {
+		if v > version {
+			delete(w.was, v)
+		}
+	}
+	for v := version; v > 0; v-- {
+		if object, found := w.was[v]; found {
+			if object != nil {
+				copied := *object
+				w.object = &copied
+			}
+			return
+		}
+	}
+}
 
 // write changes the object, or creates it.
 func (w *world) write(ours bool) object {
@@ -48,7 +79,8 @@ func (w *world) write(ours bool) object {
 }
 
 func (o object) sighting(digests bool) Sighting {
-	s := Sighting{Key: cm.Key, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1}
+	s := Sighting{Key: cm.Key, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1,
+		Verdict: &health.Verdict{Unhealthy: fmt.Sprint(o.version)}}
 	if digests {
 		s.Digest = o.digest
 	}
@@ -61,7 +93,8 @@ func (o object) sighting(digests bool) Sighting {
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
-		w := &world{version: 100}
+		const first = 100
+		w := &world{version: first, was: map[int]*object{}}
 		digests := rapid.Bool().Draw(t, "generation tells")
 		since := ""          // what the watch has reached
 		var answers []object // of our reads and writes, on their way
@@ -95,6 +128,9 @@ func TestModel(t *testing.T) {
 			}
 			if finding.Verified && len(w.history) == 0 && len(answers) == 0 && (w.object == nil || !w.object.ours) {
 				t.Fatalf("verified as %+v, though all is told, and it is %+v", finding, w.object)
+			}
+			if told := len(w.history) == 0 && w.object != nil && finding.Present; told && finding.Verdict.Unhealthy != fmt.Sprint(w.object.version) {
+				t.Fatalf("judged by %+v, though all is told, and it is %+v", finding, w.object)
 			}
 			if finding.Suspect && len(r.Dirty(mr1)) == 0 {
 				t.Fatalf("suspect, and nobody is to look: %+v", finding)
@@ -151,22 +187,12 @@ func TestModel(t *testing.T) {
 			},
 			"a gap, and a list": func(*rapid.T) { list() },
 			"etcd is restored": func(t *rapid.T) {
-				if w.version < 10 {
+				if w.version == first {
 					t.Skip("no backup is that old")
 				}
 				// Answers from before are lost: their connections were cut.
 				answers = nil
-				w.version = rapid.IntRange(1, w.version-1).Draw(t, "backup")
-				switch {
-				case rapid.Bool().Draw(t, "it was not there then"):
-					w.object = nil
-				case w.object != nil || rapid.Bool().Draw(t, "it was there then"):
-					if w.object == nil {
-						w.object = &object{uid: "restored"}
-					}
-					w.object.version = rapid.IntRange(1, w.version).Draw(t, "its version")
-					w.object.ours, w.object.digest = false, uint64(w.object.version)
-				}
+				w.restore(rapid.IntRange(first, w.version-1).Draw(t, "backup"))
 				list() // The watch ends with an error.
 			},
 			"we restart": func(*rapid.T) {

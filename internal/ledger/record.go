@@ -34,8 +34,8 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 
 // record is what is known of one object. What holds whenever the lock is free, and TestModel checks:
 //
-//   - resourceVersion is the latest that anybody reported since the last reset; state, uid, digest and terminating are what
-//     the object was like then. A report that is older changes nothing, whatever the state.
+//   - resourceVersion is the latest that anybody reported since the last reset; state, uid, digest, terminating
+//     and verdict are what the object was like then. A report that is older changes nothing, whatever the state.
 //   - verified means: present, and what was compared with the desired state is the version at resourceVersion, or one with
 //     the same uid and digest. A verification that is older than that verifies nothing.
 //   - suspect means not verified, and in the dirty set of the last of its owners unless that one was told to leave it (Cleared).
