@@ -28,7 +28,8 @@ const (
 //   - A body that comes at once is always read, however many are awaited. Where there are too many the one that has been awaited longest is
 //     given up.
 //   - At most awaitedBodies of at most smallBody bytes and largeBodies of any size are in memory.
-//   - Of what is costly to decode at most a few are worked on at a time; the others wait, so that processors are left for small ones.
+//   - Of what is costly to decode at most a few are worked on at a time; the others wait for a place and for their turn, so that processors
+//     are left for small ones.
 type Bodies struct {
 	patience       time.Duration
 	awaited, large crowd
@@ -59,7 +60,10 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-var errGivenUp = WithStatus(http.StatusServiceUnavailable, errors.New("too many bodies are awaited; this one came too slowly"))
+var (
+	errGivenUp  = WithStatus(http.StatusServiceUnavailable, errors.New("too many bodies are awaited; this one came too slowly"))
+	errTooLarge = WithStatus(http.StatusServiceUnavailable, errors.New("too many large reviews at once"))
+)
 
 // Read reads a body of at most limit bytes. Until release is called it counts as one that is there. If the body is costly to decode Read
 // waits for its turn, and release ends that.
@@ -67,50 +71,54 @@ func (b *Bodies) Read(w http.ResponseWriter, request *http.Request, into *bytes.
 	if request.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
-	g := &guest{response: http.NewResponseController(w)}
+	g := &guest{response: http.NewResponseController(w), gone: make(chan struct{})}
 	timer := time.AfterFunc(b.patience, func() {
 		g.giveUp(WithStatus(http.StatusRequestTimeout, fmt.Errorf("the body did not come within %s", b.patience)))
 	})
 	defer timer.Stop()
-	if !b.awaited.join(g) {
+	awaited := b.awaited.join(g)
+	if awaited == nil {
 		return nil, errGivenUp
 	}
 	_, err = into.ReadFrom(io.LimitReader(request.Body, smallBody+1))
-	b.awaited.leave(g)
 	switch {
 	case err != nil:
+		b.awaited.leave(awaited)
 		return nil, g.failed(err)
 	case into.Len() <= smallBody && isObject(into.Bytes()):
+		b.awaited.leave(awaited)
 		if !g.settle() {
 			return nil, g.failed(nil)
 		}
 		return func() {}, nil
 	}
-	if !b.large.join(g) {
-		return nil, WithStatus(http.StatusServiceUnavailable, errors.New("too many large reviews at once"))
+	// It is awaited until there is a place for it, and so among those that may be given up.
+	large := b.large.wait(g)
+	b.awaited.leave(awaited)
+	if large == nil {
+		return nil, errTooLarge
 	}
-	leave := func() { b.large.leave(g) }
-	if _, err = into.ReadFrom(io.LimitReader(request.Body, limit+1-int64(into.Len()))); err != nil {
-		leave()
-		return nil, g.failed(err)
-	}
-	if !g.settle() {
-		leave()
-		return nil, g.failed(nil)
-	}
-	switch {
-	case int64(into.Len()) > limit:
-		leave()
-		return nil, tooLarge(limit)
-	case into.Len() > smallBody && !isObject(into.Bytes()):
-		leave()
-		return nil, WithStatus(http.StatusRequestEntityTooLarge, fmt.Errorf("only JSON may have more than %d bytes", smallBody))
-	}
-	if err := b.turn(request.Context()); err != nil {
-		leave()
+	if err := b.readLarge(request, into, limit, g); err != nil {
+		b.large.leave(large)
 		return nil, err
 	}
-	return func() { <-b.costly; leave() }, nil
+	return func() { <-b.costly; b.large.leave(large) }, nil
+}
+
+// readLarge reads the rest of a body that has a place, and waits for its turn.
+func (b *Bodies) readLarge(request *http.Request, into *bytes.Buffer, limit int64, g *guest) error {
+	if _, err := into.ReadFrom(io.LimitReader(request.Body, limit+1-int64(into.Len()))); err != nil {
+		return g.failed(err)
+	}
+	switch {
+	case !g.settle():
+		return g.failed(nil)
+	case int64(into.Len()) > limit:
+		return tooLarge(limit)
+	case into.Len() > smallBody && !isObject(into.Bytes()):
+		return WithStatus(http.StatusRequestEntityTooLarge, fmt.Errorf("only JSON may have more than %d bytes", smallBody))
+	}
+	return b.turn(request.Context())
 }
 
 // turn waits until a costly body may be worked on.
@@ -121,7 +129,7 @@ func (b *Bodies) turn(ctx context.Context) error {
 	case b.costly <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return WithStatus(http.StatusServiceUnavailable, errors.New("too many large reviews at once"))
+		return errTooLarge
 	}
 }
 
@@ -143,49 +151,89 @@ type crowd struct {
 	// awaited has those that may be given up, the oldest first; count is all of them.
 	awaited list.List
 	count   int
+	// left is closed when one leaves, if anybody waits for that.
+	left chan struct{}
 }
 
-// join says whether there is room, or could be made.
-func (c *crowd) join(g *guest) bool {
+// place is that of a body in a crowd. Its fields are guarded by the crowd's mutex.
+type place struct {
+	*guest
+	element *list.Element
+	counted bool
+}
+
+// join returns a place if there is one, or one could be made.
+func (c *crowd) join(g *guest) *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.joinLocked(g)
+}
+
+func (c *crowd) joinLocked(g *guest) *place {
 	if c.count >= c.limit && !c.displaceLocked() {
-		return false
+		return nil
 	}
 	c.count++
-	g.place = c.awaited.PushBack(g)
-	return true
+	p := &place{guest: g, counted: true}
+	p.element = c.awaited.PushBack(p)
+	return p
+}
+
+// wait waits for a place as long as the body is not given up.
+func (c *crowd) wait(g *guest) *place {
+	for {
+		c.mu.Lock()
+		p := c.joinLocked(g)
+		if c.left == nil {
+			c.left = make(chan struct{})
+		}
+		left := c.left
+		c.mu.Unlock()
+		if p != nil {
+			return p
+		}
+		select {
+		case <-left:
+		case <-g.gone:
+			return nil
+		}
+	}
 }
 
 // displaceLocked gives up the oldest body that is still awaited.
 func (c *crowd) displaceLocked() bool {
 	for oldest := c.awaited.Front(); oldest != nil; oldest = c.awaited.Front() {
 		c.awaited.Remove(oldest)
-		if g := oldest.Value.(*guest); g.giveUp(errGivenUp) {
+		if p := oldest.Value.(*place); p.giveUp(errGivenUp) {
 			// It leaves in a moment, and must not be counted twice.
 			c.count--
-			g.place = nil
+			p.counted = false
 			return true
 		}
 	}
 	return false
 }
 
-func (c *crowd) leave(g *guest) {
+func (c *crowd) leave(p *place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if g.place != nil {
-		c.awaited.Remove(g.place)
-		c.count--
-		g.place = nil
+	if !p.counted {
+		return
+	}
+	c.awaited.Remove(p.element)
+	c.count--
+	p.counted = false
+	if c.left != nil {
+		close(c.left)
+		c.left = nil
 	}
 }
 
-// guest is a body in a crowd. Its mutex orders giving up and having come: once it is settled its connection is left alone.
+// guest is a body in crowds. Its mutex orders giving up and having come: once it is settled its connection is left alone.
 type guest struct {
 	response *http.ResponseController
-	// place is guarded by the mutex of the crowd that the guest is in; it is in one at a time.
-	place *list.Element
+	// gone is closed when it is given up.
+	gone chan struct{}
 
 	mu      sync.Mutex
 	settled bool
@@ -201,6 +249,7 @@ func (g *guest) giveUp(reason error) bool {
 	}
 	if g.reason == nil {
 		g.reason = reason
+		close(g.gone)
 		// What cannot be given up, as in tests without a connection, goes on.
 		_ = g.response.SetReadDeadline(time.Unix(1, 0))
 	}

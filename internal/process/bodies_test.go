@@ -150,26 +150,46 @@ func TestCostlyBodies(t *testing.T) {
 			}
 		}
 	}
-	bodies.costly <- struct{}{} // One is being worked on without end.
-	waiting, stop := context.WithCancel(t.Context())
-	var waiters sync.WaitGroup
-	defer waiters.Wait()
-	defer stop()
-	for range 2 {
-		waiters.Go(func() {
-			request, _ := http.NewRequestWithContext(waiting, http.MethodPost, url, strings.NewReader(yaml))
-			if response, err := client.Do(request); err == nil {
-				_ = response.Body.Close()
-			}
+	t.Run("places", func(t *testing.T) {
+		places := make([]*place, 2) // Two are worked on, and have all places.
+		for i := range places {
+			g := &guest{gone: make(chan struct{})}
+			g.settle()
+			places[i] = bodies.large.join(g)
+		}
+		answered := make(chan string)
+		go func() {
+			_, answer, err := post(client, url, strings.NewReader(yaml))
+			answered <- fmt.Sprint(answer, err)
+		}()
+		eventually(t, "nobody waits for a place", func() bool {
+			bodies.large.mu.Lock()
+			defer bodies.large.mu.Unlock()
+			return bodies.large.left != nil
 		})
-	}
-	eventually(t, "nobody waits for its turn", func() bool { return bodies.large.size() == 2 })
-	if _, answer, err := post(client, url, strings.NewReader(yaml)); err != nil || !strings.Contains(answer, `503 too many large reviews at once`) {
-		t.Errorf("row 7: one more: got %s, %v", answer, err)
-	}
-	if _, answer, err := post(client, url, strings.NewReader(v1Review)); err != nil || !strings.Contains(answer, `"allowed":true`) {
-		t.Errorf("a small one meanwhile: got %s, %v", answer, err)
-	}
+		if _, answer, err := post(client, url, strings.NewReader(v1Review)); err != nil || !strings.Contains(answer, `"allowed":true`) {
+			t.Errorf("a small one meanwhile: got %s, %v", answer, err)
+		}
+		bodies.large.leave(places[0])
+		if answer := <-answered; !strings.Contains(answer, `"allowed":true`) {
+			t.Errorf("one that has waited: got %s", answer)
+		}
+		bodies.large.leave(places[1])
+	})
+	t.Run("turns", func(t *testing.T) {
+		impatient := NewBodies(1)
+		impatient.patience, impatient.large.limit = 50*time.Millisecond, 1
+		client, url := endpoint(t, &Reviews{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Bodies: impatient, Log: logr.Discard()}, false)
+		impatient.costly <- struct{}{} // One is being worked on without end.
+		for range 3 {
+			if _, answer, err := post(client, url, strings.NewReader(yaml)); err != nil || !strings.Contains(answer, `503 too many large reviews at once`) {
+				t.Errorf("row 7: got %s, %v", answer, err)
+			}
+		}
+		if impatient.large.size() != 0 {
+			t.Error("places are kept")
+		}
+	})
 }
 
 // TestReviewsAtOnce: 256 decisions are made at a time, and more are refused with a reason.
