@@ -118,6 +118,7 @@ type AgentProcessOptions struct {
 	AnyPort bool
 	Config  map[string]any
 	Args    []string
+	Env     []string
 }
 
 // Run starts a node-agent-authorizer with just the rights that it needs.
@@ -147,7 +148,7 @@ func (a *Agents) Run(o AgentProcessOptions) (*Process, error) {
 		web = 0
 	}
 	return launch(launchOptions{
-		name: "node-agent-authorizer", binary: o.Binary, dir: o.Dir, authority: a.Cluster, web: web, over: o.Config, args: o.Args, config: config,
+		name: "node-agent-authorizer", binary: o.Binary, dir: o.Dir, authority: a.Cluster, web: web, over: o.Config, args: o.Args, env: o.Env, config: config,
 	})
 }
 
