@@ -20,6 +20,8 @@ const (
 	bodyPatience = 5 * time.Second
 	// awaitedBodies bounds how many bodies are awaited at once, and with smallBody the memory for them: 32 MiB at most.
 	awaitedBodies = 512
+	// largeGrace is how long a large body may take before it can be given up for another one: at that rate it has 30 MiB a second.
+	largeGrace = 250 * time.Millisecond
 	// largeBodies bounds how many bodies there are at once that are larger or no JSON: 48 MiB of reviews at most.
 	largeBodies = 16
 )
@@ -38,7 +40,7 @@ type Bodies struct {
 
 // NewBodies returns one of a process's own, which works on so many costly bodies at a time.
 func NewBodies(costly int) *Bodies {
-	return &Bodies{patience: bodyPatience, awaited: crowd{limit: awaitedBodies}, large: crowd{limit: largeBodies}, costly: make(chan struct{}, costly)}
+	return &Bodies{patience: bodyPatience, awaited: crowd{limit: awaitedBodies}, large: crowd{limit: largeBodies, grace: largeGrace}, costly: make(chan struct{}, costly)}
 }
 
 // statusError is an error with the HTTP status that belongs to it.
@@ -143,9 +145,11 @@ func isObject(body []byte) bool {
 	return len(body) == 0 || body[0] == '{'
 }
 
-// crowd is a bounded number of bodies. When it is full the one that has been awaited longest has to go; those that are there stay.
+// crowd is a bounded number of bodies. When it is full the one that has been awaited longest has to go, if that is longer than the grace;
+// those that are there stay.
 type crowd struct {
 	limit int
+	grace time.Duration
 
 	mu sync.Mutex
 	// awaited has those that may be given up, the oldest first; count is all of them.
@@ -159,6 +163,7 @@ type crowd struct {
 type place struct {
 	*guest
 	element *list.Element
+	since   time.Time
 	counted bool
 }
 
@@ -174,7 +179,7 @@ func (c *crowd) joinLocked(g *guest) *place {
 		return nil
 	}
 	c.count++
-	p := &place{guest: g, counted: true}
+	p := &place{guest: g, since: time.Now(), counted: true}
 	p.element = c.awaited.PushBack(p)
 	return p
 }
@@ -192,19 +197,26 @@ func (c *crowd) wait(g *guest) *place {
 		if p != nil {
 			return p
 		}
+		late := time.NewTimer(c.grace)
 		select {
 		case <-left:
+		case <-late.C: // Another one may have been awaited for too long by now.
 		case <-g.gone:
 			return nil
 		}
+		late.Stop()
 	}
 }
 
 // displaceLocked gives up the oldest body that is still awaited.
 func (c *crowd) displaceLocked() bool {
 	for oldest := c.awaited.Front(); oldest != nil; oldest = c.awaited.Front() {
+		p := oldest.Value.(*place)
+		if time.Since(p.since) < c.grace {
+			return false
+		}
 		c.awaited.Remove(oldest)
-		if p := oldest.Value.(*place); p.giveUp(errGivenUp) {
+		if p.giveUp(errGivenUp) {
 			// It leaves in a moment, and must not be counted twice.
 			c.count--
 			p.counted = false

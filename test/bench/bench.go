@@ -106,9 +106,11 @@ type usage struct {
 	cpu            float64 // seconds
 }
 
-func usageOf(p *harness.Process) (usage, error) {
+func usageOf(p *harness.Process) (usage, error) { return usageOfPID(p.PID()) }
+
+func usageOfPID(pid int) (usage, error) {
 	var u usage
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return u, err
 	}
@@ -125,7 +127,7 @@ func usageOf(p *harness.Process) (usage, error) {
 			u.anonymous = kib / 1024
 		}
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return u, err
 	}
