@@ -60,6 +60,7 @@ func TestConfigurationErrors(t *testing.T) {
 		"CFG-5 resync":                           {noElection + "sourceClientConnection: {cacheResyncPeriod: 5s}", "sourceClientConnection.cacheResyncPeriod: Invalid value: 5000000000: must be at least 10s"},
 		"MRC-3d managed-by":                      {noElection + "controllers: {managedResource: {managedByLabelValue: ''}}", "controllers.managedResources.managedByLabelValue: Required value: must specify value of managed-by label"},
 		"drift repair delay":                     {noElection + "controllers: {managedResource: {driftRepairDelay: -1s}}", `controllers.managedResources.driftRepairDelay: Invalid value: "-1s": must be non-negative`},
+		"audit period":                           {noElection + "controllers: {managedResource: {auditPeriod: 1s}}", `controllers.managedResources.auditPeriod: Invalid value: "1s": must be 0 or at least 1m`},
 		"lease durations":                        {"leaderElection: {resourceNamespace: a, leaseDuration: 5s}", "leaderElection.leaseDuration: Invalid value: \"10s\": must be greater than `RenewDeadline`"},
 		"CLI-5 missing file":                     {"", "missing config file"},
 		"C7/D25 two spellings, different values": {noElection + "controllers: {node: {backoff: 1s}, nodeCriticalComponents: {backoff: 2s}}", "controllers.node: Forbidden: differs from controllers.nodeCriticalComponents at backoff"},
@@ -85,8 +86,9 @@ func TestConfigurationDefaults(t *testing.T) {
 		*cfg.Controllers.ClusterID, *cfg.Controllers.ResourceClass, *cfg.Controllers.ManagedResource.ConcurrentSyncs, cfg.Controllers.ManagedResource.SyncPeriod.Duration,
 		*cfg.Controllers.ManagedResource.AlwaysUpdate, *cfg.Controllers.ManagedResource.ManagedByLabelValue, *cfg.Controllers.Health.ConcurrentSyncs, cfg.Controllers.Health.SyncPeriod.Duration,
 		cfg.Controllers.CacheSyncTimeout.Duration, cfg.Controllers.ManagedResource.DriftRepairDelay.Duration,
+		cfg.Controllers.ManagedResource.AuditPeriod.Duration, *cfg.Controllers.ManagedResource.CollectOrphans,
 	}
-	want := []any{float32(100), float32(100), int32(130), 24 * time.Hour, 9449, 8081, 8080, "info", "json", "", "resources", 5, time.Minute, false, "gardener", 5, time.Minute, 2 * time.Minute, time.Duration(0)}
+	want := []any{float32(100), float32(100), int32(130), 24 * time.Hour, 9449, 8081, 8080, "info", "json", "", "resources", 5, time.Minute, false, "gardener", 5, time.Minute, 2 * time.Minute, time.Duration(0), 24 * time.Hour, false}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("CT-2/MRC-1/MRC-2/MRC-3a/MRC-4a: %s", diff)
 	}

@@ -148,7 +148,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	triggers.Prepare(reconciler)
 	e.expect(ctx, reconciler, timeout)
-	for _, runnable := range []manager.Runnable{leaderOnly{e.watches.Start}, leaderOnly{triggers.Sweep}} {
+	for _, runnable := range []manager.Runnable{leaderOnly{e.watches.Start}, leaderOnly{triggers.Sweep}, leaderOnly{e.audit(reconciler)}} {
 		if err := e.Manager.Add(runnable); err != nil {
 			return err
 		}
@@ -171,6 +171,17 @@ func (e *Engine) expect(ctx context.Context, reconciler *managedresource.Reconci
 	defer cancel()
 	if err := reconciler.Expect(ctx); err != nil {
 		e.Log.Info("Objects will be read one by one", "reason", err.Error())
+	}
+}
+
+// audit is the safety net under the watches of the target.
+func (e *Engine) audit(reconciler *managedresource.Reconciler) func(context.Context) error {
+	period := e.Config.Controllers.ManagedResource.AuditPeriod.Duration
+	return func(ctx context.Context) error {
+		if period == 0 {
+			return nil
+		}
+		return e.watches.Audit(ctx, period, reconciler.Stray)
 	}
 }
 

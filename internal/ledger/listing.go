@@ -62,7 +62,9 @@ func (x *Listing) Seen(s Sighting) Finding {
 	var told notices
 	l.mu.Lock()
 	if r := l.findLocked(s.Key); r != nil {
-		r.listed = max(r.listed, x.number)
+		if x.inScope(r.ref()) {
+			r.listed = max(r.listed, x.number)
+		}
 		if newer(r.resourceVersion, s.ResourceVersion) && !newer(r.resourceVersion, x.version) {
 			r.resetLocked(&told)
 		}

@@ -17,7 +17,12 @@ type activeWatch struct {
 	// served wakes a watch that waits for its kind to be served.
 	served chan struct{}
 
+	// listing excludes that a list and an audit of the scope are under way at the same time.
+	listing chan struct{}
+
 	mu sync.Mutex
+	// restart ends what follows the scope at present, so that it begins anew.
+	restart context.CancelFunc
 	// complete is true if a list was reported completely since the kind is served where it is.
 	complete bool
 	covered  bool
@@ -30,7 +35,18 @@ type activeWatch struct {
 }
 
 func newActiveWatch() *activeWatch {
-	return &activeWatch{served: make(chan struct{}, 1), news: make(chan struct{})}
+	return &activeWatch{served: make(chan struct{}, 1), listing: make(chan struct{}, 1), news: make(chan struct{})}
+}
+
+// list calls do while no other list of the scope is under way.
+func (a *activeWatch) list(ctx context.Context, do func() error) error {
+	select {
+	case a.listing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-a.listing }()
+	return do()
 }
 
 func (a *activeWatch) tellLocked() {
@@ -91,6 +107,28 @@ func (a *activeWatch) end() {
 	defer a.mu.Unlock()
 	a.complete, a.covered, a.failed = false, false, true
 	a.tellLocked()
+}
+
+// follows tells how to end what follows the scope from now on.
+func (a *activeWatch) follows(restart context.CancelFunc) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.restart = restart
+}
+
+// renew ends what follows the scope, and has it begin anew at once.
+func (a *activeWatch) renew() {
+	a.mu.Lock()
+	restart := a.restart
+	a.mu.Unlock()
+	if restart == nil {
+		return
+	}
+	restart()
+	select {
+	case a.served <- struct{}{}:
+	default:
+	}
 }
 
 // reached tells of an event or a bookmark.

@@ -133,6 +133,7 @@ func (w *openedWatch) ResultChan() <-chan watch.Event { return w.events }
 func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *mapping) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	a.follows(cancel)
 	requests := w.requestsFor(s, served)
 	sink := &sink{watches: w, scope: s, active: a}
 	failed := func(err error) {

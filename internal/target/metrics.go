@@ -14,8 +14,12 @@ var (
 		Name: "espalier_target_watches",
 		Help: "Watches on the target cluster.",
 	})
+	missed = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "espalier_managedresource_missed_total",
+		Help: "Changes of objects that no watch told of and that an audit found, by kind. Each is a lost event or a fault.",
+	}, []string{"kind"})
 )
 
-func init() { metrics.Registry.MustRegister(requests, watching) }
+func init() { metrics.Registry.MustRegister(requests, watching, missed) }
 
 func count(verb string) { requests.WithLabelValues(verb).Inc() }

@@ -29,6 +29,8 @@ type server struct {
 	// requests are counted by verb.
 	requests map[string]int
 	history  []event
+	// muted has watches tell nothing.
+	muted bool
 	// compacted is the version before which watches can't begin.
 	compacted int
 }
@@ -300,7 +302,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, gvk schema.GroupV
 			return
 		}
 		for _, e := range s.history {
-			if e.kind == gvk && e.version > from {
+			if e.kind == gvk && e.version > from && !s.muted {
 				send(e.name, shaped(r, e.object))
 			}
 		}

@@ -89,11 +89,15 @@ var errTurnedBack = errors.New("resource versions were turned back")
 // list reports the complete scope: at the start, and after every gap. The first list after the start, and the one that finds
 // everything turned back, is of whole objects: they are about to be compared.
 func (s *sink) list(ctx context.Context, requests scopeRequests) (string, error) {
-	whole := s.watches.live.wants(s.scope) && requests.whole != nil
-	version, err := s.listAs(ctx, requests, whole)
-	if errors.Is(err, errTurnedBack) {
-		version, err = s.listAs(ctx, requests, true)
-	}
+	version := ""
+	err := s.active.list(ctx, func() (err error) {
+		whole := s.watches.live.wants(s.scope) && requests.whole != nil
+		version, err = s.listAs(ctx, requests, whole)
+		if errors.Is(err, errTurnedBack) {
+			version, err = s.listAs(ctx, requests, true)
+		}
+		return err
+	})
 	if err != nil {
 		return "", err
 	}

@@ -34,6 +34,10 @@ var (
 		Name: "espalier_managedresource_takeovers_total",
 		Help: "Objects that were applied though another ManagedResource had applied them before.",
 	})
+	orphans = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "espalier_managedresource_orphans_total",
+		Help: "Objects that name a ManagedResource as their origin and that no inventory names, as found by each audit, by kind.",
+	}, []string{"kind"})
 	lastSuccess = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "espalier_managedresource_last_success_timestamp_seconds",
 		Help: "When a ManagedResource was last applied without any failure.",
@@ -41,5 +45,5 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(objects, drift, driftNoticed, objectsHeld, failures, deleted, takeovers, lastSuccess)
+	metrics.Registry.MustRegister(objects, drift, driftNoticed, objectsHeld, failures, deleted, takeovers, orphans, lastSuccess)
 }

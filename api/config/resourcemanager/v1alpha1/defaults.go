@@ -47,6 +47,8 @@ func setDefaultsControllers(c *ControllerConfiguration) {
 	shared.SetDefault(&c.ManagedResource.ApplyWhileDeletionPending, false)
 	shared.SetDefault(&c.ManagedResource.DeleteForeignObjects, false)
 	shared.SetDefault(&c.ManagedResource.DriftRepairDelay, shared.Duration(0))
+	shared.SetDefault(&c.ManagedResource.AuditPeriod, shared.Duration(24*time.Hour))
+	shared.SetDefault(&c.ManagedResource.CollectOrphans, false)
 	for _, switchable := range []*SwitchableControllerConfig{&c.IstioClusterConfiguration, &c.TokenInvalidator, &c.TokenRequestor} {
 		if switchable.Enabled {
 			shared.SetDefault(&switchable.ConcurrentSyncs, 5)

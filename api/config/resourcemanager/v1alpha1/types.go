@@ -183,6 +183,14 @@ type ManagedResourceControllerConfig struct {
 	// change is told of at once. It gives an operator's emergency edit time. Default 0: put right at once.
 	// +optional
 	DriftRepairDelay *metav1.Duration `json:"driftRepairDelay,omitempty"`
+	// AuditPeriod is how often each kind in use is listed, metadata only, and compared with what the watches told of it, spread
+	// over the period. Default 24h; 0 switches it off.
+	// +optional
+	AuditPeriod *metav1.Duration `json:"auditPeriod,omitempty"`
+	// CollectOrphans deletes objects that an audit finds, whose origin annotation names a ManagedResource and that no inventory
+	// names. Otherwise they are told of only. Default false.
+	// +optional
+	CollectOrphans *bool `json:"collectOrphans,omitempty"`
 }
 
 // NetworkPolicyControllerConfig configures the controller that derives NetworkPolicies from Services.

@@ -1,0 +1,85 @@
+package managedresource
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/apply"
+	"github.com/espalier-project/espalier/internal/ledger"
+	"github.com/espalier-project/espalier/internal/managed"
+	"github.com/espalier-project/espalier/internal/target"
+)
+
+// reasonOrphan is the reason of the Event about an orphan.
+const reasonOrphan = "OrphanFound"
+
+// Stray judges an object whose origin is a ManagedResource of this source, and that nobody has on record. It is an orphan if its
+// ManagedResource is applied completely and no inventory names it, as after a restore of etcd or an answer that was lost. An
+// orphan is counted and told of; it is deleted only if that is configured, and if it is proven to be ours.
+func (r *Reconciler) Stray(ctx context.Context, stray target.Stray) {
+	if err := r.judgeStray(ctx, stray); err != nil {
+		log.FromContext(ctx).Info("An object that nobody has on record could not be judged", "groupVersionKind", stray.GVK.String(),
+			"namespace", stray.Namespace, "name", stray.Name, "reason", err.Error())
+	}
+}
+
+func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
+	origin, err := managed.ParseOrigin(stray.Origin)
+	if err != nil || origin.ClusterID != r.Identity {
+		return nil // It is another source's.
+	}
+	mr, err := r.Statuses.Get(ctx, origin.Key)
+	if apierrors.IsNotFound(err) {
+		return nil // What a deleted ManagedResource has left may have been left on purpose.
+	}
+	if err != nil {
+		return err
+	}
+	if !r.Class.Responsible(mr) || mr.DeletionTimestamp != nil || managed.Ignored(mr) || isTrue(mr.Spec.KeepObjects) {
+		return nil
+	}
+	if pass := r.passes.of(mr); !pass.complete || pass.generation != mr.Generation || pass.inDoubt() {
+		return nil // Its next run may be about this object. The next audit looks again.
+	}
+	apiVersion, kind := stray.GVK.ToAPIVersionAndKind()
+	ref := resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{
+		APIVersion: apiVersion, Kind: kind, Namespace: stray.Namespace, Name: stray.Name,
+	}}
+	holders, err := r.holdersOf(ctx, ledger.Owner{}, []resourcesv1alpha1.ObjectReference{ref})
+	if err != nil {
+		return err
+	}
+	if len(holders.any) > 0 {
+		return nil
+	}
+	live, err := r.Target.Get(ctx, stray.GVK, stray.Namespace, stray.Name)
+	if target.Gone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if live.GetUID() != stray.UID || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != r.origin(mr) {
+		return nil
+	}
+	if judged, err := r.judge(mr, &ref, live, holders); err != nil || judged.stays != "" {
+		return err
+	}
+	orphans.WithLabelValues(kind).Inc()
+	name := apply.NameOf(live)
+	if !*r.Config.CollectOrphans {
+		r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It stays.", name))
+		return nil
+	}
+	if err := r.Target.Delete(ctx, live, propagation(stray.GVK.Group)); err != nil && !target.Gone(err) {
+		return fmt.Errorf("deleting it: %w", err)
+	}
+	deleted.WithLabelValues(kind).Inc()
+	r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It was deleted.", name))
+	return nil
+}

@@ -1,0 +1,67 @@
+package ledger
+
+// Difference is what a list says of an object and the ledger does not know, or knows otherwise.
+type Difference struct {
+	Sighting
+	// Present is false if the list does not have the object.
+	Present bool
+}
+
+// Compare reports an object of a list that is to change nothing. It returns what of it is not known yet, nil if all is, and
+// whether any ManagedResource has the object.
+func (x *Listing) Compare(s Sighting) (*Difference, bool) {
+	l := x.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.findLocked(s.Key)
+	if r == nil {
+		return nil, false
+	}
+	if x.inScope(r.ref()) {
+		r.listed = max(r.listed, x.number)
+		if r.isBehind(Difference{s, true}) {
+			return &Difference{s, true}, true
+		}
+	}
+	return nil, true
+}
+
+// Absent returns, after all objects of the list were compared, those that are known to be there and that it does not have.
+func (x *Listing) Absent() []Difference {
+	l := x.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var absent []Difference
+	for _, r := range l.records[x.kind] {
+		gone := Difference{Sighting{Key: r.key(), ResourceVersion: x.version}, false}
+		if r.listed < x.number && x.inScope(r.ref()) && r.isBehind(gone) {
+			absent = append(absent, gone)
+		}
+	}
+	return absent
+}
+
+// Settle takes over a difference if it is still one, and reports whether it was.
+func (l *Ledger) Settle(d Difference) bool {
+	var told notices
+	l.mu.Lock()
+	r := l.findLocked(d.Key)
+	behind := r != nil && r.isBehind(d)
+	switch {
+	case behind && d.Present:
+		l.seenLocked(r, d.Sighting, &told)
+	case behind:
+		l.goneLocked(r, "", d.ResourceVersion, &told)
+	}
+	l.mu.Unlock()
+	told.send(l)
+	return behind
+}
+
+// isBehind says whether the list knows more: the object in a later version than the latest that was told, or not at all.
+func (r *record) isBehind(d Difference) bool {
+	if !d.Present {
+		return r.state == present && !newer(r.resourceVersion, d.ResourceVersion)
+	}
+	return r.state == unseen || newer(d.ResourceVersion, r.resourceVersion)
+}
