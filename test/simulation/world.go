@@ -22,6 +22,8 @@ const (
 	sourceNamespace = "garden"
 	// settle is how long the world is given to come to rest after the last fault: some sync periods and the longest back-off.
 	settle = 6 * time.Minute
+	// mostRequests is ten times what the busiest run needs that ends well.
+	mostRequests = 8000
 	// idle is how long it is watched afterwards.
 	idle = 3 * time.Minute
 )
@@ -54,6 +56,7 @@ type world struct {
 	backups   map[string]apiserver.Snapshot
 	healed    bool
 	sent      map[string]int
+	total     int
 	rebooting sync.WaitGroup
 	news      chan struct{}
 	lines     []string
@@ -229,6 +232,14 @@ func (w *world) meet(n *network, r *apiserver.Request) string {
 		class = "watch"
 	}
 	w.sent[n.cluster+" "+class]++
+	if w.total++; w.total == mostRequests {
+		n.instance.lost.Store(true)
+		go w.violate(fewRequests, "%d requests were sent, the last one: %s %s", w.total, n.cluster, r)
+	}
+	if w.total > mostRequests {
+		n.instance.lost.Store(true)
+		n.instance.cancel()
+	}
 	if w.healed {
 		return ""
 	}
