@@ -61,6 +61,8 @@ type oracle struct {
 	world *world
 
 	violations []Violation
+	// classes are those of the instances.
+	classes map[string]string
 	// made has the objects that an instance created, by UID.
 	made map[string]bool
 	// released are those of them that were given up on purpose.
@@ -89,7 +91,7 @@ type oracle struct {
 
 func newOracle(w *world) *oracle {
 	return &oracle{
-		world: w, made: map[string]bool{}, released: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
+		world: w, classes: map[string]string{}, made: map[string]bool{}, released: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
 		wanted: map[apiserver.Key][]wish{}, since: map[apiserver.Key]time.Time{}, until: map[apiserver.Key]time.Time{},
 		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, restored: map[string]bool{},
 	}
@@ -343,7 +345,8 @@ func (w *world) checkDeletion(c apiserver.Change) {
 		return
 	}
 	for _, wish := range w.wanted[key] {
-		if contains(w.inventoryLocked(wish.mr), c.Key) {
+		// Instances of different classes may have different clusters, and do not look after each other's.
+		if w.classes[c.By] == apiserver.Text(w.source.GetLocked(wish.mr), "spec", "class") && contains(w.inventoryLocked(wish.mr), c.Key) {
 			w.violateLocked(sparesWanted, "%s deleted %s, which %s wants and has in its inventory", c.By, c.Key, wish.mr.Name)
 			return
 		}

@@ -163,6 +163,9 @@ func (w *world) populate() {
 
 func (w *world) bootLocked(class string) *instance {
 	name := fmt.Sprintf("i%d", len(w.instances))
+	w.lock.Lock()
+	w.classes[name] = class
+	w.lock.Unlock()
 	i := w.boot(name, class)
 	w.instances = append(w.instances, i)
 	return i

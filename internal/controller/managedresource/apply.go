@@ -115,7 +115,8 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 		if a.dependsOnFailed(desired) {
 			continue
 		}
-		if wait := a.drifts.held(keyOf(desired)); wait > 0 && !a.full && a.Ledger.Drifted(keyOf(desired), digest) {
+		// A run that looks at everything takes part in no quarrel either: what can't be completed makes no other runs.
+		if wait := a.drifts.held(keyOf(desired)); wait > 0 && (!a.full || a.drifts.quarrels(keyOf(desired))) && a.Ledger.Drifted(keyOf(desired), digest) {
 			a.hold(wait)
 			if a.drifts.tell(keyOf(desired)) {
 				work = append(work, func() { a.lookAtDrift(ctx, desired, options, wait) })

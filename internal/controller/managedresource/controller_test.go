@@ -457,6 +457,37 @@ func TestDriftIsToldAndDelayed(t *testing.T) {
 	}
 }
 
+// MRB-34: a ManagedResource that can't be completed looks at everything each time, and takes part in no quarrel either.
+func TestQuarrelOfWhatCannotBeCompleted(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1", "b=1")
+	f.target.on = func(method, name string) int {
+		if name == "b" && method == http.MethodPost {
+			return http.StatusForbidden
+		}
+		return 0
+	}
+	_, _ = f.run("m")
+	repairs := 0
+	for range 100 {
+		f.clock.SetTime(f.clock.Now().Add(time.Second))
+		if value, _ := f.target.value("a"); value == "1" {
+			repairs++
+			f.target.change("a", func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, "theirs", "data", "v") })
+			f.target.mu.Lock()
+			o := &unstructured.Unstructured{Object: f.target.objects["a"]}
+			f.target.mu.Unlock()
+			sighting := f.Watches.View().Sighting(o)
+			f.Ledger.Seen(sighting)
+			f.drifts.noticed(sighting.Key)
+		}
+		_, _ = f.run("m")
+	}
+	if repairs > quarrel+8 {
+		t.Errorf("%d repairs in 100 s", repairs)
+	}
+}
+
 // MRC-3c: alwaysUpdate is about the periodic run, and not about each drift.
 func TestAlwaysUpdate(t *testing.T) {
 	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.AlwaysUpdate = ptr.To(true) })

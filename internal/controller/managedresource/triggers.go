@@ -127,8 +127,11 @@ func (t *Triggers) add(owner ledger.Owner, after time.Duration) {
 // Drift takes an object that may not be as it should any more. One that is not put right at once is told of at once.
 func (t *Triggers) Drift(owner ledger.Owner, key ledger.Key) {
 	driftNoticed.WithLabelValues(key.Kind).Inc()
-	t.reconciler.drifts.noticed(key)
-	t.add(owner, 0)
+	wait := t.reconciler.drifts.noticed(key)
+	if !t.reconciler.drifts.quarrels(key) {
+		wait = 0 // It is told at once, though it may be put right later.
+	}
+	t.add(owner, wait)
 }
 
 // Sweep wakes, once a sync period, the ManagedResources with objects that are in doubt or that no watch covers. The others
