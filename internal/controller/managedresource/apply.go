@@ -47,6 +47,8 @@ type applier struct {
 	failedNamespaces map[string]bool
 	failedKinds      map[metav1.GroupKind]bool
 	scopes           map[schema.GroupVersionKind]apply.Scope
+	// moved is true if an object turned out to belong elsewhere than was supposed.
+	moved bool
 	// slow counts the requests for objects of a kind that took too long.
 	slow map[metav1.GroupKind]int
 	// written are the objects that are as they should be by now, by what was done about them; held is when the first of those
@@ -125,6 +127,10 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 		}
 		work = append(work, func() { a.applyOne(ctx, desired, options, digest) })
 	}
+	if a.moved {
+		a.track(ownerOf(a.mr), a.plan, a.mr.Status.Resources) // Reports name the objects by where they are.
+		a.moved = false
+	}
 	if begun := a.parallel(ctx, len(work), func(i int) { work[i]() }); begun < len(work) {
 		a.errs = append(a.errs, fmt.Errorf("%d objects of kind %s were not reached: %w", len(work)-begun, tier[0].GetKind(), ctx.Err()))
 	}
@@ -144,7 +150,9 @@ func (a *applier) settleScope(desired *apply.Desired) error {
 		}
 		a.scopes[gvk] = scope
 	}
+	before := keyOf(desired)
 	a.plan.Settle(desired, scope)
+	a.moved = a.moved || keyOf(desired) != before
 	return nil
 }
 
