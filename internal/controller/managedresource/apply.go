@@ -308,6 +308,9 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 			done.sighting = a.Watches.View().Sighting(live)
 			return done, nil
 		}
+		if err := apply.CheckUpdate(live, merged); err != nil {
+			return outcome{}, a.replace(ctx, desired, live, merged, err)
+		}
 		done.sighting, err = a.Target.Update(ctx, merged, a.Watches.View())
 		switch {
 		case err == nil && done.sighting.ResourceVersion == live.GetResourceVersion():

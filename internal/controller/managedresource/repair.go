@@ -3,8 +3,6 @@ package managedresource
 import (
 	"context"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -57,16 +55,16 @@ func (a *applier) repaired(ctx context.Context, desired *apply.Desired, done out
 func (a *applier) tell(desired *apply.Desired, live, merged *unstructured.Unstructured, what string) {
 	news := desired.Name() + " was deleted"
 	if live != nil {
-		depth := 3
-		if desired.GetKind() == "Secret" {
-			depth = 1 // Even the keys of a Secret are nobody's business.
-		}
 		news = desired.Name() + " was changed"
 		if who := lastWriter(live.GetManagedFields()); who != "" {
 			news += fmt.Sprintf(" by %q", who)
 		}
-		if paths := differences(live.Object, merged.Object, depth); len(paths) > 0 {
-			news += " at " + strings.Join(paths, ", ")
+		path := apply.Difference(live, merged)
+		if desired.GetKind() == "Secret" {
+			path, _, _ = strings.Cut(path, ".") // Even the keys of a Secret are not for everybody who may read Events.
+		}
+		if path != "" {
+			news += " at " + path
 		}
 	}
 	a.mu.Lock()
@@ -99,38 +97,4 @@ func lastWriter(fields []metav1.ManagedFieldsEntry) string {
 		who, when = entry.Manager, entry.Time.Time
 	}
 	return who
-}
-
-// differences names where two objects differ, as paths of at most depth steps; values are not told.
-func differences(live, merged map[string]any, depth int) []string {
-	const named = 5
-	var paths []string
-	var walk func(prefix string, a, b map[string]any, depth int)
-	walk = func(prefix string, a, b map[string]any, depth int) {
-		keys := map[string]struct{}{}
-		for key := range a {
-			keys[key] = struct{}{}
-		}
-		for key := range b {
-			keys[key] = struct{}{}
-		}
-		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			path := strings.TrimPrefix(prefix+"."+key, ".")
-			if path == "metadata.managedFields" || reflect.DeepEqual(a[key], b[key]) {
-				continue
-			}
-			inA, okA := a[key].(map[string]any)
-			inB, okB := b[key].(map[string]any)
-			if depth > 1 && okA && okB {
-				walk(path, inA, inB, depth-1)
-				continue
-			}
-			paths = append(paths, path)
-		}
-	}
-	walk("", live, merged, depth)
-	if more := len(paths) - named; more > 0 {
-		paths = append(paths[:named], fmt.Sprintf("and %d more", more))
-	}
-	return paths
 }
