@@ -101,6 +101,10 @@ func (n *network) answer(from *http.Request, r *apiserver.Request, fault string,
 		}
 	case "reset":
 		return nil, errReset
+	case "meddle", "meddle-delete":
+		response := do()
+		w.meddle(n.cluster, r, fault == "meddle-delete")
+		return response, nil
 	case "lost":
 		do()
 		return nil, errReset

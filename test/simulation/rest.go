@@ -151,7 +151,7 @@ func (w *world) countLocked() int {
 // checkIdle is about requests that are sent although nothing happened.
 func (w *world) checkIdle() {
 	w.mu.Lock()
-	sent := w.countLocked() - w.baseline
+	sent, forbidden := w.countLocked()-w.baseline, len(w.forbidden)
 	w.mu.Unlock()
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -162,8 +162,8 @@ func (w *world) checkIdle() {
 		}
 	}
 	// A ManagedResource that fails is tried once a minute, with some requests for each of its objects.
-	if len(w.contested) > 0 {
-		return // Two that want different things take turns.
+	if len(w.contested) > 0 || forbidden > 0 {
+		return // Two that want different things take turns, and what no watch covers is read.
 	}
 	if allowed := failing * 3 * 4 * len(things); sent > allowed {
 		w.violateLocked(comesToRest, "%d requests in %v, and %d ManagedResources fail", sent, idle, failing)

@@ -16,6 +16,8 @@ type Scenario struct {
 	Secrets [2]content
 	// References are bits: which Secrets each ManagedResource has; 0 for one that is not there at the start.
 	References [3]int
+	// Strangers are objects that are on the target before anybody of us is.
+	Strangers content
 	// Widgets is 0 if their kind is not served at the start, 1 if they are namespaced, 2 if they are not.
 	Widgets int
 	// Classes is true if an instance of another class runs, too.
@@ -43,7 +45,7 @@ type Fault struct {
 // String tells the scenario line by line.
 func (s *Scenario) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d, pace %d, secrets %v, references %v, widgets %d, classes %t\n", s.Seed, s.Pace, s.Secrets, s.References, s.Widgets, s.Classes)
+	fmt.Fprintf(&b, "seed %d, pace %d, secrets %v, references %v, strangers %v, widgets %d, classes %t\n", s.Seed, s.Pace, s.Secrets, s.References, s.Strangers, s.Widgets, s.Classes)
 	for _, step := range s.Steps {
 		fmt.Fprintf(&b, "  after %v: %s\n", step.Wait, step)
 	}
@@ -69,10 +71,11 @@ var (
 	stepKinds = []string{
 		"secret", "secret", "secret", "secret-delete", "secret-recreate", "mr", "mr", "mr-delete", "mr-recreate", "reconcile", "ignore", "keep",
 		"labels", "class", "drift", "drift", "drift-delete", "create", "hold", "let-go", "strip", "crd", "crd-delete", "crash", "handover",
-		"cut", "stall", "stall", "deny", "compact", "down", "backup", "restore",
+		"cut", "stall", "stall", "deny", "forbid", "compact", "down", "restore",
 	}
-	// faultKinds end each before what they do to the request, or after.
-	faultKinds = []string{"500", "429", "504", "504-done", "409", "reset", "lost", "lost", "crash", "crash-done", "slow"}
+	// faultKinds with "-done" and "lost" fail although the write happened. In "meddle" somebody else changes, or deletes, the
+	// object at once, before the answer arrives.
+	faultKinds = []string{"500", "429", "504", "504-done", "409", "reset", "lost", "lost", "crash", "crash-done", "slow", "meddle", "meddle", "meddle-delete"}
 )
 
 func drawContent(t *rapid.T, label string) content {
@@ -115,6 +118,9 @@ func drawScenario(t *rapid.T) *Scenario {
 		Widgets: rapid.IntRange(0, 2).Draw(t, "widgets"),
 		Steps:   rapid.SliceOfN(rapid.Custom(drawStep), 0, 10).Draw(t, "steps"),
 		Faults:  rapid.SliceOfN(rapid.Custom(drawFault), 0, 4).Draw(t, "faults"),
+	}
+	if rapid.IntRange(0, 3).Draw(t, "strange") == 0 {
+		s.Strangers = drawContent(t, "first")
 	}
 	for i := range s.References {
 		s.References[i] = rapid.IntRange(0, 3).Draw(t, "references")

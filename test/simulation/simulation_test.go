@@ -19,7 +19,8 @@ import (
 var (
 	search = flag.Bool("simulate", false, "let TestInvariants search")
 	first  = flag.Int("simulate.first", 1, "first seed of TestSeeds")
-	runs   = flag.Int("simulate.runs", 0, "how many seeds TestSeeds runs")
+	runs   = flag.Int("simulate.runs", 100, "how many seeds TestSeeds runs")
+	until  = flag.Bool("simulate.until", false, "TestSeeds ends with the first finding")
 	only   = flag.Int("simulate.seed", 0, "a seed whose run TestSeed tells")
 	tell   = flag.Bool("simulate.log", false, "TestSeed prints the engine's log, too")
 )
@@ -48,19 +49,24 @@ func TestInvariants(t *testing.T) {
 
 var generator = rapid.Custom(drawScenario)
 
-// TestSeeds counts what is found in a number of seeds: one seed is one scenario.
+// TestSeeds runs a number of seeds: one seed is one scenario. Without flags these are always the same.
 func TestSeeds(t *testing.T) {
 	begin, found, requests := time.Now(), map[string][]int{}, 0
 	for seed := *first; seed < *first+*runs; seed++ {
 		result := Run(t, generator.Example(seed), logr.Discard())
 		requests += result.Requests
-		if len(result.Violations) > 0 {
-			name := result.Violations[0].Invariant
-			found[name] = append(found[name], seed)
+		if len(result.Violations) == 0 {
+			continue
+		}
+		v := result.Violations[0]
+		found[v.Invariant] = append(found[v.Invariant], seed)
+		t.Errorf("run %d, seed %d: %s", seed-*first+1, seed, v)
+		if *until {
+			break
 		}
 	}
 	for name, seeds := range found {
-		t.Errorf("%s: %d runs, such as %v", name, len(seeds), seeds[:min(len(seeds), 8)])
+		t.Logf("%s: %d runs, such as seeds %v", name, len(seeds), seeds[:min(len(seeds), 8)])
 	}
 	t.Logf("%d runs in %v, %d requests", *runs, time.Since(begin).Round(time.Second), requests)
 }

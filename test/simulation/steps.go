@@ -52,13 +52,7 @@ func (w *world) take(step Step) {
 	case "class":
 		w.spec(mr, object{"class": []any{"other", nil}[step.B%2]})
 	case "drift":
-		w.editThing(t, func(o object) {
-			for key, value := range decode(marshal(t.make(step.B % 5))) {
-				if key != "metadata" && key != "immutable" {
-					o[key] = value
-				}
-			}
-		})
+		w.editThing(t, func(o object) { w.setValue(t, o, step.B%5) })
 	case "strip":
 		w.editThing(t, func(o object) {
 			if step.B%2 == 0 {
@@ -70,13 +64,7 @@ func (w *world) take(step Step) {
 	case "drift-delete":
 		w.request(w.target, http.MethodDelete, w.pathOf(w.target, w.keyOf(t)), nil)
 	case "create":
-		key := w.keyOf(t)
-		o := decode(marshal(t.make(step.B % 5)))
-		if key.Namespace == "" {
-			delete(apiserver.Meta(o), "namespace")
-		}
-		key.Name = ""
-		w.request(w.target, http.MethodPost, w.pathOf(w.target, key), o)
+		w.create(t, step.B%5)
 	case "hold":
 		w.editThing(t, func(o object) { apiserver.Meta(o)["finalizers"] = []any{"example.org/hold"} })
 	case "let-go":
@@ -106,18 +94,49 @@ func (w *world) take(step Step) {
 	case "down":
 		w.disturb(w.down, cluster, lasts)
 		server.CutWatches(func(string, *apiserver.Kind) bool { return true })
-	case "backup":
-		w.backups[cluster] = server.Backup()
-	case "restore":
-		if backup, found := w.backups[cluster]; found {
-			w.lock.Lock()
-			w.restored[cluster] = true
-			w.lock.Unlock()
-			server.Restore(backup)
-			w.poke()
+	case "forbid":
+		// For good: what no watch covers is looked at once a sync period.
+		if step.A%2 == 1 && resource != "" {
+			w.mu.Lock()
+			w.forbidden[resource] = true
+			w.mu.Unlock()
+			server.CutWatches(func(_ string, k *apiserver.Kind) bool { return k.Resource == resource })
 		}
+	case "restore":
+		// One of the backups that were made before each step.
+		w.lock.Lock()
+		w.restored[cluster] = true
+		w.lock.Unlock()
+		server.Restore(w.backups[cluster][step.B%len(w.backups[cluster])])
+		w.poke()
 	default:
 		panic("unknown step " + step.Do)
+	}
+}
+
+// meddle lets somebody else change what was just written to the target.
+func (w *world) meddle(cluster string, r *apiserver.Request, remove bool) {
+	key := r.Key()
+	if r.Verb == "create" {
+		key.Name = apiserver.Text(decode(string(r.Body)), "metadata", "name")
+	}
+	t := thingAt(key)
+	if cluster != "target" || t == nil || r.Verb == "delete" {
+		return
+	}
+	if remove {
+		w.request(w.target, http.MethodDelete, w.pathOf(w.target, key), nil)
+		return
+	}
+	w.editThing(t, func(o object) { w.setValue(t, o, int(w.chance("meddle")%5)) })
+}
+
+// setValue puts a value into an object that is there.
+func (w *world) setValue(t *thing, o object, value int) {
+	for name, field := range decode(marshal(t.make(value))) {
+		if name != "metadata" && name != "immutable" {
+			o[name] = field
+		}
 	}
 }
 
@@ -202,6 +221,17 @@ func (w *world) editThing(t *thing, edit func(object)) {
 		edit(o)
 		w.request(w.target, http.MethodPut, w.pathOf(w.target, key), o)
 	}
+}
+
+// create makes a thing on the target that is not ours.
+func (w *world) create(t *thing, value int) {
+	key := w.keyOf(t)
+	o := decode(marshal(t.make(value)))
+	if key.Namespace == "" {
+		delete(apiserver.Meta(o), "namespace")
+	}
+	key.Name = ""
+	w.request(w.target, http.MethodPost, w.pathOf(w.target, key), o)
 }
 
 func (w *world) define(namespaced bool) {

@@ -53,7 +53,8 @@ type world struct {
 	stalled   map[string]time.Time
 	denied    map[string]time.Time
 	down      map[string]time.Time
-	backups   map[string]apiserver.Snapshot
+	backups   map[string][]apiserver.Snapshot
+	forbidden map[string]bool
 	healed    bool
 	sent      map[string]int
 	total     int
@@ -101,7 +102,7 @@ func newWorld(scenario *Scenario, logger logr.Logger) *world {
 	w := &world{
 		scenario: scenario, logger: logger, begin: time.Now(), happened: map[string]int{}, seen: map[string]int{},
 		stalled: map[string]time.Time{}, denied: map[string]time.Time{}, down: map[string]time.Time{},
-		backups: map[string]apiserver.Snapshot{}, sent: map[string]int{}, news: make(chan struct{}, 1),
+		backups: map[string][]apiserver.Snapshot{}, forbidden: map[string]bool{}, sent: map[string]int{}, news: make(chan struct{}, 1),
 	}
 	w.oracle = newOracle(w)
 	kinds := append(apiserver.BuiltIn(), apiserver.CustomKind(managedResources.Group, "v1alpha1", "ManagedResource", managedResources.Resource, true))
@@ -123,6 +124,9 @@ func (w *world) run() {
 	w.mu.Unlock()
 	time.Sleep(time.Second)
 	for _, step := range w.scenario.Steps {
+		for _, cluster := range []string{"source", "target"} {
+			w.backups[cluster] = append(w.backups[cluster], w.server(cluster).Backup())
+		}
 		time.Sleep(step.Wait)
 		w.tracef("== %s", step)
 		w.take(step)
@@ -158,6 +162,11 @@ func (w *world) populate() {
 	if w.scenario.Widgets > 0 {
 		w.define(w.scenario.Widgets == 1)
 		time.Sleep(time.Second)
+	}
+	for i, t := range things {
+		if value, found := w.scenario.Strangers[i]; found {
+			w.create(t, value)
+		}
 	}
 }
 
@@ -265,6 +274,9 @@ func (w *world) isDown(cluster string) bool {
 func (w *world) isDenied(cluster string, r *apiserver.Request) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if cluster == "target" && w.forbidden[r.Resource] && (r.Verb == "list" || r.Verb == "watch") {
+		return true
+	}
 	return (r.Verb == "list" || r.Verb == "watch") && time.Now().Before(w.denied[cluster+"/"+r.Resource])
 }
 
