@@ -44,6 +44,10 @@ simulate: ## Run the engine in a simulated world RUNS (default 2000) times, from
 	@if [ -n "$(SEED)" ]; then $(CACHE)/simulation.test -test.v -test.run 'TestSeed$$' -simulate.seed=$(SEED); \
 	else GOMAXPROCS=1 $(CACHE)/simulation.test -test.v -test.timeout 0 -test.run 'TestSeeds$$' -simulate.runs=$(or $(RUNS),2000) -simulate.first=$(or $(FIRST),1); fi
 
+.PHONY: mutants
+mutants: ## Put defects back one at a time, and print which invariant of the simulation finds each in which of RUNS (default 2000) runs.
+	@go run ./test/simulation/mutate -runs $(or $(RUNS),2000)
+
 .PHONY: bench
 bench: build controlplane ## Measure what baseline numbers exist for, and print a table.
 	@go run ./test/bench -bin bin

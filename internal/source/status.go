@@ -94,6 +94,11 @@ func older(a, b string) bool {
 	return err == nil && order < 0
 }
 
+// TurnedBack says whether a ManagedResource was seen in an older form after a newer one, as after a restore of etcd.
+func TurnedBack(before, after *resourcesv1alpha1.ManagedResource) bool {
+	return before.UID == after.UID && older(after.ResourceVersion, before.ResourceVersion)
+}
+
 // Written notes the answer to a write, so that Get does not go back behind it.
 func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
 	s.mu.Lock()

@@ -19,7 +19,7 @@ import (
 var (
 	search = flag.Bool("simulate", false, "let TestInvariants search")
 	first  = flag.Int("simulate.first", 1, "first seed of TestSeeds")
-	runs   = flag.Int("simulate.runs", 100, "how many seeds TestSeeds runs")
+	runs   = flag.Int("simulate.runs", 150, "how many seeds TestSeeds runs")
 	until  = flag.Bool("simulate.until", false, "TestSeeds ends with the first finding")
 	only   = flag.Int("simulate.seed", 0, "a seed whose run TestSeed tells")
 	tell   = flag.Bool("simulate.log", false, "TestSeed prints the engine's log, too")

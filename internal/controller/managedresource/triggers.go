@@ -15,11 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/ledger"
 	"github.com/espalier-project/espalier/internal/managed"
+	"github.com/espalier-project/espalier/internal/source"
 )
 
 const (
@@ -37,7 +38,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Dur
 	return builder.ControllerManagedBy(mgr).
 		Named(Name).
 		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(r.predicate())).
-		WatchesRawSource(source.Func(triggers.start)).
+		WatchesRawSource(ctrlsource.Func(triggers.start)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
 			CacheSyncTimeout:        cacheSyncTimeout,
@@ -64,6 +65,11 @@ func (r *Reconciler) predicate() predicate.Predicate {
 			}
 			if r.Statuses != nil {
 				r.Statuses.Observed(after)
+			}
+			if source.TurnedBack(before, after) {
+				// As after a restore of etcd: what is remembered of it may be about a form that it no longer has.
+				r.passes.doubt(after, true)
+				return concerns(after)
 			}
 			return concerns(after) && r.asksForRun(before, after)
 		},
