@@ -22,6 +22,7 @@ up: build controlplane ## Start a local garden, seed and shoot, run the executab
 .PHONY: test
 test: controlplane test-unit ## Run all tests: unit, property, integration and process tests.
 	go test $(GOFLAGS_TEST) -count=1 -timeout 25m ./test/...
+	go test -C internal/tools ./rulecheck
 	@go run -C internal/tools ./rulecheck ../..
 
 .PHONY: test-unit
@@ -57,12 +58,13 @@ lint: $(TOOLS)/.stamp ## Run the linters.
 	$(TOOLS)/golangci-lint run ./...
 
 .PHONY: generate
-generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD and the reference pages.
+generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, the reference pages and the picture of the graph.
 	$(TOOLS)/controller-gen object paths=./api/...
 	$(TOOLS)/controller-gen object paths=./internal/foreign/...
 	$(TOOLS)/controller-gen crd paths=./api/resources/... output:crd:dir=deploy/crds
 	@for c in resource-manager admission-controller node-agent-authorizer; do go run -C internal/tools ./configdoc ../.. $$c > docs/reference/$$c-configuration.md; done
 	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules; do go run ./internal/docgen $$p > docs/reference/$$p.md; done
+	@comment="$$(go run ./internal/docgen relation-doc)" && echo "$$comment" > internal/relation/doc.go
 
 .PHONY: build
 build: ## Build the executables into bin/.
