@@ -1,4 +1,4 @@
-// docgen writes the reference pages that are made from tables in the code.
+// docgen writes the reference pages that are made from tables in the code, and the picture in the comment of package relation.
 //
 //	go run ./internal/docgen graph > docs/reference/graph.md
 package main
@@ -13,9 +13,9 @@ import (
 )
 
 func main() {
-	pages := map[string]func() string{"graph": relation.Reference, "seed-authorizer-rules": garden.SeedReference, "shoot-authorizer-rules": garden.ShootReference, "node-agent-rules": nodeagent.Reference}
+	pages := map[string]func() string{"graph": relation.Reference, "relation-doc": relation.PackageComment, "seed-authorizer-rules": garden.SeedReference, "shoot-authorizer-rules": garden.ShootReference, "node-agent-rules": nodeagent.Reference}
 	if len(os.Args) != 2 || pages[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: docgen graph | seed-authorizer-rules | shoot-authorizer-rules | node-agent-rules")
+		fmt.Fprintln(os.Stderr, "usage: docgen graph | relation-doc | seed-authorizer-rules | shoot-authorizer-rules | node-agent-rules")
 		os.Exit(2)
 	}
 	fmt.Print(pages[os.Args[1]]())

@@ -117,9 +117,21 @@ CT-SH-7: SA patch shoots/status n/t => N()
 8.2: SG create events n/ => A
 8.2: SG create workloadidentities/token n/x => N(no relationship found)
 8.2: SG get quotas n/x => N()
+SH-2: SG create backupentries n/ => A
+SH-2: SG get backupentries n/other => N(no relationship found)
+SH-2: SG list backupentries n/ => N(must specify)
+SH-2: SG patch backupentries/finalizers n/other => N(only the following subresources are allowed for this resource type: [status])
+SH-6: SG get controllerdeployments other => N(no relationship found)
+SH-6: SG create controllerdeployments other => N(only the following verbs are allowed for this resource type: [get list watch])
+SH-7: SG get namespaces n => A
+SH-7: SG get namespaces other => N(no relationship found)
+SH-7: SG patch namespaces n => N(only the following verbs)
+SH-8: SG get projects other => N(no relationship found)
+SH-8: SG delete projects other => N(only the following verbs)
 8.2: G get shoots n/s => N()
 `
 
+// TestShootRules are the cases of 13.6; every rule of the table decides one at least.
 func TestShootRules(t *testing.T) {
 	secret := func(description string) runtime.Object {
 		return &corev1.Secret{Data: map[string][]byte{"description": []byte(description)}}
@@ -138,6 +150,7 @@ func TestShootRules(t *testing.T) {
 	if len(id) != 6 {
 		t.Fatalf("CT-SH-5: got the reason %q", reason)
 	}
+	asked := map[string]bool{}
 	for _, line := range strings.Split(strings.ReplaceAll(shootCases, token, "bootstrap-token-"+id), "\n") {
 		if line == "" {
 			continue
@@ -145,10 +158,19 @@ func TestShootRules(t *testing.T) {
 		name, rest, _ := strings.Cut(line, ": ")
 		question, want, _ := strings.Cut(rest, " => ")
 		t.Run(name+"/"+question, func(t *testing.T) {
-			if got := decided(shootAuthorizer(l), ask(t, question)); !matches(got, want) {
+			a := shootAuthorizer(l)
+			if got := decided(a, ask(t, question)); !matches(got, want) {
 				t.Errorf("got %s, want %s", got, want)
 			}
+			asked[a.Explain(t.Context(), ask(t, question)).Rule] = true
 		})
+	}
+	for _, r := range shoots.rules {
+		for ; r != nil; r = r.extension {
+			if !asked[r.id] {
+				t.Errorf("no case asks for %s, %s", r.id, r.resource)
+			}
+		}
 	}
 }
 

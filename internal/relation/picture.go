@@ -1,0 +1,115 @@
+package relation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/espalier-project/espalier/internal/graph"
+)
+
+// PackageComment is doc.go: the story of the package with a picture of the edges, made from the table.
+func PackageComment() string {
+	var out strings.Builder
+	out.WriteString(`// Written by internal/docgen from the table of edges; make generate writes it anew.
+
+// Package relation says which objects of the garden depend on which: one row for each edge of the graph, in one table (Watches),
+// from which what is watched, the labels of metrics, docs/reference/graph.md and the picture below come.
+//
+// A row is a pure function from an object of a watched kind to edges. The few rows that also look at another object name it in
+// Needs; State keeps the little that they need of it and computes again what depends on it when it changes.
+//
+// The picture reads from the bottom to the top: what stands below a kind has edges to it, by the rows in brackets. A seed's clients may
+// reach what leads to their Seed. Each kind's own lines stand once, where it is nearest to the Seed; elsewhere it ends in dots.
+//
+`)
+	for _, line := range picture(Watches) {
+		out.WriteString("//\t" + line + "\n")
+	}
+	out.WriteString("package relation\n")
+	return out.String()
+}
+
+// arrow is all edges of a table from one kind to another.
+type arrow struct {
+	from graph.Kind
+	rows []string
+}
+
+// picture draws the kinds of a table as a tree whose root is the Seed.
+func picture(table Table) []string {
+	into := map[graph.Kind][]arrow{}
+	for _, w := range table {
+		for _, r := range w.Rows {
+			name := r.ID
+			if r.Class == graph.Direct {
+				name += " for requests for it alone"
+			}
+			for _, from := range r.From {
+				for _, to := range r.To {
+					into[to] = add(into[to], from, name)
+				}
+			}
+		}
+	}
+	lines := []string{Schema.Names[Seed]}
+	draw(into, nearest(into), Seed, "", &lines)
+	return lines
+}
+
+func add(arrows []arrow, from graph.Kind, row string) []arrow {
+	for i := range arrows {
+		if arrows[i].from == from {
+			if !slices.Contains(arrows[i].rows, row) {
+				arrows[i].rows = append(arrows[i].rows, row)
+			}
+			return arrows
+		}
+	}
+	return append(arrows, arrow{from, []string{row}})
+}
+
+// nearest returns below which kind each kind's own lines stand: one that is as near to the Seed as can be.
+func nearest(into map[graph.Kind][]arrow) map[graph.Kind]graph.Kind {
+	below, next := map[graph.Kind]graph.Kind{}, []graph.Kind{Seed}
+	for len(next) > 0 {
+		to := next[0]
+		next = next[1:]
+		for _, a := range into[to] {
+			if _, drawn := below[a.from]; !drawn && a.from != Seed {
+				below[a.from] = to
+				next = append(next, a.from)
+			}
+		}
+	}
+	return below
+}
+
+// draw appends a line for each arrow to a kind: those that go on come last.
+func draw(into map[graph.Kind][]arrow, below map[graph.Kind]graph.Kind, to graph.Kind, indent string, lines *[]string) {
+	goesOn := func(a arrow) bool { return len(into[a.from]) > 0 && a.from != Seed && below[a.from] == to }
+	arrows := slices.Clone(into[to])
+	slices.SortStableFunc(arrows, func(a, b arrow) int {
+		if x, y := goesOn(a), goesOn(b); x != y {
+			if y {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(Schema.Names[a.from], Schema.Names[b.from])
+	})
+	for i, a := range arrows {
+		branch, rest := "├─ ", "│  "
+		if i == len(arrows)-1 {
+			branch, rest = "└─ ", "   "
+		}
+		dots := ""
+		if len(into[a.from]) > 0 && !goesOn(a) {
+			dots = " …"
+		}
+		*lines = append(*lines, fmt.Sprintf("%s%s%s [%s]%s", indent, branch, Schema.Names[a.from], strings.Join(a.rows, ", "), dots))
+		if goesOn(a) {
+			draw(into, below, a.from, indent+rest, lines)
+		}
+	}
+}
