@@ -109,6 +109,6 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 		}
 	}
 	longest := cfg.Server.SeedAuthorizer.MaxStaleness.Duration
-	return process.AddChecks(mgr, drain, process.SyncCheck("informer-sync", watches.Synced, log), // PRC-57, PRC-58
+	return process.AddChecks(mgr, drain, process.SyncCheck("informer-sync", watches.Synced, log), // Not ready before the graph is complete, not alive if it stays so (PRC-57, PRC-58).
 		process.Check{Name: "watch-contact", Ready: func(*http.Request) error { return watches.Contact(longest) }})
 }

@@ -35,11 +35,11 @@ func load(t *testing.T, content string, arguments ...string) (*config.ResourceMa
 	return o.configuration(flags)
 }
 
-// CFG-7, CT-8.
+// CFG-7, CT-8: an error names the path of the key and what is wrong with its value.
 func TestConfigurationErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ content, want string }{
 		"CT-1 nothing":                           {"{}", "leaderElection.resourceNamespace: Required value"},
-		"CT-4/CFG-10 two values":                 {noElection + "controllers: {managedResource: {syncPeriod: 1m}, managedResources: {syncPeriod: 5m}}", "controllers.managedResources: Forbidden: differs from controllers.managedResource at syncPeriod"},
+		"CT-4/CFG-10, C8 two values":             {noElection + "controllers: {managedResource: {syncPeriod: 1m}, managedResources: {syncPeriod: 5m}}", "controllers.managedResources: Forbidden: differs from controllers.managedResource at syncPeriod"},
 		"CT-5/MRC-3b sync period":                {noElection + "controllers: {managedResource: {syncPeriod: 1s}}", `controllers.managedResources.syncPeriod: Invalid value: "1s": must be at least 15s`},
 		"CT-6/MRC-4b workers":                    {noElection + "controllers: {health: {concurrentSyncs: -1}}", "controllers.health.concurrentSyncs: Invalid value: -1: must be at least 1"},
 		"CT-7/CFG-4 all at once, in order":       {noElection + "sourceClientConnection: {burst: -1}\nlogLevel: x\nserver: {metrics: {port: -1}}\ncontrollers: {resourceClass: ''}\nwebhooks: {highAvailabilityConfig: {defaultNotReadyTolerationSeconds: -1}}", `[sourceClientConnection.burst: Invalid value: -1: must be non-negative, server.metrics.port: Invalid value: -1: must be greater than or equal to 0, logLevel: Unsupported value: "x": supported values: "debug", "info", "error", controllers.resourceClass: Required value: must provide a resource class, webhooks.highAvailabilityConfig.defaultNotReadyTolerationSeconds: Invalid value: -1: must be non-negative]`},
@@ -74,7 +74,7 @@ func TestConfigurationErrors(t *testing.T) {
 	}
 }
 
-// GEN-2, CFG-11, OLD-42.
+// BH-GEN-2, CFG-11, OLD-42: what holds where the file says nothing.
 func TestConfigurationDefaults(t *testing.T) {
 	cfg, warnings, err := load(t, noElection)
 	if err != nil || len(warnings) != 0 {
@@ -102,7 +102,7 @@ func TestConfigurationDefaults(t *testing.T) {
 	}
 }
 
-// GEN-7, MR-35, CFG-1, CFG-3, OLD-41, OLD-36.
+// BH-GEN-7, BH-MR-35, CFG-1, CFG-3, OLD-41, OLD-36: older keys and spellings are read or left out, each with a warning.
 func TestConfigurationAliases(t *testing.T) {
 	cfg, warnings, err := load(t, noElection+`
 sourceClientConnection: {namespace: a}
@@ -123,17 +123,17 @@ foo: bar
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"a"}, cfg.SourceClientConnection.Namespaces); diff != "" {
-		t.Errorf("CT-14/GEN-4/OLD-30: %s", diff)
+		t.Errorf("CT-14/BH-GEN-4/OLD-30: %s", diff)
 	}
 	if diff := cmp.Diff([]string{"c", "b"}, cfg.TargetClientConnection.Namespaces); diff != "" {
-		t.Errorf("GEN-5/OLD-30: %s", diff)
+		t.Errorf("BH-GEN-5/OLD-30, D24: %s", diff)
 	}
 	if !*cfg.TargetClientConnection.DisableCachedClient {
 		t.Error("OLD-31")
 	}
 	c := cfg.Controllers
 	if c.ManagedResource.SyncPeriod.Duration != 5*time.Minute || !*c.ManagedResource.AlwaysUpdate {
-		t.Error("CT-4/CFG-10/MR-35: the plural key is lost")
+		t.Error("CT-4/CFG-10/BH-MR-35: the plural key is lost")
 	}
 	if !c.CSRApprover.Enabled || c.CSRApprover.MachineNamespace != nil {
 		t.Error("CT-10/OLD-32/OLD-33")
@@ -165,7 +165,7 @@ func TestOldFlags(t *testing.T) {
 	}
 	c := cfg.Controllers
 	if cfg.SourceClientConnection.Namespaces[0] != "x" || *c.ResourceClass != "y" || !c.GarbageCollector.Enabled || c.GarbageCollector.SyncPeriod.Duration != time.Hour {
-		t.Errorf("CT-17/OLD-20/GEN-6: got %+v", c)
+		t.Errorf("CT-17/OLD-20/BH-GEN-6: got %+v", c)
 	}
 	if *c.ManagedResource.ConcurrentSyncs != 10 || *c.Health.ConcurrentSyncs != 10 || !cfg.Webhooks.ProjectedTokenMount.Enabled {
 		t.Errorf("OLD-20 defaults: got %+v", c.ManagedResource)

@@ -52,7 +52,7 @@ func TestMergeStrings(t *testing.T) {
 	}
 }
 
-// MR-28, MRM-5.
+// BH-MR-28, MRM-5: what of a live object stays, by kind and annotation.
 func TestMerge(t *testing.T) {
 	const deploy = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: n%s}\nspec: %s\n"
 	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: n}\nspec: %s\n"
@@ -155,7 +155,7 @@ func at(object *unstructured.Unstructured, path string) string {
 	return fmt.Sprint(value)
 }
 
-// MRM-16.
+// MRM-16: what is created has nothing that only the API server writes.
 func TestForCreation(t *testing.T) {
 	desired := desiredFrom(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, uid: u, resourceVersion: '1', managedFields: [], creationTimestamp: x, annotations: {resources.gardener.cloud/description: mine}}\n")
 	created := ForCreation(desired, MergeOptions{Origin: "ns/mr"})

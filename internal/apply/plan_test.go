@@ -136,12 +136,10 @@ func TestScopeOfOwnKinds(t *testing.T) {
 			t.Errorf("%s: namespace %q", scope, got)
 		}
 	}
-	guessed := plan(t, object("x/v1", "Unknown", "u", ""), nil).Inventory
-	p := plan(t, definition("Cluster")+object("x/v1", "Unknown", "u", ""), guessed)
-	for _, entry := range p.Pending(guessed) {
-		if entry.Name == "u" && entry.Namespace != "" {
-			t.Errorf("it is going to be cluster-scoped, and is on record in namespace %q", entry.Namespace)
-		}
+	p := plan(t, object("x/v1", "Unknown", "u", ""), nil)
+	p.Settle(p.Apply[0], ScopeCluster)
+	if p.Apply[0].GetNamespace() != "" || p.Inventory[0].Namespace != "" || p.Apply[0].Reference.Namespace != "" {
+		t.Errorf("settled: %v, inventory %v", p.Apply[0].Object, p.Inventory)
 	}
 }
 
@@ -201,7 +199,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// MRA-4g.
+// MRA-4g: group/kinds that the ManagedResource calls equivalent name one object, over several groups too.
 func TestEquivalences(t *testing.T) {
 	gk := func(group, kind string) metav1.GroupKind { return metav1.GroupKind{Group: group, Kind: kind} }
 	e := NewEquivalences([][]metav1.GroupKind{{gk("a", "A"), gk("b", "B")}, {gk("b", "B"), gk("c", "C")}, {gk("apps", "Deployment"), gk("x", "D")}})

@@ -346,10 +346,10 @@ func (g *Graph) vertexLocked(number id) Vertex {
 	return Vertex{Kind: v.kind, Namespace: g.names.namespace(v.namespace), Name: v.name}
 }
 
-// String is Kind:namespace/name, or Kind:name without a namespace (GR-1).
+// String is Kind:namespace/name, or Kind:name without a namespace (BH-GR-1).
 func (g *Graph) String(v Vertex) string { return g.schema.String(v) }
 
-// String is Kind:namespace/name, or Kind:name without a namespace (GR-1).
+// String is Kind:namespace/name, or Kind:name without a namespace (BH-GR-1).
 func (s Schema) String(v Vertex) string {
 	if v.Namespace == "" {
 		return s.Names[v.Kind] + ":" + v.Name

@@ -35,7 +35,7 @@ func TestClasses(t *testing.T) {
 		"SA-13/over a watched object":                                {high("child"), sink("child"), Verdict{Known: true, Watched: true, Reached: true}},
 		"B-6/parallel edges, one of them managed":                    {low("managed"), sink("parent"), Verdict{Known: true, Reached: true, Managed: true}},
 		"B-6/referred only":                                          {low("referred"), sink("parent"), Verdict{Known: true, Reached: true}},
-		"6.7/a start that is not there":                              {low("nobody"), sink("parent"), Verdict{}},
+		"CT-G-2, 6.7/a start that is not there":                      {low("nobody"), sink("parent"), Verdict{}},
 		"6.7/a sink that is not there":                               {low("referred"), sink("nobody"), Verdict{Known: true}},
 		"6.7/a start and a sink that are the same and are not there": {sink("nobody"), sink("nobody"), Verdict{}},
 	} {
@@ -49,7 +49,7 @@ func TestClasses(t *testing.T) {
 		t.Errorf("%d vertices and %d edges, want 6 and 6: parallel edges count once", v, e)
 	}
 	if got := g.String(sink("child")) + " " + g.String(low("x")); got != "Sink:child Low:n/x" {
-		t.Errorf("GR-1: got %q", got)
+		t.Errorf("BH-GR-1: got %q", got)
 	}
 }
 

@@ -148,8 +148,8 @@ func drawVertex(t *rapid.T, what string) Vertex {
 	}
 }
 
-// TestLaw is GR-1, GR-2, GR-4, GR-5, CT-G-6, CT-G-18, CT-G-20 and CT-G-21 in one: after any sequence of events the graph equals
-// the one built from what is there at the end, and its index equals a search; with any edges, cycles included.
+// TestLaw is BH-GR-1, BH-GR-2, BH-GR-4, BH-GR-5, GR-2, GR-3, GR-4, GR-5, GR-6, CT-G-6, CT-G-18, CT-G-20 and CT-G-21 in one: after any
+// sequence of events the graph equals the one built from what is there at the end, and its index equals a search; with any edges, cycles included.
 func TestLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		climb := rapid.Bool().Draw(t, "edges climb")

@@ -111,7 +111,7 @@ func TestEmptyAndLarge(t *testing.T) {
 	}
 	h.Graph.Set(graph.Vertex{Kind: relation.Project, Name: "one-more"}, nil)
 	if _, page = h.get(t, ""); strings.Count(page, "| # ") != 1 || !strings.Contains(page, `<option value="Seed" selected>`) {
-		t.Errorf("CT-G-23, DBG-3, GR-9: 2001 vertices show %d", strings.Count(page, "| # "))
+		t.Errorf("CT-G-23, DBG-3, BH-GR-9: 2001 vertices show %d", strings.Count(page, "| # "))
 	}
 	for query, count := range map[string]int{"?kind=Project": 2000, "?all": 2000} {
 		if _, page = h.get(t, query); strings.Count(page, "| # ") != count {
@@ -123,6 +123,7 @@ func TestEmptyAndLarge(t *testing.T) {
 	}
 }
 
+// TestEscaping: whatever an object or a request is called, the page is no script (OPB-18).
 func TestEscaping(t *testing.T) {
 	h := newHandler()
 	h.Graph.Set(graph.Vertex{Kind: relation.Secret, Namespace: "<b>", Name: `"><script>alert(1)</script>`}, nil)

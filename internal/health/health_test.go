@@ -31,7 +31,7 @@ func cond(pairs ...string) string {
 	return text + "]"
 }
 
-// HL-3, HL-4, HL-8.
+// BH-HL-3, BH-HL-4, BH-HL-8: when an object of each kind is healthy, and when it is rolled out.
 func TestAssess(t *testing.T) {
 	const outdatedText = "observed generation outdated (1/2)"
 	invalid := func(name, is, want string) string {
@@ -55,7 +55,7 @@ func TestAssess(t *testing.T) {
 
 		{"MRH-22/C15 healthy", "apps/v1", "Deployment", "status: {conditions: [{type: Available, status: 'True'}, {type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}", "", ""},
 		{"MRH-22/MRP-10 available only", "apps/v1", "Deployment", "status: {" + cond("Available", "True") + "}", "", `condition "Progressing" is missing`},
-		{"MRH-22/MR-18 not available", "apps/v1", "Deployment", "status: {" + cond("Available", "False", "Progressing", "True") + "}", invalid("Available", "False", "True"), "M"},
+		{"MRH-22/BH-MR-18 not available", "apps/v1", "Deployment", "status: {" + cond("Available", "False", "Progressing", "True") + "}", invalid("Available", "False", "True"), "M"},
 		{"MRH-22/MRP-10/MRV-151 deadline exceeded", "apps/v1", "Deployment", "status: {" + cond("Available", "True", "Progressing", "False") + "}", invalid("Progressing", "False", "True"), "M"},
 		{"MRH-22 replica failure", "apps/v1", "Deployment", "status: {conditions: [{type: Available, status: 'True'}, {type: Progressing, status: 'True', reason: NewReplicaSetAvailable}, {type: ReplicaFailure, status: 'True', reason: R, message: M}]}", invalid("ReplicaFailure", "True", "False"), ""},
 		{"MRH-22/MRP-10 outdated", "apps/v1", "Deployment", "metadata: {generation: 2}\nstatus: {observedGeneration: 1}", outdatedText, outdatedText},
@@ -86,7 +86,7 @@ func TestAssess(t *testing.T) {
 
 		{"MRH-8 no rule", "v1", "ConfigMap", "", "", ""},
 		{"MRH-8 other version", "apps/v1beta1", "ReplicaSet", "spec: {replicas: 5}", "", ""},
-		{"MRH-9/MRP-4/HL-6/HL-7 skipped", "v1", "Pod", "metadata: {annotations: {resources.gardener.cloud/skip-health-check: 'true'}}\nstatus: {phase: Pending}", "", ""},
+		{"MRH-9/MRP-4/BH-HL-6/BH-HL-7 skipped", "v1", "Pod", "metadata: {annotations: {resources.gardener.cloud/skip-health-check: 'true'}}\nstatus: {phase: Pending}", "", ""},
 		{"MRH-9/MRV-143 skipped, not literally true", "v1", "Pod", "metadata: {annotations: {resources.gardener.cloud/skip-health-check: '1'}}\nstatus: {phase: Running}", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -24,7 +24,7 @@ func TestOfSeed(t *testing.T) {
 		"ID-3/dotted":                      {"gardener.cloud:system:seed:foo.bar-1", []string{"x", seeds}, SeedClient{"foo.bar-1", Gardenlet}, true},
 		"ID-3/no seed":                     {user: "gardener.cloud:system:seed:", groups: []string{seeds}},
 		"ID-3/another prefix":              {user: "gardener.cloud:system:seeds-foo", groups: []string{seeds}},
-		"ID-4/ambiguous":                   {user: "gardener.cloud:system:seed:<ambiguous>", groups: []string{seeds}},
+		"ID-4, CT-ID-5/ambiguous":          {user: "gardener.cloud:system:seed:<ambiguous>", groups: []string{seeds}},
 		"CT-ID-2/colon":                    {user: "gardener.cloud:system:seed:a:b", groups: []string{seeds}},
 		"CT-ID-2/slash":                    {user: "gardener.cloud:system:seed:a/b", groups: []string{seeds}},
 		"B-4/dash at the end":              {user: "gardener.cloud:system:seed:a-", groups: []string{seeds}},

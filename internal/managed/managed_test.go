@@ -72,7 +72,7 @@ func TestOrigin(t *testing.T) {
 func TestTruthy(t *testing.T) {
 	for value, want := range map[string]bool{"1": true, "t": true, "T": true, "true": true, "TRUE": true, "True": true, "yes": false, "": false, "0": false, "false": false} {
 		if got := Truthy(map[string]string{"a": value}, "a"); got != want {
-			t.Errorf("MR-23/MRV-71 %q: got %t", value, got)
+			t.Errorf("BH-MR-23/MRV-71 %q: got %t", value, got)
 		}
 	}
 }

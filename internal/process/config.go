@@ -69,8 +69,8 @@ func (f *ConfigFlags) Read(format FileFormat, object any) ([]string, error) {
 	return ReadConfig(f.File, format, object)
 }
 
-// ReadConfig reads a configuration file into object and returns warnings about older and unknown keys (CFG-1 … CFG-6,
-// OPB-1).
+// ReadConfig reads a configuration file into object and returns warnings about older keys (CFG-1 … CFG-6) and
+// unknown ones (OPB-1).
 func ReadConfig(path string, format FileFormat, object any) ([]string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // RESTConfig returns the configuration of the client of a cluster; the environment variable comes before the file
-// (CLI-20, CLI-21, CCH-1 … CCH-3).
+// (CLI-20, CLI-21), and of a kubeconfig only what is harmless is used (CCH-1 … CCH-3).
 func RESTConfig(connection *shared.ClientConnection, environment string) (*rest.Config, error) {
 	path := connection.Kubeconfig
 	if fromEnvironment := os.Getenv(environment); fromEnvironment != "" {
@@ -69,8 +69,8 @@ func checkUser(name string, user *clientcmdapi.AuthInfo) error {
 	return nil
 }
 
-// SameCluster says whether two configurations lead to the same cluster as the same user, so that one client serves both
-// (OPB-12).
+// SameCluster says whether two configurations lead to the same cluster as the same user, so that
+// one client serves both (OPB-12).
 func SameCluster(a, b *rest.Config) bool {
 	return a.Host == b.Host && a.APIPath == b.APIPath && a.Username == b.Username && a.Password == b.Password &&
 		a.BearerToken == b.BearerToken && a.BearerTokenFile == b.BearerTokenFile &&

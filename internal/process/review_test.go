@@ -60,7 +60,7 @@ func TestReviewAnswers(t *testing.T) {
 		"CT-AE-4/AE-5, CT-36, truncated":             {handler: &Reviews{Authorizer: no}, body: strings.NewReader("{"), want: v1Answer + `"allowed":false,"evaluationError":"400 couldn't get version/kind; json parse error: unexpected end of JSON input"}}`},
 		"CT-AE-5/AE-12, AE-19, error":                {handler: &Reviews{Authorizer: fixed(authorizer.DecisionDeny, "reason", errors.New("fake-err"))}, want: v1Answer + `"allowed":false,"evaluationError":"500 fake-err"}}`},
 		"B-1/an error denies":                        {handler: &Reviews{Authorizer: fixed(authorizer.DecisionAllow, "", errors.New("fake-err")), DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"500 fake-err"}}`},
-		"CT-AE-6/AE-13, allow":                       {handler: &Reviews{Authorizer: fixed(authorizer.DecisionAllow, "reason", nil)}, want: v1Answer + `"allowed":true}}`},
+		"CT-AE-6/AE-6, AE-13, allow":                 {handler: &Reviews{Authorizer: fixed(authorizer.DecisionAllow, "reason", nil)}, want: v1Answer + `"allowed":true}}`},
 		"CT-AE-6/AE-14, deny":                        {handler: &Reviews{Authorizer: fixed(authorizer.DecisionDeny, "deny", nil)}, want: v1Answer + `"allowed":false,"denied":true,"reason":"deny"}}`},
 		"CT-AE-6/AE-15, no opinion":                  {handler: &Reviews{Authorizer: fixed(authorizer.DecisionNoOpinion, `no "opinion" <b>`, nil)}, want: v1Answer + `"allowed":false,"reason":"no \"opinion\" \u003cb\u003e"}}`},
 		"CT-AE-7/AE-16, unknown decision":            {handler: &Reviews{Authorizer: fixed(-1, "", nil)}, want: v1Answer + `"allowed":false,"evaluationError":"500 unexpected decision: -1"}}`},

@@ -57,7 +57,7 @@ var seeds = watch(watchOptions[v1beta1.Seed]{
 		},
 	},
 	row[v1beta1.Seed]{
-		Row{ID: "GR-3", From: kinds(Secret), To: kinds(Seed), Fields: []string{"spec.secretRef"}, When: "only old Seeds have it"},
+		Row{ID: "GE-41a", From: kinds(Secret), To: kinds(Seed), Fields: []string{"spec.secretRef"}, When: "only old Seeds have it"},
 		func(s *v1beta1.Seed, add *collector, _ Facts) { add.credentials(nil, s.Spec.SecretRef) },
 	},
 )

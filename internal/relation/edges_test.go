@@ -142,13 +142,13 @@ func TestPathsOfShoots(t *testing.T) {
 	}
 	migrating := strings.Replace(shootText, "spec:", "status: {seedName: b}\nspec:", 1)
 	g.set(shoots, migrating)
-	g.wantPath("CloudProfile:cp", "Seed:a", true) // C20, CT-G-3
+	g.wantPath("CloudProfile:cp", "Seed:a", true) // Both seeds of a migration count (C20, CT-G-3).
 	g.wantPath("CloudProfile:cp", "Seed:b", true)
 	g.set(shoots, strings.NewReplacer("seedName: a", "seedName: c", "cloudProfile: {name: cp}", "cloudProfile: {kind: NamespacedCloudProfile, name: ncp}\n  cloudProfileName: cp").Replace(shootText))
 	for _, seed := range []string{"Seed:a", "Seed:b"} {
 		g.wantPath("Shoot:garden-dev/web", seed, false)
 	}
-	g.wantPath("NamespacedCloudProfile:garden-dev/ncp", "Seed:c", true) // CT-G-4
+	g.wantPath("NamespacedCloudProfile:garden-dev/ncp", "Seed:c", true) // The profile that is named now (CT-G-4).
 	g.wantPath("CloudProfile:cp", "Seed:c", false)
 
 	// CT-G-9: annotation and label decide about the issuer's Secret.
@@ -191,7 +191,7 @@ func TestSharedObjects(t *testing.T) {
 
 	g.set(backupBuckets, "{metadata: {name: b}, spec: {seedName: a, secretRef: {namespace: garden-dev, name: shared}}}")
 	g.set(shoots, "{metadata: {namespace: garden-dev, name: web}, spec: {seedName: z}}")
-	g.wantPath("Secret:garden-dev/shared", "Seed:a", true) // CT-G-6
+	g.wantPath("Secret:garden-dev/shared", "Seed:a", true) // The other one refers to it still (CT-G-6).
 	g.wantPath("Secret:garden-dev/shared", "Seed:z", false)
 }
 
@@ -202,13 +202,13 @@ func TestCredentialsSwitch(t *testing.T) {
 	}
 	g.set(shoots, "{metadata: {namespace: garden-dev, name: web}, spec: {seedName: a, credentialsBindingName: cb}}")
 	all := map[string]string{"Secret": "v1", "WorkloadIdentity": "security.gardener.cloud/v1alpha1", "InternalSecret": "core.gardener.cloud/v1beta1"}
-	for kind, apiVersion := range all { // CT-G-8
+	for kind, apiVersion := range all { // Each kind of credentials after each other (CT-G-8).
 		g.set(credentialsBindings, text(apiVersion, kind))
 		for other := range all {
 			g.wantPath(other+":other/c", "Seed:a", other == kind)
 		}
 	}
-	g.set(credentialsBindings, text("v7", "Secret")) // CT-G-14
+	g.set(credentialsBindings, text("v7", "Secret")) // Of a version that nobody knows (CT-G-14).
 	g.wantPath("Secret:other/c", "Seed:a", false)
 	g.wantPath("CredentialsBinding:garden-dev/cb", "Seed:a", true)
 }
@@ -219,7 +219,7 @@ func TestBackupEntries(t *testing.T) {
 	g.wantPath("BackupBucket:b", "Seed:a", true)
 	g.wantPath("BackupBucket:b", "Shoot:garden-dev/web", false) // Only Seeds are sinks.
 	g.set(backupEntries, "{metadata: {namespace: garden-dev, name: e}, spec: {seedName: a, bucketName: c}, status: {seedName: s}}")
-	g.wantPath("BackupBucket:b", "Seed:a", false) // CT-G-7
+	g.wantPath("BackupBucket:b", "Seed:a", false) // The entry has another bucket (CT-G-7).
 	g.wantPath("BackupBucket:c", "Seed:a", true)
 	g.wantPath("BackupEntry:garden-dev/e", "Seed:s", true)
 	g.wantSize("4 / 3")
@@ -231,18 +231,18 @@ func TestParentGardenlet(t *testing.T) {
 	g.set(managedSeeds, render(t, managedSeedText, map[string]string{"mode": "BootstrapToken"}))
 	g.set(seeds, childSeed("2026-11-21T13:00:00Z"))
 	g.set(shoots, "{metadata: {namespace: garden-dev, name: web}, spec: {seedName: child}}")
-	g.wantPath("Seed:child", "Seed:parent", true) // CT-G-19, CT-G-20, SA-28
+	g.wantPath("Seed:child", "Seed:parent", true) // The parent reaches the Seed itself, round the circle (CT-G-19, CT-G-20, BH-SA-28), …
 	g.wantPath("ManagedSeed:garden/child", "Seed:parent", true)
 	g.wantPath("ManagedSeed:garden/child", "Seed:child", true)
 	g.wantPath("Secret:garden/child-backup", "Seed:parent", true)
 	g.wantPath("Secret:garden/child-resource", "Seed:child", true)
 	for _, of := range []string{"Shoot:garden-dev/web", "Secret:garden-dev/web.ca-cluster", "Namespace:seed-child", "Lease:gardener-system-seed-lease/child", "Secret:garden/child-resource"} {
 		g.wantPath(of, "Seed:child", true)
-		g.wantPath(of, "Seed:parent", false) // B-15
+		g.wantPath(of, "Seed:parent", false) // … and nothing of what is on it (B-15).
 	}
 	g.Delete(managedSeeds, "garden", "child")
 	g.wantPath("Seed:child", "Seed:parent", false)
-	g.wantPath("Secret:garden/child-resource", "Seed:child", false) // CT-G-13, B-14
+	g.wantPath("Secret:garden/child-resource", "Seed:child", false) // Nothing is left of a ManagedSeed that is gone (CT-G-13, B-14).
 }
 
 func TestBootstrapping(t *testing.T) {
@@ -317,5 +317,5 @@ func TestServiceAccountLosesItsName(t *testing.T) {
 	g := newGarden(t)
 	g.set(serviceAccounts, "{metadata: {namespace: garden, name: gardenlet-bootstrap-x}, secrets: [{name: a}]}")
 	g.set(serviceAccounts, "{metadata: {namespace: garden, name: gardenlet-bootstrap-x}}")
-	g.wantSize("0 / 0") // B-10
+	g.wantSize("0 / 0") // Without Secrets it needs no vertex (B-10).
 }

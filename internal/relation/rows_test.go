@@ -57,7 +57,7 @@ func TestRows(t *testing.T) {
 		"GE-14 to GE-17":          {controllerInstallations, installationText, []string{"ControllerRegistration:r -> ControllerInstallation:i", "ControllerInstallation:i -> Seed:a", "ControllerDeployment:d -> ControllerInstallation:i", "ControllerInstallation:i -> Shoot:garden/s"}},
 		"GE-15/no seed":           {controllerInstallations, "{metadata: {name: i}, spec: {registrationRef: {name: r}}}", []string{"ControllerRegistration:r -> ControllerInstallation:i"}},
 		"GE-16, GE-17/no others":  {controllerInstallations, "{metadata: {name: i}, spec: {registrationRef: {name: r}, seedRef: {name: a}}}", []string{"ControllerRegistration:r -> ControllerInstallation:i", "ControllerInstallation:i -> Seed:a"}},
-		"GE-18/SA-32":             {credentialsBindings, "{metadata: {namespace: ns, name: c}, credentialsRef: " + ref("WorkloadIdentity", "x") + "}", []string{"WorkloadIdentity:garden/x -> CredentialsBinding:ns/c"}},
+		"GE-18/BH-SA-32":          {credentialsBindings, "{metadata: {namespace: ns, name: c}, credentialsRef: " + ref("WorkloadIdentity", "x") + "}", []string{"WorkloadIdentity:garden/x -> CredentialsBinding:ns/c"}},
 		"GE-19":                   {secretBindings, "{metadata: {namespace: ns, name: c}, secretRef: {namespace: other, name: x}}", []string{"Secret:other/x -> SecretBinding:ns/c"}},
 		"GE-20, GE-21":            {gardenlets, gardenletOfA, []string{"Gardenlet:garden/a -> Seed:a", "Secret:garden/x -> Gardenlet:garden/a"}},
 		"GE-22":                   {gardenlets, gardenletOfA, []string{"Secret:kube-system/" + names.BootstrapTokenSecret("garden", "a") + " -> Gardenlet:garden/a"}},
@@ -76,7 +76,7 @@ func TestRows(t *testing.T) {
 		"GE-39":                   {seeds, seed("dns: {internal: {credentialsRef: " + ref("Secret", "x") + "}}"), []string{"Secret:garden/x -> Seed:a"}},
 		"GE-40":                   {seeds, seed("dns: {defaults: [{credentialsRef: " + ref("Secret", "x") + "}, {credentialsRef: " + ref("WorkloadIdentity", "z") + "}]}"), []string{"Secret:garden/x -> Seed:a", "WorkloadIdentity:garden/z -> Seed:a"}},
 		"GE-41":                   {seeds, seed("resources: " + resources("Secret", "ConfigMap", "WorkloadIdentity")), []string{"Secret:garden/r-Secret -> Seed:a", "ConfigMap:garden/r-ConfigMap -> Seed:a", "WorkloadIdentity:garden/r-WorkloadIdentity -> Seed:a"}},
-		"GR-3/of old":             {seeds, seed("secretRef: {namespace: garden, name: kubeconfig}"), []string{"Secret:garden/kubeconfig -> Seed:a"}},
+		"GE-41a/of old":           {seeds, seed("secretRef: {namespace: garden, name: kubeconfig}"), []string{"Secret:garden/kubeconfig -> Seed:a"}},
 		"GE-42":                   {shoots, shoot(""), []string{"Namespace:ns -> Shoot:ns/s"}},
 		"GE-43":                   {shoots, shoot("secretBindingName: b, credentialsBindingName: c"), []string{"SecretBinding:ns/b -> Shoot:ns/s", "CredentialsBinding:ns/c -> Shoot:ns/s"}},
 		"GE-44/CloudProfile":      {shoots, shoot("cloudProfile: {name: p}, cloudProfileName: q"), []string{"CloudProfile:p -> Shoot:ns/s"}},
@@ -123,9 +123,9 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestKinds is GR-11: a Quota is no vertex.
+// TestKinds is BH-GR-11: a Quota is no vertex.
 func TestKinds(t *testing.T) {
 	if _, known := KindNamed("Quota"); known {
-		t.Error("GR-11: there are Quotas in the graph")
+		t.Error("BH-GR-11: there are Quotas in the graph")
 	}
 }

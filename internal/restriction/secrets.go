@@ -19,7 +19,7 @@ func (q *request) createSecret(ctx context.Context) error {
 		return q.createBucketSecret(ctx, bucket)
 	}
 	if shoot, found := names.CutShootSuffix(q.Name, shootSecrets); found {
-		return q.ofShoot(ctx, shoot) // RES-30
+		return q.ofShoot(ctx, shoot) // A Secret that is named after a Shoot is that Shoot's (RES-30).
 	}
 	switch {
 	case q.Namespace == names.ShootIssuer:
@@ -51,7 +51,7 @@ func (q *request) createIssuerSecret(ctx context.Context) error {
 	discovery := names.Discovery
 	if _, found := secret.Labels[discovery]; !found {
 		if _, found := secret.Labels[names.DiscoveryBefore]; found {
-			discovery = names.DiscoveryBefore // D-10
+			discovery = names.DiscoveryBefore // Older releases wrote another key (D-10).
 		}
 	}
 	for _, key := range []string{names.ShootName, names.ShootNamespace, discovery} {

@@ -88,8 +88,8 @@ func rolledOut() managed.ConditionChange {
 		Reason: resourcesv1alpha1.ReasonResourcesRolledOut, Message: managed.MessageRolledOut}
 }
 
-// Health judges whether all objects are there and healthy (MRH-3 … MRH-10); all problems are found, the first ones named
-// (MRB-29).
+// Health judges whether all objects are there and healthy (MRH-3 … MRH-10); all problems are found, and the first ones
+// are named (MRB-29).
 func (a *Assessor) Health(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
 	var problems []problem
 	unsettled := false

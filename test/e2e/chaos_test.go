@@ -127,8 +127,7 @@ func TestAPIServerRestart(t *testing.T) {
 	remove(t, ns, "mr")
 }
 
-// PRC-10, PRC-11.
-// TestTargetUnreachableAtStart starts the process before its target, and probes say that it is well (OPB-11).
+// TestTargetUnreachableAtStart is PRC-10 and PRC-11, the order of the start: it starts the process before its target, and probes say that it is well (OPB-11).
 func TestTargetUnreachableAtStart(t *testing.T) {
 	ns := namespace(t)
 	landscape.Shoot.StopAPIServer()
@@ -197,8 +196,7 @@ func TestLeaderChange(t *testing.T) {
 	remove(t, ns, "mr")
 }
 
-// GEN-1, MR-12, MRC-16, OPB-14.
-// TestSourceIsTarget runs one cluster as both (OPB-12), with a class of its own and restricted namespaces.
+// TestSourceIsTarget is BH-GEN-1, BH-MR-12, MRC-16 and OPB-14: it runs one cluster as both (OPB-12), with a class of its own and restricted namespaces.
 func TestSourceIsTarget(t *testing.T) {
 	ns := namespace(t)
 	p := start(t, map[string]any{"controllers": map[string]any{"resourceClass": "seed"}, "targetClientConnection": map[string]any{"namespaces": []any{"other"}}},
@@ -209,7 +207,7 @@ func TestSourceIsTarget(t *testing.T) {
 	mr.Spec.Class = &class
 	must(t, landscape.SeedClient.Create(t.Context(), mr))
 	if got := settled(t, ns, "mr").Finalizers; len(got) != 1 || got[0] != resourcesv1alpha1.FinalizerName+"-seed" {
-		t.Errorf("MRK-3: got %v", got)
+		t.Errorf("MR-6, MRK-3: got %v", got)
 	}
 	// CT-39, MRB-37: namespaces beyond the configured ones are served all the same, drift included.
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "cm-0"}}

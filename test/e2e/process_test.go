@@ -166,7 +166,7 @@ func TestKubeconfigAllowList(t *testing.T) {
 	}
 }
 
-// PRC-51, PRC-52, PRC-53, PRC-54, PRC-55, PRC-56.
+// PRC-51, PRC-52, PRC-53, PRC-54, PRC-55, PRC-56: what probes say while the process runs, and how it ends.
 func TestProbesAndSignals(t *testing.T) {
 	p := start(t, map[string]any{"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": "default"}, "debugging": map[string]any{"enableProfiling": true}})
 	ready(t, p)
@@ -261,19 +261,19 @@ func TestCertificates(t *testing.T) {
 	})
 }
 
-// MRC-7c, MR-34, PRC-12, OPB-8.
+// MRC-7c, BH-MR-34, PRC-12, OPB-8: where the name of the source comes from, and what happens where there is none.
 func TestClusterIdentity(t *testing.T) {
 	p := start(t, map[string]any{"controllers": map[string]any{"clusterID": "<cluster>"}})
 	want := `unable to determine cluster id: cannot determine cluster identity from configmap: configmaps "cluster-identity" not found`
 	if code := p.Wait(patience); code != 1 || !strings.Contains(p.Output(), want) {
-		t.Errorf("CT-33/MRC-7a/MR-32: exit code %d, output %s", code, p.Output())
+		t.Errorf("CT-33/MRC-7a/BH-MR-32: exit code %d, output %s", code, p.Output())
 	}
 	ns := namespace(t)
 	p = start(t, map[string]any{"controllers": map[string]any{"clusterID": "<default>"}, "sourceClientConnection": map[string]any{"namespace": ns}})
 	create(t, ns, "mr", configMaps(ns, 1, "v"))
 	settled(t, ns, "mr")
 	if got := listed(t, ns)["cm-0"].Annotations[resourcesv1alpha1.AnnotationOrigin]; got != ns+"/mr" {
-		t.Errorf("MRC-7b/MR-33/MRV-130: got %s", got)
+		t.Errorf("MRC-7b/BH-MR-33/MRV-130: got %s", got)
 	}
 	p.Stop()
 	must(t, landscape.SeedClient.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}, Data: map[string]string{"cluster-identity": "id"}}))

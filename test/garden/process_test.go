@@ -57,7 +57,7 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// TestMetrics is CT-48 and CT-49, OBS-21 and OBS-22, GR-6 and CT-G-22.
+// TestMetrics is CT-48 and CT-49, OBS-21 and OBS-22, BH-GR-6 and CT-G-22.
 func TestMetrics(t *testing.T) {
 	count := func() string {
 		_, metrics := suite.Process.Get(suite.Process.Metrics, "/metrics")
@@ -93,10 +93,10 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// TestDebugPage is GR-7 to GR-9, PRC-45 and CT-G-23 for what only a process shows.
+// TestDebugPage is BH-GR-7 to BH-GR-9, PRC-45 and CT-G-23 for what only a process shows.
 func TestDebugPage(t *testing.T) {
 	create(t, "Project pages", "spec: {namespace: garden-pages}")
-	eventually(t, "GR-8", func() error {
+	eventually(t, "BH-GR-8", func() error {
 		response, page, err := suite.Process.Ask(https(t), http.MethodGet, "/debug/resource-dependency-graph?kind=Project&name=pages", "", nil)
 		if err != nil {
 			return err
@@ -125,7 +125,7 @@ func TestDebugPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if response, _, err := quiet.Ask(https(t), http.MethodGet, "/debug/resource-dependency-graph", "", nil); err != nil || response.StatusCode != http.StatusNotFound {
-		t.Errorf("GR-10, DBG-1: the page is there by default: %v, %v", response, err)
+		t.Errorf("BH-GR-10, DBG-1: the page is there by default: %v, %v", response, err)
 	}
 	if output := quiet.Output(); strings.Contains(output, `"level":"error"`) {
 		t.Errorf("there are errors in the log:\n%s", output)

@@ -73,91 +73,91 @@ func TestGardenlet(t *testing.T) {
 	create(t, "Shoot "+ns+"/restoring-"+a, "spec: {seedName: "+a+"}\nstatus: {lastOperation: {type: Restore, state: Processing}}")
 	create(t, "ClusterRole powerless", "rules: []")
 	walk(t, cl, []step{
-		{"SA-27", "get", "Seed " + a, "", ""},
-		{"SA-27", "patch/status", "Seed " + a, "", ""},
-		{"SA-27, R2", "list", "Seed ", "", ""},
-		{"SA-27", "patch", "Seed " + b, "", "no relationship found: Seed:" + b + " does not lead to Seed:" + a},
-		{"SA-21", "create", "Lease gardener-system-seed-lease/" + a, "", ""},
-		{"SA-21", "patch", "Lease gardener-system-seed-lease/" + a, "", ""},
-		{"SA-21, CT-RES-20", "create", "Lease gardener-system-seed-lease/" + b, "", "object does not belong to seed"},
-		{"SA-21, C1", "delete", "Lease gardener-system-seed-lease/" + a, "", ""},
-		{"SA-30, R2", "get", "Shoot " + foreign, "", ""},
-		{"SA-30", "patch", "Shoot " + own, "", ""},
-		{"SA-30", "patch/status", "Shoot " + own, "", ""},
-		{"SA-30", "patch", "Shoot " + foreign, "", "no relationship found"},
-		{"SA-30", "delete", "Shoot " + own, "", "only the following verbs are allowed for this resource type: [get list patch update watch]"},
-		{"SA-11", "get", "CloudProfile profile-" + a, "", ""},
-		{"SA-11", "get", "CloudProfile profile-" + b, "", "no relationship found"},
-		{"SA-25", "get", "SecretBinding " + ns + "/binding-" + a, "", ""},
-		{"SA-25", "get", "SecretBinding " + ns + "/binding-" + b, "", "no relationship found"},
-		{"SA-26", "get", "Secret " + ns + "/creds-" + a, "", ""},
-		{"SA-26", "get", "Secret " + ns + "/creds-" + b, "", "no relationship found"},
-		{"SA-26", "get", "Secret garden/backup-" + a, "", ""},
-		{"SA-26", "get", "Secret garden/backup-" + b, "", "no relationship found"},
-		{"SA-26", "list", "Secret seed-" + a + "/", "", ""},
-		{"SA-26", "list", "Secret seed-" + b + "/", "", "only the following verbs are allowed for this resource type: [create delete get patch update]"},
-		{"SA-26", "list", "Secret ", "", "only the following verbs"},
-		{"SA-13", "get", "ConfigMap " + ns + "/audit-" + a, "", ""},
-		{"SA-13", "get", "ConfigMap " + ns + "/audit-" + b, "", "no relationship found"},
-		{"SA-23", "get", "Namespace garden", "", ""},
-		{"SA-23", "get", "Namespace " + ns, "", ""},
-		{"SA-23", "get", "Namespace default", "", "no relationship found"},
-		{"SA-24", "get", "Project walk", "", ""},
-		{"SA-24", "get", "Project other", "", "no relationship found"},
-		{"SA-14", "list", "ControllerRegistration ", "", ""},
-		{"SR-4, CT-RES-11", "create", "Secret " + ns + "/on-" + a + ".ca-cluster", "", ""},
-		{"SR-4, CT-RES-11", "create", "Secret " + ns + "/on-" + b + ".ca-cluster", "", `object does not belong to seed "` + a + `"`},
-		{"SA-26", "patch", "Secret " + ns + "/on-" + a + ".ca-cluster", "", ""},
+		{"BH-SA-27", "get", "Seed " + a, "", ""},
+		{"BH-SA-27", "patch/status", "Seed " + a, "", ""},
+		{"BH-SA-27, R2", "list", "Seed ", "", ""},
+		{"BH-SA-27", "patch", "Seed " + b, "", "no relationship found: Seed:" + b + " does not lead to Seed:" + a},
+		{"BH-SA-21", "create", "Lease gardener-system-seed-lease/" + a, "", ""},
+		{"BH-SA-21", "patch", "Lease gardener-system-seed-lease/" + a, "", ""},
+		{"BH-SA-21, CT-RES-20", "create", "Lease gardener-system-seed-lease/" + b, "", "object does not belong to seed"},
+		{"BH-SA-21, C1", "delete", "Lease gardener-system-seed-lease/" + a, "", ""},
+		{"BH-SA-30, R2", "get", "Shoot " + foreign, "", ""},
+		{"BH-SA-30", "patch", "Shoot " + own, "", ""},
+		{"BH-SA-30", "patch/status", "Shoot " + own, "", ""},
+		{"BH-SA-30", "patch", "Shoot " + foreign, "", "no relationship found"},
+		{"BH-SA-30", "delete", "Shoot " + own, "", "only the following verbs are allowed for this resource type: [get list patch update watch]"},
+		{"BH-SA-11", "get", "CloudProfile profile-" + a, "", ""},
+		{"BH-SA-11", "get", "CloudProfile profile-" + b, "", "no relationship found"},
+		{"BH-SA-25", "get", "SecretBinding " + ns + "/binding-" + a, "", ""},
+		{"BH-SA-25", "get", "SecretBinding " + ns + "/binding-" + b, "", "no relationship found"},
+		{"BH-SA-26", "get", "Secret " + ns + "/creds-" + a, "", ""},
+		{"BH-SA-26", "get", "Secret " + ns + "/creds-" + b, "", "no relationship found"},
+		{"BH-SA-26", "get", "Secret garden/backup-" + a, "", ""},
+		{"BH-SA-26", "get", "Secret garden/backup-" + b, "", "no relationship found"},
+		{"BH-SA-26", "list", "Secret seed-" + a + "/", "", ""},
+		{"BH-SA-26", "list", "Secret seed-" + b + "/", "", "only the following verbs are allowed for this resource type: [create delete get patch update]"},
+		{"BH-SA-26", "list", "Secret ", "", "only the following verbs"},
+		{"BH-SA-13", "get", "ConfigMap " + ns + "/audit-" + a, "", ""},
+		{"BH-SA-13", "get", "ConfigMap " + ns + "/audit-" + b, "", "no relationship found"},
+		{"BH-SA-23", "get", "Namespace garden", "", ""},
+		{"BH-SA-23", "get", "Namespace " + ns, "", ""},
+		{"BH-SA-23", "get", "Namespace default", "", "no relationship found"},
+		{"BH-SA-24", "get", "Project walk", "", ""},
+		{"BH-SA-24", "get", "Project other", "", "no relationship found"},
+		{"BH-SA-14", "list", "ControllerRegistration ", "", ""},
+		{"BH-SR-4, CT-RES-11", "create", "Secret " + ns + "/on-" + a + ".ca-cluster", "", ""},
+		{"BH-SR-4, CT-RES-11", "create", "Secret " + ns + "/on-" + b + ".ca-cluster", "", `object does not belong to seed "` + a + `"`},
+		{"BH-SA-26", "patch", "Secret " + ns + "/on-" + a + ".ca-cluster", "", ""},
 		{"RES-2, CT-RES-2", "create", "Secret garden/backup-" + b, "", "409"},
-		{"SR-4, CT-RES-10", "create", "Secret default/anything", "", `object does not belong to seed "` + a + `"`},
-		{"SA-31, CT-RES-5", "create", "ShootState " + own, "", ""},
-		{"SA-31, CT-RES-5", "create", "ShootState " + foreign, "", "object does not belong to seed"},
-		{"SA-31", "get", "ShootState " + own, "", ""},
-		{"SR-3, CT-RES-16", "create", "InternalSecret " + own + ".ca-client", "", ""},
-		{"SR-3, CT-RES-16", "create", "ConfigMap " + own + ".ca-cluster", "", ""},
-		{"SR-3, CT-RES-16", "create", "ConfigMap " + ns + "/other", "", "object does not belong to seed"},
-		{"SA-7, CT-RES-6", "create", "BackupBucket bucket-" + a, "spec: {seedName: " + a + "}", ""},
-		{"SA-7, CT-RES-6", "create", "BackupBucket bucket-" + b, "spec: {seedName: " + b + "}", "object does not belong to seed"},
-		{"SA-7", "patch/status", "BackupBucket bucket-" + a, "", ""},
-		{"SA-8, CT-RES-7", "create", "BackupEntry " + ns + "/entry", "spec: {seedName: " + a + ", bucketName: bucket-" + a + "}", ""},
-		{"SA-8", "patch", "BackupEntry " + ns + "/entry", "", ""},
-		{"SA-8", "delete", "BackupEntry " + ns + "/entry", "", ""},
+		{"BH-SR-4, CT-RES-10", "create", "Secret default/anything", "", `object does not belong to seed "` + a + `"`},
+		{"BH-SA-31, CT-RES-5", "create", "ShootState " + own, "", ""},
+		{"BH-SA-31, CT-RES-5", "create", "ShootState " + foreign, "", "object does not belong to seed"},
+		{"BH-SA-31", "get", "ShootState " + own, "", ""},
+		{"BH-SR-3, CT-RES-16", "create", "InternalSecret " + own + ".ca-client", "", ""},
+		{"BH-SR-3, CT-RES-16", "create", "ConfigMap " + own + ".ca-cluster", "", ""},
+		{"BH-SR-3, CT-RES-16", "create", "ConfigMap " + ns + "/other", "", "object does not belong to seed"},
+		{"BH-SA-7, CT-RES-6", "create", "BackupBucket bucket-" + a, "spec: {seedName: " + a + "}", ""},
+		{"BH-SA-7, CT-RES-6", "create", "BackupBucket bucket-" + b, "spec: {seedName: " + b + "}", "object does not belong to seed"},
+		{"BH-SA-7", "patch/status", "BackupBucket bucket-" + a, "", ""},
+		{"BH-SA-8, CT-RES-7", "create", "BackupEntry " + ns + "/entry", "spec: {seedName: " + a + ", bucketName: bucket-" + a + "}", ""},
+		{"BH-SA-8", "patch", "BackupEntry " + ns + "/entry", "", ""},
+		{"BH-SA-8", "delete", "BackupEntry " + ns + "/entry", "", ""},
 		{"CT-RES-7, RES-14", "create", "BackupEntry " + ns + "/source-missing", "metadata: {ownerReferences: [{apiVersion: core.gardener.cloud/v1beta1, kind: Shoot, name: restoring-" + a + ", uid: u}]}\nspec: {seedName: " + a + ", bucketName: bucket-" + a + "}",
 			`could not find original BackupEntry missing: backupentries.core.gardener.cloud "missing" not found`},
 		{"CT-RES-6, RES-12", "delete", "BackupBucket bucket-" + a, "", "cannot delete unrelated BackupBucket"},
-		{"SR-3, CT-RES-10", "create", "Secret garden/generated-bucket-bucket-" + a, "", ""},
-		{"SA-9, CT-RES-8", "create", "Bastion " + ns + "/bastion", "spec: {seedName: " + a + "}", ""},
-		{"SA-9", "patch", "Bastion " + ns + "/bastion", "", ""},
-		{"SA-20, CT-RES-19", "create", "Gardenlet garden/" + a, "", ""},
-		{"SA-20, CT-RES-19", "create", "Gardenlet garden/" + b, "", "object does not belong to seed"},
-		{"SA-18", "create", "Event default/event-" + a, "{involvedObject: {namespace: default, kind: Pod, name: x}, reason: Test}", ""},
-		{"SA-29, CT-RES-21", "create", "ServiceAccount seed-" + a + "/account", "", ""},
-		{"SA-29", "delete", "ServiceAccount seed-" + a + "/account", "", ""},
-		{"SA-29, CT-RES-21", "create", "ServiceAccount seed-" + b + "/account", "", "object does not belong to seed"},
-		{"SA-12, CT-RES-18", "create", "ClusterRoleBinding some", "{roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: powerless}}", "object does not belong to seed"},
+		{"BH-SR-3, CT-RES-10", "create", "Secret garden/generated-bucket-bucket-" + a, "", ""},
+		{"BH-SA-9, CT-RES-8", "create", "Bastion " + ns + "/bastion", "spec: {seedName: " + a + "}", ""},
+		{"BH-SA-9", "patch", "Bastion " + ns + "/bastion", "", ""},
+		{"BH-SA-20, CT-RES-19", "create", "Gardenlet garden/" + a, "", ""},
+		{"BH-SA-20, CT-RES-19", "create", "Gardenlet garden/" + b, "", "object does not belong to seed"},
+		{"BH-SA-18", "create", "Event default/event-" + a, "{involvedObject: {namespace: default, kind: Pod, name: x}, reason: Test}", ""},
+		{"BH-SA-29, CT-RES-21", "create", "ServiceAccount seed-" + a + "/account", "", ""},
+		{"BH-SA-29", "delete", "ServiceAccount seed-" + a + "/account", "", ""},
+		{"BH-SA-29, CT-RES-21", "create", "ServiceAccount seed-" + b + "/account", "", "object does not belong to seed"},
+		{"BH-SA-12, CT-RES-18", "create", "ClusterRoleBinding some", "{roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: powerless}}", "object does not belong to seed"},
 		{"R17, B-5", "delete", "Secret default/nothing", "", "404"},
 		{"R17, B-5", "delete", "Secret " + ns + "/creds-" + b, "", "no relationship found"},
-		{"SA-33", "list", "ClusterRoleBinding ", "", "only the following verbs"},
+		{"BH-SA-33", "list", "ClusterRoleBinding ", "", "only the following verbs"},
 	})
 }
 
-// TestExtension is SA-5, SA-6 and SR-6, with a ServiceAccount's token.
+// TestExtension is BH-SA-5, BH-SA-6 and BH-SR-6, with a ServiceAccount's token.
 func TestExtension(t *testing.T) {
 	a, b, ns := landscape(t, "ext")
 	cl := extension(t, a, "extension-provider-local")
 	walk(t, cl, []step{
-		{"SA-5", "patch/status", "Shoot " + ns + "/on-" + a, "", ""},
-		{"SA-5", "get", "Secret " + ns + "/creds-" + a, "", ""},
-		{"SA-5", "get", "Secret " + ns + "/creds-" + b, "", "no relationship found"},
-		{"SA-26", "list", "Secret seed-" + a + "/", "", ""},
-		{"SA-6, CT-SA-22", "create", "Lease seed-" + a + "/mine", "", ""},
-		{"SA-6, CT-SA-22", "patch", "Lease seed-" + a + "/mine", "", ""},
-		{"SA-6, CT-SA-22", "delete", "Lease seed-" + a + "/mine", "", ""},
-		{"SA-6, CT-SA-22", "create", "Lease seed-" + b + "/mine", "", "lease object is not in seed namespace"},
-		{"SA-5, CT-SA-24", "create", "ServiceAccount seed-" + a + "/more", "", "only the following verbs are allowed for this resource type: [get]"},
+		{"BH-SA-5", "patch/status", "Shoot " + ns + "/on-" + a, "", ""},
+		{"BH-SA-5", "get", "Secret " + ns + "/creds-" + a, "", ""},
+		{"BH-SA-5", "get", "Secret " + ns + "/creds-" + b, "", "no relationship found"},
+		{"BH-SA-26", "list", "Secret seed-" + a + "/", "", ""},
+		{"BH-SA-6, CT-SA-22", "create", "Lease seed-" + a + "/mine", "", ""},
+		{"BH-SA-6, CT-SA-22", "patch", "Lease seed-" + a + "/mine", "", ""},
+		{"BH-SA-6, CT-SA-22", "delete", "Lease seed-" + a + "/mine", "", ""},
+		{"BH-SA-6, CT-SA-22", "create", "Lease seed-" + b + "/mine", "", "lease object is not in seed namespace"},
+		{"BH-SA-5, CT-SA-24", "create", "ServiceAccount seed-" + a + "/more", "", "only the following verbs are allowed for this resource type: [get]"},
 	})
 	other := extension(t, a, "something-else")
-	walk(t, other, []step{{"SA-4", "get", "Shoot " + ns + "/on-" + a, "", "is forbidden"}})
+	walk(t, other, []step{{"BH-SA-4", "get", "Shoot " + ns + "/on-" + a, "", "is forbidden"}})
 }
 
 // TestMigration is C20: both seeds may work on a Shoot that moves, and the old one no more when it has gone.
@@ -201,7 +201,7 @@ func TestNewObject(t *testing.T) {
 	}
 }
 
-// TestManagedSeed is SA-28 and B-15 through the API.
+// TestManagedSeed is BH-SA-28 and B-15 through the API.
 func TestManagedSeed(t *testing.T) {
 	parent, _, _ := landscape(t, "parent")
 	create(t, "Shoot garden/child-shoot", "spec: {seedName: "+parent+"}")
@@ -218,7 +218,7 @@ func TestManagedSeed(t *testing.T) {
 	create(t, "Seed child", "")
 	create(t, "Shoot garden-parent/on-child", "spec: {seedName: child}")
 	walk(t, cl, []step{
-		{"SA-28, CT-G-19", "patch", "Seed child", "", `object does not belong to seed "` + parent + `"`}, // The restriction's word: no update of foreign Seeds.
+		{"BH-SA-28, CT-G-19", "patch", "Seed child", "", `object does not belong to seed "` + parent + `"`}, // The restriction's word: no update of foreign Seeds.
 		{"CT-RES-9", "delete", "Seed child", "", "object can only be deleted if corresponding ManagedSeed has a deletion timestamp"},
 		{"B-15", "patch", "Shoot garden-parent/on-child", "", "no relationship found"},
 		{"B-15", "get", "Namespace seed-child", "", "no relationship found"},
@@ -229,7 +229,7 @@ func TestManagedSeed(t *testing.T) {
 	if err := suite.Client.Delete(t.Context(), object(t, "ManagedSeed garden/child", "")); err != nil {
 		t.Fatal(err)
 	}
-	walk(t, cl, []step{{"SA-28, CT-RES-9", "delete", "Seed child", "", ""}})
+	walk(t, cl, []step{{"BH-SA-28, CT-RES-9", "delete", "Seed child", "", ""}})
 	if err := suite.Client.Patch(t.Context(), object(t, "ManagedSeed garden/child", ""), mergePatch(`{"metadata":{"finalizers":null}}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -249,13 +249,13 @@ func TestOthers(t *testing.T) {
 	if err := suite.Client.Create(t.Context(), secret); err != nil {
 		t.Errorf("SeedRestriction stands in the administrator's way: %v", err)
 	}
-	// In the group of seeds with another name: no client of a seed, and RBAC allows nothing (SA-3).
+	// In the group of seeds with another name: no client of a seed, and RBAC allows nothing (BH-SA-3).
 	odd, err := suite.As("gardener.cloud:system:seed:", "gardener.cloud:system:seeds")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := do(t.Context(), odd, "list", object(t, "Seed ", "")); !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "relationship") {
-		t.Errorf("SA-3: got %v", err)
+		t.Errorf("BH-SA-3: got %v", err)
 	}
 }
 

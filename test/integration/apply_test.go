@@ -7,7 +7,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// MR-1, MR-2, MR-15, MR-16, MR-21, MR-30, MR-31, MRS-9, MRS-13, MRA-7, MRA-8, MRC-6, MRV-150, MRV-10: a JSON ConfigMap ends in the target with everything that marks it.
+// BH-MR-1, BH-MR-2, BH-MR-10, MR-8, BH-MR-15, BH-MR-16, BH-MR-21, BH-MR-30, BH-MR-31, MRS-9, MRS-13, MRA-7, MRA-8, MRC-6, MRV-150, MRV-10: a JSON ConfigMap ends in the target with everything that marks it.
 func TestJSONConfigMap(t *testing.T) {
 	f := newFixture(t)
 	f.managed("mr", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm","namespace":"$NS"},"data":{"a":"b"}}`)
@@ -20,7 +20,7 @@ func TestJSONConfigMap(t *testing.T) {
 		t.Errorf("MRL-12 description: got %q", cm.GetAnnotations()[resourcesv1alpha1.AnnotationDescription])
 	}
 	if cm.GetLabels()[resourcesv1alpha1.LabelManagedBy] != "gardener" {
-		t.Errorf("MR-35 managed-by: got %v", cm.GetLabels())
+		t.Errorf("BH-MR-35 managed-by: got %v", cm.GetLabels())
 	}
 	if len(mr.Status.Resources) != 1 || mr.Status.Resources[0].Name != "cm" {
 		t.Errorf("MRA-6c inventory: got %v", mr.Status.Resources)
@@ -34,7 +34,7 @@ func TestJSONConfigMap(t *testing.T) {
 	}
 }
 
-// MR-3, MRT-6, MRB-34, ASK-1, MRV-25, design 1: what somebody else changes or deletes is put right at once, though the sync period is an hour.
+// BH-MR-3, MRT-6, MRB-34, ASK-1, MRV-25, design 1: what somebody else changes or deletes is put right at once, though the sync period is an hour.
 func TestDriftIsPutRightAtOnce(t *testing.T) {
 	f := newFixture(t)
 	f.managed("mr", configMap("cm", "data: {a: b}\n"))

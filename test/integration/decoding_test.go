@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/test/harness"
 )
 
-// MRA-2, MRA-4b, MRA-5, MRA-6b, MRA-6d.
+// MRA-2, MRA-4b, MRA-5, MRA-6b, MRA-6d: what the CustomResourceDefinition accepts and fills in.
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -38,7 +38,7 @@ func TestAPI(t *testing.T) {
 	})
 }
 
-// MR-36, MR-37, MRD-6, MRS-4, MRS-10.
+// BH-MR-36, BH-MR-37, MRD-6, MRS-4, MRS-10: compressed manifests, and a condition that names what cannot be decoded.
 func TestDecoding(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -100,7 +100,7 @@ func TestMissingSecret(t *testing.T) {
 	f.gone("v1", "ConfigMap", "a")
 }
 
-// MR-17, CT-42.
+// BH-MR-17, CT-42: an object that the API server refuses is named in the condition, and holds up no other.
 func TestBadObjects(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -119,7 +119,7 @@ func TestBadObjects(t *testing.T) {
 	} {
 		f.managed(name, strings.ReplaceAll(good, "$NAME", name)+tc.manifests)
 		f.applied(name, tc.reason, tc.parts...)
-		f.exists("v1", "ConfigMap", "good-"+name) // MRB-4: its neighbour is there.
+		f.exists("v1", "ConfigMap", "good-"+name) // Its neighbour is there (MR-24, MRB-4).
 	}
 }
 
@@ -154,7 +154,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// MRC-15, MRT-9, MRX-18, MRV-20, MRV-21, MRV-47: a CRD and its resource in one go, exact integers, a template that is no pod template.
+// MR-31, MRC-15, MRT-9, MRX-18, MRV-20, MRV-21, MRV-47: a CRD and its resource in one go, exact integers, a template that is no pod template.
 func TestCustomResources(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -29,7 +29,7 @@ func (f *fixture) release(names ...string) {
 	}
 }
 
-// MR-25, MRS-8, MRB-18, MRV-80, MRV-88, MRX-12: what holds a deletion is named, and nothing new is applied before.
+// BH-MR-25, MRS-8, MRB-18, MRV-80, MRV-88, MRX-12: what holds a deletion is named, and nothing new is applied before.
 func TestPendingDeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -51,7 +51,7 @@ func TestPendingDeletion(t *testing.T) {
 	f.get("v1", "ConfigMap", "new")
 }
 
-// MR-24, MRX-1, MRX-3, MRX-4, MRX-8, MRX-14, MRV-81, MRV-82: deletion of the ManagedResource.
+// BH-MR-24, MR-4, MRX-1, MRX-3, MRX-4, MRX-8, MRX-14, MRV-81, MRV-82: deletion of the ManagedResource.
 func TestDeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -93,7 +93,7 @@ func TestDeletionIsQuick(t *testing.T) {
 	}
 }
 
-// MR-6, MRX-2, MRX-5, MRA-4f, MRV-74, MRV-83, MRV-84: what stays, and what goes though it is ignored.
+// BH-MR-6, MRX-2, MRX-5, MRA-4f, MRV-74, MRV-83, MRV-84: what stays, and what goes though it is ignored.
 func TestWhatStays(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -118,7 +118,7 @@ func TestWhatStays(t *testing.T) {
 	f.get("v1", "ConfigMap", "stays")
 }
 
-// MR-26, MRX-9, MRV-76: finalizers go when their time is up.
+// BH-MR-26, MRX-9, MRV-76: finalizers go when their time is up.
 func TestFinalizeDeletionAfter(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -187,7 +187,7 @@ func TestFailedApplyLeaksNothing(t *testing.T) {
 	f.gone("v1", "ConfigMap", "created")
 }
 
-// MR-9, MRB-16: an object that moved to another ManagedResource is not deleted by the first.
+// BH-MR-9, MRB-16: an object that moved to another ManagedResource is not deleted by the first.
 func TestMovedObject(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -210,7 +210,7 @@ func TestMovedObject(t *testing.T) {
 	}
 }
 
-// MR-11, MR-13, MR-14, MRA-4a, MRK-8, MRV-146, MRH-1, MRP-1, MRV-100, MRV-101, MRV-102, MRV-104: classes.
+// BH-MR-11, BH-MR-13, BH-MR-14, MR-5, MRA-4a, MRK-8, MRV-146, MRH-1, MRP-1, MRV-100, MRV-101, MRV-102, MRV-104: classes.
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -240,7 +240,7 @@ func TestClasses(t *testing.T) {
 	f.get("v1", "ConfigMap", "other")
 }
 
-// MR-5, MR-7, MRS-12, MRK-7, MRB-24, MRV-110, MRV-111: a ManagedResource that is to be left alone.
+// BH-MR-5, BH-MR-7, MR-3, MRS-12, MRK-7, MRB-24, MRV-110, MRV-111: a ManagedResource that is to be left alone.
 func TestIgnoredManagedResource(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -277,5 +277,5 @@ func TestIgnoredManagedResource(t *testing.T) {
 		return f.shoot.Get(f.ctx, client.ObjectKeyFromObject(cm), object)
 	})
 	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, nil)
-	f.mrGone("mr") // MRB-22
+	f.mrGone("mr") // The end of the annotation wakes the deletion (MRB-22).
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/test/harness"
 )
 
-// HL-1, HL-2, HL-5, MRH-6, MRH-10, MRT-8, MRT-14, GEN-3, MRV-143, MRV-145: health follows the object, not the period.
+// BH-HL-1, BH-HL-2, BH-HL-5, MRH-6, MRH-10, MRT-8, MRT-14, BH-GEN-3, MRV-143, MRV-145: health follows the object, not the period.
 func TestHealthFollows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -23,7 +23,7 @@ func TestHealthFollows(t *testing.T) {
 	f.must(f.shoot.Status().Patch(f.ctx, service, harness.MergePatch(map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": nil}}})))
 	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy")
 	f.patch(service, map[string]any{"metadata": map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationSkipHealthCheck: "true"}}})
-	f.settled("mr") // MRB-31
+	f.settled("mr") // The annotation alone changes the judgement (MRB-31).
 }
 
 // MRV-142: a missing object of a kind that nobody serves.
@@ -34,10 +34,10 @@ func TestSeveralUnhealthyObjects(t *testing.T) {
 		return "---\napiVersion: v1\nkind: Service\nmetadata: {name: " + name + ", namespace: $NS}\nspec: {type: LoadBalancer, selector: {a: b}, ports: [{port: 80}]}\n"
 	}
 	f.managed("mr", lb("a")+lb("b"))
-	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy", `Service "$NS/a" is unhealthy`, `Service "$NS/b" is unhealthy`) // MRB-29
+	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy", `Service "$NS/a" is unhealthy`, `Service "$NS/b" is unhealthy`) // The second one is named, too (MRB-29).
 }
 
-// MR-19, MR-20, HL-9, MRP-2, MRP-5, MRP-6, MRV-151, MRV-153, MRP-10: a roll-out, with kube-controller-manager at work and Pods whose status the test sets.
+// BH-MR-19, BH-MR-20, BH-HL-9, MRP-2, MRP-5, MRP-6, MRV-151, MRV-153, MRP-10: a roll-out, with kube-controller-manager at work and Pods whose status the test sets.
 func TestRollout(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

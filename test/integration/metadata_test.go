@@ -22,7 +22,7 @@ func nested(object *unstructured.Unstructured, fields ...string) string {
 	return fmt.Sprint(value)
 }
 
-// MR-4, MRA-4c, MRL-2, MRV-40, MRV-41: injected labels reach pod templates and leave selectors alone.
+// BH-MR-4, MRA-4c, MRL-2, MRV-40, MRV-41: injected labels reach pod templates and leave selectors alone.
 func TestInjectLabels(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -106,7 +106,7 @@ func TestLabelsAndAnnotations(t *testing.T) {
 	f.patch(cm, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 }
 
-// MR-27, MR-29, MRV-50, MRV-51, MRV-52, MRV-53: what others own of a workload stays.
+// BH-MR-27, BH-MR-29, MRV-50, MRV-51, MRV-52, MRV-53: what others own of a workload stays.
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -227,7 +227,7 @@ func TestInvalidUpdates(t *testing.T) {
 	}
 }
 
-// MR-8, MRV-70, MRV-71: objects that are let go of, and objects that are made once.
+// BH-MR-8, MR-11, MRV-70, MRV-71: objects that are let go of, and objects that are made once.
 func TestIgnoredObjects(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

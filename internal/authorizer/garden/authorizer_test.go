@@ -328,6 +328,7 @@ func TestNotAResource(t *testing.T) {
 	}
 }
 
+// TestSelectors is section 5; what limits the answer to nothing of the client's opens nothing (B-7).
 func TestSelectors(t *testing.T) {
 	a := ruled()
 	several := ask(t, "G list shoots label:other=x,name.seed.gardener.cloud/seed=true,!foo")
@@ -337,10 +338,10 @@ func TestSelectors(t *testing.T) {
 	}
 	a.Selectors = selectors{}
 	for question, want := range map[string]string{
-		"G list cloudprofiles":       "N(No Object name found)", // CT-SA-3, SEL-8
-		"G list shoots":              "A",                       // SEL-7
-		"G list cloudprofiles own":   "A",                       // SEL-9
-		"G list gardenlets garden/x": "A",                       // SEL-7 with a name
+		"G list cloudprofiles":       "N(No Object name found)", // Nothing selects CloudProfiles, so that a name is needed (CT-SA-3, SEL-8).
+		"G list shoots":              "A",                       // All are shown, as before there were selectors (SEL-7).
+		"G list cloudprofiles own":   "A",                       // A name is looked for in the graph (SEL-9).
+		"G list gardenlets garden/x": "A",                       // So it is with a name where names are selected (SEL-7).
 	} {
 		if got := decided(a, ask(t, question)); !matches(got, want) {
 			t.Errorf("SEL, not possible: %s: got %s, want %s", question, got, want)

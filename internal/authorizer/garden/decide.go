@@ -52,7 +52,25 @@ func (q *request) inSeedNamespace() bool {
 	return found && seed == q.client.Seed
 }
 
-// decide walks through the algorithm (section 3 of the authorization contract).
+// decide walks through the algorithm (section 3 of the authorization contract). The first step that applies decides; nobody is ever denied,
+// only left to the next authorizer ("no opinion", C2):
+//
+//	SA-1   the user is no client of this table: no opinion
+//	SA-2   the request is for no resource: no opinion
+//	SA-3   the table has no rule for the resource: no opinion
+//	SA-4   a special case of the rule applies: as it says
+//	SA-5   the rule is for one namespace, and this is another: no opinion; reads are open under readScope All (D-2)
+//	SA-6   the subresource is not in the rule: no opinion; for Events the verb is looked at first (SR-13)
+//	SA-7   the verb is always allowed, by the rule or for reads by readScope All (D-1): allow
+//	SA-8   the verb is not allowed by path either: no opinion
+//	SA-9   list or watch of several objects, and the API server sends selectors: allow with the rule's, else no opinion (SEL-1 … SEL-10)
+//	SA-10  there is no name: no opinion
+//	SA-11  the object's vertex is its kind, namespace and name; that of a Namespace has no namespace
+//	SA-12  delete of an object that the graph does not know, and that a live read does not find: allow (R17)
+//	SA-13  the vertex leads to the client's Seed, or self-hosted Shoot: allow; for writes under writeScope Owned by a managed edge (B-6)
+//	SA-14  otherwise: no opinion, with the link that is missing
+//
+// A table may decide some clients apart from its rules, between SA-2 and SA-3: gardenadm (SH-22), extensions of a Shoot that is a seed (SH-23).
 func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attributes, how asking) (verdict, error) {
 	who := attributes.GetUser()
 	if who == nil {
@@ -86,7 +104,7 @@ func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attribute
 	return v, err
 }
 
-// apply applies a rule.
+// apply applies a rule: SA-4 to SA-10, and SA-11 to SA-14 in byPath.
 func (a *Authorizer) apply(ctx context.Context, r *rule, q *request) (verdict, error) {
 	for i := range r.specials {
 		if v, decided := r.specials[i].decide(q); decided {
@@ -105,7 +123,7 @@ func (a *Authorizer) apply(ctx context.Context, r *rule, q *request) (verdict, e
 	if r.seedReads && q.readAll {
 		always |= reads
 		if q.verb.has(reads) {
-			openNamespace = "" // D-2
+			openNamespace = "" // Reads are open in any namespace (D-2).
 		}
 	}
 	switch {
@@ -142,7 +160,8 @@ func (r *rule) selectsByName() bool {
 	return false
 }
 
-// selected is the selector stage (section 5).
+// selected is the selector stage, SA-9 (section 5 of the contract): where the API server sends selectors (SEL-1) one of the rule's is
+// needed (SEL-2 to SEL-6); where it does not, whoever has a rule with a selector sees all (SEL-7), others go on to SA-10 (SEL-8).
 func (a *Authorizer) selected(ctx context.Context, r *rule, q *request) (verdict, bool, error) {
 	possible, err := q.selectorsPossible(ctx)
 	switch {

@@ -132,7 +132,7 @@ var (
 	ownLease = special{"C1", "delete of " + names.SeedLease + "/<own seed>", func(q *request) (verdict, bool) {
 		return q.allowIf(q.verb == verbDelete && q.namespace == names.SeedLease && q.name == q.client.Seed, "C1")
 	}}
-	ownSeed = special{"SA-27", "get, list, watch of the own Seed by name, also before it exists", func(q *request) (verdict, bool) {
-		return q.allowIf(q.verb.has(reads) && q.name == q.client.Seed && q.subresource == "", "SA-27")
+	ownSeed = special{"BH-SA-27", "get, list, watch of the own Seed by name, also before it exists", func(q *request) (verdict, bool) {
+		return q.allowIf(q.verb.has(reads) && q.name == q.client.Seed && q.subresource == "", "BH-SA-27")
 	}}
 )

@@ -93,12 +93,12 @@ func identityOf(who user.Info) (string, bool) {
 
 func (a *Authorizer) decide(ctx context.Context, identity string, attributes authorizer.Attributes) (verdict, error) {
 	if identity == "" || !attributes.IsResourceRequest() {
-		return verdict{}, nil // NA-2, NA-3
+		return verdict{}, nil // An agent of nothing (NA-2), or no resource (NA-3).
 	}
 	r := ruleFor(attributes.GetAPIGroup(), attributes.GetResource())
 	switch {
 	case r == nil:
-		return verdict{}, nil // NA-3
+		return verdict{}, nil // Agents need no other resource (NA-3).
 	case attributes.GetSubresource() != "" && !slices.Contains(r.subresources, attributes.GetSubresource()):
 		return verdict{rule: r.id, reason: fmt.Sprintf("only the following subresources are allowed for this resource type: %v", r.subresources)}, nil
 	case !slices.Contains(r.verbs, attributes.GetVerb()):

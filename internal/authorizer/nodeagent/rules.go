@@ -33,7 +33,22 @@ type rule struct {
 	object func(ctx context.Context, q *request) (verdict, error)
 }
 
-// rules is the table (section 9.3 of the authorization contract).
+// rules is the table (section 9.3 of the authorization contract). What it does not allow is denied, and no other authorizer is asked
+// (NA-4). Errors deny, too (B-1). In this order:
+//
+//	NA-1   the user is no agent, by name and group: no opinion
+//	NA-2   the name says of no Machine or Node: deny
+//	NA-3   no resource, or none of the table: deny
+//	       the subresource, then the verb, is not in the rule: deny
+//	       the object is not as the rule says: deny
+//	NA-5   CertificateSigningRequests: create any, get those that the agent itself made
+//	NA-6   Events: create and patch any
+//	NA-7   Leases in kube-system: the own one, that of the own roll-out; create also without a name (C10)
+//	NA-8   Nodes: the own one, and list of all; watch of all with nodes.allowWatchAll (C9)
+//	NA-9   Pods: those on the own Node; list and watch with a field selector for it
+//	NA-10  Secrets in kube-system: the common ones, those of the own worker pool
+//	NA-11  the own Node is the one that the Machine's label names, or without Machines the one of the user's name
+//	NA-12  there is no such Node: deny
 var rules = []rule{
 	{"NA-5", "certificates.k8s.io", "certificatesigningrequests", []string{"get", "create"}, nil, "create any; get those that the agent made", ownRequest},
 	{"NA-6", "", "events", []string{"create", "patch"}, nil, "any", nil},

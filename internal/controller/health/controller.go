@@ -84,10 +84,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("reading the ManagedResource: %w", err)
 	}
 	if !r.concerns(mr) {
-		return reconcile.Result{}, nil // MRH-1
+		return reconcile.Result{}, nil // Ignored, somebody else's or being deleted (MRH-1).
 	}
 	if !isApplied(mr) || r.Await(mr) {
-		return reconcile.Result{RequeueAfter: r.period()}, nil // MRH-2
+		return reconcile.Result{RequeueAfter: r.period()}, nil // What is not applied has no health yet (MRH-2).
 	}
 	assessment, err := r.Assess(ctx, mr.Status.Resources)
 	if err != nil {

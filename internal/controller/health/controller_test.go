@@ -194,7 +194,7 @@ func TestNotJudged(t *testing.T) {
 	}
 }
 
-// MRT-8.
+// MRT-8: which events of a ManagedResource concern its health.
 func TestPredicate(t *testing.T) {
 	type mr = resourcesv1alpha1.ManagedResource
 	applied := func(m *mr) {

@@ -76,12 +76,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if !r.Class.Concerns(mr) {
 		r.forget(request.NamespacedName)
-		return reconcile.Result{}, nil // MRB-23
+		return reconcile.Result{}, nil // Neither our class nor our finalizer (MRB-23).
 	}
 
 	switch mr.Annotations[resourcesv1alpha1.AnnotationOperation] {
 	case resourcesv1alpha1.OperationWaitForState:
-		return reconcile.Result{RequeueAfter: r.period()}, nil // MRT-7, MRB-22
+		return reconcile.Result{RequeueAfter: r.period()}, nil // Nothing is done, not even deletion (MRT-7), and looked at again (MRB-22).
 	case resourcesv1alpha1.OperationReconcile:
 		// It is in force until a full run ended well, though the annotation goes at once.
 		r.passes.doubt(mr, true)
@@ -156,7 +156,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		}
 		if !*r.Config.ApplyWhileDeletionPending {
 			r.passes.doubt(mr, false)
-			return reconcile.Result{RequeueAfter: pendingRetry}, nil // MR-10
+			return reconcile.Result{RequeueAfter: pendingRetry}, nil // Nothing new before the old is gone (MR-10).
 		}
 		plan.Keep = append(plan.Keep, plan.Delete...)
 		plan.Inventory = append(plan.Inventory, plan.Delete...)
@@ -167,10 +167,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	}
 	go read.checksum() // It is needed at the end, and the requests leave time for it.
 	applier := r.newApplier(mr, plan, began.wantsFull())
-	if err := applier.run(ctx); errors.Is(err, errMoved) {
-		r.passes.doubt(mr, false)
-		return reconcile.Result{}, err
-	} else if err != nil {
+	if err := applier.run(ctx); err != nil {
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err, applier)
 	}
 	if err := r.finish(ctx, mr, applier, read, began); err != nil {

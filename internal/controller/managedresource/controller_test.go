@@ -393,7 +393,7 @@ func TestStuckDeletionsAreCheap(t *testing.T) {
 	}
 }
 
-// MR-28: a webhook that hangs is asked a few times for a kind, and not for each of its objects.
+// MR-15: a webhook that hangs is asked a few times for a kind, and not for each of its objects.
 func TestSlowKind(t *testing.T) {
 	f := newFixture(t)
 	var names []string

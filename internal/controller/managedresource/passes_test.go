@@ -97,7 +97,7 @@ func TestPasses(t *testing.T) {
 	p.doubt(mr, true)
 	began := p.of(mr)
 	if !began.wantsFull() {
-		t.Error("MRT-7: operation=reconcile asks for a full run")
+		t.Error("MR-1, MRT-7: operation=reconcile asks for a full run")
 	}
 	p.failed(mr)
 	if known := p.of(mr); !known.wantsFull() {

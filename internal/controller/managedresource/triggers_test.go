@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managed"
 )
 
-// MRT-3.
+// MRT-3: which events of a ManagedResource lead to a run.
 func TestPredicate(t *testing.T) {
 	type mr = resourcesv1alpha1.ManagedResource
 	annotate := func(key, value string) func(*mr) {
