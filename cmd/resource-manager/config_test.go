@@ -196,7 +196,7 @@ func TestExtraTargetNamespaces(t *testing.T) {
 	}
 }
 
-// Row 28: what does not exist cannot be switched on.
+// What does not exist cannot be switched on.
 func TestUnbuiltFeatures(t *testing.T) {
 	cfg, _, err := load(t, noElection+"controllers: {tokenRequestor: {enabled: true}}\nwebhooks: {seccompProfile: {enabled: true}, nodeAgentAuthorizer: {enabled: true}}")
 	if err != nil {

@@ -34,7 +34,7 @@ func (m *sourceManager) List(context.Context, client.ObjectList, ...client.ListO
 	return m.answer()
 }
 
-// Rows 20 and 33: the start waits for a source that is away, not ready, and ends only for what waiting does not mend.
+// The start waits for a source that is away, not ready, and ends only for what waiting does not mend.
 func TestStartAwaitsTheSource(t *testing.T) {
 	gr := schema.GroupResource{Group: "resources.gardener.cloud", Resource: "managedresources"}
 	for name, tc := range map[string]struct {

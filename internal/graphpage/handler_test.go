@@ -76,7 +76,7 @@ func TestListing(t *testing.T) {
 		t.Error("DBG-5: the form or the picture is not as it should be")
 	}
 	for query, count := range map[string]int{
-		"": 4, "?kind=Secret": 1, "?namespace=garden-dev": 2, "?name=web": 1, "?kind=Secret&namespace=garden-dev&name=x": 1, "?kind=Secret&name=y": 0, "?kind=Unknown": 0, // DBG-2
+		"": 4, "?kind=Secret": 1, "?namespace=garden-dev": 2, "?name=web": 1, "?kind=Secret&namespace=garden-dev&name=x": 1, "?kind=Secret&name=y": 0, "?kind=Unknown": 0, // How many vertices a filter leaves (DBG-2).
 		"?search=shoot:garden": 1, "?search=GARDEN-DEV/": 2, "?search=nothing": 0,
 	} {
 		if _, page := h.get(t, query); strings.Count(listing(page), "| # ") != count {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Row 12.
+// A message has a bound, however much there is to tell.
 func TestLawShortenedMessages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		unit := rapid.SampledFrom([]string{"a", "ä", "€", "\U0001f333", "\xff", "\xe2\x82"}).Draw(t, "unit")
@@ -37,7 +37,7 @@ func TestMessagesOfConditionsAreBounded(t *testing.T) {
 	long := Applied("False", "ApplyFailed", strings.Repeat("€", MaxMessage))
 	conditions, _ := Conditions(nil).With(time.Unix(0, 0), long)
 	if n := len(conditions[0].Message); n > MaxMessage || n < MaxMessage-8 {
-		t.Errorf("row 12: %d bytes", n)
+		t.Errorf("%d bytes", n)
 	}
 	if _, changed := conditions.With(time.Unix(1, 0), long); changed {
 		t.Error("MRS-2: the same long message again is no change")

@@ -74,7 +74,7 @@ func refused() map[string]struct {
 	}
 }
 
-// Row 11: MR-7, MRB-1.
+// MR-7, MRB-1: input that is refused needs little memory, whatever it would unpack to.
 func TestRefusedInputNeedsLittleMemory(t *testing.T) {
 	for name, tc := range refused() {
 		t.Run(name, func(t *testing.T) {
@@ -152,12 +152,12 @@ func TestBudgetIsForAllSecrets(t *testing.T) {
 			var sources Sources
 			for i, one := range tc.sources {
 				if last := i == len(tc.sources)-1; sources.Add(one) == last {
-					t.Fatalf("row 11: read on after Secret %d: %t", i, last)
+					t.Fatalf("read on after Secret %d: %t", i, last)
 				}
 			}
 			result := decode(t, sources.All)
 			if len(result.Objects) != 0 || len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), tc.want) {
-				t.Errorf("row 11: got %d objects, %v", len(result.Objects), result.Errors)
+				t.Errorf("got %d objects, %v", len(result.Objects), result.Errors)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func TestHonestManifestsAreNotRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if result := decode(t, source(map[string]string{"a": text})); len(result.Errors) != 0 || len(result.Objects) == 0 {
-				t.Errorf("row 11: %d bytes, %d objects, %v", len(text), len(result.Objects), result.Errors)
+				t.Errorf("%d bytes, %d objects, %v", len(text), len(result.Objects), result.Errors)
 			}
 		})
 	}
@@ -188,11 +188,11 @@ func TestDecodingEndsWithTheContext(t *testing.T) {
 	cancel()
 	result, err := Decode(ctx, source(map[string]string{"a": strings.Repeat("---\n[x]\n", 1000)}))
 	if !errors.Is(err, context.Canceled) || len(result.Errors) > 0 {
-		t.Errorf("row 11: got %v, %d errors", err, len(result.Errors))
+		t.Errorf("got %v, %d errors", err, len(result.Errors))
 	}
 }
 
-// MRS-10, row 12.
+// MRS-10: the first errors are told, then a count.
 func TestMessageOfErrorsIsBounded(t *testing.T) {
 	message := ErrorsMessage(decode(t, source(map[string]string{"a": strings.Repeat("---\n[x]\n", 10_000)})).Errors)
 	if strings.Count(message, "Could not decode resource at index") != shownErrors || !strings.HasSuffix(message, "And 9980 more.]") || len(message) > 16<<10 {
@@ -241,7 +241,7 @@ func checkNodes(t rapid.TB, text string) {
 		return
 	}
 	if got, want := yamlNodes([]byte(text)), countNodes(decoded); got < want {
-		t.Errorf("row 11: %d nodes counted, %d decoded: %q", got, want, text)
+		t.Errorf("%d nodes counted, %d decoded: %q", got, want, text)
 	}
 }
 
@@ -273,7 +273,7 @@ var broken = []string{
 	"? {x: y}\n: z\n", "? &a x\n: *a\n? *b\n", "a: .nan\n? .inf\n: x\n", "{a: b}}", "\x00", "a: \xff\n", "a: !!bool x\n", "!!set {x}\n", "? !!null x\n: y\n",
 }
 
-// Row 10: no text of a parser is passed on.
+// No text of a parser is passed on.
 func TestErrorsDoNotRepeatContent(t *testing.T) {
 	for _, document := range broken {
 		for _, marker := range markers {
@@ -289,7 +289,7 @@ func TestErrorsDoNotRepeatContent(t *testing.T) {
 func hides(t *testing.T, marker, text string) {
 	t.Helper()
 	if message := ErrorsMessage(decode(t, source(map[string]string{"a": text, "b.br": text})).Errors); strings.Contains(message, marker) {
-		t.Errorf("row 10: an error repeats the content of %q: %s", text, message)
+		t.Errorf("an error repeats the content of %q: %s", text, message)
 	}
 }
 
@@ -311,7 +311,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 		"a: b\n--- # c\n\na: [\n":    "index 1 in 'a' in secret 'ns/s': invalid YAML at line 4 of the value",
 	} {
 		if got := ErrorsMessage(decode(t, source(map[string]string{"a": text})).Errors); !strings.Contains(got, want) {
-			t.Errorf("row 10: got %s, want %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func TestCostlyBodies(t *testing.T) {
 			_, answer, err := post(client, url, body)
 			// A client that goes on sending may miss the answer to what is too large.
 			if (err != nil || !strings.Contains(answer, c.want)) && name != "too large" {
-				t.Errorf("row 7: %s, chunked %v: got %s, %v, want %s", name, chunked, answer, err, c.want)
+				t.Errorf("%s, chunked %v: got %s, %v, want %s", name, chunked, answer, err, c.want)
 			}
 		}
 	}
@@ -183,7 +183,7 @@ func TestCostlyBodies(t *testing.T) {
 		impatient.costly <- struct{}{} // One is being worked on without end.
 		for range 3 {
 			if _, answer, err := post(client, url, strings.NewReader(yaml)); err != nil || !strings.Contains(answer, `503 too many large reviews at once`) {
-				t.Errorf("row 7: got %s, %v", answer, err)
+				t.Errorf("got %s, %v", answer, err)
 			}
 		}
 		if impatient.large.size() != 0 {

@@ -75,7 +75,7 @@ func TestOwnMetrics(t *testing.T) {
 		found[family.GetName()] = true
 	}
 	if !found["go_goroutines"] || !found["process_start_time_seconds"] {
-		t.Errorf("row 16: got %d families", len(families))
+		t.Errorf("the metrics of Go and the process: got %d families", len(families))
 	}
 }
 

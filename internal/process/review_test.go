@@ -182,7 +182,7 @@ func TestReviewSelectors(t *testing.T) {
 	for selector, want := range map[string]string{
 		`{"rawSelector":"a=1,b!=2"}`: "a=1,b!=2 <nil>",
 		`{"rawSelector":"a=1","requirements":[{"key":"c","operator":"In","values":["x"]}]}`:                            "c=x <nil>",
-		`{"requirements":[{"key":"c","operator":"In","values":["a","b"]},{"key":"d","operator":"In","values":["x"]}]}`: "d=x fieldSelectors do not yet support multiple values", // CT-AE-14
+		`{"requirements":[{"key":"c","operator":"In","values":["a","b"]},{"key":"d","operator":"In","values":["x"]}]}`: "d=x fieldSelectors do not yet support multiple values", // What cannot be parsed is told, the rest counts (CT-AE-14).
 		`{"requirements":[{"key":"c","operator":"NotIn","values":["a"]}]}`:                                             "c!=a <nil>",
 		`{"requirements":[{"key":"c","operator":"In"}]}`:                                                               " fieldSelectors in must have one value",
 		`{"requirements":[{"key":"c","operator":"NotIn"}]}`:                                                            " fieldSelectors not in must have one value",

@@ -22,6 +22,6 @@ func TestMessagesOfEventsAreBounded(t *testing.T) {
 		t.Fatal(err, list.Items)
 	}
 	if message := list.Items[0].Message; len(message) > maxNote || !utf8.ValidString(message) || !strings.Contains(message, "more bytes") {
-		t.Errorf("row 12: %d bytes: %s", len(message), message[len(message)-40:])
+		t.Errorf("%d bytes: %s", len(message), message[len(message)-40:])
 	}
 }

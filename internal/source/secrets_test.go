@@ -143,7 +143,7 @@ func (w *lateWorld) check(r *lateRead, version int) {
 	w.returned[r.name] = max(w.returned[r.name], version)
 }
 
-// Row 9 of the engine's promises: what is read is what was told, or newer, whatever comes late.
+// What is read is what was told, or newer, whatever comes late.
 func TestLawSecretsAreNeverOlderThanWhatWasTold(t *testing.T) {
 	for range 60 { // A run takes some 40 µs; each part of the invariant is missed within so many if it is taken away.
 		rapid.Check(t, lateWorldRun)

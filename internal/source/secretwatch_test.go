@@ -118,7 +118,7 @@ func TestSecretsTellOfEveryWord(t *testing.T) {
 		server.current().Delete(secretAt("a", "u", 13))
 		server.current().Add(secretAt("a", "v", 14))
 		if got, want := words(), "a=u/11 a=u/12 a= a=v/14"; got != want {
-			t.Errorf("row 9 a deletion is an empty version, and what was created again another Secret: got %s, want %s", got, want)
+			t.Errorf("a deletion is an empty version, and what was created again another Secret: got %s, want %s", got, want)
 		}
 	})
 }
@@ -140,7 +140,7 @@ func TestSecretWatchGoesOnOrTellsOfAGap(t *testing.T) {
 			},
 			from: "20", words: "a=u/11 gap",
 		},
-		"row 6 a server whose present is before the watch's was restored": {
+		"a server whose present is before the watch's was restored": {
 			end:  func(s *secretServer) { s.set(func() { s.version = "5" }); s.current().Stop() },
 			from: "5", words: "a=u/11 gap",
 		},
@@ -165,7 +165,7 @@ func TestSecretWatchGoesOnOrTellsOfAGap(t *testing.T) {
 	}
 }
 
-// Row 20: what is missing is said, within the time limit, and at any time.
+// What is missing is said, within the time limit, and at any time.
 func TestSecretWatchNamesWhatIsMissing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		namespaces []string

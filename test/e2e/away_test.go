@@ -18,7 +18,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// Row 33: a source that is away at the start is waited for.
+// A source that is away at the start is waited for.
 func TestSourceIsAwayAtTheStart(t *testing.T) {
 	kubeconfig, err := clientcmd.LoadFromFile(landscape.Seed.Kubeconfig)
 	must(t, err)
@@ -57,7 +57,7 @@ func TestSourceIsAwayAtTheStart(t *testing.T) {
 	settled(t, ns, "mr")
 }
 
-// Row 20: a right that is missing is named, and ends the start in time.
+// A right that is missing is named, and ends the start in time.
 func TestMissingRightIsNamed(t *testing.T) {
 	ns := namespace(t)
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "mr"}, Rules: []rbacv1.PolicyRule{

@@ -89,7 +89,7 @@ func TestEnvironmentAndLog(t *testing.T) {
 	}
 }
 
-// Row 28: a feature that this version does not have cannot be switched on.
+// A feature that this version does not have cannot be switched on.
 func TestUnbuiltFeatureEndsTheStart(t *testing.T) {
 	p := start(t, map[string]any{"controllers": map[string]any{"garbageCollector": map[string]any{"enabled": true}}})
 	if code := p.Wait(patience); code != 1 || !strings.Contains(p.Output(), "controllers.garbageCollector.enabled: Forbidden: is not part of this version") {

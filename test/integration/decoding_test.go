@@ -83,7 +83,7 @@ func TestMissingSecret(t *testing.T) {
 	f.settled("mr")
 
 	f.must(f.seed.Delete(f.ctx, harness.Secret(f.ns, "later", nil)))
-	f.applied("mr", "False/CannotReadSecret") // Row 9: a deletion is noticed by itself.
+	f.applied("mr", "False/CannotReadSecret") // A deletion is noticed by itself.
 	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, "reconcile")
 	f.applied("mr", "False/CannotReadSecret")
 	f.get("v1", "ConfigMap", "a")
