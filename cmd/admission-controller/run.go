@@ -22,6 +22,8 @@ import (
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/restriction"
 	"github.com/espalier-project/espalier/internal/selectors"
+	"github.com/espalier-project/espalier/internal/serve"
+	"github.com/espalier-project/espalier/internal/serve/review"
 )
 
 // run wires everything and runs until a signal.
@@ -98,8 +100,9 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 	}
 	ofSeeds, ofShoots := restrict, restrict
 	ofSeeds.Log, ofShoots.Log = log.WithName("webhook."+restriction.SeedName), log.WithName("webhook."+restriction.ShootName)
-	server.Register(authorizer.SeedPath, &process.Reviews{Authorizer: seeds, Ready: watches.Synced, Log: log.WithName("webhook." + authorizer.SeedName)})
-	server.Register(authorizer.ShootPath, &process.Reviews{Authorizer: shoots, Ready: watches.Synced, Log: log.WithName("webhook." + authorizer.ShootName)})
+	bodies := serve.NewBodies(review.CostlyAtOnce)
+	server.Register(authorizer.SeedPath, review.New(review.Options{Authorizer: seeds, Ready: watches.Synced, Bodies: bodies, Log: log.WithName("webhook." + authorizer.SeedName)}))
+	server.Register(authorizer.ShootPath, review.New(review.Options{Authorizer: shoots, Ready: watches.Synced, Bodies: bodies, Log: log.WithName("webhook." + authorizer.ShootName)}))
 	server.Register(restriction.SeedPath, &process.Admissions{Handler: &webhook.Admission{Handler: &ofSeeds}, Log: ofSeeds.Log})
 	server.Register(restriction.ShootPath, &process.Admissions{Handler: &webhook.Admission{Handler: restriction.OfShoots{Handler: &ofShoots}}, Log: ofShoots.Log})
 	if ptr.Deref(cfg.Server.EnableDebugHandlers, false) {

@@ -18,6 +18,8 @@ import (
 	"github.com/espalier-project/espalier/internal/agentview"
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/internal/serve"
+	"github.com/espalier-project/espalier/internal/serve/review"
 	"github.com/espalier-project/espalier/internal/shoots"
 )
 
@@ -28,7 +30,9 @@ type app struct {
 	source  agentview.Cluster
 	metrics *nodeagent.Metrics
 	views   *agentview.Metrics
-	log     logr.Logger
+	// bodies are of all shoots together.
+	bodies *serve.Bodies
+	log    logr.Logger
 }
 
 // run wires everything and runs until a signal.
@@ -36,7 +40,7 @@ func run(cfg *config.NodeAgentAuthorizerConfiguration, log logr.Logger) error {
 	drain := &process.Drain{}
 	ctx := process.SignalContext(drain)
 	log.Info("Getting rest configs")
-	a := &app{cfg: cfg, metrics: nodeagent.NewMetrics(metrics.Registry), views: agentview.NewMetrics(metrics.Registry), log: log.WithName("webhook." + nodeagent.Name)}
+	a := &app{cfg: cfg, metrics: nodeagent.NewMetrics(metrics.Registry), views: agentview.NewMetrics(metrics.Registry), bodies: serve.NewBodies(review.CostlyAtOnce), log: log.WithName("webhook." + nodeagent.Name)}
 	mgr, err := process.NewManager(process.ManagerOptions{
 		// Nothing of the manager talks to a cluster: no election, no cache.
 		REST: &rest.Config{}, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,
@@ -51,11 +55,11 @@ func run(cfg *config.NodeAgentAuthorizerConfiguration, log logr.Logger) error {
 			return fmt.Errorf("source cluster: %w", err)
 		}
 	}
-	serve := a.serveOne
+	start := a.serveOne
 	if cfg.ShootsDirectory != "" {
-		serve = a.serveMany
+		start = a.serveMany
 	}
-	checks, err := serve()
+	checks, err := start()
 	if err != nil {
 		return err
 	}
@@ -92,7 +96,7 @@ func (a *app) serveOne() ([]process.Check, error) {
 }
 
 // shoot returns the view of a shoot and the endpoint that decides by it.
-func (a *app) shoot(name string, agents *config.Agents, target agentview.Cluster, log logr.Logger) (*agentview.View, *process.Reviews, error) {
+func (a *app) shoot(name string, agents *config.Agents, target agentview.Cluster, log logr.Logger) (*agentview.View, *review.Handler, error) {
 	mode := agentview.SelectorsNever
 	switch agents.AuthorizeWithSelectors {
 	case config.SelectorsTrue:
@@ -108,7 +112,7 @@ func (a *app) shoot(name string, agents *config.Agents, target agentview.Cluster
 		return nil, nil, err
 	}
 	decides := &nodeagent.Authorizer{View: view, ByMachine: view.ByMachine(), AllowWatchAll: agents.Nodes.AllowWatchAll, Metrics: a.metrics, Log: log}
-	return view, &process.Reviews{Authorizer: decides, Ready: view.Synced, Concerns: nodeagent.IsAgent, DenyOnError: true, Log: log}, nil
+	return view, review.New(review.Options{Authorizer: decides, Ready: view.Synced, Concerns: nodeagent.IsAgent, DenyOnError: true, Bodies: a.bodies, Log: log}), nil
 }
 
 // serveMany serves the shoots of a folder, each under a path of its own. Readiness does not wait for shoots: one that cannot be reached
@@ -147,12 +151,12 @@ func (a *app) serveMany() ([]process.Check, error) {
 
 // absent answers for a shoot that has no entry: agents are denied, and about others there is no opinion.
 func (a *app) absent(name string) http.Handler {
-	return &process.Reviews{Authorizer: noShoot(name), Concerns: nodeagent.IsAgent, DenyOnError: true, Log: a.log}
+	return review.New(review.Options{Authorizer: noShoot(name), Concerns: nodeagent.IsAgent, DenyOnError: true, Bodies: a.bodies, Log: a.log})
 }
 
 type noShoot string
 
 // Authorize implements authorizer.UnconditionalAuthorizer.
 func (n noShoot) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
-	return authorizer.DecisionDeny, "", process.WithStatus(http.StatusNotFound, fmt.Errorf("no shoot %q is served", string(n)))
+	return authorizer.DecisionDeny, "", serve.WithStatus(http.StatusNotFound, fmt.Errorf("no shoot %q is served", string(n)))
 }

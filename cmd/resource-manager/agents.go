@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/agentview"
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/internal/serve/review"
 )
 
 // serveNodeAgents serves the node-agent authorizer on every replica if it is enabled (C17); else it returns nil.
@@ -32,7 +33,7 @@ func serveNodeAgents(cfg *config.ResourceManagerConfiguration, mgr manager.Manag
 		return nil, err
 	}
 	authorizer := &nodeagent.Authorizer{View: view, ByMachine: view.ByMachine(), AllowWatchAll: c.Nodes.AllowWatchAll, Metrics: nodeagent.NewMetrics(metrics.Registry), Log: log}
-	mgr.GetWebhookServer().Register(nodeagent.Path, &process.Reviews{Authorizer: authorizer, Ready: view.Synced, Concerns: nodeagent.IsAgent, DenyOnError: true, Log: log})
+	mgr.GetWebhookServer().Register(nodeagent.Path, review.New(review.Options{Authorizer: authorizer, Ready: view.Synced, Concerns: nodeagent.IsAgent, DenyOnError: true, Log: log}))
 	contact := process.ContactCheck(view.Silences, c.MaxStaleness.Duration)
 	if err := mgr.AddReadyzCheck(contact.Name, contact.Ready); err != nil {
 		return nil, err

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
+
+	"github.com/espalier-project/espalier/internal/serve"
 )
 
 const (
@@ -17,15 +19,15 @@ const (
 	admissionsAtOnce = 256
 )
 
-// admissionBodies are of the process, as reviewBodies are. Large objects are usual here, so that more than one is worked on at a time.
-var admissionBodies = NewBodies(4)
+// admissionBodies are of the process, as those of reviews are. Large objects are usual here, so that more than one is worked on at a time.
+var admissionBodies = serve.NewBodies(4)
 
 // Admissions reads the bodies of AdmissionReviews for a handler, so that none of them holds up others. What cannot be read is answered
 // with an HTTP status, which makes the failure policy of the webhook decide.
 type Admissions struct {
 	Handler http.Handler
 	// Bodies reads bodies; nil means that of the process.
-	Bodies *Bodies
+	Bodies *serve.Bodies
 	Log    logr.Logger
 
 	working int32
@@ -35,7 +37,7 @@ type Admissions struct {
 func (h *Admissions) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if err := h.serve(w, request); err != nil {
 		h.Log.V(1).Info("Admission review failed", "reason", err.Error())
-		http.Error(w, err.Error(), statusOf(err))
+		http.Error(w, err.Error(), serve.StatusOf(err))
 	}
 }
 
@@ -55,7 +57,7 @@ func (h *Admissions) serve(w http.ResponseWriter, request *http.Request) error {
 	defer release()
 	defer atomic.AddInt32(&h.working, -1)
 	if atomic.AddInt32(&h.working, 1) > admissionsAtOnce {
-		return WithStatus(http.StatusServiceUnavailable, errors.New("too many reviews at once"))
+		return serve.WithStatus(http.StatusServiceUnavailable, errors.New("too many reviews at once"))
 	}
 	read := request.WithContext(request.Context())
 	if read.Body = http.NoBody; buffer.Len() > 0 {

@@ -1,4 +1,4 @@
-package process
+package review
 
 import (
 	"bytes"
@@ -46,39 +46,39 @@ func typed(fields string) string {
 func TestReviewAnswers(t *testing.T) {
 	no, yes := fixed(authorizer.DecisionNoOpinion, "", nil), fixed(authorizer.DecisionAllow, "", nil)
 	for name, c := range map[string]struct {
-		handler     *Reviews
+		handler     Options
 		body        io.Reader
 		noBody      bool
 		contentType string
 		want        string
 	}{
-		"CT-AE-1/AE-2, AE-17, no body":               {handler: &Reviews{Authorizer: no}, noBody: true, want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
-		"CT-AE-2/AE-3, unreadable":                   {handler: &Reviews{Authorizer: no}, body: unreadable{}, contentType: "foo", want: v1Answer + `"allowed":false,"evaluationError":"400 fake-err"}}`},
-		"CT-AE-3/AE-4, CT-35, content type":          {handler: &Reviews{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "foo", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=foo, expected application/json"}}`},
-		"CT-AE-3/no content type":                    {handler: &Reviews{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "-", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=, expected application/json"}}`},
-		"B/content type with parameters":             {handler: &Reviews{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "application/json; charset=utf-8", want: v1Answer + `"allowed":false}}`},
-		"CT-AE-4/AE-5, CT-36, truncated":             {handler: &Reviews{Authorizer: no}, body: strings.NewReader("{"), want: v1Answer + `"allowed":false,"evaluationError":"400 couldn't get version/kind; json parse error: unexpected end of JSON input"}}`},
-		"CT-AE-5/AE-12, AE-19, error":                {handler: &Reviews{Authorizer: fixed(authorizer.DecisionDeny, "reason", errors.New("fake-err"))}, want: v1Answer + `"allowed":false,"evaluationError":"500 fake-err"}}`},
-		"B-1/an error denies":                        {handler: &Reviews{Authorizer: fixed(authorizer.DecisionAllow, "", errors.New("fake-err")), DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"500 fake-err"}}`},
-		"CT-AE-6/AE-6, AE-13, allow":                 {handler: &Reviews{Authorizer: fixed(authorizer.DecisionAllow, "reason", nil)}, want: v1Answer + `"allowed":true}}`},
-		"CT-AE-6/AE-14, deny":                        {handler: &Reviews{Authorizer: fixed(authorizer.DecisionDeny, "deny", nil)}, want: v1Answer + `"allowed":false,"denied":true,"reason":"deny"}}`},
-		"CT-AE-6/AE-15, no opinion":                  {handler: &Reviews{Authorizer: fixed(authorizer.DecisionNoOpinion, `no "opinion" <b>`, nil)}, want: v1Answer + `"allowed":false,"reason":"no \"opinion\" \u003cb\u003e"}}`},
-		"CT-AE-7/AE-16, unknown decision":            {handler: &Reviews{Authorizer: fixed(-1, "", nil)}, want: v1Answer + `"allowed":false,"evaluationError":"500 unexpected decision: -1"}}`},
-		"CT-AE-9/AE-7, AE-18, v1beta1":               {handler: &Reviews{Authorizer: no}, body: strings.NewReader(strings.Replace(v1Review, "/v1", "/v1beta1", 1)), want: betaAnswer + `"allowed":false}}`},
-		"CT-AE-12/AE-9, CT-36, PRC-44, an empty one": {handler: &Reviews{Authorizer: yes}, body: strings.NewReader("{}"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body has no apiVersion and kind"}}`},
-		"CT-AE-12/AE-9, null":                        {handler: &Reviews{Authorizer: yes}, body: strings.NewReader("null"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
-		"AE-9/null in YAML":                          {handler: &Reviews{Authorizer: yes}, body: strings.NewReader("--- ~"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body has no apiVersion and kind"}}`},
-		"CT-36/AE-9, an empty body":                  {handler: &Reviews{Authorizer: yes}, body: strings.NewReader(" \n"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
-		"AE-9/YAML":                                  {handler: &Reviews{Authorizer: no}, body: strings.NewReader("apiVersion: authorization.k8s.io/v1beta1\nkind: SubjectAccessReview\n"), want: betaAnswer + `"allowed":false}}`},
-		"B/another kind":                             {handler: &Reviews{Authorizer: no}, body: strings.NewReader(`{"apiVersion":"bar/v1","kind":"Foo"}`), want: v1Answer + `"allowed":false,"evaluationError":"400 got kind \"Foo\" of version \"bar/v1\", expected SubjectAccessReview of authorization.k8s.io/v1 or authorization.k8s.io/v1beta1"}}`},
-		"CT-AE-13/another type":                      {handler: &Reviews{Authorizer: no}, body: strings.NewReader(`{"spec":{"user":5}}`), want: v1Answer + `"allowed":false,"evaluationError":"400 json: cannot unmarshal number into Go struct field reviewSpec.spec.user of type string"}}`},
-		"CT-AE-13/an unknown field":                  {handler: &Reviews{Authorizer: no}, body: strings.NewReader(typed(`"spec":{"foo":5}`)), want: v1Answer + `"allowed":false}}`},
-		"CT-AE-15/AE-21, B-2, panic":                 {handler: &Reviews{Authorizer: decide(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) { panic("boom") })}, want: v1Answer + `"allowed":false,"evaluationError":"500 panic: boom [recovered]"}}`},
-		"CT-AE-17/B-3, not synced, not concerned":    {handler: &Reviews{Authorizer: yes, Ready: func() bool { return false }, Concerns: func(who user.Info) bool { return who.GetName() != "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false}}`},
-		"CT-AE-17/B-3, not synced, concerned":        {handler: &Reviews{Authorizer: yes, Ready: func() bool { return false }, Concerns: func(who user.Info) bool { return who.GetName() == "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"503 not synced yet"}}`},
-		"CT-AE-17/nobody is not concerned":           {handler: &Reviews{Authorizer: yes, Concerns: func(user.Info) bool { return true }}, body: strings.NewReader(typed(`"spec":{"user":"u"}`)), want: v1Answer + `"allowed":false}}`},
-		"CT-AE-17/B-3, not synced":                   {handler: &Reviews{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Ready: func() bool { return false }}, want: v1Answer + `"allowed":false,"evaluationError":"503 not synced yet"}}`},
-		"B/too large":                                {handler: &Reviews{Authorizer: no}, body: bytes.NewReader(make([]byte, reviewLimit+1)), want: v1Answer + `"allowed":false,"evaluationError":"413 request entity is too large; limit is 3145728 bytes"}}`},
+		"CT-AE-1/AE-2, AE-17, no body":               {handler: Options{Authorizer: no}, noBody: true, want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
+		"CT-AE-2/AE-3, unreadable":                   {handler: Options{Authorizer: no}, body: unreadable{}, contentType: "foo", want: v1Answer + `"allowed":false,"evaluationError":"400 fake-err"}}`},
+		"CT-AE-3/AE-4, CT-35, content type":          {handler: Options{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "foo", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=foo, expected application/json"}}`},
+		"CT-AE-3/no content type":                    {handler: Options{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "-", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=, expected application/json"}}`},
+		"B/content type with parameters":             {handler: Options{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "application/json; charset=utf-8", want: v1Answer + `"allowed":false}}`},
+		"CT-AE-4/AE-5, CT-36, truncated":             {handler: Options{Authorizer: no}, body: strings.NewReader("{"), want: v1Answer + `"allowed":false,"evaluationError":"400 couldn't get version/kind; json parse error: unexpected end of JSON input"}}`},
+		"CT-AE-5/AE-12, AE-19, error":                {handler: Options{Authorizer: fixed(authorizer.DecisionDeny, "reason", errors.New("fake-err"))}, want: v1Answer + `"allowed":false,"evaluationError":"500 fake-err"}}`},
+		"B-1/an error denies":                        {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "", errors.New("fake-err")), DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"500 fake-err"}}`},
+		"CT-AE-6/AE-6, AE-13, allow":                 {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "reason", nil)}, want: v1Answer + `"allowed":true}}`},
+		"CT-AE-6/AE-14, deny":                        {handler: Options{Authorizer: fixed(authorizer.DecisionDeny, "deny", nil)}, want: v1Answer + `"allowed":false,"denied":true,"reason":"deny"}}`},
+		"CT-AE-6/AE-15, no opinion":                  {handler: Options{Authorizer: fixed(authorizer.DecisionNoOpinion, `no "opinion" <b>`, nil)}, want: v1Answer + `"allowed":false,"reason":"no \"opinion\" \u003cb\u003e"}}`},
+		"CT-AE-7/AE-16, unknown decision":            {handler: Options{Authorizer: fixed(-1, "", nil)}, want: v1Answer + `"allowed":false,"evaluationError":"500 unexpected decision: -1"}}`},
+		"CT-AE-9/AE-7, AE-18, v1beta1":               {handler: Options{Authorizer: no}, body: strings.NewReader(strings.Replace(v1Review, "/v1", "/v1beta1", 1)), want: betaAnswer + `"allowed":false}}`},
+		"CT-AE-12/AE-9, CT-36, PRC-44, an empty one": {handler: Options{Authorizer: yes}, body: strings.NewReader("{}"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body has no apiVersion and kind"}}`},
+		"CT-AE-12/AE-9, null":                        {handler: Options{Authorizer: yes}, body: strings.NewReader("null"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
+		"AE-9/null in YAML":                          {handler: Options{Authorizer: yes}, body: strings.NewReader("--- ~"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body has no apiVersion and kind"}}`},
+		"CT-36/AE-9, an empty body":                  {handler: Options{Authorizer: yes}, body: strings.NewReader(" \n"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
+		"AE-9/YAML":                                  {handler: Options{Authorizer: no}, body: strings.NewReader("apiVersion: authorization.k8s.io/v1beta1\nkind: SubjectAccessReview\n"), want: betaAnswer + `"allowed":false}}`},
+		"B/another kind":                             {handler: Options{Authorizer: no}, body: strings.NewReader(`{"apiVersion":"bar/v1","kind":"Foo"}`), want: v1Answer + `"allowed":false,"evaluationError":"400 got kind \"Foo\" of version \"bar/v1\", expected SubjectAccessReview of authorization.k8s.io/v1 or authorization.k8s.io/v1beta1"}}`},
+		"CT-AE-13/another type":                      {handler: Options{Authorizer: no}, body: strings.NewReader(`{"spec":{"user":5}}`), want: v1Answer + `"allowed":false,"evaluationError":"400 json: cannot unmarshal number into Go struct field reviewSpec.spec.user of type string"}}`},
+		"CT-AE-13/an unknown field":                  {handler: Options{Authorizer: no}, body: strings.NewReader(typed(`"spec":{"foo":5}`)), want: v1Answer + `"allowed":false}}`},
+		"CT-AE-15/AE-21, B-2, panic":                 {handler: Options{Authorizer: decide(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) { panic("boom") })}, want: v1Answer + `"allowed":false,"evaluationError":"500 panic: boom [recovered]"}}`},
+		"CT-AE-17/B-3, not synced, not concerned":    {handler: Options{Authorizer: yes, Ready: func() bool { return false }, Concerns: func(who user.Info) bool { return who.GetName() != "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false}}`},
+		"CT-AE-17/B-3, not synced, concerned":        {handler: Options{Authorizer: yes, Ready: func() bool { return false }, Concerns: func(who user.Info) bool { return who.GetName() == "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"503 not synced yet"}}`},
+		"CT-AE-17/nobody is not concerned":           {handler: Options{Authorizer: yes, Concerns: func(user.Info) bool { return true }}, body: strings.NewReader(typed(`"spec":{"user":"u"}`)), want: v1Answer + `"allowed":false}}`},
+		"CT-AE-17/B-3, not synced":                   {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Ready: func() bool { return false }}, want: v1Answer + `"allowed":false,"evaluationError":"503 not synced yet"}}`},
+		"B/too large":                                {handler: Options{Authorizer: no}, body: bytes.NewReader(make([]byte, reviewLimit+1)), want: v1Answer + `"allowed":false,"evaluationError":"413 request entity is too large; limit is 3145728 bytes"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.handler.Log = logr.Discard()
@@ -97,7 +97,7 @@ func TestReviewAnswers(t *testing.T) {
 				request.Body = nil
 			}
 			recorder := httptest.NewRecorder()
-			c.handler.ServeHTTP(recorder, request)
+			New(c.handler).ServeHTTP(recorder, request)
 			if got := recorder.Body.String(); got != c.want+"\n" {
 				t.Errorf("got  %swant %s", got, c.want)
 			}
@@ -109,7 +109,7 @@ func TestReviewAnswers(t *testing.T) {
 }
 
 func TestReviewBadBodies(t *testing.T) {
-	h := Reviews{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Log: logr.Discard()}
+	h := New(Options{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Log: logr.Discard()})
 	for _, body := range []string{"[]", `"x"`, v1Review + "x", "{]", `{"spec":[]}`, "\x00"} {
 		request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 		request.Header.Set("Content-Type", "application/json")
@@ -122,13 +122,13 @@ func TestReviewBadBodies(t *testing.T) {
 }
 
 func TestReviewDeadline(t *testing.T) {
-	h := Reviews{Log: logr.Discard(), Authorizer: decide(func(ctx context.Context, _ authorizer.Attributes) (authorizer.Decision, string, error) {
+	h := New(Options{Log: logr.Discard(), Authorizer: decide(func(ctx context.Context, _ authorizer.Attributes) (authorizer.Decision, string, error) {
 		if deadline, limited := ctx.Deadline(); !limited || time.Until(deadline) > decisionBudget {
 			t.Error("AE-1: there is no deadline of ten seconds")
 		}
 		<-ctx.Done()
 		return authorizer.DecisionNoOpinion, "", ctx.Err()
-	})}
+	})})
 	ctx, cancel := context.WithDeadline(context.Background(), time.Now())
 	defer cancel()
 	request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(v1Review)).WithContext(ctx)
@@ -238,11 +238,11 @@ func FuzzReview(f *testing.F) {
 	f.Add([]byte(v1Review))
 	f.Add([]byte(`{"spec":{"resourceAttributes":{"labelSelector":{"requirements":[{"key":"c","operator":"In"}]}}}}`))
 	f.Add([]byte("a: [b"))
-	h := Reviews{Log: logr.Discard(), Authorizer: decide(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	h := New(Options{Log: logr.Discard(), Authorizer: decide(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 		_, _ = a.GetFieldSelector()
 		_, _ = a.GetLabelSelector()
 		return authorizer.DecisionNoOpinion, "", nil
-	})}
+	})})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		request := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 		request.Header.Set("Content-Type", "application/json")

@@ -1,4 +1,4 @@
-package process
+package review
 
 import (
 	"bytes"
@@ -18,6 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/internal/serve"
 )
 
 const (
@@ -29,6 +31,8 @@ const (
 	// decisionsAtOnce bounds the decisions that are being made at a time. Most take microseconds, and those that read something live two
 	// seconds at most, so that kube-apiserver never gets there.
 	decisionsAtOnce = 256
+	// CostlyAtOnce is how many reviews that are costly to decode are worked on at a time: those of kube-apiserver never are.
+	CostlyAtOnce = 1
 	// bufferKept bounds the buffers that are used again: twice what a review of usual size has.
 	bufferKept = 16 << 10
 
@@ -38,9 +42,8 @@ const (
 	reviewBeta  = reviewGroup + "v1beta1"
 )
 
-// Reviews answers SubjectAccessReviews with an authorizer's decisions (section 1 of the authorization contract). The HTTP status is
-// always 200; what goes wrong is told in the status of the review.
-type Reviews struct {
+// Options are what an endpoint for SubjectAccessReviews is made of.
+type Options struct {
 	Authorizer authorizer.UnconditionalAuthorizer
 	// Ready says whether decisions are possible; before that each answer is an evaluation error (B-3). Nil means always.
 	Ready func() bool
@@ -49,19 +52,30 @@ type Reviews struct {
 	Concerns func(user.Info) bool
 	// DenyOnError makes an error a denial, so that no later authorizer is asked (B-1).
 	DenyOnError bool
-	// Bodies reads bodies; nil means that of the process.
-	Bodies *Bodies
+	// Bodies bounds what is in memory at once, for all endpoints that share it; nil means that this endpoint has one of its own.
+	Bodies *serve.Bodies
 	Log    logr.Logger
+}
+
+// Handler answers SubjectAccessReviews with an authorizer's decisions (section 1 of the authorization contract). The HTTP status is
+// always 200; what goes wrong is told in the status of the review.
+type Handler struct {
+	Options
 
 	// deciding counts the decisions that are being made.
 	deciding int32
 }
 
-// reviewBodies are of the process: what is in memory at once is bounded for all its endpoints together.
-var reviewBodies = NewBodies(1)
+// New returns an endpoint.
+func New(o Options) *Handler {
+	if o.Bodies == nil {
+		o.Bodies = serve.NewBodies(CostlyAtOnce)
+	}
+	return &Handler{Options: o}
+}
 
 // ServeHTTP implements http.Handler.
-func (h *Reviews) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	ctx, cancel := context.WithTimeout(request.Context(), decisionBudget)
 	defer cancel()
 	buffer := buffers.Get().(*bytes.Buffer)
@@ -90,7 +104,7 @@ type answer struct {
 	evaluationError  string
 }
 
-func (h *Reviews) answer(ctx context.Context, w http.ResponseWriter, request *http.Request, buffer *bytes.Buffer) answer {
+func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *http.Request, buffer *bytes.Buffer) answer {
 	r, err := h.read(w, request, buffer)
 	if err != nil {
 		return h.failed(answer{}, err)
@@ -101,7 +115,7 @@ func (h *Reviews) answer(ctx context.Context, w http.ResponseWriter, request *ht
 		return a
 	}
 	if h.Ready != nil && !h.Ready() {
-		return h.failed(a, WithStatus(http.StatusServiceUnavailable, errors.New("not synced yet")))
+		return h.failed(a, serve.WithStatus(http.StatusServiceUnavailable, errors.New("not synced yet")))
 	}
 	decision, reason, err := h.decide(ctx, attributes)
 	switch {
@@ -124,28 +138,24 @@ func (h *Reviews) answer(ctx context.Context, w http.ResponseWriter, request *ht
 }
 
 // read reads and decodes a review.
-func (h *Reviews) read(w http.ResponseWriter, request *http.Request, buffer *bytes.Buffer) (*review, error) {
+func (h *Handler) read(w http.ResponseWriter, request *http.Request, buffer *bytes.Buffer) (*review, error) {
 	if request.Body == nil {
 		return nil, errNoReview
 	}
-	bodies := h.Bodies
-	if bodies == nil {
-		bodies = reviewBodies
-	}
-	release, err := bodies.Read(w, request, buffer, reviewLimit)
+	release, err := h.Bodies.Read(w, request, buffer, reviewLimit)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	if got := request.Header.Get("Content-Type"); !isJSON(got) {
-		return nil, WithStatus(http.StatusBadRequest, fmt.Errorf("contentType=%s, expected application/json", got))
+		return nil, serve.WithStatus(http.StatusBadRequest, fmt.Errorf("contentType=%s, expected application/json", got))
 	}
 	r := &review{}
 	return r, r.decode(buffer.Bytes())
 }
 
 // decide answers a panic with an error, so that the connection stays usable (AE-21, B-2).
-func (h *Reviews) decide(ctx context.Context, attributes authorizer.Attributes) (decision authorizer.Decision, reason string, err error) {
+func (h *Handler) decide(ctx context.Context, attributes authorizer.Attributes) (decision authorizer.Decision, reason string, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			h.Log.Error(fmt.Errorf("panic: %v", value), "Authorizer panicked")
@@ -154,14 +164,14 @@ func (h *Reviews) decide(ctx context.Context, attributes authorizer.Attributes) 
 	}()
 	defer atomic.AddInt32(&h.deciding, -1)
 	if atomic.AddInt32(&h.deciding, 1) > decisionsAtOnce {
-		return authorizer.DecisionDeny, "", WithStatus(http.StatusServiceUnavailable, errors.New("too many reviews at once"))
+		return authorizer.DecisionDeny, "", serve.WithStatus(http.StatusServiceUnavailable, errors.New("too many reviews at once"))
 	}
 	return h.Authorizer.Authorize(ctx, attributes)
 }
 
-func (h *Reviews) failed(a answer, err error) answer {
+func (h *Handler) failed(a answer, err error) answer {
 	a.denied = h.DenyOnError
-	a.evaluationError = fmt.Sprintf("%d %s", statusOf(err), err)
+	a.evaluationError = fmt.Sprintf("%d %s", serve.StatusOf(err), err)
 	h.Log.V(1).Info("Review failed", "reason", a.evaluationError)
 	return a
 }
@@ -217,8 +227,8 @@ type review struct {
 }
 
 var (
-	errNoReview = WithStatus(http.StatusUnprocessableEntity, errors.New("request body is empty"))
-	errNoType   = WithStatus(http.StatusUnprocessableEntity, errors.New("request body has no apiVersion and kind"))
+	errNoReview = serve.WithStatus(http.StatusUnprocessableEntity, errors.New("request body is empty"))
+	errNoType   = serve.WithStatus(http.StatusUnprocessableEntity, errors.New("request body has no apiVersion and kind"))
 )
 
 // decode reads JSON or YAML. Nothing at all and what has no type is no review (AE-9).
@@ -227,7 +237,7 @@ func (r *review) decode(body []byte) error {
 		if errors.Is(err, errNoReview) || errors.Is(err, errNoType) {
 			return err
 		}
-		return WithStatus(http.StatusBadRequest, err)
+		return serve.WithStatus(http.StatusBadRequest, err)
 	}
 	return nil
 }

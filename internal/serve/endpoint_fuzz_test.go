@@ -1,4 +1,4 @@
-package process
+package serve_test
 
 import (
 	"bytes"
@@ -20,6 +20,22 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/internal/serve/review"
+)
+
+type decide func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error)
+
+func (d decide) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	return d(ctx, a)
+}
+
+const (
+	// small is the size up to which a body is read at once.
+	small    = 64 << 10
+	v1Review = `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u","resourceAttributes":{"verb":"get"}}}`
+	v1Answer = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{},"status":{`
 )
 
 // friend is the only user that the endpoints of these tests allow anything, so that an answer that allows must come from a body that
@@ -28,15 +44,15 @@ const friend = "friend-7f3a"
 
 // endpoints are both kinds of endpoints, as bytes see them.
 func endpoints() *http.ServeMux {
-	reviews := &Reviews{Log: logr.Discard(), Authorizer: decide(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	reviews := review.New(review.Options{Log: logr.Discard(), Authorizer: decide(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 		_, _ = a.GetFieldSelector()
 		_, _ = a.GetLabelSelector()
 		if a.GetUser() != nil && a.GetUser().GetName() == friend {
 			return authorizer.DecisionAllow, "", nil
 		}
 		return authorizer.DecisionNoOpinion, "", nil
-	})}
-	admissions := &Admissions{Log: logr.Discard(), Handler: &webhook.Admission{Handler: admission.HandlerFunc(func(_ context.Context, r admission.Request) admission.Response {
+	})})
+	admissions := &process.Admissions{Log: logr.Discard(), Handler: &webhook.Admission{Handler: admission.HandlerFunc(func(_ context.Context, r admission.Request) admission.Response {
 		if r.UserInfo.Username == friend {
 			return admission.Allowed("")
 		}
@@ -98,11 +114,11 @@ func gzipped(text string) []byte {
 // FuzzEndpoints posts bodies of any kind, with any headers about them, in one piece or chunked, over HTTP/1.1 and HTTP/2. Each is
 // answered, the connection goes on, and nothing is allowed that the body does not say.
 func FuzzEndpoints(f *testing.F) {
-	const review = `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"` + friend + `","resourceAttributes":{"labelSelector":{"requirements":[{"key":"c","operator":"In"}]}}}}`
+	const sar = `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"` + friend + `","resourceAttributes":{"labelSelector":{"requirements":[{"key":"c","operator":"In"}]}}}}`
 	const admissionReview = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","userInfo":{"username":"` + friend + `"}}}`
 	for _, body := range [][]byte{
-		[]byte(review), []byte(admissionReview), []byte("null"), []byte("{"), []byte("a: [b"), []byte("apiVersion: authorization.k8s.io/v1\nkind: SubjectAccessReview\n"), {},
-		gzipped(review), gzipped(admissionReview), []byte("{" + strings.Repeat(" ", smallBody)), []byte("- " + strings.Repeat("[a],", smallBody/4)), []byte(strings.Repeat(`{"a":`, 5000)), []byte("\xef\xbb\xbf{}"), []byte("&a [*a]"),
+		[]byte(sar), []byte(admissionReview), []byte("null"), []byte("{"), []byte("a: [b"), []byte("apiVersion: authorization.k8s.io/v1\nkind: SubjectAccessReview\n"), {},
+		gzipped(sar), gzipped(admissionReview), []byte("{" + strings.Repeat(" ", small)), []byte("- " + strings.Repeat("[a],", small/4)), []byte(strings.Repeat(`{"a":`, 5000)), []byte("\xef\xbb\xbf{}"), []byte("&a [*a]"),
 	} {
 		for i := range uint8(8) {
 			f.Add(i, "application/json", "", body)
@@ -138,7 +154,7 @@ func FuzzEndpoints(f *testing.F) {
 			return
 		}
 		if err != nil {
-			if len(body) > smallBody {
+			if len(body) > small {
 				return // HTTP/1.1 may close a connection on which too much comes.
 			}
 			t.Fatalf("no answer: %v", err)

@@ -1,4 +1,4 @@
-package process
+package serve
 
 import (
 	"bytes"
@@ -54,8 +54,8 @@ func (e *statusError) Unwrap() error { return e.error }
 // WithStatus gives an error the HTTP status that it is answered with; without one it is 500.
 func WithStatus(code int, err error) error { return &statusError{code, err} }
 
-// statusOf returns the status of an error.
-func statusOf(err error) int {
+// StatusOf returns the status of an error.
+func StatusOf(err error) int {
 	if known := (*statusError)(nil); errors.As(err, &known) {
 		return known.code
 	}

@@ -1,4 +1,4 @@
-package process
+package review
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 // BenchmarkReview is what the endpoint adds to a decision: reading, decoding, writing, without HTTP.
 func BenchmarkReview(b *testing.B) {
-	h := &Reviews{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Log: logr.Discard()}
+	h := New(Options{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Log: logr.Discard()})
 	body := []byte(`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{"creationTimestamp":null},"spec":{"resourceAttributes":{"namespace":"garden-p001","verb":"get","group":"","version":"v1","resource":"secrets","name":"shoot-00001.ca-cluster"},"user":"gardener.cloud:system:seed:seed-001","groups":["gardener.cloud:system:seeds","system:authenticated"]},"status":{"allowed":false}}`)
 	reader := bytes.NewReader(body)
 	request := httptest.NewRequest(http.MethodPost, "/", io.NopCloser(reader))
