@@ -141,6 +141,7 @@ func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver
 		return nil, false
 	}
 	wishes = map[apiserver.Key]string{}
+	var twice []apiserver.Key
 	label := apiserver.Text(spec, "injectLabels", "sim")
 	ok = true
 	for _, name := range referencesOf(mr) {
@@ -158,11 +159,14 @@ func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver
 			if !served {
 				ok = false
 			}
-			if _, twice := wishes[at]; twice {
-				ok = false
+			if _, found := wishes[at]; found {
+				ok, twice = false, append(twice, at)
 			}
 			wishes[at] = t.value(decodeBase64(text)) + "|" + label
 		}
+	}
+	for _, at := range twice {
+		delete(wishes, at) // What is described twice is an error.
 	}
 	return wishes, ok
 }

@@ -179,6 +179,9 @@ func (p *passes) secretChanged(secret types.NamespacedName, version string) []le
 			known.told = map[string]string{}
 		}
 		known.told[secret.Name] = version
+		if version == "" {
+			known.raise(false) // One deletion is like another: only the count tells a later one from that which a run knew of.
+		}
 		owners = append(owners, owner)
 	}
 	return owners

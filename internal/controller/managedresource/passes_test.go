@@ -84,6 +84,29 @@ func TestDoubtLaw(t *testing.T) {
 	})
 }
 
+// MRT-4: a Secret that is deleted, created and deleted again while a run reads it is not forgotten.
+func TestDeletedTwice(t *testing.T) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	mr.Namespace, mr.Name, mr.UID, mr.Generation = "n", "m", "u", 1
+	mr.Spec.SecretRefs = []corev1.LocalObjectReference{{Name: "s"}}
+	secret := types.NamespacedName{Namespace: "n", Name: "s"}
+	var p passes
+	p.reads(mr)
+	p.secretChanged(secret, "")
+	began := p.of(mr)
+	p.secretChanged(secret, "2")
+	p.secretChanged(secret, "")
+	p.finished(mr, began, map[string]string{"s": "2"}, "checksum")
+	if known := p.of(mr); !known.inDoubt() {
+		t.Error("the second deletion is forgotten")
+	}
+	began = p.of(mr)
+	p.finished(mr, began, map[string]string{"s": "3"}, "checksum")
+	if known := p.of(mr); known.inDoubt() {
+		t.Error("the doubt does not end")
+	}
+}
+
 func TestPasses(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	mr.Namespace, mr.Name, mr.UID, mr.Generation = "n", "m", "u", 1
