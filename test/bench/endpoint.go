@@ -43,7 +43,10 @@ func endpoint(ctx context.Context, b *bench) error {
 		return err
 	}
 	g := &gate{bench: b, garden: garden, certificates: filepath.Join(b.dir, "endpoint", "ca.crt")}
-	if g.process, err = garden.Run(harness.GardenProcessOptions{Binary: filepath.Join(filepath.Dir(b.binary), "admission-controller"), Dir: filepath.Join(b.dir, "endpoint-process")}); err != nil {
+	if g.process, err = garden.Run(harness.GardenProcessOptions{
+		Binary: filepath.Join(filepath.Dir(b.binary), "admission-controller"), Dir: filepath.Join(b.dir, "endpoint-process"),
+		Config: map[string]any{"debugging": map[string]any{"enableProfiling": b.profile != ""}},
+	}); err != nil {
 		return err
 	}
 	defer g.process.Stop()
@@ -54,6 +57,13 @@ func endpoint(ctx context.Context, b *bench) error {
 		return err
 	}
 	return g.besideHostility(ctx)
+}
+
+// profiled saves a profile of what comes next, if profiles are wanted.
+func (g *gate) profiled(name string) {
+	if g.profile != "" {
+		go g.saveProfile(g.process, filepath.Join(g.profile, "endpoint-"+name+".pprof"))
+	}
 }
 
 // part starts a part of this executable. It ends with the context.
@@ -182,6 +192,7 @@ func (g *gate) overHTTP2(ctx context.Context) error {
 	if err := harness.Poll(ctx, 30*time.Second, func() error { _, err := g.askFor(theirs, 1, 0); return err }); err != nil {
 		return err
 	}
+	g.profiled("decisions")
 	for _, streams := range []int{1, 16} {
 		var our, their, ourCPU, theirCPU []float64
 		var p99 time.Duration
@@ -259,6 +270,7 @@ func (g *gate) besideHostility(ctx context.Context) error {
 	}
 	defer func() { cancel(); _ = command.Wait() }()
 	time.Sleep(2 * time.Second)
+	g.profiled("hostility")
 	beside, err := pace()
 	if err != nil {
 		return err

@@ -254,11 +254,10 @@ func (r *review) parse(body []byte) error {
 		}
 		body = converted
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, r); err != nil {
-		if isSyntax, _ := kjson.SyntaxErrorOffset(err); isSyntax {
-			return fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	if !r.decodeSent(body) {
+		if err := r.decodeAny(body); err != nil {
+			return err
 		}
-		return err
 	}
 	switch {
 	case r.APIVersion == "" && r.Kind == "":
@@ -271,6 +270,16 @@ func (r *review) parse(body []byte) error {
 		r.Spec.groups = r.Spec.Group
 	}
 	return nil
+}
+
+// decodeAny reads any JSON.
+func (r *review) decodeAny(body []byte) error {
+	*r = review{}
+	err := kjson.UnmarshalCaseSensitivePreserveInts(body, r)
+	if isSyntax, _ := kjson.SyntaxErrorOffset(err); isSyntax {
+		return fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	return err
 }
 
 // joined makes one error of several.
