@@ -77,6 +77,7 @@ func TestTruthy(t *testing.T) {
 	}
 }
 
+// BH-MR-22: a condition says why, since when it is so, and when that was last said.
 func TestConditions(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	later := start.Add(time.Minute)

@@ -46,7 +46,7 @@ func ruled() *Authorizer {
 // rulesOf names the rules behind the cases.
 var rulesOf = map[string]string{
 	"CT-SA-2": "SR-5, SR-6, SR-9, SR-12, SR-14, SR-19, SR-20, SR-21", "CT-SA-3": "SEL-2, SEL-8", "CT-SA-4": "SP-2, SP-10", "CT-SA-5": "SR-8", "CT-SA-6": "SR-23",
-	"CT-SA-7": "SR-15, SR-27", "CT-SA-8": "SR-19, SP-4", "CT-SA-9": "SR-1, SR-2", "CT-SA-10": "SR-3, SEL-3", "CT-SA-11": "SR-10, SEL-10", "CT-SA-12": "SR-18, SR-24, SR-26, SEL-4",
+	"CT-SA-7": "SR-15, SR-27", "CT-SA-8": "SR-19, SP-4", "CT-SA-9": "SR-1, SR-2", "CT-SA-10": "SR-3, SEL-3", "CT-SA-11": "SR-10, SEL-10", "CT-SA-12": "SR-18, SR-24, SR-26, SEL-4, B-7",
 	"CT-SA-13": "SR-17", "CT-SA-14": "SR-24", "CT-SA-15": "SR-26, SP-9", "CT-SA-16": "SR-13", "CT-SA-17": "SR-11", "CT-SA-18": "SR-22, SP-5", "CT-SA-19": "SP-6",
 	"CT-SA-20": "SR-7g, SP-1", "CT-SA-21": "SR-25g, SP-7, SP-8", "CT-SA-22": "SR-16g, SR-16e, SP-3", "CT-SA-23": "SR-4g, SR-4e", "CT-SA-24": "SR-7e, SR-25e", "D-5": "SP-3b",
 }
@@ -328,7 +328,7 @@ func TestNotAResource(t *testing.T) {
 	}
 }
 
-// TestSelectors is section 5; what limits the answer to nothing of the client's opens nothing (B-7).
+// TestSelectors is section 5: several requirements, API servers that send no selectors, and a question that cannot be answered.
 func TestSelectors(t *testing.T) {
 	a := ruled()
 	several := ask(t, "G list shoots label:other=x,name.seed.gardener.cloud/seed=true,!foo")

@@ -3,6 +3,10 @@ package managedresource
 import (
 	"net/http"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
 // MR-2: a ManagedResource that is gone needs nothing.
@@ -15,11 +19,16 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// MR-25: what was never applied is created without a look.
+// MR-25: what was never applied is created without a look. MR-8: the inventory is sorted, whatever the order of manifests.
 func TestFirstRun(t *testing.T) {
 	f := newFixture(t)
-	f.managed("m", "a=1", "b=1")
+	f.managed("m", "b=1", "a=1")
 	f.settle("m")
+	mr := &resourcesv1alpha1.ManagedResource{}
+	f.must(f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, mr))
+	if got := mr.Status.Resources; len(got) != 2 || got[0].Name != "a" || got[1].Name != "b" || mr.Status.SecretsDataChecksum == nil {
+		t.Errorf("got %v, checksum %v", got, mr.Status.SecretsDataChecksum)
+	}
 	if looks, creations := f.target.count(http.MethodGet), f.target.count(http.MethodPost); looks != 0 || creations != 2 {
 		t.Errorf("%d looks, %d creations", looks, creations)
 	}
