@@ -181,23 +181,6 @@ func definedScopes(objects []manifest.Object) map[schema.GroupKind]Scope {
 	return scopes
 }
 
-// Settle places an object whose kind is served by now, in the plan's inventory, too.
-func (p *Plan) Settle(desired *Desired, scope Scope) {
-	desired.Scope = scope
-	if scope != ScopeCluster || desired.GetNamespace() == "" {
-		return
-	}
-	unstructured.RemoveNestedField(desired.Object, "metadata", "namespace")
-	desired.Reference.Namespace = ""
-	for i := range p.Inventory {
-		if KeyOfReference(&p.Inventory[i].ObjectReference) == desired.Key {
-			p.Inventory[i].Namespace = ""
-		}
-	}
-	desired.Key = KeyOf(desired.Unstructured)
-	SortReferences(p.Inventory)
-}
-
 // recallCreation takes over what the inventory says of an object that is created only once: whether it was, and which one it is.
 func (d *Desired) recallCreation() {
 	if d.CreateOnly && d.Old != nil && managed.Truthy(d.Old.Annotations, resourcesv1alpha1.AnnotationIgnore) {
@@ -210,12 +193,14 @@ func (d *Desired) recallCreation() {
 // carry no origin are planned until then: whose object it is that may be there, nothing else would tell.
 func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	pending := slices.Clone(inventory)
-	known := make(map[Key]struct{}, len(inventory))
+	known := make(map[Key]int, len(inventory))
 	for i := range inventory {
-		known[KeyOfReference(&inventory[i].ObjectReference)] = struct{}{}
+		known[KeyOfReference(&inventory[i].ObjectReference)] = i
 	}
 	for _, object := range p.Apply {
-		if _, found := known[object.Key]; !found {
+		if i, found := known[object.Key]; found {
+			pending[i].Namespace = object.Reference.Namespace // Its kind may live elsewhere by now, and that is where it will be.
+		} else {
 			entry := object.Reference
 			if object.CreateOnly {
 				entry = managed.AsPlanned(entry)

@@ -136,10 +136,12 @@ func TestScopeOfOwnKinds(t *testing.T) {
 			t.Errorf("%s: namespace %q", scope, got)
 		}
 	}
-	p := plan(t, object("x/v1", "Unknown", "u", ""), nil)
-	p.Settle(p.Apply[0], ScopeCluster)
-	if p.Apply[0].GetNamespace() != "" || p.Inventory[0].Namespace != "" || p.Apply[0].Reference.Namespace != "" {
-		t.Errorf("settled: %v, inventory %v", p.Apply[0].Object, p.Inventory)
+	guessed := plan(t, object("x/v1", "Unknown", "u", ""), nil).Inventory
+	p := plan(t, definition("Cluster")+object("x/v1", "Unknown", "u", ""), guessed)
+	for _, entry := range p.Pending(guessed) {
+		if entry.Name == "u" && entry.Namespace != "" {
+			t.Errorf("it is going to be cluster-scoped, and is on record in namespace %q", entry.Namespace)
+		}
 	}
 }
 

@@ -47,8 +47,8 @@ type applier struct {
 	failedNamespaces map[string]bool
 	failedKinds      map[metav1.GroupKind]bool
 	scopes           map[schema.GroupVersionKind]apply.Scope
-	// moved is true if an object turned out to belong elsewhere than was supposed.
-	moved bool
+	// replan is true if an object was left to the next run, which plans it where it belongs.
+	replan bool
 	// slow counts the requests for objects of a kind that took too long.
 	slow map[metav1.GroupKind]int
 	// written are the objects that are as they should be by now, by what was done about them; held is when the first of those
@@ -92,6 +92,9 @@ func (a *applier) run(ctx context.Context) error {
 		a.applyTier(ctx, tier)
 	}
 	a.tellNews(ctx)
+	if a.replan && len(a.errs) == 0 {
+		return errMoved
+	}
 	return apply.JoinErrors(a.errs)
 }
 
@@ -103,8 +106,13 @@ func scalable(key apply.Key) bool {
 func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 	var work []func()
 	for _, desired := range tier {
-		if err := a.settleScope(desired); err != nil {
+		misplaced, err := a.misplaced(desired)
+		if err != nil {
 			a.failed(ctx, desired, err)
+			continue
+		}
+		if misplaced {
+			a.replan = true
 			continue
 		}
 		options := a.options(desired)
@@ -127,33 +135,27 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 		}
 		work = append(work, func() { a.applyOne(ctx, desired, options, digest) })
 	}
-	if a.moved {
-		a.track(ownerOf(a.mr), a.plan, a.mr.Status.Resources) // Reports name the objects by where they are.
-		a.moved = false
-	}
 	if begun := a.parallel(ctx, len(work), func(i int) { work[i]() }); begun < len(work) {
 		a.errs = append(a.errs, fmt.Errorf("%d objects of kind %s were not reached: %w", len(work)-begun, tier[0].GetKind(), ctx.Err()))
 	}
 }
 
-// settleScope finds out where an object belongs whose kind was not served when the plan was made.
-func (a *applier) settleScope(desired *apply.Desired) error {
+// misplaced says whether an object whose kind was not served when the plan was made belongs elsewhere than the plan has it. Its
+// entry in the inventory is about another place then, so that it must be planned anew before it is written.
+func (a *applier) misplaced(desired *apply.Desired) (bool, error) {
 	if desired.Scope != apply.ScopeUnknown {
-		return nil
+		return false, nil
 	}
 	gvk := desired.GroupVersionKind()
 	scope, asked := a.scopes[gvk]
 	if !asked {
 		var err error
 		if scope, err = a.Target.Scope(gvk); err != nil {
-			return err
+			return false, err
 		}
 		a.scopes[gvk] = scope
 	}
-	before := keyOf(desired)
-	a.plan.Settle(desired, scope)
-	a.moved = a.moved || keyOf(desired) != before
-	return nil
+	return scope == apply.ScopeCluster && desired.GetNamespace() != "", nil
 }
 
 func (a *applier) options(desired *apply.Desired) apply.MergeOptions {

@@ -167,7 +167,10 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	}
 	go read.checksum() // It is needed at the end, and the requests leave time for it.
 	applier := r.newApplier(mr, plan, began.wantsFull())
-	if err := applier.run(ctx); err != nil {
+	if err := applier.run(ctx); errors.Is(err, errMoved) {
+		r.passes.doubt(mr, false)
+		return reconcile.Result{}, err
+	} else if err != nil {
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err, applier)
 	}
 	if err := r.finish(ctx, mr, applier, read, began); err != nil {

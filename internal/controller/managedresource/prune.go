@@ -221,7 +221,11 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if !apply.CanExist(&ref.ObjectReference) {
 		return true, nil
 	}
-	live, err := p.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
+	namespace := ref.Namespace
+	if scope, err := p.Target.ScopeWithin(ctx, ref.GroupVersionKind()); err == nil && scope == apply.ScopeCluster {
+		namespace = "" // The entry may be older than the kind's present scope; the origin tells whose object it is.
+	}
+	live, err := p.Target.Get(ctx, ref.GroupVersionKind(), namespace, ref.Name)
 	if target.Gone(err) {
 		return true, nil
 	}
