@@ -2,25 +2,25 @@ package ledger
 
 import "k8s.io/apimachinery/pkg/types"
 
-// Wrote notes that this process wrote, or found to carry the origin of its ManagedResource, the object with this UID: the proof
-// that it is ours, should its origin be taken away.
-func (l *Ledger) Wrote(key Key, uid types.UID) {
+// Created notes that this process created the object with this UID: the proof that it is ours, should its origin be taken away.
+// To have written to it proves nothing: a restored target may have it as it was before.
+func (l *Ledger) Created(key Key, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil {
 		if uid == r.uid {
 			uid = r.uid // One copy in memory is enough.
 		}
-		r.wrote = uid
+		r.created = uid
 	}
 }
 
-// IsOurs says whether Wrote was told of the object with this UID.
+// IsOurs says whether Created was told of the object with this UID.
 func (l *Ledger) IsOurs(key Key, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
-	return r != nil && r.wrote != "" && r.wrote == uid
+	return r != nil && r.created != "" && r.created == uid
 }
 
 // Drifted says whether an object was changed by somebody else since it was compared with the same desired state: what is to be

@@ -59,8 +59,8 @@ type record struct {
 	// desired is what the object was last compared with.
 	desired uint64
 	verdict *health.Verdict // nil is healthy and rolled out
-	// wrote is the UID of the object that this process wrote.
-	wrote types.UID
+	// created is the UID of the object that this process created.
+	created types.UID
 
 	// owners has the one that began to track or verified the object last at its end: that one is told of drift, so that two
 	// of them do not quarrel (MRB-16). There is always one.

@@ -217,8 +217,8 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 	if a.Ledger.Lookup(sighting.Key).Suspect && done.result != "unchanged" {
 		a.repaired(ctx, desired, done)
 	}
-	if !desired.CreateOnly || done.result == "created" {
-		a.Ledger.Wrote(sighting.Key, sighting.UID)
+	if done.result == "created" {
+		a.Ledger.Created(sighting.Key, sighting.UID)
 	}
 	a.Ledger.Verified(ownerOf(a.mr), sighting)
 }

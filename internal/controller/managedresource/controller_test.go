@@ -141,7 +141,7 @@ func TestOwnership(t *testing.T) {
 			}},
 		"replaced by somebody": {reason: "another object has the name by now", content: "a=1", stays: true,
 			after: func(f *fixture) { f.target.remove("a"); f.target.put("a", "theirs", nil) }},
-		"origin taken away": {reason: "this process wrote the object with this UID", content: "a=1",
+		"origin taken away": {reason: "this process created the object with this UID", content: "a=1",
 			after: func(f *fixture) {
 				f.target.change("a", func(o *unstructured.Unstructured) { o.SetAnnotations(nil) })
 			}},
@@ -547,5 +547,19 @@ func TestForeignObjectsAreNotReplaced(t *testing.T) {
 	}
 	if got := f.condition("m"); !strings.Contains(got, "nothing proves") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// Ownership: an object that was somebody's before it was taken over, and is again as it was then, is not ours.
+func TestRestoredTarget(t *testing.T) {
+	f := newFixture(t)
+	f.target.put("a", "theirs", map[string]any{"uid": "u"})
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.target.put("a", "theirs", map[string]any{"uid": "u"})
+	f.secret("m", "2")
+	f.settle("m")
+	if _, found := f.target.value("a"); !found {
+		t.Error("it was deleted")
 	}
 }

@@ -116,7 +116,7 @@ type judgement struct {
 var errLetGo = errors.New("another ManagedResource that has it is about to let go of it")
 
 // judge says what is to become of an object (MRX-5, MRX-6, MRB-16). What may be deleted is ours, and proven to be: it carries the
-// origin of the ManagedResource, or this process wrote it, or it was created without an origin and the inventory says so.
+// origin of the ManagedResource, or this process created it, or it was created without an origin and the inventory says so.
 func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, others holders) (judgement, error) {
 	annotations := live.GetAnnotations()
 	if managed.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
