@@ -1,16 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
 	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
@@ -23,6 +24,7 @@ import (
 	"github.com/espalier-project/espalier/internal/restriction"
 	"github.com/espalier-project/espalier/internal/selectors"
 	"github.com/espalier-project/espalier/internal/serve"
+	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/serve/review"
 )
 
@@ -103,8 +105,9 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 	bodies := serve.NewBodies(review.CostlyAtOnce)
 	server.Register(authorizer.SeedPath, review.New(review.Options{Authorizer: seeds, Ready: watches.Synced, Bodies: bodies, Log: log.WithName("webhook." + authorizer.SeedName)}))
 	server.Register(authorizer.ShootPath, review.New(review.Options{Authorizer: shoots, Ready: watches.Synced, Bodies: bodies, Log: log.WithName("webhook." + authorizer.ShootName)}))
-	server.Register(restriction.SeedPath, &process.Admissions{Handler: &webhook.Admission{Handler: &ofSeeds}, Log: ofSeeds.Log})
-	server.Register(restriction.ShootPath, &process.Admissions{Handler: &webhook.Admission{Handler: restriction.OfShoots{Handler: &ofShoots}}, Log: ofShoots.Log})
+	admissions := admit.Options{Bodies: serve.NewBodies(admit.CostlyAtOnce), Metrics: admit.NewMetrics(metrics.Registry)}
+	server.Register(restriction.SeedPath, restrictionEndpoint(admissions, restriction.SeedName, ofSeeds.Decide, ofSeeds.Log))
+	server.Register(restriction.ShootPath, restrictionEndpoint(admissions, restriction.ShootName, restriction.OfShoots{Handler: &ofShoots}.Decide, ofShoots.Log))
 	if ptr.Deref(cfg.Server.EnableDebugHandlers, false) {
 		for path, a := range map[string]*authorizer.Authorizer{graphpage.SeedPath: seeds, graphpage.ShootPath: shoots} {
 			log.Info("Serving the debug page of a graph without authentication", "path", path)
@@ -114,4 +117,10 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 	longest := cfg.Server.SeedAuthorizer.MaxStaleness.Duration
 	return process.AddChecks(mgr, drain, process.SyncCheck("informer-sync", watches.Synced, log), // Not ready before the graph is complete, not alive if it stays so (PRC-57, PRC-58).
 		process.Check{Name: "watch-contact", Ready: func(*http.Request) error { return watches.Contact(longest) }})
+}
+
+// restrictionEndpoint is the endpoint of a restriction, with what both of them share.
+func restrictionEndpoint(shared admit.Options, name string, decide func(context.Context, *admissionv1.AdmissionRequest) error, log logr.Logger) http.Handler {
+	shared.Name, shared.Decide, shared.Log = name, admit.Decide(decide), log
+	return admit.New(shared)
 }

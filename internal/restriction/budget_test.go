@@ -1,7 +1,6 @@
 package restriction
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -18,7 +17,7 @@ func TestReads(t *testing.T) {
 	}
 	reader := &counting{garden: g}
 	h := &Handler{Reader: reader, Graph: graphOf(t, g), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
-	if response := h.Handle(context.Background(), ask(t, "G CREATE secrets default/foo", "{}")); response.Allowed || response.Result.Code != 403 || reader.reads > 1 {
+	if response := respond(h.Decide, ask(t, "G CREATE secrets default/foo", "{}")); response.Allowed || response.Result.Code != 403 || reader.reads > 1 {
 		t.Errorf("code %d after %d reads", response.Result.Code, reader.reads)
 	}
 }
@@ -47,7 +46,7 @@ func TestBudgets(t *testing.T) {
 		{"G CREATE configmaps n/x", 403, 1}, // Refused without a read; whether it exists is not looked up any more.
 		{"E CREATE configmaps n/s.ca-cluster", 200, 2},
 	} {
-		response := h.Handle(context.Background(), ask(t, c.question, "{}"))
+		response := respond(h.Decide, ask(t, c.question, "{}"))
 		if response.Result.Code != c.code || reader.reads != c.reads {
 			t.Errorf("%d: %s: code %d after %d reads, want %d after %d", i, c.question, response.Result.Code, reader.reads, c.code, c.reads)
 		}

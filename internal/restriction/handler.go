@@ -8,15 +8,13 @@ import (
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
+	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // Paths of the webhooks, and names of the handlers in logs.
@@ -55,63 +53,35 @@ type Handler struct {
 // maxReads bounds what one review costs the garden's API server.
 const maxReads = 3
 
-// refusal is why something is not admitted. It carries nothing of the object but names.
-type refusal struct {
-	code    int32
-	reason  metav1.StatusReason
-	message string
-}
-
-func (r *refusal) Error() string { return r.message }
-
-func refuse(code int32, format string, arguments ...any) error {
-	return &refusal{code: code, message: fmt.Sprintf(format, arguments...)}
+// refuse returns a refusal; it carries nothing of the object but names.
+func refuse(code int, format string, arguments ...any) error {
+	return admit.Refuse(code, format, arguments...)
 }
 
 // request is what is to be decided.
 type request struct {
 	*Handler
-	admissionv1.AdmissionRequest
+	*admissionv1.AdmissionRequest
 	client identity.SeedClient
 	// reads are those that were made for this request.
 	reads int
 }
 
-// Handle implements admission.Handler.
-func (h *Handler) Handle(ctx context.Context, r admission.Request) admission.Response {
-	if answer, is := missing(r); is {
-		return answer
-	}
+// Decide admits what the rules admit, and whatever others than clients of seeds ask.
+func (h *Handler) Decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	client, ok := identity.OfSeed(r.UserInfo.Username, r.UserInfo.Groups)
 	if !ok {
-		return admitted("")
+		return nil
 	}
-	q := &request{Handler: h, AdmissionRequest: r.AdmissionRequest, client: client}
-	return q.answer(q.alreadyExists(ctx, q.decide(ctx)))
-}
-
-// answer turns an error of a rule into a response.
-func (q *request) answer(err error) admission.Response {
-	if err == nil {
-		return admitted("")
-	}
-	why, is := err.(*refusal) //nolint:errorlint // Refusals are never wrapped.
-	if !is {
-		why = &refusal{code: http.StatusInternalServerError, message: err.Error()}
-	}
-	q.Log.Info("Refused", "code", why.code, "reason", why.message, "user", q.UserInfo.Username, "operation", q.Operation, "resource", q.resource(), "namespace", q.Namespace, "name", q.Name)
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{Code: why.code, Reason: why.reason, Message: why.message}}}
-}
-
-func admitted(message string) admission.Response {
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true, Result: &metav1.Status{Code: http.StatusOK, Message: message}}}
+	q := &request{Handler: h, AdmissionRequest: r, client: client}
+	return q.alreadyExists(ctx, dispatch(ctx, q, r, q.rules()))
 }
 
 // alreadyExists tells a client whose creation is refused that the object is there, which is what it would be told anyway (RES-2). What
 // the rules admit is not asked about: the API server says it, and what was judged stays judged if the object is deleted in between.
 func (q *request) alreadyExists(ctx context.Context, err error) error {
-	why, refused := err.(*refusal) //nolint:errorlint // Refusals are never wrapped.
-	if !refused || why.code >= http.StatusInternalServerError || why.code == http.StatusTooManyRequests ||
+	why, refused := err.(*admit.Refusal) //nolint:errorlint // Refusals are never wrapped.
+	if !refused || why.Code >= http.StatusInternalServerError || why.Code == http.StatusTooManyRequests ||
 		q.Operation != admissionv1.Create || q.Name == "" || q.Resource.Resource == "" || q.reads >= maxReads {
 		return err
 	}
@@ -126,7 +96,7 @@ func (q *request) alreadyExists(ctx context.Context, err error) error {
 		return err
 	}
 	status := apierrors.NewAlreadyExists(schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}, q.Name).Status()
-	return &refusal{code: status.Code, reason: status.Reason, message: status.Message}
+	return &admit.Refusal{Code: int(status.Code), Reason: status.Reason, Message: status.Message}
 }
 
 // spend counts a read against what one request and one client may cost.
@@ -140,15 +110,16 @@ func (q *request) spend() error {
 	return nil
 }
 
-// decide finds the rule (RES-3 to RES-5).
-func (q *request) decide(ctx context.Context) error {
-	byOperation, known := q.rules()[schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}]
+// dispatch finds the rule for a resource and an operation, and asks it (RES-3 to RES-5).
+func dispatch[Q any](ctx context.Context, q Q, r *admissionv1.AdmissionRequest, rules map[schema.GroupResource]map[admissionv1.Operation]func(Q, context.Context) error) error {
+	resource := schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}
+	byOperation, known := rules[resource]
 	if !known {
-		return refuse(http.StatusBadRequest, "unexpected resource: %q", q.resource())
+		return refuse(http.StatusBadRequest, "unexpected resource: %q", resource.String())
 	}
-	rule, known := byOperation[q.Operation]
+	rule, known := byOperation[r.Operation]
 	if !known {
-		return refuse(http.StatusBadRequest, "unexpected operation: %q", q.Operation)
+		return refuse(http.StatusBadRequest, "unexpected operation: %q", r.Operation)
 	}
 	return rule(q, ctx)
 }
@@ -159,14 +130,7 @@ func (q *request) resource() string {
 
 // decode reads the object of the request (RES-6).
 func (q *request) decode(into any) error {
-	err := kjson.UnmarshalCaseSensitivePreserveInts(q.Object.Raw, into)
-	if err == nil {
-		return nil
-	}
-	if isSyntax, _ := kjson.SyntaxErrorOffset(err); isSyntax {
-		return refuse(http.StatusBadRequest, "couldn't get version/kind; json parse error: %s", err)
-	}
-	return refuse(http.StatusBadRequest, "%s", err)
+	return admit.Unmarshal(q.Object.Raw, into)
 }
 
 // belongs wants one of some seed names to be that of the client (RES-7).

@@ -23,11 +23,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
+	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // garden answers from texts by "resource ns/name" or "resource name"; "error" stands for one that cannot be read.
@@ -131,10 +131,10 @@ var apiGroups = map[string]string{
 }
 
 // ask reads "<client> <OPERATION> <resource> [namespace/]name", with the object as YAML.
-func ask(t *testing.T, text, object string) admission.Request {
+func ask(t *testing.T, text, object string) *admissionv1.AdmissionRequest {
 	t.Helper()
 	words := strings.Fields(text + " ")
-	r := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UserInfo: clients[words[0]], Operation: admissionv1.Operation(words[1])}}
+	r := &admissionv1.AdmissionRequest{UserInfo: clients[words[0]], Operation: admissionv1.Operation(words[1])}
 	if len(words) > 2 {
 		group, known := apiGroups[words[2]]
 		if !known {
@@ -160,17 +160,22 @@ func ask(t *testing.T, text, object string) admission.Request {
 	return r
 }
 
+// respond answers a request as the endpoint does.
+func respond(decide func(context.Context, *admissionv1.AdmissionRequest) error, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	return admit.New(admit.Options{Decide: admit.Decide(decide), Log: logr.Discard()}).Respond(context.Background(), r)
+}
+
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func decided(t *testing.T, g garden, question, object string) string {
 	t.Helper()
 	reader := &counting{garden: g}
 	h := &Handler{Reader: reader, Graph: graphOf(t, g), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
-	response := h.Handle(context.Background(), ask(t, question, object))
+	response := respond(h.Decide, ask(t, question, object))
 	if reader.reads > maxReads {
 		t.Errorf("%s took %d reads", question, reader.reads)
 	}
-	if response.Result == nil || response.Result.Reason != "" && response.Result.Code != 409 || len(response.Patches) > 0 || len(response.Warnings) > 0 || len(response.AuditAnnotations) > 0 {
+	if response.Result == nil || response.Result.Reason != "" && response.Result.Code != 409 || len(response.Patch) > 0 || len(response.Warnings) > 0 || len(response.AuditAnnotations) > 0 {
 		t.Fatalf("RES-9: got %+v", response)
 	}
 	if response.Allowed {
@@ -451,8 +456,7 @@ func (panics) Get(context.Context, schema.GroupVersionResource, string, string, 
 
 func TestPanic(t *testing.T) {
 	h := &Handler{Reader: panics{garden{}}, Graph: graph.New(relation.Schema), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
-	w := &admission.Webhook{Handler: h}
-	response := w.Handle(context.Background(), ask(t, "G CREATE shootstates n/x", "{}"))
+	response := respond(h.Decide, ask(t, "G CREATE shootstates n/x", "{}"))
 	if response.Allowed || response.Result.Code != 500 {
 		t.Errorf("CT-RES-22: got %+v", response)
 	}
@@ -466,7 +470,7 @@ func FuzzHandle(f *testing.F) {
 		r := ask(t, "G CREATE", "{}")
 		r.Resource = metav1.GroupVersionResource{Group: apiGroups[resource], Version: "v1", Resource: resource}
 		r.Namespace, r.Name, r.Object.Raw = namespace, name, object
-		if response := h.Handle(context.Background(), r); response.Result == nil {
+		if response := respond(h.Decide, r); response.Result == nil {
 			t.Error("there is no result")
 		}
 	})

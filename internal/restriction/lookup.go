@@ -20,7 +20,7 @@ import (
 )
 
 // absence is the code for related objects that do not exist.
-type absence int32
+type absence int
 
 const (
 	absentIsFine      absence = 0 // The object is nil.
@@ -44,7 +44,7 @@ func read[T any, P interface {
 	case apierrors.IsNotFound(err) && absent == absentIsFine:
 		return nil, nil
 	case apierrors.IsNotFound(err):
-		return nil, refuse(int32(absent), "%s", err)
+		return nil, refuse(int(absent), "%s", err)
 	}
 	return nil, refuse(http.StatusInternalServerError, "%s", err)
 }

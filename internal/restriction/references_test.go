@@ -1,7 +1,6 @@
 package restriction
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -50,12 +49,12 @@ func TestReferences(t *testing.T) {
 				}
 				r.OldObject.Raw = raw
 			}
-			response := h.Handle(context.Background(), r)
+			response := respond(h.Decide, r)
 			if got := fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 			h.Checked = false
-			if response := h.Handle(context.Background(), r); strings.Contains(response.Result.Message, "refers to") {
+			if response := respond(h.Decide, r); strings.Contains(response.Result.Message, "refers to") {
 				t.Errorf("with references Trusted: got %s", response.Result.Message)
 			}
 		})

@@ -20,11 +20,10 @@ import (
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	operations "github.com/espalier-project/espalier/internal/foreign/operations/v1alpha1"
 	"github.com/espalier-project/espalier/internal/identity"
+	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
-type rule func(*request, context.Context) error
-
-type byOperation map[admissionv1.Operation]rule
+type byOperation = map[admissionv1.Operation]func(*request, context.Context) error
 
 // rules are all resources that seeds create, or change with a look at the object (section 7.2).
 var rules = map[schema.GroupResource]byOperation{
@@ -245,7 +244,7 @@ func (q *request) deleteSeed(ctx context.Context) error {
 	}
 	m, err := q.managedSeed(ctx, names.Garden, q.Name)
 	if err != nil {
-		if why, is := err.(*refusal); is && why.code == http.StatusForbidden { //nolint:errorlint // Refusals are never wrapped.
+		if why, is := err.(*admit.Refusal); is && why.Code == http.StatusForbidden { //nolint:errorlint // Refusals are never wrapped.
 			return q.foreign()
 		}
 		return err

@@ -10,7 +10,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
@@ -27,9 +26,7 @@ type shootRequest struct {
 	client identity.ShootClient
 }
 
-type shootRule func(*shootRequest, context.Context) error
-
-type shootOperations map[admissionv1.Operation]shootRule
+type shootOperations = map[admissionv1.Operation]func(*shootRequest, context.Context) error
 
 // shootRules are all resources that gardenlets and extensions of self-hosted shoots create.
 var shootRules = map[schema.GroupResource]shootOperations{
@@ -55,33 +52,17 @@ var gardenadmRules = map[schema.GroupResource]shootOperations{
 	{Group: "security.gardener.cloud", Resource: "workloadidentities"}: {admissionv1.Create: (*shootRequest).createInNamespace},
 }
 
-// Handle implements admission.Handler.
-func (h OfShoots) Handle(ctx context.Context, r admission.Request) admission.Response {
-	if answer, is := missing(r); is {
-		return answer
-	}
+// Decide admits what the rules admit, and whatever others than clients of self-hosted shoots ask.
+func (h OfShoots) Decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	client, ok := identity.OfShoot(r.UserInfo.Username, r.UserInfo.Groups)
 	if !ok {
-		return admitted("")
+		return nil
 	}
-	q := &shootRequest{request: &request{Handler: h.Handler, AdmissionRequest: r.AdmissionRequest}, client: client}
-	return q.answer(q.decide(ctx))
-}
-
-func (q *shootRequest) decide(ctx context.Context) error {
-	rules := shootRules
-	if q.client.Type == identity.Gardenadm {
-		rules = gardenadmRules
+	q := &shootRequest{request: &request{Handler: h.Handler, AdmissionRequest: r}, client: client}
+	if client.Type == identity.Gardenadm {
+		return dispatch(ctx, q, r, gardenadmRules)
 	}
-	byOperation, known := rules[schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}]
-	if !known {
-		return refuse(http.StatusBadRequest, "unexpected resource: %q", q.resource())
-	}
-	rule, known := byOperation[q.Operation]
-	if !known {
-		return refuse(http.StatusBadRequest, "unexpected operation: %q", q.Operation)
-	}
-	return rule(q, ctx)
+	return dispatch(ctx, q, r, shootRules)
 }
 
 func (q *shootRequest) foreign() error {

@@ -1,7 +1,6 @@
 package restriction
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -23,7 +22,7 @@ func shootDecided(t *testing.T, g garden, question, object string) string {
 	t.Helper()
 	reader := &counting{garden: g}
 	h := OfShoots{&Handler{Reader: reader, Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}}
-	response := h.Handle(context.Background(), ask(t, question, object))
+	response := respond(h.Decide, ask(t, question, object))
 	if reader.reads > 1 {
 		t.Errorf("%s took %d reads", question, reader.reads)
 	}

@@ -17,11 +17,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/serve/review"
 )
 
@@ -52,12 +51,12 @@ func endpoints() *http.ServeMux {
 		}
 		return authorizer.DecisionNoOpinion, "", nil
 	})})
-	admissions := &process.Admissions{Log: logr.Discard(), Handler: &webhook.Admission{Handler: admission.HandlerFunc(func(_ context.Context, r admission.Request) admission.Response {
+	admissions := admit.New(admit.Options{Log: logr.Discard(), Decide: admit.Decide(func(_ context.Context, r *admissionv1.AdmissionRequest) error {
 		if r.UserInfo.Username == friend {
-			return admission.Allowed("")
+			return nil
 		}
-		return admission.Denied("")
-	})}}
+		return admit.Refuse(http.StatusForbidden, "no friend")
+	})})
 	mux := http.NewServeMux()
 	mux.Handle("/review", reviews)
 	mux.Handle("/admission", admissions)

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
@@ -189,22 +188,22 @@ func (w *world) mayWrite(t *testing.T, a *Authorizer, who *user.DefaultInfo, wat
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+	r := &admissionv1.AdmissionRequest{
 		UserInfo: authenticationv1.UserInfo{Username: who.Name, Groups: who.Groups}, Operation: operation, Namespace: self.Namespace, Name: self.Name,
 		Resource: metav1.GroupVersionResource(watch.Resource), Object: runtime.RawExtension{Raw: raw},
-	}}
+	}
 	if old != nil {
 		if r.OldObject.Raw, err = json.Marshal(old); err != nil {
 			t.Fatal(err)
 		}
 	}
 	h := &restriction.Handler{Reader: reader{objects}, Graph: w.seedState.Graph, Checked: checked, Clock: clocktesting.NewFakePassiveClock(gardengen.Now), Log: logr.Discard()}
-	response := h.Handle(context.Background(), r)
+	err = h.Decide(context.Background(), r)
 	if a == w.shoots {
-		response = restriction.OfShoots{Handler: h}.Handle(context.Background(), r)
+		err = restriction.OfShoots{Handler: h}.Decide(context.Background(), r)
 	}
 	// What is not registered is not asked about.
-	return response.Allowed || operation == admissionv1.Update && strings.HasPrefix(response.Result.Message, "unexpected ")
+	return err == nil || operation == admissionv1.Update && strings.HasPrefix(err.Error(), "unexpected ")
 }
 
 func keepUID(t *testing.T, object, old runtime.Object) {

@@ -1,0 +1,194 @@
+package admit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/internal/serve"
+)
+
+const (
+	// bodyLimit bounds the body of a review (CW-2): two objects of 3 MiB, twice what etcd keeps of one, and what is around them.
+	bodyLimit = 7 << 20
+	// reviewsAtOnce bounds the reviews that an endpoint works on at a time. Each makes some reads at most, and kube-apiserver waits ten seconds.
+	reviewsAtOnce = 256
+	// budget is how long a request may take; kube-apiserver waits ten seconds by default.
+	budget = 10 * time.Second
+	// CostlyAtOnce is how many large bodies are worked on at a time. Large objects are usual here, so that it is more than one.
+	CostlyAtOnce = 4
+)
+
+// Func decides about a request: it returns what is to be changed, or why the request is refused (refusal.go says how errors are answered).
+type Func func(ctx context.Context, request *admissionv1.AdmissionRequest) (Patch, error)
+
+// Decide makes a Func of a function that changes nothing.
+func Decide(decide func(context.Context, *admissionv1.AdmissionRequest) error) Func {
+	return func(ctx context.Context, request *admissionv1.AdmissionRequest) (Patch, error) {
+		return nil, decide(ctx, request)
+	}
+}
+
+// Options are what an endpoint for AdmissionReviews is made of.
+type Options struct {
+	// Name is the webhook's name in metrics.
+	Name   string
+	Decide Func
+	// Ready says whether what Decide needs is complete; before that each request is answered with 503. Nil means always.
+	Ready func() bool
+	// Bodies bounds what is in memory at once, for all endpoints that share it; nil means that this endpoint has one of its own.
+	Bodies *serve.Bodies
+	// Metrics may be nil: then nobody reads them.
+	Metrics *Metrics
+	Log     logr.Logger
+}
+
+// Handler answers AdmissionReviews of v1 and v1beta1. What a review says is answered in a review with HTTP status 200 (CW-2). Where the
+// endpoint is not able to look at it the HTTP status says so, and the failure policy of the webhook decides: 503, or 408 for a body that
+// does not come.
+type Handler struct {
+	Options
+
+	// working counts the requests that are being worked on.
+	working  int32
+	duration prometheus.Observer
+}
+
+// New returns an endpoint.
+func New(o Options) *Handler {
+	if o.Bodies == nil {
+		o.Bodies = serve.NewBodies(CostlyAtOnce)
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(prometheus.NewRegistry())
+	}
+	return &Handler{Options: o, duration: o.Metrics.duration.WithLabelValues(o.Name)}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	defer prometheus.NewTimer(h.duration).ObserveDuration()
+	ctx, cancel := context.WithTimeout(request.Context(), budget)
+	defer cancel()
+	review, err := h.answer(ctx, w, request)
+	if err != nil {
+		code := serve.StatusOf(err)
+		h.count(code)
+		h.Log.V(1).Info("Review cannot be answered", "code", code, "reason", err.Error())
+		http.Error(w, err.Error(), code)
+		return
+	}
+	h.count(int(review.Response.Result.Code))
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(review); err != nil {
+		h.Log.V(1).Info("Answer could not be written", "reason", err.Error())
+	}
+}
+
+func (h *Handler) count(code int) {
+	h.Metrics.reviews.WithLabelValues(h.Name, strconv.Itoa(code)).Inc()
+}
+
+// answer returns the review that is the answer, or an error with the HTTP status of the answer.
+func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *http.Request) (*admissionv1.AdmissionReview, error) {
+	if request.Body == nil {
+		request.Body = http.NoBody
+	}
+	body := &bytes.Buffer{}
+	release, err := h.Bodies.Read(w, request, body, bodyLimit)
+	if err == nil {
+		defer release()
+	}
+	switch code := serve.StatusOf(err); {
+	case err != nil && (code == http.StatusServiceUnavailable || code == http.StatusRequestTimeout):
+		return nil, err
+	case err != nil:
+		return h.unread(Refuse(code, "%s", err)), nil
+	case body.Len() == 0:
+		return h.unread(Refuse(http.StatusBadRequest, "request body is empty")), nil
+	}
+	// What kube-apiserver sends has exactly this type.
+	if got := request.Header.Get("Content-Type"); got != "application/json" {
+		return h.unread(Refuse(http.StatusBadRequest, "contentType=%s, expected application/json", got)), nil
+	}
+	review, err := readReview(body.Bytes())
+	switch {
+	case err != nil:
+		return h.unread(err), nil
+	case review.Request == nil || review.Request.Operation == "": // null, or nothing but a type; kube-apiserver always names an operation.
+		err := Refuse(http.StatusBadRequest, "the review has no request")
+		h.Log.V(1).Info("Not a review", "reason", err.Error())
+		return answerOf(review, &admissionv1.AdmissionResponse{Result: statusOf(err)}), nil
+	case h.Ready != nil && !h.Ready():
+		return nil, serve.WithStatus(http.StatusServiceUnavailable, errors.New("not synced yet"))
+	}
+	defer atomic.AddInt32(&h.working, -1)
+	if atomic.AddInt32(&h.working, 1) > reviewsAtOnce {
+		return nil, serve.WithStatus(http.StatusServiceUnavailable, errors.New("too many reviews at once"))
+	}
+	return answerOf(review, h.Respond(ctx, review.Request)), nil
+}
+
+// unread is the answer to what is no review: nobody knows its version and UID.
+func (h *Handler) unread(err error) *admissionv1.AdmissionReview {
+	h.Log.V(1).Info("Not a review", "reason", err.Error())
+	return &admissionv1.AdmissionReview{Response: &admissionv1.AdmissionResponse{Result: statusOf(err)}}
+}
+
+// Respond calls the function and turns what it returns into a response; it is the endpoint without HTTP.
+func (h *Handler) Respond(ctx context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	patch, err := h.decide(withRequest(ctx, r), r)
+	if err != nil {
+		status := statusOf(err)
+		resource := (&metav1.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}).String()
+		h.Log.Info("Refused", "code", status.Code, "reason", status.Message, "user", r.UserInfo.Username, "operation", r.Operation,
+			"resource", resource, "namespace", r.Namespace, "name", r.Name)
+		return &admissionv1.AdmissionResponse{Result: status}
+	}
+	response := &admissionv1.AdmissionResponse{Allowed: true, Result: &metav1.Status{Code: http.StatusOK}}
+	if len(patch) == 0 {
+		return response
+	}
+	if response.Patch, err = json.Marshal(patch); err != nil {
+		return &admissionv1.AdmissionResponse{Result: statusOf(Refuse(http.StatusInternalServerError, "unable to encode response"))}
+	}
+	kind := admissionv1.PatchTypeJSONPatch
+	response.PatchType = &kind
+	return response
+}
+
+// decide answers a panic with an error, so that the connection stays usable and others are served (CW-2, CW-T9).
+func (h *Handler) decide(ctx context.Context, r *admissionv1.AdmissionRequest) (patch Patch, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			h.Metrics.panics.WithLabelValues().Inc()
+			h.Log.Error(fmt.Errorf("panic: %v", value), "Webhook panicked")
+			patch, err = nil, Refuse(http.StatusInternalServerError, "panic: %v [recovered]", value)
+		}
+	}()
+	return h.Decide(ctx, r)
+}
+
+// requestKey is where a context has the request.
+type requestKey struct{}
+
+func withRequest(ctx context.Context, r *admissionv1.AdmissionRequest) context.Context {
+	return context.WithValue(ctx, requestKey{}, r)
+}
+
+// RequestFrom returns the request that a function is called for; nil outside of one.
+func RequestFrom(ctx context.Context) *admissionv1.AdmissionRequest {
+	r, _ := ctx.Value(requestKey{}).(*admissionv1.AdmissionRequest)
+	return r
+}

@@ -1,0 +1,195 @@
+package admit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Patch is a JSON patch (RFC 6902).
+type Patch []Operation
+
+// Operation is a step of a patch.
+type Operation struct {
+	// Op is add, replace or remove.
+	Op string `json:"op"`
+	// Path is a JSON pointer.
+	Path string `json:"path"`
+	// Value is that of add and replace; it is never null.
+	Value any `json:"value,omitempty"`
+}
+
+// MarshalJSON keeps values that are empty: false, 0 and "" are values, too.
+func (o Operation) MarshalJSON() ([]byte, error) {
+	fields := map[string]any{"op": o.Op, "path": o.Path}
+	if o.Op != "remove" {
+		fields["value"] = o.Value
+	}
+	return json.Marshal(fields)
+}
+
+// patchOf returns what makes of the bytes that were sent what a function made of the typed object (FM-5, FM-6). The typed forms say what
+// has changed; the bytes say what is there. So what the type does not know is never removed or rewritten, and what the typed form merely
+// spells differently (quantities, empty structs) is not touched.
+func patchOf(raw []byte, before, after any) (Patch, error) {
+	was, err := json.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	is, err := json.Marshal(after)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Equal(was, is) {
+		return nil, nil
+	}
+	var trees [3]map[string]any
+	for i, text := range [][]byte{was, is, raw} {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.UseNumber() // A number of any size stays what it is.
+		if err := decoder.Decode(&trees[i]); err != nil {
+			return nil, fmt.Errorf("comparing %T with what was sent: %w", before, err)
+		}
+	}
+	var d differ
+	d.object("", trees[0], trees[1], trees[2])
+	return d.patch, nil
+}
+
+// differ collects operations. Its methods take a path, the typed forms before and after, and what is there.
+type differ struct{ patch Patch }
+
+func (d *differ) add(op, path string, value any) {
+	d.patch = append(d.patch, Operation{Op: op, Path: path, Value: value})
+}
+
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
+
+func (d *differ) object(path string, was, is, there map[string]any) {
+	keys := maps.Clone(was)
+	if keys == nil {
+		keys = map[string]any{}
+	}
+	maps.Copy(keys, is)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if reflect.DeepEqual(was[key], is[key]) {
+			continue
+		}
+		have, found := there[key]
+		d.value(path+"/"+escape.Replace(key), was[key], is[key], have, found)
+	}
+}
+
+func (d *differ) value(path string, was, is, there any, found bool) {
+	switch is := is.(type) {
+	case nil:
+		if found {
+			d.add("remove", path, nil)
+		}
+		return
+	case map[string]any:
+		if there, same := there.(map[string]any); same {
+			was, _ := was.(map[string]any)
+			d.object(path, was, is, there)
+			return
+		}
+	case []any:
+		there, same := there.([]any)
+		was, _ := was.([]any)
+		if same && len(was) == len(there) {
+			d.list(path, was, is, there)
+			return
+		}
+	}
+	if found {
+		d.add("replace", path, is)
+		return
+	}
+	d.add("add", path, is)
+}
+
+// list keeps elements that are still there, so that what the type does not know of them stays. Elements are the same if they have the same
+// name, or are equal. Between them, if as many come as go and have no names, each is taken for the changed form of its predecessor.
+func (d *differ) list(path string, was, is, there []any) {
+	at, gone, come := 0, 0, 0
+	step := func(toWas, toIs int) {
+		if toWas-gone == toIs-come && unnamed(was[gone:toWas]) && unnamed(is[come:toIs]) {
+			for ; gone < toWas; gone, come, at = gone+1, come+1, at+1 {
+				d.value(path+"/"+strconv.Itoa(at), was[gone], is[come], there[gone], true)
+			}
+			return
+		}
+		for ; gone < toWas; gone++ {
+			d.add("remove", path+"/"+strconv.Itoa(at), nil)
+		}
+		for ; come < toIs; come, at = come+1, at+1 {
+			d.add("add", path+"/"+strconv.Itoa(at), moved(is[come], was, there))
+		}
+	}
+	for _, pair := range kept(was, is) {
+		step(pair[0], pair[1])
+		if !reflect.DeepEqual(was[gone], is[come]) {
+			d.value(path+"/"+strconv.Itoa(at), was[gone], is[come], there[gone], true)
+		}
+		gone, come, at = gone+1, come+1, at+1
+	}
+	step(len(was), len(is))
+}
+
+// kept returns which elements are kept, as pairs of ascending indices before and after.
+func kept(was, is []any) (pairs [][2]int) {
+	places := map[string][]int{}
+	for i, element := range was {
+		places[identity(element)] = append(places[identity(element)], i)
+	}
+	next := 0
+	for j, element := range is {
+		id := identity(element)
+		for len(places[id]) > 0 {
+			i := places[id][0]
+			places[id] = places[id][1:]
+			if i >= next {
+				pairs, next = append(pairs, [2]int{i, j}), i+1
+				break
+			}
+		}
+	}
+	return pairs
+}
+
+// moved returns an element in the form in which it was sent, if it is one that has only changed its place.
+func moved(element any, was, there []any) any {
+	for i := range was {
+		if reflect.DeepEqual(was[i], element) {
+			return there[i]
+		}
+	}
+	return element
+}
+
+// identity is the name of an element, or the whole of it.
+func identity(element any) string {
+	if name := nameIn(element); name != "" {
+		return "name " + name
+	}
+	text, err := json.Marshal(element)
+	if err != nil { // What was decoded from JSON can be encoded.
+		return ""
+	}
+	return string(text)
+}
+
+func nameIn(element any) string {
+	fields, _ := element.(map[string]any)
+	name, _ := fields["name"].(string)
+	return name
+}
+
+func unnamed(elements []any) bool {
+	return !slices.ContainsFunc(elements, func(e any) bool { return nameIn(e) != "" })
+}
