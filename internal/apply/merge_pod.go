@@ -42,7 +42,7 @@ func mergePod(c mergeContext) {
 
 // overlay returns desired laid over live, which stays as it is but may be shared.
 func overlay(f *typed.Field, live, desired any) any {
-	if desired == nil || f != nil && f.Type.Same(live, desired) {
+	if desired == nil || f != nil && f.Same(live, desired) {
 		return live
 	}
 	if f == nil || live == nil {

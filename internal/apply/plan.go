@@ -8,7 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -217,7 +217,7 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resource
 func CanExist(ref *corev1.ObjectReference) bool {
 	_, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && ref.APIVersion != "" && ref.Kind != "" && ref.Name != "" &&
-		len(path.IsValidPathSegmentName(ref.Name)) == 0 && len(path.IsValidPathSegmentName(ref.Namespace)) == 0
+		len(content.IsPathSegmentName(ref.Name)) == 0 && len(content.IsPathSegmentName(ref.Namespace)) == 0
 }
 
 func checkIdentity(object manifest.Object) error {
@@ -230,7 +230,7 @@ func checkIdentity(object manifest.Object) error {
 		return fmt.Errorf("error during apply of object %q: metadata.name is missing at %s (generateName is not supported)", NameOf(object.Unstructured), object.Place)
 	}
 	for field, segment := range map[string]string{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()} {
-		if faults := path.IsValidPathSegmentName(segment); len(faults) > 0 {
+		if faults := content.IsPathSegmentName(segment); len(faults) > 0 {
 			return fmt.Errorf("error during apply of object %q: %s at %s can't be one: %s", NameOf(object.Unstructured), field, object.Place, faults[0])
 		}
 	}

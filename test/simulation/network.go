@@ -149,7 +149,7 @@ func (w *world) chance(parts ...string) uint64 {
 	count := w.happened[name]
 	w.chances.Unlock()
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%d %d %s", w.scenario.Seed, count, name)
+	_, _ = fmt.Fprintf(h, "%d %d %s", w.scenario.Seed, count, name)
 	x := h.Sum64()
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9

@@ -292,13 +292,13 @@ func (w *world) targetChanged(c apiserver.Change) {
 		return
 	}
 	uid := apiserver.Text(c.Before, "metadata", "uid")
-	switch {
-	case c.Verb == "create":
+	switch c.Verb {
+	case "create":
 		w.made[apiserver.Text(c.After, "metadata", "uid")] = true
 		if !w.inInventoryLocked(c.Key, apiserver.Key{}) && !w.excused() {
 			w.violateLocked(hasEntry, "%s created %s, which no inventory has", c.By, c.Key)
 		}
-	case c.Verb == "delete":
+	case "delete":
 		if !w.owned(c.Before) {
 			w.violateLocked(ownsDeleted, "%s deleted %s (uid %s): it has no origin of ours, and we did not create it", c.By, c.Key, uid)
 		}

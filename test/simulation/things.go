@@ -136,9 +136,6 @@ func definition(kind, plural, scope string) object {
 	return o
 }
 
-// want is the value as it is read back.
-func (t *thing) want(value int) string { return t.value(decode(marshal(t.make(value)))) }
-
 // key is where the thing is, given how its kind is served.
 func (t *thing) key(namespaced bool) apiserver.Key {
 	o := t.make(0)

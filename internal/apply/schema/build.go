@@ -28,6 +28,9 @@ type kinds struct {
 
 var known = &kinds{built: map[reflect.Type]*Type{}}
 
+// subsets is the type of the list in Endpoints that the API server packs anew.
+var subsets = reflect.TypeOf(corev1.Endpoints{}.Subsets) //nolint:staticcheck // Deprecated, and served all the same.
+
 // Of returns the type of a kind, and whether it is one of Kubernetes' own.
 func Of(kind runtimeschema.GroupVersionKind) (*Type, bool) {
 	if t, found := known.found.Load(kind); found {
@@ -124,7 +127,7 @@ func (k *kinds) buildLocked(goType reflect.Type) *Type {
 			break
 		}
 		t.Kind, t.items = List, k.buildLocked(goType.Elem())
-		if goType == reflect.TypeFor[[]corev1.EndpointSubset]() {
+		if goType == subsets {
 			t.same = sameSubsets
 		}
 	case reflect.Struct:

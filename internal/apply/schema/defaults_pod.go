@@ -72,7 +72,7 @@ func pullPolicy(image any) any {
 	}
 	name, digest, pinned := strings.Cut(name, "@")
 	_, tag, tagged := strings.Cut(name, ":")
-	if tagged && tag == "latest" || !tagged && !(pinned && digest != "") {
+	if tagged && tag == "latest" || !tagged && (!pinned || digest == "") {
 		return "Always"
 	}
 	return "IfNotPresent"

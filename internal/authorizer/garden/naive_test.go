@@ -255,7 +255,7 @@ func (q *naiveQuestion) steps(g *naiveGraph, s naiveSettings, rule naiveRule, si
 	}
 	wrongNamespace := rule.ownNamespace && q.Namespace != q.namespace
 	if rule.kind == "Gardenlet" && q.seed != "" {
-		wrongNamespace = q.Namespace != "garden" && !(readsAll && q.is("get list watch")) // D-2
+		wrongNamespace = q.Namespace != "garden" && (!readsAll || !q.is("get list watch")) // D-2
 	}
 	switch {
 	case wrongNamespace:
@@ -294,7 +294,7 @@ func (q *naiveQuestion) steps(g *naiveGraph, s naiveSettings, rule naiveRule, si
 		owned = reaches
 	}
 	referred := slices.Contains([]string{"ConfigMap", "Secret", "InternalSecret"}, rule.kind)
-	if reaches && !(s.owned && referred && q.is("update patch delete") && !owned) {
+	if reaches && (!s.owned || !referred || !q.is("update patch delete") || owned) {
 		return "A" // SA-13
 	}
 	return "no relationship found" // SA-14

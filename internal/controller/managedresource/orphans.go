@@ -30,8 +30,8 @@ func (r *Reconciler) Stray(ctx context.Context, stray target.Stray) {
 
 func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
 	origin, err := managed.ParseOrigin(stray.Origin)
-	if err != nil || origin.ClusterID != r.Identity {
-		return nil // It is another source's.
+	if foreign := err != nil || origin.ClusterID != r.Identity; foreign {
+		return nil
 	}
 	mr, err := r.Statuses.Get(ctx, origin.Key)
 	if apierrors.IsNotFound(err) {

@@ -190,8 +190,8 @@ func (a *applier) ownerOfOrigin(ctx context.Context, desired *apply.Desired, liv
 		return nobody, "", nil
 	}
 	origin, err := managed.ParseOrigin(value)
-	if err != nil || origin.Key == ownerOf(a.mr) {
-		return nobody, "", nil
+	if ours := err != nil || origin.Key == ownerOf(a.mr); ours {
+		return nobody, "", nil // What names nobody is nobody else's.
 	}
 	if desired.Old != nil && !managed.Planned(desired.Old) && origin.ClusterID == a.Identity {
 		others, err := a.holdersOf(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})

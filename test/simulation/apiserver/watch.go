@@ -3,7 +3,6 @@ package apiserver
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"strconv"
 	"sync"
@@ -14,9 +13,6 @@ import (
 
 // bookmarkEvery is how often an idle watch is told how far it is.
 const bookmarkEvery = time.Minute
-
-// errReset is what a client sees when its connection breaks.
-var errReset = errors.New("read: connection reset by peer")
 
 // stream is one watch: the body of its answer. Events wait in it until they are due; reading moves no other time but the
 // reader's.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	validatecontent "k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,7 +48,7 @@ func (s *Server) create(k *Kind, r *Request) (Object, error) {
 		k.Defaults(o)
 	}
 	if errs := validate(k, o, nil); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(k.GroupVersionKind.GroupKind(), name, errs)
+		return nil, apierrors.NewInvalid(k.GroupKind(), name, errs)
 	}
 	if s.objects[key] != nil {
 		return nil, apierrors.NewAlreadyExists(k.groupResource(), name)
@@ -80,7 +80,7 @@ func validate(k *Kind, o, old Object) field.ErrorList {
 	at := field.NewPath("metadata", "name")
 	if name == "" {
 		errs = append(errs, field.Required(at, "name or generateName is required"))
-	} else if reasons := append(validation.IsDNS1123Subdomain(name), path.IsValidPathSegmentName(name)...); len(reasons) > 0 {
+	} else if reasons := append(validation.IsDNS1123Subdomain(name), validatecontent.IsPathSegmentName(name)...); len(reasons) > 0 {
 		errs = append(errs, field.Invalid(at, name, strings.Join(reasons, ",")))
 	}
 	if k.Validate != nil {
@@ -121,7 +121,7 @@ func (s *Server) change(k *Kind, r *Request) (Object, error) {
 		k.Defaults(next)
 	}
 	if errs := append(validate(k, next, old), noNewFinalizers(next, old)...); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(k.GroupVersionKind.GroupKind(), key.Name, errs)
+		return nil, apierrors.NewInvalid(k.GroupKind(), key.Name, errs)
 	}
 	if k.Counts && r.Subresource == "" && !reflect.DeepEqual(content(next), content(old)) {
 		meta(next)["generation"] = generation(old) + 1
@@ -150,7 +150,7 @@ func noNewFinalizers(next, old Object) field.ErrorList {
 func checkIdentity(k *Kind, r *Request, next, old Object) error {
 	if uid := text(next, "metadata", "uid"); uid != "" && uid != text(old, "metadata", "uid") {
 		if r.Verb == "patch" {
-			return apierrors.NewInvalid(k.GroupVersionKind.GroupKind(), r.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), uid, "field is immutable")})
+			return apierrors.NewInvalid(k.GroupKind(), r.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), uid, "field is immutable")})
 		}
 		return apierrors.NewConflict(k.groupResource(), r.Name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, text(old, "metadata", "uid"))) //nolint:staticcheck,revive // the API server's words
 	}

@@ -268,7 +268,7 @@ func newServers(t *testing.T) map[string]*server {
 // TestFidelity sends the same requests to both servers.
 func TestFidelity(t *testing.T) {
 	servers := newServers(t)
-	real, simulated := servers["real"], servers["simulated"]
+	genuine, simulated := servers["real"], servers["simulated"]
 	starts := map[string]string{}
 	for name, s := range servers {
 		_, answer, err := s.do(request{method: "GET", path: configMaps})
@@ -278,7 +278,7 @@ func TestFidelity(t *testing.T) {
 		starts[name] = answer["metadata"].(map[string]any)["resourceVersion"].(string)
 	}
 	for _, r := range requests {
-		want, err := real.ask(r)
+		want, err := genuine.ask(r)
 		if err != nil {
 			t.Fatal(err)
 		}
