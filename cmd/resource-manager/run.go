@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/agentview"
@@ -66,6 +67,7 @@ func run(cfg *config.ResourceManagerConfiguration, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
+	serveWebhooks(cfg, mgr.GetWebhookServer().Register, metrics.Registry, log)
 	if err := addChecks(mgr, clientset, app, agents, drain, log); err != nil {
 		return err
 	}

@@ -1,0 +1,65 @@
+// Package seccompprofile is the webhook that gives Pods the seccomp profile of their container runtime (A10 of the webhooks' contract).
+// A Pod that names a profile keeps it; who is asked about at all is said by the selectors of Registration.
+package seccompprofile
+
+import (
+	"context"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "seccomp-profile"
+	// Path is where it is served.
+	Path = "/webhooks/seccomp-profile"
+	// Skip is the label of Pods that are left alone; unlike the name it has no dash (SCC-3).
+	Skip = "seccompprofile.resources.gardener.cloud/skip"
+)
+
+// Decide changes Pods.
+func Decide() admit.Func {
+	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), setProfile)
+}
+
+// setProfile sets the profile of a Pod that names none (SCC-1, SCC-2). Profiles of containers are neither read nor changed: they come
+// before the Pod's. The API server refuses Windows Pods that have a profile (WB-14).
+func setProfile(_ context.Context, pod *corev1.Pod) error {
+	if pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows {
+		return nil
+	}
+	if pod.Spec.SecurityContext == nil {
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	if profile := pod.Spec.SecurityContext.SeccompProfile; profile == nil || profile.Type == "" {
+		pod.Spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	}
+	return nil
+}
+
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for what the deployment adds: how to reach it, and which
+// namespaces it is about. The prefix is that of the deployment's name, whose own Pods must not wait for it (DEP-7).
+func Registration(prefix string) admissionregistrationv1.MutatingWebhook {
+	return admissionregistrationv1.MutatingWebhook{
+		Name: Name + ".resources.gardener.cloud",
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+		}},
+		ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: Skip, Operator: metav1.LabelSelectorOpDoesNotExist},
+			{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{prefix + "gardener-resource-manager"}},
+			{Key: "static-pod", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
+		}},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+		MatchPolicy:             ptr.To(admissionregistrationv1.Exact),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To(int32(10)),
+		AdmissionReviewVersions: []string{"v1beta1", "v1"},
+	}
+}

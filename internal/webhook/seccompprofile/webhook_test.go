@@ -1,0 +1,72 @@
+package seccompprofile
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+)
+
+var laws = admittest.Pods{
+	Decide:  Decide(),
+	Touches: []string{"/spec/securityContext/seccompProfile"},
+	Draw: func(rt *rapid.T, pod map[string]any) {
+		spec := pod["spec"].(map[string]any)
+		if os := rapid.SampledFrom([]string{"", "linux", "windows"}).Draw(rt, "os"); os != "" {
+			spec["os"] = map[string]any{"name": os}
+		}
+		profile := rapid.SampledFrom([]any{nil, map[string]any{}, map[string]any{"type": ""}, map[string]any{"type": "Unconfined"}, map[string]any{"type": "Localhost", "localhostProfile": "p"}, map[string]any{"type": "RuntimeDefault", "x-future": 1}}).Draw(rt, "profile")
+		if rapid.Bool().Draw(rt, "has profile") {
+			spec["securityContext"] = map[string]any{"seccompProfile": profile, "runAsUser": 3}
+		}
+	},
+}
+
+func TestLaws(t *testing.T)    { laws.Check(t) }
+func FuzzWebhook(f *testing.F) { laws.Fuzz(f) }
+
+func TestProfiles(t *testing.T) {
+	const whole = `[{"op":"add","path":"/spec/securityContext","value":{"seccompProfile":{"type":"RuntimeDefault"}}}]`
+	const added = `[{"op":"add","path":"/spec/securityContext/seccompProfile","value":{"type":"RuntimeDefault"}}]`
+	for name, c := range map[string]struct{ pod, want string }{
+		"SCC-T1/SCC-1, Unconfined":                  {`{"spec":{"securityContext":{"seccompProfile":{"type":"Unconfined"}}}}`, ""},
+		"SCC-T2/SCC-2, no securityContext":          {`{"spec":{}}`, whole},
+		"SCC-2/securityContext is null":             {`{"spec":{"securityContext":null}}`, `[{"op":"replace","path":"/spec/securityContext","value":{"seccompProfile":{"type":"RuntimeDefault"}}}]`},
+		"SCC-T3/SCC-2, other fields are kept":       {`{"spec":{"securityContext":{"runAsUser":3,"runAsNonRoot":false,"supplementalGroups":[4,5,6]}}}`, added},
+		"SCC-T4/SCC-1, Localhost":                   {`{"spec":{"securityContext":{"seccompProfile":{"type":"Localhost","localhostProfile":"p"}}}}`, ""},
+		"SCC-T5/WB-14, Windows":                     {`{"spec":{"os":{"name":"windows"}}}`, ""},
+		"SCC-2/a profile without a type":            {`{"spec":{"securityContext":{"seccompProfile":{"type":"","localhostProfile":"p"}}}}`, `[{"op":"remove","path":"/spec/securityContext/seccompProfile/localhostProfile"},{"op":"replace","path":"/spec/securityContext/seccompProfile/type","value":"RuntimeDefault"}]`},
+		"SCC-2/profiles of containers do not count": {`{"spec":{"containers":[{"name":"a","securityContext":{"seccompProfile":{"type":"Unconfined"}}}]}}`, whole},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response := admittest.Ask(Decide(), admissionv1.Create, []byte(c.pod))
+			if !response.Allowed || string(response.Patch) != c.want {
+				t.Errorf("allowed %v, patched with %s, want %s", response.Allowed, response.Patch, c.want)
+			}
+		})
+	}
+}
+
+// TestDocument: what the document shows is what the webhook does and how it is registered (SCC-3, DEP-4, DEP-5, DEP-7).
+func TestDocument(t *testing.T) {
+	blocks := admittest.Blocks(t, "../../../docs/concepts/webhooks.md", Name)
+	if len(blocks) != 3 {
+		t.Fatalf("the section has %d blocks; wanted are a Pod before, the Pod after, and the registration", len(blocks))
+	}
+	admittest.Example(t, Decide(), blocks[0], blocks[1])
+	var shown []admissionregistrationv1.MutatingWebhook
+	if err := yaml.UnmarshalStrict([]byte(blocks[2]), &shown); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]admissionregistrationv1.MutatingWebhook{Registration("")}, shown); diff != "" {
+		t.Errorf("the registration: -code, +document:\n%s", diff)
+	}
+	if got := Registration("virtual-garden-").ObjectSelector.MatchExpressions[1].Values; got[0] != "virtual-garden-gardener-resource-manager" {
+		t.Errorf("DEP-1: got %v", got)
+	}
+}
