@@ -28,6 +28,9 @@ const (
 	// reviewLimit bounds the body of a review. What kube-apiserver sends has some hundred bytes; etcd's limit for a whole object
 	// is 1.5 MiB, so twice that is more than any request that could be asked about.
 	reviewLimit = 3 << 20
+	// valuesLimit bounds the groups and other values of a review. Each takes 40 bytes or more when it is decoded, so that the 3 MiB of a body
+	// would otherwise become 60. Whoever has groups from a certificate or token has some hundred.
+	valuesLimit = 1 << 16
 	// decisionsAtOnce bounds the decisions that are being made at a time. Most take microseconds, and those that read something live two
 	// seconds at most, so that kube-apiserver never gets there.
 	decisionsAtOnce = 256
@@ -228,11 +231,15 @@ type review struct {
 
 var (
 	errNoReview = serve.WithStatus(http.StatusUnprocessableEntity, errors.New("request body is empty"))
+	errTooMany  = serve.WithStatus(http.StatusRequestEntityTooLarge, fmt.Errorf("a review may have %d values at most", valuesLimit))
 	errNoType   = serve.WithStatus(http.StatusUnprocessableEntity, errors.New("request body has no apiVersion and kind"))
 )
 
-// decode reads JSON or YAML. Nothing at all and what has no type is no review (AE-9).
+// decode reads JSON or YAML of a bounded number of values. Nothing at all and what has no type is no review (AE-9).
 func (r *review) decode(body []byte) error {
+	if bytes.Count(body, []byte(",")) >= valuesLimit { // There is one between any two values.
+		return errTooMany
+	}
 	if err := r.parse(body); err != nil {
 		if errors.Is(err, errNoReview) || errors.Is(err, errNoType) {
 			return err
