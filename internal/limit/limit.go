@@ -7,6 +7,7 @@ package limit
 import (
 	"container/heap"
 	"crypto/sha256"
+	"strings"
 	"sync"
 	"time"
 
@@ -88,6 +89,7 @@ func (l *Limiter) budgetLocked(client string, now time.Time) *budget {
 	if len(l.order) >= l.options.Clients {
 		delete(l.clients, heap.Pop(&l.order).(*budget).client)
 	}
+	client = strings.Clone(client) // It may be a part of something larger, which would stay with it.
 	b := &budget{client: client, whole: now}
 	l.clients[client] = b
 	heap.Push(&l.order, b)
