@@ -53,6 +53,9 @@ func (n *network) Carry(from *http.Request, r *apiserver.Request, do func() *htt
 		return nil, errors.Join(errGone, err)
 	}
 	response, err := n.answer(from, r, fault, do)
+	if response != nil && response.StatusCode == http.StatusOK {
+		w.asked(n.cluster, r.Resource, r.Verb, r.Query.Get("resourceVersion"))
+	}
 	if response != nil && r.Verb != "watch" {
 		w.tracef("%s %s %s: %d%s", n.instance.name, n.cluster, r, response.StatusCode, suffix(fault))
 	} else {

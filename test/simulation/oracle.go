@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -40,6 +41,7 @@ const patience = 40 * time.Second
 type wish struct {
 	mr    apiserver.Key
 	value string
+	since time.Time
 }
 
 // version is one content that a Secret had; nil data for none.
@@ -63,15 +65,14 @@ type oracle struct {
 	violations []Violation
 	// classes are those of the instances.
 	classes map[string]string
-	// made has the objects that an instance created, by UID.
-	made map[string]bool
+	// made has which instance created an object, by UID.
+	made map[string]string
 	// released are those of them that were given up on purpose.
 	released map[string]bool
 	// had is when an object last had a value.
 	had map[apiserver.Key]map[string]time.Time
-	// wanted is what is wanted now; since and until are when it began, and when it was last so.
+	// wanted is what is wanted now, each wish since a time of its own; until is when an object was last wanted.
 	wanted map[apiserver.Key][]wish
-	since  map[apiserver.Key]time.Time
 	// contested objects were wanted by two ManagedResources at once: what they are is not said.
 	contested map[apiserver.Key]bool
 	until     map[apiserver.Key]time.Time
@@ -82,8 +83,13 @@ type oracle struct {
 	// kept are objects that a ManagedResource left behind on purpose.
 	kept map[apiserver.Key]bool
 	// lag is how much longer than usual news may have taken in this run.
-	lag        time.Duration
-	restored   map[string]bool
+	lag      time.Duration
+	restored map[string]bool
+	// turnedBack is the revision that a cluster was restored to; blind are the resources ("cluster/resource") of which an instance
+	// knows what it has from before, and cannot know otherwise: its watch went on from a revision that the restored store took
+	// for one of its own. Neither Kubernetes nor etcd tells a client then; the next list does.
+	turnedBack map[string]int64
+	blind      map[string]bool
 	overlapped bool
 	healedAt   time.Time
 	baseline   int
@@ -91,9 +97,10 @@ type oracle struct {
 
 func newOracle(w *world) *oracle {
 	return &oracle{
-		world: w, classes: map[string]string{}, made: map[string]bool{}, released: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
-		wanted: map[apiserver.Key][]wish{}, since: map[apiserver.Key]time.Time{}, until: map[apiserver.Key]time.Time{},
+		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
+		wanted: map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
 		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, restored: map[string]bool{},
+		turnedBack: map[string]int64{}, blind: map[string]bool{},
 	}
 }
 
@@ -207,10 +214,11 @@ func (w *world) wantLocked() {
 		wishes, _ := w.wishesLocked(key, mr)
 		for at, value := range wishes {
 			at = unscoped(at)
-			w.wanted[at] = append(w.wanted[at], wish{key, value})
-			if len(before[at]) == 0 {
-				w.since[at] = now
+			since := now
+			if i := slices.IndexFunc(before[at], func(w wish) bool { return w.mr == key }); i >= 0 {
+				since = before[at][i].since
 			}
+			w.wanted[at] = append(w.wanted[at], wish{key, value, since})
 			if len(w.wanted[at]) > 1 {
 				w.contested[at] = true
 			}
@@ -294,7 +302,7 @@ func (w *world) targetChanged(c apiserver.Change) {
 	uid := apiserver.Text(c.Before, "metadata", "uid")
 	switch c.Verb {
 	case "create":
-		w.made[apiserver.Text(c.After, "metadata", "uid")] = true
+		w.made[apiserver.Text(c.After, "metadata", "uid")] = c.By
 		if !w.inInventoryLocked(c.Key, apiserver.Key{}) && !w.excused() {
 			w.violateLocked(hasEntry, "%s created %s, which no inventory has", c.By, c.Key)
 		}
@@ -338,19 +346,39 @@ func origin(o object) string {
 // owned says whether an object may be deleted by us: it says so itself, or we made it and did not give it up.
 func (w *world) owned(o object) bool {
 	uid := apiserver.Text(o, "metadata", "uid")
-	return strings.HasPrefix(origin(o), "simulated:") || w.made[uid] && !w.released[uid]
+	return strings.HasPrefix(origin(o), "simulated:") || w.made[uid] != "" && !w.released[uid]
+}
+
+// provable says whether an instance can know that an object is owned. Of one whose origin somebody took away only the instance
+// that made it can, and what nobody can prove to be ours stays.
+func (w *world) provable(o object, by string) bool {
+	return w.owned(o) && (origin(o) != "" || w.made[apiserver.Text(o, "metadata", "uid")] == by)
+}
+
+// asked notes what a list or a watch of an instance lets it know after a restore.
+func (w *world) asked(cluster, resource, verb, since string) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	at, restored := w.turnedBack[cluster]
+	revision, err := strconv.ParseInt(since, 10, 64)
+	switch {
+	case verb == "list":
+		delete(w.blind, cluster+"/"+resource)
+	case verb == "watch" && restored && err == nil && revision >= at:
+		w.blind[cluster+"/"+resource] = true
+	}
 }
 
 // checkDeletion is about objects that are wanted, have been for a while, and are in the inventory of whoever wants them.
 func (w *world) checkDeletion(c apiserver.Change) {
 	key := unscoped(c.Key)
-	if len(w.wanted[key]) == 0 || time.Since(w.since[key]) < patience+w.lag || c.Before["immutable"] == true || w.excused() ||
+	if len(w.wanted[key]) == 0 || c.Before["immutable"] == true || w.excused() ||
 		apiserver.Text(c.Before, "metadata", "deletionTimestamp") != "" {
 		return
 	}
 	for _, wish := range w.wanted[key] {
 		// Instances of different classes may have different clusters, and do not look after each other's.
-		if w.classes[c.By] == apiserver.Text(w.source.GetLocked(wish.mr), "spec", "class") && contains(w.inventoryLocked(wish.mr), c.Key) {
+		if time.Since(wish.since) >= patience+w.lag && w.classes[c.By] == apiserver.Text(w.source.GetLocked(wish.mr), "spec", "class") && contains(w.inventoryLocked(wish.mr), c.Key) {
 			w.violateLocked(sparesWanted, "%s deleted %s, which %s wants and has in its inventory", c.By, c.Key, wish.mr.Name)
 			return
 		}
@@ -421,7 +449,7 @@ func (w *world) checkInventory(c apiserver.Change) {
 		if w.scenario.Classes && w.contested[unscoped(key)] {
 			continue // Two instances that give up an object at the same moment may each leave it to the other.
 		}
-		if contains(is, key) || o == nil || !w.owned(o) || w.inInventoryLocked(key, c.Key) {
+		if contains(is, key) || o == nil || !w.provable(o, c.By) || w.inInventoryLocked(key, c.Key) {
 			continue
 		}
 		if !strings.HasSuffix(origin(o), "/"+c.Key.Name) && origin(o) != "" {

@@ -13,13 +13,18 @@ import (
 func (w *world) checkSettled() {
 	w.lock.Lock()
 	defer w.lock.Unlock()
+	if w.blind["source/secrets"] || w.blind["source/managedresources"] {
+		return // What is wanted now was not told to anybody.
+	}
 	for key, mr := range w.source.AllLocked() {
 		if key.GroupResource == managedResources {
 			w.checkManagedResource(key, mr)
 		}
 	}
 	for key, wishes := range w.wanted {
-		w.checkObject(key, wishes)
+		if !w.blind["target/"+key.Resource] {
+			w.checkObject(key, wishes)
+		}
 	}
 	if !w.excused() {
 		w.checkLeftovers()
@@ -121,7 +126,7 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 // checkLeftovers is about objects that are ours and that nobody wants.
 func (w *world) checkLeftovers() {
 	for key, o := range w.target.AllLocked() {
-		if thingAt(key) == nil || !w.owned(o) || len(w.wanted[unscoped(key)]) > 0 || w.inInventoryLocked(key, apiserver.Key{}) {
+		if thingAt(key) == nil || !w.owned(o) || origin(o) == "" || len(w.wanted[unscoped(key)]) > 0 || w.inInventoryLocked(key, apiserver.Key{}) {
 			continue
 		}
 		if w.kept[unscoped(key)] || w.scenario.Classes && w.contested[unscoped(key)] {

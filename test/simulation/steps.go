@@ -107,7 +107,10 @@ func (w *world) take(step Step) {
 		w.lock.Lock()
 		w.restored[cluster] = true
 		w.lock.Unlock()
-		server.Restore(w.backups[cluster][step.B%len(w.backups[cluster])])
+		revision := server.Restore(w.backups[cluster][step.B%len(w.backups[cluster])])
+		w.lock.Lock()
+		w.turnedBack[cluster] = revision
+		w.lock.Unlock()
 		w.poke()
 	default:
 		panic("unknown step " + step.Do)

@@ -167,8 +167,8 @@ func (s *Server) Backup() Snapshot {
 }
 
 // Restore puts a snapshot back: resource versions turn back with it, and all watches end. As after a restore that marks
-// everything as compacted, no watch can be resumed.
-func (s *Server) Restore(snapshot Snapshot) {
+// everything as compacted, no watch can be resumed from before the revision that it returns.
+func (s *Server) Restore(snapshot Snapshot) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects, s.revision = maps.Clone(snapshot.objects), snapshot.revision+1
@@ -176,6 +176,7 @@ func (s *Server) Restore(snapshot Snapshot) {
 	for w := range s.watches {
 		w.end()
 	}
+	return s.revision
 }
 
 // CutWatches ends the watches that match.
