@@ -202,12 +202,35 @@ func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *not
 	}
 	l.setUIDLocked(r, s.UID)
 	r.state, r.digest, r.desired, r.verified, r.suspect = present, s.Digest, s.Desired, true, false
+	r.passed = 0
 	for _, o := range r.owners {
 		delete(o.dirty, r)
 	}
 	if changed {
 		told.judge(r)
 	}
+}
+
+// Pass tells that a ManagedResource cannot look at its objects at present, such as because a Secret of it is missing. Those in doubt
+// that others have, too, are left to them: each is asked once until one of them has verified the object, so that some that all
+// cannot do not wake each other for ever.
+func (l *Ledger) Pass(owner Owner) {
+	var told notices
+	l.mu.Lock()
+	if o := l.owners[owner]; o != nil {
+		for r := range o.dirty {
+			last := len(r.owners) - 1
+			if r.owners[last] != o || int(r.passed) >= last {
+				continue
+			}
+			r.passed++
+			copy(r.owners[1:], r.owners[:last])
+			r.owners[0] = o
+			r.doubtLocked(&told)
+		}
+	}
+	l.mu.Unlock()
+	told.send(l)
 }
 
 // Seen reports what a watch saw, or what a read found that compared nothing.

@@ -314,3 +314,29 @@ func TestLateAnswerKeepsTheLaterVerdict(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// MRB-16: what the last ManagedResource that has an object cannot look at is left to the others, each asked once.
+func TestPass(t *testing.T) {
+	r := newRecorder(nil)
+	r.Track(mr1, []Ref{cm})
+	r.Track(mr2, []Ref{cm})
+	r.Verified(mr2, sighting(cm, "u", "5", 0))
+	r.Pass(mr2) // Nothing is in doubt.
+	r.Gone(cm.Key, "u", "6")
+	for range 3 {
+		r.Pass(mr2)
+		r.Pass(mr1)
+	}
+	if got, want := fmt.Sprint(r.drift), "[ns/two ns/one]"; got != want {
+		t.Errorf("drift was told to %s, want %s", got, want)
+	}
+	r.Verified(mr1, sighting(cm, "v", "7", 0))
+	r.Seen(sighting(cm, "v", "8", 0))
+	r.Pass(mr1)
+	if got, want := fmt.Sprint(r.drift), "[ns/two ns/one ns/one ns/two]"; got != want {
+		t.Errorf("after a repair drift was told to %s, want %s", got, want)
+	}
+	if dirty := r.Dirty(mr2); len(dirty) != 1 {
+		t.Errorf("the one that is asked has %v in doubt, want the object", dirty)
+	}
+}

@@ -50,6 +50,8 @@ type record struct {
 	terminating bool
 	verified    bool
 	suspect     bool
+	// passed is how many of the owners said, since the object was last verified, that they cannot look at it.
+	passed uint8
 	// listed is the number of the latest listing that had the object.
 	listed uint32
 

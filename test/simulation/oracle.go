@@ -173,7 +173,8 @@ func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver
 		}
 	}
 	for _, at := range twice {
-		delete(wishes, at) // What is described twice is an error.
+		delete(wishes, at)               // What is described twice is an error.
+		w.contested[unscoped(at)] = true // What another one injected meanwhile may stay on it.
 	}
 	return wishes, ok
 }

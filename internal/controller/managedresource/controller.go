@@ -217,6 +217,9 @@ func (r *Reconciler) fail(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 		cause = fmt.Errorf("not done within the sync period of %s: %w", r.Config.SyncPeriod.Duration, cause)
 	}
 	r.passes.failed(mr)
+	if done == nil {
+		r.Ledger.Pass(ownerOf(mr)) // Another ManagedResource that has the objects may be able to put them right.
+	}
 	_, err := r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		change := &source.Change{Conditions: []managed.ConditionChange{managed.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())}}
 		if done != nil {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -333,6 +334,27 @@ func TestSecretIsGone(t *testing.T) {
 	f.settle("m")
 	if got := f.condition("m"); !strings.HasPrefix(got, "True") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// MRB-16: of two that have an object the last one is told of drift; the other puts it right if that one lacks its Secret.
+func TestDriftIsLeftToWhoCan(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"one", "two"} {
+		f.managed(name, "a=1")
+		f.settle(name)
+	}
+	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "two", metav1.DeleteOptions{}))
+	f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "two"}, "")
+	f.target.remove("a")
+	f.Ledger.Gone(ledger.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}, "", "")
+	_, _ = f.run("two")
+	if dirty := f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: "one"}); len(dirty) != 1 {
+		t.Errorf("%v is left to the other, want the object", dirty)
+	}
+	f.settle("one")
+	if got, found := f.target.value("a"); !found {
+		t.Errorf("the object is %q, found %t: nobody put it right", got, found)
 	}
 }
 
