@@ -74,6 +74,7 @@ func (b *Bodies) Read(w http.ResponseWriter, request *http.Request, into *bytes.
 		return nil, tooLarge(limit)
 	}
 	g := &guest{response: http.NewResponseController(w), gone: make(chan struct{})}
+	defer g.end()
 	timer := time.AfterFunc(b.patience, func() {
 		g.giveUp(WithStatus(http.StatusRequestTimeout, fmt.Errorf("the body did not come within %s", b.patience)))
 	})
@@ -279,6 +280,13 @@ func (g *guest) settle() bool {
 		g.settled = true
 	}
 	return g.settled
+}
+
+// end says that the reading is over, however it ended: the connection is then the server's, which may be done with it.
+func (g *guest) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.settled = true
 }
 
 // failed returns why a body could not be read.

@@ -206,3 +206,15 @@ func TestCostlyBodies(t *testing.T) {
 		}
 	})
 }
+
+// TestNotGivenUpAfterwards: whose reading is over is left alone, also if it was given up before; the server may be done with its connection.
+func TestNotGivenUpAfterwards(t *testing.T) {
+	g := &guest{response: http.NewResponseController(httptest.NewRecorder()), gone: make(chan struct{})}
+	if !g.giveUp(errGivenUp) {
+		t.Error("one that is read was not given up")
+	}
+	g.end()
+	if g.giveUp(errGivenUp) {
+		t.Error("one whose reading was over was given up")
+	}
+}
