@@ -211,16 +211,16 @@ func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *not
 	}
 }
 
-// Pass tells that a ManagedResource cannot look at its objects at present, such as because a Secret of it is missing. Those in doubt
+// Pass tells that a ManagedResource cannot look at objects at present, such as because a Secret of it is missing. Those in doubt
 // that others have, too, are left to them: each is asked once until one of them has verified the object, so that some that all
 // cannot do not wake each other for ever.
-func (l *Ledger) Pass(owner Owner) {
+func (l *Ledger) Pass(owner Owner, unable func(Key) bool) {
 	var told notices
 	l.mu.Lock()
 	if o := l.owners[owner]; o != nil {
 		for r := range o.dirty {
 			last := len(r.owners) - 1
-			if r.owners[last] != o || int(r.passed) >= last {
+			if r.owners[last] != o || int(r.passed) >= last || !unable(r.key()) {
 				continue
 			}
 			r.passed++

@@ -321,18 +321,20 @@ func TestPass(t *testing.T) {
 	r.Track(mr1, []Ref{cm})
 	r.Track(mr2, []Ref{cm})
 	r.Verified(mr2, sighting(cm, "u", "5", 0))
-	r.Pass(mr2) // Nothing is in doubt.
+	all := func(Key) bool { return true }
+	r.Pass(mr2, all) // Nothing is in doubt.
 	r.Gone(cm.Key, "u", "6")
+	r.Pass(mr2, func(Key) bool { return false }) // It is able to.
 	for range 3 {
-		r.Pass(mr2)
-		r.Pass(mr1)
+		r.Pass(mr2, all)
+		r.Pass(mr1, all)
 	}
 	if got, want := fmt.Sprint(r.drift), "[ns/two ns/one]"; got != want {
 		t.Errorf("drift was told to %s, want %s", got, want)
 	}
 	r.Verified(mr1, sighting(cm, "v", "7", 0))
 	r.Seen(sighting(cm, "v", "8", 0))
-	r.Pass(mr1)
+	r.Pass(mr1, all)
 	if got, want := fmt.Sprint(r.drift), "[ns/two ns/one ns/one ns/two]"; got != want {
 		t.Errorf("after a repair drift was told to %s, want %s", got, want)
 	}

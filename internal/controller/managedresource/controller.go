@@ -217,9 +217,10 @@ func (r *Reconciler) fail(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 		cause = fmt.Errorf("not done within the sync period of %s: %w", r.Config.SyncPeriod.Duration, cause)
 	}
 	r.passes.failed(mr)
-	if done == nil {
-		r.Ledger.Pass(ownerOf(mr)) // Another ManagedResource that has the objects may be able to put them right.
-	}
+	// Another ManagedResource that has the objects which are not even tried may be able to put them right.
+	r.Ledger.Pass(ownerOf(mr), func(key ledger.Key) bool {
+		return done == nil || !slices.ContainsFunc(done.plan.Apply, func(d *apply.Desired) bool { return keyOf(d) == key })
+	})
 	_, err := r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		change := &source.Change{Conditions: []managed.ConditionChange{managed.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())}}
 		if done != nil {
