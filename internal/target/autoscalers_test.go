@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,8 +88,8 @@ func TestAutoscalers(t *testing.T) {
 func TestReplicasChangeHandsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.New()
-		suspected := 0
-		l.Subscribe(func(ledger.Owner, ledger.Key) { suspected++ }, func(ledger.Owner) {})
+		var suspected atomic.Int32
+		l.Subscribe(func(ledger.Owner, ledger.Key) { suspected.Add(1) }, func(ledger.Owner) {})
 		l.Track(ledger.Owner{Name: "mr"}, []ledger.Ref{{Key: ledger.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "ns", Name: "d"}, Version: "v1"}})
 		a := newAutoscalers(NewWatches(nil, l, WatchOptions{Log: logr.Discard()}))
 		for i, step := range []struct {
@@ -104,8 +105,8 @@ func TestReplicasChangeHandsLate(t *testing.T) {
 			if err := step.do(); err != nil {
 				t.Fatal(err)
 			}
-			if suspected != step.want {
-				t.Errorf("step %d: looked at %d times, want %d", i, suspected, step.want)
+			if got := int(suspected.Load()); got != step.want {
+				t.Errorf("step %d: looked at %d times, want %d", i, got, step.want)
 			}
 		}
 	})

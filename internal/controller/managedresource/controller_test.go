@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -271,14 +272,14 @@ func TestEveryRequestMayFail(t *testing.T) {
 				f.managed("m", "a=1", "b=1")
 				f.settle("m")
 				f.secret("m", "2", "a=2", "c=2")
-				seen := 0
+				var seen atomic.Int32
 				switch where {
 				case "status":
 					f.beforeStatus(n, func() error { return apierrors.NewInternalError(fmt.Errorf("no")) })
 				case "status lost":
 					f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 						err := c.SubResource(sub).Patch(ctx, object, patch, opts...)
-						if seen++; seen == n && err == nil {
+						if seen.Add(1) == int32(n) && err == nil {
 							return apierrors.NewInternalError(fmt.Errorf("no"))
 						}
 						return err
@@ -288,7 +289,7 @@ func TestEveryRequestMayFail(t *testing.T) {
 						if method == http.MethodGet {
 							return 0
 						}
-						if seen++; seen == n {
+						if seen.Add(1) == int32(n) {
 							return http.StatusInternalServerError
 						}
 						return 0
