@@ -29,7 +29,7 @@ type server struct {
 	// requests are counted by verb.
 	requests map[string]int
 	history  []event
-	// muted has watches tell nothing.
+	// muted has watches tell nothing of what happens.
 	muted bool
 	// compacted is the version before which watches can't begin.
 	compacted int
@@ -46,6 +46,8 @@ type event struct {
 	name    string
 	version int
 	object  map[string]any
+	// muted is true for one that no watch tells of.
+	muted bool
 }
 
 var (
@@ -122,7 +124,7 @@ func (s *server) put(gvk schema.GroupVersionKind, namespace, name string, change
 		object[key] = value
 	}
 	kind.objects[key] = object
-	s.history = append(s.history, event{gvk, "MODIFIED", s.version, object})
+	s.history = append(s.history, event{gvk, "MODIFIED", s.version, object, s.muted})
 	s.news.Broadcast()
 	return object
 }
@@ -133,7 +135,7 @@ func (s *server) delete(gvk schema.GroupVersionKind, namespace, name string) {
 	s.version++
 	object := withVersion(s.kinds[gvk].objects[namespace+"/"+name], s.version)
 	delete(s.kinds[gvk].objects, namespace+"/"+name)
-	s.history = append(s.history, event{gvk, "DELETED", s.version, object})
+	s.history = append(s.history, event{gvk, "DELETED", s.version, object, s.muted})
 	s.news.Broadcast()
 }
 
@@ -302,7 +304,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, gvk schema.GroupV
 			return
 		}
 		for _, e := range s.history {
-			if e.kind == gvk && e.version > from && !s.muted {
+			if e.kind == gvk && e.version > from && !e.muted {
 				send(e.name, shaped(r, e.object))
 			}
 		}
