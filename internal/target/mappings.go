@@ -180,13 +180,8 @@ type notServedYetError struct{ error }
 
 func (e *notServedYetError) Unwrap() error { return e.error }
 
-// Scope tells where the objects of a kind live; unknown if the target does not serve it (MRD-9).
-func (c *Client) Scope(gvk schema.GroupVersionKind) (apply.Scope, error) {
-	return c.ScopeWithin(context.Background(), gvk)
-}
-
-// ScopeWithin is Scope, and ends with the context.
-func (c *Client) ScopeWithin(ctx context.Context, gvk schema.GroupVersionKind) (apply.Scope, error) {
+// Scope tells where the objects of a kind live; unknown if the target does not serve it (MRD-9). Waiting ends with the context.
+func (c *Client) Scope(ctx context.Context, gvk schema.GroupVersionKind) (apply.Scope, error) {
 	served, err := c.mappings.of(ctx, gvk)
 	switch {
 	case meta.IsNoMatchError(err):

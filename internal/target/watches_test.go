@@ -117,7 +117,7 @@ func TestMappingEnds(t *testing.T) {
 	if _, err := client.Get(t.Context(), widgets, "", "w"); err != nil {
 		t.Errorf("at another path: %v", err)
 	}
-	if scope, err := client.Scope(widgets); err != nil || scope != apply.ScopeCluster {
+	if scope, err := client.Scope(t.Context(), widgets); err != nil || scope != apply.ScopeCluster {
 		t.Errorf("got %v, %v", scope, err)
 	}
 }

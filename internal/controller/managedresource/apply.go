@@ -106,7 +106,7 @@ func scalable(key apply.Key) bool {
 func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 	var work []func()
 	for _, desired := range tier {
-		misplaced, err := a.misplaced(desired)
+		misplaced, err := a.misplaced(ctx, desired)
 		if err != nil {
 			a.failed(ctx, desired, err)
 			continue
@@ -142,7 +142,7 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 
 // misplaced says whether an object whose kind was not served when the plan was made belongs elsewhere than the plan has it. Its
 // entry in the inventory is about another place then, so that it must be planned anew before it is written.
-func (a *applier) misplaced(desired *apply.Desired) (bool, error) {
+func (a *applier) misplaced(ctx context.Context, desired *apply.Desired) (bool, error) {
 	if desired.Scope != apply.ScopeUnknown {
 		return false, nil
 	}
@@ -150,7 +150,7 @@ func (a *applier) misplaced(desired *apply.Desired) (bool, error) {
 	scope, asked := a.scopes[gvk]
 	if !asked {
 		var err error
-		if scope, err = a.Target.Scope(gvk); err != nil {
+		if scope, err = a.Target.Scope(ctx, gvk); err != nil {
 			return false, err
 		}
 		a.scopes[gvk] = scope

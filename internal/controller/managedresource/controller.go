@@ -138,7 +138,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		read.checksum = func() string { return began.checksum }
 	}
 	plan := apply.NewPlan(decoded, mr.Status.Resources, apply.Options{
-		Spec: &mr.Spec, Origin: r.origin(mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue, Scope: func(gvk schema.GroupVersionKind) (apply.Scope, error) { return r.Target.ScopeWithin(ctx, gvk) },
+		Spec: &mr.Spec, Origin: r.origin(mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue, Scope: func(gvk schema.GroupVersionKind) (apply.Scope, error) { return r.Target.Scope(ctx, gvk) },
 	})
 	if mr, err = r.announce(ctx, mr, plan, read, began); err != nil || mr == nil {
 		return reconcile.Result{}, err

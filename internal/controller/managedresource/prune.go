@@ -222,7 +222,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		return true, nil
 	}
 	namespace := ref.Namespace
-	if scope, err := p.Target.ScopeWithin(ctx, ref.GroupVersionKind()); err == nil && scope == apply.ScopeCluster {
+	if scope, err := p.Target.Scope(ctx, ref.GroupVersionKind()); err == nil && scope == apply.ScopeCluster {
 		namespace = "" // The entry may be older than the kind's present scope; the origin tells whose object it is.
 	}
 	live, err := p.Target.Get(ctx, ref.GroupVersionKind(), namespace, ref.Name)
