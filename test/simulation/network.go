@@ -40,6 +40,9 @@ func (n *network) Carry(from *http.Request, r *apiserver.Request, do func() *htt
 	if r.Verb == "discovery" {
 		// The libraries hold a mutex meanwhile, and a bubble's time does not pass for whoever waits for a mutex.
 		before, after = 0, 0
+		if fault == "429" {
+			fault = "500" // The former says when to come again, and the client waits for that.
+		}
 	}
 	if fault == "slow" && r.Verb != "discovery" {
 		before += 4 * time.Second

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +27,8 @@ const (
 	mostRequests = 8000
 	// idle is how long it is watched afterwards.
 	idle = 3 * time.Minute
+	// stuck is how long a run may take in real time. It is a thousand times what it takes.
+	stuck = 2 * time.Minute
 )
 
 var (
@@ -85,6 +88,12 @@ func (v Violation) String() string { return fmt.Sprintf("%s at %v: %s", v.Invari
 // Run lets a scenario happen in a bubble of its own.
 func Run(t *testing.T, scenario *Scenario, logger logr.Logger) Result {
 	var result Result
+	// Outside of the bubble it is real time that passes. Time in the bubble stands still as long as somebody waits for a mutex.
+	watchdog := time.AfterFunc(stuck, func() {
+		debug.SetTraceback("all")
+		panic("the bubble's time stands still: somebody waits for a mutex that is held by somebody who waits for time to pass\n" + scenario.String())
+	})
+	defer watchdog.Stop()
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(scenario, logger)
 		w.run()

@@ -14,10 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -25,6 +25,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/ledger"
 	"github.com/espalier-project/espalier/internal/managed"
 	"github.com/espalier-project/espalier/internal/source"
@@ -209,21 +210,18 @@ func (r *Reconciler) Enqueue(owner ledger.Owner) {
 
 // AddToManager adds the controller.
 func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
-	return builder.ControllerManagedBy(mgr).
-		Named(r.Name).
-		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(r.predicate())).
-		WatchesRawSource(ctrlsource.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.queue = queue
-			return nil
-		})).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
-			CacheSyncTimeout:        cacheSyncTimeout,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, lastRetry),
-		}).
-		Complete(r)
+	capture := ctrlsource.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.queue = queue
+		return nil
+	})
+	return kit.Add(mgr, r.Name, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
+		CacheSyncTimeout:        cacheSyncTimeout,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, lastRetry),
+	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), capture)
 }
 
 // predicate passes the events of MRT-8.

@@ -8,16 +8,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/ledger"
 	"github.com/espalier-project/espalier/internal/managed"
 	"github.com/espalier-project/espalier/internal/source"
@@ -35,16 +36,12 @@ const (
 
 // AddToManager adds the controller.
 func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration, triggers *Triggers) error {
-	return builder.ControllerManagedBy(mgr).
-		Named(Name).
-		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(r.predicate())).
-		WatchesRawSource(ctrlsource.Func(triggers.start)).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
-			CacheSyncTimeout:        cacheSyncTimeout,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-		}).
-		Complete(r)
+	return kit.Add(mgr, Name, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
+		CacheSyncTimeout:        cacheSyncTimeout,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), ctrlsource.Func(triggers.start))
 }
 
 // predicate passes the events that may ask for a run (MRT-1 … MRT-3).

@@ -1,0 +1,28 @@
+// Package kit has what every controller needs and none should write for itself.
+package kit
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Add gives a controller to a manager, together with everything that it watches; options.Reconciler is required.
+//
+// The library's builder gives the controller away first and adds what is watched one after another. With a manager that runs already,
+// the controller begins with the first of them alone and holds its lock until that is synced, for which the others wait.
+func Add(mgr manager.Manager, name string, options controller.Options, sources ...source.Source) error {
+	options.DefaultFromConfig(mgr.GetControllerOptions())
+	c, err := controller.NewUnmanaged(name, options)
+	if err != nil {
+		return fmt.Errorf("controller %s: %w", name, err)
+	}
+	for _, s := range sources {
+		if err := c.Watch(s); err != nil {
+			return fmt.Errorf("controller %s: %w", name, err)
+		}
+	}
+	return mgr.Add(c)
+}
