@@ -105,7 +105,7 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 	bodies := serve.NewBodies(review.CostlyAtOnce)
 	server.Register(authorizer.SeedPath, review.New(review.Options{Authorizer: seeds, Ready: watches.Synced, Bodies: bodies, Log: log.WithName("webhook." + authorizer.SeedName)}))
 	server.Register(authorizer.ShootPath, review.New(review.Options{Authorizer: shoots, Ready: watches.Synced, Bodies: bodies, Log: log.WithName("webhook." + authorizer.ShootName)}))
-	admissions := admit.Options{Bodies: serve.NewBodies(admit.CostlyAtOnce), Metrics: admit.NewMetrics(metrics.Registry)}
+	admissions := admit.Options{Ready: watches.Synced, Bodies: serve.NewBodies(admit.CostlyAtOnce), Metrics: admit.NewMetrics(metrics.Registry)}
 	server.Register(restriction.SeedPath, restrictionEndpoint(admissions, restriction.SeedName, ofSeeds.Decide, ofSeeds.Log))
 	server.Register(restriction.ShootPath, restrictionEndpoint(admissions, restriction.ShootName, restriction.OfShoots{Handler: &ofShoots}.Decide, ofShoots.Log))
 	if ptr.Deref(cfg.Server.EnableDebugHandlers, false) {
@@ -119,7 +119,8 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 		process.Check{Name: "watch-contact", Ready: func(*http.Request) error { return watches.Contact(longest) }})
 }
 
-// restrictionEndpoint is the endpoint of a restriction, with what both of them share.
+// restrictionEndpoint is the endpoint of a restriction, with what both of them share. Restrictions ask the graph, too: while it is not
+// complete they would refuse what it does not have yet, and a 403 is final for whoever gets it.
 func restrictionEndpoint(shared admit.Options, name string, decide func(context.Context, *admissionv1.AdmissionRequest) error, log logr.Logger) http.Handler {
 	shared.Name, shared.Decide, shared.Log = name, admit.Decide(decide), log
 	return admit.New(shared)

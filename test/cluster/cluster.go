@@ -41,6 +41,8 @@ type Cluster struct {
 
 	authority *authority
 	port      int
+	// etcdURL is where etcd serves its clients.
+	etcdURL   string
 	etcd      *child
 	apiserver *child
 	manager   *child
@@ -89,6 +91,7 @@ func (c *Cluster) start(ctx context.Context) error {
 func (c *Cluster) startEtcd(client, peer int) (err error) {
 	c.progress("starting etcd")
 	clientURL, peerURL := "http://"+loopback(client), "http://"+loopback(peer)
+	c.etcdURL = clientURL
 	c.etcd, err = startChild("etcd", filepath.Join(c.Dir, "etcd.log"),
 		"--name=default", "--data-dir="+filepath.Join(c.Dir, "etcd"), "--unsafe-no-fsync", "--log-level=warn",
 		"--listen-client-urls="+clientURL, "--advertise-client-urls="+clientURL,

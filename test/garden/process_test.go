@@ -152,6 +152,13 @@ func TestNotSynced(t *testing.T) {
 		}
 		return nil
 	})
+	// Restrictions ask the graph, too: what it does not have yet is no reason for a final 403.
+	create := []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","namespace":"garden","name":"x","resource":{"version":"v1","resource":"secrets"},"userInfo":{"username":"gardener.cloud:system:seed:x","groups":["gardener.cloud:system:seeds"]},"object":{}}}`)
+	for _, path := range []string{"/webhooks/admission/seedrestriction", "/webhooks/admission/shootrestriction"} {
+		if response, answer := post(t, p, path, "application/json", create); response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(answer, "not synced yet") {
+			t.Errorf("B-3, %s: %d %s", path, response.StatusCode, answer)
+		}
+	}
 	if status, body := p.Get(p.Health, "/readyz/informer-sync"); status != http.StatusInternalServerError || !strings.Contains(body, "informers not synced yet") {
 		t.Errorf("CT-30, PRC-58: %d %s", status, body)
 	}
