@@ -148,7 +148,8 @@ func (h *Handler) unread(err error) *admissionv1.AdmissionReview {
 
 // Respond calls the function and turns what it returns into a response; it is the endpoint without HTTP.
 func (h *Handler) Respond(ctx context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-	patch, err := h.decide(withRequest(ctx, r), r)
+	call := &call{request: r}
+	patch, err := h.decide(context.WithValue(ctx, callKey{}, call), r)
 	if err != nil {
 		status := statusOf(err)
 		resource := (&metav1.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}).String()
@@ -156,7 +157,7 @@ func (h *Handler) Respond(ctx context.Context, r *admissionv1.AdmissionRequest) 
 			"resource", resource, "namespace", r.Namespace, "name", r.Name)
 		return &admissionv1.AdmissionResponse{Result: status}
 	}
-	response := &admissionv1.AdmissionResponse{Allowed: true, Result: &metav1.Status{Code: http.StatusOK}}
+	response := &admissionv1.AdmissionResponse{Allowed: true, Result: &metav1.Status{Code: http.StatusOK, Message: call.explanation}}
 	if len(patch) == 0 {
 		return response
 	}
@@ -180,15 +181,26 @@ func (h *Handler) decide(ctx context.Context, r *admissionv1.AdmissionRequest) (
 	return h.Decide(ctx, r)
 }
 
-// requestKey is where a context has the request.
-type requestKey struct{}
-
-func withRequest(ctx context.Context, r *admissionv1.AdmissionRequest) context.Context {
-	return context.WithValue(ctx, requestKey{}, r)
+// call is what there is once for a request: the request itself, and why it is admitted, if the function says so.
+type call struct {
+	request     *admissionv1.AdmissionRequest
+	explanation string
 }
+
+// callKey is where a context has the call.
+type callKey struct{}
 
 // RequestFrom returns the request that a function is called for; nil outside of one.
 func RequestFrom(ctx context.Context) *admissionv1.AdmissionRequest {
-	r, _ := ctx.Value(requestKey{}).(*admissionv1.AdmissionRequest)
-	return r
+	if c, _ := ctx.Value(callKey{}).(*call); c != nil {
+		return c.request
+	}
+	return nil
+}
+
+// Explain says why the request is admitted, for the answer's message. It decides nothing: an error refuses all the same.
+func Explain(ctx context.Context, format string, arguments ...any) {
+	if c, _ := ctx.Value(callKey{}).(*call); c != nil {
+		c.explanation = fmt.Sprintf(format, arguments...)
+	}
 }

@@ -124,6 +124,23 @@ func base64Of(text string) string {
 	return strings.Trim(string(quoted), `"`)
 }
 
+// TestExplain: a function may say why it admits; it admits nothing thereby.
+func TestExplain(t *testing.T) {
+	for want, err := range map[string]error{
+		`"allowed":true,"status":{"metadata":{},"message":"because 1","code":200}`: nil,
+		`"allowed":false,"status":{"metadata":{},"message":"no","code":500}`:       errors.New("no"),
+	} {
+		decide := Decide(func(ctx context.Context, _ *admissionv1.AdmissionRequest) error {
+			Explain(ctx, "because %d", 1)
+			return err
+		})
+		if answer := post(New(Options{Decide: decide, Log: logr.Discard()}), "application/json", strings.NewReader(ask("CREATE", ""))); !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("got %s, want %s", answer.Body, want)
+		}
+	}
+	Explain(context.Background(), "outside of a request")
+}
+
 // TestUnable: what the endpoint is not able to look at has an HTTP status, so that the failure policy decides.
 func TestUnable(t *testing.T) {
 	synced := false
