@@ -67,7 +67,7 @@ func run(cfg *config.ResourceManagerConfiguration, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
-	serveWebhooks(cfg, mgr.GetWebhookServer().Register, metrics.Registry, log)
+	serveWebhooks(cfg, mgr.GetAPIReader(), mgr.GetWebhookServer().Register, metrics.Registry, log)
 	if err := addChecks(mgr, clientset, app, agents, drain, log); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func TestServeWebhooks(t *testing.T) {
 			t.Fatal(err, unbuilt(cfg, nil))
 		}
 		mux := http.NewServeMux()
-		serveWebhooks(cfg, mux.Handle, prometheus.NewRegistry(), logr.Discard())
+		serveWebhooks(cfg, nil, mux.Handle, prometheus.NewRegistry(), logr.Discard())
 		request := httptest.NewRequest(http.MethodPost, "/webhooks/seccomp-profile", strings.NewReader(`{"request":{"operation":"CREATE","object":{"spec":{}}}}`))
 		request.Header.Set("Content-Type", "application/json")
 		recorder := httptest.NewRecorder()

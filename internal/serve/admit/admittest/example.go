@@ -11,8 +11,8 @@ import (
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
-// Blocks returns the YAML blocks of a section of a document, which begins with "## <title>".
-func Blocks(t *testing.T, file, title string) []string {
+// Section returns the text of a section of a document, which begins with "## <title>".
+func Section(t *testing.T, file, title string) string {
 	t.Helper()
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -23,6 +23,13 @@ func Blocks(t *testing.T, file, title string) []string {
 		t.Fatalf("%s has no section %q", file, title)
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
+	return section
+}
+
+// Blocks returns the YAML blocks of a section of a document, which begins with "## <title>".
+func Blocks(t *testing.T, file, title string) []string {
+	t.Helper()
+	section := Section(t, file, title)
 	var blocks []string
 	for _, part := range strings.Split(section, "```yaml\n")[1:] {
 		block, _, _ := strings.Cut(part, "```")

@@ -218,8 +218,12 @@ func (l Pods) Fuzz(f *testing.F) {
 
 // Ask asks a webhook about an object in the namespace "n", as the endpoint does.
 func Ask(decide admit.Func, operation admissionv1.Operation, object []byte) *admissionv1.AdmissionResponse {
-	h := admit.New(admit.Options{Decide: decide, Log: logr.Discard()})
-	return h.Respond(context.Background(), &admissionv1.AdmissionRequest{UID: "u", Namespace: "n", Operation: operation, Object: runtime.RawExtension{Raw: object}})
+	return Respond(decide, admissionv1.AdmissionRequest{UID: "u", Namespace: "n", Operation: operation, Object: runtime.RawExtension{Raw: object}})
+}
+
+// Respond asks a webhook anything, as the endpoint does.
+func Respond(decide admit.Func, request admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	return admit.New(admit.Options{Decide: decide, Log: logr.Discard()}).Respond(context.Background(), &request)
 }
 
 // Apply returns what a webhook makes of an object that is created, and whether it admits it. A panic is an error.
