@@ -79,23 +79,20 @@ func (o *oldFlags) add(set *pflag.FlagSet) {
 	number("secret-max-concurrent-workers", 5, "nothing: it has no effect", func(c, int) {})
 	duration("garbage-collector-sync-period", 0, "controllers.garbageCollector", func(cfg c, v metav1.Duration) {
 		if v.Duration > 0 {
-			cfg.Controllers.GarbageCollector = config.GarbageCollectorControllerConfig{Enabled: true, SyncPeriod: &v}
+			cfg.Controllers.GarbageCollector.Enabled, cfg.Controllers.GarbageCollector.SyncPeriod = true, &v
 		}
 	})
-	switchable := func(name, key string, section func(c) *config.SwitchableControllerConfig) {
-		number(name, 0, key, func(cfg c, v int) {
-			if v > 0 {
-				*section(cfg) = config.SwitchableControllerConfig{Enabled: true, ConcurrentSyncs: &v}
-			}
-		})
-	}
 	number("token-invalidator-max-concurrent-workers", 0, "controllers.tokenInvalidator and webhooks.tokenInvalidator", func(cfg c, v int) {
 		if v > 0 {
 			cfg.Controllers.TokenInvalidator = config.SwitchableControllerConfig{Enabled: true, ConcurrentSyncs: &v}
 			cfg.Webhooks.TokenInvalidator.Enabled = true
 		}
 	})
-	switchable("token-requestor-max-concurrent-workers", "controllers.tokenRequestor", func(cfg c) *config.SwitchableControllerConfig { return &cfg.Controllers.TokenRequestor })
+	number("token-requestor-max-concurrent-workers", 0, "controllers.tokenRequestor", func(cfg c, v int) {
+		if v > 0 {
+			cfg.Controllers.TokenRequestor.Enabled, cfg.Controllers.TokenRequestor.ConcurrentSyncs = true, &v
+		}
+	})
 	number("root-ca-publisher-max-concurrent-workers", 0, "nothing: it has no effect", func(c, int) {})
 	text("root-ca-file", "", "nothing: it has no effect", func(c, string) {})
 	number("kubelet-csr-approver-max-concurrent-workers", 0, "controllers.csrApprover", func(cfg c, v int) {

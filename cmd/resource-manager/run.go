@@ -57,9 +57,12 @@ func run(cfg *config.ResourceManagerConfiguration, log logr.Logger) error {
 			return fmt.Errorf("target cluster: %w", err)
 		}
 	}
-	app, err := engine.New(engine.Options{
-		Config: cfg, Manager: mgr, Source: clientset, Target: engine.Cluster{REST: targetConfig, HTTP: targetHTTP}, Clock: clock.RealClock{}, Log: log,
-	})
+	target := engine.Cluster{REST: targetConfig, HTTP: targetHTTP}
+	others, err := newClusters(cfg, mgr, target)
+	if err != nil {
+		return err
+	}
+	app, err := engine.New(engine.Options{Config: cfg, Manager: mgr, Source: clientset, Target: target, Bootstrapped: others.add, Clock: clock.RealClock{}, Log: log})
 	if err != nil {
 		return err
 	}

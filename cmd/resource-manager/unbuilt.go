@@ -12,7 +12,13 @@ import (
 
 // built are the features that can be switched on. Every other field "enabled" of the configuration is one that this version
 // does not have: whoever switches it on relies on it, so that doing without it in silence would be worse than not starting.
-var built = []string{"webhooks.crdDeletionProtection.enabled", "webhooks.nodeAgentAuthorizer.enabled", "webhooks.seccompProfile.enabled"}
+var built = []string{
+	"controllers.csrApprover.enabled",
+
+	"webhooks.crdDeletionProtection.enabled",
+	"webhooks.nodeAgentAuthorizer.enabled",
+	"webhooks.seccompProfile.enabled",
+}
 
 // unbuilt returns an error for each feature that is switched on and not part of this version, except for those given.
 func unbuilt(cfg *config.ResourceManagerConfiguration, except []string) field.ErrorList {

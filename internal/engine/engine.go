@@ -46,8 +46,10 @@ type Options struct {
 	// Source is the client of the source for built-in kinds.
 	Source kubernetes.Interface
 	Target Cluster
-	Clock  clock.PassiveClock
-	Log    logr.Logger
+	// Bootstrapped, if it is set, is called on the leader once the identity of the source is known: the other controllers start then.
+	Bootstrapped func(context.Context) error
+	Clock        clock.PassiveClock
+	Log          logr.Logger
 }
 
 // Engine applies ManagedResources and judges them. It is a runnable of the leader.
@@ -113,6 +115,11 @@ func (e *Engine) Start(ctx context.Context) error {
 		return fmt.Errorf("failed during bootstrapping: %w", err)
 	}
 	e.Log.Info("Using cluster id", "clusterID", identity)
+	if e.Bootstrapped != nil {
+		if err := e.Bootstrapped(ctx); err != nil {
+			return err
+		}
+	}
 
 	class := managed.NewClass(*e.Config.Controllers.ResourceClass)
 	events := source.NewEvents(e.Source.CoreV1(), e.Clock)

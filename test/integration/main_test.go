@@ -14,12 +14,13 @@ import (
 var (
 	landscape *harness.Landscape
 	running   *harness.Process
+	binary    string
 )
 
 func TestMain(m *testing.M) { os.Exit(harness.RunSuite(m, "integration", true, start)) }
 
 func start(ctx context.Context, s *harness.Suite) (func() error, error) {
-	landscape = s.Landscape
+	landscape, binary = s.Landscape, s.Binary
 	var err error
 	running, err = harness.Run(harness.ProcessOptions{
 		Binary: s.Binary, Dir: filepath.Join(s.Dir, "process"), Source: s.Seed, Target: s.Shoot,

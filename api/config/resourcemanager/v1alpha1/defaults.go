@@ -33,12 +33,17 @@ func setDefaultsControllers(c *ControllerConfiguration) {
 	shared.SetDefault(&c.CacheSyncTimeout, shared.Duration(2*time.Minute))
 	if c.GarbageCollector.Enabled {
 		shared.SetDefault(&c.GarbageCollector.SyncPeriod, shared.Duration(time.Hour))
+		shared.SetDefault(&c.GarbageCollector.MinimumAge, shared.Duration(10*time.Minute))
+		shared.SetDefault(&c.GarbageCollector.ScanPodSpecs, true)
 	}
 	shared.SetDefault(&c.Health.ConcurrentSyncs, 5)
 	shared.SetDefault(&c.Health.SyncPeriod, shared.Duration(time.Minute))
 	shared.SetDefault(&c.Health.CustomResources, false)
 	if c.CSRApprover.Enabled {
 		shared.SetDefault(&c.CSRApprover.ConcurrentSyncs, 1)
+		shared.SetDefault(&c.CSRApprover.StrictBootstrap, false)
+		shared.SetDefault(&c.CSRApprover.BootstrapByKubelet, false)
+		shared.SetDefault(&c.CSRApprover.NodeAgentServiceAccount, true)
 	}
 	shared.SetDefault(&c.ManagedResource.ConcurrentSyncs, 5)
 	shared.SetDefault(&c.ManagedResource.SyncPeriod, shared.Duration(time.Minute))
@@ -49,10 +54,15 @@ func setDefaultsControllers(c *ControllerConfiguration) {
 	shared.SetDefault(&c.ManagedResource.DriftRepairDelay, shared.Duration(0))
 	shared.SetDefault(&c.ManagedResource.AuditPeriod, shared.Duration(24*time.Hour))
 	shared.SetDefault(&c.ManagedResource.CollectOrphans, false)
-	for _, switchable := range []*SwitchableControllerConfig{&c.IstioClusterConfiguration, &c.TokenInvalidator, &c.TokenRequestor} {
+	for _, switchable := range []*SwitchableControllerConfig{&c.IstioClusterConfiguration, &c.TokenInvalidator} {
 		if switchable.Enabled {
 			shared.SetDefault(&switchable.ConcurrentSyncs, 5)
 		}
+	}
+	if c.TokenRequestor.Enabled {
+		shared.SetDefault(&c.TokenRequestor.ConcurrentSyncs, 5)
+		shared.SetDefault(&c.TokenRequestor.Class, "shoot")
+		shared.SetDefault(&c.TokenRequestor.ReviewTokens, true)
 	}
 	if c.NetworkPolicy.Enabled {
 		shared.SetDefault(&c.NetworkPolicy.ConcurrentSyncs, 5)

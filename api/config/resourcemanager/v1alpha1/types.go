@@ -107,7 +107,7 @@ type ControllerConfiguration struct {
 	TokenInvalidator SwitchableControllerConfig `json:"tokenInvalidator,omitempty"`
 	// TokenRequestor configures the controller that requests ServiceAccount tokens.
 	// +optional
-	TokenRequestor SwitchableControllerConfig `json:"tokenRequestor,omitempty"`
+	TokenRequestor TokenRequestorControllerConfig `json:"tokenRequestor,omitempty"`
 }
 
 // SwitchableControllerConfig is the configuration of a controller that can be switched on.
@@ -128,6 +128,31 @@ type GarbageCollectorControllerConfig struct {
 	// SyncPeriod is the time between two collections, at least 15s. Default 1h when enabled.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// MinimumAge is how old an object must be to be collected: whoever creates it has this long to refer to it. Default 10m when
+	// enabled.
+	// +optional
+	MinimumAge *metav1.Duration `json:"minimumAge,omitempty"`
+	// ScanPodSpecs also keeps what the specs of Pods and of Pod templates refer to, annotated or not. Default true when enabled.
+	// +optional
+	ScanPodSpecs *bool `json:"scanPodSpecs,omitempty"`
+}
+
+// TokenRequestorControllerConfig configures the controller that requests ServiceAccount tokens.
+type TokenRequestorControllerConfig struct {
+	// Enabled switches the controller on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// ConcurrentSyncs is the number of workers. Default 5 when enabled.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+	// Class is the value that the label resources.gardener.cloud/class of Secrets must have; empty means all Secrets. Default
+	// shoot when enabled.
+	// +optional
+	Class *string `json:"class,omitempty"`
+	// ReviewTokens has the target judge the tokens that are there, and renews those that it does not accept. Default true when
+	// enabled.
+	// +optional
+	ReviewTokens *bool `json:"reviewTokens,omitempty"`
 }
 
 // HealthControllerConfig configures both health controllers.
@@ -155,6 +180,18 @@ type CSRApproverControllerConfig struct {
 	// MachineNamespace is the namespace of the Machines in the source cluster. Unset means that there are none.
 	// +optional
 	MachineNamespace *string `json:"machineNamespace,omitempty"`
+	// StrictBootstrap refuses a bootstrap token as soon as the Machine has the label node; else once the Node that it names is
+	// there. Default false.
+	// +optional
+	StrictBootstrap *bool `json:"strictBootstrap,omitempty"`
+	// BootstrapByKubelet lets kubelets ask for the first certificate of a node agent, too. Any kubelet can take the identity of a
+	// machine without a Node then. Default false.
+	// +optional
+	BootstrapByKubelet *bool `json:"bootstrapByKubelet,omitempty"`
+	// NodeAgentServiceAccount lets the ServiceAccount kube-system/gardener-node-agent ask for the certificates of machines that
+	// have become Nodes. Default true.
+	// +optional
+	NodeAgentServiceAccount *bool `json:"nodeAgentServiceAccount,omitempty"`
 }
 
 // ManagedResourceControllerConfig configures the controller that applies ManagedResources.

@@ -9,6 +9,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
@@ -65,6 +66,9 @@ func validateControllers(c *ControllerConfiguration, tokenInvalidatorWebhook boo
 	}
 	if c.GarbageCollector.Enabled {
 		all = append(all, atLeast(c.GarbageCollector.SyncPeriod, minSyncPeriod, path.Child("garbageCollector", "syncPeriod"))...)
+		if d := c.GarbageCollector.MinimumAge; d != nil && d.Duration < 0 {
+			all = append(all, field.Invalid(path.Child("garbageCollector", "minimumAge"), d.Duration.String(), "must be non-negative"))
+		}
 	}
 	all = append(all, workers(c.Health.ConcurrentSyncs, path.Child("health"))...)
 	all = append(all, atLeast(c.Health.SyncPeriod, minSyncPeriod, path.Child("health", "syncPeriod"))...)
@@ -102,6 +106,9 @@ func validateControllers(c *ControllerConfiguration, tokenInvalidatorWebhook boo
 	}
 	if c.TokenRequestor.Enabled {
 		all = append(all, workers(c.TokenRequestor.ConcurrentSyncs, path.Child("tokenRequestor"))...)
+		for _, msg := range validation.IsValidLabelValue(ptr.Deref(c.TokenRequestor.Class, "")) {
+			all = append(all, field.Invalid(path.Child("tokenRequestor", "class"), *c.TokenRequestor.Class, msg))
+		}
 	}
 	return all
 }

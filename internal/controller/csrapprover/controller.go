@@ -1,0 +1,112 @@
+// Package csrapprover approves and denies the CertificateSigningRequests of kubelets and node agents. What is decided is in internal/csr;
+// here it is asked for, and written once.
+package csrapprover
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/csr"
+)
+
+// Name of the controller, in logs and metrics.
+const Name = "csr-approver"
+
+// Options are all that the approver needs; each is required.
+type Options struct {
+	Config config.CSRApproverControllerConfig
+	// Requests reads CertificateSigningRequests of the target. A cache will do: what is written is bound to the version that was judged.
+	Requests client.Reader
+	// Approvals writes to the subresource approval of CertificateSigningRequests.
+	Approvals client.SubResourceWriter
+	// Target and Source read the clusters themselves, Nodes of the one and Machines of the other.
+	Target, Source client.Reader
+	Metrics        *Metrics
+}
+
+// Reconciler judges CertificateSigningRequests.
+type Reconciler struct {
+	Options
+	rules csr.Rules
+	view  csr.View
+}
+
+// New returns a reconciler.
+func New(o Options) *Reconciler {
+	namespace := ptr.Deref(o.Config.MachineNamespace, "")
+	return &Reconciler{Options: o, view: &liveView{nodes: o.Target, machines: o.Source, namespace: namespace}, rules: csr.Rules{
+		Machines: o.Config.MachineNamespace != nil, MachineNamespace: namespace,
+		StrictBootstrap:    ptr.Deref(o.Config.StrictBootstrap, false),
+		BootstrapByKubelet: ptr.Deref(o.Config.BootstrapByKubelet, false),
+		ServiceAccount:     ptr.Deref(o.Config.NodeAgentServiceAccount, true),
+	}}
+}
+
+// Reconcile judges one request and writes the verdict, unless somebody else did.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	object := &certificatesv1.CertificateSigningRequest{}
+	if err := r.Requests.Get(ctx, request.NamespacedName, object); err != nil {
+		return reconcile.Result{}, kit.Retrieving(err)
+	}
+	if !csr.Concerned(object.Spec.SignerName) || csr.Final(object) {
+		return reconcile.Result{}, nil
+	}
+	asked, err := csr.Parse(object)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	verdict, err := csr.Decide(ctx, r.rules, asked, r.view)
+	if err != nil || verdict.Outcome == csr.Ignored {
+		return reconcile.Result{}, err
+	}
+	answered := object.DeepCopy()
+	answered.Status.Conditions = append(answered.Status.Conditions, verdict.Condition())
+	if err := r.Approvals.Update(ctx, answered); err != nil {
+		return reconcile.Result{}, fmt.Errorf("writing the approval: %w", err)
+	}
+	log.FromContext(ctx).Info("Judged a certificate signing request", "signer", asked.Signer, "user", asked.Username, "outcome", verdict.Outcome, "reason", verdict.Reason)
+	r.Metrics.decided(asked.Signer, verdict.Outcome)
+	return reconcile.Result{}, nil
+}
+
+// Cached are the kinds that the cache for Requests has, and in which form: of requests that are decided or somebody else's, only the name.
+func Cached() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{&certificatesv1.CertificateSigningRequest{}: {Transform: func(object any) (any, error) {
+		if request, ok := object.(*certificatesv1.CertificateSigningRequest); ok {
+			csr.Strip(request)
+		}
+		return object, nil
+	}}}
+}
+
+// AddToManager adds the controller; what it watches is in the cache.
+func (r *Reconciler) AddToManager(mgr manager.Manager, requests cache.Cache, cacheSyncTimeout time.Duration) error {
+	return kit.Add(mgr, Name, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: *r.Config.ConcurrentSyncs, CacheSyncTimeout: cacheSyncTimeout,
+		ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
+	}, ctrlsource.Kind[client.Object](requests, &certificatesv1.CertificateSigningRequest{}, &handler.EnqueueRequestForObject{}, concerned()))
+}
+
+// concerned passes what is created or changed, if its signer is one of ours and nothing is decided yet (CSR-1, CSR-2).
+func concerned() predicate.Predicate {
+	pending := predicate.NewPredicateFuncs(func(object client.Object) bool {
+		request, ok := object.(*certificatesv1.CertificateSigningRequest)
+		return ok && csr.Concerned(request.Spec.SignerName) && !csr.Final(request)
+	})
+	return predicate.Funcs{CreateFunc: pending.Create, UpdateFunc: pending.Update, DeleteFunc: kit.NoDelete, GenericFunc: kit.NoGeneric}
+}

@@ -1,0 +1,61 @@
+package csrapprover
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
+)
+
+// machineKind is the kind of Machines. All that is read of one is in its metadata.
+var machineKind = machinev1alpha1.Machines.GroupVersion().WithKind("Machine")
+
+// liveView tells what is there at this moment; certificates are asked for once in days, so that this costs less than any watch.
+type liveView struct {
+	nodes, machines client.Reader
+	namespace       string
+}
+
+func (v *liveView) Node(ctx context.Context, name string) ([]corev1.NodeAddress, bool, error) {
+	node := &corev1.Node{}
+	if err := v.nodes.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return nil, false, client.IgnoreNotFound(err)
+	}
+	return node.Status.Addresses, true, nil
+}
+
+func (v *liveView) Machine(ctx context.Context, name string) (string, bool, error) {
+	machine := &metav1.PartialObjectMetadata{}
+	machine.SetGroupVersionKind(machineKind)
+	err := v.machines.Get(ctx, client.ObjectKey{Namespace: v.namespace, Name: name}, machine)
+	if apierrors.IsNotFound(err) {
+		return "", false, v.served(ctx)
+	}
+	return machine.Labels[machinev1alpha1.NodeLabel], err == nil, err
+}
+
+// served tells a Machine that is not found from Machines that are not known here: the API server answers both with the same code. That a
+// kind is unknown says nothing about a machine.
+func (v *liveView) served(ctx context.Context) error {
+	return v.machines.List(ctx, machines(), client.InNamespace(v.namespace), client.Limit(1))
+}
+
+func (v *liveView) MachinesOf(ctx context.Context, node string) (int, error) {
+	if len(validation.IsValidLabelValue(node)) > 0 {
+		return 0, nil // No label can have this value.
+	}
+	list := machines()
+	err := v.machines.List(ctx, list, client.InNamespace(v.namespace), client.MatchingLabels{machinev1alpha1.NodeLabel: node})
+	return len(list.Items), err
+}
+
+func machines() *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(machineKind.GroupVersion().WithKind("MachineList"))
+	return list
+}

@@ -1,0 +1,108 @@
+package csr
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Outcome is what happens to a request.
+type Outcome string
+
+// Outcomes.
+const (
+	// Ignored: somebody else's; no condition is ever written.
+	Ignored  Outcome = "ignored"
+	Approved Outcome = "approved"
+	Denied   Outcome = "denied"
+)
+
+// Verdict is a decision.
+type Verdict struct {
+	Outcome Outcome
+	// Subject is who the certificate is for, as messages name it.
+	Subject string
+	// Reason is why, for people.
+	Reason string
+}
+
+// Rules are what can be configured.
+type Rules struct {
+	// Machines says that there are Machines. Without them a machine is its Node (CSR-15, CSR-31).
+	Machines bool
+	// MachineNamespace is where they are; it is named in messages only.
+	MachineNamespace string
+	// StrictBootstrap refuses a bootstrap token as soon as the Machine names a Node, registered or not (C11, SW-6).
+	StrictBootstrap bool
+	// BootstrapByKubelet treats kubelets like bootstrap tokens (C11, SW-5).
+	BootstrapByKubelet bool
+	// ServiceAccount accepts the ServiceAccount of node agents that have no certificate yet (SW-4, R8).
+	ServiceAccount bool
+}
+
+// View tells what is there at this moment. An error means that this is not known.
+type View interface {
+	// Node returns the addresses of a Node, and whether there is such a Node.
+	Node(ctx context.Context, name string) (addresses []corev1.NodeAddress, found bool, err error)
+	// Machine returns the name of the Node that a Machine has become, empty if there is none yet, and whether there is such a Machine.
+	Machine(ctx context.Context, name string) (node string, found bool, err error)
+	// MachinesOf returns how many Machines have become a Node of this name.
+	MachinesOf(ctx context.Context, node string) (int, error)
+}
+
+// Decide judges a request. An error means that it cannot be judged now; nothing follows from it (CSR-6).
+func Decide(ctx context.Context, rules Rules, request *Request, view View) (Verdict, error) {
+	var (
+		d       = decision{Rules: rules, Request: request, view: view}
+		subject string
+		reason  string
+		err     error
+	)
+	switch {
+	case request.Signer == certificatesv1.KubeletServingSignerName:
+		subject = "kubelet server"
+		reason, err = d.kubelet(ctx)
+	case request.Signer == certificatesv1.KubeAPIServerClientSignerName && d.names(nodeAgentPrefix):
+		subject = "gardener-node-agent"
+		reason, err = d.nodeAgent(ctx)
+	case request.Signer == certificatesv1.KubeAPIServerClientSignerName && d.names(gardenadmPrefix):
+		subject = "gardener-node-agent" // The wording of the node agent, CSR-37.
+		reason = d.gardenadm()
+	default:
+		return Verdict{Outcome: Ignored}, nil
+	}
+	switch {
+	case err != nil:
+		return Verdict{}, fmt.Errorf("failed when checking for approval conditions: %w", err)
+	case reason != "":
+		return Verdict{Outcome: Denied, Subject: subject, Reason: reason}, nil
+	}
+	return Verdict{Outcome: Approved, Subject: subject, Reason: "all checks passed"}, nil
+}
+
+// Condition returns the condition that tells of a verdict (CSR-4, CSR-5).
+func (v Verdict) Condition() certificatesv1.CertificateSigningRequestCondition {
+	c := certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "RequestApproved",
+		Message: fmt.Sprintf("Approving %s certificate CSR (%s)", v.Subject, v.Reason),
+	}
+	if v.Outcome == Denied {
+		c.Type, c.Reason = certificatesv1.CertificateDenied, "RequestDenied"
+		c.Message = fmt.Sprintf("Denying %s certificate CSR (%s)", v.Subject, v.Reason)
+	}
+	return c
+}
+
+// decision is a request that is being judged. Its checks return why the request is refused, empty if it is not.
+type decision struct {
+	Rules
+	*Request
+	view View
+}
+
+func (d *decision) names(prefix string) bool {
+	return strings.HasPrefix(d.Subject, prefix)
+}

@@ -1,0 +1,82 @@
+// Package csr decides about CertificateSigningRequests of kubelets and node agents: approved, denied, or somebody else's.
+//
+// The rules are those of the contract's section on the CSR approver; Decide reads like its tables. What a decision rests on beside the
+// request, Nodes and Machines, is asked of a View. A denial is terminal and an approval may rest on something being absent, so that a View
+// must tell what is there at this moment, and not what a cache has seen.
+package csr
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+)
+
+// Request is what a decision looks at.
+type Request struct {
+	Signer       string
+	Username     string
+	Groups       []string
+	Usages       []certificatesv1.KeyUsage
+	Subject      string // The common name.
+	Organization []string
+	DNSNames     []string
+	IPAddresses  []string // In the textual form of the address; IPv4 in IPv6 is IPv4.
+	// Others is the number of subject alternative names that are e-mail addresses or URIs.
+	Others int
+}
+
+// Concerned says whether the approver looks at requests for a signer (CSR-1).
+func Concerned(signer string) bool {
+	return signer == certificatesv1.KubeletServingSignerName || signer == certificatesv1.KubeAPIServerClientSignerName
+}
+
+// Final says whether there is nothing more to decide (CSR-2).
+func Final(object *certificatesv1.CertificateSigningRequest) bool {
+	return len(object.Status.Certificate) > 0 || slices.ContainsFunc(object.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied
+	})
+}
+
+// Strip removes what nobody looks at: everything but the name of requests that are final or somebody else's. Whether a request is final
+// stays visible.
+func Strip(object *certificatesv1.CertificateSigningRequest) {
+	object.ManagedFields, object.Spec.Extra = nil, nil
+	final := Final(object)
+	if final || !Concerned(object.Spec.SignerName) {
+		object.Labels, object.Annotations, object.OwnerReferences = nil, nil, nil
+		object.Spec = certificatesv1.CertificateSigningRequestSpec{SignerName: object.Spec.SignerName}
+		object.Status = certificatesv1.CertificateSigningRequestStatus{}
+	}
+	if final {
+		object.Status.Certificate = []byte{0}
+	}
+}
+
+// Parse returns what a decision looks at. The error is about the form of the request, and repeats nothing of it (CSR-3).
+func Parse(object *certificatesv1.CertificateSigningRequest) (*Request, error) {
+	block, _ := pem.Decode(object.Spec.Request)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return nil, fmt.Errorf("unable to parse csr: %w", errors.New("PEM block type must be CERTIFICATE REQUEST"))
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("unable to parse csr: %w", err)
+	}
+	r := &Request{
+		Signer: object.Spec.SignerName, Username: object.Spec.Username, Groups: object.Spec.Groups, Usages: object.Spec.Usages,
+		Subject: parsed.Subject.CommonName, Organization: parsed.Subject.Organization, DNSNames: parsed.DNSNames,
+		Others: len(parsed.EmailAddresses) + len(parsed.URIs),
+	}
+	for _, ip := range parsed.IPAddresses {
+		address, ok := fromSlice(ip)
+		if !ok {
+			return nil, errors.New("unable to parse csr: an IP address in the SANs has neither 4 nor 16 bytes")
+		}
+		r.IPAddresses = append(r.IPAddresses, address)
+	}
+	return r, nil
+}
