@@ -17,6 +17,8 @@ import (
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	"github.com/espalier-project/espalier/internal/agentview"
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
+	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/features/agents"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/internal/serve"
 	"github.com/espalier-project/espalier/internal/serve/review"
@@ -27,7 +29,7 @@ import (
 type app struct {
 	cfg     *config.NodeAgentAuthorizerConfiguration
 	mgr     manager.Manager
-	source  agentview.Cluster
+	source  clusters.Connection
 	metrics *nodeagent.Metrics
 	views   *agentview.Metrics
 	// bodies are of all shoots together.
@@ -69,13 +71,12 @@ func run(cfg *config.NodeAgentAuthorizerConfiguration, log logr.Logger) error {
 	return mgr.Start(ctx)
 }
 
-func cluster(connection *config.ClientConnection, environment string) (agentview.Cluster, error) {
+func cluster(connection *config.ClientConnection, environment string) (clusters.Connection, error) {
 	restConfig, err := process.RESTConfig(connection.Connection(), environment)
 	if err != nil {
-		return agentview.Cluster{}, err
+		return clusters.Connection{}, err
 	}
-	client, err := rest.HTTPClientFor(restConfig)
-	return agentview.Cluster{REST: restConfig, HTTP: client}, err
+	return clusters.Connect(restConfig)
 }
 
 // serveOne serves the shoot of the configuration; it returns what readiness waits for (NAA-9).
@@ -84,35 +85,34 @@ func (a *app) serveOne() ([]process.Check, error) {
 	if err != nil {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
-	view, reviews, err := a.shoot("", &a.cfg.Agents, shoot, a.log)
+	served, err := a.shoot("", &a.cfg.Agents, shoot, a.log)
 	if err != nil {
 		return nil, err
 	}
-	a.mgr.GetWebhookServer().Register(nodeagent.Path, reviews)
+	view := served.View
+	a.mgr.GetWebhookServer().Register(nodeagent.Path, served.Reviews)
 	return []process.Check{
 		process.SyncCheck("source-informer-sync", view.SourceSynced, a.log), process.SyncCheck("target-informer-sync", view.TargetSynced, a.log),
 		process.ContactCheck(view.Silences, a.cfg.MaxStaleness.Duration),
 	}, a.mgr.Add(view)
 }
 
-// shoot returns the view of a shoot and the endpoint that decides by it.
-func (a *app) shoot(name string, agents *config.Agents, target agentview.Cluster, log logr.Logger) (*agentview.View, *review.Handler, error) {
+// shoot returns what is known of a shoot and the endpoint that decides by it.
+func (a *app) shoot(name string, c *config.Agents, target clusters.Connection, log logr.Logger) (*agents.Shoot, error) {
 	mode := agentview.SelectorsNever
-	switch agents.AuthorizeWithSelectors {
+	switch c.AuthorizeWithSelectors {
 	case config.SelectorsTrue:
 		mode = agentview.SelectorsAlways
 	case config.SelectorsAuto:
 		mode = agentview.SelectorsAuto
 	}
-	view, err := agentview.New(agentview.Options{
-		Source: a.source, MachineNamespace: ptr.Deref(agents.MachineNamespace, ""), Target: target, Selectors: mode,
-		Shoot: name, Metrics: a.views, Clock: clock.RealClock{}, Log: log,
+	return agents.New(agents.Options{
+		View: agentview.Options{
+			Source: a.source, MachineNamespace: ptr.Deref(c.MachineNamespace, ""), Target: target, Selectors: mode,
+			Shoot: name, Metrics: a.views, Clock: clock.RealClock{}, Log: log,
+		},
+		AllowWatchAll: c.Nodes.AllowWatchAll, Metrics: a.metrics, Bodies: a.bodies,
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	decides := &nodeagent.Authorizer{View: view, ByMachine: view.ByMachine(), AllowWatchAll: agents.Nodes.AllowWatchAll, Metrics: a.metrics, Log: log}
-	return view, review.New(review.Options{Authorizer: decides, Ready: view.Synced, Concerns: nodeagent.IsAgent, DenyOnError: true, Bodies: a.bodies, Log: log}), nil
 }
 
 // serveMany serves the shoots of a folder, each under a path of its own. Readiness does not wait for shoots: one that cannot be reached
@@ -128,17 +128,17 @@ func (a *app) serveMany() ([]process.Check, error) {
 			if entry.MachineNamespace != nil && a.source.REST == nil {
 				return shoots.Handler{}, fmt.Errorf("the shoot has Machines, but there is no connection to the source cluster")
 			}
-			view, reviews, err := a.shoot(name, &entry.Agents, target, a.log.WithValues("shoot", name))
+			served, err := a.shoot(name, &entry.Agents, target, a.log.WithValues("shoot", name))
 			if err != nil {
 				return shoots.Handler{}, err
 			}
 			go func() {
-				if err := view.Start(ctx); err != nil {
+				if err := served.View.Start(ctx); err != nil {
 					a.log.Error(err, "Shoot cannot be followed", "shoot", name)
 				}
 				target.HTTP.CloseIdleConnections()
 			}()
-			return shoots.Handler{Handler: reviews, Ready: view.Synced}, nil
+			return shoots.Handler{Handler: served.Reviews, Ready: served.View.Synced}, nil
 		},
 		Absent: a.absent,
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/features/resourcemanager"
 )
 
 const noElection = "leaderElection: {leaderElect: false}\n"
@@ -197,36 +197,27 @@ func TestExtraTargetNamespaces(t *testing.T) {
 }
 
 // What does not exist cannot be switched on.
-func TestUnbuiltFeatures(t *testing.T) {
+func TestNotBuilt(t *testing.T) {
 	cfg, _, err := load(t, noElection+"controllers: {tokenRequestor: {enabled: true}}\nwebhooks: {vpaInPlaceUpdates: {enabled: true}, seccompProfile: {enabled: true}, nodeAgentAuthorizer: {enabled: true}}")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := "[controllers.tokenRequestor.enabled: Forbidden: is not part of this version; leave it off, webhooks.vpaInPlaceUpdates.enabled: Forbidden: is not part of this version; leave it off]"
-	if got := unbuilt(cfg, nil).ToAggregate(); got == nil || got.Error() != want {
+	if got := resourcemanager.NotBuilt(cfg, nil).ToAggregate(); got == nil || got.Error() != want {
 		t.Errorf("got %v", got)
 	}
 	cfg, _, err = load(t, noElection)
-	if err != nil || len(unbuilt(cfg, nil)) > 0 {
-		t.Errorf("nothing is switched on: %v, %v", err, unbuilt(cfg, nil))
-	}
-	found := 0
-	for path := range switches(cfg) {
-		if slices.Contains(built, path.String()) {
-			found++
-		}
-	}
-	if found != len(built) || len(switches(cfg)) < 20 {
-		t.Errorf("%d of %v are switches; there are %d switches", found, built, len(switches(cfg)))
+	if err != nil || len(resourcemanager.NotBuilt(cfg, nil)) > 0 {
+		t.Errorf("nothing is switched on: %v, %v", err, resourcemanager.NotBuilt(cfg, nil))
 	}
 	cfg, _, err = load(t, "", "--namespace=x", "--leader-election=false")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := unbuilt(cfg, nil); len(got) != 1 || got[0].Field != "webhooks.projectedTokenMount.enabled" {
+	if got := resourcemanager.NotBuilt(cfg, nil); len(got) != 1 || got[0].Field != "webhooks.projectedTokenMount.enabled" {
 		t.Errorf("OLD-20: got %v", got)
 	}
-	if got := unbuilt(cfg, []string{"webhooks.projectedTokenMount.enabled"}); len(got) != 0 {
+	if got := resourcemanager.NotBuilt(cfg, []string{"webhooks.projectedTokenMount.enabled"}); len(got) != 0 {
 		t.Errorf("OLD-20 a default of old flags is a warning: got %v", got)
 	}
 }

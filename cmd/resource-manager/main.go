@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/features/resourcemanager"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
@@ -23,7 +24,7 @@ func main() {
 				return logr.Discard(), nil, err
 			}
 			byDefault := flags.old.switchesOn(set)
-			if err := unbuilt(cfg, byDefault).ToAggregate(); err != nil {
+			if err := resourcemanager.NotBuilt(cfg, byDefault).ToAggregate(); err != nil {
 				return logr.Discard(), nil, err
 			}
 			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, os.Stderr)

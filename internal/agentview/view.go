@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/http"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/agent"
+	"github.com/espalier-project/espalier/internal/clusters"
 	"github.com/espalier-project/espalier/internal/follow"
 	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
 	machine "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
@@ -28,12 +28,6 @@ import (
 )
 
 const kubeSystem = "kube-system"
-
-// Cluster is a cluster and the HTTP client for it.
-type Cluster struct {
-	REST *rest.Config
-	HTTP *http.Client
-}
 
 // SelectorMode says when selectors of list and watch requests are looked at.
 type SelectorMode string
@@ -49,9 +43,9 @@ const (
 // Options shape a view.
 type Options struct {
 	// Source has the Machines in MachineNamespace; it is not needed if that is empty.
-	Source           Cluster
+	Source           clusters.Connection
 	MachineNamespace string
-	Target           Cluster
+	Target           clusters.Connection
 	Selectors        SelectorMode
 	// Shoot is its name in metrics, empty where there is one only.
 	Shoot   string
@@ -119,11 +113,11 @@ func New(o Options) (*View, error) {
 		machines: map[string]agent.Machine{}, nodes: map[string]agent.Node{}, pods: map[podKey]string{}, requests: map[string]string{},
 		configurations: map[string]configuration{}, names: map[string]string{},
 	}
-	clusters := map[schema.GroupVersion]Cluster{kubernetes.Nodes.GroupVersion(): o.Target, kubernetes.CertificateSigningRequests.GroupVersion(): o.Target}
+	connections := map[schema.GroupVersion]clusters.Connection{kubernetes.Nodes.GroupVersion(): o.Target, kubernetes.CertificateSigningRequests.GroupVersion(): o.Target}
 	if v.ByMachine() {
-		clusters[machine.Machines.GroupVersion()] = o.Source
+		connections[machine.Machines.GroupVersion()] = o.Source
 	}
-	for version, cluster := range clusters {
+	for version, cluster := range connections {
 		client, err := follow.NewClient(cluster.REST, cluster.HTTP, version)
 		if err != nil {
 			return nil, err

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/agent"
+	"github.com/espalier-project/espalier/internal/clusters"
 	"github.com/espalier-project/espalier/internal/limit"
 )
 
@@ -53,7 +54,7 @@ func newView(t *testing.T, texts map[string]string) (*View, *apiServer) {
 	s := &apiServer{texts: texts, reads: map[string]int{}}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	cluster := Cluster{REST: &rest.Config{Host: server.URL, QPS: 0.01, Burst: 1}, HTTP: server.Client()}
+	cluster := clusters.Connection{REST: &rest.Config{Host: server.URL, QPS: 0.01, Burst: 1}, HTTP: server.Client()}
 	v, err := New(Options{Source: cluster, MachineNamespace: "ns", Target: cluster, Selectors: SelectorsAuto, Clock: clock.RealClock{}, Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +195,7 @@ func samples(t *testing.T, registry *prometheus.Registry, name string) map[strin
 func TestAway(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.CloseClientConnections()
-	cluster := Cluster{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
+	cluster := clusters.Connection{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
 	registry := prometheus.NewRegistry()
 	v, err := New(Options{Target: cluster, Clock: clock.RealClock{}, Metrics: NewMetrics(registry), Log: logr.Discard()})
 	if err != nil {
@@ -259,7 +260,7 @@ func TestFollows(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.CloseClientConnections()
-	cluster := Cluster{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
+	cluster := clusters.Connection{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
 	v, err := New(Options{Target: cluster, Clock: clock.RealClock{}, Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)

@@ -8,14 +8,12 @@ package engine
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,6 +21,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/clusters"
 	healthcontroller "github.com/espalier-project/espalier/internal/controller/health"
 	"github.com/espalier-project/espalier/internal/controller/managedresource"
 	"github.com/espalier-project/espalier/internal/health"
@@ -32,24 +31,18 @@ import (
 	"github.com/espalier-project/espalier/internal/target"
 )
 
-// Cluster is how the API server of a cluster is reached.
-type Cluster struct {
-	REST *rest.Config
-	HTTP *http.Client
-}
-
 // Options are all that an engine needs; each is required.
 type Options struct {
 	Config *config.ResourceManagerConfiguration
-	// Manager runs the controllers and has the cache of the source, shaped by Scheme and CacheOptions.
+	// Manager runs the controllers and has the cache of the source, shaped by Scheme and Reads.
 	Manager manager.Manager
 	// Source is the client of the source for built-in kinds.
 	Source kubernetes.Interface
-	Target Cluster
-	// Bootstrapped, if it is set, is called on the leader once the identity of the source is known: the other controllers start then.
-	Bootstrapped func(context.Context) error
-	Clock        clock.PassiveClock
-	Log          logr.Logger
+	Target clusters.Connection
+	// Identified, if it is set, is called on the leader once the identity of the source is known: what else it runs begins then.
+	Identified func()
+	Clock      clock.PassiveClock
+	Log        logr.Logger
 }
 
 // Engine applies ManagedResources and judges them. It is a runnable of the leader.
@@ -71,19 +64,6 @@ func Scheme() (*runtime.Scheme, error) {
 		}
 	}
 	return scheme, nil
-}
-
-// CacheOptions returns the shape of the manager's cache.
-func CacheOptions(cfg *config.ResourceManagerConfiguration) cache.Options {
-	// Nobody changes what the cache returns, and ManagedResources with long inventories are large: no copies.
-	options := cache.Options{DefaultUnsafeDisableDeepCopy: ptr.To(true), DefaultTransform: cache.TransformStripManagedFields(), SyncPeriod: &cfg.SourceClientConnection.CacheResyncPeriod.Duration}
-	if namespaces := cfg.SourceClientConnection.Namespaces; len(namespaces) > 0 {
-		options.DefaultNamespaces = map[string]cache.Config{}
-		for _, namespace := range namespaces {
-			options.DefaultNamespaces[namespace] = cache.Config{}
-		}
-	}
-	return options
 }
 
 // New returns an engine. It sends nothing before it is started.
@@ -115,10 +95,12 @@ func (e *Engine) Start(ctx context.Context) error {
 		return fmt.Errorf("failed during bootstrapping: %w", err)
 	}
 	e.Log.Info("Using cluster id", "clusterID", identity)
-	if e.Bootstrapped != nil {
-		if err := e.Bootstrapped(ctx); err != nil {
-			return err
-		}
+	if e.Identified != nil {
+		e.Identified()
+	}
+	// What is there to be seen is asked of the cache before there are controllers.
+	if _, err := e.Manager.GetCache().GetInformer(ctx, &resourcesv1alpha1.ManagedResource{}, cache.BlockUntilSynced(false)); err != nil {
+		return err
 	}
 
 	class := managed.NewClass(*e.Config.Controllers.ResourceClass)

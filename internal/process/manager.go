@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -34,7 +35,9 @@ type ManagerOptions struct {
 	Metrics        *shared.Server
 	Debugging      *shared.Debugging
 	Cache          cache.Options
-	Log            logr.Logger
+	// Mapper knows where kinds are served; nil means that discovery is asked.
+	Mapper func(*rest.Config, *http.Client) (meta.RESTMapper, error)
+	Log    logr.Logger
 	// HTTPClient is used for everything that the manager asks of the cluster, if it is set.
 	HTTPClient *http.Client
 }
@@ -55,6 +58,7 @@ func NewManager(o ManagerOptions) (manager.Manager, error) {
 		Scheme:                        o.Scheme,
 		Logger:                        o.Log,
 		Cache:                         o.Cache,
+		MapperProvider:                o.Mapper,
 		Metrics:                       metricsOptions,
 		HealthProbeBindAddress:        address(o.HealthProbes),
 		GracefulShutdownTimeout:       ptr.To(GracePeriod),

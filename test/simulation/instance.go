@@ -16,7 +16,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/clusters"
 	"github.com/espalier-project/espalier/internal/engine"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
 )
 
@@ -59,8 +61,13 @@ func (w *world) runInstance(ctx context.Context, i *instance) error {
 	if err != nil {
 		return err
 	}
+	kept := clusters.Options{Scheme: scheme, Reads: engine.Reads(cfg), Namespaces: cfg.SourceClientConnection.Namespaces, Resync: &cfg.SourceClientConnection.CacheResyncPeriod.Duration}
+	cache, err := clusters.CacheOptions(feature.Source, kept)
+	if err != nil {
+		return err
+	}
 	mgr, err := manager.New(source.REST, manager.Options{
-		Scheme: scheme, Logger: w.log(), Cache: engine.CacheOptions(cfg),
+		Scheme: scheme, Logger: w.log(), Cache: cache, MapperProvider: clusters.Mapper(feature.Source, kept.Reads),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		// Every simulated process has controllers of the same names.
 		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
@@ -87,9 +94,9 @@ func (w *world) runInstance(ctx context.Context, i *instance) error {
 
 func (w *world) log() logr.Logger { return w.logger }
 
-func clusterOf(server *apiserver.Server, n *network) engine.Cluster {
+func clusterOf(server *apiserver.Server, n *network) clusters.Connection {
 	transport := &apiserver.Transport{Server: server, By: n.instance.name, Network: n}
 	cfg := &rest.Config{Host: "http://" + n.cluster, QPS: -1, Transport: transport, WarningHandler: rest.NoWarnings{}, UserAgent: n.instance.name}
 	cfg.ContentType = "application/json"
-	return engine.Cluster{REST: cfg, HTTP: &http.Client{Transport: transport}}
+	return clusters.Connection{REST: cfg, HTTP: &http.Client{Transport: transport}}
 }

@@ -84,16 +84,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// Cached are the kinds that the cache for Requests has, and in which form: of requests that are decided or somebody else's, only the name.
-func Cached() map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{&certificatesv1.CertificateSigningRequest{}: {Transform: func(object any) (any, error) {
-		if request, ok := object.(*certificatesv1.CertificateSigningRequest); ok {
-			csr.Strip(request)
-		}
-		return object, nil
-	}}}
-}
-
 // AddToManager adds the controller; what it watches is in the cache.
 func (r *Reconciler) AddToManager(mgr manager.Manager, requests cache.Cache, cacheSyncTimeout time.Duration) error {
 	return kit.Add(mgr, Name, controller.Options{

@@ -1,0 +1,102 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/espalier-project/espalier/internal/feature"
+)
+
+// Connection is how an API server is reached.
+type Connection struct {
+	// REST is the configuration; its RateLimiter, if any, is what all clients share.
+	REST *rest.Config
+	// HTTP is the client that all others use.
+	HTTP *http.Client
+}
+
+// Cluster is an API server and what is kept of it.
+type Cluster struct {
+	Connection
+	// Cache has what was declared to be read.
+	Cache cache.Cache
+	// Client asks the API server itself, and writes.
+	Client client.Client
+
+	scheme *runtime.Scheme
+}
+
+// Options shape the cache of a cluster.
+type Options struct {
+	Scheme *runtime.Scheme
+	// Reads are those of the cluster; others are left out.
+	Reads []feature.Read
+	// Namespaces restrict what is kept of namespaced kinds; empty means all (COM-3: reads are restricted to the configured namespaces).
+	Namespaces []string
+	// Resync is the time after which all that is kept is looked at again.
+	Resync *time.Duration
+}
+
+// Connect returns a connection with an HTTP client of its own.
+func Connect(cfg *rest.Config) (Connection, error) {
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return Connection{}, err
+	}
+	return Connection{REST: cfg, HTTP: httpClient}, nil
+}
+
+// Caching returns the cluster with a cache of what is read of it, and a client. Nothing is asked before Start.
+func (c Connection) Caching(name feature.Cluster, o Options) (*Cluster, error) {
+	mapper, err := Mapper(name, o.Reads)(c.REST, c.HTTP)
+	if err != nil {
+		return nil, err
+	}
+	live, err := client.New(c.REST, client.Options{HTTPClient: c.HTTP, Scheme: o.Scheme, Mapper: mapper})
+	if err != nil {
+		return nil, err
+	}
+	options, err := CacheOptions(name, o)
+	if err != nil {
+		return nil, err
+	}
+	options.HTTPClient, options.Mapper = c.HTTP, mapper
+	kept, err := cache.New(c.REST, options)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{Connection: c, Cache: kept, Client: live, scheme: o.Scheme}, nil
+}
+
+// Managed returns the cluster of a manager, whose cache is shaped by CacheOptions.
+func Managed(mgr manager.Manager, cfg *rest.Config) (*Cluster, error) {
+	live, err := client.New(cfg, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{Connection: Connection{REST: cfg, HTTP: mgr.GetHTTPClient()}, Cache: mgr.GetCache(), Client: live, scheme: mgr.GetScheme()}, nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (c *Cluster) NeedLeaderElection() bool { return false }
+
+// Start fills the cache and keeps it.
+func (c *Cluster) Start(ctx context.Context) error { return c.Cache.Start(ctx) }
+
+// Synced says whether the cache has all that it keeps, without waiting for it longer than the budget.
+func (c *Cluster) Synced(budget time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), budget)
+	defer cancel()
+	return c.Cache.WaitForCacheSync(ctx)
+}
+
+// errNoKind is about a read that names no kind.
+var errNoKind = errors.New("a read names no kind")

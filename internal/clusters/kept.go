@@ -1,0 +1,105 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/espalier-project/espalier/internal/feature"
+)
+
+// retry is how long a cluster that does not answer is left alone.
+const retry = 2 * time.Second
+
+// Kept is what a feature reads from caches. It is a runnable of every replica; whoever needs it waits with Await, or asks Synced.
+type Kept struct {
+	reads []kept
+	clock clock.WithTicker
+	log   logr.Logger
+
+	// found ends once the caches keep all of it; informers are written before that, and never again.
+	found     chan struct{}
+	informers []cache.Informer
+}
+
+type kept struct {
+	cluster *Cluster
+	read    feature.Read
+}
+
+// Keep returns what is kept of the reads: they are those of one feature. Kinds that may not be there are left to the feature.
+func Keep(clusters map[feature.Cluster]*Cluster, reads []feature.Read, c clock.WithTicker, log logr.Logger) (*Kept, error) {
+	k := &Kept{clock: c, log: log, found: make(chan struct{})}
+	for _, read := range reads {
+		if read.Form != feature.Whole && read.Form != feature.Metadata || read.Optional {
+			continue
+		}
+		cluster := clusters[read.Cluster]
+		if cluster == nil || cluster.Cache == nil {
+			return nil, fmt.Errorf("nothing is kept of the %s cluster, which %s is read from", read.Cluster, read.Kind)
+		}
+		k.reads = append(k.reads, kept{cluster, read})
+	}
+	return k, nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (k *Kept) NeedLeaderElection() bool { return false }
+
+// Start makes the caches keep it; a cluster that is away is asked again until it answers (PRC-11 asks the source likewise).
+func (k *Kept) Start(ctx context.Context) error {
+	var informers []cache.Informer
+	for _, each := range k.reads {
+		object, err := objectOf(each.cluster.scheme, &each.read)
+		if err != nil {
+			return err
+		}
+		for {
+			informer, err := each.cluster.Cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+			if err == nil {
+				informers = append(informers, informer)
+				break
+			}
+			k.log.Info("Kind cannot be followed yet", "cluster", each.read.Cluster, "kind", each.read.Kind.String(), "reason", err.Error())
+			timer := k.clock.NewTimer(retry)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return nil
+			case <-timer.C():
+			}
+		}
+	}
+	k.informers = informers
+	close(k.found)
+	return nil
+}
+
+// Await returns when the caches keep all of it; whether they are complete is for Synced to say.
+func (k *Kept) Await(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-k.found:
+		return nil
+	}
+}
+
+// Synced says whether the caches have all of it.
+func (k *Kept) Synced() bool {
+	select {
+	case <-k.found:
+	default:
+		return false
+	}
+	for _, informer := range k.informers {
+		if !informer.HasSynced() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,139 @@
+package clusters
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/feature"
+)
+
+// shape is a form of a kind: the cache keeps each once, whoever reads it.
+type shape struct {
+	kind schema.GroupVersionKind
+	form feature.Form
+}
+
+func of(name feature.Cluster, reads []feature.Read) []feature.Read {
+	var its []feature.Read
+	for _, read := range reads {
+		if read.Cluster == name && (read.Form == feature.Whole || read.Form == feature.Metadata) {
+			its = append(its, read)
+		}
+	}
+	return its
+}
+
+// CacheOptions returns the shape of a cache that keeps what is read of a cluster, and refuses to begin with anything else.
+//
+// What two features read of a kind in the same form is kept once: a selector is in force if all of them have the same, and so is a
+// namespace; what is stripped is what the only reader strips.
+func CacheOptions(name feature.Cluster, o Options) (cache.Options, error) {
+	options := cache.Options{
+		Scheme: o.Scheme, SyncPeriod: o.Resync, ReaderFailOnMissingInformer: true,
+		// Nobody changes what the cache returns: no copies.
+		DefaultUnsafeDisableDeepCopy: ptr.To(true), DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{},
+	}
+	if len(o.Namespaces) > 0 {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range o.Namespaces {
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	byShape, order := map[shape][]feature.Read{}, []shape{}
+	for _, read := range of(name, o.Reads) {
+		key := shape{read.Kind, read.Form}
+		if _, found := byShape[key]; !found {
+			order = append(order, key)
+		}
+		byShape[key] = append(byShape[key], read)
+	}
+	for _, key := range order {
+		object, err := objectOf(o.Scheme, &byShape[key][0])
+		if err != nil {
+			return cache.Options{}, err
+		}
+		by, err := join(byShape[key])
+		if err != nil {
+			return cache.Options{}, err
+		}
+		options.ByObject[object] = by
+	}
+	return options, nil
+}
+
+// join returns what is kept for several readers of a kind.
+func join(reads []feature.Read) (cache.ByObject, error) {
+	first, by := reads[0], cache.ByObject{}
+	sameLabels, sameFields, sameNamespace := true, true, true
+	for _, read := range reads[1:] {
+		sameLabels = sameLabels && read.Selector == first.Selector
+		sameFields = sameFields && read.FieldSelector == first.FieldSelector
+		sameNamespace = sameNamespace && read.Namespace == first.Namespace
+	}
+	var err error
+	if first.Selector != "" && sameLabels {
+		if by.Label, err = labels.Parse(first.Selector); err != nil {
+			return by, fmt.Errorf("%s: %w", first.Kind, err)
+		}
+	}
+	if first.FieldSelector != "" && sameFields {
+		if by.Field, err = fields.ParseSelector(first.FieldSelector); err != nil {
+			return by, fmt.Errorf("%s: %w", first.Kind, err)
+		}
+	}
+	if first.Namespace != "" && sameNamespace {
+		by.Namespaces = map[string]cache.Config{first.Namespace: {}}
+	}
+	if first.Strip != nil && len(reads) == 1 {
+		by.Transform = stripping(first.Strip)
+	}
+	return by, nil
+}
+
+// stripping removes managed fields, and then what nobody reads.
+func stripping(strip func(any) (any, error)) toolscache.TransformFunc {
+	managed := cache.TransformStripManagedFields()
+	return func(object any) (any, error) {
+		object, err := managed(object)
+		if err != nil {
+			return nil, err
+		}
+		return strip(object)
+	}
+}
+
+// objectOf returns what stands for a kind and its form towards the cache.
+func objectOf(scheme *runtime.Scheme, read *feature.Read) (client.Object, error) {
+	switch {
+	case read.Kind.Empty():
+		return nil, errNoKind
+	case read.Form == feature.Metadata:
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(read.Kind)
+		return object, nil
+	case !scheme.Recognizes(read.Kind):
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(read.Kind)
+		return object, nil
+	}
+	object, err := scheme.New(read.Kind)
+	if err != nil {
+		return nil, err
+	}
+	typed, ok := object.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%s is no kind of object", read.Kind)
+	}
+	return typed, nil
+}

@@ -1,0 +1,29 @@
+package engine
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/feature"
+)
+
+// Reads are what the engine reads of the source; of the target it may read and write what ManagedResources describe.
+func Reads(*config.ResourceManagerConfiguration) []feature.Read {
+	return []feature.Read{
+		{Cluster: feature.Source, Kind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), Resource: "managedresources", Form: feature.Whole},
+		{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Form: feature.Stream},
+		{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Form: feature.Live},
+		{Cluster: feature.Source, Kind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), Resource: "managedresources", Form: feature.Live},
+	}
+}
+
+// Writes are what it writes.
+func Writes(*config.ResourceManagerConfiguration) []feature.Write {
+	return []feature.Write{
+		{Cluster: feature.Source, Group: resourcesv1alpha1.GroupName, Resource: "managedresources", Verbs: []string{"update", "patch"}},
+		{Cluster: feature.Source, Group: resourcesv1alpha1.GroupName, Resource: "managedresources/status", Verbs: []string{"update", "patch"}},
+		{Cluster: feature.Source, Resource: "events", Verbs: []string{"create"}},
+		{Cluster: feature.Target, Group: "*", Resource: "*", Verbs: []string{"*"}},
+	}
+}

@@ -1,0 +1,171 @@
+package feature
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Cluster is one of those that a process talks to.
+type Cluster string
+
+// Clusters.
+const (
+	// Source has the ManagedResources and their Secrets.
+	Source Cluster = "source"
+	// Target has what ManagedResources describe, and what webhooks and most controllers look after.
+	Target Cluster = "target"
+	// Garden has the landscape's API.
+	Garden Cluster = "garden"
+)
+
+// Form says how much of a kind is read, and whether it is kept.
+type Form string
+
+// Forms.
+const (
+	// Whole objects are kept in a cache, without managed fields and what Strip removes.
+	Whole Form = "whole"
+	// Metadata is kept in a cache, and nothing else of the objects.
+	Metadata Form = "metadata"
+	// Live means that single objects are asked for, and nothing is kept.
+	Live Form = "live"
+	// Stream means that a watch tells of them, and nothing is kept.
+	Stream Form = "stream"
+)
+
+// Read is what a feature reads of a kind.
+type Read struct {
+	Cluster Cluster
+	Kind    schema.GroupVersionKind
+	// Resource is the kind's name in paths, such as "pods".
+	Resource string
+	// ClusterScoped says that the kind has no namespaces.
+	ClusterScoped bool
+	Form          Form
+	// Selector and FieldSelector restrict what is kept; empty means all.
+	Selector, FieldSelector string
+	// Namespace restricts what is read to one; empty means those of the configuration.
+	Namespace string
+	// Names restricts what is read live.
+	Names []string
+	// Listed says that live reads list the kind, too.
+	Listed bool
+	// Optional says that the kind may not be there, or come later: nobody waits for it.
+	Optional bool
+	// Strip removes from an object what nobody reads, before it is kept.
+	Strip func(object any) (any, error)
+}
+
+// Write is what a feature writes of a kind.
+type Write struct {
+	Cluster Cluster
+	// Group and Resource are the kind's; the latter may name a subresource ("pods/eviction").
+	Group, Resource string
+	Verbs           []string
+	// Names restricts what is written; it does not go with create.
+	Names     []string
+	Namespace string
+}
+
+// Rights returns what a read needs.
+func (r *Read) Rights() rbacv1.PolicyRule {
+	verbs := []string{"list", "watch"}
+	if r.Form == Live {
+		verbs = []string{"get"}
+		if r.Listed {
+			verbs = append(verbs, "list")
+		}
+	}
+	return rbacv1.PolicyRule{APIGroups: []string{r.Kind.Group}, Resources: []string{r.Resource}, Verbs: verbs, ResourceNames: r.Names}
+}
+
+// Rights returns what a write needs.
+func (w *Write) Rights() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{w.Group}, Resources: []string{w.Resource}, Verbs: w.Verbs, ResourceNames: w.Names}
+}
+
+// Scope is where rights are given: a namespace of a cluster, or all of it.
+type Scope struct {
+	Cluster   Cluster
+	Namespace string
+}
+
+// Rights returns what the rows may do in each scope, each group, resource and set of names once, sorted.
+func Rights[C, E any](rows []Row[C, E], cfg *C) map[Scope][]rbacv1.PolicyRule {
+	all := map[Scope][]rbacv1.PolicyRule{}
+	for _, row := range rows {
+		if row.Reads != nil {
+			for _, read := range row.Reads(cfg) {
+				scope := Scope{read.Cluster, read.Namespace}
+				all[scope] = append(all[scope], read.Rights())
+			}
+		}
+		if row.Writes != nil {
+			for _, write := range row.Writes(cfg) {
+				scope := Scope{write.Cluster, write.Namespace}
+				all[scope] = append(all[scope], write.Rights())
+			}
+		}
+	}
+	for scope, rules := range all {
+		all[scope] = Join(rules)
+	}
+	return all
+}
+
+// verbOrder is the usual order of verbs.
+var verbOrder = []string{"*", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+
+// Join returns rules that allow the same, each group, resource and set of names once, sorted; resources of a group with the same verbs are
+// one rule.
+func Join(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	type what struct{ group, resource, names string }
+	verbs := map[what]map[string]bool{}
+	for _, rule := range rules {
+		names := slices.Sorted(slices.Values(rule.ResourceNames))
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				key := what{group, resource, strings.Join(names, " ")}
+				if verbs[key] == nil {
+					verbs[key] = map[string]bool{}
+				}
+				for _, verb := range rule.Verbs {
+					verbs[key][verb] = true
+				}
+			}
+		}
+	}
+	type joined struct{ group, names, verbs string }
+	resources := map[joined][]string{}
+	for key, set := range verbs {
+		var list []string
+		for verb := range set {
+			list = append(list, verb)
+		}
+		if set["*"] {
+			list = []string{"*"}
+		}
+		slices.SortFunc(list, func(a, b string) int {
+			return cmp.Or(cmp.Compare(uint(slices.Index(verbOrder, a)), uint(slices.Index(verbOrder, b))), strings.Compare(a, b))
+		})
+		as := joined{key.group, key.names, strings.Join(list, " ")}
+		resources[as] = append(resources[as], key.resource)
+	}
+	var result []rbacv1.PolicyRule
+	for as, list := range resources {
+		slices.Sort(list)
+		rule := rbacv1.PolicyRule{APIGroups: []string{as.group}, Resources: list, Verbs: strings.Fields(as.verbs)}
+		if as.names != "" {
+			rule.ResourceNames = strings.Fields(as.names)
+		}
+		result = append(result, rule)
+	}
+	slices.SortFunc(result, func(a, b rbacv1.PolicyRule) int {
+		return cmp.Or(strings.Compare(a.APIGroups[0], b.APIGroups[0]), slices.Compare(a.Resources, b.Resources), slices.Compare(a.ResourceNames, b.ResourceNames), slices.Compare(a.Verbs, b.Verbs))
+	})
+	return result
+}

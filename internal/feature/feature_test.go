@@ -1,0 +1,100 @@
+package feature
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+type section struct {
+	Enabled bool `json:"enabled"`
+}
+
+type settings struct {
+	Enabled     bool `json:"enabled"` // Of the whole, which is no feature.
+	Controllers struct {
+		Tokens  section `json:"tokens,omitempty"`
+		Garbage section `json:"garbage,omitempty"`
+		Period  string  `json:"period,omitempty"`
+	} `json:"controllers"`
+}
+
+func rows() []Row[settings, struct{}] {
+	start := func(context.Context, struct{}) error { return nil }
+	return []Row[settings, struct{}]{
+		{Name: "always", Start: start},
+		{Name: "tokens", Switch: "controllers.tokens.enabled", Start: start},
+		{Name: "garbage", Switch: "controllers.garbage.enabled"},
+	}
+}
+
+func TestSwitches(t *testing.T) {
+	cfg := &settings{}
+	if diff := cmp.Diff([]string{"controllers.garbage.enabled", "controllers.tokens.enabled"}, Switches(cfg)); diff != "" {
+		t.Error(diff)
+	}
+	cfg.Controllers.Tokens.Enabled, cfg.Enabled = true, true
+	for path, want := range map[string]bool{
+		"controllers.tokens.enabled": true, "controllers.garbage.enabled": false, "controllers.period": false, "controllers.period.enabled": false, "controllers": false, "tokens.enabled": false, "": false,
+	} {
+		if got := IsOn(cfg, path); got != want {
+			t.Errorf("%q is on: %t", path, got)
+		}
+	}
+	names := ""
+	for _, row := range Enabled(rows(), cfg) {
+		names += row.Name + " "
+	}
+	if names != "always tokens " {
+		t.Errorf("enabled are %s", names)
+	}
+}
+
+func TestNotBuilt(t *testing.T) {
+	cfg := &settings{}
+	cfg.Controllers.Tokens.Enabled, cfg.Controllers.Garbage.Enabled = true, true
+	const want = "controllers.garbage.enabled: Forbidden: is not part of this version; leave it off"
+	if got := NotBuilt(rows(), cfg, nil).ToAggregate(); got == nil || got.Error() != want {
+		t.Errorf("a row that does not start anything: got %v", got)
+	}
+	if got := NotBuilt(rows(), cfg, []string{"controllers.garbage.enabled"}); len(got) != 0 {
+		t.Errorf("what is excepted: got %v", got)
+	}
+	if got := NotBuilt(rows()[:1], cfg, nil); len(got) != 2 {
+		t.Errorf("a switch without a row does not exist: got %v", got)
+	}
+}
+
+func TestRights(t *testing.T) {
+	all := rows()[:2]
+	all[0].Reads = func(*settings) []Read {
+		return []Read{
+			{Cluster: Source, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Resource: "secrets", Form: Whole},
+			{Cluster: Target, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}, Resource: "nodes", Form: Live, Listed: true},
+			{Cluster: Target, Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Form: Live, Names: []string{"a"}, Namespace: "kube-system"},
+		}
+	}
+	all[1].Reads = func(*settings) []Read {
+		return []Read{{Cluster: Source, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Resource: "secrets", Form: Live}}
+	}
+	all[1].Writes = func(*settings) []Write {
+		return []Write{
+			{Cluster: Source, Resource: "secrets", Verbs: []string{"patch"}}, {Cluster: Source, Resource: "configmaps", Verbs: []string{"watch", "list", "patch", "get"}},
+			{Cluster: Target, Group: "*", Resource: "*", Verbs: []string{"get", "*"}},
+		}
+	}
+	want := map[Scope][]rbacv1.PolicyRule{
+		{Cluster: Source}: {{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get", "list", "watch", "patch"}}},
+		{Cluster: Target}: {
+			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list"}},
+			{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		},
+		{Cluster: Target, Namespace: "kube-system"}: {{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"a"}, Verbs: []string{"get"}}},
+	}
+	if diff := cmp.Diff(want, Rights(all, &settings{})); diff != "" {
+		t.Error(diff)
+	}
+}

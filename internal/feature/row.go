@@ -1,0 +1,77 @@
+package feature
+
+import (
+	"cmp"
+	"context"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// Runs says which replicas of a process run a feature.
+type Runs string
+
+// Replicas.
+const (
+	// Leader is the elected one; what it runs begins once the source has been identified (COM-1: after the cluster-identity bootstrap step).
+	Leader Runs = "leader"
+	// EveryReplica runs it from the start, as webhooks are asked of any (CW-10: webhooks are served by all replicas).
+	EveryReplica Runs = "every replica"
+)
+
+// Row is a feature of the process with configuration C, started in the environment E.
+type Row[C, E any] struct {
+	// Name is that of the feature in logs, metrics and documents.
+	Name string
+	// Switch is the field of the configuration that switches it on, such as "webhooks.seccompProfile.enabled"; empty means always on.
+	Switch string
+	Runs   Runs
+	// Doc says in one line what it does.
+	Doc string
+	// Reads and Writes are what it does with clusters; nil means nothing. They may depend on the configuration.
+	Reads  func(*C) []Read
+	Writes func(*C) []Write
+	// Mutating and Validating are its entries in webhook configurations, for a deployment whose name has the prefix.
+	Mutating   func(prefix string) []admissionregistrationv1.MutatingWebhook
+	Validating func(prefix string) []admissionregistrationv1.ValidatingWebhook
+	// Path is where its webhook is served.
+	Path string
+	// Metrics are its own, beside those that every controller and webhook has.
+	Metrics []Metric
+	// Start starts it. Nil means that the feature is not built: to switch it on ends the start of the process with an error.
+	Start func(context.Context, E) error
+}
+
+// Metric is one of a feature.
+type Metric struct {
+	Name   string
+	Labels []string
+	Help   string
+}
+
+// Key tells the feature from all others: a controller and a webhook may have the same name.
+func (r *Row[C, E]) Key() string { return cmp.Or(r.Path, r.Name) }
+
+// Built says whether the feature is part of this version.
+func (r *Row[C, E]) Built() bool { return r.Start != nil }
+
+// Enabled returns the rows that are switched on, in their order.
+func Enabled[C, E any](rows []Row[C, E], cfg *C) []Row[C, E] {
+	var enabled []Row[C, E]
+	for _, row := range rows {
+		if row.Switch == "" || IsOn(cfg, row.Switch) {
+			enabled = append(enabled, row)
+		}
+	}
+	return enabled
+}
+
+// AllReads is what the rows read.
+func AllReads[C, E any](rows []Row[C, E], cfg *C) []Read {
+	var all []Read
+	for _, row := range rows {
+		if row.Reads != nil {
+			all = append(all, row.Reads(cfg)...)
+		}
+	}
+	return all
+}

@@ -1,0 +1,74 @@
+package feature
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// switchField is the JSON name of the fields that switch features on.
+const switchField = "enabled"
+
+// Switches returns the paths of all fields "enabled" of a configuration, sorted: the type says which features there are.
+func Switches(cfg any) []string {
+	var all []string
+	collect(reflect.Indirect(reflect.ValueOf(cfg)).Type(), "", &all)
+	slices.Sort(all)
+	return all
+}
+
+func collect(t reflect.Type, path string, all *[]string) {
+	if t.Kind() != reflect.Struct {
+		return
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name := jsonName(f)
+		switch {
+		case name == switchField && f.Type.Kind() == reflect.Bool && path != "":
+			*all = append(*all, path+"."+name)
+		case name != "":
+			collect(f.Type, strings.TrimPrefix(path+"."+name, "."), all)
+		}
+	}
+}
+
+// IsOn says whether a switch of a configuration is on. A path that names no switch is none that is on.
+func IsOn(cfg any, path string) bool {
+	value := reflect.Indirect(reflect.ValueOf(cfg))
+	for _, part := range strings.Split(path, ".") {
+		if value.Kind() != reflect.Struct {
+			return false
+		}
+		next := value.FieldByNameFunc(func(name string) bool {
+			f, _ := value.Type().FieldByName(name)
+			return jsonName(f) == part
+		})
+		if !next.IsValid() {
+			return false
+		}
+		value = next
+	}
+	return value.Kind() == reflect.Bool && value.Bool()
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// NotBuilt returns an error for each feature that is switched on and not part of this version, except for those given. Whoever switches
+// one on relies on it, so that doing without it in silence would be worse than not starting.
+func NotBuilt[C, E any](rows []Row[C, E], cfg *C, except []string) field.ErrorList {
+	var all field.ErrorList
+	for _, path := range Switches(cfg) {
+		built := slices.ContainsFunc(rows, func(r Row[C, E]) bool { return r.Switch == path && r.Built() })
+		if !built && IsOn(cfg, path) && !slices.Contains(except, path) {
+			parts := strings.Split(path, ".")
+			all = append(all, field.Forbidden(field.NewPath(parts[0], parts[1:]...), "is not part of this version; leave it off"))
+		}
+	}
+	return all
+}

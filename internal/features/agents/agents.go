@@ -1,0 +1,60 @@
+// Package agents puts the node-agent authorizer together, for both processes that serve it.
+package agents
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/agentview"
+	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
+	machine "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
+	"github.com/espalier-project/espalier/internal/serve"
+	"github.com/espalier-project/espalier/internal/serve/review"
+)
+
+// Options are what the authorizer of a shoot is made of.
+type Options struct {
+	View          agentview.Options
+	AllowWatchAll bool
+	Metrics       *nodeagent.Metrics
+	// Bodies bounds what is in memory at once, for all shoots that share it; nil means that this shoot has one of its own.
+	Bodies *serve.Bodies
+}
+
+// Shoot is what is known of a shoot and the endpoint that decides by it.
+type Shoot struct {
+	View    *agentview.View
+	Reviews *review.Handler
+}
+
+// New returns a shoot; it is followed once its view is started.
+func New(o Options) (*Shoot, error) {
+	view, err := agentview.New(o.View)
+	if err != nil {
+		return nil, err
+	}
+	decides := &nodeagent.Authorizer{View: view, ByMachine: view.ByMachine(), AllowWatchAll: o.AllowWatchAll, Metrics: o.Metrics, Log: o.View.Log}
+	return &Shoot{View: view, Reviews: review.New(review.Options{
+		Authorizer: decides, Ready: view.Synced, Concerns: nodeagent.IsAgent, DenyOnError: true, Bodies: o.Bodies, Log: o.View.Log,
+	})}, nil
+}
+
+// Reads are what is read to decide about the agents of a shoot whose Machines are in a namespace of the source; empty means that it has none.
+func Reads(machineNamespace string) []feature.Read {
+	var all []feature.Read
+	add := func(cluster feature.Cluster, resource schema.GroupVersionResource, kind, namespace string, clusterScoped bool) {
+		for _, form := range []feature.Form{feature.Stream, feature.Live} {
+			all = append(all, feature.Read{Cluster: cluster, Kind: resource.GroupVersion().WithKind(kind), Resource: resource.Resource, ClusterScoped: clusterScoped, Namespace: namespace, Form: form})
+		}
+	}
+	add(feature.Target, kubernetes.Nodes, "Node", "", true)
+	add(feature.Target, kubernetes.Pods, "Pod", "", false)
+	add(feature.Target, kubernetes.CertificateSigningRequests, "CertificateSigningRequest", "", true)
+	add(feature.Target, kubernetes.Secrets, "Secret", metav1.NamespaceSystem, false)
+	if machineNamespace != "" {
+		add(feature.Source, machine.Machines, "Machine", machineNamespace, false)
+	}
+	return all
+}

@@ -1,0 +1,206 @@
+package resourcemanager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/agentview"
+	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/engine"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/internal/serve"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+// Process is what features start in.
+type Process struct {
+	Config  *configuration
+	Manager manager.Manager
+	// Source and Target keep what the enabled features read of them.
+	Source, Target *clusters.Cluster
+	// Clientset talks to the source about built-in kinds.
+	Clientset kubernetes.Interface
+	Clock     clock.WithTicker
+	Registry  prometheus.Registerer
+	Log       logr.Logger
+
+	// Engine applies ManagedResources.
+	Engine *engine.Engine
+	// agents is what the node-agent authorizer knows; nil if it is off.
+	agents *agentview.View
+	// bodies and hooks are shared by all webhooks: what is in memory at once, and their metrics.
+	bodies *serve.Bodies
+	hooks  *admit.Metrics
+	// kept is what each enabled feature reads from caches, by its key.
+	kept map[string]*clusters.Kept
+	// identified ends once the leader knows the identity of the source.
+	identified chan struct{}
+}
+
+// New returns the process with everything that is enabled, ready to run. It sends nothing.
+func New(cfg *configuration, log logr.Logger) (*Process, error) {
+	log.Info("Getting rest configs")
+	sourceConfig, err := process.RESTConfig(&cfg.SourceClientConnection, "KUBECONFIG")
+	if err != nil {
+		return nil, fmt.Errorf("source cluster: %w", err)
+	}
+	targetConfig, err := process.RESTConfig(cfg.TargetClientConnection, "TARGET_KUBECONFIG")
+	if err != nil {
+		return nil, fmt.Errorf("target cluster: %w", err)
+	}
+	if targetConfig.QPS > 0 {
+		// One limit for all clients of the target; those of the source have one each, so that the lease is always renewed.
+		targetConfig.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(targetConfig.QPS, targetConfig.Burst)
+	}
+	rows := feature.Enabled(Table(), cfg)
+	mgr, err := newManager(cfg, rows, sourceConfig, log)
+	if err != nil {
+		return nil, err
+	}
+	source, err := clusters.Managed(mgr, sourceConfig)
+	if err != nil {
+		return nil, fmt.Errorf("source cluster: %w", err)
+	}
+	p := &Process{
+		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: metrics.Registry, Log: log, Source: source,
+		bodies: serve.NewBodies(admit.CostlyAtOnce), hooks: admit.NewMetrics(metrics.Registry), kept: map[string]*clusters.Kept{}, identified: make(chan struct{}),
+	}
+	scheme, err := targetScheme()
+	if err != nil {
+		return nil, err
+	}
+	target := clusters.Connection{REST: targetConfig, HTTP: mgr.GetHTTPClient()}
+	if !process.SameCluster(sourceConfig, targetConfig) {
+		if target, err = clusters.Connect(targetConfig); err != nil {
+			return nil, fmt.Errorf("target cluster: %w", err)
+		}
+	}
+	if p.Target, err = target.Caching(feature.Target, clusters.Options{
+		Scheme: scheme, Reads: feature.AllReads(rows, cfg), Namespaces: cfg.TargetClientConnection.Namespaces, Resync: &cfg.TargetClientConnection.CacheResyncPeriod.Duration,
+	}); err != nil {
+		return nil, fmt.Errorf("target cluster: %w", err)
+	}
+	if p.Clientset, err = kubernetes.NewForConfigAndClient(protobuf(sourceConfig), mgr.GetHTTPClient()); err != nil {
+		return nil, err
+	}
+	if p.Engine, err = engine.New(engine.Options{
+		Config: cfg, Manager: mgr, Source: p.Clientset, Target: target, Identified: func() { close(p.identified) }, Clock: p.Clock, Log: log,
+	}); err != nil {
+		return nil, err
+	}
+	return p, p.add(rows)
+}
+
+func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, log logr.Logger) (manager.Manager, error) {
+	scheme, err := engine.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	kept, err := cacheOfSource(cfg, rows)
+	if err != nil {
+		return nil, err
+	}
+	return process.NewManager(process.ManagerOptions{
+		REST: sourceConfig, Scheme: scheme, LeaderElection: &cfg.LeaderElection, Webhooks: &cfg.Server.Webhooks,
+		HealthProbes: cfg.Server.HealthProbes, Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Cache: kept, Mapper: clusters.Mapper(feature.Source, feature.AllReads(rows, cfg)), Log: log,
+	})
+}
+
+// targetScheme has all built-in kinds.
+func targetScheme() (*runtime.Scheme, error) {
+	all := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, resourcesv1alpha1.AddToScheme} {
+		if err := add(all); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// cacheOfSource is the shape of the manager's cache, which is that of the source.
+func cacheOfSource(cfg *configuration, rows []Row) (cache.Options, error) {
+	scheme, err := engine.Scheme()
+	if err != nil {
+		return cache.Options{}, err
+	}
+	return clusters.CacheOptions(feature.Source, clusters.Options{
+		Scheme: scheme, Reads: feature.AllReads(rows, cfg), Namespaces: cfg.SourceClientConnection.Namespaces, Resync: &cfg.SourceClientConnection.CacheResyncPeriod.Duration,
+	})
+}
+
+// add gives the manager what is enabled: what every replica runs begins at once, the rest with the leader.
+func (p *Process) add(rows []Row) error {
+	byName := map[feature.Cluster]*clusters.Cluster{feature.Source: p.Source, feature.Target: p.Target}
+	// Nothing is kept of the target but what somebody asks for, which costs nothing here.
+	if err := p.Manager.Add(p.Target); err != nil {
+		return err
+	}
+	var leaders []Row
+	for _, row := range rows {
+		if !row.Built() {
+			continue // Nothing but a default of old flags switches it on; the start said so.
+		}
+		var reads []feature.Read
+		if row.Reads != nil {
+			reads = row.Reads(p.Config)
+		}
+		kept, err := clusters.Keep(byName, reads, p.Clock, p.Log.WithName(row.Name))
+		if err != nil {
+			return fmt.Errorf("feature %s: %w", row.Name, err)
+		}
+		p.kept[row.Key()] = kept
+		if row.Runs == feature.Leader {
+			leaders = append(leaders, row)
+			continue
+		}
+		if err := p.Manager.Add(kept); err != nil {
+			return err
+		}
+		if err := row.Start(context.Background(), p); err != nil {
+			return fmt.Errorf("feature %s: %w", row.Name, err)
+		}
+	}
+	return p.Manager.Add(leading{p, leaders})
+}
+
+// protobuf returns a configuration for built-in kinds, which cost least in that form.
+func protobuf(cfg *rest.Config) *rest.Config {
+	result := rest.CopyConfig(cfg)
+	if result.ContentType == "" {
+		result.ContentType = "application/vnd.kubernetes.protobuf"
+		result.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	}
+	return result
+}
+
+// SourceSynced says whether all that is kept of the source is complete.
+func (p *Process) SourceSynced(budget time.Duration) bool {
+	return (p.agents == nil || p.agents.SourceSynced()) && p.Source.Synced(budget)
+}
+
+// TargetSynced says whether all that is kept of the target is complete. The engine's watches report to the ledger only; whatever they miss
+// is read, and nobody waits for them.
+func (p *Process) TargetSynced(budget time.Duration) bool {
+	return (p.agents == nil || p.agents.TargetSynced()) && p.Target.Synced(budget)
+}
+
+// NotBuilt returns an error for each feature that is switched on and not part of this version, except for those given.
+func NotBuilt(cfg *configuration, except []string) field.ErrorList {
+	return feature.NotBuilt(Table(), cfg, except)
+}

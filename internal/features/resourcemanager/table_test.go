@@ -1,0 +1,118 @@
+package resourcemanager
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/feature"
+)
+
+// TestTable: each switch of the configuration has one row, and each row is whole.
+func TestTable(t *testing.T) {
+	switches, seen := feature.Switches(&configuration{}), map[string]string{}
+	if len(switches) < 20 {
+		t.Errorf("the configuration has %d switches", len(switches))
+	}
+	for _, row := range Table() {
+		if other, found := seen[row.Key()]; found && row.Built() {
+			t.Errorf("%s: there are two rows %q and %q", row.Key(), row.Name, other)
+		}
+		seen[row.Key()] = row.Name
+		switch {
+		case row.Name == "" || row.Doc == "" || !strings.HasSuffix(row.Doc, "."):
+			t.Errorf("%q says nothing of itself", row.Name)
+		case row.Runs != feature.Leader && row.Runs != feature.EveryReplica:
+			t.Errorf("%s: who runs it?", row.Name)
+		case row.Path != "" && !strings.HasPrefix(row.Path, "/webhooks/"):
+			t.Errorf("%s: path %s", row.Name, row.Path)
+		case (row.Mutating != nil || row.Validating != nil) && (row.Path == "" || row.Runs != feature.EveryReplica):
+			t.Errorf("%s: a webhook has a path, and every replica serves it", row.Name)
+		}
+		if i := slices.Index(switches, row.Switch); i >= 0 {
+			switches = slices.Delete(switches, i, i+1)
+		} else if row.Switch != "" {
+			t.Errorf("%s: the configuration has no switch %s, or two rows have it", row.Name, row.Switch)
+		}
+	}
+	if len(switches) > 0 {
+		t.Errorf("switches without a row: %v", switches)
+	}
+}
+
+// process returns one that is made from a configuration, with kubeconfigs of clusters that nobody ever asks.
+func newProcess(t *testing.T, change func(*configuration)) *Process {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"clusters":[{"name":"a","cluster":{"server":"http://127.0.0.1:1"}}],"users":[{"name":"a","user":{}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := &configuration{}
+	cfg.LeaderElection.LeaderElect = ptr.To(false)
+	cfg.Controllers.ClusterID = ptr.To("c")
+	config.SetDefaults(cfg)
+	cfg.SourceClientConnection.Kubeconfig = kubeconfig
+	cfg.TargetClientConnection.Kubeconfig = kubeconfig
+	change(cfg)
+	config.SetDefaults(cfg)
+	p, err := New(cfg, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestServed: a webhook is served if it is switched on, and else its path does not exist (IDX-1).
+func TestServed(t *testing.T) {
+	for want, change := range map[string]func(*configuration){
+		"404": func(*configuration) {},
+		`"allowed":true,"status":{"metadata":{},"code":200},"patch":`: func(cfg *configuration) { cfg.Webhooks.SeccompProfile.Enabled = true },
+	} {
+		p := newProcess(t, change)
+		if kept := p.kept["/webhooks/seccomp-profile"]; kept != nil {
+			go kept.Start(t.Context()) //nolint:errcheck // It reads nothing.
+			if err := kept.Await(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		request := httptest.NewRequest(http.MethodPost, "/webhooks/seccomp-profile", strings.NewReader(`{"request":{"operation":"CREATE","object":{"spec":{}}}}`))
+		request.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
+		mux := p.Manager.GetWebhookServer().WebhookMux()
+		if mux == nil {
+			mux = http.NewServeMux() // Nothing was registered.
+		}
+		mux.ServeHTTP(recorder, request)
+		if got := recorder.Body.String(); !strings.Contains(got, want) {
+			t.Errorf("got %d %s, want %s", recorder.Code, got, want)
+		}
+	}
+}
+
+// TestRights: what is off needs no right, and Secrets are never deleted (COM-10: the rights that a drop-in replacement must live with).
+func TestRights(t *testing.T) {
+	cfg := &configuration{}
+	config.SetDefaults(cfg)
+	before := feature.Rights(feature.Enabled(Table(), cfg), cfg)
+	cfg.Webhooks.NodeAgentAuthorizer.Enabled, cfg.Webhooks.NodeAgentAuthorizer.MachineNamespace = true, ptr.To("shoot")
+	after := feature.Rights(feature.Enabled(Table(), cfg), cfg)
+	for _, scope := range []feature.Scope{{Cluster: feature.Source, Namespace: "shoot"}, {Cluster: feature.Target, Namespace: metav1.NamespaceSystem}} {
+		if len(before[scope]) != 0 || len(after[scope]) == 0 {
+			t.Errorf("%v: rights %v without, %v with the node-agent authorizer", scope, before[scope], after[scope])
+		}
+	}
+	for _, rule := range after[feature.Scope{Cluster: feature.Source}] {
+		if slices.Contains(rule.Resources, "secrets") && (slices.Contains(rule.Verbs, "create") || slices.Contains(rule.Verbs, "delete")) {
+			t.Errorf("rights on Secrets of the source: %v", rule.Verbs)
+		}
+	}
+}
