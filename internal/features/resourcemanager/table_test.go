@@ -49,7 +49,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// process returns one that is made from a configuration, with kubeconfigs of clusters that nobody ever asks.
+// newProcess returns one that is made from a configuration, with kubeconfigs of clusters that nobody ever asks.
 func newProcess(t *testing.T, change func(*configuration)) *Process {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -64,6 +64,7 @@ func newProcess(t *testing.T, change func(*configuration)) *Process {
 	cfg.TargetClientConnection.Kubeconfig = kubeconfig
 	change(cfg)
 	config.SetDefaults(cfg)
+	cfg.Server.HealthProbes.Port, cfg.Server.HealthProbes.BindAddress = 0, "127.0.0.1"
 	p, err := New(cfg, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
