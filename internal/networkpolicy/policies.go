@@ -1,0 +1,190 @@
+package networkpolicy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Existing is what is known of a policy in the cluster that carries the labels of a Service.
+type Existing struct {
+	types.NamespacedName
+	Service         types.NamespacedName
+	UID             types.UID
+	ResourceVersion string
+	Digest          Digest
+	// gate says that its clients are chosen by other labels than those with which Pods ask for access: Pods of a gate.
+	gate bool
+}
+
+func existingOf(o *networkingv1.NetworkPolicy) *Existing {
+	return &Existing{
+		NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, Service: ServiceOfPolicy(o),
+		UID: o.UID, ResourceVersion: o.ResourceVersion, Digest: DigestOf(o), gate: isGate(&o.Spec),
+	}
+}
+
+func isGate(spec *networkingv1.NetworkPolicySpec) bool {
+	selected := spec.PodSelector.MatchLabels
+	if len(spec.Ingress) > 0 {
+		if len(spec.Ingress[0].From) == 0 || spec.Ingress[0].From[0].PodSelector == nil {
+			return false
+		}
+		selected = spec.Ingress[0].From[0].PodSelector.MatchLabels
+	}
+	for key := range selected {
+		if IsPodLabel(key) {
+			return false
+		}
+	}
+	return true
+}
+
+// SetPolicy tells of a policy with the labels of a Service. What is known already, from an answer or from before, asks for nothing.
+func (x *Index) SetPolicy(o *networkingv1.NetworkPolicy) []Request {
+	e := existingOf(o)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.setPolicyLocked(e)
+}
+
+func (x *Index) setPolicyLocked(e *Existing) []Request {
+	old := x.policies[e.NamespacedName]
+	if old != nil && old.UID == e.UID && isOlder(e.ResourceVersion, old.ResourceVersion) {
+		return nil
+	}
+	if old != nil && old.UID == e.UID && old.Service == e.Service && old.Digest == e.Digest {
+		old.ResourceVersion = e.ResourceVersion
+		return nil
+	}
+	requests := x.forgetLocked(old)
+	x.policies[e.NamespacedName] = e
+	if x.observed[e.Service] == nil {
+		x.observed[e.Service] = map[string][]*Existing{}
+	}
+	for _, peer := range peersOf(e.Service, e.NamespacedName) {
+		x.observed[e.Service][peer] = append(x.observed[e.Service][peer], e)
+	}
+	return append(requests, Request{Service: e.Service, Policy: e.NamespacedName})
+}
+
+// RemovePolicy tells that a policy is gone, or that it has the labels no more.
+func (x *Index) RemovePolicy(namespace, name string) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.removePolicyLocked(types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+func (x *Index) removePolicyLocked(key types.NamespacedName) []Request {
+	for _, w := range x.writing[key] {
+		w.disturbed = true
+	}
+	old := x.policies[key]
+	delete(x.policies, key)
+	return x.forgetLocked(old)
+}
+
+// ReplacePolicies tells which policies with the labels of a Service there are in a namespace, or everywhere if it is empty.
+func (x *Index) ReplacePolicies(namespace string, list []*networkingv1.NetworkPolicy) []Request {
+	kept := map[types.NamespacedName]bool{}
+	fresh := make([]*Existing, 0, len(list))
+	for _, o := range list {
+		e := existingOf(o)
+		fresh, kept[e.NamespacedName] = append(fresh, e), true
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for key, all := range x.writing {
+		for _, w := range all {
+			w.disturbed = w.disturbed || isIn(namespace, key.Namespace)
+		}
+	}
+	var requests []Request
+	for _, e := range fresh {
+		requests = append(requests, x.setPolicyLocked(e)...)
+	}
+	for key := range x.policies {
+		if isIn(namespace, key.Namespace) && !kept[key] {
+			requests = append(requests, x.removePolicyLocked(key)...)
+		}
+	}
+	return requests
+}
+
+// forgetLocked takes a policy out of the lists of its Service. It returns who is concerned: the Service, and those that waited for the name.
+func (x *Index) forgetLocked(e *Existing) []Request {
+	if e == nil {
+		return nil
+	}
+	lists := x.observed[e.Service]
+	for _, peer := range peersOf(e.Service, e.NamespacedName) {
+		lists[peer] = slices.DeleteFunc(lists[peer], func(other *Existing) bool { return other == e })
+		if len(lists[peer]) == 0 {
+			delete(lists, peer)
+		}
+	}
+	if len(lists) == 0 {
+		delete(x.observed, e.Service)
+	}
+	requests := []Request{{Service: e.Service, Policy: e.NamespacedName}}
+	for waiting := range x.waiting[e.NamespacedName] {
+		requests = append(requests, waiting)
+	}
+	delete(x.waiting, e.NamespacedName)
+	return requests
+}
+
+// isOlder says whether a resource version comes before another. What is no number is never older.
+func isOlder(version, than string) bool {
+	a, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return false
+	}
+	b, err := strconv.ParseUint(than, 10, 64)
+	return err == nil && a < b
+}
+
+// Writing is a write of a policy that is under way.
+type Writing struct {
+	key types.NamespacedName
+	// disturbed says that since its beginning the policy was told to be gone, or all policies were listed: what the answer says may be
+	// older than that. Events tell of it then.
+	disturbed bool
+}
+
+// Begin says that a policy is about to be written or deleted. End must follow.
+func (x *Index) Begin(key types.NamespacedName) *Writing {
+	w := &Writing{key: key}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.writing[key] = append(x.writing[key], w)
+	return w
+}
+
+// End tells what came of a write: the policy as it is now, nil with deleted set if the one with that UID is gone, or neither if nobody knows.
+func (x *Index) End(w *Writing, now *networkingv1.NetworkPolicy, deleted types.UID) {
+	var e *Existing
+	if now != nil && now.Labels[LabelServiceName] != "" && now.Labels[LabelServiceNamespace] != "" {
+		e = existingOf(now)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.writing[w.key] = slices.DeleteFunc(x.writing[w.key], func(other *Writing) bool { return other == w }); len(x.writing[w.key]) == 0 {
+		delete(x.writing, w.key)
+	}
+	switch old := x.policies[w.key]; {
+	case e != nil && !w.disturbed:
+		x.setPolicyLocked(e)
+	case deleted != "" && old != nil && old.UID == deleted:
+		x.removePolicyLocked(w.key)
+	}
+}
+
+// own says whether a policy is in a list because of the first namespace that it is in lists for: each policy once.
+func (e *Existing) own(peer string) bool { return peersOf(e.Service, e.NamespacedName)[0] == peer }
+
+// isControllers says whether a policy is one for the ingress controller.
+func (e *Existing) isControllers() bool { return strings.HasSuffix(e.Name, fromIngressController) }

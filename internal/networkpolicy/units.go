@@ -1,0 +1,103 @@
+package networkpolicy
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// labelled are the policies of a Service for clients in a namespace that have its labels (NP-11 … NP-14, NP-26: a pair for each port and each
+// port of an alias). has says whether a Pod there has a label; nil means that it does not matter (NP-30).
+func (s *Service) labelled(namespace string, has func(key string) bool) []*Policy {
+	var all []*Policy
+	s.eachLabel(namespace, func(key, as string, t target) {
+		key = ShortKey(key)
+		if has != nil && !has(key) {
+			return
+		}
+		id := s.Name + "-" + t.id()
+		if as != "" {
+			as = via + as
+		}
+		ingress, egress := ingressTo+id+as, egressTo+id+as
+		if namespace != s.Namespace {
+			ingress, egress = ingress+from+namespace, egressTo+s.Namespace+"-"+id+as
+		}
+		clients := peers{namespace, metav1.LabelSelector{MatchLabels: map[string]string{key: Allowed}}}
+		who := "pods running in namespace " + namespace
+		all = append(all, s.allowIngress(ingress, t, clients, who), s.allowEgress(egress, t, clients, who))
+	})
+	return all
+}
+
+// eachLabel calls do for each target with the key of the label for it, before it is shortened (NP-19), and the alias, if it is one's.
+func (s *Service) eachLabel(namespace string, do func(key, as string, t target)) {
+	infix := ""
+	if namespace != s.Namespace {
+		infix = s.Namespace + "-"
+		if s.namespaceAlias != "" {
+			infix = s.namespaceAlias + "-"
+		}
+	}
+	for _, t := range s.targets {
+		do(toPrefix+infix+s.Name+"-"+t.id(), "", t)
+	}
+	for _, a := range s.aliases {
+		for _, t := range a.targets {
+			do(toPrefix+infix+a.name, a.name, t)
+		}
+	}
+}
+
+// asks says whether Pods in a namespace use a label for the Service.
+func (s *Service) asks(namespace string, keys []string) bool {
+	found := false
+	s.eachLabel(namespace, func(key, _ string, _ target) { found = found || slices.Contains(keys, ShortKey(key)) })
+	return found
+}
+
+// shortened returns the keys of labels that are too long, as they would be and as they are (NP-23).
+func (s *Service) shortened(namespace string) (long, short string) {
+	s.eachLabel(namespace, func(key, _ string, _ target) {
+		if effective := ShortKey(key); effective != key && long == "" {
+			long, short = key, effective
+		}
+	})
+	return long, short
+}
+
+// units returns the namespaces whose units may want a policy of the Service of that name: its own, that of the policy, and what a name in its
+// own namespace ends with.
+func (s *Service) units(policy types.NamespacedName) []string {
+	if policy.Namespace != s.Namespace {
+		return []string{s.Namespace, policy.Namespace}
+	}
+	return append([]string{s.Namespace}, sources(policy.Name)...)
+}
+
+// peersOf returns the namespaces of clients that a policy of a Service may be for: that of the policy; in the Service's own namespace what the
+// name ends with, or else that namespace. A request for the policies of a peer deletes what is wanted no more among these.
+func peersOf(service, policy types.NamespacedName) []string {
+	if policy.Namespace != service.Namespace {
+		return []string{policy.Namespace}
+	}
+	if sources := sources(policy.Name); len(sources) > 0 {
+		return sources
+	}
+	return []string{policy.Namespace}
+}
+
+// keeps says whether a policy may be there because of what cannot be read.
+func (s *Service) keeps(policy types.NamespacedName) bool {
+	if s.unread.world && policy.Namespace == s.Namespace && policy.Name == s.worldName() {
+		return true
+	}
+	if s.unread.clients && (policy.Namespace != s.Namespace || len(sources(policy.Name)) > 0 && policy.Name != s.worldName()) {
+		return true
+	}
+	return slices.ContainsFunc(s.unread.aliases, func(name string) bool {
+		return strings.HasSuffix(policy.Name, via+name) || strings.Contains(policy.Name, via+name+from)
+	})
+}
