@@ -188,12 +188,24 @@ func TestUnknownNamespace(t *testing.T) {
 // NP-3, NP-4, C5: what has no policies.
 func TestCleanup(t *testing.T) {
 	for name, end := range map[string]func(*world){
-		"NP-3/Service not found":           func(w *world) { w.settle(w.RemoveService("a", "s")) },
-		"NP-3/Service not in the list":     func(w *world) { w.settle(w.ReplaceServices("", nil)) },
-		"NP-3/being deleted":               func(w *world) { o := service("a", "s", []string{"1:1"}); o.DeletionTimestamp = &metav1.Time{}; w.service(o) },
-		"NP-3/no selector any more":        func(w *world) { o := service("a", "s", []string{"1:1"}); o.Spec.Selector = nil; w.service(o) },
-		"BH-NP-1/C5/an empty selector":     func(w *world) { o := service("a", "s", []string{"1:1"}); o.Spec.Selector = map[string]string{}; w.service(o) },
-		"NP-4/ExternalName, no selector":   func(w *world) { o := service("a", "s", nil); o.Spec.Type, o.Spec.Selector = corev1.ServiceTypeExternalName, nil; w.service(o) },
+		"NP-3/Service not found":       func(w *world) { w.settle(w.RemoveService("a", "s")) },
+		"NP-3/Service not in the list": func(w *world) { w.settle(w.ReplaceServices("", nil)) },
+		"NP-3/being deleted": func(w *world) {
+			o := service("a", "s", []string{"1:1"})
+			o.DeletionTimestamp = &metav1.Time{}
+			w.service(o)
+		},
+		"NP-3/no selector any more": func(w *world) { o := service("a", "s", []string{"1:1"}); o.Spec.Selector = nil; w.service(o) },
+		"BH-NP-1/C5/an empty selector": func(w *world) {
+			o := service("a", "s", []string{"1:1"})
+			o.Spec.Selector = map[string]string{}
+			w.service(o)
+		},
+		"NP-4/ExternalName, no selector": func(w *world) {
+			o := service("a", "s", nil)
+			o.Spec.Type, o.Spec.Selector = corev1.ServiceTypeExternalName, nil
+			w.service(o)
+		},
 		"NP-3/no ports, as for a headless": func(w *world) { w.service(service("a", "s", nil)) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -375,11 +387,11 @@ func TestNamespaceAlias(t *testing.T) {
 // BH-NP-13, BH-NP-15, BH-NP-16, NP-15, NP-25: everybody.
 func TestWorld(t *testing.T) {
 	for name, tc := range map[string]struct{ value, spec, description string }{
-		"NP-25/number and name":          {`[{"port":10250,"protocol":"TCP"},{"port":"dns","protocol":"UDP"}]`, `{"ports":[{"protocol":"TCP","port":10250},{"protocol":"UDP","port":"dns"}]}`, "[TCP/10250 UDP/dns]"},
-		"BH-NP-16/NP-25/all":             {`[]`, `{}`, "[]"},
-		"NP-25/protocol absent":          {`[{"port":10250}]`, `{"ports":[{"port":10250}]}`, "[10250]"},
-		"C6/digits":                      {`[{"port":"10250","protocol":"TCP"}]`, `{"ports":[{"protocol":"TCP","port":10250}]}`, "[TCP/10250]"},
-		"NP-25/a range keeps its form":   {`[{"port":1,"endPort":9}]`, `{"ports":[{"port":1,"endPort":9}]}`, "[1]"},
+		"NP-25/number and name":           {`[{"port":10250,"protocol":"TCP"},{"port":"dns","protocol":"UDP"}]`, `{"ports":[{"protocol":"TCP","port":10250},{"protocol":"UDP","port":"dns"}]}`, "[TCP/10250 UDP/dns]"},
+		"BH-NP-16/NP-25/all":              {`[]`, `{}`, "[]"},
+		"NP-25/protocol absent":           {`[{"port":10250}]`, `{"ports":[{"port":10250}]}`, "[10250]"},
+		"C6/digits":                       {`[{"port":"10250","protocol":"TCP"}]`, `{"ports":[{"protocol":"TCP","port":10250}]}`, "[TCP/10250]"},
+		"NP-25/a range keeps its form":    {`[{"port":1,"endPort":9}]`, `{"ports":[{"port":1,"endPort":9}]}`, "[1]"},
 		"NP-25/all ports of one protocol": {`[{"protocol":"UDP"}]`, `{"ports":[{"protocol":"UDP"}]}`, "[UDP]"},
 	} {
 		t.Run(name, func(t *testing.T) {

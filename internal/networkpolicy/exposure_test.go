@@ -51,16 +51,16 @@ func TestIngresses(t *testing.T) {
 		object *networkingv1.Ingress
 		want   []string
 	}{
-		"BH-NP-20/NP-47/by number":             {ingress("a", "i", "web:80"), exposed},
-		"BH-NP-20/NP-47/by name":               {ingress("a", "i", "web:http"), exposed},
-		"NP-47/two paths to one port":          {ingress("a", "i", "web:http", "web:80", "web:http"), exposed},
-		"NP-47/two ports":                      {ingress("a", "i", "web:http", "web:81"), slices.Concat(exposed, admin)},
-		"NP-47/unknown port":                   {ingress("a", "i", "web:99"), nil},
-		"NP-47/unknown name":                   {ingress("a", "i", "web:nothing"), nil},
-		"NP-47/another Service":                {ingress("a", "i", "other:80"), nil},
-		"NP-46/another namespace":              {ingress("b", "i", "web:80"), nil},
-		"NP-46/a rule without http":            {noHTTP, nil},
-		"NP-46/a resource as backend":          {resource, nil},
+		"BH-NP-20/NP-47/by number":              {ingress("a", "i", "web:80"), exposed},
+		"BH-NP-20/NP-47/by name":                {ingress("a", "i", "web:http"), exposed},
+		"NP-47/two paths to one port":           {ingress("a", "i", "web:http", "web:80", "web:http"), exposed},
+		"NP-47/two ports":                       {ingress("a", "i", "web:http", "web:81"), slices.Concat(exposed, admin)},
+		"NP-47/unknown port":                    {ingress("a", "i", "web:99"), nil},
+		"NP-47/unknown name":                    {ingress("a", "i", "web:nothing"), nil},
+		"NP-47/another Service":                 {ingress("a", "i", "other:80"), nil},
+		"NP-46/another namespace":               {ingress("b", "i", "web:80"), nil},
+		"NP-46/a rule without http":             {noHTTP, nil},
+		"NP-46/a resource as backend":           {resource, nil},
 		"NP-46/what is used where no rule fits": {byDefault, exposed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -160,7 +160,9 @@ func (x *Index) allLocked() []Request {
 	return all
 }
 
-func (x *Index) serviceLocked(key types.NamespacedName) *Service { return x.services[key.Namespace][key.Name] }
+func (x *Index) serviceLocked(key types.NamespacedName) *Service {
+	return x.services[key.Namespace][key.Name]
+}
 
 // SetService tells of a Service that is new or changed. Only what decides counts (NP-40).
 func (x *Index) SetService(o *corev1.Service) []Request {

@@ -57,11 +57,11 @@ func drawService(t *rapid.T, namespace, name string) *corev1.Service {
 	}
 	o := service(namespace, name, ports)
 	values := map[string][]string{
-		"namespace-selectors":                 {`[{}]`, `[{"matchLabels":{"x":"1"}}]`, `[{"matchLabels":{"x":"2"}},{"matchLabels":{"kubernetes.io/metadata.name":"c"}}]`, `[{`, `[]`},
-		"pod-label-selector-namespace-alias":  {"alias", "not a label"},
-		"from-world-to-ports":                 {`[]`, `[{"port":"80"}]`, `x`},
-		"from-x-allowed-ports":                {`[{"port":1}]`, `[{"port":1},{"port":"p","protocol":"UDP"}]`, `[{"protocol":"TCP"}]`, `{`},
-		"from-x-from-a-allowed-ports":         {`[{"port":1}]`},
+		"namespace-selectors":                  {`[{}]`, `[{"matchLabels":{"x":"1"}}]`, `[{"matchLabels":{"x":"2"}},{"matchLabels":{"kubernetes.io/metadata.name":"c"}}]`, `[{`, `[]`},
+		"pod-label-selector-namespace-alias":   {"alias", "not a label"},
+		"from-world-to-ports":                  {`[]`, `[{"port":"80"}]`, `x`},
+		"from-x-allowed-ports":                 {`[{"port":1}]`, `[{"port":1},{"port":"p","protocol":"UDP"}]`, `[{"protocol":"TCP"}]`, `{`},
+		"from-x-from-a-allowed-ports":          {`[{"port":1}]`},
 		"from-" + namespace + "-allowed-ports": {`[{"port":80}]`},
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
