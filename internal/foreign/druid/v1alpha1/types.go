@@ -1,0 +1,34 @@
+// Package v1alpha1 is the slice of druid.gardener.cloud/v1alpha1 that admission judges.
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion of what is declared here.
+var GroupVersion = schema.GroupVersion{Group: "druid.gardener.cloud", Version: "v1alpha1"}
+
+// Etcd is an etcd cluster.
+type Etcd struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              EtcdSpec `json:"spec"`
+}
+
+// EtcdSpec is what is wanted.
+type EtcdSpec struct {
+	MemberNamePrefix *string    `json:"memberNamePrefix"`
+	Backup           BackupSpec `json:"backup"`
+}
+
+// BackupSpec says how backups are made.
+type BackupSpec struct {
+	Store *StoreSpec `json:"store"`
+}
+
+// StoreSpec says where backups are kept.
+type StoreSpec struct {
+	Prefix   string  `json:"prefix"`
+	Provider *string `json:"provider"`
+}

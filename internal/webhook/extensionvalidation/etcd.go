@@ -1,0 +1,41 @@
+package extensionvalidation
+
+import (
+	"slices"
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	druid "github.com/espalier-project/espalier/internal/foreign/druid/v1alpha1"
+)
+
+// storageProviders are the names of object stores, in all the spellings that there are (EV-43).
+var storageProviders = []string{
+	"", "aws", "S3", "stackit", "azure", "ABS", "alicloud", "OSS", "openstack", "Swift", "gcp", "GCS", "dell", "ECS", "openshift", "OCS", "Local", "local",
+}
+
+// etcd keeps EV-41 to EV-43. The prefix tells whose backups these are.
+func etcd(o *druid.Etcd) field.ErrorList {
+	store, path := o.Spec.Backup.Store, spec.Child("backup", "store")
+	if store == nil {
+		return nil
+	}
+	var all field.ErrorList
+	if !strings.Contains(store.Prefix, o.Namespace) || !strings.Contains(store.Prefix, o.Name) {
+		all = append(all, field.Invalid(path.Child("prefix"), store.Prefix, "must contain object name and namespace"))
+	}
+	if p := store.Provider; p != nil && !slices.Contains(storageProviders, *p) {
+		all = append(all, field.Invalid(path.Child("provider"), *p, "unsupported storage provider: '"+*p+"'"))
+	}
+	return all
+}
+
+// etcdUpdate keeps EV-45.
+func etcdUpdate(now, old *druid.Etcd) field.ErrorList {
+	var all field.ErrorList
+	if is, was := now.Spec.Backup.Store, old.Spec.Backup.Store; is != nil && was != nil {
+		all = immutableIn("backup.store.prefix", is.Prefix, was.Prefix)
+	}
+	return append(all, apivalidation.ValidateImmutableField(now.Spec.MemberNamePrefix, old.Spec.MemberNamePrefix, spec.Child("memberNamePrefix"))...)
+}

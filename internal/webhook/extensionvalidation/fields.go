@@ -1,0 +1,91 @@
+package extensionvalidation
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
+)
+
+var spec = field.NewPath("spec")
+
+// required wants a field not to be empty (EV-7).
+func required(path *field.Path, value string) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, "field is required")}
+	}
+	return nil
+}
+
+// requiredIn wants fields below a path not to be empty; they are given as names and values.
+func requiredIn(path *field.Path, namesAndValues ...string) field.ErrorList {
+	var all field.ErrorList
+	for i := 0; i < len(namesAndValues); i += 2 {
+		all = append(all, required(path.Child(namesAndValues[i]), namesAndValues[i+1])...)
+	}
+	return all
+}
+
+// immutableIn wants fields of the spec to stay; they are given as names, new and old values (EV-6).
+func immutableIn(namesAndValues ...string) field.ErrorList {
+	var all field.ErrorList
+	for i := 0; i < len(namesAndValues); i += 3 {
+		all = append(all, apivalidation.ValidateImmutableField(namesAndValues[i+1], namesAndValues[i+2], spec.Child(strings.Split(namesAndValues[i], ".")[0], strings.Split(namesAndValues[i], ".")[1:]...))...)
+	}
+	return all
+}
+
+// oneOf wants a value to be one of some, which are sorted for the message.
+func oneOf(path *field.Path, value string, allowed ...string) field.ErrorList {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, allowed)}
+}
+
+// subdomain wants a value to be an RFC 1123 subdomain, with an error for each reason why it is none.
+func subdomain(path *field.Path, value string) field.ErrorList {
+	var all field.ErrorList
+	for _, why := range validation.IsDNS1123Subdomain(value) {
+		all = append(all, field.Invalid(path, value, why))
+	}
+	return all
+}
+
+// address wants an IP address; leading zeros are tolerated, as they always were.
+func address(path *field.Path, value string) field.ErrorList {
+	if netutils.ParseIPSloppy(value) != nil {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")}
+}
+
+const urlForm = "; desired format: https://host[:port]"
+
+// link wants a URL with a host and, if some are given, with one of some schemes. What may hold a password is not told.
+func link(path *field.Path, value string, schemes ...string) field.ErrorList {
+	u, err := url.Parse(value)
+	var told any = value
+	if strings.Contains(value, "@") {
+		told = field.OmitValueType{}
+		if err != nil {
+			err = fmt.Errorf("it cannot be parsed")
+		}
+	}
+	if err != nil {
+		return field.ErrorList{field.Required(path, fmt.Sprintf("url must be a valid URL: %v%s", err, urlForm))}
+	}
+	var all field.ErrorList
+	if len(schemes) > 0 {
+		all = oneOf(path, u.Scheme, schemes...)
+	}
+	if u.Host == "" {
+		all = append(all, field.Invalid(path, told, "host must be provided"+urlForm))
+	}
+	return all
+}

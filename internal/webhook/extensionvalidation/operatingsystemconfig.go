@@ -1,0 +1,101 @@
+package extensionvalidation
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-project/espalier/internal/foreign/extensions/specs"
+)
+
+const provision = "provision"
+
+// operatingSystemConfig keeps A13.6. What extensions have added in the status is judged with what is wanted: both end up on the node.
+func operatingSystemConfig(o *specs.OperatingSystemConfig) field.ErrorList {
+	all := purpose(o.Spec.Purpose)
+	if cri := o.Spec.CRIConfig; cri != nil {
+		all = append(all, criConfig(cri, o.Spec.Purpose, spec.Child("criConfig"))...)
+	}
+	paths := map[string]bool{}
+	for _, f := range slices.Concat(o.Spec.Files, o.Status.ExtensionFiles) {
+		paths[f.Path] = true
+	}
+	status := field.NewPath("status")
+	all = append(all, units(o.Spec.Units, paths, spec.Child("units"))...)
+	all = append(all, units(o.Status.ExtensionUnits, paths, status.Child("extensionUnits"))...)
+	hosts := map[string][]*string{}
+	all = append(all, files(o.Spec.Files, hosts, spec.Child("files"))...)
+	return append(all, files(o.Status.ExtensionFiles, hosts, status.Child("extensionFiles"))...)
+}
+
+func operatingSystemConfigUpdate(now, old *specs.OperatingSystemConfig) field.ErrorList {
+	return immutableIn("type", now.Spec.Type, old.Spec.Type, "purpose", now.Spec.Purpose, old.Spec.Purpose)
+}
+
+func purpose(value string) field.ErrorList {
+	if value == "" {
+		return required(spec.Child("purpose"), value)
+	}
+	return oneOf(spec.Child("purpose"), value, provision, "reconcile")
+}
+
+func units(list []specs.Unit, paths map[string]bool, path *field.Path) field.ErrorList {
+	var all field.ErrorList
+	for i := range list {
+		unit, at := &list[i], path.Index(i)
+		all = append(all, requiredIn(at, "name", unit.Name)...)
+		for j, dropIn := range unit.DropIns {
+			all = append(all, requiredIn(at.Child("dropIns").Index(j), "name", dropIn.Name, "content", dropIn.Content)...)
+		}
+		for j, file := range unit.FilePaths {
+			if !paths[file] {
+				all = append(all, field.Invalid(at.Child("filePaths").Index(j), file, "'filePath' requires a matching 'path' in 'spec.files'"))
+			}
+		}
+	}
+	return all
+}
+
+// files judges files and adds to the hosts that each path is for; nil stands for all hosts.
+func files(list []specs.File, hosts map[string][]*string, path *field.Path) field.ErrorList {
+	var all field.ErrorList
+	for i := range list {
+		file, at := &list[i], path.Index(i)
+		all = append(all, requiredIn(at, "path", file.Path)...)
+		all = append(all, content(&file.Content, at.Child("content"))...)
+		if file.HostName != nil {
+			all = append(all, subdomain(at.Child("hostName"), *file.HostName)...)
+		}
+		if file.Path == "" {
+			continue
+		}
+		if slices.ContainsFunc(hosts[file.Path], func(host *string) bool { return host == nil || file.HostName == nil || *host == *file.HostName }) {
+			all = append(all, field.Duplicate(at.Child("path"), file.Path))
+		}
+		hosts[file.Path] = append(hosts[file.Path], file.HostName)
+	}
+	return all
+}
+
+const contentForm = "either 'secretRef', 'inline' or 'imageRef' must be provided"
+
+// content judges where the content of a file comes from; no message tells it (WB-17).
+func content(c *specs.FileContent, path *field.Path) field.ErrorList {
+	given := 0
+	for _, is := range []bool{c.SecretRef != nil, c.Inline != nil, c.ImageRef != nil} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		return field.ErrorList{field.Required(path, contentForm)}
+	case given > 1:
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, contentForm+", not multiple at the same time")}
+	case c.SecretRef != nil:
+		return requiredIn(path.Child("secretRef"), "name", c.SecretRef.Name, "dataKey", c.SecretRef.DataKey)
+	case c.ImageRef != nil:
+		return requiredIn(path.Child("imageRef"), "image", c.ImageRef.Image, "filePathInImage", c.ImageRef.FilePathInImage)
+	}
+	return append(oneOf(path.Child("inline", "encoding"), c.Inline.Encoding, "", "b64"), requiredIn(path.Child("inline"), "data", c.Inline.Data)...)
+}

@@ -1,0 +1,132 @@
+// Package extensionvalidation holds the webhooks that judge resources of extensions.gardener.cloud and Etcds before anybody acts on them
+// (A13 of the webhooks' contract), one for each kind. They read nothing but the request.
+//
+// A kind is a row of the table in Webhooks: its rules are two functions, on what is wanted and on what of it has changed, in a file of the
+// kind's name. What all kinds have in common is in judge. Objects are decoded into slices (package specs), so that what they do not know
+// is ignored; but for a change while an object is being deleted, which is found in any field (changes.go).
+package extensionvalidation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	druid "github.com/espalier-project/espalier/internal/foreign/druid/v1alpha1"
+	"github.com/espalier-project/espalier/internal/foreign/extensions/specs"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+// Name is that of all these webhooks in logs and metrics, before the name of the resource.
+const Name = "extension-validation"
+
+// Webhook judges one kind.
+type Webhook struct {
+	// Name is the webhook's in logs and metrics.
+	Name     string
+	Group    string
+	Resource string
+	// Path is where it is served.
+	Path   string
+	Decide admit.Func
+
+	kind string
+}
+
+// Webhooks are all of them, in the order of A13.1.
+func Webhooks() []Webhook {
+	return []Webhook{
+		of(kind[specs.BackupBucket]{kind: "BackupBucket", resource: "backupbuckets", called: "backup bucket", clusterScoped: true, spec: backupBucket, update: backupBucketUpdate}),
+		of(kind[specs.BackupEntry]{kind: "BackupEntry", resource: "backupentries", called: "backup entry", clusterScoped: true, spec: backupEntry, update: backupEntryUpdate}),
+		of(kind[specs.Bastion]{kind: "Bastion", resource: "bastions", called: "bastion", spec: bastion, update: bastionUpdate}),
+		of(kind[specs.ContainerRuntime]{kind: "ContainerRuntime", resource: "containerruntimes", called: "container runtime", spec: containerRuntime, update: containerRuntimeUpdate}),
+		of(kind[specs.ControlPlane]{kind: "ControlPlane", resource: "controlplanes", called: "control plane", spec: controlPlane, update: controlPlaneUpdate}),
+		of(kind[specs.DNSRecord]{kind: "DNSRecord", resource: "dnsrecords", called: "dns record", spec: dnsRecord, update: dnsRecordUpdate}),
+		of(kind[druid.Etcd]{group: druid.GroupVersion, kind: "Etcd", resource: "etcds", spec: etcd, update: etcdUpdate}),
+		of(kind[specs.Extension]{kind: "Extension", resource: "extensions", called: "extension", spec: extension, update: extensionUpdate}),
+		of(kind[specs.Infrastructure]{kind: "Infrastructure", resource: "infrastructures", called: "infrastructure", spec: infrastructure, update: infrastructureUpdate}),
+		of(kind[specs.Network]{kind: "Network", resource: "networks", called: "network", spec: network, update: networkUpdate}),
+		of(kind[specs.OperatingSystemConfig]{kind: "OperatingSystemConfig", resource: "operatingsystemconfigs", called: "operatingsystemconfig", spec: operatingSystemConfig, update: operatingSystemConfigUpdate}),
+		of(kind[specs.SelfHostedShootExposure]{kind: "SelfHostedShootExposure", resource: "selfhostedshootexposures", called: "SelfHostedShootExposure", spec: selfHostedShootExposure, update: selfHostedShootExposureUpdate}),
+		of(kind[specs.Worker]{kind: "Worker", resource: "workers", called: "worker", spec: worker, update: workerUpdate}),
+	}
+}
+
+// kind is what there is to know of a kind whose slice is T.
+type kind[T any] struct {
+	// group is extensions.gardener.cloud/v1alpha1 if it is empty.
+	group          schema.GroupVersion
+	kind, resource string
+	// called is how the message about a change during deletion calls an object; without it the message names nothing (EV-44).
+	called        string
+	clusterScoped bool
+	// spec judges what is wanted, update what of it has changed.
+	spec   func(*T) field.ErrorList
+	update func(now, old *T) field.ErrorList
+}
+
+func of[T any](k kind[T]) Webhook {
+	if k.group.Empty() {
+		k.group = specs.GroupVersion
+	}
+	path := "/validate-" + strings.ReplaceAll(k.group.Group, ".", "-") + "-" + k.group.Version + "-" + strings.ToLower(k.kind)
+	return Webhook{Name: Name + "-" + k.resource, Group: k.group.Group, Resource: k.resource, Path: path, Decide: admit.Validate(k.group.WithKind(k.kind), k.judge), kind: k.kind}
+}
+
+// judge keeps the order of EV-1. An object that is being deleted, and of which nothing but metadata changes, need not keep rules that may
+// be stricter than when it was made: else nobody could take its finalizers away (WB-18).
+func (k kind[T]) judge(ctx context.Context, now, old *T) (field.ErrorList, error) {
+	meta := any(now).(metav1.Object)
+	var all field.ErrorList
+	if old != nil {
+		all = apivalidation.ValidateObjectMetaAccessorUpdate(meta, any(old).(metav1.Object), field.NewPath("metadata"))
+		if meta.GetDeletionTimestamp() == nil {
+			all = append(all, k.update(now, old)...)
+		} else {
+			changes, err := k.changes(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if len(changes) == 0 {
+				return all, nil
+			}
+			all = append(all, k.changed(changes))
+		}
+	}
+	all = append(all, apivalidation.ValidateObjectMetaAccessor(meta, !k.clusterScoped, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
+	return append(all, k.spec(now)...), nil
+}
+
+// changed is the error about a change of what is wanted while the object is being deleted (EV-4, EV-44).
+func (k kind[T]) changed(changes []string) *field.Error {
+	path := field.NewPath("spec")
+	if k.called == "" {
+		return field.Invalid(path, field.OmitValueType{}, apivalidation.FieldImmutableErrorMsg)
+	}
+	return field.Forbidden(path, fmt.Sprintf("cannot update %s spec if deletion timestamp is set. Requested changes: %s", k.called, strings.Join(changes, ",")))
+}
+
+// changes are those of what is wanted, in any field.
+func (k kind[T]) changes(ctx context.Context) ([]string, error) {
+	r := admit.RequestFrom(ctx)
+	var now, old struct{ Spec any }
+	for _, o := range []struct {
+		raw  []byte
+		into any
+	}{{r.Object.Raw, &now}, {r.OldObject.Raw, &old}} {
+		decoder := json.NewDecoder(bytes.NewReader(o.raw))
+		decoder.UseNumber()
+		if err := decoder.Decode(o.into); err != nil {
+			return nil, err
+		}
+	}
+	spec, _ := reflect.TypeFor[T]().FieldByName("Spec")
+	return changesOf(spec.Type, now.Spec, old.Spec), nil
+}
