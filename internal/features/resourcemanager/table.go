@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
+	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
 	"github.com/espalier-project/espalier/internal/webhook/seccompprofile"
 )
 
@@ -57,7 +58,11 @@ func Table() []Row {
 			Start: hook(deletionprotection.Name, deletionprotection.Path, func(p *Process) (admit.Func, error) { return deletionprotection.Decide(p.Source.Client), nil }),
 		},
 		{Name: "endpoint-slice-hints", Switch: "webhooks.endpointSliceHints.enabled", Runs: feature.EveryReplica, Doc: "Sets zone hints in EndpointSlices."},
-		{Name: "extension-validation", Switch: "webhooks.extensionValidation.enabled", Runs: feature.EveryReplica, Doc: "Validates extension resources."},
+		{
+			Name: extensionvalidation.Name, Switch: "webhooks.extensionValidation.enabled", Runs: feature.EveryReplica,
+			Doc:        "Judges extension resources and Etcds when they are written.",
+			Validating: same(extensionvalidation.Registrations), Start: serveExtensionValidation,
+		},
 		{Name: "high-availability-config", Switch: "webhooks.highAvailabilityConfig.enabled", Runs: feature.EveryReplica, Doc: "Spreads components over zones and Nodes."},
 		{Name: "kubernetes-service-host", Switch: "webhooks.kubernetesServiceHost.enabled", Runs: feature.EveryReplica, Doc: "Sets KUBERNETES_SERVICE_HOST in Pods."},
 		{Name: "system-components-config", Switch: "webhooks.systemComponentsConfig.enabled", Runs: feature.EveryReplica, Doc: "Places system components on Nodes."},

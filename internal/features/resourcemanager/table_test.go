@@ -15,6 +15,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
 )
 
 // TestTable: each switch of the configuration has one row, and each row is whole.
@@ -35,7 +36,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: who runs it?", row.Name)
 		case row.Path != "" && !strings.HasPrefix(row.Path, "/webhooks/"):
 			t.Errorf("%s: path %s", row.Name, row.Path)
-		case (row.Mutating != nil || row.Validating != nil) && (row.Path == "" || row.Runs != feature.EveryReplica):
+		case (row.Mutating != nil || row.Validating != nil) && (row.Path == "" && !namePaths(row) || row.Runs != feature.EveryReplica):
 			t.Errorf("%s: a webhook has a path, and every replica serves it", row.Name)
 		}
 		if i := slices.Index(switches, row.Switch); i >= 0 {
@@ -46,6 +47,31 @@ func TestTable(t *testing.T) {
 	}
 	if len(switches) > 0 {
 		t.Errorf("switches without a row: %v", switches)
+	}
+}
+
+// namePaths says whether the registrations of a row have a path each.
+func namePaths(row Row) bool {
+	for _, entry := range row.Validating("") {
+		if entry.ClientConfig.Service == nil || entry.ClientConfig.Service.Path == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// TestExtensionValidation: one switch serves all its paths (IDX-2), and each registered path is served.
+func TestExtensionValidation(t *testing.T) {
+	p := newProcess(t, func(cfg *configuration) { cfg.Webhooks.ExtensionValidation.Enabled = true })
+	for _, entry := range extensionvalidation.Registrations() {
+		path := *entry.ClientConfig.Service.Path
+		request := httptest.NewRequest(http.MethodPost, path, strings.NewReader(`{"request":{"operation":"CREATE","object":{"spec":{}}}}`))
+		request.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
+		p.Manager.GetWebhookServer().WebhookMux().ServeHTTP(recorder, request)
+		if got := recorder.Body.String(); !strings.Contains(got, "metadata.name: Required value") {
+			t.Errorf("%s: %d %s", path, recorder.Code, got)
+		}
 	}
 }
 

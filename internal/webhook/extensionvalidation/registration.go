@@ -6,15 +6,24 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it (A13.1). Updates of the status are
-// not judged.
-func (w Webhook) Registration() admissionregistrationv1.ValidatingWebhook {
+// Registrations are the entries of all webhooks in a ValidatingWebhookConfiguration (A13.1), but for how to reach them: each has its path.
+func Registrations() []admissionregistrationv1.ValidatingWebhook {
+	var all []admissionregistrationv1.ValidatingWebhook
+	for _, w := range Webhooks() {
+		all = append(all, w.registration())
+	}
+	return all
+}
+
+// registration is the entry of one kind. Updates of the status are not judged.
+func (w Webhook) registration() admissionregistrationv1.ValidatingWebhook {
 	return admissionregistrationv1.ValidatingWebhook{
 		Name: "validation.extensions." + w.Resource + ".resources.gardener.cloud",
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{w.Group}, APIVersions: []string{"v1alpha1"}, Resources: []string{w.Resource}},
 		}},
+		ClientConfig:            admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Path: &w.Path}},
 		NamespaceSelector:       &metav1.LabelSelector{},
 		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
 		MatchPolicy:             ptr.To(admissionregistrationv1.Exact),

@@ -278,7 +278,7 @@ func TestRegistrations(t *testing.T) {
 	paths := map[string]bool{}
 	for _, w := range Webhooks() {
 		paths[w.Path] = true
-		r := w.Registration()
+		r := w.registration()
 		if r.Name != "validation.extensions."+w.Resource+".resources.gardener.cloud" || len(r.Rules) != 1 || !slices.Equal(r.Rules[0].Resources, []string{w.Resource}) || !slices.Equal(r.Rules[0].APIGroups, []string{w.Group}) ||
 			*r.FailurePolicy != admissionregistrationv1.Fail || *r.MatchPolicy != admissionregistrationv1.Exact || *r.TimeoutSeconds != 10 || r.ObjectSelector != nil {
 			t.Errorf("A13.1, WHC-15, WHC-16: %+v", r)
@@ -307,7 +307,7 @@ func TestDocument(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(blocks[2]), &shown); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]admissionregistrationv1.ValidatingWebhook{w.Registration()}, shown); diff != "" {
+	if diff := cmp.Diff([]admissionregistrationv1.ValidatingWebhook{w.registration()}, shown); diff != "" {
 		t.Errorf("the registration: -code, +document:\n%s", diff)
 	}
 	for _, w := range Webhooks() {
