@@ -48,8 +48,6 @@ type Desired struct {
 	Reference resourcesv1alpha1.ObjectReference
 	// CreateOnly is true for an object with the ignore annotation (MR-30).
 	CreateOnly bool
-	// Scope is where the object lives; while it is unknown, its namespace is a guess (MRD-9).
-	Scope Scope
 }
 
 // Name names the object in messages.
@@ -257,7 +255,6 @@ func complete(object manifest.Object, scope Scope, options Options) *Desired {
 		Unstructured: object.Unstructured,
 		Place:        object.Place,
 		CreateOnly:   managed.Truthy(object.GetAnnotations(), resourcesv1alpha1.AnnotationIgnore),
-		Scope:        scope,
 	}
 	switch {
 	case scope == ScopeCluster:

@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -114,31 +115,25 @@ func (c *Client) Update(ctx context.Context, object *unstructured.Unstructured, 
 	return c.write(ctx, "update", object, view)
 }
 
+// ErrMisplaced is the error of a write for an object with a namespace whose kind has none by now, or the other way round. Where it
+// belongs nobody has on record, so that it is not written there.
+var ErrMisplaced = errors.New("its kind is served with another scope by now")
+
 // write sends an object. Where its metadata is all that is needed afterwards, only that is asked for: building, sending and
 // decoding the rest would be a third of the work on both sides.
 func (c *Client) write(ctx context.Context, verb string, object *unstructured.Unstructured, view View) (sighting ledger.Sighting, err error) {
 	err = c.request(ctx, object.GroupVersionKind(), verb, func(ctx context.Context, served *mapping) error {
-		placed := placedAt(object, served)
-		if view.Whole(placed.GroupVersionKind()) {
-			sighting, err = c.writeWhole(ctx, verb, placed, served, view)
+		if served.namespaced != (object.GetNamespace() != "") {
+			return ErrMisplaced
+		}
+		if view.Whole(object.GroupVersionKind()) {
+			sighting, err = c.writeWhole(ctx, verb, object, served, view)
 		} else {
-			sighting, err = c.writeForMetadata(ctx, verb, placed, served)
+			sighting, err = c.writeForMetadata(ctx, verb, object, served)
 		}
 		return err
 	})
 	return sighting, err
-}
-
-// placedAt returns the object with the namespace that its kind asks for now: its scope may not have been known when the object
-// was made.
-func placedAt(object *unstructured.Unstructured, served *mapping) *unstructured.Unstructured {
-	namespace := served.place(object.GetNamespace())
-	if namespace == object.GetNamespace() {
-		return object
-	}
-	placed := object.DeepCopy()
-	placed.SetNamespace(namespace)
-	return placed
 }
 
 func (c *Client) writeWhole(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping, view View) (ledger.Sighting, error) {

@@ -27,17 +27,6 @@ type mapping struct {
 	namespaced bool
 }
 
-// place returns the namespace that a path has for an object: none for kinds without, the default one if there must be one.
-func (m *mapping) place(namespace string) string {
-	switch {
-	case !m.namespaced:
-		return ""
-	case namespace == "":
-		return metav1.NamespaceDefault
-	}
-	return namespace
-}
-
 // mappings remembers where kinds are served, as discovery said it.
 //
 // Invariant: a mapping ends with what it was made from. An answer that the API server does not know its path ends it at once,

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"errors"
 	"context"
 	"fmt"
 	"testing"
@@ -122,15 +123,38 @@ func TestMappingEnds(t *testing.T) {
 	}
 }
 
-// TestScopeAtTheWrite holds that an object is written where its kind lives, whatever was supposed when the kind was not served.
+// TestScopeAtTheWrite holds that no object is written elsewhere than it is said to be, whatever was supposed of its kind before.
 func TestScopeAtTheWrite(t *testing.T) {
-	s, client := newServer(t)
-	s.serve(widgets, "widgets", false)
-	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "default", "name": "w"}}}
-	object.SetGroupVersionKind(widgets)
-	sighting, err := client.Create(t.Context(), object, View{})
-	if err != nil || sighting.Key != refTo(widgets, "", "w").Key {
-		t.Errorf("got %+v, %v", sighting, err)
+	for name, tc := range map[string]struct {
+		namespace  string
+		namespaced bool
+		want       error
+	}{
+		"in a namespace":                      {"default", true, nil},
+		"in no namespace":                     {"", false, nil},
+		"its kind has no namespaces any more": {"default", false, ErrMisplaced},
+		"its kind has namespaces by now":      {"", true, ErrMisplaced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, client := newServer(t)
+			s.serve(widgets, "widgets", tc.namespace != "")
+			if _, err := client.Scope(t.Context(), widgets); err != nil {
+				t.Fatal(err)
+			}
+			s.serve(widgets, "widgets", tc.namespaced)
+			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "w"}}}
+			object.SetGroupVersionKind(widgets)
+			if tc.namespace != "" {
+				object.SetNamespace(tc.namespace)
+			}
+			_, err := client.Create(t.Context(), object, View{})
+			if !errors.Is(err, tc.want) {
+				t.Errorf("got %v, want %v", err, tc.want)
+			}
+			if written := len(s.kinds[widgets].objects); (written > 0) != (tc.want == nil) {
+				t.Errorf("%d objects were written", written)
+			}
+		})
 	}
 }
 

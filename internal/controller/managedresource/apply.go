@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -46,7 +45,6 @@ type applier struct {
 	errs             []error
 	failedNamespaces map[string]bool
 	failedKinds      map[metav1.GroupKind]bool
-	scopes           map[schema.GroupVersionKind]apply.Scope
 	// replan is true if an object was left to the next run, which plans it where it belongs.
 	replan bool
 	// slow counts the requests for objects of a kind that took too long.
@@ -75,8 +73,7 @@ func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *app
 		Reconciler: r, mr: mr, plan: plan, full: full, errs: slices.Clone(plan.Errors),
 		equivalences:     apply.NewEquivalences(mr.Spec.Equivalences),
 		definedKinds:     map[metav1.GroupKind]bool{},
-		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, slow: map[metav1.GroupKind]int{},
-		scopes: map[schema.GroupVersionKind]apply.Scope{}, written: map[apply.Key]outcome{},
+		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, slow: map[metav1.GroupKind]int{}, written: map[apply.Key]outcome{},
 	}
 }
 
@@ -106,15 +103,6 @@ func scalable(key apply.Key) bool {
 func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 	var work []func()
 	for _, desired := range tier {
-		misplaced, err := a.misplaced(ctx, desired)
-		if err != nil {
-			a.failed(ctx, desired, err)
-			continue
-		}
-		if misplaced {
-			a.replan = true
-			continue
-		}
 		options := a.options(desired)
 		digest := desiredDigest(desired, options)
 		if !a.full && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
@@ -138,24 +126,6 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 	if begun := a.parallel(ctx, len(work), func(i int) { work[i]() }); begun < len(work) {
 		a.errs = append(a.errs, fmt.Errorf("%d objects of kind %s were not reached: %w", len(work)-begun, tier[0].GetKind(), ctx.Err()))
 	}
-}
-
-// misplaced says whether an object whose kind was not served when the plan was made belongs elsewhere than the plan has it. Its
-// entry in the inventory is about another place then, so that it must be planned anew before it is written.
-func (a *applier) misplaced(ctx context.Context, desired *apply.Desired) (bool, error) {
-	if desired.Scope != apply.ScopeUnknown {
-		return false, nil
-	}
-	gvk := desired.GroupVersionKind()
-	scope, asked := a.scopes[gvk]
-	if !asked {
-		var err error
-		if scope, err = a.Target.Scope(ctx, gvk); err != nil {
-			return false, err
-		}
-		a.scopes[gvk] = scope
-	}
-	return scope == apply.ScopeCluster && desired.GetNamespace() != "", nil
 }
 
 func (a *applier) options(desired *apply.Desired) apply.MergeOptions {
@@ -199,6 +169,10 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 		return
 	}
 	done, err := a.write(ctx, desired, options)
+	if errors.Is(err, target.ErrMisplaced) {
+		a.misplaced()
+		return
+	}
 	if err != nil {
 		a.failed(ctx, desired, err)
 		return
@@ -221,6 +195,14 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 		a.Ledger.Created(sighting.Key, sighting.UID)
 	}
 	a.Ledger.Verified(ownerOf(a.mr), sighting)
+}
+
+// misplaced notes an object whose kind is served with another scope than it was when the plan was made. Its entry in the inventory
+// is about another place then, so that it is planned anew before it is written.
+func (a *applier) misplaced() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.replan = true
 }
 
 func (a *applier) isSlow(desired *apply.Desired) bool {

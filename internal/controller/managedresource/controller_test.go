@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -581,6 +582,32 @@ func TestForeignObjectsAreNotReplaced(t *testing.T) {
 	}
 	if got := f.condition("m"); !strings.Contains(got, "nothing proves") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// MRB-3: an object is written only where its entry says, though its kind got another scope meanwhile.
+func TestScopeChangesDuringARun(t *testing.T) {
+	for _, clusterScoped := range []bool{false, true} {
+		t.Run(fmt.Sprintf("cluster-scoped by now: %t", clusterScoped), func(t *testing.T) {
+			f := newFixture(t)
+			f.target.scope(!clusterScoped)
+			f.managed("m", "a=1")
+			f.beforeStatus(1, func() error {
+				f.target.scope(clusterScoped)
+				return nil
+			})
+			f.target.after = func(method, _ string) int {
+				entries := f.get("m").Status.Resources
+				if method == http.MethodPost && !slices.ContainsFunc(entries, func(ref resourcesv1alpha1.ObjectReference) bool { return (ref.Namespace == "") == clusterScoped }) {
+					t.Errorf("it was created while its entry was %+v", entries)
+				}
+				return 0
+			}
+			f.settle("m")
+			if _, found := f.target.value("a"); !found || !strings.HasPrefix(f.condition("m"), "True/ApplySucceeded") {
+				t.Errorf("there: %t, %s", found, f.condition("m"))
+			}
+		})
 	}
 }
 

@@ -208,6 +208,8 @@ type store struct {
 	// called when the request was carried out, and what it returns is answered in place of the answer.
 	requests  map[string]int
 	on, after func(method, name string) int
+	// clusterScoped is true if ConfigMaps have no namespaces here.
+	clusterScoped bool
 }
 
 func newStore() *store {
@@ -234,6 +236,9 @@ func (s *store) putLocked(name string, object map[string]any) map[string]any {
 		object["metadata"] = meta
 	}
 	meta["namespace"], meta["name"], meta["resourceVersion"] = "n", name, fmt.Sprint(s.version)
+	if s.clusterScoped {
+		delete(meta, "namespace")
+	}
 	if meta["uid"] == nil {
 		meta["uid"] = fmt.Sprint("uid", s.version)
 	}
@@ -275,6 +280,18 @@ func (s *store) count(methods ...string) int {
 	return n
 }
 
+func (s *store) scoped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clusterScoped
+}
+
+func (s *store) scope(clusterScoped bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clusterScoped = clusterScoped
+}
+
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/api":
@@ -285,15 +302,19 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case "/api/v1":
 		answer(w, http.StatusOK, map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": []any{
-			map[string]any{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": []string{"get"}}}})
+			map[string]any{"name": "configmaps", "namespaced": !s.scoped(), "kind": "ConfigMap", "verbs": []string{"get"}}}})
 		return
 	}
 	name := ""
 	var body map[string]any
 	content, _ := io.ReadAll(r.Body)
 	_ = json.Unmarshal(content, &body)
-	if parts := strings.Split(r.URL.Path, "/"); len(parts) > 6 {
-		name = parts[6]
+	if s.scoped() == strings.Contains(r.URL.Path, "/namespaces/") {
+		http.Error(w, "404 page not found", http.StatusNotFound)
+		return
+	}
+	if _, named, _ := strings.Cut(r.URL.Path, "/configmaps/"); named != "" {
+		name = named
 	} else if body != nil {
 		name, _ = metaOf(body)["name"].(string)
 	}
