@@ -35,6 +35,9 @@ type Sighting struct {
 	Key             Key
 	UID             types.UID
 	ResourceVersion string
+	// Since is what was on record when the request was sent whose answer this is; zero for what a list or a watch tells. An answer is
+	// of the latest state, so that one older than what still is on record proves that resource versions were turned back.
+	Since Mark
 	// Digest stands for all that decides about drift; zero means that only equal resource versions prove sameness.
 	Digest uint64
 	// Desired stands for what the object was compared with; only Verified needs it.
@@ -56,19 +59,21 @@ type Ledger struct {
 	deployments map[types.UID]*record
 	listings    uint32
 
-	onDrift   func(Owner, Key)
-	onVerdict func(Owner)
+	onDrift      func(Owner, Key)
+	onVerdict    func(Owner)
+	onTurnedBack func()
 }
 
 // New returns an empty ledger.
 func New() *Ledger {
 	return &Ledger{
-		records:     map[kind]map[name]*record{},
-		owners:      map[Owner]*ownerRecord{},
-		pods:        newPodCounts(),
-		deployments: map[types.UID]*record{},
-		onDrift:     func(Owner, Key) {},
-		onVerdict:   func(Owner) {},
+		records:      map[kind]map[name]*record{},
+		owners:       map[Owner]*ownerRecord{},
+		pods:         newPodCounts(),
+		deployments:  map[types.UID]*record{},
+		onDrift:      func(Owner, Key) {},
+		onVerdict:    func(Owner) {},
+		onTurnedBack: func() {},
 	}
 }
 
@@ -77,6 +82,10 @@ func New() *Ledger {
 func (l *Ledger) Subscribe(onDrift func(Owner, Key), onVerdict func(Owner)) {
 	l.onDrift, l.onVerdict = onDrift, onVerdict
 }
+
+// OnTurnedBack sets what is called, outside the lock, when an answer proves that resource versions were turned back. It must be
+// called before anything is reported.
+func (l *Ledger) OnTurnedBack(do func()) { l.onTurnedBack = do }
 
 // Track sets the objects of a ManagedResource; those that it no longer has are forgotten unless another one has them.
 func (l *Ledger) Track(owner Owner, refs []Ref) {
@@ -178,6 +187,9 @@ func (l *Ledger) Verified(owner Owner, s Sighting) {
 }
 
 func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *notices) {
+	if r.turnBackLocked(s, told) {
+		return
+	}
 	if i := slices.Index(r.owners, o); i >= 0 && i != len(r.owners)-1 {
 		r.owners = append(slices.Delete(r.owners, i, i+1), o)
 	}
@@ -245,6 +257,9 @@ func (l *Ledger) Seen(s Sighting) {
 }
 
 func (l *Ledger) seenLocked(r *record, s Sighting, told *notices) {
+	if r.turnBackLocked(s, told) {
+		return
+	}
 	if newer(r.resourceVersion, s.ResourceVersion) {
 		return
 	}
@@ -365,6 +380,13 @@ func (l *Ledger) Refs(owner Owner) []Ref {
 	return refs
 }
 
+// Mark is what was on record of an object at a moment, as far as it tells whether anything was reported since.
+type Mark struct {
+	resourceVersion string
+	uid             types.UID
+	state           state
+}
+
 // Finding is the answer of Lookup.
 type Finding struct {
 	// Tracked is true if a ManagedResource has the object.
@@ -378,6 +400,8 @@ type Finding struct {
 	UID             types.UID
 	ResourceVersion string
 	Verdict         health.Verdict
+	// Mark is for answers to requests that are sent now.
+	Mark Mark
 }
 
 // Lookup returns what is known of an object.
@@ -390,7 +414,7 @@ func (l *Ledger) Lookup(key Key) Finding {
 	}
 	f := Finding{
 		Tracked: true, Known: r.state != unseen, Present: r.state == present, Suspect: r.suspect, Verified: r.verified && !r.suspect,
-		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion,
+		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Mark: r.mark(),
 	}
 	if r.verdict != nil {
 		f.Verdict = *r.verdict
@@ -409,6 +433,8 @@ func (l *Ledger) Size() int {
 type notices struct {
 	drift    []drift
 	verdicts []Owner
+	// turnedBack is true if an answer proved that.
+	turnedBack bool
 }
 
 type drift struct {
@@ -428,5 +454,8 @@ func (n *notices) send(l *Ledger) {
 	}
 	for _, owner := range n.verdicts {
 		l.onVerdict(owner)
+	}
+	if n.turnedBack {
+		l.onTurnedBack()
 	}
 }

@@ -19,6 +19,7 @@ type Listing struct {
 	number  uint32
 	// latest is the latest resource version of the scope before the list began; version is the list's.
 	latest, version string
+	turnedBack      bool
 }
 
 // StartListing begins a list of the objects of a kind for which inScope holds; it must not call the ledger. It must be called
@@ -43,6 +44,7 @@ func (x *Listing) At(resourceVersion string) (turnedBack bool) {
 	if !newer(x.latest, resourceVersion) {
 		return false
 	}
+	x.turnedBack = true
 	l := x.ledger
 	var told notices
 	l.mu.Lock()
@@ -66,6 +68,7 @@ func (x *Listing) Seen(s Sighting) Finding {
 			r.listed = max(r.listed, x.number)
 		}
 		if newer(r.resourceVersion, s.ResourceVersion) && !newer(r.resourceVersion, x.version) {
+			x.turnedBack = true
 			r.resetLocked(&told)
 		}
 		l.seenLocked(r, s, &told)
@@ -83,6 +86,29 @@ func (x *Listing) End() {
 	for _, r := range l.records[x.kind] {
 		if r.listed < x.number && x.inScope(r.ref()) {
 			l.goneLocked(r, "", x.version, &told)
+		}
+	}
+	l.mu.Unlock()
+	told.send(l)
+}
+
+// TurnedBack says whether what was reported of the list so far proves that resource versions were turned back.
+func (x *Listing) TurnedBack() bool {
+	x.ledger.mu.Lock()
+	defer x.ledger.mu.Unlock()
+	return x.turnedBack
+}
+
+// TurnedBack reports that resource versions were turned back, as by a restore of etcd: whatever is known may be of a time that
+// never was, and is looked at anew. The objects for which except holds were reported since.
+func (l *Ledger) TurnedBack(except func(Ref) bool) {
+	var told notices
+	l.mu.Lock()
+	for _, byName := range l.records {
+		for _, r := range byName {
+			if r.resourceVersion != "" && !except(r.ref()) {
+				r.resetLocked(&told)
+			}
 		}
 	}
 	l.mu.Unlock()

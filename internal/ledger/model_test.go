@@ -28,6 +28,18 @@ type object struct {
 	ours    bool   // as it should be
 }
 
+// answer is one to a request of ours, with what was on record when it was sent.
+type answer struct {
+	object
+	since Mark
+}
+
+func (a answer) told(digests bool) Sighting {
+	s := a.sighting(digests)
+	s.Since = a.since
+	return s
+}
+
 type change struct {
 	gone   bool
 	object object
@@ -97,10 +109,13 @@ func TestModel(t *testing.T) {
 		w := &world{version: first, was: map[int]*object{}}
 		digests := rapid.Bool().Draw(t, "generation tells")
 		since := ""          // what the watch has reached
-		var answers []object // of our reads and writes, on their way
+		var answers []answer // of our reads and writes, on their way
 		looked := false      // somebody has compared the object since the start
+		blind := false       // no list and no watch tells anything since a restore
+		ask := func(o object) { answers = append(answers, answer{o, r.Lookup(cm.Key).Mark}) }
 
-		list := func() {
+		// list returns whether it proved that versions were turned back.
+		list := func() bool {
 			x := r.StartListing(cm.GroupKind, since, everything)
 			since = fmt.Sprint(w.version)
 			x.At(since)
@@ -109,6 +124,17 @@ func TestModel(t *testing.T) {
 			}
 			x.End()
 			w.history = nil
+			return x.TurnedBack()
+		}
+		take := func(a answer) {
+			turnedBack := false
+			r.OnTurnedBack(func() { turnedBack = true })
+			if r.Verified(mr1, a.told(digests)); turnedBack {
+				// All is looked at anew, and listed from nothing.
+				r.TurnedBack(func(Ref) bool { return false })
+				since, blind = "", false
+				list()
+			}
 		}
 		deliver := func() {
 			next := w.history[0]
@@ -122,6 +148,9 @@ func TestModel(t *testing.T) {
 		}
 		// honest holds that what is called verified is what was last told: nothing that was delivered contradicts it.
 		honest := func() {
+			if blind {
+				return // What was turned back is found by whoever looks, at the end.
+			}
 			finding := r.Lookup(cm.Key)
 			if finding.Verified && !finding.Present {
 				t.Fatalf("verified, and not there: %+v", finding)
@@ -141,9 +170,9 @@ func TestModel(t *testing.T) {
 			"": func(*rapid.T) { honest() },
 			"we look": func(t *rapid.T) {
 				if w.object != nil && w.object.ours {
-					answers = append(answers, *w.object)
+					ask(*w.object)
 				} else {
-					answers = append(answers, w.write(true))
+					ask(w.write(true))
 				}
 				looked = true
 			},
@@ -152,7 +181,7 @@ func TestModel(t *testing.T) {
 					t.Skip("none is on its way")
 				}
 				i := rapid.IntRange(0, len(answers)-1).Draw(t, "which")
-				r.Verified(mr1, answers[i].sighting(digests))
+				take(answers[i])
 				answers = append(answers[:i:i], answers[i+1:]...)
 			},
 			"an answer is lost": func(t *rapid.T) {
@@ -180,12 +209,17 @@ func TestModel(t *testing.T) {
 				w.object = nil
 			},
 			"an event arrives": func(t *rapid.T) {
-				if len(w.history) == 0 {
+				if len(w.history) == 0 || blind {
 					t.Skip("none is on its way")
 				}
 				deliver()
 			},
-			"a gap, and a list": func(*rapid.T) { list() },
+			"a gap, and a list": func(*rapid.T) {
+				// A store that has caught up with what was known may say nothing that contradicts it.
+				if turnedBack := list(); turnedBack {
+					blind = false
+				}
+			},
 			"etcd is restored": func(t *rapid.T) {
 				if w.version == first {
 					t.Skip("no backup is that old")
@@ -193,24 +227,29 @@ func TestModel(t *testing.T) {
 				// Answers from before are lost: their connections were cut.
 				answers = nil
 				w.restore(rapid.IntRange(first, w.version-1).Draw(t, "backup"))
-				list() // The watch ends with an error.
+				if rapid.Bool().Draw(t, "and lists are forbidden") {
+					blind = true
+				} else if turnedBack := list(); turnedBack { // The watch ends with an error.
+					blind = false
+				}
 			},
 			"we restart": func(*rapid.T) {
 				r = newRecorder(map[Owner][]Ref{mr1: {cm}})
-				answers, since, looked = nil, "", false
+				answers, since, looked, blind = nil, "", false, false
 				list()
 			},
 		})
-		for len(w.history) > 0 {
+		for len(w.history) > 0 && !blind {
 			deliver()
 		}
 		// Whatever is on its way arrives, and whoever is told looks.
 		for rounds := 0; ; rounds++ {
 			for _, answer := range answers {
-				r.Verified(mr1, answer.sighting(digests))
+				take(answer)
 			}
 			answers = nil
-			if r.Lookup(cm.Key).Verified || looked && len(r.Dirty(mr1)) == 0 {
+			// What nothing tells of is looked at, whatever is said of it.
+			if again := blind && rounds == 0; !again && (r.Lookup(cm.Key).Verified || looked && len(r.Dirty(mr1)) == 0) {
 				break
 			}
 			if rounds > 2 {
@@ -219,12 +258,13 @@ func TestModel(t *testing.T) {
 			if w.object == nil || !w.object.ours {
 				w.write(true)
 			}
-			answers = append(answers, *w.object)
+			ask(*w.object)
 			looked = true
-			for len(w.history) > 0 {
+			for len(w.history) > 0 && !blind {
 				deliver()
 			}
 		}
+		w.history, blind = nil, false
 		honest()
 	})
 }

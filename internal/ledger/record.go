@@ -91,13 +91,28 @@ func (r *record) doubtLocked(told *notices) {
 	told.drift = append(told.drift, drift{o.owner, r.key()})
 }
 
+func (r *record) mark() Mark { return Mark{r.resourceVersion, r.uid, r.state} }
+
+// turnBackLocked says whether the answer to a request proves that what was on record when it was sent, and still is, is of a time
+// that never was. What else is on its way may be of that time, too: the next look settles it.
+func (r *record) turnBackLocked(s Sighting, told *notices) bool {
+	if s.Since != r.mark() || !newer(r.resourceVersion, s.ResourceVersion) {
+		return false
+	}
+	r.resetLocked(told)
+	told.turnedBack = true
+	return true
+}
+
 // outdates says whether something may have happened to the object after the version that was compared.
 func (r *record) outdates(s Sighting) bool {
 	if r.resourceVersion == "" || s.ResourceVersion == "" {
 		return false
 	}
 	if r.state == missing {
-		return !newer(s.ResourceVersion, r.resourceVersion)
+		// A read that was sent since nothing was found, and finds it as it was, says that it is there after all.
+		found := s.Since == r.mark() && s.ResourceVersion == r.resourceVersion
+		return !found && !newer(s.ResourceVersion, r.resourceVersion)
 	}
 	if r.resourceVersion == s.ResourceVersion || newer(s.ResourceVersion, r.resourceVersion) {
 		return false

@@ -203,7 +203,7 @@ func (a *Assessor) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	defer cancel()
 	object, err := a.client.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
 	switch {
-	case isNotFound(err):
+	case isNotFound(err) && Gone(err):
 		a.ledger.Absent(entry.Key, finding)
 		return ledger.Finding{Known: true, Suspect: a.ledger.Lookup(entry.Key).Suspect}, nil, nil
 	case Gone(err):
@@ -212,6 +212,7 @@ func (a *Assessor) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 		return ledger.Finding{}, nil, err
 	}
 	sighting := a.watches.view.Sighting(object)
+	sighting.Since = finding.Mark
 	a.ledger.Seen(sighting)
 	found := ledger.Finding{Known: true, Present: true, UID: sighting.UID}
 	if sighting.Verdict != nil {

@@ -119,7 +119,12 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]ledge
 			comparison = w.ledger.StartListing(s.gvk.GroupKind(), a.version(), func(ref ledger.Ref) bool { return w.scopeOf(ref) == s })
 			differing, strays = nil, nil
 		},
-		begin: func(version string) error { comparison.At(version); return nil },
+		begin: func(version string) error {
+			if comparison.At(version) {
+				w.turnedBack(nil)
+			}
+			return nil
+		},
 		each: func(object runtime.Object) error {
 			accessor, err := meta.Accessor(object)
 			if err != nil {

@@ -118,7 +118,18 @@ func (a *Autoscalers) start(resource dynamic.ResourceInterface) {
 		Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, TypeDescription: autoscalerKind.String(),
 	})
 	watching.Inc()
-	go reflector.RunWithContext(ctx)
+	go a.run(ctx, reflector)
+}
+
+// run follows the autoscalers until the context ends, and begins anew whenever it is asked to.
+func (a *Autoscalers) run(ctx context.Context, reflector *cache.Reflector) {
+	for ctx.Err() == nil {
+		following, cancel := context.WithCancel(ctx)
+		a.active.follows(cancel)
+		reflector.RunWithContext(following)
+		a.active.end()
+		cancel()
+	}
 }
 
 func (a *Autoscalers) failed(err error) {

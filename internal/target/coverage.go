@@ -21,6 +21,8 @@ type activeWatch struct {
 	listing chan struct{}
 
 	mu sync.Mutex
+	// follower is the number of what follows the scope at present; what an earlier one still tells does not count.
+	follower int
 	// restart ends what follows the scope at present, so that it begins anew.
 	restart context.CancelFunc
 	// complete is true if a list was reported completely since the kind is served where it is.
@@ -109,17 +111,28 @@ func (a *activeWatch) end() {
 	a.tellLocked()
 }
 
-// follows tells how to end what follows the scope from now on.
-func (a *activeWatch) follows(restart context.CancelFunc) {
+// follows tells how to end what follows the scope from now on, and returns its number.
+func (a *activeWatch) follows(restart context.CancelFunc) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.restart = restart
+	a.follower++
+	return a.follower
+}
+
+// heeds says whether what follows the scope under a number still does.
+func (a *activeWatch) heeds(follower int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.follower == follower
 }
 
 // renew ends what follows the scope, and has it begin anew at once.
 func (a *activeWatch) renew() {
 	a.mu.Lock()
 	restart := a.restart
+	a.follower++
+	a.latest = ""
 	a.mu.Unlock()
 	if restart == nil {
 		return

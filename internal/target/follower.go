@@ -133,9 +133,8 @@ func (w *openedWatch) ResultChan() <-chan watch.Event { return w.events }
 func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *mapping) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	a.follows(cancel)
 	requests := w.requestsFor(s, served)
-	sink := &sink{watches: w, scope: s, active: a}
+	sink := &sink{watches: w, scope: s, active: a, follower: a.follows(cancel)}
 	failed := func(err error) {
 		a.lost()
 		if unserved(err) || meta.IsNoMatchError(err) {

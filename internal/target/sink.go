@@ -22,6 +22,8 @@ type sink struct {
 	watches *Watches
 	scope   scope
 	active  *activeWatch
+	// follower is the number under which the sink follows the scope.
+	follower int
 }
 
 var (
@@ -36,6 +38,9 @@ func (s *sink) Add(object any) error { return s.Update(object) }
 
 // Update implements cache.ReflectorStore.
 func (s *sink) Update(object any) error {
+	if !s.active.heeds(s.follower) {
+		return nil
+	}
 	sighting, err := s.sighting(object)
 	if err == nil {
 		s.watches.ledger.Seen(sighting)
@@ -47,7 +52,11 @@ func (s *sink) Update(object any) error {
 func (s *sink) Resync() error { return nil }
 
 // UpdateResourceVersion implements cache.ResourceVersionUpdater: it is told of every event and bookmark.
-func (s *sink) UpdateResourceVersion(resourceVersion string) { s.active.reached(resourceVersion) }
+func (s *sink) UpdateResourceVersion(resourceVersion string) {
+	if s.active.heeds(s.follower) {
+		s.active.reached(resourceVersion)
+	}
+}
 
 // Replace implements cache.ReflectorStore. The list was reported page by page before.
 func (s *sink) Replace(objects []any, _ string) error {
@@ -62,6 +71,9 @@ func (s *sink) Delete(object any) error {
 	accessor, ok := object.(metav1.Object)
 	if !ok {
 		return fmt.Errorf("unexpected object %T", object)
+	}
+	if !s.active.heeds(s.follower) {
+		return nil
 	}
 	switch {
 	case s.scope.name != "":
@@ -83,8 +95,12 @@ func kindDefinedBy(definition *unstructured.Unstructured) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: kind}
 }
 
-// errTurnedBack ends a list of metadata when whole objects will be asked for.
-var errTurnedBack = errors.New("resource versions were turned back")
+var (
+	// errTurnedBack ends a list of metadata when whole objects will be asked for.
+	errTurnedBack = errors.New("resource versions were turned back")
+	// errRenewed ends a list of a scope that is followed anew.
+	errRenewed = errors.New("the scope is listed anew")
+)
 
 // list reports the complete scope: at the start, and after every gap. The first list after the start, and the one that finds
 // everything turned back, is of whole objects: they are about to be compared.
@@ -119,16 +135,22 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 	s.watches.selector(s.scope)(&options)
 	var listing *ledger.Listing
 	uids := map[types.UID]struct{}{} // of Pods and ReplicaSets only
+	told := false
 	version, err := listPages(ctx, options, page, paging{
 		start: func() {
 			clear(uids)
 			listing = s.watches.ledger.StartListing(s.scope.gvk.GroupKind(), s.active.version(), s.covers)
 		},
 		begin: func(version string) error {
+			if !s.active.heeds(s.follower) {
+				return errRenewed
+			}
 			if !listing.At(version) {
 				return nil
 			}
 			s.watches.log.Info("The resource versions of the target were turned back, everything is looked at anew", "groupVersionKind", s.scope.gvk.String())
+			told = true
+			s.watches.turnedBack(&s.scope)
 			s.active.reached(version)
 			if !whole && s.watches.live.expect(s.scope) {
 				return errTurnedBack
@@ -155,6 +177,9 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 		return "", err
 	}
 	listing.End()
+	if listing.TurnedBack() && !told {
+		s.watches.turnedBack(&s.scope)
+	}
 	s.forgetPods(uids)
 	return version, nil
 }

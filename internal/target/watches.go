@@ -54,6 +54,7 @@ type Watches struct {
 	// wide are the kinds that are watched with all their objects, because of many create-only ones.
 	wide wideKinds
 	live *live
+	eras eras
 
 	autoscalers *Autoscalers
 }
@@ -76,6 +77,7 @@ func NewWatches(client *Client, l *ledger.Ledger, options WatchOptions) *Watches
 		active: map[scope]*activeWatch{}, byOwner: map[ledger.Owner]map[scope]struct{}{}, live: newLive(),
 	}
 	w.autoscalers = newAutoscalers(w)
+	l.OnTurnedBack(func() { w.turnedBack(nil) })
 	return w
 }
 

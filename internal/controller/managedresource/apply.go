@@ -61,6 +61,8 @@ type outcome struct {
 	// result is created, updated or unchanged.
 	result   string
 	sighting ledger.Sighting
+	// since is what was on record before the first request.
+	since ledger.Mark
 	// before is the object as it was found, nil if it was not there.
 	before, after *unstructured.Unstructured
 	// keptBy is the other ManagedResource whose origin it keeps.
@@ -180,7 +182,7 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 	a.succeeded(desired, done)
 	objects.WithLabelValues(desired.GetKind(), done.result).Inc()
 	sighting := done.sighting
-	sighting.Key, sighting.Desired = keyOf(desired), digest
+	sighting.Key, sighting.Desired, sighting.Since = keyOf(desired), digest, done.since
 	a.Watches.Served(target.RefOf(&desired.Reference))
 	if done.keptBy != (ledger.Owner{}) {
 		// The other one decides whether it is as it should be.
@@ -264,7 +266,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		if expectAbsent {
 			var created ledger.Sighting
 			if created, createErr = a.create(ctx, desired, options); createErr == nil {
-				return outcome{result: "created", sighting: created}, nil
+				return outcome{result: "created", sighting: created, since: finding.Mark}, nil
 			}
 			if meta.IsNoMatchError(createErr) {
 				return outcome{}, createErr
@@ -287,7 +289,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		asKept := options
 		asKept.Origin = cmp.Or(origin, options.Origin)
 		merged := apply.Merge(desired, live, asKept)
-		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged}
+		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark}
 		if apply.Equal(live, merged) && (!*a.Config.AlwaysUpdate || !a.full) {
 			done.sighting = a.Watches.View().Sighting(live)
 			return done, nil
