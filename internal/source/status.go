@@ -32,7 +32,7 @@ const (
 //
 // Invariant: what is in written was read from or answered by the API server for that UID, and counts only until the cache has that
 // version or a later one, and for no longer than a cache may lag; so nobody is given a form older than one that was acted on, but
-// after the source was restored to an older state.
+// after the source was restored to an older state. Then what the API server has counts, and not what the cache still has from before.
 type Statuses struct {
 	reader client.Reader // cached
 	live   client.Reader
@@ -49,6 +49,9 @@ type Statuses struct {
 type written struct {
 	mr *resourcesv1alpha1.ManagedResource
 	at time.Time
+	// over is the version that the cache has from before a restore of the source; "" if it has none. Its watch may not tell of that:
+	// it may have been resumed from a version that the restored store took for one of its own.
+	over string
 }
 
 // lag is how long a cache may take to deliver what was written. Writes are bound to versions, so that a form that is taken for the
@@ -57,7 +60,8 @@ const lag = 2 * time.Minute
 
 // counts says whether it is later than what the cache has.
 func (w written) counts(cached *resourcesv1alpha1.ManagedResource, now time.Time) bool {
-	return w.mr.UID == cached.UID && older(cached.ResourceVersion, w.mr.ResourceVersion) && now.Sub(w.at) < lag
+	later := older(cached.ResourceVersion, w.mr.ResourceVersion) || w.over != "" && w.over == cached.ResourceVersion
+	return w.mr.UID == cached.UID && later && now.Sub(w.at) < lag
 }
 
 // NewStatuses returns statuses; reader is the cache, live asks the API server.
@@ -105,7 +109,11 @@ func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(mr)
 	if known, found := s.written[key]; !found || known.mr.UID != mr.UID || !older(mr.ResourceVersion, known.mr.ResourceVersion) {
-		s.written[key] = written{mr, s.clock.Now()}
+		over := ""
+		if found && known.mr.UID == mr.UID {
+			over = known.over
+		}
+		s.written[key] = written{mr, s.clock.Now(), over}
 	}
 }
 
@@ -229,14 +237,19 @@ func (s *Statuses) Live(ctx context.Context, key types.NamespacedName) (*resourc
 }
 
 func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
-	mr := &resourcesv1alpha1.ManagedResource{}
+	cached, mr := &resourcesv1alpha1.ManagedResource{}, &resourcesv1alpha1.ManagedResource{}
+	known := s.reader.Get(ctx, key, cached) == nil
 	if err := s.live.Get(ctx, key, mr); err != nil {
 		return nil, err
 	}
 	mr.ManagedFields = nil
+	over := ""
+	if known && cached.UID == mr.UID && older(mr.ResourceVersion, cached.ResourceVersion) {
+		over = cached.ResourceVersion
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.written[key] = written{mr, s.clock.Now()}
+	s.written[key] = written{mr, s.clock.Now(), over}
 	return mr, nil
 }
 
@@ -301,9 +314,22 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	if err := s.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return nil, false, err
 	}
+	if err := sameForm(current, answer); err != nil {
+		return nil, false, err
+	}
 	next.ObjectMeta = answer.ObjectMeta
 	next.ManagedFields = nil
 	return &next, true, nil
+}
+
+// sameForm returns a conflict if a write that was bound to a version met another form than the one that has it: a restored source
+// gives a version to something else in time.
+func sameForm(bound *resourcesv1alpha1.ManagedResource, answer *metav1.PartialObjectMetadata) error {
+	if answer.Generation == bound.Generation && answer.UID == bound.UID {
+		return nil
+	}
+	return apierrors.NewConflict(resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources").GroupResource(), bound.Name,
+		fmt.Errorf("it has generation %d at the version of generation %d", answer.Generation, bound.Generation))
 }
 
 // metadataOf is what takes an answer of which only the metadata is wanted.
@@ -333,6 +359,9 @@ func (s *Statuses) PatchMetadata(ctx context.Context, mr *resourcesv1alpha1.Mana
 	}
 	answer := metadataOf(mr)
 	if err := s.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return nil, err
+	}
+	if err := sameForm(mr, answer); err != nil {
 		return nil, err
 	}
 	next := *mr

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -113,6 +114,43 @@ func TestRestoredSource(t *testing.T) {
 	s.Written(future)
 	if got, err := s.Update(t.Context(), key, "u", applied("One")); err != nil || got.Generation != 1 {
 		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// MR-14: as long as the cache has what was before a restore of the source, what the API server has counts.
+func TestCacheThatIsAhead(t *testing.T) {
+	s, _, cache, _ := newStatuses(t)
+	cache.mr.ResourceVersion, cache.mr.Generation = "9999", 7
+	for i, reason := range []string{"One", "Two"} {
+		if got, err := s.Update(t.Context(), key, "u", applied(reason)); err != nil || got.Generation != 1 {
+			t.Fatalf("got %v, %v", got, err)
+		}
+		if got, _ := s.Get(t.Context(), key); got.Generation != 1 || got.Status.Conditions[0].Reason != reason {
+			t.Errorf("write %d: Get goes back to what never was: %v", i, got)
+		}
+	}
+	cache.mr.ResourceVersion = "10000"
+	if got, _ := s.Get(t.Context(), key); got.Generation != 7 {
+		t.Errorf("what the cache was told of since does not count: %v", got)
+	}
+}
+
+// MR-14: a version that a restored source gave to another form does not make that form what it was computed from.
+func TestVersionOfAnotherForm(t *testing.T) {
+	s, live, cache, _ := newStatuses(t)
+	cache.mr.Generation, cache.mr.Status.Resources = 7, []resourcesv1alpha1.ObjectReference{{}}
+	got, err := s.Update(t.Context(), key, "u", applied("One"))
+	if err != nil || got.Generation != 1 || len(got.Status.Resources) != 0 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	there := &resourcesv1alpha1.ManagedResource{}
+	if err := live.Get(t.Context(), key, there); err != nil || there.Generation != 1 {
+		t.Errorf("got %v, %v", there, err)
+	}
+	cache.mr.ResourceVersion = there.ResourceVersion
+	s.forget(key)
+	if _, err := s.PatchMetadata(t.Context(), cache.mr, map[string]any{"finalizers": []string{"x/y"}}, true); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
 	}
 }
 

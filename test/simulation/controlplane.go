@@ -57,7 +57,7 @@ func (w *world) serveCustomKinds(objects map[apiserver.Key]object) {
 		served := w.target.ServedLocked(resource)
 		uid := w.servedBy[name]
 		w.lock.Unlock()
-		is := apiserver.Text(definition, "metadata", "uid")
+		is, before := apiserver.Text(definition, "metadata", "uid"), served
 		if served != nil && is != uid {
 			for key := range objects {
 				if key.GroupResource == resource {
@@ -71,8 +71,12 @@ func (w *world) serveCustomKinds(objects map[apiserver.Key]object) {
 		}
 		if served == nil && definition != nil {
 			namespaced := apiserver.Text(definition, "spec", "scope") == "Namespaced"
-			w.target.Serve(apiserver.CustomKind("things.example.org", "v1", custom.kind, custom.plural, namespaced))
+			served = apiserver.CustomKind("things.example.org", "v1", custom.kind, custom.plural, namespaced)
+			w.target.Serve(served)
 			w.tracef("-- %s is served, namespaced: %t", custom.plural, namespaced)
+		}
+		if served == before && uid == is {
+			continue
 		}
 		w.lock.Lock()
 		w.servedBy[name] = is

@@ -3,9 +3,10 @@ package simulation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/fnv"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -149,13 +150,14 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // chance is a number that stands for the n-th time that something happens.
 func (w *world) chance(parts ...string) uint64 {
-	name := fmt.Sprint(parts)
+	name := "[" + strings.Join(parts, " ") + "]"
 	w.chances.Lock()
 	w.happened[name]++
 	count := w.happened[name]
 	w.chances.Unlock()
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%d %d %s", w.scenario.Seed, count, name)
+	text := strconv.AppendInt(append(strconv.AppendUint(nil, w.scenario.Seed, 10), ' '), int64(count), 10)
+	_, _ = h.Write(append(append(text, ' '), name...))
 	x := h.Sum64()
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9

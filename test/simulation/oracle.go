@@ -169,7 +169,7 @@ func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver
 			if _, found := wishes[at]; found {
 				ok, twice = false, append(twice, at)
 			}
-			wishes[at] = t.value(decodeBase64(text)) + "|" + label
+			wishes[at] = t.valueOfText(text) + "|" + label
 		}
 	}
 	for _, at := range twice {
@@ -177,14 +177,6 @@ func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver
 		w.contested[unscoped(at)] = true // What another one injected meanwhile may stay on it.
 	}
 	return wishes, ok
-}
-
-func decodeBase64(text string) object {
-	raw, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		panic(err)
-	}
-	return decode(string(raw))
 }
 
 // concernsLocked says whether an instance that runs is to look after a ManagedResource.
@@ -256,11 +248,11 @@ func (w *world) sourceChanged(c apiserver.Change) {
 			w.noteForm(c.After)
 		}
 		if isInstance(c.By) {
-			w.traceLocked("-- %s %ss %s: %s", c.By, c.Verb, c.Key.Name, summaryOf(c.After))
+			w.traceLocked("-- %s %ss %s: %s", c.By, c.Verb, c.Key.Name, later(func() string { return summaryOf(c.After) }))
 			w.checkInventory(c)
 			w.checkReport(c)
 		} else if c.After != nil {
-			w.traceLocked("-- %s: %s", c.Key.Name, marshal(c.After["spec"]))
+			w.traceLocked("-- %s: %s", c.Key.Name, later(func() string { return marshal(c.After["spec"]) }))
 		}
 	default:
 		return
@@ -296,7 +288,7 @@ func (w *world) targetChanged(c apiserver.Change) {
 			values[valueOf(t, o)] = time.Now()
 		}
 	}
-	w.traceLocked("-- %s %ss %s: %s", c.By, c.Verb, c.Key, summary(t, c.After))
+	w.traceLocked("-- %s %ss %s: %s", c.By, c.Verb, c.Key, later(func() string { return summary(t, c.After) }))
 	if !isInstance(c.By) {
 		return
 	}
@@ -411,8 +403,7 @@ func inventoryOf(mr object) []apiserver.Key {
 	for _, entry := range resources {
 		ref := entry.(map[string]any)
 		for _, t := range things {
-			o := t.make(0)
-			if apiserver.Text(o, "kind") == apiserver.Text(ref, "kind") && apiserver.Text(o, "metadata", "name") == apiserver.Text(ref, "name") {
+			if t.kind == ref["kind"] && t.objectName == ref["name"] {
 				keys = append(keys, apiserver.Key{GroupResource: t.resource, Namespace: apiserver.Text(ref, "namespace"), Name: apiserver.Text(ref, "name")})
 			}
 		}
@@ -567,7 +558,7 @@ func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 				if _, twice := wishes[t]; twice {
 					return ""
 				}
-				wishes[t] = t.value(decodeBase64(text)) + "|" + f.label
+				wishes[t] = t.valueOfText(text) + "|" + f.label
 			}
 		}
 	}

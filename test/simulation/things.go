@@ -24,6 +24,11 @@ type thing struct {
 	make func(value int) object
 	// value reads it back, "" if it can't be told.
 	value func(object) string
+	// kind and objectName are those of all objects that make returns, texts what Secrets have for them, by value, and values what
+	// they say, by text.
+	kind, objectName string
+	texts            []string
+	values           map[string]string
 	// custom is the CustomResourceDefinition that must be there first, "" for none.
 	custom string
 }
@@ -45,20 +50,20 @@ func manifest(apiVersion, kind, name string, rest object) object {
 // dotted is a value whose numbers are the same quantity for some pairs and different texts.
 func dotted(value int) string { return []string{"1", "1.0", "1.30", "1.3", "x"}[value%5] }
 
-var things = []*thing{
-	{
+var things = completed(
+	&thing{
 		name: "a", resource: schema.GroupResource{Resource: "configmaps"}, namespaced: true,
 		make:  func(v int) object { return manifest("v1", "ConfigMap", "a", object{"data": object{"cpu": dotted(v)}}) },
 		value: valueAt("data", "cpu"),
 	},
-	{
+	&thing{
 		name: "b", resource: schema.GroupResource{Resource: "configmaps"}, namespaced: true,
 		make: func(v int) object {
 			return manifest("v1", "ConfigMap", "b", object{"data": object{"v": strconv.Itoa(v)}})
 		},
 		value: valueAt("data", "v"),
 	},
-	{
+	&thing{
 		// Value 0 selects all Pods, and value 1 opens it for everybody in no namespace.
 		name: "p", resource: schema.GroupResource{Group: "networking.k8s.io", Resource: "networkpolicies"}, namespaced: true,
 		make: func(v int) object {
@@ -70,7 +75,7 @@ var things = []*thing{
 		},
 		value: func(o object) string { spec, _ := o["spec"].(map[string]any); return marshal(spec["ingress"]) },
 	},
-	{
+	&thing{
 		name: "d", resource: schema.GroupResource{Group: "apps", Resource: "deployments"}, namespaced: true,
 		make: func(v int) object {
 			return manifest("apps/v1", "Deployment", "d", object{"spec": object{
@@ -91,14 +96,14 @@ var things = []*thing{
 			return marshal(containers[0].(map[string]any)["env"])
 		},
 	},
-	{
+	&thing{
 		name: "w", resource: schema.GroupResource{Group: "things.example.org", Resource: "widgets"}, custom: "widgets.things.example.org",
 		make: func(v int) object {
 			return manifest("things.example.org/v1", "Widget", "w", object{"spec": object{"v": strconv.Itoa(v)}})
 		},
 		value: valueAt("spec", "v"),
 	},
-	{
+	&thing{
 		name: "gadgets", resource: schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
 		make: func(v int) object {
 			o := definition("Gadget", "gadgets", "Cluster")
@@ -111,20 +116,27 @@ var things = []*thing{
 			return marshal(names["categories"])
 		},
 	},
-	{
+	&thing{
 		name: "g", resource: schema.GroupResource{Group: "things.example.org", Resource: "gadgets"}, custom: "gadgets.things.example.org",
 		make: func(v int) object {
 			return manifest("things.example.org/v1", "Gadget", "g", object{"spec": object{"v": strconv.Itoa(v)}})
 		},
 		value: valueAt("spec", "v"),
 	},
-	{
+	&thing{
 		name: "fixed", resource: schema.GroupResource{Resource: "configmaps"}, namespaced: true,
 		make: func(v int) object {
 			return manifest("v1", "ConfigMap", "fixed", object{"data": object{"v": strconv.Itoa(v)}, "immutable": true})
 		},
 		value: valueAt("data", "v"),
 	},
+)
+
+func completed(things ...*thing) []*thing {
+	for _, t := range things {
+		t.complete()
+	}
+	return things
 }
 
 func definition(kind, plural, scope string) object {
@@ -136,10 +148,31 @@ func definition(kind, plural, scope string) object {
 	return o
 }
 
+// mostValues is how many values there are; they begin with 0.
+const mostValues = 5
+
+func (t *thing) complete() {
+	o := t.make(0)
+	t.kind, t.objectName, t.values = apiserver.Text(o, "kind"), apiserver.Text(o, "metadata", "name"), map[string]string{}
+	for value := range mostValues {
+		text := marshal(t.make(value))
+		encoded := base64.StdEncoding.EncodeToString([]byte(text))
+		t.texts, t.values[encoded] = append(t.texts, encoded), t.value(decode(text))
+	}
+}
+
+// valueOfText is the value that a Secret's text asks for.
+func (t *thing) valueOfText(text string) string {
+	value, found := t.values[text]
+	if !found {
+		panic("no Secret has the text " + text)
+	}
+	return value
+}
+
 // key is where the thing is, given how its kind is served.
 func (t *thing) key(namespaced bool) apiserver.Key {
-	o := t.make(0)
-	key := apiserver.Key{GroupResource: t.resource, Name: apiserver.Text(o, "metadata", "name")}
+	key := apiserver.Key{GroupResource: t.resource, Name: t.objectName}
 	if namespaced {
 		key.Namespace = targetNamespace
 	}
@@ -180,7 +213,7 @@ func (c content) data() map[string]any {
 	data := map[string]any{}
 	for i, t := range things {
 		if value, found := c[i]; found {
-			data[t.name+".json"] = base64.StdEncoding.EncodeToString([]byte(marshal(t.make(value))))
+			data[t.name+".json"] = t.texts[value]
 		}
 	}
 	return data

@@ -63,15 +63,26 @@ type world struct {
 	total     int
 	rebooting sync.WaitGroup
 	news      chan struct{}
-	lines     []string
+	lines     []line
 }
+
+// line is one of the trace. It is put into words only if somebody asks: nearly all runs end well.
+type line struct {
+	at        time.Duration
+	format    string
+	arguments []any
+}
+
+// later is an argument of a line that is worked out when the line is put into words. What it is about must not change.
+type later func() string
+
+func (l later) String() string { return l() }
 
 // Result is how a run ended.
 type Result struct {
 	// Violations are the invariants that did not hold, in order.
 	Violations []Violation
-	// Trace tells what happened when.
-	Trace []string
+	trace      []line
 	// Requests counts what the instances sent.
 	Requests int
 }
@@ -81,6 +92,15 @@ type Violation struct {
 	Invariant string
 	At        time.Duration
 	Text      string
+}
+
+// Trace tells what happened when, line by line.
+func (r Result) Trace() string {
+	var b strings.Builder
+	for _, l := range r.trace {
+		fmt.Fprintf(&b, "%12v %s\n", l.at.Round(time.Microsecond), fmt.Sprintf(l.format, l.arguments...))
+	}
+	return b.String()
 }
 
 func (v Violation) String() string { return fmt.Sprintf("%s at %v: %s", v.Invariant, v.At, v.Text) }
@@ -99,7 +119,7 @@ func Run(t *testing.T, scenario *Scenario, logger logr.Logger) Result {
 		w.run()
 		w.lock.Lock()
 		defer w.lock.Unlock()
-		result = Result{Violations: w.violations, Trace: w.lines}
+		result = Result{Violations: w.violations, trace: w.lines}
 		for _, n := range w.sent {
 			result.Requests += n
 		}
@@ -302,7 +322,7 @@ func (w *world) tracef(format string, arguments ...any) {
 }
 
 func (w *world) traceLocked(format string, arguments ...any) {
-	w.lines = append(w.lines, fmt.Sprintf("%12v ", time.Since(w.begin).Round(time.Microsecond))+fmt.Sprintf(format, arguments...))
+	w.lines = append(w.lines, line{time.Since(w.begin), format, arguments})
 }
 
 // request sends a request of somebody who is no instance and whom no fault hits; it returns the status code.

@@ -119,6 +119,7 @@ func (s *Server) Serve(kinds ...*Kind) {
 	for _, k := range kinds {
 		s.kinds[pathOf(k)] = k
 	}
+	clear(s.discovered)
 }
 
 // Withdraw ends serving a kind: its watches end, and what is stored of it is hidden until it is served again.
@@ -126,6 +127,7 @@ func (s *Server) Withdraw(k *Kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.kinds, pathOf(k))
+	clear(s.discovered)
 	for w := range s.watches {
 		if pathOf(w.kind) == pathOf(k) {
 			w.end()

@@ -137,8 +137,15 @@ func (s *Server) Do(from *http.Request, r *Request, delay func() time.Duration) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.Verb == "discovery" {
-		if answer := s.discovery(r.Path); answer != nil {
-			return s.ok(from, http.StatusOK, answer)
+		answer, known := s.discovered[r.Path]
+		if !known {
+			if found := s.discovery(r.Path); found != nil {
+				answer = mustMarshal(found)
+			}
+			s.discovered[r.Path] = answer
+		}
+		if answer != nil {
+			return respond(from, http.StatusOK, answer)
 		}
 		return notServed(from)
 	}
@@ -157,7 +164,10 @@ func (s *Server) Do(from *http.Request, r *Request, delay func() time.Duration) 
 	case "get":
 		answer, err = s.find(k, r.Key())
 	case "list":
-		answer, err = s.list(k, r)
+		var list []byte
+		if list, err = s.list(k, r); err == nil {
+			return respond(from, code, list)
+		}
 	case "create":
 		code = http.StatusCreated
 		answer, err = s.create(k, r)
@@ -171,34 +181,14 @@ func (s *Server) Do(from *http.Request, r *Request, delay func() time.Duration) 
 	if err != nil {
 		return Refusal(from, err.(apierrors.APIStatus).Status()) //nolint:errorlint // all errors here are of this type
 	}
-	if r.Partial && answer["kind"] != "Status" {
-		answer = partialAnswer(answer)
+	if answer["kind"] == "Status" {
+		return respond(from, code, mustMarshal(answer))
 	}
-	return s.ok(from, code, answer)
+	return respond(from, code, s.encode(answer, r.Partial))
 }
 
 func (k *Kind) hasSubresource(name string) bool {
 	return name == "status" && k.Status || name == "finalize" && k.Kind == "Namespace"
-}
-
-func partialAnswer(answer Object) Object {
-	items, isList := answer["items"].([]any)
-	if !isList {
-		return partialOf(answer)
-	}
-	partial := make([]any, len(items))
-	for i := range items {
-		partial[i] = partialOf(items[i].(map[string]any))
-	}
-	return Object{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": answer["metadata"], "items": partial}
-}
-
-func (s *Server) ok(from *http.Request, code int, answer Object) *http.Response {
-	body, err := json.Marshal(answer)
-	if err != nil {
-		panic(err)
-	}
-	return respond(from, code, body)
 }
 
 func (s *Server) find(k *Kind, key Key) (Object, error) {
@@ -246,7 +236,7 @@ func tooLarge(revision, current int64) error {
 	return err
 }
 
-func (s *Server) list(k *Kind, r *Request) (Object, error) {
+func (s *Server) list(k *Kind, r *Request) ([]byte, error) {
 	selected, err := s.selection(k, r)
 	if err != nil {
 		return nil, err
@@ -264,7 +254,7 @@ func (s *Server) list(k *Kind, r *Request) (Object, error) {
 		return nil, tooLarge(wanted, s.revision)
 	}
 	limit, _ := strconv.Atoi(r.Query.Get("limit"))
-	items, metadata := []any{}, Object{"resourceVersion": strconv.FormatInt(revision, 10)}
+	items, metadata := [][]byte{}, Object{"resourceVersion": strconv.FormatInt(revision, 10)}
 	last := ""
 	objects := s.at(revision)
 	for _, key := range sortedKeys(objects, selected) {
@@ -276,9 +266,12 @@ func (s *Server) list(k *Kind, r *Request) (Object, error) {
 			metadata["continue"] = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", revision, last))
 			break
 		}
-		items, last = append(items, objects[key]), position
+		items, last = append(items, s.encode(objects[key], r.Partial)), position
 	}
-	return Object{"kind": k.Kind + "List", "apiVersion": k.GroupVersion().String(), "metadata": metadata, "items": items}, nil
+	if r.Partial {
+		return listed("meta.k8s.io/v1", "PartialObjectMetadataList", metadata, items), nil
+	}
+	return listed(k.GroupVersion().String(), k.Kind+"List", metadata, items), nil
 }
 
 // watch begins a watch (the caller has the lock).
@@ -310,10 +303,10 @@ func (s *Server) watch(from *http.Request, r *Request, k *Kind, delay func() tim
 		}
 	case revision < s.compacted || revision > s.revision:
 		status := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", revision, s.compacted)).ErrStatus
-		w.push("ERROR", Object{
+		w.send("ERROR", mustMarshal(Object{
 			"kind": "Status", "apiVersion": "v1", "metadata": Object{}, "status": status.Status, "message": status.Message,
 			"reason": string(status.Reason), "code": int64(status.Code),
-		})
+		}))
 	default:
 		for _, record := range s.records {
 			if record.revision > revision && record.key.GroupResource == k.groupResource() {

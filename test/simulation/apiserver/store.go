@@ -54,6 +54,9 @@ type Server struct {
 	records   []record
 	watches   map[*stream]struct{}
 	uids      int
+	// encoded and discovered are answers that were given before, by what is stored and by path.
+	encoded    map[uintptr]*encoded
+	discovered map[string][]byte
 	// observe is called with every write, in order, while the lock is held.
 	observe func(Change)
 }
@@ -63,7 +66,7 @@ type Server struct {
 func New(mu *sync.Mutex, kinds []*Kind, observe func(Change), namespaces ...string) *Server {
 	s := &Server{
 		mu: mu, kinds: map[string]*Kind{}, objects: map[Key]Object{}, revision: 100, compacted: 100,
-		watches: map[*stream]struct{}{}, observe: observe,
+		watches: map[*stream]struct{}{}, observe: observe, encoded: map[uintptr]*encoded{}, discovered: map[string][]byte{},
 	}
 	s.Serve(kinds...)
 	for _, namespace := range namespaces {
@@ -93,6 +96,7 @@ func (s *Server) put(by, verb string, key Key, before, after Object) {
 	if after != nil {
 		meta(after)["resourceVersion"] = version
 		s.objects[key] = after
+		s.forget(before)
 	} else {
 		delete(s.objects, key)
 		last = runtime.DeepCopyJSON(before)

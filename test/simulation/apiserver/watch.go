@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"strconv"
 	"sync"
@@ -63,13 +62,11 @@ func (w *stream) deliver(r record, last Object) {
 }
 
 func (w *stream) push(event string, o Object) {
-	if w.partial && event != "ERROR" {
-		o = partialOf(o)
-	}
-	line, err := json.Marshal(Object{"type": event, "object": o})
-	if err != nil {
-		panic(err)
-	}
+	w.send(event, w.server.encode(o, w.partial))
+}
+
+func (w *stream) send(event string, object []byte) {
+	line := told(event, object)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	due := time.Now().Add(w.delay())
@@ -77,7 +74,7 @@ func (w *stream) push(event string, o Object) {
 		due = w.lastDue
 	}
 	w.lastDue = due
-	w.queue = append(w.queue, frame{due: due, line: append(line, '\n'), last: event == "ERROR"})
+	w.queue = append(w.queue, frame{due: due, line: line, last: event == "ERROR"})
 	w.wakeLocked()
 }
 
@@ -93,7 +90,11 @@ func (w *stream) pushBookmark(initialEnd bool) {
 	if initialEnd {
 		metadata["annotations"] = Object{"k8s.io/initial-events-end": "true"}
 	}
-	w.push("BOOKMARK", Object{"kind": w.kind.Kind, "apiVersion": w.kind.GroupVersion().String(), "metadata": metadata})
+	bookmark := Object{"kind": w.kind.Kind, "apiVersion": w.kind.GroupVersion().String(), "metadata": metadata}
+	if w.partial {
+		bookmark = partialOf(bookmark)
+	}
+	w.send("BOOKMARK", mustMarshal(bookmark))
 }
 
 // end ends the watch as a server does that closes it. The caller has the server's lock.
@@ -145,10 +146,11 @@ func (w *stream) take(p []byte) (int, time.Duration, error) {
 		}
 		return 0, 0, io.EOF
 	}
-	wait := w.deadline.Sub(now)
 	if len(w.queue) > 0 {
-		wait = min(wait, w.queue[0].due.Sub(now))
-	} else if w.bookmark {
+		return 0, w.queue[0].due.Sub(now), nil // What happened before the deadline is told, however late it arrives.
+	}
+	wait := w.deadline.Sub(now)
+	if w.bookmark {
 		wait = min(wait, w.marked.Add(bookmarkEvery).Sub(now))
 	}
 	return 0, max(wait, 0), nil
