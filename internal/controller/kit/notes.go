@@ -1,0 +1,76 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/espalier-project/espalier/internal/managed"
+)
+
+// maxNote is the longest message that an Event may have, in bytes; the API server refuses a longer one.
+const maxNote = 1024
+
+// Notes records Events about objects. It creates Events only, which is all that some installations allow (COM-10).
+//
+// It remembers the last note about each object until the object is forgotten, and repeats none: an Event tells of a change.
+type Notes struct {
+	writer client.Writer
+	clock  clock.PassiveClock
+	// component is the reporting controller (COM-8).
+	component string
+
+	mu   sync.Mutex
+	last map[types.UID]string
+}
+
+// NewNotes returns a recorder that writes to a cluster.
+func NewNotes(writer client.Writer, clock clock.PassiveClock, component string) *Notes {
+	return &Notes{writer: writer, clock: clock, component: component, last: map[types.UID]string{}}
+}
+
+// Tell records an Event about an object, unless it is what was told of the object last. That it could not be recorded is logged only.
+func (n *Notes) Tell(ctx context.Context, about corev1.ObjectReference, eventType, reason, message string) {
+	if !n.isNew(about.UID, reason+"\n"+message) {
+		return
+	}
+	namespace := about.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault // Where Events about objects without a namespace are.
+	}
+	now := metav1.NewTime(n.clock.Now())
+	err := n.writer.Create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", about.Name, now.UnixNano())},
+		InvolvedObject: about, Type: eventType, Reason: reason, Message: managed.Shortened(message, maxNote), Action: "Reconcile",
+		Count: 1, FirstTimestamp: now, LastTimestamp: now,
+		Source: corev1.EventSource{Component: n.component}, ReportingController: n.component,
+	})
+	if err != nil {
+		n.Forget(about.UID)
+		log.FromContext(ctx).V(1).Info("Could not record an event", "reason", err.Error())
+	}
+}
+
+// Forget forgets what was told of an object, because it is well again or gone.
+func (n *Notes) Forget(uid types.UID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.last, uid)
+}
+
+func (n *Notes) isNew(uid types.UID, note string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.last[uid] == note {
+		return false
+	}
+	n.last[uid] = note
+	return true
+}

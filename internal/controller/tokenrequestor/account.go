@@ -1,0 +1,65 @@
+package tokenrequestor
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/token"
+)
+
+// account makes sure that the ServiceAccount is as it is asked for, also when no token is due, and returns its UID (TR-13). Nothing is
+// written where nothing differs.
+func (r *Reconciler) account(ctx context.Context, asked *token.Asked) (types.UID, error) {
+	labels, err := asked.Labels()
+	if err != nil {
+		return "", err
+	}
+	present := &corev1.ServiceAccount{}
+	err = r.Target.Get(ctx, asked.Account, present)
+	if apierrors.IsNotFound(err) {
+		created := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: asked.Account.Namespace, Name: asked.Account.Name}}
+		become(created, labels)
+		if err := r.Target.Create(ctx, created); err != nil {
+			return "", fmt.Errorf("creating ServiceAccount %s: %w", asked.Account, err)
+		}
+		return created.UID, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading ServiceAccount %s: %w", asked.Account, err)
+	}
+	changed := present.DeepCopy()
+	become(changed, labels)
+	patch := client.MergeFromWithOptions(present, client.MergeFromWithOptimisticLock{})
+	if same(present, changed) {
+		return present.UID, nil
+	}
+	if err := r.Target.Patch(ctx, changed, patch); err != nil {
+		return "", fmt.Errorf("updating ServiceAccount %s: %w", asked.Account, err)
+	}
+	return present.UID, nil
+}
+
+// become sets all that is asked of a ServiceAccount; its labels are these and no others.
+func become(account *corev1.ServiceAccount, labels map[string]string) {
+	account.AutomountServiceAccountToken = ptr.To(false)
+	account.Labels = labels
+}
+
+func same(a, b *corev1.ServiceAccount) bool {
+	if !ptr.Equal(a.AutomountServiceAccountToken, b.AutomountServiceAccountToken) || len(a.Labels) != len(b.Labels) {
+		return false
+	}
+	for key, value := range a.Labels {
+		if other, found := b.Labels[key]; !found || other != value {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,246 @@
+// Package tokenrequestor keeps tokens of ServiceAccounts of the target in Secrets that ask for them. What Secrets ask for and how they hold
+// tokens is in internal/token. No token is in any log, error, Event or metric.
+package tokenrequestor
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/token"
+)
+
+// Name of the controller, in logs and metrics.
+const Name = "token-requestor"
+
+// Options are all that the token requestor needs; each is required.
+type Options struct {
+	Config config.TokenRequestorControllerConfig
+	// Source and Target read and write the clusters themselves: what a token is issued for must be what is there now.
+	Source, Target client.Client
+	// CA returns the bundle of the target's API server as it is now; empty if none is known (TR-23b).
+	CA      func() ([]byte, error)
+	Notes   *kit.Notes
+	Metrics *Metrics
+	Clock   clock.PassiveClock
+}
+
+// Reconciler keeps the tokens of Secrets.
+type Reconciler struct {
+	Options
+	rejections rejections
+}
+
+// New returns a reconciler.
+func New(o Options) *Reconciler {
+	return &Reconciler{Options: o, rejections: rejections{clock: o.Clock, issued: map[types.NamespacedName]issue{}}}
+}
+
+// Reconcile looks after one Secret.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	secret := &corev1.Secret{}
+	err := r.Source.Get(ctx, request.NamespacedName, secret)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return reconcile.Result{}, kit.Retrieving(err)
+	}
+	if err != nil || secret.DeletionTimestamp != nil || !token.Relevant(secret.Labels, ptr.Deref(r.Config.Class, "")) {
+		r.forget(request.NamespacedName, secret.UID)
+		return reconcile.Result{}, nil // What there is in the target stays (TR-4, TR-25).
+	}
+	after, err := r.serve(ctx, secret)
+	if err != nil {
+		if !apierrors.IsConflict(err) {
+			r.Notes.Tell(ctx, reference(secret), corev1.EventTypeWarning, "TokenRequestFailed", err.Error())
+		}
+		return reconcile.Result{}, err
+	}
+	r.Notes.Forget(secret.UID)
+	return reconcile.Result{RequeueAfter: after}, nil
+}
+
+// serve keeps the token of a Secret, and returns how long it is until it is to be renewed.
+func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret) (time.Duration, error) {
+	asked, err := token.Ask(secret.Annotations)
+	if err != nil {
+		return 0, err
+	}
+	if asked.HalfTarget {
+		r.Notes.Tell(ctx, reference(secret), corev1.EventTypeWarning, "IncompleteTarget", "Only one of the two annotations for a target Secret is set; the token is kept in this Secret.")
+	}
+	account, err := r.account(ctx, asked)
+	if err != nil {
+		return 0, err
+	}
+	held, err := r.held(ctx, asked, secret)
+	if err != nil {
+		return 0, err
+	}
+	ca, err := r.CA()
+	if err != nil {
+		return 0, fmt.Errorf("reading the CA of the target: %w", err)
+	}
+	reason, after, err := r.due(ctx, asked, secret, held, account, ca)
+	if err != nil || reason == "" {
+		return after, err
+	}
+	return r.renew(ctx, asked, secret, held, ca, reason)
+}
+
+// holder is where a token lives: the Secret itself, or one in the target, which may not be there yet.
+type holder struct {
+	*corev1.Secret
+	inTarget, exists bool
+}
+
+func (r *Reconciler) held(ctx context.Context, asked *token.Asked, secret *corev1.Secret) (holder, error) {
+	if asked.Target == nil {
+		return holder{Secret: secret, exists: true}, nil
+	}
+	h := holder{Secret: &corev1.Secret{}, inTarget: true}
+	err := r.Target.Get(ctx, *asked.Target, h.Secret)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return h, fmt.Errorf("could not read target secret: %w", err)
+	}
+	h.Namespace, h.Name, h.exists = asked.Target.Namespace, asked.Target.Name, err == nil
+	return h, nil
+}
+
+// due says why a new token is needed, or else how long the present one is used (2.3).
+func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1.Secret, held holder, account types.UID, ca []byte) (string, time.Duration, error) {
+	now := r.Clock.Now()
+	finding, err := asked.Examine(held.Data, ca, account, now)
+	if err != nil || finding.Renew != "" {
+		return finding.Renew, 0, err
+	}
+	if held.inTarget {
+		leftover, err := token.Leftover(secret.Data)
+		if err != nil {
+			return "", 0, fmt.Errorf("could not check whether token exists in secret data: %w", err)
+		}
+		if leftover {
+			return "the source still holds a token that is to be in the target", 0, nil
+		}
+	}
+	key := client.ObjectKeyFromObject(secret)
+	if ptr.Deref(r.Config.ReviewTokens, true) {
+		accepted, err := r.accepted(ctx, finding.Token)
+		if err != nil {
+			return "", 0, fmt.Errorf("token review failed: %w", err)
+		}
+		if !accepted {
+			if pause := r.rejections.pause(key, finding.Token); pause > 0 {
+				r.Notes.Tell(ctx, reference(secret), corev1.EventTypeWarning, "TokenRejected", "The target does not accept the token that it has issued.")
+				return "", pause, nil
+			}
+			return "the target does not accept the token", 0, nil
+		}
+		r.rejections.accepted(key)
+	}
+	remaining, err := asked.Remaining(now)
+	if err != nil {
+		return "", 0, err
+	}
+	if remaining <= 0 {
+		return "it is time to renew the token", 0, nil
+	}
+	r.Metrics.expires(key, token.ClaimsOf(finding.Token).Expiry)
+	return "", remaining, nil
+}
+
+// accepted asks the target whether it accepts a token for the audience that it was issued for (TR-11, TR-24).
+func (r *Reconciler) accepted(ctx context.Context, content string) (bool, error) {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: content, Audiences: []string{token.Audience}}}
+	err := r.Target.Create(ctx, review)
+	return err == nil && review.Status.Authenticated, err
+}
+
+// renew has a token issued and writes it (2.4).
+func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *corev1.Secret, held holder, ca []byte, reason string) (time.Duration, error) {
+	seconds, err := asked.Seconds()
+	if err != nil {
+		return 0, err
+	}
+	// Whatever cannot be written is known before a token is issued.
+	if _, err := written(secret, held, "x", asked.InjectCA, ca); err != nil {
+		return 0, err
+	}
+	issued := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{token.Audience}, ExpirationSeconds: &seconds}}
+	account := &corev1.ServiceAccount{}
+	account.Namespace, account.Name = asked.Account.Namespace, asked.Account.Name
+	if err := r.Target.SubResource("token").Create(ctx, account, issued); err != nil {
+		return 0, fmt.Errorf("requesting a token for ServiceAccount %s: %w", asked.Account, err)
+	}
+	now, expiry := r.Clock.Now(), issued.Status.ExpirationTimestamp.Time
+	delay := token.Delay(expiry.Sub(now), rand.Float64())
+	data, err := written(secret, held, issued.Status.Token, asked.InjectCA, ca)
+	if err != nil {
+		return 0, err
+	}
+	if err := r.write(ctx, secret, held, data, token.Stamp(now.Add(delay))); err != nil {
+		return 0, fmt.Errorf("could not update Secret with token: %w", err)
+	}
+	key := client.ObjectKeyFromObject(secret)
+	r.rejections.issue(key, issued.Status.Token)
+	r.Metrics.renewed(key, expiry)
+	log.FromContext(ctx).Info("Renewed a token", "serviceAccount", asked.Account.String(), "reason", reason, "expires", expiry, "renewAfter", delay.String())
+	return delay, nil
+}
+
+// contents are the data of both Secrets; target is nil where the token lives in the source.
+type contents struct{ source, target map[string][]byte }
+
+func written(secret *corev1.Secret, held holder, content string, wantCA bool, ca []byte) (contents, error) {
+	var c contents
+	var err error
+	if held.inTarget {
+		c.source, c.target, err = token.Handed(secret.Data, held.Data, content, wantCA, ca)
+	} else {
+		c.source, err = token.Write(secret.Data, content, wantCA, ca)
+	}
+	return c, err
+}
+
+// write writes the target first: what is taken from the source is there by then (TR-19, TR-20). Each write is bound to the version that was read.
+func (r *Reconciler) write(ctx context.Context, secret *corev1.Secret, held holder, data contents, renewAt string) error {
+	if held.inTarget {
+		if err := r.writeTarget(ctx, held, data.target); err != nil {
+			return err
+		}
+	}
+	changed := secret.DeepCopy()
+	changed.Data = data.source
+	changed.Annotations[token.AnnotationRenew] = renewAt
+	return r.Source.Patch(ctx, changed, client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{}))
+}
+
+func (r *Reconciler) writeTarget(ctx context.Context, held holder, data map[string][]byte) error {
+	changed := held.DeepCopy()
+	changed.Data = data
+	if !held.exists {
+		return r.Target.Create(ctx, changed)
+	}
+	return r.Target.Patch(ctx, changed, client.MergeFromWithOptions(held.Secret, client.MergeFromWithOptimisticLock{}))
+}
+
+func (r *Reconciler) forget(key types.NamespacedName, uid types.UID) {
+	r.rejections.forget(key)
+	r.Metrics.forget(key)
+	r.Notes.Forget(uid)
+}
+
+func reference(secret *corev1.Secret) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID}
+}

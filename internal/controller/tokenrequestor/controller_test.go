@@ -1,0 +1,515 @@
+package tokenrequestor
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/token"
+)
+
+var key = types.NamespacedName{Namespace: "shoot", Name: "s"}
+
+// fixture is a source and a target whose tokens are token-1, token-2, … and live for an hour more than was asked for, unless a test says otherwise.
+type fixture struct {
+	*Reconciler
+	*testing.T
+	source, target client.Client
+	clock          *clocktesting.FakePassiveClock
+	registry       *prometheus.Registry
+	issued         []authenticationv1.TokenRequestSpec
+	lifetime       time.Duration
+	// rejected are tokens that the target does not accept, reviews what it was asked about; beforePatch runs ahead of a patch of the source.
+	rejected    map[string]bool
+	reviews     []authenticationv1.TokenReviewSpec
+	reviewErr   error
+	beforePatch func()
+	patches     int
+	ca          string
+	output      *strings.Builder
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{T: t, clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), rejected: map[string]bool{}, registry: prometheus.NewRegistry(), output: &strings.Builder{}, ca: "ca"}
+	f.source = crfake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if f.beforePatch != nil {
+				before := f.beforePatch
+				f.beforePatch = nil
+				before()
+			}
+			f.patches++
+			return c.Patch(ctx, object, patch, opts...)
+		},
+	}).Build()
+	f.target = crfake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
+			if review, ok := object.(*authenticationv1.TokenReview); ok {
+				f.reviews = append(f.reviews, review.Spec)
+				review.Status.Authenticated = !f.rejected[review.Spec.Token]
+				return f.reviewErr
+			}
+			return c.Create(ctx, object, opts...)
+		},
+		SubResourceCreate: func(_ context.Context, _ client.Client, sub string, account, object client.Object, _ ...client.SubResourceCreateOption) error {
+			request := object.(*authenticationv1.TokenRequest)
+			if sub != "token" || account.GetName() != "sa" || account.GetNamespace() != "ns" {
+				t.Errorf("TR-16: asked %s of %s/%s", sub, account.GetNamespace(), account.GetName())
+			}
+			f.issued = append(f.issued, request.Spec)
+			lifetime := f.lifetime
+			if lifetime == 0 {
+				lifetime = time.Duration(*request.Spec.ExpirationSeconds) * time.Second
+			}
+			request.Status = authenticationv1.TokenRequestStatus{Token: fmt.Sprintf("token-%d", len(f.issued)), ExpirationTimestamp: metav1.NewTime(f.clock.Now().Add(lifetime))}
+			return nil
+		},
+	}).Build()
+	f.Reconciler = New(Options{
+		Config: config.TokenRequestorControllerConfig{Class: ptr.To("shoot")}, Source: f.source, Target: f.target, CA: func() ([]byte, error) { return []byte(f.ca), nil },
+		Notes: kit.NewNotes(f.source, f.clock, "token-requestor-controller"), Metrics: NewMetrics(f.registry, f.clock), Clock: f.clock,
+	})
+	return f
+}
+
+func kubeconfig(token string) string {
+	return "current-context: x\ncontexts:\n  - name: x\n    context:\n      cluster: c\n      user: u\nclusters:\n  - name: c\n    cluster:\n      server: https://x\nusers:\n  - name: u\n    user:\n      token: " + token + "\n"
+}
+
+func (f *fixture) given(data map[string]string, annotations ...string) *corev1.Secret {
+	f.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: key.Namespace, Name: key.Name, UID: "secret", Labels: map[string]string{token.LabelPurpose: token.PurposeRequest, token.LabelClass: "shoot", "l": "l"},
+		Annotations: map[string]string{token.AnnotationName: "sa", token.AnnotationNamespace: "ns", "a": "a"},
+	}, Data: map[string][]byte{}}
+	for k, v := range data {
+		secret.Data[k] = []byte(v)
+	}
+	for i := 0; i < len(annotations); i += 2 {
+		secret.Annotations[annotations[i]] = annotations[i+1]
+	}
+	if err := f.source.Create(f.Context(), secret); err != nil {
+		f.Fatal(err)
+	}
+	return secret
+}
+
+func (f *fixture) run() (reconcile.Result, error) {
+	f.Helper()
+	ctx := log.IntoContext(f.Context(), funcr.New(func(_, args string) { f.output.WriteString(args) }, funcr.Options{Verbosity: 9}))
+	return f.Reconcile(ctx, reconcile.Request{NamespacedName: key})
+}
+
+// after runs and wants the next run within 5 % ahead of a time.
+func (f *fixture) after(want time.Duration) {
+	f.Helper()
+	result, err := f.run()
+	if err != nil {
+		f.Fatal(err)
+	}
+	if got := result.RequeueAfter; got > want || got < want/100*95 {
+		f.Errorf("the next run is in %s, want at most 5%% less than %s", got, want)
+	}
+}
+
+func (f *fixture) secret(c client.Client, namespace, name string) *corev1.Secret {
+	f.Helper()
+	secret := &corev1.Secret{}
+	if err := c.Get(f.Context(), client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
+		f.Fatal(err)
+	}
+	return secret
+}
+
+func (f *fixture) data(c client.Client, namespace, name string) map[string]string {
+	f.Helper()
+	data := map[string]string{}
+	for k, v := range f.secret(c, namespace, name).Data {
+		data[k] = string(v)
+	}
+	return data
+}
+
+func (f *fixture) wants(c client.Client, namespace, name string, want map[string]string) {
+	f.Helper()
+	if diff := cmp.Diff(want, f.data(c, namespace, name)); diff != "" {
+		f.Errorf("%s/%s: %s", namespace, name, diff)
+	}
+}
+
+func (f *fixture) failsWith(want string) {
+	f.Helper()
+	if _, err := f.run(); err == nil || !strings.Contains(err.Error(), want) {
+		f.Errorf("got %v, want %q", err, want)
+	}
+}
+
+func (f *fixture) count(want int) {
+	f.Helper()
+	if len(f.issued) != want {
+		f.Errorf("%d tokens were issued, want %d", len(f.issued), want)
+	}
+}
+
+func ahead(f *fixture, d time.Duration) string { return token.Stamp(f.clock.Now().Add(d)) }
+
+func TestIssues(t *testing.T) {
+	for name, tc := range map[string]struct {
+		data        map[string]string
+		annotations []string
+		want        map[string]string
+		next        time.Duration
+	}{
+		"TR-19, TR-22, BH-TR-5/a labelled Secret": {nil, nil, map[string]string{"token": "token-1"}, 9*time.Hour + 36*time.Minute},
+		"TR-22/CA":                {nil, []string{token.AnnotationInjectCA, "true"}, map[string]string{"token": "token-1", "bundle.crt": "ca"}, 9*time.Hour + 36*time.Minute},
+		"TR-23/kubeconfig":        {map[string]string{"kubeconfig": kubeconfig(`""`)}, nil, map[string]string{"kubeconfig": kubeconfig("token-1")}, 9*time.Hour + 36*time.Minute},
+		"TR-17/10m":               {nil, []string{token.AnnotationExpiration, "10m"}, map[string]string{"token": "token-1"}, 8 * time.Minute},
+		"C13/100h":                {nil, []string{token.AnnotationExpiration, "100h"}, map[string]string{"token": "token-1"}, 24 * time.Hour},
+		"TR-12/TR-7, in the past": {map[string]string{"token": "old"}, []string{token.AnnotationRenew, "2025-01-01T00:00:00Z"}, map[string]string{"token": "token-1"}, 9*time.Hour + 36*time.Minute},
+		"TR-9/TR-21, no token":    {map[string]string{"x": "y"}, []string{token.AnnotationRenew, "2026-01-01T01:00:00Z"}, map[string]string{"token": "token-1", "x": "y"}, 9*time.Hour + 36*time.Minute},
+		"TR-10/another CA":        {map[string]string{"token": "old", "bundle.crt": "old"}, []string{token.AnnotationRenew, "2026-01-01T01:00:00Z", token.AnnotationInjectCA, "true"}, map[string]string{"token": "token-1", "bundle.crt": "ca"}, 9*time.Hour + 36*time.Minute},
+		"TR-10/another CA in the kubeconfig": {map[string]string{"kubeconfig": kubeconfig("old")}, []string{token.AnnotationRenew, "2026-01-01T01:00:00Z", token.AnnotationInjectCA, "true"},
+			map[string]string{"kubeconfig": strings.Replace(kubeconfig("token-1"), "server: https://x\n", "server: https://x\n      certificate-authority-data: Y2E=\n", 1)}, 9*time.Hour + 36*time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.given(tc.data, tc.annotations...)
+			f.after(tc.next)
+			f.wants(f.source, key.Namespace, key.Name, tc.want)
+			f.count(1)
+			secret := f.secret(f.source, key.Namespace, key.Name)
+			if secret.Annotations["a"] != "a" || secret.Labels["l"] != "l" {
+				t.Error("TR-21: foreign labels or annotations are lost")
+			}
+			at, err := time.Parse(time.RFC3339, secret.Annotations[token.AnnotationRenew])
+			if wait := at.Sub(f.clock.Now()); err != nil || wait > tc.next || wait < tc.next/100*95-time.Second || !strings.HasSuffix(secret.Annotations[token.AnnotationRenew], "Z") {
+				t.Errorf("TR-18: got %s, %v", secret.Annotations[token.AnnotationRenew], err)
+			}
+			if a := f.issued[0].Audiences; len(a) != 1 || a[0] != "gardener" {
+				t.Errorf("TR-16: got %v", a)
+			}
+			// Nothing more is done until then.
+			patches := f.patches
+			f.after(tc.next)
+			if f.patches != patches {
+				t.Error("TR-12: it was written again")
+			}
+			f.count(1)
+			// Then it is renewed.
+			f.clock.SetTime(f.clock.Now().Add(tc.next))
+			f.after(tc.next)
+			f.count(2)
+		})
+	}
+}
+
+// TR-13: the ServiceAccount, also where it is there already, and also when no token is due.
+func TestServiceAccount(t *testing.T) {
+	f := newFixture(t)
+	if err := f.target.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "sa", Labels: map[string]string{"old": "x"}, Annotations: map[string]string{"a": "a"}},
+		AutomountServiceAccountToken: ptr.To(true), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "p"}}}); err != nil {
+		t.Fatal(err)
+	}
+	account := func() *corev1.ServiceAccount {
+		account := &corev1.ServiceAccount{}
+		if err := f.target.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "sa"}, account); err != nil {
+			t.Fatal(err)
+		}
+		return account
+	}
+	secret := f.given(nil, token.AnnotationLabels, `{"foo":"bar"}`)
+	f.after(12 * time.Hour / 5 * 4)
+	if a := account(); *a.AutomountServiceAccountToken || cmp.Diff(map[string]string{"foo": "bar"}, a.Labels) != "" || a.Annotations["a"] != "a" || len(a.ImagePullSecrets) != 1 {
+		t.Errorf("BH-TR-3, BH-TR-4: got %+v", a)
+	}
+	version := account().ResourceVersion
+	f.after(12 * time.Hour / 5 * 4)
+	if account().ResourceVersion != version {
+		t.Error("it was written without need")
+	}
+	secret = f.secret(f.source, secret.Namespace, secret.Name)
+	delete(secret.Annotations, token.AnnotationLabels)
+	if err := f.source.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	f.after(12 * time.Hour / 5 * 4)
+	if a := account(); len(a.Labels) > 0 {
+		t.Errorf("TR-13/no annotation: got %v", a.Labels)
+	}
+	f.count(1)
+}
+
+func TestTarget(t *testing.T) {
+	target := []string{token.AnnotationTargetName, "t", token.AnnotationTargetNamespace, "ns"}
+	t.Run("TR-20/C14, BH-TR-12, created", func(t *testing.T) {
+		f := newFixture(t)
+		f.given(nil, target...)
+		f.after(12 * time.Hour / 5 * 4)
+		f.wants(f.target, "ns", "t", map[string]string{"token": "token-1"})
+		f.wants(f.source, key.Namespace, key.Name, map[string]string{})
+		if f.secret(f.source, key.Namespace, key.Name).Annotations[token.AnnotationRenew] == "" {
+			t.Error("TR-18: no annotation at the source")
+		}
+		patches := f.patches
+		f.after(12 * time.Hour / 5 * 4)
+		f.count(1)
+		if f.patches != patches {
+			t.Error("TR-12: written again")
+		}
+		if err := f.target.Delete(t.Context(), f.secret(f.target, "ns", "t")); err != nil {
+			t.Fatal(err)
+		}
+		f.after(12 * time.Hour / 5 * 4)
+		f.wants(f.target, "ns", "t", map[string]string{"token": "token-2"}) // TR-8
+	})
+	t.Run("TR-20/the annotations come later", func(t *testing.T) {
+		f := newFixture(t)
+		f.given(map[string]string{"token": "old", "x": "y"}, append(target, token.AnnotationRenew, "2026-01-01T01:00:00Z")...)
+		f.after(12 * time.Hour / 5 * 4)
+		f.wants(f.target, "ns", "t", map[string]string{"token": "token-1"})
+		f.wants(f.source, key.Namespace, key.Name, map[string]string{"x": "y"})
+	})
+	t.Run("C14/a write of the source that is lost is made up for", func(t *testing.T) {
+		f := newFixture(t)
+		f.given(map[string]string{"token": "old"}, append(target, token.AnnotationRenew, "2026-01-01T01:00:00Z")...)
+		if err := f.target.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t"}, Data: map[string][]byte{"token": []byte("there")}}); err != nil {
+			t.Fatal(err)
+		}
+		f.after(12 * time.Hour / 5 * 4)
+		f.wants(f.source, key.Namespace, key.Name, map[string]string{})
+	})
+	t.Run("C14/2.8, the kubeconfig of the source", func(t *testing.T) {
+		f := newFixture(t)
+		f.given(map[string]string{"kubeconfig": kubeconfig("old")}, append(target, token.AnnotationInjectCA, "true")...)
+		f.after(12 * time.Hour / 5 * 4)
+		withCA := strings.Replace(kubeconfig("token-1"), "server: https://x\n", "server: https://x\n      certificate-authority-data: Y2E=\n", 1)
+		f.wants(f.target, "ns", "t", map[string]string{"kubeconfig": withCA})
+		f.wants(f.source, key.Namespace, key.Name, map[string]string{"kubeconfig": strings.Replace(kubeconfig("x"), "user:\n      token: x\n", "user: {}\n", 1)})
+		f.after(12 * time.Hour / 5 * 4)
+		f.count(1)
+	})
+	t.Run("TR-8/half a target", func(t *testing.T) {
+		f := newFixture(t)
+		f.given(nil, token.AnnotationTargetName, "t")
+		f.after(12 * time.Hour / 5 * 4)
+		f.wants(f.source, key.Namespace, key.Name, map[string]string{"token": "token-1"})
+		if events := f.events(); len(events) != 1 || events[0].Reason != "IncompleteTarget" {
+			t.Errorf("2.8: got %+v", events)
+		}
+	})
+}
+
+func (f *fixture) events() []corev1.Event {
+	f.Helper()
+	list := &corev1.EventList{}
+	if err := f.source.List(f.Context(), list); err != nil {
+		f.Fatal(err)
+	}
+	return list.Items
+}
+
+// What cannot be served leaves the Secret as it is, is told of, and costs no token.
+func TestErrors(t *testing.T) {
+	for name, tc := range map[string]struct {
+		data        map[string]string
+		annotations []string
+		want        string
+	}{
+		"TR-15/expiration":          {nil, []string{token.AnnotationExpiration, "unparsable"}, "invalid duration"},
+		"TR-12/timestamp":           {map[string]string{"token": "x"}, []string{token.AnnotationRenew, "invalid-format"}, "could not parse renew timestamp"},
+		"TR-23a/kubeconfig":         {map[string]string{"kubeconfig": "s3cr3t"}, nil, "cannot unmarshal string into Go value of type v1.Config"},
+		"TR-9/kubeconfig":           {map[string]string{"kubeconfig": "s3cr3t"}, []string{token.AnnotationRenew, "2026-01-01T01:00:00Z"}, "could not check whether token exists in secret data: "},
+		"TR-14/labels":              {nil, []string{token.AnnotationLabels, "x"}, `annotation "serviceaccount.resources.gardener.cloud/labels"`},
+		"2.8/no name":               {nil, []string{token.AnnotationName, ""}, `annotation "serviceaccount.resources.gardener.cloud/name" is missing or empty`},
+		"TR-23a/no cluster, for CA": {map[string]string{"kubeconfig": strings.Replace(kubeconfig("s3cr3t"), "- name: c", "- name: d", 1)}, []string{token.AnnotationInjectCA, "true"}, "did not find cluster of current context named c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.given(tc.data, tc.annotations...)
+			version := f.secret(f.source, key.Namespace, key.Name).ResourceVersion
+			f.failsWith(tc.want)
+			f.failsWith(tc.want)
+			if f.secret(f.source, key.Namespace, key.Name).ResourceVersion != version {
+				t.Error("the Secret has changed")
+			}
+			f.count(0)
+			if events := f.events(); len(events) != 1 || events[0].Reason != "TokenRequestFailed" || !strings.Contains(events[0].Message, tc.want) {
+				t.Errorf("Events: got %+v", events)
+			}
+			f.hides("s3cr3t")
+		})
+	}
+}
+
+// hides fails if anything that is written for people contains a word.
+func (f *fixture) hides(word string) {
+	f.Helper()
+	for _, e := range f.events() {
+		f.output.WriteString(e.Message)
+	}
+	families, err := f.registry.Gather()
+	if err != nil {
+		f.Fatal(err)
+	}
+	if output := f.output.String() + fmt.Sprint(families); strings.Contains(output, word) {
+		f.Errorf("%q is in the output: %s", word, output)
+	}
+}
+
+// TR-11, TR-24, SW-9: a token that the target does not accept is replaced; one of its own that it does not accept is not replaced in a loop.
+func TestReview(t *testing.T) {
+	f := newFixture(t)
+	f.given(nil)
+	f.after(12 * time.Hour / 5 * 4)
+	f.after(12 * time.Hour / 5 * 4)
+	if len(f.reviews) != 1 || len(f.reviews[0].Audiences) != 1 || f.reviews[0].Audiences[0] != "gardener" {
+		t.Errorf("TR-24: got %v", f.reviews)
+	}
+	f.overwrite("garbage")
+	f.rejected["garbage"] = true
+	f.after(12 * time.Hour / 5 * 4)
+	f.wants(f.source, key.Namespace, key.Name, map[string]string{"token": "token-2"})
+	for i := range 20 {
+		f.rejected[fmt.Sprintf("token-%d", i)] = true
+	}
+	began := f.clock.Now()
+	for range 100 {
+		result, err := f.run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.RequeueAfter < time.Minute {
+			f.clock.SetTime(f.clock.Now().Add(result.RequeueAfter + time.Second))
+		} else {
+			f.clock.SetTime(f.clock.Now().Add(time.Minute))
+		}
+	}
+	if hours := f.clock.Now().Sub(began).Hours(); len(f.issued) > 2+7 {
+		t.Errorf("%d tokens within %.1f hours", len(f.issued), hours)
+	}
+	f.rejected = map[string]bool{"other": true}
+	f.overwrite("other")
+	issued := len(f.issued)
+	f.after(12 * time.Hour / 5 * 4)
+	f.count(issued + 1) // What is not ours is replaced at once.
+
+	f.reviewErr = errors.New("no such kind")
+	f.failsWith("token review failed: no such kind")
+	f.Config.ReviewTokens = ptr.To(false)
+	f.after(12 * time.Hour / 5 * 4)
+}
+
+func (f *fixture) overwrite(content string) {
+	f.Helper()
+	secret := f.secret(f.source, key.Namespace, key.Name)
+	secret.Data = map[string][]byte{"token": []byte(content)}
+	if err := f.source.Update(f.Context(), secret); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// TR-6: without the annotation there is a new token at once.
+func TestForced(t *testing.T) {
+	f := newFixture(t)
+	f.given(nil)
+	f.after(12 * time.Hour / 5 * 4)
+	secret := f.secret(f.source, key.Namespace, key.Name)
+	delete(secret.Annotations, token.AnnotationRenew)
+	if err := f.source.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	f.after(12 * time.Hour / 5 * 4)
+	f.wants(f.source, key.Namespace, key.Name, map[string]string{"token": "token-2"})
+}
+
+// TR-19: a change between read and write is not overwritten.
+func TestConflict(t *testing.T) {
+	f := newFixture(t)
+	f.given(nil)
+	f.beforePatch = func() { f.overwrite("somebody's") }
+	if _, err := f.run(); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "could not update Secret with token: ") {
+		t.Errorf("got %v", err)
+	}
+	f.wants(f.source, key.Namespace, key.Name, map[string]string{"token": "somebody's"})
+	f.after(12 * time.Hour / 5 * 4)
+	f.wants(f.source, key.Namespace, key.Name, map[string]string{"token": "token-2"})
+}
+
+// TR-4, TR-25: what is not relevant or gone is left alone, and so is what there is in the target.
+func TestNotRelevant(t *testing.T) {
+	f := newFixture(t)
+	secret := f.given(nil)
+	f.after(12 * time.Hour / 5 * 4)
+	secret = f.secret(f.source, key.Namespace, key.Name)
+	secret.Labels[token.LabelClass] = "garden"
+	delete(secret.Annotations, token.AnnotationRenew)
+	if err := f.source.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := f.run(); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("got %+v, %v", result, err)
+	}
+	if err := f.source.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.run(); err != nil {
+		t.Error(err)
+	}
+	if err := f.target.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "sa"}, &corev1.ServiceAccount{}); err != nil {
+		t.Errorf("TR-25: %v", err)
+	}
+	f.count(1)
+	if families, err := f.registry.Gather(); err != nil || len(families) != 1 {
+		t.Errorf("metrics of a Secret that is gone: %v, %v", families, err)
+	}
+}
+
+// The metric is the time until the token expires, also after a restart; no token is in any output.
+func TestMetrics(t *testing.T) {
+	f := newFixture(t)
+	expiry := f.clock.Now().Add(5 * time.Hour)
+	claims := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, expiry.Unix()))
+	f.given(map[string]string{"token": "s3cr3t." + claims + ".x"}, token.AnnotationRenew, ahead(f, time.Hour))
+	f.after(time.Hour)
+	f.clock.SetTime(f.clock.Now().Add(30 * time.Minute))
+	families, err := f.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "espalier_token_requestor_expiry_seconds" && family.Metric[0].Gauge.GetValue() != (270*time.Minute).Seconds() {
+			t.Errorf("got %v", family)
+		}
+	}
+	f.clock.SetTime(f.clock.Now().Add(time.Hour))
+	f.after(12 * time.Hour / 5 * 4)
+	f.hides("s3cr3t")
+	f.hides("token-1")
+	if f.output.Len() == 0 {
+		t.Error("nothing was logged at all")
+	}
+}

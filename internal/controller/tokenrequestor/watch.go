@@ -1,0 +1,97 @@
+package tokenrequestor
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/token"
+)
+
+// caPause is how often the CA of the target is looked at; it is in a file that changes once in years.
+const caPause = time.Minute
+
+// Cached are the Secrets that the cache of the source has: those of the class, and of them the metadata only.
+func Cached(cfg config.TokenRequestorControllerConfig) map[client.Object]cache.ByObject {
+	selector := labels.Set{token.LabelPurpose: token.PurposeRequest}
+	if class := ptr.Deref(cfg.Class, ""); class != "" {
+		selector[token.LabelClass] = class
+	}
+	return map[client.Object]cache.ByObject{secrets(): {Label: selector.AsSelector(), Transform: func(object any) (any, error) {
+		if secret, ok := object.(*metav1.PartialObjectMetadata); ok {
+			secret.ManagedFields, secret.Annotations, secret.OwnerReferences = nil, nil, nil
+		}
+		return object, nil
+	}}}
+}
+
+func secrets() *metav1.PartialObjectMetadata {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return secret
+}
+
+// AddToManager adds the controller; the Secrets are in the cache of the source. That a Secret is no more relevant is a deletion there (TR-3).
+func (r *Reconciler) AddToManager(mgr manager.Manager, source cache.Cache, cacheSyncTimeout time.Duration) error {
+	return kit.Add(mgr, Name, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: *r.Config.ConcurrentSyncs, CacheSyncTimeout: cacheSyncTimeout,
+		ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
+	}, ctrlsource.Kind[client.Object](source, secrets(), &handler.EnqueueRequestForObject{}, predicate.Funcs{GenericFunc: kit.NoGeneric}), r.followCA(source))
+}
+
+// followCA has all Secrets looked at when the CA of the target changes.
+func (r *Reconciler) followCA(source client.Reader) ctrlsource.Source {
+	return ctrlsource.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		go r.pollCA(ctx, func() error {
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+			if err := source.List(ctx, list); err != nil {
+				return err
+			}
+			for i := range list.Items {
+				queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+			}
+			return nil
+		})
+		return nil
+	})
+}
+
+// pollCA calls changed whenever the CA differs from what it was when changed was called last without an error.
+func (r *Reconciler) pollCA(ctx context.Context, changed func() error) {
+	known, err := r.CA()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(caPause):
+		}
+		var current []byte
+		wasUnknown := err != nil
+		if current, err = r.CA(); err != nil || !wasUnknown && bytes.Equal(known, current) {
+			continue
+		}
+		if err := changed(); err != nil {
+			log.FromContext(ctx).Error(err, "Could not list the Secrets that have the CA of the target")
+			continue
+		}
+		known = current
+	}
+}

@@ -1,0 +1,105 @@
+// Package token says what Secrets ask for of the token requestor, when a token must be renewed, and how Secrets hold tokens.
+//
+// A Secret asks by its annotations (Asked). Its data hold the token under the key token, or within a kubeconfig, of which nothing else
+// changes. No error repeats anything of the data.
+package token
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Labels and annotations of Secrets (2.1).
+const (
+	LabelPurpose   = "resources.gardener.cloud/purpose"
+	PurposeRequest = "token-requestor"
+	LabelClass     = "resources.gardener.cloud/class"
+
+	prefix               = "serviceaccount.resources.gardener.cloud/"
+	AnnotationName       = prefix + "name"
+	AnnotationNamespace  = prefix + "namespace"
+	AnnotationLabels     = prefix + "labels"
+	AnnotationExpiration = prefix + "token-expiration-duration"
+	// AnnotationRenew is written: when the token is to be renewed, RFC 3339 in UTC.
+	AnnotationRenew    = prefix + "token-renew-timestamp"
+	AnnotationInjectCA = prefix + "inject-ca-bundle"
+
+	AnnotationTargetName      = "token-requestor.resources.gardener.cloud/target-secret-name"
+	AnnotationTargetNamespace = "token-requestor.resources.gardener.cloud/target-secret-namespace"
+)
+
+// Audience of the tokens (TR-16).
+const Audience = "gardener"
+
+// DefaultExpiration is the lifetime that is asked for where a Secret names none.
+const DefaultExpiration = 12 * time.Hour
+
+// Relevant says whether a Secret with these labels is looked after by an instance of a class; an empty class looks after all (TR-2, SW-8).
+func Relevant(labels map[string]string, class string) bool {
+	return labels[LabelPurpose] == PurposeRequest && (class == "" || labels[LabelClass] == class)
+}
+
+// Asked is what a Secret asks for.
+type Asked struct {
+	// Account is the ServiceAccount.
+	Account types.NamespacedName
+	// InjectCA asks for the CA of the target beside the token.
+	InjectCA bool
+	// Target is the Secret in the target that holds the token; nil means the Secret itself.
+	Target *types.NamespacedName
+	// HalfTarget says that only one of the two annotations for a target Secret is there, which counts as none (TR-8).
+	HalfTarget bool
+
+	annotations map[string]string
+}
+
+// Ask returns what a Secret asks for. The error says which annotation is missing.
+func Ask(annotations map[string]string) (*Asked, error) {
+	a := &Asked{annotations: annotations, Account: types.NamespacedName{Namespace: annotations[AnnotationNamespace], Name: annotations[AnnotationName]}}
+	for key, value := range map[string]string{AnnotationName: a.Account.Name, AnnotationNamespace: a.Account.Namespace} {
+		if value == "" {
+			return nil, fmt.Errorf("the Secret names no ServiceAccount: annotation %q is missing or empty", key)
+		}
+	}
+	// What cannot be parsed is false (2.1).
+	a.InjectCA, _ = strconv.ParseBool(annotations[AnnotationInjectCA])
+	target := types.NamespacedName{Namespace: annotations[AnnotationTargetNamespace], Name: annotations[AnnotationTargetName]}
+	switch {
+	case target.Name != "" && target.Namespace != "":
+		a.Target = &target
+	case target.Name != "" || target.Namespace != "":
+		a.HalfTarget = true
+	}
+	return a, nil
+}
+
+// Labels returns the labels that the ServiceAccount is to have (TR-13, TR-14).
+func (a *Asked) Labels() (map[string]string, error) {
+	value := a.annotations[AnnotationLabels]
+	if value == "" {
+		return nil, nil
+	}
+	var labels map[string]string
+	if err := json.Unmarshal([]byte(value), &labels); err != nil {
+		return nil, fmt.Errorf("failed unmarshalling service account labels from secret annotation %q (%s): %w", AnnotationLabels, value, err)
+	}
+	return labels, nil
+}
+
+// Seconds returns the lifetime to ask for, in whole seconds (TR-15).
+func (a *Asked) Seconds() (int64, error) {
+	value, found := a.annotations[AnnotationExpiration]
+	if !found || value == "" {
+		return int64(DefaultExpiration / time.Second), nil
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil {
+		return 0, fmt.Errorf("annotation %q: %s", AnnotationExpiration, strings.TrimPrefix(err.Error(), "time: "))
+	}
+	return int64(d / time.Second), nil
+}

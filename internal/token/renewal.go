@@ -1,0 +1,139 @@
+package token
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// share of the lifetime after which a token is renewed, and the longest time until then (C13).
+	share   = 0.8
+	longest = 24 * time.Hour
+	// earlier is the largest part of that time by which renewals are spread; never later (C13).
+	earlier = 0.05
+	// shortest keeps a lifetime that is over by our clock from being renewed without a pause.
+	shortest = 30 * time.Second
+)
+
+// Delay returns how long a token with this lifetime is used until it is renewed: 80 % of the lifetime but at most 24 hours, less up to 5 %
+// of it (C13, TR-17). spread is from 0, nothing less, to 1.
+func Delay(lifetime time.Duration, spread float64) time.Duration {
+	delay := time.Duration(math.Min(float64(lifetime)*share, float64(longest)) * (1 - earlier*spread))
+	return max(delay, shortest)
+}
+
+// Stamp returns the value of the annotation that says when to renew (TR-18).
+func Stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// Finding is what the data of a Secret tell. Renew says why a new token is needed; empty if it is not.
+type Finding struct {
+	Token string
+	Renew string
+}
+
+// Examine looks at what holds the token: whether there is one, whether the CA beside it is that of the target (TR-7, TR-9, TR-10), and
+// whether the token is one of the ServiceAccount, of which the UID is given.
+func (a *Asked) Examine(held map[string][]byte, ca []byte, account types.UID, now time.Time) (Finding, error) {
+	if a.annotations[AnnotationRenew] == "" {
+		return Finding{Renew: "it is not known when to renew the token"}, nil
+	}
+	token, err := Read(held)
+	if err != nil {
+		return Finding{}, fmt.Errorf("could not check whether token exists in secret data: %w", err)
+	}
+	if token == "" {
+		return Finding{Renew: "there is no token"}, nil
+	}
+	if a.InjectCA {
+		current, err := sameCA(held, ca)
+		if err != nil {
+			return Finding{}, fmt.Errorf("could not check whether the caBundle is up to date: %w", err)
+		}
+		if !current {
+			return Finding{Token: token, Renew: "the CA has changed"}, nil
+		}
+	}
+	return Finding{Token: token, Renew: a.stale(token, account, now)}, nil
+}
+
+// Remaining returns how long it is until the token is to be renewed; nothing or less means now (TR-12).
+func (a *Asked) Remaining(now time.Time) (time.Duration, error) {
+	at, err := time.Parse(time.RFC3339, a.annotations[AnnotationRenew])
+	if err != nil {
+		return 0, fmt.Errorf("could not parse renew timestamp: annotation %q is not of the form %s", AnnotationRenew, time.RFC3339)
+	}
+	return at.Sub(now), nil
+}
+
+// Claims are what a token says of itself, which nobody has verified. What it does not say is empty.
+type Claims struct {
+	// Expiry is when the token ends.
+	Expiry time.Time
+	// User is the name of the user, as the API server calls it; AccountUID is the UID of the ServiceAccount.
+	User       string
+	AccountUID types.UID
+}
+
+// ClaimsOf returns what a token says of itself: nothing if it is no JSON web token.
+func ClaimsOf(token string) Claims {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return Claims{}
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return Claims{}
+	}
+	var claims struct {
+		Expiry     int64  `json:"exp"`
+		Subject    string `json:"sub"`
+		Kubernetes struct {
+			Account struct {
+				UID types.UID `json:"uid"`
+			} `json:"serviceaccount"`
+		} `json:"kubernetes.io"`
+	}
+	if err := json.Unmarshal(payload, &claims); err != nil {
+		return Claims{}
+	}
+	c := Claims{User: claims.Subject, AccountUID: claims.Kubernetes.Account.UID}
+	if claims.Expiry > 0 {
+		c.Expiry = time.Unix(claims.Expiry, 0)
+	}
+	return c
+}
+
+// stale says why a token is of no more use by its own account; empty if it says nothing of the kind.
+func (a *Asked) stale(token string, account types.UID, now time.Time) string {
+	claims := ClaimsOf(token)
+	switch {
+	case !claims.Expiry.IsZero() && !now.Before(claims.Expiry):
+		return "the token has expired"
+	case claims.User != "" && claims.User != "system:serviceaccount:"+a.Account.Namespace+":"+a.Account.Name:
+		return "the token is of another ServiceAccount"
+	case claims.AccountUID != "" && claims.AccountUID != account:
+		return "the token is of a ServiceAccount that was replaced"
+	}
+	return ""
+}
+
+func sameCA(held map[string][]byte, ca []byte) (bool, error) {
+	content, found := held[KeyKubeconfig]
+	if !found {
+		return bytes.Equal(held[KeyBundle], ca), nil
+	}
+	k, err := parseKubeconfig(content)
+	if err != nil {
+		return false, err
+	}
+	present, err := k.ca()
+	// A CA is never taken out of a kubeconfig (TR-23).
+	return len(ca) == 0 || bytes.Equal(present, ca), err
+}

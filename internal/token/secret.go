@@ -1,0 +1,113 @@
+package token
+
+import (
+	"maps"
+)
+
+// Keys of the data of Secrets.
+const (
+	KeyToken      = "token"
+	KeyKubeconfig = "kubeconfig"
+	KeyBundle     = "bundle.crt"
+)
+
+// Read returns the token that data hold; empty if there is none (TR-9).
+func Read(data map[string][]byte) (string, error) {
+	content, found := data[KeyKubeconfig]
+	if !found {
+		return string(data[KeyToken]), nil
+	}
+	k, err := parseKubeconfig(content)
+	if err != nil {
+		return "", err
+	}
+	return k.token()
+}
+
+// Write returns data that hold this token, and the CA where it is wanted; data themselves do not change (TR-21 to TR-23).
+func Write(data map[string][]byte, token string, wantCA bool, ca []byte) (map[string][]byte, error) {
+	written := maps.Clone(data)
+	if written == nil {
+		written = map[string][]byte{}
+	}
+	content, found := data[KeyKubeconfig]
+	if !found {
+		written[KeyToken] = []byte(token)
+		if wantCA && len(ca) > 0 {
+			written[KeyBundle] = ca
+		} else {
+			delete(written, KeyBundle)
+		}
+		return written, nil
+	}
+	k, err := parseKubeconfig(content)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.setToken(token); err != nil {
+		return nil, err
+	}
+	if wantCA && len(ca) > 0 {
+		if err := k.setCA(ca); err != nil {
+			return nil, err
+		}
+	}
+	written[KeyKubeconfig], err = k.encode()
+	return written, err
+}
+
+// Handed returns the data of the target Secret and of the source Secret once the token lives in the target (TR-20, C14). What the target
+// holds already decides its form; a kubeconfig that only the source has is copied. The source keeps its own kubeconfig, without the token.
+func Handed(source, target map[string][]byte, token string, wantCA bool, ca []byte) (newSource, newTarget map[string][]byte, err error) {
+	base := maps.Clone(target)
+	if base == nil {
+		base = map[string][]byte{}
+	}
+	if _, found := base[KeyKubeconfig]; !found {
+		if content, given := source[KeyKubeconfig]; given {
+			base[KeyKubeconfig] = content
+			// They would stay behind, the token until it expires.
+			delete(base, KeyToken)
+			delete(base, KeyBundle)
+		}
+	}
+	if newTarget, err = Write(base, token, wantCA, ca); err != nil {
+		return nil, nil, err
+	}
+	newSource, err = without(source)
+	return newSource, newTarget, err
+}
+
+// Leftover says whether a source holds a token that is to live in the target.
+func Leftover(source map[string][]byte) (bool, error) {
+	_, bundle := source[KeyBundle]
+	_, bare := source[KeyToken]
+	if bare || bundle {
+		return true, nil
+	}
+	token, err := Read(source)
+	return token != "", err
+}
+
+// without returns data without a token and a CA; a kubeconfig stays, with no token in it.
+func without(data map[string][]byte) (map[string][]byte, error) {
+	rest := maps.Clone(data)
+	delete(rest, KeyToken)
+	delete(rest, KeyBundle)
+	content, found := rest[KeyKubeconfig]
+	if !found {
+		return rest, nil
+	}
+	k, err := parseKubeconfig(content)
+	if err != nil {
+		return nil, err
+	}
+	if token, err := k.token(); err != nil || token == "" {
+		return rest, err
+	}
+	if err := k.removeToken(); err != nil {
+		return nil, err
+	}
+	rest[KeyKubeconfig], err = k.encode()
+	return rest, err
+}

@@ -1,0 +1,451 @@
+package token
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+)
+
+const secretToken = "s3cr3t-token"
+
+func TestRelevant(t *testing.T) {
+	for name, tc := range map[string]struct {
+		class  string
+		labels map[string]string
+		want   bool
+	}{
+		"TR-2/BH-TR-2, no class configured, none on the Secret": {"", map[string]string{LabelPurpose: PurposeRequest}, true},
+		"TR-2, TR-26/no class configured, one on the Secret":    {"", map[string]string{LabelPurpose: PurposeRequest, LabelClass: "garden"}, true},
+		"TR-2/SW-8, BH-TR-13, the class":                        {"foo", map[string]string{LabelPurpose: PurposeRequest, LabelClass: "foo"}, true},
+		"TR-2/BH-TR-13, another class":                          {"foo", map[string]string{LabelPurpose: PurposeRequest, LabelClass: "bar"}, false},
+		"TR-2/no class":                                         {"foo", map[string]string{LabelPurpose: PurposeRequest}, false},
+		"TR-2/another purpose":                                  {"", map[string]string{LabelPurpose: "x"}, false},
+		"TR-2/nothing":                                          {"", nil, false},
+	} {
+		if got := Relevant(tc.labels, tc.class); got != tc.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+func annotations(more ...string) map[string]string {
+	a := map[string]string{AnnotationName: "sa", AnnotationNamespace: "ns", AnnotationRenew: "2026-01-01T10:00:00Z"}
+	for i := 0; i < len(more); i += 2 {
+		a[more[i]] = more[i+1]
+	}
+	return a
+}
+
+func ask(t testing.TB, more ...string) *Asked {
+	t.Helper()
+	a, err := Ask(annotations(more...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestAsk(t *testing.T) {
+	for _, key := range []string{AnnotationName, AnnotationNamespace} {
+		if _, err := Ask(annotations(key, "")); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("2.8/%s is missing: got %v", key, err)
+		}
+	}
+	for value, want := range map[string]bool{"1": true, "t": true, "T": true, "true": true, "TRUE": true, "True": true, "yes": false, "": false, "false": false} {
+		if got := ask(t, AnnotationInjectCA, value).InjectCA; got != want {
+			t.Errorf("2.1/%q: got %v", value, got)
+		}
+	}
+	if a := ask(t, AnnotationTargetName, "n"); a.Target != nil || !a.HalfTarget {
+		t.Errorf("TR-8/half a target: got %+v", a)
+	}
+	if a := ask(t, AnnotationTargetName, "n", AnnotationTargetNamespace, "m"); a.Target == nil || a.Target.String() != "m/n" || a.HalfTarget {
+		t.Errorf("TR-8/BH-TR-12, a target: got %+v", a)
+	}
+	if labels, err := ask(t, AnnotationLabels, `{"foo":"bar"}`).Labels(); err != nil || cmp.Diff(map[string]string{"foo": "bar"}, labels) != "" {
+		t.Errorf("TR-13/BH-TR-4: got %v, %v", labels, err)
+	}
+	if _, err := ask(t, AnnotationLabels, "x").Labels(); err == nil ||
+		!strings.HasPrefix(err.Error(), `failed unmarshalling service account labels from secret annotation "serviceaccount.resources.gardener.cloud/labels" (x): `) {
+		t.Errorf("TR-14: got %v", err)
+	}
+	for value, want := range map[string]int64{"": 43200, "10m": 600, "100h": 360000, "90.9s": 90} {
+		if got, err := ask(t, AnnotationExpiration, value).Seconds(); err != nil || got != want {
+			t.Errorf("TR-15/BH-TR-10, %q: got %d, %v", value, got, err)
+		}
+	}
+	if _, err := ask(t, AnnotationExpiration, "unparsable").Seconds(); err == nil || !strings.Contains(err.Error(), "invalid duration") {
+		t.Errorf("TR-15: got %v", err)
+	}
+}
+
+func TestDelay(t *testing.T) {
+	for lifetime, want := range map[time.Duration]time.Duration{
+		12 * time.Hour: 9*time.Hour + 36*time.Minute, 10 * time.Minute: 8 * time.Minute, 30 * time.Hour: 24 * time.Hour, 100 * time.Hour: 24 * time.Hour,
+		0: 30 * time.Second, -time.Hour: 30 * time.Second,
+	} {
+		if got := Delay(lifetime, 0); got != want {
+			t.Errorf("C13, TR-17, BH-TR-11/%s: got %s, want %s", lifetime, got, want)
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		lifetime := time.Duration(rapid.Int64Range(int64(time.Minute), int64(1000*time.Hour)).Draw(rt, "lifetime"))
+		latest := min(lifetime/5*4+4, 24*time.Hour)
+		got := Delay(lifetime, rapid.Float64Range(0, 1).Draw(rt, "spread"))
+		if got > latest || got < latest/100*95-time.Microsecond {
+			rt.Errorf("C13: %s is not within 5%% below %s", got, latest)
+		}
+	})
+	if got := Stamp(time.Date(2026, 1, 1, 12, 0, 0, 999, time.FixedZone("x", 3600))); got != "2026-01-01T11:00:00Z" {
+		t.Errorf("TR-18/BH-TR-9: got %s", got)
+	}
+}
+
+// web returns a token of the usual form.
+func web(expiry time.Time, user, uid string) string {
+	encode := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+	return encode(`{"alg":"RS256"}`) + "." + encode(fmt.Sprintf(`{"exp":%d,"sub":%q,"kubernetes.io":{"serviceaccount":{"uid":%q}}}`, expiry.Unix(), user, uid)) + "." + encode("x")
+}
+
+func TestExamine(t *testing.T) {
+	now := time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC)
+	ca := []byte("ca")
+	withCA := func(ca string) string {
+		return strings.Replace(twoUsers, "certificate-authority-data: b2xk", "certificate-authority-data: "+base64.StdEncoding.EncodeToString([]byte(ca)), 1)
+	}
+	for name, tc := range map[string]struct {
+		annotations []string
+		data        map[string]string
+		renew, err  string
+	}{
+		"TR-7":                                {[]string{AnnotationRenew, ""}, map[string]string{KeyToken: "t"}, "it is not known when to renew the token", ""},
+		"TR-9/none":                           {nil, nil, "there is no token", ""},
+		"TR-9/token":                          {nil, map[string]string{KeyToken: "t"}, "", ""},
+		"TR-9/kubeconfig comes first":         {nil, map[string]string{KeyToken: "t", KeyKubeconfig: strings.Replace(twoUsers, "token: "+secretToken, "x: y", 1)}, "there is no token", ""},
+		"TR-9/kubeconfig":                     {nil, map[string]string{KeyKubeconfig: twoUsers}, "", ""},
+		"TR-9/garbage":                        {nil, map[string]string{KeyKubeconfig: "garbage"}, "", "could not check whether token exists in secret data: cannot unmarshal string into Go value of type v1.Config"},
+		"TR-10/not asked for":                 {nil, map[string]string{KeyToken: "t", KeyBundle: "old"}, "", ""},
+		"TR-10/bundle, the same":              {[]string{AnnotationInjectCA, "true"}, map[string]string{KeyToken: "t", KeyBundle: "ca"}, "", ""},
+		"TR-10/bundle, another":               {[]string{AnnotationInjectCA, "true"}, map[string]string{KeyToken: "t", KeyBundle: "old"}, "the CA has changed", ""},
+		"TR-10/bundle, none":                  {[]string{AnnotationInjectCA, "true"}, map[string]string{KeyToken: "t"}, "the CA has changed", ""},
+		"TR-10/kubeconfig, the same":          {[]string{AnnotationInjectCA, "true"}, map[string]string{KeyKubeconfig: withCA("ca")}, "", ""},
+		"TR-10/kubeconfig, another":           {[]string{AnnotationInjectCA, "true"}, map[string]string{KeyKubeconfig: twoUsers}, "the CA has changed", ""},
+		"TR-10, TR-23a/no such cluster":       {[]string{AnnotationInjectCA, "true"}, map[string]string{KeyKubeconfig: strings.Replace(twoUsers, "name: c1", "name: c9", 1)}, "", "could not check whether the caBundle is up to date: did not find cluster of current context named c1"},
+		"2.8/it has expired":                  {nil, map[string]string{KeyToken: web(now, "system:serviceaccount:ns:sa", "uid")}, "the token has expired", ""},
+		"2.8/it has not":                      {nil, map[string]string{KeyToken: web(now.Add(time.Second), "system:serviceaccount:ns:sa", "uid")}, "", ""},
+		"another ServiceAccount":              {nil, map[string]string{KeyToken: web(now.Add(time.Second), "system:serviceaccount:ns:other", "uid")}, "the token is of another ServiceAccount", ""},
+		"a ServiceAccount made anew":          {nil, map[string]string{KeyToken: web(now.Add(time.Second), "system:serviceaccount:ns:sa", "old")}, "the token is of a ServiceAccount that was replaced", ""},
+		"TR-12 comes last: no token, no time": {[]string{AnnotationRenew, "invalid-format"}, nil, "there is no token", ""},
+	} {
+		data := map[string][]byte{}
+		for key, value := range tc.data {
+			data[key] = []byte(value)
+		}
+		got, err := ask(t, tc.annotations...).Examine(data, ca, "uid", now)
+		if message := fmt.Sprint(err); got.Renew != tc.renew || (err != nil || tc.err != "") && message != tc.err {
+			t.Errorf("%s: got %q, %v", name, got.Renew, err)
+		}
+	}
+	if remaining, err := ask(t).Remaining(now); err != nil || remaining != time.Hour {
+		t.Errorf("TR-12: got %s, %v", remaining, err)
+	}
+	if _, err := ask(t, AnnotationRenew, "invalid-format").Remaining(now); err == nil || !strings.HasPrefix(err.Error(), "could not parse renew timestamp: ") {
+		t.Errorf("TR-12: got %v", err)
+	}
+}
+
+func TestClaims(t *testing.T) {
+	at := time.Unix(1800000000, 0)
+	if got := ClaimsOf(web(at, "u", "i")); !got.Expiry.Equal(at) || got.User != "u" || got.AccountUID != "i" {
+		t.Errorf("got %+v", got)
+	}
+	for _, token := range []string{"", "a.b", "a.!.c", "a." + base64.RawURLEncoding.EncodeToString([]byte(`{}`)) + ".c", "a." + base64.RawURLEncoding.EncodeToString([]byte(`x`)) + ".c"} {
+		if got := ClaimsOf(token); got != (Claims{}) {
+			t.Errorf("%q: got %+v", token, got)
+		}
+	}
+}
+
+// twoUsers has two of everything, things nobody here knows, and comments.
+const twoUsers = `# Written by somebody.
+apiVersion: v1
+kind: Config
+current-context: x1 # this one
+clusters:
+  - name: c1
+    cluster:
+      server: https://one
+      certificate-authority-data: b2xk
+      x-future: [1, {a: yes}]
+  - name: c2
+    cluster:
+      server: https://two
+      certificate-authority-data: b3RoZXI=
+contexts:
+  - name: x1
+    context: {cluster: c1, user: u1}
+  - name: x2
+    context:
+      cluster: c2
+      user: u2
+      namespace: "0777"
+users:
+  - name: u2
+    user:
+      token: other
+  - name: u1
+    user:
+      token: ` + secretToken + `
+      username: true
+extensions:
+  - name: e
+    extension: {when: 2026-01-01}
+`
+
+func write(t testing.TB, data map[string][]byte, wantCA bool, ca string) map[string][]byte {
+	t.Helper()
+	written, err := Write(data, "new", wantCA, []byte(ca))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return written
+}
+
+func TestWriteBare(t *testing.T) {
+	for name, tc := range map[string]struct {
+		data   map[string][]byte
+		wantCA bool
+		ca     string
+		want   map[string][]byte
+	}{
+		"TR-22/BH-TR-5, nothing there":     {nil, false, "ca", map[string][]byte{"token": []byte("new")}},
+		"TR-22/BH-TR-8, with CA":           {nil, true, "ca", map[string][]byte{"token": []byte("new"), "bundle.crt": []byte("ca")}},
+		"TR-22/CA no more wanted":          {map[string][]byte{"bundle.crt": []byte("ca")}, false, "ca", map[string][]byte{"token": []byte("new")}},
+		"TR-22/no CA known":                {map[string][]byte{"bundle.crt": []byte("ca")}, true, "", map[string][]byte{"token": []byte("new")}},
+		"TR-21/the rest, an older token":   {map[string][]byte{"token": []byte("old"), "x": []byte("y")}, false, "", map[string][]byte{"token": []byte("new"), "x": []byte("y")}},
+		"TR-21/empty values are also kept": {map[string][]byte{"x": {}}, false, "", map[string][]byte{"token": []byte("new"), "x": {}}},
+	} {
+		before := fmt.Sprint(tc.data)
+		if diff := cmp.Diff(tc.want, write(t, tc.data, tc.wantCA, tc.ca)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if fmt.Sprint(tc.data) != before {
+			t.Errorf("%s: what was given has changed", name)
+		}
+	}
+}
+
+// TR-23: of a kubeconfig the token and the CA of the current context change, to the character.
+func TestWriteKubeconfig(t *testing.T) {
+	got := string(write(t, map[string][]byte{KeyKubeconfig: []byte(twoUsers), KeyToken: []byte("stays")}, true, "ca")[KeyKubeconfig])
+	want := strings.NewReplacer("token: "+secretToken, "token: new", "certificate-authority-data: b2xk", "certificate-authority-data: Y2E=").Replace(twoUsers)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("BH-TR-6, BH-TR-7/YAML: %s", diff)
+	}
+	data := write(t, map[string][]byte{KeyKubeconfig: []byte(twoUsers), KeyToken: []byte("stays"), KeyBundle: []byte("stays")}, false, "ca")
+	if string(data[KeyToken]) != "stays" || string(data[KeyBundle]) != "stays" || !strings.Contains(string(data[KeyKubeconfig]), "b2xk") {
+		t.Error("TR-23: token, bundle.crt or a CA have changed")
+	}
+	if got := string(write(t, map[string][]byte{KeyKubeconfig: []byte(twoUsers)}, true, "")[KeyKubeconfig]); !strings.Contains(got, "b2xk") {
+		t.Error("TR-23: a CA was removed")
+	}
+
+	asJSON, err := yaml.YAMLToJSON([]byte(twoUsers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = string(write(t, map[string][]byte{KeyKubeconfig: asJSON}, false, "")[KeyKubeconfig])
+	if strings.ContainsAny(got, "{[") || !strings.HasPrefix(got, "\"apiVersion\": \"v1\"\n") {
+		t.Errorf("TR-23/JSON is written as YAML: got %s", got)
+	}
+	if diff := cmp.Diff(withToken(t, string(asJSON), "u1", "new"), decode(t, got)); diff != "" {
+		t.Errorf("BH-TR-6/JSON: %s", diff)
+	}
+}
+
+func decode(t testing.TB, content string) map[string]any {
+	t.Helper()
+	var decoded map[string]any
+	if err := yaml.Unmarshal([]byte(content), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	return decoded
+}
+
+// withToken is what content means with another token of a user.
+func withToken(t testing.TB, content, user, token string) map[string]any {
+	t.Helper()
+	decoded := decode(t, content)
+	for _, entry := range decoded["users"].([]any) {
+		if e := entry.(map[string]any); e["name"] == user {
+			if e["user"] == nil {
+				e["user"] = map[string]any{}
+			}
+			e["user"].(map[string]any)["token"] = token
+		}
+	}
+	return decoded
+}
+
+func TestKubeconfigForms(t *testing.T) {
+	const head = "current-context: x\ncontexts: [{name: x, context: {user: u, cluster: c}}]\n"
+	for name, content := range map[string]string{
+		"no user":             head + "users: [{name: u}]",
+		"null user":           head + "users:\n- name: u\n  user: null\n",
+		"~ user":              head + "users:\n- name: u\n  user: ~\n",
+		"empty user":          head + "users:\n- name: u\n  user: {}\n",
+		"null token":          head + "users:\n- {name: u, user: {token: null, x: y}}\n",
+		"shared users":        head + "users:\n- name: other\n  user: &u {token: shared}\n- name: u\n  user: *u\n",
+		"a merged user":       head + "base: &b {token: shared, x: y}\nusers:\n- name: u\n  user:\n    <<: *b\n",
+		"JSON in one line":    `{"current-context":"x","contexts":[{"name":"x","context":{"user":"u"}}],"users":[{"name":"u","user":{"token":""}}]}`,
+		"words that are none": head + "users:\n- {name: u, user: {token: \"true\", x: \"1.0\", y: yes}}\n",
+	} {
+		t.Run("TR-23/"+name, func(t *testing.T) {
+			written := write(t, map[string][]byte{KeyKubeconfig: []byte(content)}, false, "")
+			if diff := cmp.Diff(withToken(t, content, "u", "new"), decode(t, string(written[KeyKubeconfig]))); diff != "" {
+				t.Errorf("%s\n%s", diff, written[KeyKubeconfig])
+			}
+			if got, err := Read(written); err != nil || got != "new" {
+				t.Errorf("read %q, %v", got, err)
+			}
+			if again := write(t, written, false, ""); string(again[KeyKubeconfig]) != string(written[KeyKubeconfig]) {
+				t.Errorf("written twice:\n%s", again[KeyKubeconfig])
+			}
+		})
+	}
+}
+
+func TestKubeconfigErrors(t *testing.T) {
+	const head = "current-context: x\ncontexts: [{name: x, context: {user: u, cluster: c}}]\n"
+	for name, tc := range map[string]struct{ content, want string }{
+		"TR-23a/a word":            {secretToken, "cannot unmarshal string into Go value of type v1.Config"},
+		"TR-23a/a number":          {"5", "cannot unmarshal number into Go value of type v1.Config"},
+		"TR-23a/a list":            {"[]", "cannot unmarshal array into Go value of type v1.Config"},
+		"TR-23a/nothing":           {"", "did not find context defined in current context"},
+		"TR-23a/null":              {"null", "did not find context defined in current context"},
+		"TR-23a/a comment":         {"# x", "did not find context defined in current context"},
+		"TR-23a/no context":        {"current-context: x", "did not find context defined in current context"},
+		"TR-23a/no user":           {head, "did not find authInfo of current context named u"},
+		"TR-23a/no cluster":        {head + "users: [{name: u}]", "did not find cluster of current context named c"},
+		"TR-23a/no YAML":           {"a: 1\nb: [" + secretToken, "kubeconfig is neither YAML nor JSON: line"},
+		"TR-23a/a list of words":   {head + "users: [" + secretToken + "]", "cannot unmarshal string into Go struct field Config.users"},
+		"TR-23a/no list":           {head + "users: " + secretToken, "cannot unmarshal string into Go struct field Config.users"},
+		"TR-23a/no user but words": {head + "users: [{name: u, user: " + secretToken + "}]", "cannot unmarshal string into Go struct field Config.users.user"},
+		"TR-23a/no token but more": {head + "users: [{name: u, user: {token: [" + secretToken + "]}}]", "cannot unmarshal array into Go struct field of type string: token"},
+		"two documents":            {"a: b\n---\nc: d\n", "kubeconfig has more than one document"},
+		"a key twice":              {head + "users: [{name: u, user: {token: a, token: b}}]", `key "token" is there twice`},
+		"a merge of itself":        {head + "users: &a [*a]", "kubeconfig is neither YAML nor JSON"},
+	} {
+		data := map[string][]byte{KeyKubeconfig: []byte(tc.content)}
+		if _, err := Write(data, "new", true, []byte("ca")); err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), secretToken) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// TestLawKubeconfig: whatever a kubeconfig has, the token of the current user changes and nothing else does.
+func TestLawKubeconfig(t *testing.T) {
+	names := rapid.SampledFrom([]string{"a", "b", "true", "1", ""})
+	values := rapid.SampledFrom([]any{"x", "true", "0777", "multi\nline", " lead", "é", "# no comment", float64(5), true, nil, map[string]any{"k": "v"}, []any{"e", nil}})
+	rapid.Check(t, func(rt *rapid.T) {
+		config := map[string]any{"current-context": "x", "extra": values.Draw(rt, "extra")}
+		user := names.Draw(rt, "user")
+		config["contexts"] = []any{map[string]any{"name": "x", "context": map[string]any{"user": user, "namespace": values.Draw(rt, "namespace")}}}
+		var users []any
+		for _, name := range rapid.SliceOfDistinct(names, func(s string) string { return s }).Draw(rt, "users") {
+			users = append(users, map[string]any{"name": name, "user": rapid.MapOf(rapid.SampledFrom([]string{"exec", "password", "x y"}), values).Draw(rt, "content")})
+		}
+		config["users"] = users
+		content, err := json.Marshal(config)
+		if rapid.Bool().Draw(rt, "YAML") {
+			content, err = yaml.Marshal(config)
+		}
+		if err != nil {
+			rt.Fatal(err)
+		}
+		written, err := Write(map[string][]byte{KeyKubeconfig: content}, "new", false, nil)
+		found := false
+		for _, u := range users {
+			found = found || u.(map[string]any)["name"] == user
+		}
+		if (err == nil) != found {
+			rt.Fatalf("user there: %v, error %v", found, err)
+		}
+		if err != nil {
+			return
+		}
+		if diff := cmp.Diff(withToken(t, string(content), user, "new"), decode(t, string(written[KeyKubeconfig]))); diff != "" {
+			rt.Errorf("%s", diff)
+		}
+	})
+}
+
+func TestHanded(t *testing.T) {
+	b := func(s string) []byte { return []byte(s) }
+	without := strings.Replace(twoUsers, "      token: "+secretToken+"\n", "", 1)
+	with := strings.Replace(twoUsers, "token: "+secretToken, "token: new", 1)
+	for name, tc := range map[string]struct{ source, target, wantSource, wantTarget map[string][]byte }{
+		"TR-20/C14, a bare token": {
+			source: map[string][]byte{"token": b("old"), "bundle.crt": b("ca"), "x": b("y")}, target: map[string][]byte{"z": b("z")},
+			wantSource: map[string][]byte{"x": b("y")}, wantTarget: map[string][]byte{"token": b("new"), "z": b("z")},
+		},
+		"TR-20/the target has a form of its own": {
+			source: map[string][]byte{"token": b("old")}, target: map[string][]byte{"kubeconfig": b(twoUsers)},
+			wantSource: map[string][]byte{}, wantTarget: map[string][]byte{"kubeconfig": b(with)},
+		},
+		"C14/2.8, the source's kubeconfig is not lost": {
+			source: map[string][]byte{"kubeconfig": b(twoUsers)}, target: nil,
+			wantSource: map[string][]byte{"kubeconfig": b(without)}, wantTarget: map[string][]byte{"kubeconfig": b(with)},
+		},
+		"C14/the source's kubeconfig is copied once": {
+			source: map[string][]byte{"kubeconfig": b(without)}, target: map[string][]byte{"kubeconfig": b(strings.Replace(twoUsers, "https://one", "https://own", 1))},
+			wantSource: map[string][]byte{"kubeconfig": b(without)}, wantTarget: map[string][]byte{"kubeconfig": b(strings.Replace(with, "https://one", "https://own", 1))},
+		},
+		"C14/the bare token of before does not stay in the target": {
+			source: map[string][]byte{"kubeconfig": b(without)}, target: map[string][]byte{"token": b("old"), "bundle.crt": b("ca")},
+			wantSource: map[string][]byte{"kubeconfig": b(without)},
+			wantTarget: map[string][]byte{"kubeconfig": b(strings.Replace(without, "      username: true\n", "      username: true\n      token: new\n", 1))},
+		},
+	} {
+		source, target, err := Handed(tc.source, tc.target, "new", false, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(tc.wantSource, source); diff != "" {
+			t.Errorf("%s, source: %s", name, diff)
+		}
+		if diff := cmp.Diff(tc.wantTarget, target); diff != "" {
+			t.Errorf("%s, target: %s", name, diff)
+		}
+		if leftover, err := Leftover(source); leftover || err != nil {
+			t.Errorf("%s: the source still holds a token: %v, %v", name, leftover, err)
+		}
+		if leftover, err := Leftover(tc.source); err != nil || leftover != (tc.source["token"] != nil || strings.Contains(string(tc.source["kubeconfig"]), secretToken)) {
+			t.Errorf("%s: the source held a token: %v, %v", name, leftover, err)
+		}
+	}
+}
+
+// FuzzKubeconfig: no content makes the code panic, and no error repeats any of it.
+func FuzzKubeconfig(f *testing.F) {
+	f.Add([]byte(twoUsers))
+	f.Add([]byte("a: &a [*a]"))
+	f.Add([]byte("current-context: x\ncontexts: [{name: x, context: {user: u}}]\nusers: [{name: u}]"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		data := map[string][]byte{KeyKubeconfig: content}
+		written, err := Write(data, "new", true, []byte("ca"))
+		if err != nil {
+			return
+		}
+		if got, err := Read(written); err != nil || got != "new" {
+			t.Errorf("read %q, %v from\n%s", got, err, written[KeyKubeconfig])
+		}
+	})
+}
