@@ -198,11 +198,11 @@ func TestExtraTargetNamespaces(t *testing.T) {
 
 // What does not exist cannot be switched on.
 func TestNotBuilt(t *testing.T) {
-	cfg, _, err := load(t, noElection+"controllers: {tokenRequestor: {enabled: true}}\nwebhooks: {vpaInPlaceUpdates: {enabled: true}, seccompProfile: {enabled: true}, nodeAgentAuthorizer: {enabled: true}}")
+	cfg, _, err := load(t, noElection+"controllers: {istioClusterConfiguration: {enabled: true}, tokenRequestor: {enabled: true}}\nwebhooks: {vpaInPlaceUpdates: {enabled: true}, seccompProfile: {enabled: true}, nodeAgentAuthorizer: {enabled: true}}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "[controllers.tokenRequestor.enabled: Forbidden: is not part of this version; leave it off, webhooks.vpaInPlaceUpdates.enabled: Forbidden: is not part of this version; leave it off]"
+	want := "[controllers.istioClusterConfiguration.enabled: Forbidden: is not part of this version; leave it off, webhooks.vpaInPlaceUpdates.enabled: Forbidden: is not part of this version; leave it off]"
 	if got := resourcemanager.NotBuilt(cfg, nil).ToAggregate(); got == nil || got.Error() != want {
 		t.Errorf("got %v", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -512,4 +514,53 @@ func TestMetrics(t *testing.T) {
 	if f.output.Len() == 0 {
 		t.Error("nothing was logged at all")
 	}
+}
+
+// TR-3: what is relevant, was relevant, or neither.
+func TestPredicate(t *testing.T) {
+	p := newFixture(t).relevant()
+	ours, other := secrets(), secrets()
+	ours.Labels = map[string]string{token.LabelPurpose: token.PurposeRequest, token.LabelClass: "shoot"}
+	if !p.Create(event.CreateEvent{Object: ours}) || !p.Delete(event.DeleteEvent{Object: ours}) || p.Generic(event.GenericEvent{Object: ours}) ||
+		!p.Update(event.UpdateEvent{ObjectOld: ours, ObjectNew: other}) || !p.Update(event.UpdateEvent{ObjectOld: other, ObjectNew: ours}) {
+		t.Error("what is or was relevant")
+	}
+	if p.Create(event.CreateEvent{Object: other}) || p.Delete(event.DeleteEvent{Object: other}) || p.Update(event.UpdateEvent{ObjectOld: other, ObjectNew: other}) {
+		t.Error("what is not")
+	}
+}
+
+// TR-23b: a CA that changes, also one that could not be read before, has all Secrets looked at, and again if they could not be listed.
+func TestFollowsCA(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		var failed error
+		calls := 0
+		f.CA = func() ([]byte, error) { return []byte(f.ca), failed }
+		answer := func() error { return nil }
+		ctx, cancel := context.WithCancel(t.Context())
+		go f.pollCA(ctx, func() error { calls++; return answer() })
+		step := func(what string, want int) {
+			t.Helper()
+			time.Sleep(caPause)
+			synctest.Wait()
+			if calls != want {
+				t.Errorf("%s: %d calls, want %d", what, calls, want)
+			}
+		}
+		step("nothing", 0)
+		f.ca = "new"
+		step("another", 1)
+		step("nothing", 1)
+		answer = func() error { return errors.New("no") }
+		f.ca = "newer"
+		step("another that nobody is told of", 2)
+		answer = func() error { return nil }
+		step("again", 3)
+		failed = errors.New("no")
+		step("it cannot be read", 3)
+		failed = nil
+		step("it can", 4)
+		cancel()
+	})
 }

@@ -7,12 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
-	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/token"
 )
@@ -28,32 +27,28 @@ import (
 // caPause is how often the CA of the target is looked at; it is in a file that changes once in years.
 const caPause = time.Minute
 
-// Cached are the Secrets that the cache of the source has: those of the class, and of them the metadata only.
-func Cached(cfg config.TokenRequestorControllerConfig) map[client.Object]cache.ByObject {
-	selector := labels.Set{token.LabelPurpose: token.PurposeRequest}
-	if class := ptr.Deref(cfg.Class, ""); class != "" {
-		selector[token.LabelClass] = class
-	}
-	return map[client.Object]cache.ByObject{secrets(): {Label: selector.AsSelector(), Transform: func(object any) (any, error) {
-		if secret, ok := object.(*metav1.PartialObjectMetadata); ok {
-			secret.ManagedFields, secret.Annotations, secret.OwnerReferences = nil, nil, nil
-		}
-		return object, nil
-	}}}
-}
-
 func secrets() *metav1.PartialObjectMetadata {
 	secret := &metav1.PartialObjectMetadata{}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	secret.SetGroupVersionKind(secretKind)
 	return secret
 }
 
-// AddToManager adds the controller; the Secrets are in the cache of the source. That a Secret is no more relevant is a deletion there (TR-3).
+// AddToManager adds the controller; the Secrets are in the cache of the source.
 func (r *Reconciler) AddToManager(mgr manager.Manager, source cache.Cache, cacheSyncTimeout time.Duration) error {
 	return kit.Add(mgr, Name, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: *r.Config.ConcurrentSyncs, CacheSyncTimeout: cacheSyncTimeout,
 		ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
-	}, ctrlsource.Kind[client.Object](source, secrets(), &handler.EnqueueRequestForObject{}, predicate.Funcs{GenericFunc: kit.NoGeneric}), r.followCA(source))
+	}, ctrlsource.Kind[client.Object](source, secrets(), &handler.EnqueueRequestForObject{}, r.relevant()), r.followCA(source))
+}
+
+// relevant passes what is or was relevant (TR-3).
+func (r *Reconciler) relevant() predicate.Predicate {
+	is := predicate.NewPredicateFuncs(func(object client.Object) bool {
+		return token.Relevant(object.GetLabels(), ptr.Deref(r.Config.Class, ""))
+	})
+	return predicate.Funcs{CreateFunc: is.Create, DeleteFunc: is.Delete, GenericFunc: kit.NoGeneric, UpdateFunc: func(e event.UpdateEvent) bool {
+		return is.Update(e) || is.Create(event.CreateEvent{Object: e.ObjectOld})
+	}}
 }
 
 // followCA has all Secrets looked at when the CA of the target changes.

@@ -2,8 +2,12 @@ package resourcemanager
 
 import (
 	"context"
+	"os"
 
+	"github.com/espalier-project/espalier/internal/clusters"
 	"github.com/espalier-project/espalier/internal/controller/csrapprover"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/controller/tokenrequestor"
 )
 
 func startCSRApprover(_ context.Context, p *Process) error {
@@ -11,4 +15,22 @@ func startCSRApprover(_ context.Context, p *Process) error {
 		Config: p.Config.Controllers.CSRApprover, Requests: p.Target.Cache, Approvals: p.Target.Client.SubResource("approval"),
 		Target: p.Target.Client, Source: p.Source.Client, Metrics: csrapprover.NewMetrics(p.Registry),
 	}).AddToManager(p.Manager, p.Target.Cache, p.Config.Controllers.CacheSyncTimeout.Duration)
+}
+
+func startTokenRequestor(_ context.Context, p *Process) error {
+	return tokenrequestor.New(tokenrequestor.Options{
+		Config: p.Config.Controllers.TokenRequestor, Source: p.Source.Client, Target: p.Target.Client, CA: bundle(p.Target), Clock: p.Clock,
+		Notes: kit.NewNotes(p.Source.Client, p.Clock, tokenrequestor.Name+"-controller"), Metrics: tokenrequestor.NewMetrics(p.Registry, p.Clock),
+	}).AddToManager(p.Manager, p.Source.Cache, p.Config.Controllers.CacheSyncTimeout.Duration)
+}
+
+// bundle returns what reads the CA of a cluster's API server, which a file may have (TR-23b).
+func bundle(c *clusters.Cluster) func() ([]byte, error) {
+	tls := c.REST.TLSClientConfig
+	return func() ([]byte, error) {
+		if len(tls.CAData) > 0 || tls.CAFile == "" {
+			return tls.CAData, nil
+		}
+		return os.ReadFile(tls.CAFile)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/controller/csrapprover"
+	"github.com/espalier-project/espalier/internal/controller/tokenrequestor"
 	"github.com/espalier-project/espalier/internal/engine"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit"
@@ -28,7 +29,11 @@ func Table() []Row {
 			Reads: engine.Reads, Writes: engine.Writes, Start: func(ctx context.Context, p *Process) error { return p.Engine.Start(ctx) },
 		},
 		{Name: "garbage-collector", Switch: "controllers.garbageCollector.enabled", Runs: feature.Leader, Doc: "Deletes ConfigMaps and Secrets that nothing refers to any more."},
-		{Name: "token-requestor", Switch: "controllers.tokenRequestor.enabled", Runs: feature.Leader, Doc: "Requests ServiceAccount tokens of the target and keeps them fresh in Secrets of the source."},
+		{
+			Name: tokenrequestor.Name, Switch: "controllers.tokenRequestor.enabled", Runs: feature.Leader,
+			Doc:   "Requests ServiceAccount tokens of the target and keeps them fresh in Secrets of the source.",
+			Reads: tokenrequestor.Reads, Writes: tokenrequestor.Writes, Start: startTokenRequestor,
+		},
 		{Name: "token-invalidator", Switch: "controllers.tokenInvalidator.enabled", Runs: feature.Leader, Doc: "Invalidates static tokens of ServiceAccounts."},
 		{
 			Name: csrapprover.Name, Switch: "controllers.csrApprover.enabled", Runs: feature.Leader,
