@@ -16,13 +16,18 @@ func (g *Graph) Check(from, sink Vertex) Verdict {
 	if !known {
 		return Verdict{}
 	}
-	v := &g.vertices[start]
+	v := g.vertices.at(start)
 	verdict := Verdict{Known: true, Watched: v.watched}
+	if v.sinks.more == nil && v.direct == 0 { // The way to its only sink is shorter than the one from the sink's name.
+		only := v.sinks.one[0].sink
+		verdict.Reached = only != 0 && g.names.is(g, only, sink) || from == sink
+		return verdict
+	}
 	end, found := g.names.find(g, sink)
 	if !found {
 		return verdict
 	}
-	verdict.Reached = g.reachesLocked(start, end) || v.direct > 0 && g.reachesDirectlyLocked(v, end)
+	verdict.Reached = g.reachesLocked(start, end) || v.direct > 0 && g.reachesDirectlyLocked(start, end)
 	return verdict
 }
 
@@ -44,10 +49,10 @@ func (g *Graph) CheckWith(from Vertex, edges []Edge, sink Vertex) Verdict {
 		}
 	}
 	start, known := g.names.find(g, from)
-	if !known || !found || g.vertices[start].watched {
+	if !known || !found || g.vertices.at(start).watched {
 		return verdict
 	}
-	for _, out := range g.vertices[start].out { // What others say of the start holds, too.
+	for _, out := range g.edgesOf.at(start).out.all() { // What others say of the start holds, too.
 		if g.reachesLocked(out.link.vertex(), end) {
 			verdict.Reached = true
 			verdict.Managed = verdict.Managed || out.link.class() == Manages
@@ -70,7 +75,7 @@ func (g *Graph) CheckManaged(from, sink Vertex) Verdict {
 	if !known || !found {
 		return Verdict{}
 	}
-	for _, out := range g.vertices[start].out {
+	for _, out := range g.edgesOf.at(start).out.all() {
 		if out.link.class() == Manages && g.reachesLocked(out.link.vertex(), end) {
 			verdict.Managed = true
 			break
@@ -80,8 +85,8 @@ func (g *Graph) CheckManaged(from, sink Vertex) Verdict {
 }
 
 // reachesDirectlyLocked looks at the edges that count for their own start only.
-func (g *Graph) reachesDirectlyLocked(v *vertex, sink id) bool {
-	for _, out := range v.out {
+func (g *Graph) reachesDirectlyLocked(v, sink id) bool {
+	for _, out := range g.edgesOf.at(v).out.all() {
 		if !out.link.transitive() && g.reachesLocked(out.link.vertex(), sink) {
 			return true
 		}

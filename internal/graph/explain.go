@@ -55,7 +55,7 @@ func (g *Graph) pathLocked(start, end id) []Vertex {
 			return g.wayLocked(came, end)
 		}
 		before := len(queue)
-		for _, out := range g.vertices[at].out {
+		for _, out := range g.edgesOf.at(at).out.all() {
 			next := out.link.vertex()
 			if _, seen := came[next]; seen || !out.link.transitive() && at != start || !g.reachesLocked(next, end) {
 				continue
@@ -78,7 +78,7 @@ func (g *Graph) exploreLocked(start id, e *Explanation) {
 		at := queue[0]
 		queue = queue[1:]
 		ends := true
-		for _, out := range g.vertices[at].out {
+		for _, out := range g.edgesOf.at(at).out.all() {
 			next := out.link.vertex()
 			if !out.link.transitive() && at != start {
 				continue
@@ -93,9 +93,9 @@ func (g *Graph) exploreLocked(start id, e *Explanation) {
 			}
 		}
 		switch {
-		case g.vertices[at].kind == g.schema.Sink && len(e.Elsewhere) < enough:
+		case g.vertices.at(at).kind == g.schema.Sink && len(e.Elsewhere) < enough:
 			e.Elsewhere = append(e.Elsewhere, g.wayLocked(came, at))
-		case ends && g.vertices[at].kind != g.schema.Sink && len(e.Ends) < enough:
+		case ends && g.vertices.at(at).kind != g.schema.Sink && len(e.Ends) < enough:
 			e.Ends = append(e.Ends, g.wayLocked(came, at))
 		}
 	}
@@ -165,7 +165,7 @@ type numbered struct {
 
 // wanted returns at most so many vertices that a filter wants, and counts all of them.
 func (g *Graph) wanted(want func(Vertex) bool, limit int) (wanted []numbered, found int) {
-	for next := 0; next >= 0; {
+	for next := 1; next >= 0; {
 		var part []numbered
 		part, next = g.part(next)
 		for _, n := range part {
@@ -184,13 +184,14 @@ func (g *Graph) wanted(want func(Vertex) bool, limit int) (wanted []numbered, fo
 func (g *Graph) part(from int) (part []numbered, next int) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
-	to := min(from+atOnce, len(g.vertices))
+	end := g.vertices.len() + 1
+	to := min(from+atOnce, end)
 	for number := from; number < to; number++ {
-		if g.vertices[number].namespace != noNamespace {
+		if g.vertices.at(id(number)).namespace != noNamespace {
 			part = append(part, numbered{id(number), g.vertexLocked(id(number))})
 		}
 	}
-	if to == len(g.vertices) {
+	if to == end {
 		return part, -1
 	}
 	return part, to
@@ -202,20 +203,21 @@ func (g *Graph) neighbourhoods(of []numbered, share int) ([]Neighbourhood, []num
 	defer g.writing.Unlock()
 	var result []Neighbourhood
 	for edges := 0; edges < atOnce && len(result) < atOnce && len(of) > 0; of = of[1:] {
-		if int(of[0].number) >= len(g.vertices) || g.vertices[of[0].number].namespace == noNamespace || g.vertexLocked(of[0].number) != of[0].vertex {
+		v := g.vertices.at(of[0].number)
+		if v.namespace == noNamespace || g.vertexLocked(of[0].number) != of[0].vertex {
 			continue
 		}
-		v := &g.vertices[of[0].number]
 		n := Neighbourhood{Vertex: of[0].vertex, Watched: v.watched}
-		in, out := len(v.in), len(v.out)
+		origins, ends := g.edgesOf.at(of[0].number).in.all(), g.edgesOf.at(of[0].number).out.all()
+		in, out := len(origins), len(ends)
 		if share > 0 {
 			in, out = min(in, share), min(out, share)
 		}
-		n.MoreIn, n.MoreOut = len(v.in)-in, len(v.out)-out
-		for _, origin := range v.in[:in] {
+		n.MoreIn, n.MoreOut = len(origins)-in, len(ends)-out
+		for _, origin := range origins[:in] {
 			n.In = append(n.In, Neighbour{g.vertexLocked(origin.vertex()), origin.class()})
 		}
-		for _, to := range v.out[:out] {
+		for _, to := range ends[:out] {
 			n.Out = append(n.Out, Neighbour{g.vertexLocked(to.link.vertex()), to.link.class()})
 		}
 		edges += in + out

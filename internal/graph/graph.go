@@ -47,7 +47,7 @@ type Edge struct {
 	Class    Class
 }
 
-// id is the number of a vertex; links are ids with a class in the lowest bits.
+// id is the number of a vertex, never 0; links are ids with a class in the lowest bits.
 type (
 	id   uint32
 	link uint32
@@ -74,21 +74,29 @@ func comparePairs(a, b pair) int {
 	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
 }
 
+// vertex is what a check reads: 64 bytes, one line of the processor's caches. In a graph of a million vertices the way to the memory is what
+// a check takes, so that all that follows from a name is in one place, and what only changes and explanations read is elsewhere.
 type vertex struct {
-	name      string
+	sinks     list[support]
 	namespace namespaceID
-	kind      Kind
-	// watched is set while the vertex's own object contributes.
-	watched bool
 	// direct is the number of outgoing links of class Direct.
 	direct uint16
-	// All three are sorted.
-	out   []counted
-	in    []link // the vertex is that of the origin, the class that of the edge
-	sinks []support
+	kind   Kind
+	// watched is set while the vertex's own object contributes.
+	watched bool
+	name    shortName
 }
 
-func (v *vertex) isolated() bool { return !v.watched && len(v.out) == 0 && len(v.in) == 0 }
+// links are the edges of a vertex, sorted.
+type links struct {
+	out list[counted]
+	in  list[link] // the vertex is that of the origin, the class that of the edge
+}
+
+func (g *Graph) isolatedLocked(number id) bool {
+	edges := g.edgesOf.at(number)
+	return !g.vertices.at(number).watched && len(edges.out.all()) == 0 && len(edges.in.all()) == 0
+}
 
 // Graph is safe for concurrent use.
 type Graph struct {
@@ -101,7 +109,8 @@ type Graph struct {
 	change change
 
 	mu       sync.RWMutex
-	vertices []vertex
+	vertices table[vertex]
+	edgesOf  table[links]
 	free     []id
 	names    index
 	// edges counts pairs of vertices; parallel edges of several classes are one.
@@ -123,7 +132,7 @@ func (g *Graph) Set(owner Vertex, edges []Edge) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ownerID := g.internLocked(owner)
-	g.vertices[ownerID].watched = true
+	g.vertices.at(ownerID).watched = true
 	pairs := make([]pair, 0, len(edges))
 	for _, e := range edges {
 		if e.From != e.To {
@@ -139,12 +148,12 @@ func (g *Graph) Remove(owner Vertex) bool {
 	g.writing.Lock()
 	defer g.writing.Unlock()
 	ownerID, found := g.names.find(g, owner)
-	if !found || !g.vertices[ownerID].watched {
+	if !found || !g.vertices.at(ownerID).watched {
 		return false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.vertices[ownerID].watched = false
+	g.vertices.at(ownerID).watched = false
 	g.replaceLocked(ownerID, nil)
 	delete(g.owners, ownerID)
 	return true
@@ -156,7 +165,7 @@ func (g *Graph) Owners(kind Kind) []Vertex {
 	defer g.writing.Unlock()
 	var owners []Vertex
 	for owner := range g.owners {
-		if g.vertices[owner].kind == kind {
+		if g.vertices.at(owner).kind == kind {
 			owners = append(owners, g.vertexLocked(owner))
 		}
 	}
@@ -167,7 +176,7 @@ func (g *Graph) Owners(kind Kind) []Vertex {
 func (g *Graph) Size() (vertices, edges int) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return len(g.vertices) - len(g.free), g.edges
+	return g.vertices.len() - len(g.free), g.edges
 }
 
 func normal(pairs []pair) []pair {
@@ -178,7 +187,7 @@ func normal(pairs []pair) []pair {
 // contributesLocked says whether an owner contributes just these edges already.
 func (g *Graph) contributesLocked(owner Vertex, edges []Edge) bool {
 	ownerID, found := g.names.find(g, owner)
-	if !found || !g.vertices[ownerID].watched {
+	if !found || !g.vertices.at(ownerID).watched {
 		return false
 	}
 	pairs := g.change.pairs[:0]
@@ -233,22 +242,23 @@ func difference(a, b []pair) []pair {
 }
 
 func (g *Graph) linkLocked(p pair) {
-	from, to := &g.vertices[p.from], &g.vertices[p.to.vertex()]
-	at, found := searchOut(from.out, p.to)
+	from, to := p.from, p.to.vertex()
+	out := &g.edgesOf.at(from).out
+	at, found := searchOut(out.all(), p.to)
 	if found {
-		from.out[at].count++
+		out.all()[at].count++
 		return
 	}
-	parallel := hasParallel(from.out, at, p.to)
-	from.out = slices.Insert(from.out, at, counted{p.to, 1})
-	back := linkTo(p.from, p.to.class())
-	in, _ := slices.BinarySearch(to.in, back)
-	to.in = slices.Insert(to.in, in, back)
+	parallel := hasParallel(out.all(), at, p.to)
+	out.insert(at, counted{p.to, 1})
+	in, back := &g.edgesOf.at(to).in, linkTo(from, p.to.class())
+	place, _ := slices.BinarySearch(in.all(), back)
+	in.insert(place, back)
 	if !parallel {
 		g.edges++
 	}
 	if !p.to.transitive() {
-		from.direct++
+		g.vertices.at(from).direct++
 		return
 	}
 	if g.isFlat(from, to) {
@@ -258,24 +268,25 @@ func (g *Graph) linkLocked(p pair) {
 }
 
 func (g *Graph) unlinkLocked(p pair) {
-	from, to := &g.vertices[p.from], &g.vertices[p.to.vertex()]
-	at, found := searchOut(from.out, p.to)
+	from, to := p.from, p.to.vertex()
+	out := &g.edgesOf.at(from).out
+	at, found := searchOut(out.all(), p.to)
 	if !found {
 		return
 	}
-	if from.out[at].count--; from.out[at].count > 0 {
+	if out.all()[at].count--; out.all()[at].count > 0 {
 		return
 	}
-	from.out = shrink(slices.Delete(from.out, at, at+1))
-	if !hasParallel(from.out, at, p.to) {
+	out.remove(at)
+	if !hasParallel(out.all(), at, p.to) {
 		g.edges--
 	}
-	back := linkTo(p.from, p.to.class())
-	if in, found := slices.BinarySearch(to.in, back); found {
-		to.in = shrink(slices.Delete(to.in, in, in+1))
+	in, back := &g.edgesOf.at(to).in, linkTo(from, p.to.class())
+	if place, found := slices.BinarySearch(in.all(), back); found {
+		in.remove(place)
 	}
 	if !p.to.transitive() {
-		from.direct--
+		g.vertices.at(from).direct--
 		return
 	}
 	// While the edge is removed it still counts as one that may have closed a cycle.
@@ -286,8 +297,8 @@ func (g *Graph) unlinkLocked(p pair) {
 	}
 }
 
-func (g *Graph) isFlat(from, to *vertex) bool {
-	return g.schema.Ranks[from.kind] >= g.schema.Ranks[to.kind]
+func (g *Graph) isFlat(from, to id) bool {
+	return g.schema.Ranks[g.vertices.at(from).kind] >= g.schema.Ranks[g.vertices.at(to).kind]
 }
 
 func searchOut(out []counted, to link) (int, bool) {
@@ -299,51 +310,40 @@ func hasParallel(out []counted, at int, to link) bool {
 	return at > 0 && out[at-1].link.vertex() == to.vertex() || at < len(out) && out[at].link.vertex() == to.vertex()
 }
 
-// shrink gives memory back that a list no longer needs.
-func shrink[T any](list []T) []T {
-	switch {
-	case len(list) == 0:
-		return nil
-	case cap(list) > 64 && len(list) < cap(list)/4:
-		return slices.Clip(slices.Clone(list))
-	}
-	return list
-}
-
 // internLocked returns the number of a vertex and makes the vertex if it is not there.
 func (g *Graph) internLocked(v Vertex) id {
-	if known, found := g.names.find(g, v); found {
+	hash := g.names.hash(v)
+	if known, found := g.names.findHashed(g, v, hash); found {
 		return known
 	}
-	fresh := vertex{name: v.Name, namespace: g.names.intern(v.Namespace), kind: v.Kind}
 	var number id
 	if n := len(g.free); n > 0 {
 		number = g.free[n-1]
 		g.free = g.free[:n-1]
-		g.vertices[number] = fresh
 	} else {
-		number = id(len(g.vertices))
-		g.vertices = append(g.vertices, fresh)
+		number = g.vertices.add()
+		g.edgesOf.add()
 	}
-	g.names.insert(g, number)
+	*g.vertices.at(number) = vertex{name: g.names.shorten(number, v.Name), namespace: g.names.intern(v.Namespace), kind: v.Kind}
+	g.names.insert(number, hash)
 	return number
 }
 
 // releaseLocked removes a vertex that nothing needs any more.
 func (g *Graph) releaseLocked(number id) {
-	v := &g.vertices[number]
-	if v.namespace == noNamespace || !v.isolated() {
+	v := g.vertices.at(number)
+	if v.namespace == noNamespace || !g.isolatedLocked(number) {
 		return
 	}
-	g.names.remove(g, number)
+	g.names.remove(g.vertexLocked(number), number)
 	g.names.release(v.namespace)
 	*v = vertex{namespace: noNamespace}
 	g.free = append(g.free, number)
 }
 
 func (g *Graph) vertexLocked(number id) Vertex {
-	v := &g.vertices[number]
-	return Vertex{Kind: v.kind, Namespace: g.names.namespace(v.namespace), Name: v.name}
+	v := g.vertices.at(number)
+	return Vertex{Kind: v.kind, Namespace: g.names.namespace(v.namespace), Name: g.names.name(number, &v.name)}
 }
 
 // String is Kind:namespace/name, or Kind:name without a namespace (BH-GR-1).
@@ -362,7 +362,7 @@ func (g *Graph) Contribution(owner Vertex) ([]Edge, bool) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
 	ownerID, found := g.names.find(g, owner)
-	if !found || !g.vertices[ownerID].watched {
+	if !found || !g.vertices.at(ownerID).watched {
 		return nil, false
 	}
 	edges := make([]Edge, 0, len(g.owners[ownerID]))
@@ -386,8 +386,9 @@ func (g *Graph) edgesFrom(from Vertex) []Edge {
 	if !found {
 		return nil
 	}
-	edges := make([]Edge, 0, len(g.vertices[number].out))
-	for _, out := range g.vertices[number].out {
+	links := g.edgesOf.at(number).out.all()
+	edges := make([]Edge, 0, len(links))
+	for _, out := range links {
 		edges = append(edges, Edge{from, g.vertexLocked(out.link.vertex()), out.link.class()})
 	}
 	return edges

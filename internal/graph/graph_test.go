@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -111,6 +112,19 @@ func TestReadersNeverSeeHalf(t *testing.T) {
 	checkSupports(t, g)
 }
 
+// TestLayout: what a check reads of a vertex is one line of the caches.
+func TestLayout(t *testing.T) {
+	if size := unsafe.Sizeof(vertex{}); size != 64 {
+		t.Errorf("a vertex has %d bytes, want 64", size)
+	}
+	if size := unsafe.Sizeof(label{}); size != 64 {
+		t.Errorf("a namespace has %d bytes, want 64", size)
+	}
+	if size := unsafe.Sizeof([chunkSize]vertex{}); size%8192 != 0 {
+		t.Errorf("a chunk has %d bytes, and so begins anywhere", size)
+	}
+}
+
 func TestNoAllocations(t *testing.T) {
 	g := New(testSchema)
 	g.Set(middle("m"), []Edge{{From: low("l"), To: middle("m")}, {From: middle("m"), To: sink("a")}})
@@ -145,7 +159,7 @@ func TestPagesHoldNoLock(t *testing.T) {
 			t.Errorf("%+v: %d are listed and %d more told, want %d together", bounds, len(n.In), n.MoreIn, 5*atOnce)
 		}
 	}
-	for next := 0; next >= 0; {
+	for next := 1; next >= 0; {
 		var part []numbered
 		if part, next = g.part(next); len(part) > atOnce {
 			t.Fatalf("%d vertices at once", len(part))

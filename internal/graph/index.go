@@ -1,6 +1,9 @@
 package graph
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"math/bits"
+)
 
 type namespaceID uint32
 
@@ -15,102 +18,165 @@ const (
 // vertices already, a map would keep a second header of each.
 type index struct {
 	seed maphash.Seed
-	// slots hold vertex numbers plus one; 0 is free. Linear probing, at most three quarters full.
-	slots []uint32
+	// slots hold a vertex's number with its hash above; 0 is free. Linear probing, at most three quarters full. The hash tells vertices
+	// apart without looking at them, and says where a slot belongs when the table grows.
+	slots []slot
 	used  int
+	// long are the names that have no room in their vertices.
+	long map[id]string
 
 	namespaces map[string]namespaceID
 	labels     []label
 	unused     []namespaceID
 }
 
-// label is an interned namespace.
+// label is an interned namespace. It has 64 bytes, as a check reads it, too.
 type label struct {
+	short shortName
 	text  string
 	users int
 }
 
+func labelOf(namespace string) label { return label{short: shorten(namespace), text: namespace, users: 1} }
+
+func (l *label) is(namespace string) bool {
+	return l.short.is(namespace) || l.short.length == longName && l.text == namespace
+}
+
+type slot uint64
+
+func slotOf(number id, hash uint32) slot { return slot(hash)<<32 | slot(number) }
+func (s slot) number() id                { return id(s) }
+func (s slot) hash() uint32              { return uint32(s >> 32) }
+
+// shortName is a name in place.
+type shortName struct {
+	// length is longName if the name has no room; then it is kept elsewhere.
+	length uint8
+	text   [nameRoom]byte
+}
+
+const (
+	// nameRoom fills a vertex up to 64 bytes. Names of what belongs to a Shoot have some thirty at most.
+	nameRoom = 39
+	longName = 255
+)
+
+func shorten(name string) (short shortName) {
+	short.length = uint8(copy(short.text[:], name))
+	if len(name) > nameRoom {
+		short.length = longName
+	}
+	return short
+}
+
+// is says whether it is a name that has room.
+func (s *shortName) is(name string) bool {
+	return s.length != longName && string(s.text[:s.length]) == name
+}
+
 func newIndex() index {
-	x := index{seed: maphash.MakeSeed(), slots: make([]uint32, smallest), namespaces: map[string]namespaceID{}}
+	x := index{seed: maphash.MakeSeed(), slots: make([]slot, smallest), long: map[id]string{}, namespaces: map[string]namespaceID{}}
 	x.namespaces[""] = 0
-	x.labels = []label{{users: 1}}
+	x.labels = []label{labelOf("")}
 	return x
 }
 
-func (x *index) hash(kind Kind, namespace namespaceID, name string) uint64 {
-	h := maphash.String(x.seed, name)
-	h ^= (uint64(namespace)<<8 | uint64(kind)) * 0x9e3779b97f4a7c15
-	return h ^ h>>29
+// shorten returns what a vertex keeps of its name in place.
+func (x *index) shorten(number id, name string) shortName {
+	short := shorten(name)
+	if short.length == longName {
+		x.long[number] = name
+	}
+	return short
 }
 
-func (x *index) find(g *Graph, v Vertex) (id, bool) {
-	namespace, found := x.namespaces[v.Namespace]
-	if !found {
-		return 0, false
+// name returns a vertex's name.
+func (x *index) name(number id, short *shortName) string {
+	if short.length == longName {
+		return x.long[number]
 	}
-	mask := uint64(len(x.slots) - 1)
-	for at := x.hash(v.Kind, namespace, v.Name) & mask; ; at = (at + 1) & mask {
-		slot := x.slots[at]
-		if slot == 0 {
+	return string(short.text[:short.length])
+}
+
+func (x *index) hash(v Vertex) uint32 {
+	h := maphash.String(x.seed, v.Name)
+	h ^= bits.RotateLeft64(maphash.String(x.seed, v.Namespace), 32) + uint64(v.Kind)
+	return uint32(h * 0x9e3779b97f4a7c15 >> 32)
+}
+
+func (x *index) find(g *Graph, v Vertex) (id, bool) { return x.findHashed(g, v, x.hash(v)) }
+
+func (x *index) findHashed(g *Graph, v Vertex, hash uint32) (id, bool) {
+	mask := uint32(len(x.slots) - 1)
+	for at := hash & mask; ; at = (at + 1) & mask {
+		s := x.slots[at]
+		if s == 0 {
 			return 0, false
 		}
-		candidate := &g.vertices[slot-1]
-		if candidate.namespace == namespace && candidate.kind == v.Kind && candidate.name == v.Name {
-			return id(slot - 1), true
+		if s.hash() != hash {
+			continue
+		}
+		if x.is(g, s.number(), v) {
+			return s.number(), true
 		}
 	}
 }
 
-func (x *index) home(g *Graph, number id) uint64 {
-	v := &g.vertices[number]
-	return x.hash(v.kind, v.namespace, v.name) & uint64(len(x.slots)-1)
+// is says whether a vertex has a number.
+func (x *index) is(g *Graph, number id, v Vertex) bool {
+	candidate := g.vertices.at(number)
+	return candidate.kind == v.Kind && (candidate.name.is(v.Name) || candidate.name.length == longName && x.long[number] == v.Name) &&
+		x.labels[candidate.namespace].is(v.Namespace)
 }
 
-func (x *index) insert(g *Graph, number id) {
+func (x *index) insert(number id, hash uint32) {
 	if (x.used+1)*4 > len(x.slots)*3 {
-		x.resize(g, len(x.slots)*2)
+		x.resize(len(x.slots) * 2)
 	}
-	x.place(g, number)
+	x.place(slotOf(number, hash))
 	x.used++
 }
 
-func (x *index) place(g *Graph, number id) {
-	mask := uint64(len(x.slots) - 1)
-	at := x.home(g, number)
+func (x *index) place(s slot) {
+	mask := uint32(len(x.slots) - 1)
+	at := s.hash() & mask
 	for x.slots[at] != 0 {
 		at = (at + 1) & mask
 	}
-	x.slots[at] = uint32(number) + 1
+	x.slots[at] = s
 }
 
-func (x *index) resize(g *Graph, size int) {
+func (x *index) resize(size int) {
 	old := x.slots
-	x.slots = make([]uint32, size)
-	for _, slot := range old {
-		if slot != 0 {
-			x.place(g, id(slot-1))
+	x.slots = make([]slot, size)
+	for _, s := range old {
+		if s != 0 {
+			x.place(s)
 		}
 	}
 }
 
 // remove closes the gap that a vertex leaves, so that no probe ends too early.
-func (x *index) remove(g *Graph, number id) {
-	mask := uint64(len(x.slots) - 1)
-	at := x.home(g, number)
-	for x.slots[at] != uint32(number)+1 {
+func (x *index) remove(v Vertex, number id) {
+	mask := uint32(len(x.slots) - 1)
+	hash := x.hash(v)
+	at := hash & mask
+	for x.slots[at] != slotOf(number, hash) {
 		at = (at + 1) & mask
 	}
 	x.used--
 	for next := (at + 1) & mask; x.slots[next] != 0; next = (next + 1) & mask {
-		home := x.home(g, id(x.slots[next]-1))
+		home := x.slots[next].hash() & mask
 		if (next-home)&mask >= (next-at)&mask {
 			x.slots[at] = x.slots[next]
 			at = next
 		}
 	}
 	x.slots[at] = 0
+	delete(x.long, number)
 	if len(x.slots) > smallest && x.used*8 < len(x.slots) {
-		x.resize(g, len(x.slots)/2)
+		x.resize(len(x.slots) / 2)
 	}
 }
 
@@ -123,10 +189,10 @@ func (x *index) intern(namespace string) namespaceID {
 	if n := len(x.unused); n > 0 {
 		fresh = x.unused[n-1]
 		x.unused = x.unused[:n-1]
-		x.labels[fresh] = label{namespace, 1}
+		x.labels[fresh] = labelOf(namespace)
 	} else {
 		fresh = namespaceID(len(x.labels))
-		x.labels = append(x.labels, label{namespace, 1})
+		x.labels = append(x.labels, labelOf(namespace))
 	}
 	x.namespaces[namespace] = fresh
 	return fresh

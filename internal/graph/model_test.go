@@ -3,6 +3,7 @@ package graph
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -113,38 +114,40 @@ func check(t interface{ Fatalf(string, ...any) }, g *Graph, m model) {
 func checkSupports(t interface{ Fatalf(string, ...any) }, g *Graph) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
-	for number := range g.vertices {
-		v := &g.vertices[number]
+	for number := id(1); int(number) <= g.vertices.len(); number++ {
 		want := map[id]uint32{}
-		for _, out := range v.out {
+		for _, out := range g.edgesOf.at(number).out.all() {
 			if !out.link.transitive() {
 				continue
 			}
 			to := out.link.vertex()
 			for _, sink := range slices.Clone(g.sinksOf(to)) {
-				if sink != id(number) {
+				if sink != number {
 					want[sink]++
 				}
 			}
 		}
 		got := map[id]uint32{}
-		for _, s := range v.sinks {
+		for _, s := range g.vertices.at(number).sinks.all() {
 			got[s.sink] = s.count
 		}
 		if !maps.Equal(got, want) {
 			t.Fatalf("vertex %d has the supports %v, its edges give %v", number, got, want)
 		}
 	}
-	if len(g.vertices) == len(g.free) && (len(g.names.namespaces) != 1 || g.flat != 0 || g.names.used != 0) {
-		t.Fatalf("an empty graph keeps %d namespaces, %d flat edges and %d names", len(g.names.namespaces), g.flat, g.names.used)
+	if g.vertices.len() == len(g.free) && (len(g.names.namespaces) != 1 || g.flat != 0 || g.names.used != 0 || len(g.names.long) != 0) {
+		t.Fatalf("an empty graph keeps %d namespaces, %d flat edges, %d names and %d long ones", len(g.names.namespaces), g.flat, g.names.used, len(g.names.long))
 	}
 }
+
+// longest is the longest name that has room in a vertex.
+var longest = strings.Repeat("y", nameRoom)
 
 func drawVertex(t *rapid.T, what string) Vertex {
 	return Vertex{
 		Kind:      Kind(rapid.IntRange(0, 3).Draw(t, what+" kind")),
-		Namespace: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, what+" namespace"),
-		Name:      rapid.SampledFrom([]string{"x", "y"}).Draw(t, what+" name"),
+		Namespace: rapid.SampledFrom([]string{"", "a", longest + "b"}).Draw(t, what+" namespace"),
+		Name:      rapid.SampledFrom([]string{"x", longest, longest + "z"}).Draw(t, what+" name"),
 	}
 }
 

@@ -14,9 +14,6 @@ type support struct {
 }
 
 func searchSupport(sinks []support, sink id) (int, bool) {
-	if len(sinks) == 1 { // Most vertices lead to one sink.
-		return 0, sinks[0].sink == sink
-	}
 	return slices.BinarySearchFunc(sinks, sink, func(s support, sink id) int { return cmp.Compare(s.sink, sink) })
 }
 
@@ -25,7 +22,11 @@ func (g *Graph) reachesLocked(v, sink id) bool {
 	if v == sink {
 		return true
 	}
-	_, found := searchSupport(g.vertices[v].sinks, sink)
+	sinks := &g.vertices.at(v).sinks
+	if sinks.more == nil { // Most vertices lead to one sink.
+		return sinks.one[0].sink == sink
+	}
+	_, found := searchSupport(*sinks.more, sink)
 	return found
 }
 
@@ -45,10 +46,10 @@ type reach struct{ vertex, sink id }
 // sinksOf lists what a vertex reaches, itself included if it is a sink.
 func (g *Graph) sinksOf(v id) []id {
 	sinks := g.change.sinks[:0]
-	if g.vertices[v].kind == g.schema.Sink {
+	if g.vertices.at(v).kind == g.schema.Sink {
 		sinks = append(sinks, v)
 	}
-	for _, s := range g.vertices[v].sinks {
+	for _, s := range g.vertices.at(v).sinks.all() {
 		sinks = append(sinks, s.sink)
 	}
 	g.change.sinks = sinks
@@ -67,17 +68,14 @@ func (g *Graph) gainLocked(p pair) {
 		if r.vertex == r.sink {
 			continue
 		}
-		v := &g.vertices[r.vertex]
-		at, found := searchSupport(v.sinks, r.sink)
+		sinks := &g.vertices.at(r.vertex).sinks
+		at, found := searchSupport(sinks.all(), r.sink)
 		if found {
-			v.sinks[at].count++
+			sinks.all()[at].count++
 			continue
 		}
-		if len(v.sinks) == 1 && v.sinks[0].sink < r.sink {
-			at = 1
-		}
-		v.sinks = slices.Insert(v.sinks, at, support{r.sink, 1})
-		for _, origin := range v.in {
+		sinks.insert(at, support{r.sink, 1})
+		for _, origin := range g.edgesOf.at(r.vertex).in.all() {
 			if origin.transitive() {
 				work = append(work, reach{origin.vertex(), r.sink})
 			}
@@ -109,19 +107,19 @@ func (g *Graph) drainLocked() {
 	for len(work) > 0 {
 		r := work[len(work)-1]
 		work = work[:len(work)-1]
-		v := &g.vertices[r.vertex]
-		at, found := searchSupport(v.sinks, r.sink)
+		sinks := &g.vertices.at(r.vertex).sinks
+		at, found := searchSupport(sinks.all(), r.sink)
 		if !found {
 			continue // The sink itself, or one that a circle has lost already.
 		}
-		if v.sinks[at].count--; v.sinks[at].count > 0 {
+		if sinks.all()[at].count--; sinks.all()[at].count > 0 {
 			if g.flat > 0 {
 				g.change.suspects = append(g.change.suspects, r)
 			}
 			continue
 		}
-		v.sinks = shrink(slices.Delete(v.sinks, at, at+1))
-		for _, origin := range v.in {
+		sinks.remove(at)
+		for _, origin := range g.edgesOf.at(r.vertex).in.all() {
 			if origin.transitive() {
 				work = append(work, reach{origin.vertex(), r.sink})
 			}
@@ -132,7 +130,7 @@ func (g *Graph) drainLocked() {
 
 // settleLocked decides whether a vertex that still has support reaches the sink, or is held up by a circle only.
 func (g *Graph) settleLocked(r reach) {
-	if _, found := searchSupport(g.vertices[r.vertex].sinks, r.sink); !found {
+	if _, found := searchSupport(g.vertices.at(r.vertex).sinks.all(), r.sink); !found {
 		return
 	}
 	circle, grounded := g.circleLocked(r)
@@ -141,13 +139,13 @@ func (g *Graph) settleLocked(r reach) {
 	}
 	work := g.change.work[:0]
 	for member := range circle {
-		v := &g.vertices[member]
-		if at, found := searchSupport(v.sinks, r.sink); found {
-			v.sinks = shrink(slices.Delete(v.sinks, at, at+1))
+		sinks := &g.vertices.at(member).sinks
+		if at, found := searchSupport(sinks.all(), r.sink); found {
+			sinks.remove(at)
 		}
 	}
 	for member := range circle {
-		for _, origin := range g.vertices[member].in {
+		for _, origin := range g.edgesOf.at(member).in.all() {
 			if origin.transitive() && !circle[origin.vertex()] {
 				work = append(work, reach{origin.vertex(), r.sink})
 			}
@@ -170,9 +168,9 @@ func (g *Graph) circleLocked(r reach) (map[id]bool, bool) {
 	defer func() { g.change.stack = stack[:0] }()
 	visited[r.vertex] = true
 	for len(stack) > 0 {
-		v := &g.vertices[stack[len(stack)-1]]
+		at := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		for _, out := range v.out {
+		for _, out := range g.edgesOf.at(at).out.all() {
 			next := out.link.vertex()
 			switch {
 			case !out.link.transitive() || visited[next]:
