@@ -37,7 +37,9 @@ type label struct {
 	users int
 }
 
-func labelOf(namespace string) label { return label{short: shorten(namespace), text: namespace, users: 1} }
+func labelOf(namespace string) label {
+	return label{short: shorten(namespace), text: namespace, users: 1}
+}
 
 func (l *label) is(namespace string) bool {
 	return l.short.is(namespace) || l.short.length == longName && l.text == namespace
