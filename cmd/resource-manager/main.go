@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/pflag"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/features/manifests"
 	"github.com/espalier-project/espalier/internal/features/resourcemanager"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -15,9 +17,10 @@ import (
 func main() {
 	var flags options
 	process.Main(process.Command{
-		Name:  "resource-manager",
-		Short: "Apply ManagedResources to a target cluster and keep them so",
-		Flags: flags.add,
+		Subcommands: subcommands(),
+		Name:        "resource-manager",
+		Short:       "Apply ManagedResources to a target cluster and keep them so",
+		Flags:       flags.add,
 		Prepare: func(set *pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := flags.configuration(set)
 			if err != nil {
@@ -37,6 +40,19 @@ func main() {
 			return log, func() error { return run(cfg, log) }, nil
 		},
 	})
+}
+
+// subcommands print what the table of features says about a configuration.
+func subcommands() []process.Subcommand {
+	flags := &options{}
+	configuration := func(set *pflag.FlagSet) (*config.ResourceManagerConfiguration, error) {
+		cfg, _, err := flags.configuration(set)
+		return cfg, err
+	}
+	return []process.Subcommand{
+		manifests.Webhooks("gardener-resource-manager", resourcemanager.Table(), flags.add, configuration),
+		manifests.Rights("resource-manager", []feature.Cluster{feature.Source, feature.Target}, resourcemanager.Table(), resourcemanager.Namespaces, flags.add, configuration),
+	}
 }
 
 // options are the command line.

@@ -66,8 +66,11 @@ type Write struct {
 	// Group and Resource are the kind's; the latter may name a subresource ("pods/eviction").
 	Group, Resource string
 	Verbs           []string
+	// ClusterScoped says that the kind has no namespaces.
+	ClusterScoped bool
 	// Names restricts what is written; it does not go with create.
-	Names     []string
+	Names []string
+	// Namespace restricts what is written to one; empty means those of the configuration.
 	Namespace string
 }
 
@@ -94,20 +97,28 @@ type Scope struct {
 	Namespace string
 }
 
-// Rights returns what the rows may do in each scope, each group, resource and set of names once, sorted.
-func Rights[C, E any](rows []Row[C, E], cfg *C) map[Scope][]rbacv1.PolicyRule {
+// Rights returns what the rows may do in each scope, each group, resource and set of names once, sorted. What is in namespaces is allowed in
+// those that the process is restricted to in a cluster, if there are any.
+func Rights[C, E any](rows []Row[C, E], cfg *C, namespaces map[Cluster][]string) map[Scope][]rbacv1.PolicyRule {
 	all := map[Scope][]rbacv1.PolicyRule{}
+	allow := func(cluster Cluster, namespace string, clusterScoped bool, rule rbacv1.PolicyRule) {
+		in := namespaces[cluster]
+		if namespace != "" || clusterScoped || len(in) == 0 {
+			in = []string{namespace}
+		}
+		for _, each := range in {
+			all[Scope{cluster, each}] = append(all[Scope{cluster, each}], rule)
+		}
+	}
 	for _, row := range rows {
 		if row.Reads != nil {
 			for _, read := range row.Reads(cfg) {
-				scope := Scope{read.Cluster, read.Namespace}
-				all[scope] = append(all[scope], read.Rights())
+				allow(read.Cluster, read.Namespace, read.ClusterScoped, read.Rights())
 			}
 		}
 		if row.Writes != nil {
 			for _, write := range row.Writes(cfg) {
-				scope := Scope{write.Cluster, write.Namespace}
-				all[scope] = append(all[scope], write.Rights())
+				allow(write.Cluster, write.Namespace, write.ClusterScoped, write.Rights())
 			}
 		}
 	}

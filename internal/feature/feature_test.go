@@ -73,7 +73,8 @@ func TestRights(t *testing.T) {
 	all[0].Reads = func(*settings) []Read {
 		return []Read{
 			{Cluster: Source, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Resource: "secrets", Form: Whole},
-			{Cluster: Target, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}, Resource: "nodes", Form: Live, Listed: true},
+			{Cluster: Target, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}, Resource: "nodes", ClusterScoped: true, Form: Live, Listed: true},
+			{Cluster: Target, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Form: Metadata},
 			{Cluster: Target, Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Form: Live, Names: []string{"a"}, Namespace: "kube-system"},
 		}
 	}
@@ -83,7 +84,7 @@ func TestRights(t *testing.T) {
 	all[1].Writes = func(*settings) []Write {
 		return []Write{
 			{Cluster: Source, Resource: "secrets", Verbs: []string{"patch"}}, {Cluster: Source, Resource: "configmaps", Verbs: []string{"watch", "list", "patch", "get"}},
-			{Cluster: Target, Group: "*", Resource: "*", Verbs: []string{"get", "*"}},
+			{Cluster: Target, Group: "*", Resource: "*", ClusterScoped: true, Verbs: []string{"get", "*"}},
 		}
 	}
 	want := map[Scope][]rbacv1.PolicyRule{
@@ -92,9 +93,11 @@ func TestRights(t *testing.T) {
 			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list"}},
 			{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		},
+		{Cluster: Target, Namespace: "a"}:           {{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}},
+		{Cluster: Target, Namespace: "b"}:           {{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}},
 		{Cluster: Target, Namespace: "kube-system"}: {{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"a"}, Verbs: []string{"get"}}},
 	}
-	if diff := cmp.Diff(want, Rights(all, &settings{})); diff != "" {
+	if diff := cmp.Diff(want, Rights(all, &settings{}, map[Cluster][]string{Target: {"a", "b"}})); diff != "" {
 		t.Error(diff)
 	}
 }

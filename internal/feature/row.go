@@ -35,17 +35,8 @@ type Row[C, E any] struct {
 	Validating func(prefix string) []admissionregistrationv1.ValidatingWebhook
 	// Path is where its webhook is served.
 	Path string
-	// Metrics are its own, beside those that every controller and webhook has.
-	Metrics []Metric
 	// Start starts it. Nil means that the feature is not built: to switch it on ends the start of the process with an error.
 	Start func(context.Context, E) error
-}
-
-// Metric is one of a feature.
-type Metric struct {
-	Name   string
-	Labels []string
-	Help   string
 }
 
 // Key tells the feature from all others: a controller and a webhook may have the same name.

@@ -22,6 +22,24 @@ type Command struct {
 	Flags func(*pflag.FlagSet)
 	// Prepare reads the configuration; an error is shown with the usage. It returns the logger and what runs.
 	Prepare func(*pflag.FlagSet) (logr.Logger, func() error, error)
+	// Subcommands print something instead of running it.
+	Subcommands []Subcommand
+}
+
+// Subcommand prints something.
+type Subcommand struct {
+	Name, Short string
+	Flags       func(*pflag.FlagSet)
+	Run         func(flags *pflag.FlagSet, out io.Writer) error
+}
+
+func (s *Subcommand) command(out io.Writer) *cobra.Command {
+	command := &cobra.Command{
+		Use: s.Name, Short: s.Short, Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.Run(cmd.Flags(), out) },
+	}
+	s.Flags(command.Flags())
+	return command
 }
 
 // Execute runs a command and returns its exit code (CLI-1 … CLI-7).
@@ -51,6 +69,9 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 		log.Info("Starting "+c.Name, "version", version.Get().GitVersion)
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { log.Info(fmt.Sprintf("FLAG: --%s=%s", f.Name, f.Value)) })
 		return run()
+	}
+	for _, s := range c.Subcommands {
+		root.AddCommand(s.command(stdout))
 	}
 	root.SetArgs(arguments)
 	root.SetOut(stdout)

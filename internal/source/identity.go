@@ -13,7 +13,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 )
 
-const clusterIdentity = "cluster-identity"
+const ClusterIdentity = "cluster-identity"
 
 // IdentityError is the error of a source cluster that has answered, and has no usable identity: waiting does not help.
 type IdentityError struct{ err error }
@@ -32,7 +32,7 @@ func ClusterID(ctx context.Context, client corev1client.ConfigMapsGetter, config
 		return fmt.Errorf("unable to determine cluster id: cannot determine cluster identity from configmap: %w", err)
 	}
 	fail := func(err error) (string, error) { return "", &IdentityError{wrap(err)} }
-	configMap, err := client.ConfigMaps(metav1.NamespaceSystem).Get(ctx, clusterIdentity, metav1.GetOptions{})
+	configMap, err := client.ConfigMaps(metav1.NamespaceSystem).Get(ctx, ClusterIdentity, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && optional:
 		return "", nil
@@ -41,14 +41,14 @@ func ClusterID(ctx context.Context, client corev1client.ConfigMapsGetter, config
 	case err != nil:
 		return "", wrap(err)
 	}
-	id, found := configMap.Data[clusterIdentity]
+	id, found := configMap.Data[ClusterIdentity]
 	switch {
 	case !found && optional:
 		return "", nil
 	case !found:
 		return fail(errors.New("no cluster-identity entry"))
 	case strings.ContainsAny(id, ":/"):
-		return fail(fmt.Errorf("entry %s contains ':' or '/': origin annotations could not be parsed", clusterIdentity))
+		return fail(fmt.Errorf("entry %s contains ':' or '/': origin annotations could not be parsed", ClusterIdentity))
 	}
 	return id, nil
 }

@@ -137,7 +137,7 @@ func TestTargetUnreachableAtStart(t *testing.T) {
 			_ = landscape.Shoot.StartAPIServer(context.Background())
 		}
 	})
-	p := start(t, nil)
+	p := start(t, nil, func(o *harness.ProcessOptions) { o.AsAdmin = true })
 	ready(t, p)
 	must(t, landscape.SeedClient.Create(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 3, "v"))))
 	must(t, landscape.SeedClient.Create(t.Context(), harness.ManagedResource(ns, "mr", "mr")))

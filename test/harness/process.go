@@ -46,6 +46,9 @@ type ProcessOptions struct {
 	Config map[string]any
 	Args   []string
 	Env    []string
+	// AsAdmin lets it do everything, for API servers that are away at first. Otherwise it has the rights that it prints, and no other, unless
+	// Config says how it reaches the source.
+	AsAdmin bool
 }
 
 // Run starts a resource-manager.
@@ -54,16 +57,37 @@ func Run(o ProcessOptions) (*Process, error) {
 	if targetKubeconfig == "" {
 		targetKubeconfig = o.Target.Kubeconfig
 	}
-	return launch(launchOptions{
+	source := map[string]any{"kubeconfig": o.Source.Kubeconfig, "qps": -1}
+	target := map[string]any{"kubeconfig": targetKubeconfig, "qps": -1}
+	options := launchOptions{
 		name: "resource-manager", binary: o.Binary, dir: o.Dir, authority: o.Source, args: o.Args, env: o.Env, over: o.Config,
 		config: map[string]any{
 			"apiVersion":             "resourcemanager.config.gardener.cloud/v1alpha1",
 			"kind":                   "ResourceManagerConfiguration",
-			"sourceClientConnection": map[string]any{"kubeconfig": o.Source.Kubeconfig, "qps": -1},
-			"targetClientConnection": map[string]any{"kubeconfig": targetKubeconfig, "qps": -1},
+			"sourceClientConnection": source,
+			"targetClientConnection": target,
 			"leaderElection":         map[string]any{"leaderElect": false},
 		},
-	})
+	}
+	own, _ := o.Config["sourceClientConnection"].(map[string]any)
+	if _, found := own["kubeconfig"]; !found && !o.AsAdmin {
+		options.grant = func(file string, user string) error {
+			arguments := append([]string{"--config=" + file}, o.Args...)
+			kubeconfig, err := Grant(o.Binary, o.Dir, o.Source, "source", user, arguments...)
+			if err != nil {
+				return err
+			}
+			source["kubeconfig"] = kubeconfig
+			if o.TargetKubeconfig != "" {
+				return nil
+			}
+			if kubeconfig, err = Grant(o.Binary, o.Dir, o.Target, "target", user, arguments...); err == nil {
+				target["kubeconfig"] = kubeconfig
+			}
+			return err
+		}
+	}
+	return launch(options)
 }
 
 // launchOptions shape any of the executables.
@@ -75,6 +99,16 @@ type launchOptions struct {
 	web          int
 	config, over map[string]any
 	args, env    []string
+	// grant, if it is set, gives a user the rights for the configuration in a file, and changes the configuration so that this user has them.
+	grant func(file string, user string) error
+}
+
+func writeConfig(file string, config map[string]any) error {
+	content, err := yaml.Marshal(config)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, content, 0o600)
 }
 
 func launch(o launchOptions) (*Process, error) {
@@ -99,13 +133,17 @@ func launch(o launchOptions) (*Process, error) {
 	config := o.config
 	config["server"] = map[string]any{"healthProbes": server(p.Health), "metrics": server(p.Metrics), "webhooks": webhooks}
 	overlay(config, o.over)
-	content, err := yaml.Marshal(config)
-	if err != nil {
+	file := filepath.Join(o.dir, "config.yaml")
+	if err := writeConfig(file, config); err != nil {
 		return nil, err
 	}
-	file := filepath.Join(o.dir, "config.yaml")
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		return nil, err
+	if o.grant != nil {
+		if err := o.grant(file, fmt.Sprintf("%s-%d-%d", o.name, os.Getpid(), p.Health)); err != nil {
+			return nil, err
+		}
+		if err := writeConfig(file, config); err != nil {
+			return nil, err
+		}
 	}
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {

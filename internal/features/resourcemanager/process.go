@@ -200,6 +200,11 @@ func (p *Process) TargetSynced(budget time.Duration) bool {
 	return (p.agents == nil || p.agents.TargetSynced()) && p.Target.Synced(budget)
 }
 
+// Namespaces are those that the process is restricted to in its clusters; none means all.
+func Namespaces(cfg *configuration) map[feature.Cluster][]string {
+	return map[feature.Cluster][]string{feature.Source: cfg.SourceClientConnection.Namespaces, feature.Target: cfg.TargetClientConnection.Namespaces}
+}
+
 // NotBuilt returns an error for each feature that is switched on and not part of this version, except for those given.
 func NotBuilt(cfg *configuration, except []string) field.ErrorList {
 	return feature.NotBuilt(Table(), cfg, except)

@@ -28,6 +28,11 @@ func Table() []Row {
 			Doc:   "Applies the objects of ManagedResources, keeps them so, and judges their health and progress.",
 			Reads: engine.Reads, Writes: engine.Writes, Start: func(ctx context.Context, p *Process) error { return p.Engine.Start(ctx) },
 		},
+		{
+			Name: "leader-election", Runs: feature.EveryReplica,
+			Doc:    "Elects the replica that does what only one may do.",
+			Writes: electionWrites, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
+		},
 		{Name: "garbage-collector", Switch: "controllers.garbageCollector.enabled", Runs: feature.Leader, Doc: "Deletes ConfigMaps and Secrets that nothing refers to any more."},
 		{
 			Name: tokenrequestor.Name, Switch: "controllers.tokenRequestor.enabled", Runs: feature.Leader,

@@ -129,9 +129,9 @@ func TestServed(t *testing.T) {
 func TestRights(t *testing.T) {
 	cfg := &configuration{}
 	config.SetDefaults(cfg)
-	before := feature.Rights(feature.Enabled(Table(), cfg), cfg)
+	before := feature.Rights(feature.Enabled(Table(), cfg), cfg, Namespaces(cfg))
 	cfg.Webhooks.NodeAgentAuthorizer.Enabled, cfg.Webhooks.NodeAgentAuthorizer.MachineNamespace = true, ptr.To("shoot")
-	after := feature.Rights(feature.Enabled(Table(), cfg), cfg)
+	after := feature.Rights(feature.Enabled(Table(), cfg), cfg, Namespaces(cfg))
 	for _, scope := range []feature.Scope{{Cluster: feature.Source, Namespace: "shoot"}, {Cluster: feature.Target, Namespace: metav1.NamespaceSystem}} {
 		if len(before[scope]) != 0 || len(after[scope]) == 0 {
 			t.Errorf("%v: rights %v without, %v with the node-agent authorizer", scope, before[scope], after[scope])

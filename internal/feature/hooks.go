@@ -1,0 +1,60 @@
+package feature
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Deployment is what a deployment adds to the registrations of webhooks.
+type Deployment struct {
+	// Name is that of the configurations.
+	Name string
+	// Prefix is that of the deployment's name, whose own Pods wait for no webhook (DEP-7).
+	Prefix string
+	// Namespaces selects the namespaces that webhooks without a selector of their own are about; nil means all.
+	Namespaces *metav1.LabelSelector
+	// Reach says how the API server reaches a path.
+	Reach func(path string) admissionregistrationv1.WebhookClientConfig
+}
+
+// WebhookConfigurations returns the configurations of all webhooks of the rows: one for those that change objects, one for those that judge
+// them, each only if there is such a webhook.
+func WebhookConfigurations[C, E any](rows []Row[C, E], d Deployment) []client.Object {
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{Name: d.Name},
+	}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{Name: d.Name},
+	}
+	namespaces := func(own *metav1.LabelSelector) *metav1.LabelSelector {
+		if own == nil {
+			return d.Namespaces
+		}
+		return own
+	}
+	for _, row := range rows {
+		if row.Mutating != nil {
+			for _, w := range row.Mutating(d.Prefix) {
+				w.ClientConfig, w.NamespaceSelector = d.Reach(row.Path), namespaces(w.NamespaceSelector)
+				mutating.Webhooks = append(mutating.Webhooks, w)
+			}
+		}
+		if row.Validating != nil {
+			for _, w := range row.Validating(d.Prefix) {
+				w.ClientConfig, w.NamespaceSelector = d.Reach(row.Path), namespaces(w.NamespaceSelector)
+				validating.Webhooks = append(validating.Webhooks, w)
+			}
+		}
+	}
+	var all []client.Object
+	if len(mutating.Webhooks) > 0 {
+		all = append(all, mutating)
+	}
+	if len(validating.Webhooks) > 0 {
+		all = append(all, validating)
+	}
+	return all
+}

@@ -1,0 +1,184 @@
+package manifests
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+type settings struct {
+	Webhooks struct {
+		Names struct {
+			Enabled bool `json:"enabled"`
+		} `json:"names"`
+	} `json:"webhooks"`
+}
+
+type row = feature.Row[settings, struct{}]
+
+func rows() []row {
+	start := func(context.Context, struct{}) error { return nil }
+	return []row{
+		{Name: "tokens", Start: start, Reads: func(*settings) []feature.Read {
+			return []feature.Read{
+				{Cluster: feature.Source, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Resource: "secrets", Form: feature.Metadata},
+				{Cluster: feature.Target, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}, Resource: "nodes", ClusterScoped: true, Form: feature.Live},
+			}
+		}},
+		{
+			Name: "names", Switch: "webhooks.names.enabled", Path: "/webhooks/names", Start: start,
+			Mutating: func(prefix string) []admissionregistrationv1.MutatingWebhook {
+				return []admissionregistrationv1.MutatingWebhook{{Name: prefix + "names"}, {Name: "own", NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"own": "1"}}}}
+			},
+			Validating: func(string) []admissionregistrationv1.ValidatingWebhook {
+				return []admissionregistrationv1.ValidatingWebhook{{Name: "judge"}}
+			},
+		},
+	}
+}
+
+func print(t *testing.T, command process.Subcommand, arguments ...string) (string, error) {
+	t.Helper()
+	set := pflag.NewFlagSet(command.Name, pflag.ContinueOnError)
+	command.Flags(set)
+	if err := set.Parse(arguments); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	err := command.Run(set, &out)
+	return out.String(), err
+}
+
+func configured(cfg *settings, err error) func(*pflag.FlagSet) (*settings, error) {
+	return func(*pflag.FlagSet) (*settings, error) { return cfg, err }
+}
+
+func noFlags(*pflag.FlagSet) {}
+
+const printed = `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata:
+  name: x
+webhooks:
+- admissionReviewVersions: null
+  clientConfig:
+    caBundle: Y2VydGlmaWNhdGU=
+    service:
+      name: s
+      namespace: ns
+      path: /webhooks/names
+      port: 9443
+  name: virtual-garden-names
+  namespaceSelector:
+    matchLabels:
+      role: shoot
+  sideEffects: null
+- admissionReviewVersions: null
+  clientConfig:
+    caBundle: Y2VydGlmaWNhdGU=
+    service:
+      name: s
+      namespace: ns
+      path: /webhooks/names
+      port: 9443
+  name: own
+  namespaceSelector:
+    matchLabels:
+      own: "1"
+  sideEffects: null
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: x
+webhooks:
+- admissionReviewVersions: null
+  clientConfig:
+    caBundle: Y2VydGlmaWNhdGU=
+    service:
+      name: s
+      namespace: ns
+      path: /webhooks/names
+      port: 9443
+  name: judge
+  namespaceSelector:
+    matchLabels:
+      role: shoot
+  sideEffects: null
+`
+
+func TestWebhooks(t *testing.T) {
+	cfg := &settings{}
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(ca, []byte("certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := print(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), "--url=https://h")
+	if err != nil || got != "" {
+		t.Errorf("nothing is switched on: %s, %v", got, err)
+	}
+	cfg.Webhooks.Names.Enabled = true
+	got, err = print(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), "--service=ns/s:9443", "--ca-file="+ca, "--prefix=virtual-garden-", "--namespace-selector=role=shoot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(printed, got); diff != "" {
+		t.Error(diff)
+	}
+	got, err = print(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), "--url=https://h:1/", "--name=other")
+	if err != nil || !strings.Contains(got, "url: https://h:1/webhooks/names\n") || !strings.Contains(got, "name: other\n") {
+		t.Errorf("got %s, %v", got, err)
+	}
+	for want, arguments := range map[string][]string{
+		"either --url or --service":  {},
+		"either --url or":            {"--url=https://h", "--service=a/b"},
+		"--url: \"h\" is no URL":     {"--url=h"},
+		"http://h\" is no URL":       {"--url=http://h"},
+		"\"b\" is not <namespace>/":  {"--service=b"},
+		"\"a/b/c\" is not":           {"--service=a/b/c"},
+		"\"0\" is no port":           {"--service=a/b:0"},
+		"\"70000\" is no port":       {"--service=a/b:70000"},
+		"--ca-file: open /none":      {"--service=a/b", "--ca-file=/none"},
+		"--namespace-selector: coul": {"--service=a/b", "--namespace-selector=a=b=c"},
+	} {
+		if _, err := print(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), arguments...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v, want %s", arguments, err, want)
+		}
+	}
+}
+
+func TestRights(t *testing.T) {
+	clusters := []feature.Cluster{feature.Source, feature.Target}
+	namespaces := func(*settings) map[feature.Cluster][]string { return map[feature.Cluster][]string{feature.Source: {"a"}} }
+	command := func() process.Subcommand {
+		return Rights("resource-manager", clusters, rows(), namespaces, noFlags, configured(&settings{}, nil))
+	}
+	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: espalier:resource-manager:source\n  namespace: a\nrules:\n- apiGroups:\n  - \"\"\n  resources:\n  - secrets\n  verbs:\n  - list\n  - watch\n---\n"
+	got, err := print(t, command(), "--service-account=ns/n")
+	if err != nil || !strings.HasPrefix(got, role) || !strings.HasSuffix(got, "subjects:\n- kind: ServiceAccount\n  name: \"n\"\n  namespace: ns\n") {
+		t.Errorf("got %s, %v", got, err)
+	}
+	got, err = print(t, command(), "--cluster=target", "--service-account=user")
+	if err != nil || !strings.Contains(got, "kind: ClusterRole\n") || !strings.HasSuffix(got, "subjects:\n- apiGroup: rbac.authorization.k8s.io\n  kind: User\n  name: user\n") {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if _, err = print(t, command(), "--cluster=garden"); err == nil || err.Error() != `--cluster: "garden" is none of source, target` {
+		t.Errorf("got %v", err)
+	}
+	wrong := errors.New("wrong configuration")
+	if _, err = print(t, Rights("x", clusters, rows(), namespaces, noFlags, configured(nil, wrong))); !errors.Is(err, wrong) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,112 @@
+package manifests
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// hookFlags are those of the command webhooks.
+type hookFlags struct {
+	url, service, ca, name, prefix, namespaces string
+}
+
+func (f *hookFlags) add(set *pflag.FlagSet) {
+	set.StringVar(&f.url, "url", "", "base URL under which API servers reach the webhooks, such as https://gardener-resource-manager.garden")
+	set.StringVar(&f.service, "service", "", "Service under which API servers reach the webhooks, as <namespace>/<name>[:<port>]; instead of --url")
+	set.StringVar(&f.ca, "ca-file", "", "file with the certificates that signed the server's, for caBundle")
+	set.StringVar(&f.name, "name", f.name, "name of the webhook configurations")
+	set.StringVar(&f.prefix, "prefix", "", "prefix of the deployment's name, such as virtual-garden-")
+	set.StringVar(&f.namespaces, "namespace-selector", "", "label selector of the namespaces that webhooks without a selector of their own are about; empty means all")
+}
+
+// Webhooks returns the command that prints the webhook configurations of what a configuration switches on.
+func Webhooks[C, E any](name string, rows []feature.Row[C, E], flags func(*pflag.FlagSet), configuration func(*pflag.FlagSet) (*C, error)) process.Subcommand {
+	own := &hookFlags{name: name}
+	return process.Subcommand{
+		Name:  "webhooks",
+		Short: "Print the webhook configurations of what the configuration switches on",
+		Flags: func(set *pflag.FlagSet) { flags(set); own.add(set) },
+		Run: func(set *pflag.FlagSet, out io.Writer) error {
+			cfg, err := configuration(set)
+			if err != nil {
+				return err
+			}
+			deployment, err := own.deployment()
+			if err != nil {
+				return err
+			}
+			return Print(out, feature.WebhookConfigurations(feature.Enabled(rows, cfg), deployment))
+		},
+	}
+}
+
+func (f *hookFlags) deployment() (feature.Deployment, error) {
+	d := feature.Deployment{Name: f.name, Prefix: f.prefix}
+	var err error
+	if f.namespaces != "" {
+		if d.Namespaces, err = metav1.ParseToLabelSelector(f.namespaces); err != nil {
+			return d, fmt.Errorf("--namespace-selector: %w", err)
+		}
+	}
+	var ca []byte
+	if f.ca != "" {
+		if ca, err = os.ReadFile(f.ca); err != nil {
+			return d, fmt.Errorf("--ca-file: %w", err)
+		}
+	}
+	switch {
+	case (f.url == "") == (f.service == ""):
+		return d, errors.New("say how API servers reach the webhooks: either --url or --service")
+	case f.url != "":
+		base, err := url.Parse(f.url)
+		if err != nil || base.Scheme != "https" || base.Host == "" {
+			return d, fmt.Errorf("--url: %q is no URL that begins with https://", f.url)
+		}
+		d.Reach = func(path string) admissionregistrationv1.WebhookClientConfig {
+			full := strings.TrimSuffix(f.url, "/") + path
+			return admissionregistrationv1.WebhookClientConfig{URL: &full, CABundle: ca}
+		}
+	default:
+		reference, err := serviceReference(f.service)
+		if err != nil {
+			return d, err
+		}
+		d.Reach = func(path string) admissionregistrationv1.WebhookClientConfig {
+			service := reference
+			service.Path = &path
+			return admissionregistrationv1.WebhookClientConfig{Service: &service, CABundle: ca}
+		}
+	}
+	return d, nil
+}
+
+func serviceReference(text string) (admissionregistrationv1.ServiceReference, error) {
+	reference := admissionregistrationv1.ServiceReference{}
+	address, port, hasPort := strings.Cut(text, ":")
+	var found bool
+	reference.Namespace, reference.Name, found = strings.Cut(address, "/")
+	if !found || reference.Namespace == "" || reference.Name == "" || strings.Contains(reference.Name, "/") {
+		return reference, fmt.Errorf("--service: %q is not <namespace>/<name>[:<port>]", text)
+	}
+	if hasPort {
+		number, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || number == 0 {
+			return reference, fmt.Errorf("--service: %q is no port", port)
+		}
+		as := int32(number)
+		reference.Port = &as
+	}
+	return reference, nil
+}

@@ -1,0 +1,71 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/test/cluster"
+)
+
+// grantLimit is how long it may take to give rights: API servers answer at once, or are away on purpose.
+const grantLimit = 20 * time.Second
+
+// Grant gives a user of a cluster exactly the rights that an executable prints for its configuration, and returns a kubeconfig of that user.
+// The arguments are those that the executable is started with.
+func Grant(binary, dir string, c *cluster.Cluster, name, user string, arguments ...string) (string, error) {
+	command := exec.Command(binary, append([]string{"rights", "--cluster=" + name, "--service-account=" + user}, arguments...)...)
+	var failed bytes.Buffer
+	command.Stderr = &failed
+	printed, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s rights: %w: %s", filepath.Base(binary), err, failed.String())
+	}
+	cfg, err := c.Admin()
+	if err != nil {
+		return "", err
+	}
+	admin, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), grantLimit)
+	defer cancel()
+	for documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(printed), 4096); ; {
+		role := &unstructured.Unstructured{}
+		if err := documents.Decode(&role.Object); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return "", err
+		}
+		// Several processes of a test work in one cluster, each with rights of its own.
+		role.SetName(role.GetName() + ":" + user)
+		if reference, found, _ := unstructured.NestedStringMap(role.Object, "roleRef"); found {
+			reference["name"] = role.GetName()
+			if err := unstructured.SetNestedStringMap(role.Object, reference, "roleRef"); err != nil {
+				return "", err
+			}
+		}
+		if namespace := role.GetNamespace(); namespace != "" {
+			there := Object("v1", "Namespace", "", namespace)
+			if err := admin.Create(ctx, there); err != nil && !apierrors.IsAlreadyExists(err) {
+				return "", err
+			}
+		}
+		if err := admin.Create(ctx, role); err != nil {
+			return "", err
+		}
+	}
+	kubeconfig := filepath.Join(dir, name+"-kubeconfig")
+	return kubeconfig, c.WriteKubeconfig(kubeconfig, user)
+}
