@@ -161,7 +161,9 @@ func TestWebhooks(t *testing.T) {
 
 func TestRights(t *testing.T) {
 	clusters := []feature.Cluster{feature.Source, feature.Target}
-	namespaces := func(*settings) map[feature.Cluster][]string { return map[feature.Cluster][]string{feature.Source: {"a"}} }
+	namespaces := func(*settings) map[feature.Cluster][]string {
+		return map[feature.Cluster][]string{feature.Source: {"a"}}
+	}
 	command := func() process.Subcommand {
 		return Rights("resource-manager", clusters, rows(), namespaces, noFlags, configured(&settings{}, nil))
 	}
