@@ -137,7 +137,7 @@ func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.Obj
 			continue // The check of health tells (MRP-3).
 		}
 		waitsFor := finding.Verdict.Progressing
-		if waitsFor == "" && finding.Verdict.CountPods && !a.podsMatch(RefOf(ref), finding) {
+		if waitsFor == "" && finding.Verdict.CountPods && !a.awaitPodsMatch(ctx, ref, finding) {
 			if waitsFor, err = a.countPods(ctx, ref, finding.Verdict.Pods); err != nil {
 				return Assessment{}, err
 			}
@@ -168,6 +168,10 @@ func (a *Assessor) podsMatch(ref ledger.Ref, finding ledger.Finding) bool {
 	return a.watches.PodsCovered(ref.Namespace) && a.ledger.Pods(finding.UID) == finding.Verdict.Pods
 }
 
+func (a *Assessor) awaitPodsMatch(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, finding ledger.Finding) bool {
+	return a.watches.AwaitPodsCovered(ctx, ref.Namespace) && a.podsMatch(RefOf(ref), finding)
+}
+
 func (a *Assessor) countPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, wanted int64) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -193,8 +197,11 @@ func (a *Assessor) countPods(ctx context.Context, ref *resourcesv1alpha1.ObjectR
 func (a *Assessor) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (ledger.Finding, error, error) {
 	entry := RefOf(ref)
 	finding := a.ledger.Lookup(entry.Key)
-	if finding.Known && finding.Present && a.watches.Covered(entry) {
-		return finding, nil, nil
+	if !finding.Suspect && a.watches.AwaitCovered(ctx, entry) {
+		finding = a.ledger.Lookup(entry.Key)
+		if finding.Known && finding.Present {
+			return finding, nil, nil
+		}
 	}
 	if finding.Suspect {
 		return finding, nil, nil // It is about to be put right.

@@ -25,6 +25,8 @@ type activeWatch struct {
 	follower int
 	// restart ends what follows the scope at present, so that it begins anew.
 	restart context.CancelFunc
+	// began is when the first list was about to be asked for; zero if it is not.
+	began time.Time
 	// complete is true if a list was reported completely since the kind is served where it is.
 	complete bool
 	covered  bool
@@ -71,6 +73,19 @@ func (a *activeWatch) await(ctx context.Context, evenIfFailed bool) bool {
 			return false
 		}
 	}
+}
+
+func (a *activeWatch) begins() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.began = time.Now()
+}
+
+// firstListUntil is until when the first list may be waited for.
+func (a *activeWatch) firstListUntil() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.began.Add(listedWithin)
 }
 
 func (a *activeWatch) covers() bool {

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"runtime"
@@ -8,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
 	"github.com/espalier-project/espalier/internal/ledger"
 )
@@ -153,6 +157,57 @@ func TestRestartCostsKinds(t *testing.T) {
 	}
 	if left := len(r.watches.live.held); left > 0 || r.watches.live.size != 0 {
 		t.Errorf("%d objects are still held, of %d bytes", left, r.watches.live.size)
+	}
+}
+
+// TestHealthAfterARestartCostsKinds holds that whoever is judged while the first lists are under way waits for them: what they have,
+// and how many Pods there are, is not asked for one by one.
+func TestHealthAfterARestartCostsKinds(t *testing.T) {
+	s, client := newServer(t)
+	deployments := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	s.serve(deployments, "deployments", true)
+	s.serve(podKind, "pods", true)
+	s.serve(replicaSetKind, "replicasets", true)
+	s.put(deployments, "n", "d", map[string]any{"spec": map[string]any{"replicas": int64(0), "selector": map[string]any{"matchLabels": map[string]any{"app": "d"}}},
+		"status": map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": "True"}, map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}}}})
+	for i := range pageSize + 1 {
+		s.put(configMaps, "n", fmt.Sprintf("cm-%03d", i), nil)
+	}
+	gate := make(chan struct{})
+	s.onList = func(gvk schema.GroupVersionKind, from int) {
+		if gvk == podKind || from > 0 {
+			<-gate
+		}
+	}
+	l := ledger.New()
+	w := started(t, client, l)
+	refs := []ledger.Ref{refTo(deployments, "n", "d"), refTo(configMaps, "n", "cm-000")}
+	w.Expect(owner, refs)
+	run(t, w)
+	eventually(t, "everything is known", func() bool { return l.AllKnown(owner) })
+	var inventory []resourcesv1alpha1.ObjectReference
+	for _, ref := range refs {
+		apiVersion, kind := ref.GVK().ToAPIVersionAndKind()
+		inventory = append(inventory, resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: ref.Namespace, Name: ref.Name}})
+	}
+	a := NewAssessor(client, l, w, clock.RealClock{})
+	before, done := s.count("get", "list"), make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, judge := range []func(context.Context, []resourcesv1alpha1.ObjectReference) (Assessment, error){a.Health, a.Progressing} {
+			if assessment, err := judge(t.Context(), inventory); err != nil || assessment.Problem {
+				t.Errorf("got %+v, %v", assessment, err)
+			}
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(200 * time.Millisecond): // It waits.
+	}
+	close(gate)
+	<-done
+	if asked := s.count("get", "list") - before; asked > 1 { // The second page.
+		t.Errorf("%d requests while the lists were under way", asked)
 	}
 }
 

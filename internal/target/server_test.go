@@ -31,6 +31,8 @@ type server struct {
 	history  []event
 	// muted has watches tell nothing of what happens.
 	muted bool
+	// onList is called before each page of a list is answered, nil for nothing.
+	onList func(gvk schema.GroupVersionKind, from int)
 	// compacted is the version before which watches can't begin.
 	compacted int
 }
@@ -252,6 +254,10 @@ func shaped(r *http.Request, object map[string]any) map[string]any {
 }
 
 func (s *server) list(w http.ResponseWriter, r *http.Request, gvk schema.GroupVersionKind, namespace string) {
+	if s.onList != nil {
+		from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+		s.onList(gvk, from)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kind := s.kinds[gvk]

@@ -158,6 +158,30 @@ func (w *Watches) Covered(ref ledger.Ref) bool {
 	return a != nil && a.covers()
 }
 
+// AwaitCovered says whether a change of the object would be noticed. While the first list of its kind is under way it waits for
+// that, within listedWithin of its begin: whoever reads in the meantime reads what the list is about to tell.
+func (w *Watches) AwaitCovered(ctx context.Context, ref ledger.Ref) bool {
+	w.mu.Lock()
+	a := w.active[w.scopeOf(ref)]
+	w.mu.Unlock()
+	if a == nil {
+		return false
+	}
+	ctx, cancel := context.WithDeadline(ctx, a.firstListUntil())
+	defer cancel()
+	return a.await(ctx, false)
+}
+
+// AwaitPodsCovered says whether the Pods of a Deployment are counted by watches, and waits as AwaitCovered does.
+func (w *Watches) AwaitPodsCovered(ctx context.Context, namespace string) bool {
+	for _, gvk := range []schema.GroupVersionKind{podKind, replicaSetKind} {
+		if !w.AwaitCovered(ctx, ledger.Ref{Key: ledger.Key{GroupKind: gvk.GroupKind(), Namespace: namespace}, Version: gvk.Version}) {
+			return false
+		}
+	}
+	return true
+}
+
 // PodsCovered says whether the Pods of a Deployment are counted by watches.
 func (w *Watches) PodsCovered(namespace string) bool {
 	for _, gvk := range []schema.GroupVersionKind{podKind, replicaSetKind} {
@@ -229,6 +253,7 @@ func (w *Watches) runLocked(s scope, a *activeWatch) {
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	a.cancel = cancel
+	a.begins()
 	go w.run(ctx, s, a)
 }
 

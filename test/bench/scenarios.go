@@ -442,7 +442,11 @@ func (b *bench) restart(ctx context.Context, n int) error {
 		return err
 	}
 	b.add("… after a restart: from ready until all objects are compared, default limits", took, "s", fmt.Sprintf("%.1f s processor time", u.cpu), "target ≤ 5")
-	b.add("… requests to the target", metric(p, "espalier_target_requests_total{"), "", "", "target ≤ 100")
+	var verbs []string
+	for _, verb := range []string{"discover", "list", "watch", "get"} {
+		verbs = append(verbs, fmt.Sprintf("%s %.0f", verb, metric(p, `espalier_target_requests_total{verb="`+verb+`"}`)))
+	}
+	b.add("… requests to the target", metric(p, "espalier_target_requests_total{"), "", strings.Join(verbs, ", "), "target ≤ 100")
 	b.add("… writes to the target", updates(p), "", "", "target 0")
 	return nil
 }
