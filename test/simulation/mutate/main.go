@@ -1,5 +1,6 @@
 // mutate puts the defects of test/simulation/mutants back, one at a time, into a copy of the module, and prints which invariant
-// of the simulation finds each, and in which run. It must be run in the root of the module.
+// of the simulation finds each, and after how many runs. A finding counts if the same seed, run several times, ends well without
+// the defect. It must be run in the root of the module.
 package main
 
 import (
@@ -10,12 +11,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
 
 // finding is how the simulation tells of one.
-var finding = regexp.MustCompile(`run (\d+), seed \d+: (.*) at [0-9.hmsµn]+: `)
+var finding = regexp.MustCompile(`seed (\d+): (.*) at [0-9.hmsµn]+: `)
+
+// repetitions is how often the seed of a finding is run without the defect: what is left to chance makes runs of a seed differ.
+const repetitions = 5
 
 func main() {
 	runs := flag.Int("runs", 2000, "how many runs a defect may survive")
@@ -37,18 +42,27 @@ func run(runs int, only string) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is a temporary folder
+	base, err := build(filepath.Join(dir, "base"), "")
+	if err != nil {
+		return err
+	}
 	fmt.Println("| defect put back | found by | in run |\n|---|---|---|")
 	survivors := 0
 	for i, patch := range patches {
-		invariant, first, err := try(filepath.Join(dir, fmt.Sprint(i)), patch, runs)
+		mutant, err := build(filepath.Join(dir, strconv.Itoa(i)), patch)
 		if err != nil {
 			return fmt.Errorf("%s: %w", patch, err)
 		}
-		if first == "" {
-			survivors++
-			invariant, first = "-", fmt.Sprintf("none of %d", runs)
+		invariant, seed, err := search(mutant, base, runs)
+		if err != nil {
+			return fmt.Errorf("%s: %w", patch, err)
 		}
-		fmt.Printf("| %s | %s | %s |\n", strings.TrimSuffix(filepath.Base(patch), ".patch"), invariant, first)
+		found := strconv.Itoa(seed)
+		if seed == 0 {
+			survivors++
+			invariant, found = "-", fmt.Sprintf("none of %d", runs)
+		}
+		fmt.Printf("| %s | %s | %s |\n", strings.TrimSuffix(filepath.Base(patch), ".patch"), invariant, found)
 	}
 	if survivors > 0 {
 		return fmt.Errorf("%d defects were not found", survivors)
@@ -56,40 +70,69 @@ func run(runs int, only string) error {
 	return nil
 }
 
-// try returns the invariant that finds a defect and the first run that does.
-func try(dir, patch string, runs int) (invariant, first string, err error) {
-	absolute, err := filepath.Abs(patch)
-	if err != nil {
-		return "", "", err
+// search returns the first seed of 1 … runs with which a mutant is found and the base is not, and the invariant; 0 if there is none.
+func search(mutant, base string, runs int) (invariant string, seed int, err error) {
+	for first := 1; first <= runs; first = seed + 1 {
+		if invariant, seed, err = simulate(mutant, first, runs-first+1); seed == 0 || err != nil {
+			return "", 0, err
+		}
+		clean := true
+		for range repetitions {
+			_, without, err := simulate(base, seed, 1)
+			if err != nil {
+				return "", 0, err
+			}
+			clean = clean && without == 0
+		}
+		if clean {
+			return invariant, seed, nil
+		}
 	}
+	return "", 0, nil
+}
+
+// build returns the simulation with a patch, "" for none.
+func build(dir, patch string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", "", err
+		return "", err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // it is a temporary folder
 	copied := exec.Command("bash", "-c", `git ls-files -z go.mod go.sum api internal test | tar --null -T - -c | tar -x -C "$0"`, dir)
 	if output, err := copied.CombinedOutput(); err != nil {
-		return "", "", fmt.Errorf("copying the module: %w: %s", err, output)
+		return "", fmt.Errorf("copying the module: %w: %s", err, output)
 	}
-	for _, command := range [][]string{
-		{"git", "apply", "-C1", "--recount", absolute},
-		{"go", "test", "-c", "-o", "simulation.test", "./test/simulation"},
-	} {
+	// Without paths, so that what is the same is compiled once.
+	commands := [][]string{{"go", "test", "-c", "-trimpath", "-o", dir + ".test", "./test/simulation"}}
+	if patch != "" {
+		absolute, err := filepath.Abs(patch)
+		if err != nil {
+			return "", err
+		}
+		commands = append([][]string{{"git", "apply", "-C1", "--recount", absolute}}, commands...)
+	}
+	for _, command := range commands {
 		c := exec.Command(command[0], command[1:]...)
 		// git must not take the copy for a part of a repository around it.
 		c.Dir, c.Env = dir, append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 		if output, err := c.CombinedOutput(); err != nil {
-			return "", "", fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, output)
+			return "", fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, output)
 		}
 	}
-	c := exec.Command("./simulation.test", "-test.run=TestSeeds$", "-test.timeout="+(time.Hour).String(), "-simulate.until", fmt.Sprintf("-simulate.runs=%d", runs))
-	c.Dir, c.Env = dir, append(os.Environ(), "GOMAXPROCS=1")
+	return dir + ".test", os.RemoveAll(dir)
+}
+
+// simulate runs seeds from first on until one is found; seed is 0 if none is.
+func simulate(binary string, first, runs int) (invariant string, seed int, err error) {
+	c := exec.Command(binary, "-test.run=TestSeeds$", "-test.timeout="+(time.Hour).String(), "-simulate.until",
+		fmt.Sprintf("-simulate.first=%d", first), fmt.Sprintf("-simulate.runs=%d", runs))
+	c.Env = append(os.Environ(), "GOMAXPROCS=1")
 	output, err := c.CombinedOutput()
 	if m := finding.FindSubmatch(output); m != nil {
-		return string(m[2]), string(m[1]), nil
+		seed, err := strconv.Atoi(string(m[1]))
+		return string(m[2]), seed, err
 	}
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
-		return "", "", fmt.Errorf("it ended without a finding: %s", output[max(0, len(output)-2000):])
+		return "", 0, fmt.Errorf("it ended without a finding: %s", output[max(0, len(output)-2000):])
 	}
-	return "", "", err
+	return "", 0, err
 }
