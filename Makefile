@@ -22,7 +22,7 @@ up: build controlplane ## Start a local garden, seed and shoot, run the executab
 .PHONY: test
 test: controlplane test-unit ## Run all tests: unit, property, integration and process tests.
 	go test $(GOFLAGS_TEST) -count=1 -timeout 25m ./test/...
-	go test -C internal/tools ./rulecheck
+	go test -C internal/tools ./rulecheck ./floors
 	@go run -C internal/tools ./rulecheck ../..
 
 .PHONY: test-unit
@@ -56,6 +56,7 @@ bench: build controlplane ## Measure what baseline numbers exist for, and print 
 .PHONY: lint
 lint: $(TOOLS)/.stamp ## Run the linters.
 	$(TOOLS)/golangci-lint run ./...
+	@go run -C internal/tools ./floors ../..
 
 .PHONY: generate
 generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, the reference pages and the picture of the graph.

@@ -1,0 +1,54 @@
+package main
+
+// module is the path of the project.
+const module = "github.com/espalier-project/espalier/"
+
+// floor is one of the house. What is on it may import what is on the floors below, and nothing above.
+type floor struct {
+	name string
+	// rooms are folders of packages; "/..." means with everything below.
+	rooms []string
+	// shared are rooms of the floor that the others on it may import. Otherwise an import never goes sideways, but from a folder to one below it.
+	shared []string
+	// together says that all rooms of the floor may import each other.
+	together bool
+	// without are packages of others that have no place here, by prefix, but for those in except.
+	without, except []string
+}
+
+var (
+	clients = []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"}
+	outside = append([]string{"net/http", "os"}, clients...)
+	// schemes are types alone; so is the interface of all objects.
+	types = []string{"k8s.io/client-go/kubernetes/scheme", "k8s.io/client-go/util/jsonpath"}
+)
+
+// house are the floors from the ground up. A package that is in no room fails the check, so that each new one is given its place.
+var house = []floor{
+	{name: "api", rooms: []string{"api/..."}, together: true, without: clients},
+	{name: "manifests", rooms: []string{"deploy/..."}},
+	{name: "foreign", rooms: []string{"internal/foreign/..."}, together: true, without: clients},
+	{name: "graph", rooms: []string{"internal/graph"}, without: append([]string{"k8s.io"}, outside...)},
+	{
+		name: "domain", together: true, without: outside, except: types,
+		rooms: []string{
+			"internal/manifest", "internal/managed", "internal/apply/...", "internal/health", "internal/ledger", "internal/relation", "internal/identity", "internal/agent", "internal/limit",
+			"internal/networkpolicy", "internal/csr", "internal/token", "internal/node", "internal/references", "internal/invalidation", "internal/availability", "internal/istio",
+		},
+	},
+	{name: "vocabulary", rooms: []string{"internal/feature"}, without: []string{"net/http", "k8s.io/client-go"}},
+	{
+		name: "access", together: true,
+		rooms: []string{"internal/clusters", "internal/target", "internal/source", "internal/garden", "internal/follow", "internal/agentview", "internal/selectors"},
+	},
+	{name: "endpoints", rooms: []string{"internal/serve/..."}, together: true},
+	{
+		name: "decisions", shared: []string{"internal/controller/kit", "internal/webhook/kit"},
+		rooms: []string{"internal/controller/...", "internal/webhook/...", "internal/authorizer/...", "internal/restriction"},
+	},
+	{name: "engine", rooms: []string{"internal/engine", "internal/graphpage", "internal/shoots"}},
+	{name: "process", rooms: []string{"internal/process"}},
+	{name: "features", rooms: []string{"internal/features/..."}, shared: []string{"internal/features/agents"}},
+	{name: "executables", rooms: []string{"cmd/...", "internal/docgen"}},
+	{name: "tests", rooms: []string{"test/..."}, together: true},
+}
