@@ -30,6 +30,7 @@ import (
 
 // run wires everything and runs until a signal.
 func run(cfg *config.AdmissionControllerConfiguration, log logr.Logger) error {
+	collectEarly()
 	drain := &process.Drain{}
 	ctx := process.SignalContext(drain)
 

@@ -167,7 +167,7 @@ func (v *View) Start(ctx context.Context) error {
 type table[T runtime.Object] struct {
 	set    func(T)
 	remove func(namespace, name string)
-	clear  func()
+	retain func(follow.Names)
 }
 
 func (t table[T]) kind(v *View, name string, resource schema.GroupVersionResource, fresh func() runtime.Object) follow.Kind {
@@ -183,14 +183,18 @@ func (t table[T]) kind(v *View, name string, resource schema.GroupVersionResourc
 			defer v.mu.Unlock()
 			t.remove(namespace, name)
 		},
-		Replace: func(objects []runtime.Object) {
+		Retain: func(names follow.Names) {
 			v.mu.Lock()
 			defer v.mu.Unlock()
-			t.clear()
-			for _, object := range objects {
-				t.set(object.(T))
-			}
+			t.retain(names)
 		},
+	}
+}
+
+// retain removes what is not there from what is known by name alone.
+func retain[W any](known map[string]W, namespace string) func(follow.Names) {
+	return func(names follow.Names) {
+		maps.DeleteFunc(known, func(name string, _ W) bool { return !names.Has(namespace, name) })
 	}
 }
 
@@ -203,26 +207,29 @@ func (v *View) follow(c clock.Clock) {
 	if v.ByMachine() {
 		kind := table[*machine.Machine]{
 			func(m *machine.Machine) { v.machines[m.Name] = agent.MachineOf(m) },
-			func(_, name string) { delete(v.machines, name) }, func() { clear(v.machines) },
+			func(_, name string) { delete(v.machines, name) }, retain(v.machines, v.machineNamespace),
 		}.kind(v, "Machine", machine.Machines, func() runtime.Object { return &machine.Machine{} })
 		kind.Namespace = v.machineNamespace
 		add(&v.source, kind)
 	}
 	add(&v.target, table[*kubernetes.Node]{
 		func(n *kubernetes.Node) { v.nodes[n.Name] = agent.NodeOf(n) },
-		func(_, name string) { delete(v.nodes, name) }, func() { clear(v.nodes) },
+		func(_, name string) { delete(v.nodes, name) }, retain(v.nodes, ""),
 	}.kind(v, "Node", kubernetes.Nodes, func() runtime.Object { return &kubernetes.Node{} }))
 	add(&v.target, table[*kubernetes.Pod]{
 		func(p *kubernetes.Pod) { v.pods[podKey{v.same(p.Namespace), p.Name}] = v.same(p.Spec.NodeName) },
-		func(namespace, name string) { delete(v.pods, podKey{namespace, name}) }, func() { clear(v.pods) },
+		func(namespace, name string) { delete(v.pods, podKey{namespace, name}) },
+		func(names follow.Names) {
+			maps.DeleteFunc(v.pods, func(pod podKey, _ string) bool { return !names.Has(pod.namespace, pod.name) })
+		},
 	}.kind(v, "Pod", kubernetes.Pods, func() runtime.Object { return &kubernetes.Pod{} }))
 	add(&v.target, table[*kubernetes.CertificateSigningRequest]{
 		func(c *kubernetes.CertificateSigningRequest) { v.requests[c.Name] = v.same(c.Spec.Username) },
-		func(_, name string) { delete(v.requests, name) }, func() { clear(v.requests) },
+		func(_, name string) { delete(v.requests, name) }, retain(v.requests, ""),
 	}.kind(v, "CertificateSigningRequest", kubernetes.CertificateSigningRequests, func() runtime.Object { return &kubernetes.CertificateSigningRequest{} }))
 	kind := table[*kubernetes.Secret]{
 		func(s *kubernetes.Secret) { v.configurations[s.Name] = configurationOf(s) },
-		func(_, name string) { delete(v.configurations, name) }, func() { clear(v.configurations) },
+		func(_, name string) { delete(v.configurations, name) }, retain(v.configurations, kubeSystem),
 	}.kind(v, "Secret", kubernetes.Secrets, func() runtime.Object { return &kubernetes.Secret{} })
 	kind.Namespace, kind.LabelSelector = kubeSystem, agent.PoolLabel
 	add(&v.target, kind)

@@ -1,7 +1,7 @@
 // Package follow keeps something as the objects of one kind in a cluster are, without keeping the objects: a reflector of client-go
-// whose store is whoever wants to know. Objects are decoded into slices of their types (stream.go), handed over and forgotten. A list
-// is one replacement of all objects, so that what was deleted while nobody looked is gone, too. A stream of which nothing is heard is
-// opened anew (silence.go), and one object that cannot be decoded does not keep the others back (stream.go).
+// whose store is whoever wants to know. Objects are decoded into slices of their types (stream.go), handed over as they come (beginning.go)
+// and forgotten. At the end of a list it is said which there are, so that what was deleted while nobody looked is gone, too. A stream of
+// which nothing is heard is opened anew (silence.go), and one object that cannot be decoded does not keep the others back (stream.go).
 package follow
 
 import (
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -38,16 +40,26 @@ type Kind struct {
 	// Whole says that objects are not slices but whole ones of Kubernetes' own kinds, which come as Protocol Buffers.
 	Whole bool
 
-	Set     func(runtime.Object)
-	Remove  func(namespace, name string)
-	Replace func([]runtime.Object)
+	// Set and Remove take note of an object, Retain of all that there are: others are gone. No two of them are called at once.
+	Set    func(runtime.Object)
+	Remove func(namespace, name string)
+	Retain func(Names)
 	// Lag, if set, is told how long an event took from its arrival until whoever wants to know had it.
 	Lag func(time.Duration)
 	// First, if set, is called when the first list has been handed over.
 	First func()
-	// Undecodable, if set, is told of each object that cannot be decoded, with what is wrong. It comes all the same, in Set or Replace,
+	// Undecodable, if set, is told of each object that cannot be decoded, with what is wrong. It comes all the same, in Set,
 	// with its metadata or, if those are it, with its name: others must not wait for it, and a name alone gives the least rights.
 	Undecodable func(namespace, name string, err error)
+}
+
+// Names are the objects that there are.
+type Names map[types.NamespacedName]struct{}
+
+// Has says whether there is an object.
+func (n Names) Has(namespace, name string) bool {
+	_, found := n[types.NamespacedName{Namespace: namespace, Name: name}]
+	return found
 }
 
 // Follower follows a Kind.
@@ -59,6 +71,10 @@ type Follower struct {
 	// contact also says when the last event came; the reflector works on it before the next one is read.
 	contact *contact
 	synced  atomic.Bool
+
+	taking sync.Mutex
+	// current is what the stream that was asked for last begins with; nil if it has no beginning.
+	current *beginning
 }
 
 // New returns a follower that asks a client of the kind's group and version.
@@ -100,7 +116,8 @@ func newClient(config *rest.Config, httpClient *http.Client, version schema.Grou
 // Start follows until the context ends; it returns at once.
 func (f *Follower) Start(ctx context.Context) {
 	f.contact.start()
-	reflector := cache.NewReflectorWithOptions(f.listWatch(), f.New(), store{f}, cache.ReflectorOptions{Name: "follow/" + f.Name, TypeDescription: f.Name})
+	// It is given no type: the objects of a beginning are of one of our own.
+	reflector := cache.NewReflectorWithOptions(f.listWatch(), nil, store{f}, cache.ReflectorOptions{Name: "follow/" + f.Name, TypeDescription: f.Name})
 	reflector.WatchListPageSize = pageSize
 	go reflector.RunWithContext(ctx)
 }
@@ -134,6 +151,7 @@ func (f *Follower) list(ctx context.Context, options metav1.ListOptions) (runtim
 		// already, watch from there, be told that this is too old, and list it again, until etcd forgets it.
 		options.ResourceVersion, options.ResourceVersionMatch = "", ""
 	}
+	f.begin(&options)
 	ctx, end := f.contact.guard(ctx)
 	defer end(nil)
 	var list runtime.Object
@@ -152,13 +170,14 @@ func (f *Follower) list(ctx context.Context, options metav1.ListOptions) (runtim
 // watch opens a stream, which ends when nothing is heard of it.
 func (f *Follower) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch, options.AllowWatchBookmarks = true, true
+	beginning := f.begin(&options)
 	ctx, end := f.contact.guard(ctx)
 	var inner watch.Interface
 	var err error
 	if f.shape != nil {
-		inner, err = f.shape.watch(ctx, f.request(&options), f.contact, f.undecodable)
+		inner, err = f.shape.watch(ctx, f.request(&options), f.contact, beginning, f.undecodable)
 	} else if inner, err = f.request(&options).Watch(ctx); err == nil {
-		inner = watch.Filter(inner, func(event watch.Event) (watch.Event, bool) { return f.arrived(ctx, event) })
+		inner = watch.Filter(inner, func(event watch.Event) (watch.Event, bool) { return f.arrived(ctx, beginning, event) })
 	}
 	if err != nil {
 		end(nil)
@@ -168,10 +187,11 @@ func (f *Follower) watch(ctx context.Context, options metav1.ListOptions) (watch
 }
 
 // arrived notes that an event of whole objects has come. That a silent stream ends is no error, unless all is to be listed anew.
-func (f *Follower) arrived(ctx context.Context, event watch.Event) (watch.Event, bool) {
+func (f *Follower) arrived(ctx context.Context, beginning *beginning, event watch.Event) (watch.Event, bool) {
 	if event.Type != watch.Error {
 		f.contact.arrive()
 		f.contact.heard()
+		event.Object = beginning.take(event.Type, event.Object)
 		return event, true
 	}
 	switch ended := context.Cause(ctx); {
@@ -239,11 +259,18 @@ func (s store) Delete(object any) error {
 
 // Replace implements cache.ReflectorStore.
 func (s store) Replace(objects []any, _ string) error {
-	typed := make([]runtime.Object, 0, len(objects))
+	names := make(Names, len(objects))
 	for _, object := range objects {
-		typed = append(typed, object.(runtime.Object))
+		accessor, err := meta.Accessor(object)
+		if err != nil {
+			return err
+		}
+		names[types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}] = struct{}{}
+		if _, counts := object.(*taken); !counts {
+			s.f.Set(object.(runtime.Object))
+		}
 	}
-	s.f.Replace(typed)
+	s.f.Retain(names)
 	if !s.f.synced.Swap(true) && s.f.First != nil {
 		s.f.First()
 	}

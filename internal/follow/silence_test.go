@@ -69,7 +69,7 @@ func following(t *testing.T, whole bool, s *apiServer) (*Follower, *clocktesting
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	kind := Kind{
 		Name: "Shoot", Resource: v1beta1.GroupVersion.WithResource("shoots"), New: func() runtime.Object { return &v1beta1.Shoot{} },
-		Set: func(runtime.Object) {}, Remove: func(string, string) {}, Replace: func([]runtime.Object) {},
+		Set: func(runtime.Object) {}, Remove: func(string, string) {}, Retain: func(Names) {},
 	}
 	client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), v1beta1.GroupVersion)
 	if whole {

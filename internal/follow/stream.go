@@ -155,12 +155,12 @@ func (s *shape) decodeEvent(small *[]byte, line []byte, bad undecodable) (watch.
 	return "", nil, first
 }
 
-func (s *shape) watch(ctx context.Context, request *rest.Request, heard *contact, bad undecodable) (watch.Interface, error) {
+func (s *shape) watch(ctx context.Context, request *rest.Request, heard *contact, beginning *beginning, bad undecodable) (watch.Interface, error) {
 	body, err := request.Stream(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{ctx: ctx, shape: s, body: body, reader: bufio.NewReaderSize(body, 16<<10), contact: heard, bad: bad}
+	d := &decoder{ctx: ctx, shape: s, body: body, reader: bufio.NewReaderSize(body, 16<<10), contact: heard, beginning: beginning, bad: bad}
 	return watch.NewStreamWatcher(d, apierrors.NewClientErrorReporter(500, "GET", "ClientWatchDecoding")), nil
 }
 
@@ -172,9 +172,11 @@ type decoder struct {
 	body    io.ReadCloser
 	reader  *bufio.Reader
 	contact *contact
-	bad     undecodable
-	line    []byte
-	small   []byte
+	// beginning is nil for a stream that has none.
+	beginning *beginning
+	bad       undecodable
+	line      []byte
+	small     []byte
 }
 
 // lineLimit bounds an event. etcd keeps at most 1.5 MiB of an object, and as JSON it is at most some times that.
@@ -199,7 +201,7 @@ func (d *decoder) Decode() (watch.EventType, runtime.Object, error) {
 	switch kind {
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
 		d.contact.heard()
-		return kind, object, nil
+		return kind, d.beginning.take(kind, object), nil
 	case watch.Error:
 		status := &metav1.Status{}
 		failure := struct {

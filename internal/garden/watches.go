@@ -74,13 +74,9 @@ func namespaces(graphs []Graph) follow.Kind {
 				g.State.DeleteNamespace(name)
 			}
 		},
-		Replace: func(objects []runtime.Object) {
-			namespaces := make([]*corev1.Namespace, 0, len(objects))
-			for _, object := range objects {
-				namespaces = append(namespaces, object.(*corev1.Namespace))
-			}
+		Retain: func(names follow.Names) {
 			for _, g := range graphs {
-				g.State.ReplaceNamespaces(namespaces)
+				g.State.RetainNamespaces(func(name string) bool { return names.Has("", name) })
 			}
 		},
 	}
@@ -110,9 +106,9 @@ func kindOf(kind graph.Kind, graphs []Graph) (k follow.Kind, wanted bool) {
 				state.Delete(watches[i], namespace, name)
 			}
 		},
-		Replace: func(objects []runtime.Object) {
+		Retain: func(names follow.Names) {
 			for i, state := range states {
-				state.Replace(watches[i], objects)
+				state.Retain(watches[i], names.Has)
 			}
 		},
 	}, true

@@ -162,7 +162,7 @@ func TestPathsOfShoots(t *testing.T) {
 	g.SetNamespace(projectNamespace) // B-13's trigger: the label arrives after the Shoot.
 	g.wantPath(issuer, "Seed:a", true)
 	g.wantSize("24 / 23")
-	g.ReplaceNamespaces(nil)
+	g.RetainNamespaces(func(string) bool { return false })
 	g.wantSize("23 / 22")
 	g.Delete(shoots, "garden-dev", "web")
 	g.SetNamespace(projectNamespace)
@@ -301,11 +301,11 @@ func TestBootstrapping(t *testing.T) {
 	has("CT-G-12, expired", gardenletToken, true)
 }
 
-func TestReplace(t *testing.T) {
+func TestRetain(t *testing.T) {
 	g := newGarden(t)
 	g.set(projects, "{metadata: {name: one}, spec: {namespace: garden-one}}")
 	g.set(projects, "{metadata: {name: two}, spec: {namespace: garden-two}}")
-	g.Replace(projects, nil)
+	g.Retain(projects, func(string, string) bool { return false })
 	g.wantSize("0 / 0") // CT-G-15: deletions that were missed.
 	for _, w := range Watches {
 		g.Delete(w, "n", "nobody")

@@ -60,15 +60,10 @@ func (s *State) Delete(w *Watch, namespace, name string) {
 	s.deleteLocked(w, graph.Vertex{Kind: w.Kind, Namespace: namespace, Name: name})
 }
 
-// Replace takes note of all objects of a kind that there are; others are gone.
-func (s *State) Replace(w *Watch, objects []runtime.Object) {
-	present := make(map[graph.Vertex]bool, len(objects))
-	for _, object := range objects {
-		present[w.Owner(object)] = true
-		s.Set(w, object)
-	}
+// Retain takes note of which objects of a kind there are; others are gone.
+func (s *State) Retain(w *Watch, there func(namespace, name string) bool) {
 	for _, owner := range s.Graph.Owners(w.Kind) {
-		if !present[owner] {
+		if !there(owner.Namespace, owner.Name) {
 			s.Delete(w, owner.Namespace, owner.Name)
 		}
 	}
@@ -183,17 +178,12 @@ func (s *State) DeleteNamespace(name string) {
 	s.namespaceLocked(name, "")
 }
 
-// ReplaceNamespaces takes note of all namespaces that there are.
-func (s *State) ReplaceNamespaces(namespaces []*corev1.Namespace) {
+// RetainNamespaces takes note of which namespaces there are; others are gone.
+func (s *State) RetainNamespaces(there func(name string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	present := map[string]bool{}
-	for _, namespace := range namespaces {
-		present[namespace.Name] = true
-		s.namespaceLocked(namespace.Name, namespace.Labels[names.Project])
-	}
 	for name := range s.projects {
-		if !present[name] {
+		if !there(name) {
 			s.namespaceLocked(name, "")
 		}
 	}

@@ -186,18 +186,20 @@ func TestLawOfEvents(t *testing.T) {
 			},
 			"replace": func(r *rapid.T) {
 				w := rapid.SampledFrom(Watches).Draw(r, "watch")
-				var kept []runtime.Object
 				for owner, o := range present {
 					if o.watch != w {
 						continue
 					}
 					if rapid.Bool().Draw(r, "kept") {
-						kept = append(kept, o.object)
+						g.Set(w, o.object)
 					} else {
 						delete(present, owner)
 					}
 				}
-				g.Replace(w, kept)
+				g.Retain(w, func(namespace, name string) bool {
+					_, there := present[graph.Vertex{Kind: w.Kind, Namespace: namespace, Name: name}]
+					return there
+				})
 			},
 			"label": func(r *rapid.T) {
 				if labelled = rapid.Bool().Draw(r, "labelled"); labelled {
