@@ -7,8 +7,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
@@ -42,24 +40,7 @@ func setProfile(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for what the deployment adds: how to reach it, and which
-// namespaces it is about. The prefix is that of the deployment's name, whose own Pods must not wait for it (DEP-7).
-func Registration(prefix string) admissionregistrationv1.MutatingWebhook {
-	return admissionregistrationv1.MutatingWebhook{
-		Name: Name + ".resources.gardener.cloud",
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
-		}},
-		ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: Skip, Operator: metav1.LabelSelectorOpDoesNotExist},
-			{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{prefix + "gardener-resource-manager"}},
-			{Key: "static-pod", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
-		}},
-		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
-		MatchPolicy:             ptr.To(admissionregistrationv1.Exact),
-		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-		TimeoutSeconds:          ptr.To(int32(10)),
-		AdmissionReviewVersions: []string{"v1beta1", "v1"},
-	}
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.
+func Registration(i admit.Installation) admissionregistrationv1.MutatingWebhook {
+	return admit.PodEntry(Name, i.Namespaces(), admit.Select(nil, admit.Without(Skip), admit.NotIn("app", i.App())))
 }

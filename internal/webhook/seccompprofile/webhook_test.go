@@ -3,12 +3,10 @@ package seccompprofile
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
@@ -52,21 +50,15 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestDocument: what the document shows is what the webhook does and how it is registered (SCC-3, DEP-4, DEP-5, DEP-7).
+// TestDocument: what the document shows is what the webhook does and how it is registered (SCC-3, WHC-4, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
-	blocks := admittest.Blocks(t, "../../../docs/concepts/webhooks.md", Name)
-	if len(blocks) != 3 {
-		t.Fatalf("the section has %d blocks; wanted are a Pod before, the Pod after, and the registration", len(blocks))
-	}
+	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
 	admittest.Example(t, Decide(), blocks[0], blocks[1])
-	var shown []admissionregistrationv1.MutatingWebhook
-	if err := yaml.UnmarshalStrict([]byte(blocks[2]), &shown); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]admissionregistrationv1.MutatingWebhook{Registration("")}, shown); diff != "" {
-		t.Errorf("the registration: -code, +document:\n%s", diff)
-	}
-	if got := Registration("virtual-garden-").ObjectSelector.MatchExpressions[1].Values; got[0] != "virtual-garden-gardener-resource-manager" {
+	admittest.Registered(t, Registration(admit.Installation{}), blocks[2])
+	if got := Registration(admit.Installation{Prefix: "virtual-garden-"}).ObjectSelector.MatchExpressions[1].Values; got[0] != "virtual-garden-gardener-resource-manager" {
 		t.Errorf("DEP-1: got %v", got)
 	}
 }
+
+// BenchmarkPod is a Pod of five containers.
+func BenchmarkPod(b *testing.B) { laws.Benchmark(b, nil) }

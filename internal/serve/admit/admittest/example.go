@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/serve/admit"
@@ -36,6 +37,28 @@ func Blocks(t *testing.T, file, title string) []string {
 		blocks = append(blocks, block)
 	}
 	return blocks
+}
+
+// Shown returns the YAML blocks of a webhook's section of a document, and fails if their number is not the one that is wanted.
+func Shown(t *testing.T, file, title string, blocks int) []string {
+	t.Helper()
+	found := Blocks(t, file, title)
+	if len(found) != blocks {
+		t.Fatalf("the section has %d blocks; wanted are %d", len(found), blocks)
+	}
+	return found
+}
+
+// Registered checks that a document shows how a webhook is registered. What the deployment adds is not shown.
+func Registered(t *testing.T, entry admissionregistrationv1.MutatingWebhook, document string) {
+	t.Helper()
+	var shown []admissionregistrationv1.MutatingWebhook
+	if err := yaml.UnmarshalStrict([]byte(document), &shown); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]admissionregistrationv1.MutatingWebhook{entry}, shown); diff != "" {
+		t.Errorf("the registration: -code, +document:\n%s", diff)
+	}
 }
 
 // Example checks that a webhook makes of a document's first object its second one.

@@ -52,7 +52,7 @@ func TestLawsHold(t *testing.T) {
 
 // TestLawsTell: each law finds a webhook that breaks it.
 func TestLawsTell(t *testing.T) {
-	const pod = `{"spec":{"containers":[{"name":"a","image":"i"}],"nodeName":"x"}}`
+	const sent = `{"spec":{"containers":[{"name":"a","image":"i"}],"nodeName":"x"}}`
 	everywhere := []string{"/spec"}
 	for name, c := range map[string]struct {
 		laws Pods
@@ -61,31 +61,31 @@ func TestLawsTell(t *testing.T) {
 	}{
 		"a list grows with each call": {
 			Pods{Decide: mutate(func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{}) })},
-			func(l Pods) error { return l.twice([]byte(pod), new(int)) }, "what became of it",
+			func(l Pods) error { return l.objects().twice([]byte(sent), new(int)) }, "what became of it",
 		},
 		"a panic": {
 			Pods{Decide: mutate(func(*corev1.Pod) { panic("boom") })},
-			func(l Pods) error { return l.twice([]byte(pod), new(int)) }, "panic: boom",
+			func(l Pods) error { return l.objects().twice([]byte(sent), new(int)) }, "panic: boom",
 		},
 		"something else changes": {
 			Pods{Decide: mutate(func(p *corev1.Pod) { p.Spec.Hostname = "h" }), Touches: []string{"/spec/nodeName"}},
-			func(l Pods) error { return l.touched([]byte(pod), new(int)) }, `/spec/hostname became "h"`,
+			func(l Pods) error { return l.objects().touched([]byte(sent), new(int)) }, `/spec/hostname became "h"`,
 		},
 		"something else goes": {
 			Pods{Decide: mutate(func(p *corev1.Pod) { p.Spec.NodeName = "" }), Touches: []string{"/spec/hostname"}},
-			func(l Pods) error { return l.touched([]byte(pod), new(int)) }, `/spec/nodeName was "x"`,
+			func(l Pods) error { return l.objects().touched([]byte(sent), new(int)) }, `/spec/nodeName was "x"`,
 		},
 		"containers for initialisation are forgotten": {
 			Pods{Decide: mutate(func(p *corev1.Pod) { each(p, false, true, image) }), Touches: everywhere},
-			func(l Pods) error { return l.alike([]byte(pod), new(int)) }, "the container of initContainers became",
+			func(l Pods) error { return l.alike([]byte(sent), new(int)) }, "the container of initContainers became",
 		},
 		"ephemeral containers are forgotten": {
 			Pods{Decide: mutate(func(p *corev1.Pod) { each(p, true, false, image) }), Touches: everywhere},
-			func(l Pods) error { return l.alike([]byte(pod), new(int)) }, "the container of ephemeralContainers became",
+			func(l Pods) error { return l.alike([]byte(sent), new(int)) }, "the container of ephemeralContainers became",
 		},
 		"a list that the rule spares is changed": {
 			Pods{Decide: mutate(func(p *corev1.Pod) { each(p, true, true, image) }), Touches: everywhere, Spares: []string{"initContainers"}},
-			func(l Pods) error { return l.alike([]byte(pod), new(int)) }, "the container of initContainers became",
+			func(l Pods) error { return l.alike([]byte(sent), new(int)) }, "the container of initContainers became",
 		},
 	} {
 		if err := c.law(c.laws); err == nil || !strings.Contains(err.Error(), c.want) {

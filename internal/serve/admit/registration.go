@@ -1,0 +1,99 @@
+package admit
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// Installation is what the registrations of webhooks depend on (A14 of the webhooks' contract).
+type Installation struct {
+	// Prefix is that of the deployment's name: empty or, say, "virtual-garden-" (DEP-1).
+	Prefix string
+	// Shoot is true where the target is another cluster than the one in which resource-manager runs: a shoot or the virtual garden.
+	Shoot bool
+}
+
+// App is the label "app" of resource-manager's own Pods, which must not wait for their own webhooks (DEP-7).
+func (i Installation) App() string { return i.Prefix + "gardener-resource-manager" }
+
+// systemNamespaces are those of a shoot's system components.
+var systemNamespaces = []string{metav1.NamespaceSystem, "kubernetes-dashboard"}
+
+// namespaceName is the label with its name that each Namespace has.
+const namespaceName = "kubernetes.io/metadata.name"
+
+// Namespaces selects the namespaces that most webhooks are about: those of system components in a shoot, else all that have a role but those.
+func (i Installation) Namespaces() *metav1.LabelSelector {
+	if i.Shoot {
+		return Select(nil, In(namespaceName, systemNamespaces...))
+	}
+	return Select(nil, metav1.LabelSelectorRequirement{Key: "gardener.cloud/role", Operator: metav1.LabelSelectorOpExists}, NotIn(namespaceName, systemNamespaces...))
+}
+
+// Objects are the labels of the objects that some webhooks are about: in a shoot those that ManagedResources brought.
+func (i Installation) Objects() map[string]string {
+	if i.Shoot {
+		return map[string]string{"resources.gardener.cloud/managed-by": "gardener"}
+	}
+	return nil
+}
+
+// Select returns a selector.
+func Select(labels map[string]string, expressions ...metav1.LabelSelectorRequirement) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: labels, MatchExpressions: expressions}
+}
+
+// In selects objects with one of some values of a label.
+func In(key string, values ...string) metav1.LabelSelectorRequirement {
+	return metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: values}
+}
+
+// NotIn selects objects without some values of a label.
+func NotIn(key string, values ...string) metav1.LabelSelectorRequirement {
+	return metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: values}
+}
+
+// Without selects objects without a label, whatever its value is.
+func Without(key string) metav1.LabelSelectorRequirement {
+	return metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpDoesNotExist}
+}
+
+// OnCreate is about objects of one resource that are created.
+func OnCreate(group, version string, resources ...string) admissionregistrationv1.RuleWithOperations {
+	return on(group, version, resources, admissionregistrationv1.Create)
+}
+
+// OnCreateAndUpdate is about objects of one resource that are created or changed.
+func OnCreateAndUpdate(group, version string, resources ...string) admissionregistrationv1.RuleWithOperations {
+	return on(group, version, resources, admissionregistrationv1.Create, admissionregistrationv1.Update)
+}
+
+func on(group, version string, resources []string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: operations,
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources},
+	}
+}
+
+// Entry returns the entry of a webhook in a MutatingWebhookConfiguration, but for how it is reached, which the deployment adds. It has what
+// the entries have in common (DEP-3, DEP-5); whoever differs changes it.
+func Entry(name string, namespaces, objects *metav1.LabelSelector, rules ...admissionregistrationv1.RuleWithOperations) admissionregistrationv1.MutatingWebhook {
+	return admissionregistrationv1.MutatingWebhook{
+		Name: name + ".resources.gardener.cloud", Rules: rules, NamespaceSelector: namespaces, ObjectSelector: objects,
+		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+		MatchPolicy:             ptr.To(admissionregistrationv1.Exact),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To(int32(10)),
+		AdmissionReviewVersions: []string{"v1beta1", "v1"},
+	}
+}
+
+// PodEntry is the Entry of a webhook for Pods that are created. It leaves static Pods alone (DEP-4): those run already.
+func PodEntry(name string, namespaces, objects *metav1.LabelSelector) admissionregistrationv1.MutatingWebhook {
+	if objects == nil {
+		objects = Select(nil)
+	}
+	objects.MatchExpressions = append(objects.MatchExpressions, NotIn("static-pod", "true"))
+	return Entry(name, namespaces, objects, OnCreate("", "v1", "pods"))
+}
