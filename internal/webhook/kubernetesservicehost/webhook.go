@@ -1,0 +1,55 @@
+// Package kubernetesservicehost is the webhook that tells the containers of Pods the host name of their API server (A3 of the webhooks'
+// contract), so that they reach it without the proxy in between. It reads nothing.
+package kubernetesservicehost
+
+import (
+	"context"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "kubernetes-service-host"
+	// Path is where it is served.
+	Path = "/webhooks/kubernetes-service-host"
+	// Inject is the label of Pods and namespaces that are left alone if its value is "disable" (KSH-6).
+	Inject = "apiserver-proxy.networking.gardener.cloud/inject"
+
+	variable = "KUBERNETES_SERVICE_HOST"
+)
+
+// Decide changes Pods; the host is that of the API server (KSH-4).
+func Decide(host string) admit.Func {
+	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), func(_ context.Context, pod *corev1.Pod) error {
+		// Ephemeral containers come later, by an update of a subresource that is not asked about (KSH-3).
+		for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for i := range containers {
+				inject(&containers[i], host)
+			}
+		}
+		return nil
+	})
+}
+
+// inject appends the variable to a container that does not have it yet, from wherever its value comes (KSH-1, KSH-2, R15).
+func inject(container *corev1.Container, host string) {
+	if !slices.ContainsFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == variable }) {
+		container.Env = append(container.Env, corev1.EnvVar{Name: variable, Value: host})
+	}
+}
+
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. It is about all namespaces. A Pod
+// that could not be looked at soon uses the proxy.
+func Registration(admit.Installation) admissionregistrationv1.MutatingWebhook {
+	entry := admit.PodEntry(Name, admit.Select(nil, admit.NotIn(Inject, "disable")), admit.Select(nil, admit.NotIn(Inject, "disable")))
+	entry.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
+	entry.TimeoutSeconds = ptr.To(int32(2))
+	entry.ReinvocationPolicy = ptr.To(admissionregistrationv1.NeverReinvocationPolicy)
+	return entry
+}

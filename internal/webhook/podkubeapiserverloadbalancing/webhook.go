@@ -1,0 +1,139 @@
+// Package podkubeapiserverloadbalancing is the webhook that leads Pods of a control plane to their kube-apiserver through the ingress
+// gateway inside the cluster, which balances the load (A9 of the webhooks' contract).
+//
+// It reads single ConfigMaps and Services of the target, whole: those of any namespace, from a cache, and what that does not have live.
+package podkubeapiserverloadbalancing
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/lookup"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "pod-kube-apiserver-load-balancing"
+	// Path is where it is served.
+	Path = "/webhooks/pod-kube-apiserver-load-balancing"
+	// ConfigMap is the one in a Pod's namespace that says where the kube-apiserver is; HostsKey and NamespaceKey are its keys.
+	ConfigMap    = "istio-internal-load-balancing"
+	HostsKey     = "hosts"
+	NamespaceKey = "istio-namespace"
+	// Service is that of the ingress gateway.
+	Service = "istio-ingressgateway-internal"
+
+	kubeconfig  = "generic-token-kubeconfig"
+	labelPrefix = "networking.resources.gardener.cloud/"
+	// labelLimit is how long the name of a label's key may be.
+	labelLimit = 63
+)
+
+type webhook struct{ target lookup.Getter }
+
+// Decide changes Pods.
+func Decide(target lookup.Getter) admit.Func {
+	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target}.balance)
+}
+
+// balance gives a Pod that uses the generic kubeconfig the gateway's addresses for the host names of its kube-apiserver.
+func (w webhook) balance(ctx context.Context, pod *corev1.Pod) error {
+	if !slices.ContainsFunc(pod.Spec.Volumes, usesKubeconfig) {
+		return nil
+	}
+	hosts, istio, err := w.gateway(ctx, pod.Namespace)
+	if err != nil || len(hosts) == 0 {
+		return err
+	}
+	service := &corev1.Service{}
+	if err := w.target.Get(ctx, client.ObjectKey{Namespace: istio, Name: Service}, service); err != nil {
+		return fmt.Errorf("failed to get service %q: %w", istio+"/"+Service, err)
+	}
+	// A headless Service has the "address" None (WB-13).
+	addresses := slices.DeleteFunc(slices.Clone(service.Spec.ClusterIPs), func(ip string) bool {
+		_, err := netip.ParseAddr(ip)
+		return err != nil
+	})
+	if len(addresses) == 0 {
+		return fmt.Errorf("service %q has no cluster IP", istio+"/"+Service)
+	}
+	for _, ip := range addresses {
+		addAlias(pod, ip, hosts)
+	}
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, LabelTo(istio), "allowed")
+	return nil
+}
+
+// usesKubeconfig says whether a volume has the generic kubeconfig (KLB-1).
+func usesKubeconfig(volume corev1.Volume) bool {
+	if volume.Secret != nil && strings.HasPrefix(volume.Secret.SecretName, kubeconfig) {
+		return true
+	}
+	return volume.Projected != nil && slices.ContainsFunc(volume.Projected.Sources, func(source corev1.VolumeProjection) bool {
+		return source.Secret != nil && strings.HasPrefix(source.Secret.Name, kubeconfig)
+	})
+}
+
+// gateway returns the host names of the kube-apiserver of a namespace and where its gateway is; no names if it has none (KLB-2 to KLB-4).
+func (w webhook) gateway(ctx context.Context, namespace string) (hosts []string, istio string, err error) {
+	key := client.ObjectKey{Namespace: namespace, Name: ConfigMap}
+	config := &corev1.ConfigMap{}
+	if err := w.target.Get(ctx, key, config); apierrors.IsNotFound(err) {
+		return nil, "", nil
+	} else if err != nil {
+		return nil, "", fmt.Errorf("failed to get %s configmap %q: %w", ConfigMap, key, err)
+	}
+	for _, name := range []string{HostsKey, NamespaceKey} {
+		if config.Data[name] == "" {
+			return nil, "", fmt.Errorf("%q key in configmap %q provides an empty value", name, key)
+		}
+	}
+	return strings.Split(config.Data[HostsKey], ","), config.Data[NamespaceKey], nil
+}
+
+// addAlias adds an alias, unless the Pod has it already (KLB-6, WB-13).
+func addAlias(pod *corev1.Pod, ip string, hosts []string) {
+	if !slices.ContainsFunc(pod.Spec.HostAliases, func(alias corev1.HostAlias) bool {
+		return alias.IP == ip && !slices.ContainsFunc(hosts, func(host string) bool { return !slices.Contains(alias.Hostnames, host) })
+	}) {
+		pod.Spec.HostAliases = append(pod.Spec.HostAliases, corev1.HostAlias{IP: ip, Hostnames: hosts})
+	}
+}
+
+// LabelTo is the key of the label of Pods that may reach the gateway of a namespace (KLB-7).
+func LabelTo(istio string) string {
+	name := "to-" + istio + "-" + Service + "-tcp-9443"
+	if len(name) > labelLimit {
+		digest := sha256.Sum256([]byte(name))
+		const digits = 5
+		name = name[:labelLimit-digits-1] + "-" + hex.EncodeToString(digest[:])[:digits]
+	}
+	return labelPrefix + name
+}
+
+// Registrations are the entries of the webhook in a MutatingWebhookConfiguration, but for how it is reached: one for the control planes of
+// shoots and, in a garden, one for the virtual garden's. There the Pods of resource-manager must not wait for themselves (DEP-7).
+func Registrations(garden bool) []admissionregistrationv1.MutatingWebhook {
+	entries := []admissionregistrationv1.MutatingWebhook{entry("", admit.Select(map[string]string{"gardener.cloud/role": "shoot"}), nil)}
+	if garden {
+		entries = append(entries, entry("virtual-garden-", admit.Select(map[string]string{corev1.LabelMetadataName: "garden"}),
+			admit.Select(nil, admit.NotIn("app", admit.Installation{}.App()))))
+	}
+	return entries
+}
+
+func entry(prefix string, namespaces, objects *metav1.LabelSelector) admissionregistrationv1.MutatingWebhook {
+	return admit.PodEntry("pod-"+prefix+"kube-apiserver-load-balancing", namespaces, objects)
+}

@@ -1,0 +1,45 @@
+package podschedulername
+
+import (
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+)
+
+var laws = admittest.Pods{
+	Decide:  Decide("bin-packing-scheduler"),
+	Touches: []string{"/spec/schedulerName"},
+	Spares:  []string{"containers", "initContainers", "ephemeralContainers"},
+}
+
+func TestLaws(t *testing.T)     { laws.Check(t) }
+func FuzzWebhook(f *testing.F)  { laws.Fuzz(f) }
+func BenchmarkPod(b *testing.B) { laws.Benchmark(b, nil) }
+
+func TestSchedulers(t *testing.T) {
+	for name, c := range map[string]struct{ configured, pod, want string }{
+		"PSN-T1/PSN-1, another scheduler":   {"foo-scheduler", `{"spec":{"schedulerName":"bar-scheduler"}}`, ""},
+		"PSN-T2/PSN-1, none":                {"foo-scheduler", `{"spec":{}}`, `[{"op":"add","path":"/spec/schedulerName","value":"foo-scheduler"}]`},
+		"PSN-T2/PSN-1, empty":               {"foo-scheduler", `{"spec":{"schedulerName":""}}`, `[{"op":"replace","path":"/spec/schedulerName","value":"foo-scheduler"}]`},
+		"PSN-T3/PSN-1, the default":         {"foo-scheduler", `{"spec":{"schedulerName":"default-scheduler"}}`, `[{"op":"replace","path":"/spec/schedulerName","value":"foo-scheduler"}]`},
+		"PSN-T4/PSN-1, the same":            {"foo-scheduler", `{"spec":{"schedulerName":"foo-scheduler"}}`, ""},
+		"PSN-1/the default for the default": {"default-scheduler", `{"spec":{"schedulerName":"default-scheduler"}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response := admittest.Ask(Decide(c.configured), admissionv1.Create, []byte(c.pod))
+			if !response.Allowed || string(response.Patch) != c.want {
+				t.Errorf("allowed %v, patched with %s, want %s", response.Allowed, response.Patch, c.want)
+			}
+		})
+	}
+}
+
+// TestDocument: what the document shows is what the webhook does and how it is registered (WHC-3, DEP-4, DEP-5).
+func TestDocument(t *testing.T) {
+	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
+	admittest.Example(t, laws.Decide, blocks[0], blocks[1])
+	admittest.Registered(t, Registration(admit.Installation{}), blocks[2])
+}

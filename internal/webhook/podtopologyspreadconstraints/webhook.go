@@ -1,0 +1,73 @@
+// Package podtopologyspreadconstraints is the webhook that spreads each generation of a Deployment's Pods by itself (A6 of the webhooks'
+// contract), where the scheduler does not know matchLabelKeys. It reads nothing.
+package podtopologyspreadconstraints
+
+import (
+	"context"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "pod-topology-spread-constraints"
+	// Path is where it is served.
+	Path = "/webhooks/pod-topology-spread-constraints"
+	// Skip is the label of Pods that are left alone.
+	Skip = "topology-spread-constraints.resources.gardener.cloud/skip"
+
+	hashLabel = appsv1.DefaultDeploymentUniqueLabelKey
+)
+
+// Decide changes Pods.
+func Decide() admit.Func {
+	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), selectGeneration)
+}
+
+// selectGeneration makes each constraint count the Pods of the own generation alone (TSC-1 to TSC-4).
+func selectGeneration(_ context.Context, pod *corev1.Pod) error {
+	hash, found := pod.Labels[hashLabel]
+	if !found {
+		return nil
+	}
+	for i := range pod.Spec.TopologySpreadConstraints {
+		constraint := &pod.Spec.TopologySpreadConstraints[i]
+		// The key beside a selector that has it already is an error to the API server (WB-15).
+		constraint.MatchLabelKeys = slices.DeleteFunc(constraint.MatchLabelKeys, func(key string) bool { return key == hashLabel })
+		if !selectsHash(constraint.LabelSelector) {
+			metav1.AddLabelToSelector(selectorOf(constraint), hashLabel, hash)
+		}
+	}
+	return nil
+}
+
+// selectsHash says whether a selector names the hashes that it is about; other operators than In do not (TSC-3).
+func selectsHash(selector *metav1.LabelSelector) bool {
+	if selector == nil {
+		return false
+	}
+	if _, found := selector.MatchLabels[hashLabel]; found {
+		return true
+	}
+	return slices.ContainsFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
+		return e.Key == hashLabel && e.Operator == metav1.LabelSelectorOpIn
+	})
+}
+
+func selectorOf(constraint *corev1.TopologySpreadConstraint) *metav1.LabelSelector {
+	if constraint.LabelSelector == nil {
+		constraint.LabelSelector = &metav1.LabelSelector{}
+	}
+	return constraint.LabelSelector
+}
+
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.
+func Registration(i admit.Installation) admissionregistrationv1.MutatingWebhook {
+	return admit.PodEntry(Name, i.Namespaces(), admit.Select(i.Objects(), admit.NotIn("app", i.App()), admit.Without(Skip)))
+}

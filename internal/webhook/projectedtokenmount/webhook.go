@@ -1,0 +1,140 @@
+// Package projectedtokenmount is the webhook that mounts a ServiceAccount token into Pods whose ServiceAccount has automounting switched
+// off (A4 of the webhooks' contract). The token is projected, expires, and has the lifetime that is configured.
+//
+// It reads single ServiceAccounts of the target, whole: those of any namespace, from a cache, and what that does not have live.
+package projectedtokenmount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/lookup"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "projected-token-mount"
+	// Path is where it is served.
+	Path = "/webhooks/mount-projected-service-account-token"
+	// Skip is the label of Pods that are left alone.
+	Skip = "projected-token-mount.resources.gardener.cloud/skip"
+	// Expiration is the annotation of Pods with the lifetime of their token in seconds.
+	Expiration = "projected-token-mount.resources.gardener.cloud/expiration-seconds"
+
+	volumePrefix = "kube-api-access-"
+	volumeName   = volumePrefix + "gardener"
+	mountPath    = "/var/run/secrets/kubernetes.io/serviceaccount"
+	// leastExpiration and mostExpiration are what the API server accepts, in seconds.
+	leastExpiration, mostExpiration = 600, 1 << 32
+)
+
+type webhook struct {
+	target     lookup.Getter
+	expiration int64
+}
+
+// Decide changes Pods; the expiration in seconds is that of tokens whose Pod does not say.
+func Decide(target lookup.Getter, expiration int64) admit.Func {
+	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target, expiration}.mount)
+}
+
+// mount mounts the token into a Pod that wants one and would get none (PTM-1 to PTM-7). A Pod that declines a token is left alone (C23).
+func (w webhook) mount(ctx context.Context, pod *corev1.Pod) error {
+	if name := pod.Spec.ServiceAccountName; name == "" || name == "default" {
+		return nil
+	}
+	automounts, err := w.automounts(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName})
+	if err != nil || automounts || !ptr.Deref(pod.Spec.AutomountServiceAccountToken, true) || slices.ContainsFunc(pod.Spec.Volumes, isToken) {
+		return err
+	}
+	expiration, err := w.expirationOf(pod)
+	if err != nil {
+		return err
+	}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, volume(expiration))
+	// Ephemeral containers come later, by an update of a subresource that is not asked about (PTM-9).
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			mountInto(&containers[i])
+		}
+	}
+	return nil
+}
+
+// automounts says whether a ServiceAccount mounts tokens itself (PTM-2, PTM-3).
+func (w webhook) automounts(ctx context.Context, key client.ObjectKey) (bool, error) {
+	account := &corev1.ServiceAccount{}
+	if err := w.target.Get(ctx, key, account); err != nil {
+		return false, named(err, key)
+	}
+	return ptr.Deref(account.AutomountServiceAccountToken, true), nil
+}
+
+// named is an error that also says which ServiceAccount could not be read (WB-23); its status stays.
+func named(err error, key client.ObjectKey) error {
+	if known := apierrors.APIStatus(nil); errors.As(err, &known) {
+		status := known.Status()
+		status.Message += fmt.Sprintf(" (ServiceAccount %q)", key)
+		return &apierrors.StatusError{ErrStatus: status}
+	}
+	return fmt.Errorf("failed to get ServiceAccount %q: %w", key, err)
+}
+
+// isToken says whether a volume is one for tokens: ours, or the one that the API server adds (PTM-5).
+func isToken(volume corev1.Volume) bool { return strings.HasPrefix(volume.Name, volumePrefix) }
+
+// expirationOf returns the lifetime of a Pod's token in seconds (PTM-6, WB-11).
+func (w webhook) expirationOf(pod *corev1.Pod) (int64, error) {
+	value, found := pod.Annotations[Expiration]
+	if !found {
+		return w.expiration, nil
+	}
+	seconds, err := strconv.ParseInt(value, 10, 64)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("annotation %s: %w", Expiration, err)
+	case seconds < leastExpiration || seconds > mostExpiration:
+		return 0, fmt.Errorf("annotation %s: must be from %d to %d, got %d", Expiration, leastExpiration, mostExpiration, seconds)
+	}
+	return seconds, nil
+}
+
+// volume is the volume with the token and what belongs to it (PTM-7, PTM-8).
+func volume(expiration int64) corev1.Volume {
+	return corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		DefaultMode: ptr.To[int32](0o644),
+		Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: &expiration, Path: "token"}},
+			{ConfigMap: &corev1.ConfigMapProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
+				Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
+			}},
+			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{
+				{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"}},
+			}}},
+		},
+	}}}
+}
+
+// mountInto mounts the volume into a container, unless something else is mounted there (WB-10).
+func mountInto(container *corev1.Container) {
+	if !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == mountPath }) {
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: volumeName, MountPath: mountPath, ReadOnly: true})
+	}
+}
+
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.
+func Registration(i admit.Installation) admissionregistrationv1.MutatingWebhook {
+	return admit.PodEntry(Name, i.Namespaces(), admit.Select(nil, admit.Without(Skip), admit.NotIn("app", i.App())))
+}
