@@ -5,12 +5,12 @@
 package lookup
 
 import (
+	"cmp"
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/limit"
 )
@@ -40,7 +40,7 @@ func New(cached, live Getter, clock clock.PassiveClock) *Reader {
 // Get implements Getter. An object that the cache does not have is read from the API server, once.
 func (r *Reader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	err := r.cached.Get(ctx, key, object, options...)
-	if apierrors.IsNotFound(err) && r.budgets.Allow(key.Namespace) {
+	if apierrors.IsNotFound(err) && r.budgets.Allow(cmp.Or(key.Namespace, key.Name)) {
 		return r.live.Get(ctx, key, object, options...)
 	}
 	return err

@@ -83,3 +83,11 @@ func Example(t *testing.T, decide admit.Func, before, after string) {
 		t.Errorf("the example: -document, +webhook:\n%s", diff)
 	}
 }
+
+// Read decodes a block of a document, without unknown fields.
+func Read(t *testing.T, block string, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(block), into); err != nil {
+		t.Fatal(err)
+	}
+}

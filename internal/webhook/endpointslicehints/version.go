@@ -1,0 +1,68 @@
+package endpointslicehints
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// knownFor is how long an answer about the version counts: nobody notices later hints after an upgrade.
+	knownFor = 10 * time.Minute
+	// retryAfter is how long after a failure it is asked again.
+	retryAfter = 10 * time.Second
+	// patience bounds the question, as a request waits for it.
+	patience = time.Second
+)
+
+// superseding is the version from which on Services do it themselves (R7).
+var superseding = version.MajorMinor(1, 32)
+
+// Versions says whether the target does without hints, by its version.
+//
+// Its invariant: superseded is what the last answer said; before the first one, hints are set, as the switch says. One request at a time
+// asks, with no lock held, and the others go by the last answer.
+type Versions struct {
+	// Ask returns the target's version, such as "v1.31.2".
+	Ask   func(context.Context) (string, error)
+	Clock clock.PassiveClock
+
+	mu         sync.Mutex
+	superseded bool
+	// next is when it is asked again.
+	next time.Time
+}
+
+// Superseded says whether the target does without hints.
+func (v *Versions) Superseded(ctx context.Context) bool {
+	if superseded, due := v.claim(); !due {
+		return superseded
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	text, err := v.Ask(ctx)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err == nil {
+		var parsed *version.Version
+		if parsed, err = version.ParseSemantic(text); err == nil {
+			v.superseded, v.next = parsed.AtLeast(superseding), v.Clock.Now().Add(knownFor)
+		}
+	}
+	return v.superseded
+}
+
+// claim returns the last answer, and whether it is for the caller to ask; others are not told so for a while.
+func (v *Versions) claim() (superseded, due bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := v.Clock.Now()
+	if now.Before(v.next) {
+		return v.superseded, false
+	}
+	v.next = now.Add(retryAfter)
+	return v.superseded, true
+}

@@ -1,0 +1,107 @@
+// Package podzoneaffinity is the webhook that keeps the Pods of a namespace together in one zone (A5 of the webhooks' contract). It is for
+// landscapes that were set up with it; newer ones pin workloads with high-availability-config.
+//
+// It reads Namespaces of the source, from a cache: their metadata.
+package podzoneaffinity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/lookup"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/zones"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "pod-zone-affinity"
+	// Path is where it is served.
+	Path = "/webhooks/pod-zone-affinity"
+	// EnforceZone is the label of a Namespace whose Pods are kept together; its value, if it has one, is the zone. An annotation of that
+	// name counts where there is no label (C16).
+	EnforceZone = "control-plane.shoot.gardener.cloud/enforce-zone"
+)
+
+var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
+
+// Decide changes Pods that are created, and admits everything else with a message (PZA-2).
+func Decide(source lookup.Getter) admit.Func {
+	change := admit.Mutate(podKind, func(ctx context.Context, pod *corev1.Pod) error {
+		return pin(ctx, source, pod)
+	})
+	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admit.Patch, error) {
+		switch {
+		case r.Operation != admissionv1.Create:
+			admit.Explain(ctx, "only 'create' operation is handled")
+		case r.Kind != metav1.GroupVersionKind(podKind):
+			admit.Explain(ctx, "resource is not corev1.Pod")
+		case r.SubResource != "":
+			admit.Explain(ctx, "subresources on pods are not supported")
+		default:
+			patch, err := change(ctx, r)
+			return patch, undecodable(err)
+		}
+		return nil, nil
+	}
+}
+
+// undecodable answers a Pod that is none with 422 (PZA-3).
+func undecodable(err error) error {
+	if refusal := (*admit.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == http.StatusBadRequest {
+		return admit.Refuse(http.StatusUnprocessableEntity, "%s", refusal.Message)
+	}
+	return err
+}
+
+// pin keeps a Pod with the others of its namespace, in the zone of the namespace if it has one (PZA-4 to PZA-7).
+func pin(ctx context.Context, source lookup.Getter, pod *corev1.Pod) error {
+	if pod.Spec.Affinity == nil {
+		pod.Spec.Affinity = &corev1.Affinity{}
+	}
+	affinity := pod.Spec.Affinity
+	if apart := affinity.PodAntiAffinity; apart != nil {
+		apart.RequiredDuringSchedulingIgnoredDuringExecution = slices.DeleteFunc(apart.RequiredDuringSchedulingIgnoredDuringExecution, isZonal)
+	}
+	if affinity.PodAffinity == nil {
+		affinity.PodAffinity = &corev1.PodAffinity{}
+	}
+	together := &affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	*together = append(slices.DeleteFunc(*together, isZonal), corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{}, TopologyKey: corev1.LabelTopologyZone})
+
+	zone, err := zoneOf(ctx, source, pod.Namespace)
+	if err != nil || zone == "" {
+		return err
+	}
+	zones.Require(affinity, zone)
+	return nil
+}
+
+func isZonal(term corev1.PodAffinityTerm) bool { return term.TopologyKey == corev1.LabelTopologyZone }
+
+// zoneOf returns the zone of a namespace, or nothing if its Pods may choose one (PZA-1, PZA-6).
+func zoneOf(ctx context.Context, source lookup.Getter, name string) (string, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := source.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		return "", admit.Refuse(http.StatusInternalServerError, "%s", fmt.Errorf("failed to get namespace %q: %w", name, err))
+	}
+	if zone, labelled := namespace.Labels[EnforceZone]; labelled {
+		return zone, nil
+	}
+	return namespace.Annotations[EnforceZone], nil
+}
+
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. Namespaces ask for it with the label.
+func Registration(admit.Installation) admissionregistrationv1.MutatingWebhook {
+	return admit.PodEntry(Name, admit.Select(nil, metav1.LabelSelectorRequirement{Key: EnforceZone, Operator: metav1.LabelSelectorOpExists}), nil)
+}

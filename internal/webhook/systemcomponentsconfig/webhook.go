@@ -1,0 +1,139 @@
+// Package systemcomponentsconfig is the webhook that places Pods of system components on the Nodes that are meant for them, whatever taints
+// those have (A7 of the webhooks' contract).
+//
+// It reads Nodes of the target, from a cache: their labels and taints.
+package systemcomponentsconfig
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "system-components-config"
+	// Path is where it is served.
+	Path = "/webhooks/system-components-config"
+	// Consider is the label of namespaces that the webhook is about, with the value "true", where the target is not a shoot.
+	Consider = "system-components-config.resources.gardener.cloud/consider"
+	// Skip is the label of Pods that are left alone.
+	Skip = "system-components-config.resources.gardener.cloud/skip"
+)
+
+// Lister lists objects.
+type Lister interface {
+	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
+}
+
+type webhook struct {
+	target        Lister
+	nodes, places map[string]string
+	tolerations   []corev1.Toleration
+}
+
+// Decide changes Pods.
+func Decide(cfg *config.SystemComponentsConfigWebhookConfig, target Lister) admit.Func {
+	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target, cfg.NodeSelector, cfg.PodNodeSelector, cfg.PodTolerations}.place)
+}
+
+// place gives a Pod the node selector and the tolerations of system components.
+func (w webhook) place(ctx context.Context, pod *corev1.Pod) error {
+	if slices.ContainsFunc(pod.OwnerReferences, isDaemonSet) {
+		return nil // Its Pods are on the Nodes that it chose (SEC-1).
+	}
+	for key, value := range w.places { // What is configured wins (SEC-2).
+		if pod.Spec.NodeSelector == nil {
+			pod.Spec.NodeSelector = map[string]string{}
+		}
+		pod.Spec.NodeSelector[key] = value
+	}
+	taints, err := w.taints(ctx)
+	if err != nil {
+		return err
+	}
+	// A fixed order makes equal Pods of equal ones (SEC-8, WB-12).
+	pod.Spec.Tolerations = union(pod.Spec.Tolerations, w.tolerations, taints)
+	return nil
+}
+
+func isDaemonSet(owner metav1.OwnerReference) bool {
+	return owner.APIVersion == "apps/v1" && owner.Kind == "DaemonSet" && ptr.Deref(owner.Controller, false)
+}
+
+// taints returns tolerations for the taints of the Nodes that system components may be on, sorted (SEC-3, SEC-6).
+func (w webhook) taints(ctx context.Context) ([]corev1.Toleration, error) {
+	nodes := &corev1.NodeList{}
+	if err := w.target.List(ctx, nodes, client.MatchingLabels(w.nodes), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("failed to list nodes: %w", err)
+	}
+	var all []corev1.Toleration
+	seen := map[corev1.Toleration]bool{}
+	for i := range nodes.Items {
+		for j := range nodes.Items[i].Spec.Taints {
+			if taint := &nodes.Items[i].Spec.Taints[j]; !comesAndGoes(taint.Key) {
+				if t := tolerationOf(taint); !seen[t] {
+					seen[t], all = true, append(all, t)
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b corev1.Toleration) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Value, b.Value), strings.Compare(string(a.Effect), string(b.Effect)))
+	})
+	return all, nil
+}
+
+// comesAndGoes says whether a taint tells of a state of its Node, which Pods are meant to heed (SEC-5).
+func comesAndGoes(key string) bool {
+	return strings.Contains(key, "kubernetes.io/") || key == "ToBeDeletedByClusterAutoscaler"
+}
+
+func tolerationOf(taint *corev1.Taint) corev1.Toleration {
+	if taint.Value == "" {
+		return corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists, Effect: taint.Effect}
+	}
+	return corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value, Effect: taint.Effect}
+}
+
+// union returns each toleration once, in the order in which they come (SEC-4, SEC-7).
+func union(lists ...[]corev1.Toleration) []corev1.Toleration {
+	var all []corev1.Toleration
+	type identity struct {
+		toleration corev1.Toleration
+		bounded    bool
+		seconds    int64
+	}
+	seen := map[identity]bool{}
+	for _, list := range lists {
+		for _, t := range list {
+			id := identity{t, t.TolerationSeconds != nil, ptr.Deref(t.TolerationSeconds, 0)}
+			id.toleration.TolerationSeconds = nil
+			if !seen[id] {
+				seen[id], all = true, append(all, t)
+			}
+		}
+	}
+	return all
+}
+
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. Where the target is not a shoot,
+// namespaces say that they have system components. Pods of resource-manager have the label that leaves them alone.
+func Registration(i admit.Installation) admissionregistrationv1.MutatingWebhook {
+	namespaces := i.Namespaces()
+	if !i.Shoot {
+		namespaces.MatchLabels = map[string]string{Consider: "true"}
+	}
+	return admit.PodEntry(Name, namespaces, admit.Select(i.Objects(), admit.Without(Skip)))
+}

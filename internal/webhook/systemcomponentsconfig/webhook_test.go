@@ -1,0 +1,198 @@
+package systemcomponentsconfig
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+)
+
+// nodes are those of a target, each with the label of system components unless it is a stranger.
+type nodes []node
+
+type node struct {
+	stranger bool
+	taints   []corev1.Taint
+}
+
+func (n nodes) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	asked := client.ListOptions{}
+	asked.ApplyOptions(options)
+	for _, each := range n {
+		label := labels.Set{"worker": "yes"}
+		if each.stranger {
+			label = nil
+		}
+		if asked.LabelSelector == nil || asked.LabelSelector.Matches(label) {
+			object := corev1.Node{Spec: corev1.NodeSpec{Taints: each.taints}}
+			object.Labels = label
+			list.(*corev1.NodeList).Items = append(list.(*corev1.NodeList).Items, object)
+		}
+	}
+	return nil
+}
+
+// away is a target that does not answer.
+type away struct{}
+
+func (away) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("away")
+}
+
+var (
+	settings = &config.SystemComponentsConfigWebhookConfig{
+		NodeSelector: map[string]string{"worker": "yes"}, PodNodeSelector: map[string]string{"place": "here"},
+		PodTolerations: []corev1.Toleration{{Key: "c", Operator: corev1.TolerationOpExists}},
+	}
+	k1 = corev1.Taint{Key: "k1", Value: "v1", Effect: "NoExecute"}
+	k2 = corev1.Taint{Key: "k2", Value: "v2", Effect: "NoSchedule"}
+	k3 = corev1.Taint{Key: "k3", Effect: "NoSchedule"}
+)
+
+var laws = admittest.Pods{
+	Decide:  Decide(settings, nodes{{taints: []corev1.Taint{k2, k1}}, {taints: []corev1.Taint{k3}}}),
+	Touches: []string{"/spec/tolerations", "/spec/nodeSelector"},
+	Spares:  []string{"containers", "initContainers", "ephemeralContainers"},
+	Draw: func(rt *rapid.T, pod map[string]any) {
+		admittest.Maybe(rt, pod["metadata"].(map[string]any), "ownerReferences", []any{map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "x", "uid": "u", "controller": true}},
+			[]any{map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "u", "controller": true}})
+		admittest.Maybe(rt, pod["spec"].(map[string]any), "tolerations", nil, []any{map[string]any{"key": "c", "operator": "Exists"}}, []any{map[string]any{"key": "k1"}, map[string]any{"key": "k1"}, map[string]any{"key": "k3", "effect": "NoSchedule", "operator": "Exists", "tolerationSeconds": 1}})
+		admittest.Maybe(rt, pod["spec"].(map[string]any), "nodeSelector", nil, map[string]any{}, map[string]any{"place": "there", "a": "b"})
+	},
+}
+
+func TestLaws(t *testing.T)     { laws.Check(t) }
+func FuzzWebhook(f *testing.F)  { laws.Fuzz(f) }
+func BenchmarkPod(b *testing.B) { laws.Benchmark(b, nil) }
+
+func TestPlaces(t *testing.T) {
+	const (
+		configured = `{"key":"c","operator":"Exists"}`
+		t1         = `{"key":"k1","operator":"Equal","value":"v1","effect":"NoExecute"}`
+		t2         = `{"key":"k2","operator":"Equal","value":"v2","effect":"NoSchedule"}`
+		t3         = `{"key":"k3","operator":"Exists","effect":"NoSchedule"}`
+		here       = `"nodeSelector":{"place":"here"}`
+	)
+	owned := func(apiVersion, controller string) string {
+		return `{"metadata":{"ownerReferences":[{"apiVersion":"` + apiVersion + `","kind":"DaemonSet","name":"x","uid":"u","controller":` + controller + `}]},"spec":{}}`
+	}
+	state := nodes{{taints: []corev1.Taint{
+		{Key: "node.kubernetes.io/memory-pressure"}, {Key: "node.kubernetes.io/disk-pressure"}, {Key: "node.kubernetes.io/pid-pressure"}, {Key: "node.kubernetes.io/network-unavailable"},
+		{Key: "node.kubernetes.io/unschedulable"}, {Key: "node.cloudprovider.kubernetes.io/uninitialized"}, {Key: "ToBeDeletedByClusterAutoscaler"},
+		{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}, {Key: "x.kubernetes.io/y"},
+	}}}
+	for name, c := range map[string]struct {
+		nodes     nodes
+		pod, want string
+	}{
+		"SEC-T1/BH-SC-1, BH-SC-2, no Node":         {nil, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-T2/no taints":                         {nodes{{}, {}, {}}, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-T3/BH-SC-3, SEC-3, SEC-4, SEC-6":      {nodes{{taints: []corev1.Taint{k3, k2, k1}}, {taints: []corev1.Taint{k1, k2, k3}}}, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `,` + t1 + `,` + t2 + `,` + t3 + `]}`},
+		"SEC-T4/SEC-5, states of Nodes":            {state, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-T5/SEC-7, a taint that is configured": {nodes{{taints: []corev1.Taint{{Key: "c"}}}}, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-T6/SEC-7, the same twice":             {nil, `{"spec":{"tolerations":[{"key":"k","effect":"NoExecute","tolerationSeconds":10},{"key":"k","effect":"NoExecute","tolerationSeconds":10}]}}`, `{` + here + `,"tolerations":[{"key":"k","effect":"NoExecute","tolerationSeconds":10},` + configured + `]}`},
+		"SEC-7/other seconds, another spelling":    {nodes{{taints: []corev1.Taint{k1}}}, `{"spec":{"tolerations":[{"key":"c","operator":"Exists","tolerationSeconds":0},{"key":"k1","value":"v1","effect":"NoExecute"}]}}`, `{` + here + `,"tolerations":[{"key":"c","operator":"Exists","tolerationSeconds":0},{"key":"k1","value":"v1","effect":"NoExecute"},` + configured + `,` + t1 + `]}`},
+		"SEC-T7/SEC-3, Nodes of others":            {nodes{{stranger: true, taints: []corev1.Taint{k1}}}, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-T8/SEC-2, what is configured wins":    {nil, `{"spec":{"nodeSelector":{"place":"there","a":"b"},"tolerations":[` + configured + `]}}`, `{"nodeSelector":{"place":"here","a":"b"},"tolerations":[` + configured + `]}`},
+		"SEC-T9/SEC-1, Pods of DaemonSets":         {nil, owned("apps/v1", "true"), `{}`},
+		"SEC-T9/SEC-1, another version":            {nil, owned("apps/v1beta2", "true"), `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-T9/SEC-1, another owner":              {nil, owned("apps/v1", "false"), `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-8/the Pod's own come first":           {nodes{{taints: []corev1.Taint{k1}}}, `{"spec":{"tolerations":[{"key":"z"},{"key":"a"}]}}`, `{` + here + `,"tolerations":[{"key":"z"},{"key":"a"},` + configured + `,` + t1 + `]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, admitted, err := admittest.Apply(Decide(settings, c.nodes), []byte(c.pod))
+			if err != nil || !admitted {
+				t.Fatal(admitted, err)
+			}
+			var got, want struct{ Spec corev1.PodSpec }
+			if err := errors.Join(json.Unmarshal(result, &got), json.Unmarshal([]byte(`{"spec":`+c.want+`}`), &want)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestNothingConfigured: without selectors all Nodes count, and a Pod's selector stays away (SEC-2, SEC-3).
+func TestNothingConfigured(t *testing.T) {
+	response := admittest.Ask(Decide(&config.SystemComponentsConfigWebhookConfig{}, nodes{{stranger: true, taints: []corev1.Taint{k3}}}), admissionv1.Create, []byte(`{"spec":{}}`))
+	if got := string(response.Patch); got != `[{"op":"add","path":"/spec/tolerations","value":[{"effect":"NoSchedule","key":"k3","operator":"Exists"}]}]` {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestSame: equal requests get the same bytes (SEC-T12, WB-12), and a Pod that has all of it already gets none (SEC-9).
+func TestSame(t *testing.T) {
+	first := ""
+	for _, n := range []nodes{{{taints: []corev1.Taint{k3, k2}}, {taints: []corev1.Taint{k1}}}, {{taints: []corev1.Taint{k1}}, {taints: []corev1.Taint{k2, k3}}}} {
+		got := string(admittest.Ask(Decide(settings, n), admissionv1.Create, []byte(`{"spec":{}}`)).Patch)
+		if first == "" {
+			first = got
+		}
+		if got != first {
+			t.Errorf("got %s and %s", first, got)
+		}
+	}
+}
+
+// TestAway: without the Nodes a Pod is refused (SEC-T11, SEC-3), but for one that does not need them.
+func TestAway(t *testing.T) {
+	if got := admittest.Ask(Decide(settings, away{}), admissionv1.Create, []byte(`{"spec":{}}`)); got.Allowed || got.Result.Code != 403 || got.Result.Message != "failed to list nodes: away" {
+		t.Errorf("got %+v", got.Result)
+	}
+	daemon := `{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"DaemonSet","name":"x","uid":"u","controller":true}]}}`
+	if got := admittest.Ask(Decide(settings, away{}), admissionv1.Create, []byte(daemon)); !got.Allowed {
+		t.Errorf("got %+v", got.Result)
+	}
+}
+
+// TestDocument: what the document shows is what the webhook does and how it is registered (WHC-7, BH-SC-4, BH-SC-5, DEP-4, DEP-5, DEP-7).
+func TestDocument(t *testing.T) {
+	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 5)
+	if !strings.Contains(blocks[0], "systemComponentsConfig") {
+		t.Error("the first block is the configuration")
+	}
+	cfg := struct {
+		Webhooks struct {
+			SystemComponentsConfig config.SystemComponentsConfigWebhookConfig `json:"systemComponentsConfig"`
+		} `json:"webhooks"`
+	}{}
+	admittest.Read(t, blocks[0], &cfg)
+	object := corev1.Node{}
+	admittest.Read(t, blocks[1], &object)
+	if object.Labels["worker.gardener.cloud/system-components"] != "true" {
+		t.Error("the second block is a Node")
+	}
+	admittest.Example(t, Decide(&cfg.Webhooks.SystemComponentsConfig, one{object}), blocks[2], blocks[3])
+	admittest.Registered(t, Registration(admit.Installation{}), blocks[4])
+	shoot := Registration(admit.Installation{Shoot: true})
+	if shoot.NamespaceSelector.MatchLabels != nil || shoot.ObjectSelector.MatchLabels["resources.gardener.cloud/managed-by"] != "gardener" {
+		t.Errorf("WHC-7: got %v, %v", shoot.NamespaceSelector, shoot.ObjectSelector)
+	}
+}
+
+// one is a target with one Node.
+type one struct{ node corev1.Node }
+
+func (o one) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	asked := client.ListOptions{}
+	asked.ApplyOptions(options)
+	if asked.LabelSelector.Matches(labels.Set(o.node.Labels)) {
+		list.(*corev1.NodeList).Items = []corev1.Node{o.node}
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+// Package tokeninvalidator is the webhook that makes the static tokens of ServiceAccounts useless, as its controller says with a label (A11
+// of the webhooks' contract, 3.3 of the controllers'). It reads nothing.
+package tokeninvalidator
+
+import (
+	"bytes"
+	"context"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "token-invalidator"
+	// Path is where it is served.
+	Path = "/webhooks/invalidate-service-account-token-secret"
+	// Consider is the label of Secrets whose token is invalidated, whatever its value.
+	Consider = "token-invalidator.resources.gardener.cloud/consider"
+	// Purpose is the label of Secrets that the webhook is asked about, with the value PurposeInvalidator.
+	Purpose            = "resources.gardener.cloud/purpose"
+	PurposeInvalidator = "token-invalidator"
+)
+
+// invalid is a token that is none; it reads AAAA in the Secret. kube-controller-manager leaves it alone, where it would make a new one if
+// there was none.
+var invalid = []byte{0, 0, 0}
+
+// Decide changes Secrets.
+func Decide() admit.Func {
+	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Secret"), invalidate)
+}
+
+// invalidate makes the token of a Secret invalid, or lets it be made anew once the label is gone (TIW-1 to TIW-4).
+func invalidate(_ context.Context, secret *corev1.Secret) error {
+	_, consider := secret.Labels[Consider]
+	switch {
+	case secret.Data == nil:
+	case consider:
+		secret.Data[corev1.ServiceAccountTokenKey] = invalid
+	case bytes.Equal(secret.Data[corev1.ServiceAccountTokenKey], invalid):
+		delete(secret.Data, corev1.ServiceAccountTokenKey)
+	}
+	return nil
+}
+
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.
+func Registration(i admit.Installation) admissionregistrationv1.MutatingWebhook {
+	return admit.Entry(Name, i.Namespaces(), admit.Select(map[string]string{Purpose: PurposeInvalidator}), admit.OnCreateAndUpdate("", "v1", "secrets"))
+}

@@ -1,0 +1,79 @@
+package tokeninvalidator
+
+import (
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+)
+
+var laws = admittest.Objects{
+	Decide:  Decide(),
+	Kind:    corev1.SchemeGroupVersion.WithKind("Secret"),
+	Touches: []string{"/data/token"},
+	Bodies:  []string{`{"data":null}`, `{"data":{"token":null}}`, `{"data":{"token":"AAAA"}}`, `{"data":{"token":"!"}}`},
+	Draw: func(rt *rapid.T) map[string]any {
+		metadata, data := map[string]any{"name": "x"}, map[string]any{}
+		admittest.Maybe(rt, metadata, "labels", nil, map[string]any{Consider: "true"}, map[string]any{Consider: ""}, map[string]any{"a": "b"})
+		admittest.Maybe(rt, data, "token", nil, "", "AAAA", "dG9rZW4=", "AAAAAA==")
+		admittest.Maybe(rt, data, "ca.crt", "Y2E=")
+		secret := map[string]any{"metadata": metadata}
+		admittest.Maybe(rt, secret, "data", nil, data, data, data)
+		admittest.Maybe(rt, secret, "type", "kubernetes.io/service-account-token", "Opaque")
+		return secret
+	},
+}
+
+func TestLaws(t *testing.T)    { laws.Check(t) }
+func FuzzWebhook(f *testing.F) { laws.Fuzz(f) }
+func BenchmarkSecret(b *testing.B) {
+	laws.Benchmark(b, []byte(`{"metadata":{"name":"x","labels":{"`+Consider+`":"true"}},"data":{"token":"`+strings.Repeat("dG9r", 300)+`","ca.crt":"`+strings.Repeat("Y2Ey", 400)+`","namespace":"bg=="},"type":"kubernetes.io/service-account-token"}`))
+}
+
+func TestTokens(t *testing.T) {
+	const considered = `"` + Consider + `":"true"`
+	for name, c := range map[string]struct{ labels, data, want string }{
+		"TIW-T1/TI-12, TIW-1, no data":               {considered, `null`, ""},
+		"TIW-T2/BH-TI-2, TI-13, TIW-2, a token":      {considered, `{"token":"dG9rZW4=","ca.crt":"Y2E=","namespace":"bg=="}`, `[{"op":"replace","path":"/data/token","value":"AAAA"}]`},
+		"TIW-2/any value of the label":               {`"` + Consider + `":""`, `{"token":"dG9rZW4="}`, `[{"op":"replace","path":"/data/token","value":"AAAA"}]`},
+		"TIW-T3/TI-14, TIW-3, to be made anew":       {``, `{"token":"AAAA","ca.crt":"Y2E="}`, `[{"op":"remove","path":"/data/token"}]`},
+		"TIW-T4/TI-15, TIW-4, a token that stays":    {``, `{"token":"dG9rZW4="}`, ""},
+		"TIW-4/four NUL bytes are another token":     {``, `{"token":"AAAAAA=="}`, ""},
+		"TIW-T5/BH-TI-4, TIW-2, somebody removed it": {considered, `{"ca.crt":"Y2E="}`, `[{"op":"add","path":"/data/token","value":"AAAA"}]`},
+		"TIW-2/no keys at all":                       {considered, `{}`, `[{"op":"add","path":"/data/token","value":"AAAA"}]`},
+		"TIW-4/invalid already":                      {considered, `{"token":"AAAA"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, kind := range []string{"kubernetes.io/service-account-token", "Opaque"} {
+				object := `{"apiVersion":"v1","kind":"Secret","metadata":{"labels":{` + c.labels + `}},"type":"` + kind + `","data":` + c.data + `}`
+				response := admittest.Ask(Decide(), admissionv1.Update, []byte(object))
+				if !response.Allowed || string(response.Patch) != c.want {
+					t.Errorf("allowed %v, patched with %s, want %s", response.Allowed, response.Patch, c.want)
+				}
+			}
+		})
+	}
+	if got := admittest.Ask(Decide(), admissionv1.Create, []byte(`{"apiVersion":"v1","kind":"ConfigMap"}`)); got.Result.Message != "unable to decode /v1, Kind=ConfigMap into *v1.Secret" {
+		t.Errorf("TI-15: got %+v", got.Result)
+	}
+}
+
+// TestContent: what is wrong with a Secret is said without its content.
+func TestContent(t *testing.T) {
+	response := admittest.Ask(Decide(), admissionv1.Create, []byte(`{"apiVersion":"v1","kind":"Secret","data":{"token":"top secret!"}}`))
+	if response.Allowed || strings.Contains(response.Result.Message, "top") {
+		t.Errorf("got %+v", response.Result)
+	}
+}
+
+// TestDocument: what the document shows is what the webhook does and how it is registered (WHC-10, TI-11, DEP-5).
+func TestDocument(t *testing.T) {
+	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
+	admittest.Example(t, Decide(), blocks[0], blocks[1])
+	admittest.Registered(t, Registration(admit.Installation{}), blocks[2])
+}

@@ -1,0 +1,70 @@
+// Package vpainplaceupdates is the webhook that lets vertical autoscalers change Pods in place, where they would evict them (A11 of the
+// webhooks' contract). It reads nothing.
+package vpainplaceupdates
+
+import (
+	"context"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "vpa-in-place-updates"
+	// Path is where it is served.
+	Path = "/webhooks/vpa-in-place-updates"
+	// Skip is the label of VerticalPodAutoscalers that are left alone.
+	Skip = "vpa-in-place-updates.resources.gardener.cloud/skip"
+	// Mutated is the label of those that were changed. It stays, whatever becomes of them later (WB-21).
+	Mutated = "vpa-in-place-updates.resources.gardener.cloud/mutated"
+
+	auto, recreate, inPlaceOrRecreate = "Auto", "Recreate", "InPlaceOrRecreate"
+)
+
+// Kind is that of VerticalPodAutoscalers.
+var Kind = schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}
+
+// verticalPodAutoscaler has what the rule is about; what else there is stays as it was sent.
+type verticalPodAutoscaler struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		UpdatePolicy *updatePolicy `json:"updatePolicy,omitempty"`
+	} `json:"spec"`
+}
+
+type updatePolicy struct {
+	UpdateMode *string `json:"updateMode,omitempty"`
+}
+
+// Decide changes VerticalPodAutoscalers.
+func Decide() admit.Func { return admit.Mutate(Kind, setMode) }
+
+// setMode sets the mode of those that evict (VIP-1 to VIP-4).
+func setMode(_ context.Context, vpa *verticalPodAutoscaler) error {
+	policy := vpa.Spec.UpdatePolicy
+	if policy == nil {
+		policy = &updatePolicy{}
+	}
+	if mode := ptr.Deref(policy.UpdateMode, auto); mode != auto && mode != recreate {
+		return nil
+	}
+	policy.UpdateMode = ptr.To(inPlaceOrRecreate)
+	vpa.Spec.UpdatePolicy = policy
+	metav1.SetMetaDataLabel(&vpa.ObjectMeta, Mutated, "true")
+	return nil
+}
+
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. In a shoot it is about all of the
+// system components' namespaces, whoever manages them.
+func Registration(i admit.Installation) admissionregistrationv1.MutatingWebhook {
+	entry := admit.Entry(Name, i.Namespaces(), admit.Select(nil, admit.Without(Skip)), admit.OnCreateAndUpdate(Kind.Group, Kind.Version, "verticalpodautoscalers"))
+	entry.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)
+	entry.ReinvocationPolicy = ptr.To(admissionregistrationv1.NeverReinvocationPolicy)
+	return entry
+}

@@ -1,0 +1,37 @@
+package zones
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestRequire: whatever an affinity allows is in the zones afterwards (HA-31, PZA-8).
+func TestRequire(t *testing.T) {
+	const zone = `{"key":"topology.kubernetes.io/zone","operator":"In","values":["a","b"]}`
+	terms := func(terms string) string {
+		return `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[` + terms + `]}}}`
+	}
+	for name, c := range map[string]struct{ before, after string }{
+		"nothing":                   {`{}`, terms(`{"matchExpressions":[` + zone + `]}`)},
+		"no terms":                  {terms(``), terms(`{"matchExpressions":[` + zone + `]}`)},
+		"other requirements":        {terms(`{"matchExpressions":[{"key":"x","operator":"Exists"},{"key":"y","operator":"Exists"}]}`), terms(`{"matchExpressions":[{"key":"x","operator":"Exists"},{"key":"y","operator":"Exists"},` + zone + `]}`)},
+		"HA-T10/each term":          {terms(`{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"Exists"}]},{"matchExpressions":[{"key":"topology.kubernetes.io/zone","operator":"NotIn","values":["x"]}]},{"matchExpressions":[{"key":"foo","operator":"NotIn","values":["bar"]}]}`), terms(`{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"Exists"},` + zone + `]},{"matchExpressions":[` + zone + `]},{"matchExpressions":[{"key":"foo","operator":"NotIn","values":["bar"]},` + zone + `]}`)},
+		"HA-T11/HA-33, it is there": {terms(`{"matchExpressions":[` + zone + `]},{"matchExpressions":[{"key":"x","operator":"Exists"},` + zone + `]}`), terms(`{"matchExpressions":[` + zone + `]},{"matchExpressions":[{"key":"x","operator":"Exists"},` + zone + `]}`)},
+		"fields":                    {terms(`{"matchFields":[{"key":"metadata.name","operator":"In","values":["n"]}]}`), terms(`{"matchExpressions":[` + zone + `],"matchFields":[{"key":"metadata.name","operator":"In","values":["n"]}]}`)},
+		"what is preferred":         {`{"nodeAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"preference":{}}]},"podAffinity":{},"podAntiAffinity":{}}`, `{"nodeAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"preference":{}}],"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[` + zone + `]}]}},"podAffinity":{},"podAntiAffinity":{}}`},
+	} {
+		var got, want corev1.Affinity
+		for _, step := range []error{json.Unmarshal([]byte(c.before), &got), json.Unmarshal([]byte(c.after), &want)} {
+			if step != nil {
+				t.Fatal(step)
+			}
+		}
+		Require(&got, "a", "b")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", name, diff)
+		}
+	}
+}
