@@ -31,7 +31,7 @@ test-unit: ## Run the tests that need no control plane.
 
 .PHONY: fuzz
 fuzz: ## Fuzz decoders and handlers, FUZZTIME (default 1m) for each target.
-	@for t in manifest:FuzzDecode manifest:FuzzNodes manifest:FuzzErrorsHideContent serve/review:FuzzReview serve/review:FuzzSent serve:FuzzEndpoints serve:FuzzConnections serve/admit:FuzzAdmit webhook/seccompprofile:FuzzWebhook webhook/deletionprotection:FuzzWebhook webhook/extensionvalidation:FuzzWebhook webhook/extensionvalidation:FuzzReviews webhook/extensionvalidation:FuzzChanges token:FuzzKubeconfig identity:FuzzOfSeed identity:FuzzSeedOfCertificateRequest restriction:FuzzHandle foreign/slice:FuzzCut; do \
+	@for t in $$(grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9]+' internal | sed -E 's#^internal/(.*)/[^/]*:func #\1:#' | grep -v '^tools/' | sort); do \
 		go test ./internal/$${t%%:*} -run '^$$' -fuzz "^$${t##*:}$$" -fuzztime $(or $(FUZZTIME),1m); done
 
 .PHONY: laws

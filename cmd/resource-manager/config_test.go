@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
+	"sigs.k8s.io/yaml"
+
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/features/resourcemanager"
@@ -196,29 +198,24 @@ func TestExtraTargetNamespaces(t *testing.T) {
 	}
 }
 
-// What does not exist cannot be switched on.
+// TestNotBuilt: what does not exist cannot be switched on, and the rest can, the webhook included that old flags always had on (OLD-20, OLD-74), and those that only older releases have (OLD-39, OLD-40).
 func TestNotBuilt(t *testing.T) {
-	cfg, _, err := load(t, noElection+"controllers: {istioClusterConfiguration: {enabled: true}, tokenRequestor: {enabled: true}}\nwebhooks: {vpaInPlaceUpdates: {enabled: true}, seccompProfile: {enabled: true}, nodeAgentAuthorizer: {enabled: true}}")
-	if err != nil {
-		t.Fatal(err)
+	for _, row := range resourcemanager.Table() {
+		if row.Switch == "" {
+			continue
+		}
+		cfg := &config.ResourceManagerConfiguration{}
+		if section, name, _ := strings.Cut(strings.TrimSuffix(row.Switch, ".enabled"), "."); yaml.Unmarshal([]byte(section+": {"+name+": {enabled: true}}"), cfg) != nil {
+			t.Fatal(row.Switch)
+		}
+		got := resourcemanager.NotBuilt(cfg, nil).ToAggregate()
+		if row.Built() != (got == nil) || got != nil && got.Error() != row.Switch+": Forbidden: is not part of this version; leave it off" {
+			t.Errorf("%s: got %v", row.Switch, got)
+		}
 	}
-	want := "[controllers.istioClusterConfiguration.enabled: Forbidden: is not part of this version; leave it off, webhooks.vpaInPlaceUpdates.enabled: Forbidden: is not part of this version; leave it off]"
-	if got := resourcemanager.NotBuilt(cfg, nil).ToAggregate(); got == nil || got.Error() != want {
-		t.Errorf("got %v", got)
-	}
-	cfg, _, err = load(t, noElection)
-	if err != nil || len(resourcemanager.NotBuilt(cfg, nil)) > 0 {
-		t.Errorf("nothing is switched on: %v, %v", err, resourcemanager.NotBuilt(cfg, nil))
-	}
-	cfg, _, err = load(t, "", "--namespace=x", "--leader-election=false")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := resourcemanager.NotBuilt(cfg, nil); len(got) != 1 || got[0].Field != "webhooks.projectedTokenMount.enabled" {
-		t.Errorf("OLD-20: got %v", got)
-	}
-	if got := resourcemanager.NotBuilt(cfg, []string{"webhooks.projectedTokenMount.enabled"}); len(got) != 0 {
-		t.Errorf("OLD-20 a default of old flags is a warning: got %v", got)
+	cfg, _, err := load(t, "", "--namespace=x", "--leader-election=false")
+	if err != nil || len(resourcemanager.NotBuilt(cfg, nil)) > 0 || !cfg.Webhooks.ProjectedTokenMount.Enabled {
+		t.Errorf("OLD-20: got %v, %v", resourcemanager.NotBuilt(cfg, nil), err)
 	}
 }
 

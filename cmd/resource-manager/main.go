@@ -26,14 +26,10 @@ func main() {
 			if err != nil {
 				return logr.Discard(), nil, err
 			}
-			byDefault := flags.old.switchesOn(set)
-			if err := resourcemanager.NotBuilt(cfg, byDefault).ToAggregate(); err != nil {
+			if err := resourcemanager.NotBuilt(cfg, nil).ToAggregate(); err != nil {
 				return logr.Discard(), nil, err
 			}
 			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, os.Stderr)
-			for _, path := range byDefault {
-				warnings = append(warnings, path+" was on by default with the old flags, and is not part of this version")
-			}
 			for _, warning := range warnings {
 				log.Info("Configuration: " + warning)
 			}

@@ -141,14 +141,6 @@ func (o *oldFlags) setDefaults(cfg *config.ResourceManagerConfiguration) {
 	cfg.Webhooks.ProjectedTokenMount.Enabled = webhookWorkers
 }
 
-// switchesOn names what setDefaults switches on and no flag asks for.
-func (o *oldFlags) switchesOn(set *pflag.FlagSet) []string {
-	if set.Changed("config") || set.Changed("projected-token-mount-expiration-seconds") {
-		return nil
-	}
-	return []string{"webhooks.projectedTokenMount.enabled"}
-}
-
 // apply overrides the configuration with the flags that are set and returns a warning for each.
 func (o *oldFlags) apply(set *pflag.FlagSet, cfg *config.ResourceManagerConfiguration) []string {
 	var warnings []string

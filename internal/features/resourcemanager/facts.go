@@ -10,11 +10,11 @@ func reads(those func() []feature.Read) func(*configuration) []feature.Read {
 }
 
 // one is the only registration of a webhook.
-func one[W any](registration func(prefix string) W) func(prefix string) []W {
-	return func(prefix string) []W { return []W{registration(prefix)} }
+func one[W any](registration func(feature.Installation) W) func(feature.Installation) []W {
+	return func(i feature.Installation) []W { return []W{registration(i)} }
 }
 
-// same are registrations that do not depend on the deployment's name.
-func same[W any](registrations func() []W) func(prefix string) []W {
-	return func(string) []W { return registrations() }
+// same are registrations that do not depend on the installation.
+func same[W any](registrations func() []W) func(feature.Installation) []W {
+	return func(feature.Installation) []W { return registrations() }
 }

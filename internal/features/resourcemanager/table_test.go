@@ -10,7 +10,10 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
@@ -52,7 +55,7 @@ func TestTable(t *testing.T) {
 
 // namePaths says whether the registrations of a row have a path each.
 func namePaths(row Row) bool {
-	for _, entry := range row.Validating("") {
+	for _, entry := range row.Validating(feature.Installation{}) {
 		if entry.ClientConfig.Service == nil || entry.ClientConfig.Service.Path == nil {
 			return false
 		}
@@ -72,6 +75,54 @@ func TestExtensionValidation(t *testing.T) {
 		if got := recorder.Body.String(); !strings.Contains(got, "metadata.name: Required value") {
 			t.Errorf("%s: %d %s", path, recorder.Code, got)
 		}
+	}
+}
+
+// TestRegistrations: the order of the entries, all of which there are, and that none is asked about Pods of resource-manager or static ones
+// where it could keep them from starting (DEP-2, DEP-3, DEP-4, DEP-7).
+func TestRegistrations(t *testing.T) {
+	var got []string
+	own, static := labels.Set{}, labels.Set{"static-pod": "true"}
+	for key, value := range map[string]string{ // DPL-64: the labels that its Pods have in any case.
+		"app": "gardener-resource-manager", "projected-token-mount.resources.gardener.cloud/skip": "true", "system-components-config.resources.gardener.cloud/skip": "true",
+		"resources.gardener.cloud/managed-by": "gardener",
+	} {
+		own[key] = value
+	}
+	for _, row := range Table() {
+		if row.Mutating == nil {
+			continue
+		}
+		for _, shoot := range []bool{false, true} {
+			for _, entry := range row.Mutating(feature.Installation{Shoot: shoot, Garden: true}) {
+				if !shoot {
+					got = append(got, strings.TrimSuffix(entry.Name, ".resources.gardener.cloud"))
+				}
+				objects, err := metav1.LabelSelectorAsSelector(entry.ObjectSelector)
+				if err != nil {
+					t.Fatal(err)
+				}
+				namespaces, err := metav1.LabelSelectorAsSelector(entry.NamespaceSelector)
+				if err != nil {
+					t.Fatal(err)
+				}
+				pods := slices.Contains(entry.Rules[0].Resources, "pods")
+				home := namespaces.Matches(labels.Set{"gardener.cloud/role": "garden", "kubernetes.io/metadata.name": "garden"}) || namespaces.Matches(labels.Set{"kubernetes.io/metadata.name": "kube-system"})
+				if pods && home && *entry.FailurePolicy == admissionregistrationv1.Fail && objects.Matches(own) {
+					t.Errorf("DEP-7: %s could keep resource-manager from starting", entry.Name)
+				}
+				if pods && objects.Matches(static) {
+					t.Errorf("DEP-4: %s is asked about static Pods", entry.Name)
+				}
+			}
+		}
+	}
+	want := []string{
+		"token-invalidator", "projected-token-mount", "high-availability-config", "pod-scheduler-name", "seccomp-profile", "kubernetes-service-host", "pod-kube-apiserver-load-balancing",
+		"pod-virtual-garden-kube-apiserver-load-balancing", "system-components-config", "endpoint-slice-hints", "pod-topology-spread-constraints", "vpa-in-place-updates", "pod-zone-affinity",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("DEP-2: %s", diff)
 	}
 }
 

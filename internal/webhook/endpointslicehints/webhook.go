@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
@@ -45,8 +46,8 @@ func setHints(slice *discoveryv1.EndpointSlice) {
 }
 
 // Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.
-func Registration(i admit.Installation) admissionregistrationv1.MutatingWebhook {
-	entry := admit.Entry(Name, i.Namespaces(), admit.Select(map[string]string{Consider: "true"}), admit.OnCreateAndUpdate(discoveryv1.GroupName, "v1", "endpointslices"))
+func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
+	entry := feature.Entry(Name, i.Namespaces(), feature.Select(map[string]string{Consider: "true"}), feature.OnCreateAndUpdate(discoveryv1.GroupName, "v1", "endpointslices"))
 	entry.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)
 	return entry
 }

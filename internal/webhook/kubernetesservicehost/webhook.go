@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
@@ -46,8 +47,8 @@ func inject(container *corev1.Container, host string) {
 
 // Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. It is about all namespaces. A Pod
 // that could not be looked at soon uses the proxy.
-func Registration(admit.Installation) admissionregistrationv1.MutatingWebhook {
-	entry := admit.PodEntry(Name, admit.Select(nil, admit.NotIn(Inject, "disable")), admit.Select(nil, admit.NotIn(Inject, "disable")))
+func Registration(feature.Installation) admissionregistrationv1.MutatingWebhook {
+	entry := feature.PodEntry(Name, feature.Select(nil, feature.NotIn(Inject, "disable")), feature.Select(nil, feature.NotIn(Inject, "disable")))
 	entry.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
 	entry.TimeoutSeconds = ptr.To(int32(2))
 	entry.ReinvocationPolicy = ptr.To(admissionregistrationv1.NeverReinvocationPolicy)

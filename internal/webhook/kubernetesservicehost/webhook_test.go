@@ -6,7 +6,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"pgregory.net/rapid"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
@@ -55,5 +55,5 @@ func TestHosts(t *testing.T) {
 func TestDocument(t *testing.T) {
 	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
 	admittest.Example(t, laws.Decide, blocks[0], blocks[1])
-	admittest.Registered(t, Registration(admit.Installation{}), blocks[2])
+	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
 }

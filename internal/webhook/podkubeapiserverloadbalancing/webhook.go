@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/lookup"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
@@ -123,17 +124,32 @@ func LabelTo(istio string) string {
 	return labelPrefix + name
 }
 
+// Reads are what the webhook reads: objects of two names, in any namespace.
+func Reads() []feature.Read {
+	var all []feature.Read
+	for _, read := range []feature.Read{
+		{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: "configmaps", Names: []string{ConfigMap}},
+		{Kind: corev1.SchemeGroupVersion.WithKind("Service"), Resource: "services", Names: []string{Service}},
+	} {
+		read.Cluster, read.Form = feature.Target, feature.Live
+		kept := read
+		kept.Form, kept.Names, kept.FieldSelector = feature.Whole, nil, "metadata.name="+read.Names[0]
+		all = append(all, kept, read)
+	}
+	return all
+}
+
 // Registrations are the entries of the webhook in a MutatingWebhookConfiguration, but for how it is reached: one for the control planes of
 // shoots and, in a garden, one for the virtual garden's. There the Pods of resource-manager must not wait for themselves (DEP-7).
-func Registrations(garden bool) []admissionregistrationv1.MutatingWebhook {
-	entries := []admissionregistrationv1.MutatingWebhook{entry("", admit.Select(map[string]string{"gardener.cloud/role": "shoot"}), nil)}
-	if garden {
-		entries = append(entries, entry("virtual-garden-", admit.Select(map[string]string{corev1.LabelMetadataName: "garden"}),
-			admit.Select(nil, admit.NotIn("app", admit.Installation{}.App()))))
+func Registrations(i feature.Installation) []admissionregistrationv1.MutatingWebhook {
+	entries := []admissionregistrationv1.MutatingWebhook{entry("", feature.Select(map[string]string{"gardener.cloud/role": "shoot"}), nil)}
+	if i.Garden {
+		entries = append(entries, entry("virtual-garden-", feature.Select(map[string]string{corev1.LabelMetadataName: "garden"}),
+			feature.Select(nil, feature.NotIn("app", feature.Installation{}.App()))))
 	}
 	return entries
 }
 
 func entry(prefix string, namespaces, objects *metav1.LabelSelector) admissionregistrationv1.MutatingWebhook {
-	return admit.PodEntry("pod-"+prefix+"kube-apiserver-load-balancing", namespaces, objects)
+	return feature.PodEntry("pod-"+prefix+"kube-apiserver-load-balancing", namespaces, objects)
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
@@ -164,8 +165,8 @@ func TestDocument(t *testing.T) {
 			t.Errorf("the ConfigMap of the example lacks %q", fact)
 		}
 	}
-	admittest.Registered(t, Registrations(false)[0], blocks[3])
-	garden := Registrations(true)
+	admittest.Registered(t, Registrations(feature.Installation{})[0], blocks[3])
+	garden := Registrations(feature.Installation{Garden: true})
 	if len(garden) != 2 || garden[1].Name != "pod-virtual-garden-kube-apiserver-load-balancing.resources.gardener.cloud" ||
 		garden[1].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] != "garden" || garden[1].ObjectSelector.MatchExpressions[0].Values[0] != "gardener-resource-manager" ||
 		garden[1].ObjectSelector.MatchExpressions[1].Key != "static-pod" {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
@@ -31,8 +32,8 @@ func Decide(scheduler string) admit.Func {
 
 // Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. It is about all namespaces, and a
 // Pod that could not be looked at is left to the default scheduler.
-func Registration(admit.Installation) admissionregistrationv1.MutatingWebhook {
-	entry := admit.PodEntry(Name, admit.Select(nil), nil)
+func Registration(feature.Installation) admissionregistrationv1.MutatingWebhook {
+	entry := feature.PodEntry(Name, feature.Select(nil), nil)
 	entry.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
 	return entry
 }

@@ -5,7 +5,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
@@ -41,5 +41,5 @@ func TestSchedulers(t *testing.T) {
 func TestDocument(t *testing.T) {
 	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
 	admittest.Example(t, laws.Decide, blocks[0], blocks[1])
-	admittest.Registered(t, Registration(admit.Installation{}), blocks[2])
+	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
 }

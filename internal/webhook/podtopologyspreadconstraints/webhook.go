@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
@@ -68,6 +69,6 @@ func selectorOf(constraint *corev1.TopologySpreadConstraint) *metav1.LabelSelect
 }
 
 // Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.
-func Registration(i admit.Installation) admissionregistrationv1.MutatingWebhook {
-	return admit.PodEntry(Name, i.Namespaces(), admit.Select(i.Objects(), admit.NotIn("app", i.App()), admit.Without(Skip)))
+func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
+	return feature.PodEntry(Name, i.Namespaces(), feature.Select(i.Objects(), feature.NotIn("app", i.App()), feature.Without(Skip)))
 }

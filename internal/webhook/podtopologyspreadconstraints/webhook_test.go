@@ -7,7 +7,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"pgregory.net/rapid"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
@@ -68,8 +68,8 @@ func TestConstraints(t *testing.T) {
 func TestDocument(t *testing.T) {
 	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
 	admittest.Example(t, Decide(), blocks[0], blocks[1])
-	admittest.Registered(t, Registration(admit.Installation{}), blocks[2])
-	if got := Registration(admit.Installation{Shoot: true}).ObjectSelector.MatchLabels; got["resources.gardener.cloud/managed-by"] != "gardener" {
+	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	if got := Registration(feature.Installation{Shoot: true}).ObjectSelector.MatchLabels; got["resources.gardener.cloud/managed-by"] != "gardener" {
 		t.Errorf("A14: got %v", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/lookup"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/zones"
@@ -101,7 +102,15 @@ func zoneOf(ctx context.Context, source lookup.Getter, name string) (string, err
 	return namespace.Annotations[EnforceZone], nil
 }
 
+// Reads are what the webhook reads.
+func Reads() []feature.Read {
+	namespace := feature.Read{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: "namespaces", ClusterScoped: true, Form: feature.Metadata}
+	live := namespace
+	live.Form = feature.Live
+	return []feature.Read{namespace, live}
+}
+
 // Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. Namespaces ask for it with the label.
-func Registration(admit.Installation) admissionregistrationv1.MutatingWebhook {
-	return admit.PodEntry(Name, admit.Select(nil, metav1.LabelSelectorRequirement{Key: EnforceZone, Operator: metav1.LabelSelectorOpExists}), nil)
+func Registration(feature.Installation) admissionregistrationv1.MutatingWebhook {
+	return feature.PodEntry(Name, feature.Select(nil, metav1.LabelSelectorRequirement{Key: EnforceZone, Operator: metav1.LabelSelectorOpExists}), nil)
 }

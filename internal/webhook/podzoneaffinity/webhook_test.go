@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
@@ -138,5 +138,5 @@ func TestDocument(t *testing.T) {
 	object := corev1.Namespace{}
 	admittest.Read(t, blocks[0], &object)
 	admittest.Example(t, Decide(namespace{labels: object.Labels}), blocks[1], blocks[2])
-	admittest.Registered(t, Registration(admit.Installation{}), blocks[3])
+	admittest.Registered(t, Registration(feature.Installation{}), blocks[3])
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/lookup"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
@@ -134,7 +135,20 @@ func mountInto(container *corev1.Container) {
 	}
 }
 
+// Reads are what the webhook reads: of ServiceAccounts, only whether they mount tokens is kept.
+func Reads() []feature.Read {
+	account := feature.Read{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), Resource: "serviceaccounts", Form: feature.Whole, Strip: func(object any) (any, error) {
+		if account, ok := object.(*corev1.ServiceAccount); ok {
+			account.Labels, account.Annotations, account.Secrets, account.ImagePullSecrets = nil, nil, nil, nil
+		}
+		return object, nil
+	}}
+	live := account
+	live.Form = feature.Live
+	return []feature.Read{account, live}
+}
+
 // Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.
-func Registration(i admit.Installation) admissionregistrationv1.MutatingWebhook {
-	return admit.PodEntry(Name, i.Namespaces(), admit.Select(nil, admit.Without(Skip), admit.NotIn("app", i.App())))
+func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
+	return feature.PodEntry(Name, i.Namespaces(), feature.Select(nil, feature.Without(Skip), feature.NotIn("app", i.App())))
 }

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
@@ -140,8 +140,8 @@ func TestNamespace(t *testing.T) {
 func TestDocument(t *testing.T) {
 	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
 	admittest.Example(t, Decide(accounts{"n/web": ptr.To(false)}, 43200), blocks[0], blocks[1])
-	admittest.Registered(t, Registration(admit.Installation{}), blocks[2])
-	if got := Registration(admit.Installation{Shoot: true, Prefix: "x-"}); got.ObjectSelector.MatchLabels != nil || got.ObjectSelector.MatchExpressions[1].Values[0] != "x-gardener-resource-manager" {
+	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	if got := Registration(feature.Installation{Shoot: true, Prefix: "x-"}); got.ObjectSelector.MatchLabels != nil || got.ObjectSelector.MatchExpressions[1].Values[0] != "x-gardener-resource-manager" {
 		t.Errorf("WHC-1: got %v", got.ObjectSelector)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
@@ -41,6 +42,6 @@ func setProfile(_ context.Context, pod *corev1.Pod) error {
 }
 
 // Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.
-func Registration(i admit.Installation) admissionregistrationv1.MutatingWebhook {
-	return admit.PodEntry(Name, i.Namespaces(), admit.Select(nil, admit.Without(Skip), admit.NotIn("app", i.App())))
+func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
+	return feature.PodEntry(Name, i.Namespaces(), feature.Select(nil, feature.Without(Skip), feature.NotIn("app", i.App())))
 }

@@ -6,7 +6,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"pgregory.net/rapid"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
@@ -54,8 +54,8 @@ func TestProfiles(t *testing.T) {
 func TestDocument(t *testing.T) {
 	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
 	admittest.Example(t, Decide(), blocks[0], blocks[1])
-	admittest.Registered(t, Registration(admit.Installation{}), blocks[2])
-	if got := Registration(admit.Installation{Prefix: "virtual-garden-"}).ObjectSelector.MatchExpressions[1].Values; got[0] != "virtual-garden-gardener-resource-manager" {
+	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	if got := Registration(feature.Installation{Prefix: "virtual-garden-"}).ObjectSelector.MatchExpressions[1].Values; got[0] != "virtual-garden-gardener-resource-manager" {
 		t.Errorf("DEP-1: got %v", got)
 	}
 }

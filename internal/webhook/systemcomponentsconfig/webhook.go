@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
@@ -128,12 +129,25 @@ func union(lists ...[]corev1.Toleration) []corev1.Toleration {
 	return all
 }
 
+// Reads are what the webhook reads: of Nodes, only labels and taints are kept.
+func Reads() []feature.Read {
+	return []feature.Read{{
+		Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Node"), Resource: "nodes", ClusterScoped: true, Form: feature.Whole,
+		Strip: func(object any) (any, error) {
+			if node, ok := object.(*corev1.Node); ok {
+				node.Annotations, node.Spec, node.Status = nil, corev1.NodeSpec{Taints: node.Spec.Taints}, corev1.NodeStatus{}
+			}
+			return object, nil
+		},
+	}}
+}
+
 // Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. Where the target is not a shoot,
 // namespaces say that they have system components. Pods of resource-manager have the label that leaves them alone.
-func Registration(i admit.Installation) admissionregistrationv1.MutatingWebhook {
+func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
 	namespaces := i.Namespaces()
 	if !i.Shoot {
 		namespaces.MatchLabels = map[string]string{Consider: "true"}
 	}
-	return admit.PodEntry(Name, namespaces, admit.Select(i.Objects(), admit.Without(Skip)))
+	return feature.PodEntry(Name, namespaces, feature.Select(i.Objects(), feature.Without(Skip)))
 }

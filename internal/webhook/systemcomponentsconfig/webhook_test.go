@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
@@ -178,8 +178,8 @@ func TestDocument(t *testing.T) {
 		t.Error("the second block is a Node")
 	}
 	admittest.Example(t, Decide(&cfg.Webhooks.SystemComponentsConfig, one{object}), blocks[2], blocks[3])
-	admittest.Registered(t, Registration(admit.Installation{}), blocks[4])
-	shoot := Registration(admit.Installation{Shoot: true})
+	admittest.Registered(t, Registration(feature.Installation{}), blocks[4])
+	shoot := Registration(feature.Installation{Shoot: true})
 	if shoot.NamespaceSelector.MatchLabels != nil || shoot.ObjectSelector.MatchLabels["resources.gardener.cloud/managed-by"] != "gardener" {
 		t.Errorf("WHC-7: got %v, %v", shoot.NamespaceSelector, shoot.ObjectSelector)
 	}

@@ -9,6 +9,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
@@ -47,6 +48,6 @@ func invalidate(_ context.Context, secret *corev1.Secret) error {
 }
 
 // Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.
-func Registration(i admit.Installation) admissionregistrationv1.MutatingWebhook {
-	return admit.Entry(Name, i.Namespaces(), admit.Select(map[string]string{Purpose: PurposeInvalidator}), admit.OnCreateAndUpdate("", "v1", "secrets"))
+func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
+	return feature.Entry(Name, i.Namespaces(), feature.Select(map[string]string{Purpose: PurposeInvalidator}), feature.OnCreateAndUpdate("", "v1", "secrets"))
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
@@ -75,5 +75,5 @@ func TestContent(t *testing.T) {
 func TestDocument(t *testing.T) {
 	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
 	admittest.Example(t, Decide(), blocks[0], blocks[1])
-	admittest.Registered(t, Registration(admit.Installation{}), blocks[2])
+	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
 }

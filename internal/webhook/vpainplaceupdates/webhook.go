@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
@@ -62,8 +63,8 @@ func setMode(_ context.Context, vpa *verticalPodAutoscaler) error {
 
 // Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. In a shoot it is about all of the
 // system components' namespaces, whoever manages them.
-func Registration(i admit.Installation) admissionregistrationv1.MutatingWebhook {
-	entry := admit.Entry(Name, i.Namespaces(), admit.Select(nil, admit.Without(Skip)), admit.OnCreateAndUpdate(Kind.Group, Kind.Version, "verticalpodautoscalers"))
+func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
+	entry := feature.Entry(Name, i.Namespaces(), feature.Select(nil, feature.Without(Skip)), feature.OnCreateAndUpdate(Kind.Group, Kind.Version, "verticalpodautoscalers"))
 	entry.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)
 	entry.ReinvocationPolicy = ptr.To(admissionregistrationv1.NeverReinvocationPolicy)
 	return entry

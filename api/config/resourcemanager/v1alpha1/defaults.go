@@ -79,6 +79,9 @@ func setDefaultsControllers(c *ControllerConfiguration) {
 }
 
 func setDefaultsWebhooks(c *WebhookConfiguration) {
+	if c.HighAvailabilityConfig.Enabled {
+		shared.SetDefault(&c.HighAvailabilityConfig.RelaxHostSpreadOnSingleNode, true)
+	}
 	if c.PodSchedulerName.Enabled {
 		shared.SetDefault(&c.PodSchedulerName.SchedulerName, "default-scheduler")
 	}

@@ -292,7 +292,7 @@ type WebhookConfiguration struct {
 	CRDDeletionProtection WebhookSwitch `json:"crdDeletionProtection,omitempty"`
 	// EndpointSliceHints sets zone hints in EndpointSlices.
 	// +optional
-	EndpointSliceHints WebhookSwitch `json:"endpointSliceHints,omitempty"`
+	EndpointSliceHints EndpointSliceHintsWebhookConfig `json:"endpointSliceHints,omitempty"`
 	// ExtensionValidation validates extension resources.
 	// +optional
 	ExtensionValidation WebhookSwitch `json:"extensionValidation,omitempty"`
@@ -341,6 +341,16 @@ type WebhookSwitch struct {
 	Enabled bool `json:"enabled"`
 }
 
+// EndpointSliceHintsWebhookConfig configures the endpoint-slice-hints webhook.
+type EndpointSliceHintsWebhookConfig struct {
+	// Enabled switches the webhook on. Default false.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// Force sets hints also from Kubernetes 1.32 on, where Services have the field trafficDistribution. Default false.
+	// +optional
+	Force bool `json:"force,omitempty"`
+}
+
 // HighAvailabilityConfigWebhookConfig configures the high-availability-config webhook.
 type HighAvailabilityConfigWebhookConfig struct {
 	// Enabled switches the webhook and its controller on. Default false.
@@ -352,6 +362,9 @@ type HighAvailabilityConfigWebhookConfig struct {
 	// DefaultUnreachableTolerationSeconds is how long Pods stay on a Node that is unreachable, in seconds.
 	// +optional
 	DefaultUnreachableTolerationSeconds *int64 `json:"defaultUnreachableTolerationSeconds,omitempty"`
+	// RelaxHostSpreadOnSingleNode makes the spread over hosts a wish where there is but one Node. Default true when enabled.
+	// +optional
+	RelaxHostSpreadOnSingleNode *bool `json:"relaxHostSpreadOnSingleNode,omitempty"`
 }
 
 // KubernetesServiceHostWebhookConfig configures the kubernetes-service-host webhook.

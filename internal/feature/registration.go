@@ -1,4 +1,4 @@
-package admit
+package feature
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -6,12 +6,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Installation is what the registrations of webhooks depend on (A14 of the webhooks' contract).
+// Installation is what the registrations of webhooks depend on (A14).
 type Installation struct {
 	// Prefix is that of the deployment's name: empty or, say, "virtual-garden-" (DEP-1).
 	Prefix string
 	// Shoot is true where the target is another cluster than the one in which resource-manager runs: a shoot or the virtual garden.
 	Shoot bool
+	// Garden is true in the cluster of a garden, beside whatever else that is.
+	Garden bool
 }
 
 // App is the label "app" of resource-manager's own Pods, which must not wait for their own webhooks (DEP-7).

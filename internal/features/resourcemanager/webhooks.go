@@ -1,0 +1,39 @@
+package resourcemanager
+
+import (
+	"context"
+	"encoding/json"
+
+	"k8s.io/client-go/discovery"
+
+	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/lookup"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/webhook/endpointslicehints"
+)
+
+// fresh reads from the cache of a cluster, and what that does not have from its API server.
+func (p *Process) fresh(cluster *clusters.Cluster) *lookup.Reader {
+	return lookup.New(cluster.Cache, cluster.Client, p.Clock)
+}
+
+// decideHints sets hints where the target needs them, or wherever somebody insists (R7).
+func decideHints(p *Process) (admit.Func, error) {
+	if p.Config.Webhooks.EndpointSliceHints.Force {
+		return endpointslicehints.Decide(nil), nil
+	}
+	target, err := discovery.NewDiscoveryClientForConfigAndClient(p.Target.REST, p.Target.HTTP)
+	if err != nil {
+		return nil, err
+	}
+	return endpointslicehints.Decide(&endpointslicehints.Versions{Clock: p.Clock, Ask: func(ctx context.Context) (string, error) {
+		body, err := target.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+		if err != nil {
+			return "", err
+		}
+		var info struct {
+			GitVersion string `json:"gitVersion"`
+		}
+		return info.GitVersion, json.Unmarshal(body, &info)
+	}}), nil
+}

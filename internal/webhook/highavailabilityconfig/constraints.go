@@ -1,0 +1,109 @@
+package highavailabilityconfig
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// HostSpread is the annotation of workloads whose Pods must be on different hosts, whatever the namespace asks for.
+	HostSpread = prefix + "host-spread"
+
+	toleratesZones = "zone"
+	// hosts is the number of hosts that Pods are spread over at least, if there are as many Pods.
+	hosts = 3
+)
+
+var nodes = schema.GroupVersionKind{Version: "v1", Kind: "Node"}
+
+// constrain spreads the Pods of a workload over hosts and zones (HA-40 to HA-45).
+func (w webhook) constrain(ctx context.Context, n needs, load *workload, limit func() (*int32, error)) error {
+	constraints := &load.pods.Spec.TopologySpreadConstraints
+	if replicas := ptr.Deref(*load.replicas, 0); replicas > 1 && load.selector != nil { // A StatefulSet without a selector is refused by the API server (WB-3).
+		scaled, err := limit()
+		if err != nil {
+			return err
+		}
+		most := max(replicas, ptr.Deref(scaled, 0))
+		host, err := w.overHosts(ctx, n, load, most)
+		if err != nil {
+			return err
+		}
+		*constraints = slices.DeleteFunc(*constraints, func(c corev1.TopologySpreadConstraint) bool {
+			return c.TopologyKey == corev1.LabelHostname || c.TopologyKey == corev1.LabelTopologyZone
+		})
+		*constraints = append(*constraints, host)
+		if len(n.zones) > 1 && (!n.toleranceGiven || n.tolerance == toleratesZones) { // HA-42, HA-48
+			*constraints = append(*constraints, constraint(corev1.LabelTopologyZone, load, corev1.DoNotSchedule, min(int32(len(n.zones)), most)))
+		}
+	}
+	if load.generations {
+		for i := range *constraints {
+			countGenerations(&(*constraints)[i])
+		}
+	}
+	return nil
+}
+
+// overHosts is the constraint about hosts (HA-41). On a single Node the second Pod of a workload could never run, so that the constraint is
+// a wish there (R4, HA-47).
+func (w webhook) overHosts(ctx context.Context, n needs, load *workload, most int32) (corev1.TopologySpreadConstraint, error) {
+	wish := constraint(corev1.LabelHostname, load, corev1.ScheduleAnyway, 0)
+	if n.tolerance == "" && !isTrue(load.object.GetAnnotations()[HostSpread]) {
+		return wish, nil
+	}
+	if relaxes(w.config) {
+		if several, err := w.severalNodes(ctx); err != nil || !several {
+			return wish, err
+		}
+	}
+	return constraint(corev1.LabelHostname, load, corev1.DoNotSchedule, min(hosts, most)), nil
+}
+
+// relaxes says whether the number of Nodes matters.
+func relaxes(cfg *config.HighAvailabilityConfigWebhookConfig) bool {
+	return ptr.Deref(cfg.RelaxHostSpreadOnSingleNode, true)
+}
+
+// severalNodes says whether there are two Nodes at least, in whatever state (HA-3).
+func (w webhook) severalNodes(ctx context.Context) (bool, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(nodes)
+	if err := w.target.List(ctx, list, client.Limit(2), client.UnsafeDisableDeepCopy); err != nil {
+		return false, admit.Refuse(http.StatusInternalServerError, "failed to list nodes: %s", err)
+	}
+	return len(list.Items) > 1, nil
+}
+
+// constraint returns one for the Pods of a workload; no domains means that their number does not matter.
+func constraint(key string, load *workload, otherwise corev1.UnsatisfiableConstraintAction, domains int32) corev1.TopologySpreadConstraint {
+	c := corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: 1, WhenUnsatisfiable: otherwise, LabelSelector: load.selector.DeepCopy()}
+	if domains > 0 {
+		c.MinDomains = &domains
+	}
+	return c
+}
+
+// countGenerations makes a constraint count the Pods of each generation by themselves, unless its selector has the hash already or there is
+// none: both the API server refuses (HA-45, HA-46, WB-6).
+func countGenerations(c *corev1.TopologySpreadConstraint) {
+	const hash = appsv1.DefaultDeploymentUniqueLabelKey
+	if c.LabelSelector == nil || slices.Contains(c.MatchLabelKeys, hash) {
+		return
+	}
+	_, labelled := c.LabelSelector.MatchLabels[hash]
+	if !labelled && !slices.ContainsFunc(c.LabelSelector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool { return e.Key == hash }) {
+		c.MatchLabelKeys = append(c.MatchLabelKeys, hash)
+	}
+}

@@ -1,0 +1,107 @@
+package highavailabilityconfig
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Type is the label of objects whose replicas are set: TypeController, or anything else for what serves others.
+	Type           = prefix + "type"
+	TypeController = "controller"
+	// Replicas is the annotation of objects with the number of their replicas.
+	Replicas = prefix + "replicas"
+)
+
+// wanted returns how many replicas an object is to have; it is not ok if that is not ours to say (A2.4, HA-11, HA-12).
+func (n needs) wanted(object metav1.Object) (replicas int32, ok bool, err error) {
+	kind := object.GetLabels()[Type]
+	if kind == "" {
+		return 0, false, nil
+	}
+	if value := object.GetAnnotations()[Replicas]; value != "" {
+		replicas, err := parse(value)
+		return replicas, true, err
+	}
+	if kind == TypeController && n.toleranceGiven && n.tolerance == "" {
+		return 1, true, nil // One of them works at a time, and nobody asks for more.
+	}
+	return 2, true, nil
+}
+
+// parse returns a number of replicas. What the API server accepts is for it to say (WB-5: other numbers than these it would not see).
+func parse(value string) (int32, error) {
+	number, err := strconv.Atoi(value)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("annotation %s: %w", Replicas, err)
+	case number < math.MinInt32 || number > math.MaxInt32:
+		return 0, fmt.Errorf("annotation %s: %q is no number of replicas", Replicas, value)
+	}
+	return int32(number), nil
+}
+
+// setReplicas sets the replicas of a workload that runs; the upper limit is that of its autoscaler (HA-10, HA-14, HA-15).
+func (n needs) setReplicas(w *workload, limit func() (*int32, error)) error {
+	current := *w.replicas
+	if current == nil || *current == 0 {
+		return nil // It is hibernated.
+	}
+	wanted, ok, err := n.wanted(w.object)
+	if err != nil || !ok {
+		return err
+	}
+	scaled, err := limit()
+	if err != nil {
+		return err
+	}
+	if scaled == nil || *current < wanted {
+		*w.replicas = &wanted
+	}
+	return nil
+}
+
+// limitOf returns how many replicas the autoscaler of the request's object allows; nil if it has none (HA-2, HA-13, HA-16).
+func (w webhook) limitOf(ctx context.Context) (*int32, error) {
+	request := admit.RequestFrom(ctx)
+	autoscalers := &autoscalingv2.HorizontalPodAutoscalerList{}
+	if err := w.target.List(ctx, autoscalers, client.InNamespace(request.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, admit.Refuse(http.StatusInternalServerError, "failed to list all HPAs: %s", err)
+	}
+	target := autoscalingv2.CrossVersionObjectReference{
+		APIVersion: metav1.GroupVersion{Group: request.Kind.Group, Version: request.Kind.Version}.String(), Kind: request.Kind.Kind, Name: request.Name,
+	}
+	for i := range autoscalers.Items {
+		if spec := &autoscalers.Items[i].Spec; request.Name != "" && spec.ScaleTargetRef == target {
+			return &spec.MaxReplicas, nil
+		}
+	}
+	return nil, nil
+}
+
+// autoscaler raises the limits of an autoscaler that is in force to what its workload is to have (HA-20 to HA-24, WB-4).
+func (w webhook) autoscaler(ctx context.Context, hpa *autoscalingv2.HorizontalPodAutoscaler) error {
+	if hpa.Labels[Type] == "" || hpa.Spec.MinReplicas == nil || *hpa.Spec.MinReplicas == 0 {
+		return nil
+	}
+	namespace, err := w.needsOf(ctx, admit.RequestFrom(ctx).Namespace)
+	if err != nil {
+		return err
+	}
+	wanted, _, err := namespace.wanted(hpa)
+	if err != nil {
+		return err
+	}
+	least := max(*hpa.Spec.MinReplicas, wanted)
+	hpa.Spec.MinReplicas, hpa.Spec.MaxReplicas = &least, max(hpa.Spec.MaxReplicas, least)
+	return nil
+}

@@ -1,0 +1,115 @@
+// Package highavailabilityconfig is the webhook that spreads components over zones and Nodes, and gives them as many replicas as the
+// failures that they are to survive ask for (A2 of the webhooks' contract). What that is, the annotations of the namespace say.
+//
+// It reads of the target, from a cache: Namespaces and Nodes, their metadata, and HorizontalPodAutoscalers, whole. A Namespace that the
+// cache does not have is read live. Nothing is read that the object does not need, so that nothing else can keep it from being admitted.
+package highavailabilityconfig
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/lookup"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "high-availability-config"
+	// Path is where it is served.
+	Path = "/webhooks/high-availability-config"
+
+	prefix = "high-availability-config.resources.gardener.cloud/"
+	// Consider is the label of namespaces that the webhook is about, with the value "true".
+	Consider = prefix + "consider"
+	// Skip is the label of objects that are left alone.
+	Skip = prefix + "skip"
+)
+
+// Lister lists objects.
+type Lister interface {
+	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
+}
+
+type webhook struct {
+	config     *config.HighAvailabilityConfigWebhookConfig
+	namespaces lookup.Getter
+	target     Lister
+}
+
+// Decide changes Deployments, StatefulSets and HorizontalPodAutoscalers, and admits other kinds with a message (HA-4). Operations are
+// treated alike (HA-8).
+func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces lookup.Getter, target Lister) admit.Func {
+	w := webhook{cfg, namespaces, target}
+	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admit.Patch, error) {
+		var change admit.Func
+		switch kind := schema.GroupVersionKind(r.Kind); kind.GroupKind() {
+		case schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}:
+			change = admit.Mutate(kind, w.deployment)
+		case schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}:
+			change = admit.Mutate(kind, w.statefulSet)
+		case schema.GroupKind{Group: autoscalingv2.GroupName, Kind: "HorizontalPodAutoscaler"}:
+			change = admit.Mutate(kind, w.autoscaler)
+		default:
+			admit.Explain(ctx, "unexpected resource: %s", kind.GroupKind())
+			return nil, nil
+		}
+		if r.Operation == admissionv1.Delete {
+			return nil, undecodable(admit.Refuse(http.StatusBadRequest, "there is no content to decode"))
+		}
+		patch, err := change(ctx, r)
+		return patch, undecodable(err)
+	}
+}
+
+// undecodable answers what is no object of its kind with 403, as clients know it (HA-5, WB-2).
+func undecodable(err error) error {
+	if refusal := (*admit.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == http.StatusBadRequest {
+		return &admit.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: refusal.Message}
+	}
+	return err
+}
+
+// Reads are what the webhook reads. Of autoscalers, only their targets and limits are kept.
+func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
+	namespace := feature.Read{Cluster: feature.Target, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Resource: "namespaces", ClusterScoped: true, Form: feature.Metadata}
+	live := namespace
+	live.Form = feature.Live
+	all := []feature.Read{namespace, live, {
+		Cluster: feature.Target, Kind: autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), Resource: "horizontalpodautoscalers", Form: feature.Whole,
+		Strip: func(object any) (any, error) {
+			if hpa, ok := object.(*autoscalingv2.HorizontalPodAutoscaler); ok {
+				hpa.Annotations, hpa.Spec.Metrics, hpa.Spec.Behavior, hpa.Status = nil, nil, nil, autoscalingv2.HorizontalPodAutoscalerStatus{}
+			}
+			return object, nil
+		},
+	}}
+	if relaxes(&cfg.Webhooks.HighAvailabilityConfig) {
+		all = append(all, feature.Read{Cluster: feature.Target, Kind: nodes, Resource: "nodes", ClusterScoped: true, Form: feature.Metadata})
+	}
+	return all
+}
+
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. The Deployment of resource-manager
+// has the label that leaves it alone where it runs in the cluster that it looks after.
+func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
+	namespaces := i.Namespaces()
+	namespaces.MatchLabels = map[string]string{Consider: "true"}
+	entry := feature.Entry(Name, namespaces, feature.Select(i.Objects(), feature.Without(Skip)),
+		feature.OnCreateAndUpdate(appsv1.GroupName, "v1", "deployments", "statefulsets"),
+		feature.OnCreateAndUpdate(autoscalingv2.GroupName, "v2", "horizontalpodautoscalers"))
+	entry.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)
+	return entry
+}
