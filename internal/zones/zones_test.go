@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestRequire: whatever an affinity allows is in the zones afterwards (HA-31, PZA-8).
+// TestRequire: whatever an affinity allows is in the zones afterwards (HA-31, HA-34, PZA-8).
 func TestRequire(t *testing.T) {
 	const zone = `{"key":"topology.kubernetes.io/zone","operator":"In","values":["a","b"]}`
 	terms := func(terms string) string {

@@ -1,0 +1,224 @@
+package highavailabilityconfig
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+)
+
+// TestZones: which namespaces pin Pods to their zones (HA-30, HA-31, HA-32, BH-HA-6).
+func TestZones(t *testing.T) {
+	for name, c := range map[string]struct {
+		cluster cluster
+		want    string
+	}{
+		"HA-T8/neither":                   {in("zones", "a,b"), ""},
+		"HA-T8/pinning":                   {in("zones", "a,b", "zone-pinning", "true"), "a b"},
+		"HA-T8/no truth value":            {in("zones", "a,b", "zone-pinning", "banana"), ""},
+		"HA-30/any true value":            {in("zones", "a", "zone-pinning", "T"), "a"},
+		"HA-30/an empty tolerance is one": {in("zones", "a", "failure-tolerance-type", ""), "a"},
+		"HA-T9/no zones":                  {in("failure-tolerance-type", "zone"), ""},
+		"HA-T9/empty zones":               {in("failure-tolerance-type", "zone", "zones", ""), ""},
+		"A2.2/sorted, each once":          {in("failure-tolerance-type", "zone", "zones", "b,a,,b"), "a b"},
+		"WB-7/blanks":                     {in("failure-tolerance-type", "zone", "zones", " b , a,b, "), "a b"},
+	} {
+		spec := specOf(t, c.cluster, plain, workloadOf(deployments, nil, nil, `{"replicas":0,"template":{"metadata":{"labels":{"app":"x"}},"spec":{"containers":[]}}}`))
+		got := ""
+		if affinity := spec.Template.Spec.Affinity; affinity != nil {
+			requirement := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
+			got = strings.Join(requirement.Values, " ")
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// row is one of the truth table of A2.6.
+type row struct {
+	// tolerance is that of the namespace; "unset" is none.
+	tolerance       string
+	replicas, most  int32
+	zones, nodes    int
+	host            bool
+	hostname, zonal string
+}
+
+// table is the truth table: "any" wishes, a number is that of domains that must be.
+var table = []row{
+	{"unset", 1, 1, 1, 3, false, "", ""},
+	{"unset", 2, 2, 1, 3, false, "any", ""},
+	{"unset", 2, 2, 1, 3, true, "2", ""},
+	{"", 2, 2, 1, 3, false, "any", ""},
+	{"foo", 2, 2, 1, 3, false, "2", ""},
+	{"node", 3, 4, 1, 3, false, "3", ""},
+	{"node", 3, 4, 1, 1, false, "any", ""},
+	{"unset", 2, 2, 2, 3, false, "any", "2"},
+	{"unset", 2, 2, 2, 3, true, "2", "2"},
+	{"", 2, 2, 2, 3, false, "any", ""},
+	{"foo", 2, 2, 2, 3, false, "2", ""},
+	{"zone", 2, 2, 2, 3, false, "2", "2"},
+	{"zone", 2, 4, 2, 3, false, "3", "2"},
+	{"unset", 2, 4, 2, 3, false, "any", "2"},
+	{"unset", 2, 4, 2, 3, true, "3", "2"},
+	{"unset", 2, 2, 3, 3, false, "any", "2"},
+	{"unset", 2, 2, 3, 3, true, "2", "2"},
+	{"unset", 2, 6, 3, 3, false, "any", "3"}, // HA-T14
+	{"zone", 2, 2, 2, 1, false, "any", "2"},  // HA-42: zones do not depend on Nodes.
+	{"zone", 5, 3, 2, 3, false, "3", "2"},    // M is R where that exceeds the limit.
+}
+
+// TestTruthTable: HA-T13, each row of the table, for both kinds: HA-40, HA-41, HA-42, HA-43, HA-48, HA-49, R4, R5, BH-HA-7, BH-HA-8, BH-HA-9, BH-HA-10, BH-HA-11,
+// BH-HA-12, BH-HA-14.
+func TestTruthTable(t *testing.T) {
+	for _, r := range table {
+		for _, kind := range []schema.GroupVersionKind{deployments, statefulSets} {
+			t.Run(fmt.Sprintf("HA-T13/%s %+v", kind.Kind, r), func(t *testing.T) {
+				c := in("zones", strings.Join([]string{"a", "b", "c"}[:r.zones], ","))
+				if r.tolerance != "unset" {
+					c.annotations[FailureTolerance] = r.tolerance
+				}
+				if c.nodes = r.nodes; r.most != r.replicas {
+					c = c.scalingOf("apps/v1", kind.Kind, "x", r.most)
+				}
+				annotations := map[string]string{}
+				if r.host {
+					annotations["host-spread"] = "true"
+				}
+				spec := specOf(t, c, plain, workloadOf(kind, nil, annotations, fmt.Sprintf(`{"replicas":%d,"selector":{"matchLabels":{"app":"foo"}},"template":{"metadata":{"labels":{"app":"foo","foo":"bar"}},"spec":{"containers":[]}}}`, r.replicas)))
+				if diff := cmp.Diff(r.constraints(kind == deployments), spec.Template.Spec.TopologySpreadConstraints); diff != "" {
+					t.Errorf("-want, +got:\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// constraints are those of a row. Selectors are those of HA-T15: all labels of the Pods, or the selector.
+func (r row) constraints(deployment bool) []corev1.TopologySpreadConstraint {
+	var all []corev1.TopologySpreadConstraint
+	for _, c := range []struct{ key, want string }{{"kubernetes.io/hostname", r.hostname}, {"topology.kubernetes.io/zone", r.zonal}} {
+		if c.want == "" {
+			continue
+		}
+		selector, keys, domains := `{"matchLabels":{"app":"foo"}}`, ``, ``
+		if deployment {
+			selector, keys = `{"matchLabels":{"app":"foo","foo":"bar"}}`, `,"matchLabelKeys":["pod-template-hash"]`
+		}
+		otherwise := "ScheduleAnyway"
+		if c.want != "any" {
+			otherwise, domains = "DoNotSchedule", `,"minDomains":`+c.want
+		}
+		var constraint corev1.TopologySpreadConstraint
+		if err := json.Unmarshal([]byte(fmt.Sprintf(`{"topologyKey":%q,"maxSkew":1,"whenUnsatisfiable":%q,"labelSelector":%s%s%s}`, c.key, otherwise, selector, keys, domains)), &constraint); err != nil {
+			panic(err)
+		}
+		all = append(all, constraint)
+	}
+	return all
+}
+
+// TestConstraints: what becomes of constraints that are there (HA-40, HA-44, HA-45, WB-6).
+func TestConstraints(t *testing.T) {
+	zonal := in("zones", "a,b,c")
+	const some = `{"topologyKey":"some-key","maxSkew":12,"whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"a":"b"}}`
+	const generated = `kubernetes.io/hostname[pod-template-hash] topology.kubernetes.io/zone[pod-template-hash]`
+	for name, c := range map[string]struct {
+		kind         schema.GroupVersionKind
+		replicas     int
+		before, want string
+	}{
+		"HA-T12/HA-44, others are kept first":         {deployments, 2, `{"topologyKey":"kubernetes.io/hostname","maxSkew":34},` + some + `},{"topologyKey":"topology.kubernetes.io/zone","maxSkew":56}`, `some-key[pod-template-hash] ` + generated},
+		"HA-T16/HA-45, BH-HA-12, one Pod":             {deployments, 1, some + `}`, `some-key[pod-template-hash]`},
+		"HA-40/what is there stays":                   {deployments, 1, `{"topologyKey":"kubernetes.io/hostname","maxSkew":34,"labelSelector":{}}`, `kubernetes.io/hostname[pod-template-hash]`},
+		"HA-45/other keys stay":                       {deployments, 1, some + `,"matchLabelKeys":["x"]}`, `some-key[x pod-template-hash]`},
+		"HA-45/the key is there":                      {deployments, 1, some + `,"matchLabelKeys":["pod-template-hash","x"]}`, `some-key[pod-template-hash x]`},
+		"HA-45/StatefulSets have no such generations": {statefulSets, 2, some + `}`, `some-key[] kubernetes.io/hostname[] topology.kubernetes.io/zone[]`},
+		"WB-6/no selector":                            {deployments, 1, `{"topologyKey":"k","maxSkew":1}`, `k[]`},
+		"WB-6/a selector with the hash":               {deployments, 1, `{"topologyKey":"k","maxSkew":1,"labelSelector":{"matchLabels":{"pod-template-hash":"h"}}},{"topologyKey":"l","maxSkew":1,"labelSelector":{"matchExpressions":[{"key":"pod-template-hash","operator":"Exists"}]}}`, `k[] l[]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := specOf(t, zonal, plain, workloadOf(c.kind, nil, nil, fmt.Sprintf(`{"replicas":%d,"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{"topologySpreadConstraints":[%s]}}}`, c.replicas, c.before)))
+			var got []string
+			for _, constraint := range spec.Template.Spec.TopologySpreadConstraints {
+				if constraint.MaxSkew == 34 && c.replicas > 1 || constraint.MaxSkew == 56 {
+					t.Errorf("%s was not replaced", constraint.TopologyKey)
+				}
+				got = append(got, fmt.Sprintf("%s%v", constraint.TopologyKey, constraint.MatchLabelKeys))
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("got %v, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestSingleNode: on a single Node the spread over hosts is a wish, unless the switch is off (HA-T25, R4, HA-47, OP-2).
+func TestSingleNode(t *testing.T) {
+	for _, c := range []struct {
+		relax   *bool
+		nodes   int
+		want    corev1.UnsatisfiableConstraintAction
+		domains *int32
+	}{
+		{nil, 1, corev1.ScheduleAnyway, nil}, {ptr.To(true), 1, corev1.ScheduleAnyway, nil}, {ptr.To(true), 0, corev1.ScheduleAnyway, nil}, {ptr.To(true), 2, corev1.DoNotSchedule, ptr.To[int32](3)},
+		{ptr.To(false), 1, corev1.DoNotSchedule, ptr.To[int32](3)}, {ptr.To(false), 0, corev1.DoNotSchedule, ptr.To[int32](3)},
+	} {
+		node := in("failure-tolerance-type", "node")
+		node.nodes = c.nodes
+		spec := specOf(t, node, &config.HighAvailabilityConfigWebhookConfig{RelaxHostSpreadOnSingleNode: c.relax}, workloadOf(deployments, nil, nil, `{"replicas":3,"template":{"metadata":{"labels":{"app":"x"}}}}`))
+		got := spec.Template.Spec.TopologySpreadConstraints[0]
+		if got.WhenUnsatisfiable != c.want || ptr.Deref(got.MinDomains, 0) != ptr.Deref(c.domains, 0) {
+			t.Errorf("%d Nodes, relaxing %v: %+v", c.nodes, ptr.Deref(c.relax, true), got)
+		}
+	}
+}
+
+// TestTolerations: HA-60 … HA-63, BH-HA-13.
+func TestTolerations(t *testing.T) {
+	seconds := func(notReady, unreachable *int64) *config.HighAvailabilityConfigWebhookConfig {
+		return &config.HighAvailabilityConfigWebhookConfig{DefaultNotReadyTolerationSeconds: notReady, DefaultUnreachableTolerationSeconds: unreachable}
+	}
+	const notReady, unreachable = `{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":60}`, `{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":60}`
+	const ours = `{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}`
+	const anyEffect = `{"key":"node.kubernetes.io/not-ready","operator":"Exists"},{"key":"node.kubernetes.io/unreachable","value":"x"}`
+	const schedule = `{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoSchedule"}`
+	for name, c := range map[string]struct {
+		config       *config.HighAvailabilityConfigWebhookConfig
+		before, want string
+	}{
+		"HA-T17/HA-61, HA-T2, none":        {tolerant, ``, notReady + `,` + unreachable},
+		"HA-T17/HA-60, another effect":     {tolerant, schedule, schedule + `,` + notReady + `,` + unreachable},
+		"HA-T17/HA-60, one of them":        {tolerant, ours, ours + `,` + unreachable},
+		"HA-T17/HA-60, any effect":         {tolerant, anyEffect, anyEffect},
+		"HA-60/a toleration of everything": {tolerant, `{"operator":"Exists"}`, `{"operator":"Exists"},` + notReady + `,` + unreachable},
+		"HA-62/nothing configured":         {plain, ``, ``},
+		"HA-62/one configured":             {seconds(nil, ptr.To[int64](60)), ``, unreachable},
+		"HA-62/zero":                       {seconds(ptr.To[int64](0), nil), ``, strings.Replace(notReady, "60", "0", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, replicas := range []string{"0", "1"} { // HA-63
+				spec := specOf(t, in(), c.config, workloadOf(deployments, nil, nil, `{"replicas":`+replicas+`,"template":{"spec":{"tolerations":[`+c.before+`]}}}`))
+				var want []corev1.Toleration
+				if err := json.Unmarshal([]byte(`[`+c.want+`]`), &want); err != nil {
+					t.Fatal(err)
+				}
+				got := spec.Template.Spec.Tolerations
+				if len(got)+len(want) == 0 {
+					continue
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("-want, +got:\n%s", diff)
+				}
+			}
+		})
+	}
+}
