@@ -10,10 +10,8 @@ import (
 type Deployment struct {
 	// Name is that of the configurations.
 	Name string
-	// Prefix is that of the deployment's name, whose own Pods wait for no webhook (DEP-7).
-	Prefix string
-	// Namespaces selects the namespaces that webhooks without a selector of their own are about; nil means all.
-	Namespaces *metav1.LabelSelector
+	// Installation is what registrations depend on.
+	Installation Installation
 	// Reach says how the API server reaches a path.
 	Reach func(path string) admissionregistrationv1.WebhookClientConfig
 }
@@ -29,22 +27,16 @@ func WebhookConfigurations[C, E any](rows []Row[C, E], d Deployment) []client.Ob
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: d.Name},
 	}
-	namespaces := func(own *metav1.LabelSelector) *metav1.LabelSelector {
-		if own == nil {
-			return d.Namespaces
-		}
-		return own
-	}
 	for _, row := range rows {
 		if row.Mutating != nil {
-			for _, w := range row.Mutating(d.Prefix) {
-				w.ClientConfig, w.NamespaceSelector = d.Reach(row.Path), namespaces(w.NamespaceSelector)
+			for _, w := range row.Mutating(d.Installation) {
+				w.ClientConfig = d.Reach(pathOf(row.Path, w.ClientConfig))
 				mutating.Webhooks = append(mutating.Webhooks, w)
 			}
 		}
 		if row.Validating != nil {
-			for _, w := range row.Validating(d.Prefix) {
-				w.ClientConfig, w.NamespaceSelector = d.Reach(row.Path), namespaces(w.NamespaceSelector)
+			for _, w := range row.Validating(d.Installation) {
+				w.ClientConfig = d.Reach(pathOf(row.Path, w.ClientConfig))
 				validating.Webhooks = append(validating.Webhooks, w)
 			}
 		}
@@ -57,4 +49,12 @@ func WebhookConfigurations[C, E any](rows []Row[C, E], d Deployment) []client.Ob
 		all = append(all, validating)
 	}
 	return all
+}
+
+// pathOf returns where an entry is served, if it says so, or else where its feature is.
+func pathOf(path string, entry admissionregistrationv1.WebhookClientConfig) string {
+	if entry.Service != nil && entry.Service.Path != nil {
+		return *entry.Service.Path
+	}
+	return path
 }

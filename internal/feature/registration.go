@@ -12,6 +12,8 @@ type Installation struct {
 	Prefix string
 	// Shoot is true where the target is another cluster than the one in which resource-manager runs: a shoot or the virtual garden.
 	Shoot bool
+	// Base selects the namespaces that most webhooks are about; nil means those of the contract. Older installations have others (DEP-10).
+	Base *metav1.LabelSelector
 	// Garden is true in the cluster of a garden, beside whatever else that is.
 	Garden bool
 }
@@ -27,7 +29,10 @@ const namespaceName = "kubernetes.io/metadata.name"
 
 // Namespaces selects the namespaces that most webhooks are about: those of system components in a shoot, else all that have a role but those.
 func (i Installation) Namespaces() *metav1.LabelSelector {
-	if i.Shoot {
+	switch {
+	case i.Base != nil:
+		return i.Base.DeepCopy()
+	case i.Shoot:
 		return Select(nil, In(namespaceName, systemNamespaces...))
 	}
 	return Select(nil, metav1.LabelSelectorRequirement{Key: "gardener.cloud/role", Operator: metav1.LabelSelectorOpExists}, NotIn(namespaceName, systemNamespaces...))

@@ -39,11 +39,13 @@ func rows() []row {
 		}},
 		{
 			Name: "names", Switch: "webhooks.names.enabled", Path: "/webhooks/names", Start: start,
-			Mutating: func(prefix string) []admissionregistrationv1.MutatingWebhook {
-				return []admissionregistrationv1.MutatingWebhook{{Name: prefix + "names"}, {Name: "own", NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"own": "1"}}}}
+			Mutating: func(i feature.Installation) []admissionregistrationv1.MutatingWebhook {
+				return []admissionregistrationv1.MutatingWebhook{{Name: i.Prefix + "names", NamespaceSelector: i.Namespaces()}, {Name: "own", NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"own": "1"}}}}
 			},
-			Validating: func(string) []admissionregistrationv1.ValidatingWebhook {
-				return []admissionregistrationv1.ValidatingWebhook{{Name: "judge"}}
+			Validating: func(feature.Installation) []admissionregistrationv1.ValidatingWebhook {
+				path := "/judge"
+				config := admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Path: &path}}
+				return []admissionregistrationv1.ValidatingWebhook{{Name: "judge", ClientConfig: config}}
 			},
 		},
 	}
@@ -110,12 +112,9 @@ webhooks:
     service:
       name: s
       namespace: ns
-      path: /webhooks/names
+      path: /judge
       port: 9443
   name: judge
-  namespaceSelector:
-    matchLabels:
-      role: shoot
   sideEffects: null
 `
 

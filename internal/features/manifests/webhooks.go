@@ -19,7 +19,8 @@ import (
 
 // hookFlags are those of the command webhooks.
 type hookFlags struct {
-	url, service, ca, name, prefix, namespaces string
+	url, service, ca, name, namespaces string
+	installation                       feature.Installation
 }
 
 func (f *hookFlags) add(set *pflag.FlagSet) {
@@ -27,8 +28,10 @@ func (f *hookFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.service, "service", "", "Service under which API servers reach the webhooks, as <namespace>/<name>[:<port>]; instead of --url")
 	set.StringVar(&f.ca, "ca-file", "", "file with the certificates that signed the server's, for caBundle")
 	set.StringVar(&f.name, "name", f.name, "name of the webhook configurations")
-	set.StringVar(&f.prefix, "prefix", "", "prefix of the deployment's name, such as virtual-garden-")
-	set.StringVar(&f.namespaces, "namespace-selector", "", "label selector of the namespaces that webhooks without a selector of their own are about; empty means all")
+	set.StringVar(&f.installation.Prefix, "prefix", "", "prefix of the deployment's name, such as virtual-garden-")
+	set.BoolVar(&f.installation.Shoot, "shoot", false, "the target is a shoot or the virtual garden, and not the cluster in which resource-manager runs")
+	set.BoolVar(&f.installation.Garden, "garden", false, "the target is the cluster of a garden")
+	set.StringVar(&f.namespaces, "namespace-selector", "", "label selector of the namespaces that most webhooks are about, in place of the usual ones: those with a role, or the system's of a shoot")
 }
 
 // Webhooks returns the command that prints the webhook configurations of what a configuration switches on.
@@ -53,10 +56,10 @@ func Webhooks[C, E any](name string, rows []feature.Row[C, E], flags func(*pflag
 }
 
 func (f *hookFlags) deployment() (feature.Deployment, error) {
-	d := feature.Deployment{Name: f.name, Prefix: f.prefix}
+	d := feature.Deployment{Name: f.name, Installation: f.installation}
 	var err error
 	if f.namespaces != "" {
-		if d.Namespaces, err = metav1.ParseToLabelSelector(f.namespaces); err != nil {
+		if d.Installation.Base, err = metav1.ParseToLabelSelector(f.namespaces); err != nil {
 			return d, fmt.Errorf("--namespace-selector: %w", err)
 		}
 	}
