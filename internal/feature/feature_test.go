@@ -63,6 +63,10 @@ func TestNotBuilt(t *testing.T) {
 	if got := NotBuilt(rows(), cfg, []string{"controllers.garbage.enabled"}); len(got) != 0 {
 		t.Errorf("what is excepted: got %v", got)
 	}
+	with := func(row Row[settings, struct{}]) []Row[settings, struct{}] { return append(rows(), row) }
+	if got := NotBuilt(with(Row[settings, struct{}]{Name: "half", Switch: "controllers.garbage.enabled", Start: rows()[0].Start}), cfg, nil); len(got) != 1 {
+		t.Errorf("half of what a switch is for: got %v", got)
+	}
 	if got := NotBuilt(rows()[:1], cfg, nil); len(got) != 2 {
 		t.Errorf("a switch without a row does not exist: got %v", got)
 	}

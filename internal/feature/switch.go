@@ -64,7 +64,10 @@ func jsonName(f reflect.StructField) string {
 func NotBuilt[C, E any](rows []Row[C, E], cfg *C, except []string) field.ErrorList {
 	var all field.ErrorList
 	for _, path := range Switches(cfg) {
-		built := slices.ContainsFunc(rows, func(r Row[C, E]) bool { return r.Switch == path && r.Built() })
+		has := func(built bool) bool {
+			return slices.ContainsFunc(rows, func(r Row[C, E]) bool { return r.Switch == path && r.Built() == built })
+		}
+		built := has(true) && !has(false) // A switch may have two rows, a webhook and the controller that goes with it.
 		if !built && IsOn(cfg, path) && !slices.Contains(except, path) {
 			parts := strings.Split(path, ".")
 			all = append(all, field.Forbidden(field.NewPath(parts[0], parts[1:]...), "is not part of this version; leave it off"))

@@ -5,8 +5,11 @@ import (
 	"os"
 
 	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/controller/criticalcomponents"
 	"github.com/espalier-project/espalier/internal/controller/csrapprover"
+	"github.com/espalier-project/espalier/internal/controller/highavailability"
 	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/controller/reconciliationdelay"
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor"
 )
 
@@ -33,4 +36,22 @@ func bundle(c *clusters.Cluster) func() ([]byte, error) {
 		}
 		return os.ReadFile(tls.CAFile)
 	}
+}
+
+func startCriticalComponents(ctx context.Context, p *Process) error {
+	return criticalcomponents.New(criticalcomponents.Options{
+		Config: p.Config.Controllers.NodeCriticalComponents, Kept: p.Target.Cache, CSINodes: p.Target.Client, Nodes: p.Target.Client,
+		Notes: kit.NewNotes(p.Target.Client, p.Clock, criticalcomponents.Name+"-controller"),
+	}).AddToManager(ctx, p.Manager, p.Target.Cache, p.Config.Controllers.CacheSyncTimeout.Duration)
+}
+
+func startReconciliationDelay(_ context.Context, p *Process) error {
+	return reconciliationdelay.New(reconciliationdelay.Options{
+		Config: p.Config.Controllers.NodeAgentReconciliationDelay, Kept: p.Target.Cache, Live: p.Target.Client,
+	}).AddToManager(p.Manager, p.Target.Cache, p.Config.Controllers.CacheSyncTimeout.Duration)
+}
+
+func startHighAvailability(_ context.Context, p *Process) error {
+	return highavailability.New(highavailability.Options{Kept: p.Target.Cache, Live: p.Target.Client}).
+		AddToManager(p.Manager, p.Target.Cache, p.Config.Controllers.CacheSyncTimeout.Duration)
 }

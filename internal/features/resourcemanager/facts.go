@@ -9,6 +9,11 @@ func reads(those func() []feature.Read) func(*configuration) []feature.Read {
 	return func(*configuration) []feature.Read { return those() }
 }
 
+// writes are the same whatever the configuration says.
+func writes(those func() []feature.Write) func(*configuration) []feature.Write {
+	return func(*configuration) []feature.Write { return those() }
+}
+
 // one is the only registration of a webhook.
 func one[W any](registration func(feature.Installation) W) func(feature.Installation) []W {
 	return func(i feature.Installation) []W { return []W{registration(i)} }

@@ -5,7 +5,10 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
+	"github.com/espalier-project/espalier/internal/controller/criticalcomponents"
 	"github.com/espalier-project/espalier/internal/controller/csrapprover"
+	"github.com/espalier-project/espalier/internal/controller/highavailability"
+	"github.com/espalier-project/espalier/internal/controller/reconciliationdelay"
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor"
 	"github.com/espalier-project/espalier/internal/engine"
 	"github.com/espalier-project/espalier/internal/feature"
@@ -57,8 +60,21 @@ func Table() []Row {
 			Reads: csrapprover.Reads, Writes: csrapprover.Writes, Start: startCSRApprover,
 		},
 		{Name: "networkpolicy", Switch: "controllers.networkPolicy.enabled", Runs: feature.Leader, Doc: "Derives NetworkPolicies from Services."},
-		{Name: "node-critical-components", Switch: "controllers.nodeCriticalComponents.enabled", Runs: feature.Leader, Doc: "Takes the taint from Nodes whose critical components are ready."},
-		{Name: "node-agent-reconciliation-delay", Switch: "controllers.nodeAgentReconciliationDelay.enabled", Runs: feature.Leader, Doc: "Spreads the reconciliations of node agents."},
+		{
+			Name: criticalcomponents.Name, Switch: "controllers.nodeCriticalComponents.enabled", Runs: feature.Leader,
+			Doc:   "Takes the taint from Nodes whose critical components are ready.",
+			Reads: reads(criticalcomponents.Reads), Writes: writes(criticalcomponents.Writes), Start: startCriticalComponents,
+		},
+		{
+			Name: reconciliationdelay.Name, Switch: "controllers.nodeAgentReconciliationDelay.enabled", Runs: feature.Leader,
+			Doc:   "Spreads the reconciliations of node agents.",
+			Reads: reads(reconciliationdelay.Reads), Writes: writes(reconciliationdelay.Writes), Start: startReconciliationDelay,
+		},
+		{
+			Name: highavailability.Name, Switch: "webhooks.highAvailabilityConfig.enabled", Runs: feature.Leader,
+			Doc:   "Has the spread of workloads over Nodes decided anew when there is more than one Node, or no more.",
+			Reads: reads(highavailability.Reads), Writes: writes(highavailability.Writes), Start: startHighAvailability,
+		},
 		{Name: "istio-cluster-configuration", Switch: "controllers.istioClusterConfiguration.enabled", Runs: feature.Leader, Doc: "Configures Istio for the cluster."},
 		{
 			Name: nodeagent.Name, Switch: "webhooks.nodeAgentAuthorizer.enabled", Runs: feature.EveryReplica,
