@@ -103,7 +103,7 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 	}
 	ofSeeds, ofShoots := restrict, restrict
 	ofSeeds.Log, ofShoots.Log = log.WithName("webhook."+restriction.SeedName), log.WithName("webhook."+restriction.ShootName)
-	bodies := serve.NewBodies(review.CostlyAtOnce)
+	bodies := review.NewBodies()
 	server.Register(authorizer.SeedPath, review.New(review.Options{Authorizer: seeds, Ready: watches.Synced, Bodies: bodies, Log: log.WithName("webhook." + authorizer.SeedName)}))
 	server.Register(authorizer.ShootPath, review.New(review.Options{Authorizer: shoots, Ready: watches.Synced, Bodies: bodies, Log: log.WithName("webhook." + authorizer.ShootName)}))
 	admissions := admit.Options{Ready: watches.Synced, Bodies: serve.NewBodies(admit.CostlyAtOnce), Metrics: admit.NewMetrics(metrics.Registry)}

@@ -42,7 +42,7 @@ func run(cfg *config.NodeAgentAuthorizerConfiguration, log logr.Logger) error {
 	drain := &process.Drain{}
 	ctx := process.SignalContext(drain)
 	log.Info("Getting rest configs")
-	a := &app{cfg: cfg, metrics: nodeagent.NewMetrics(metrics.Registry), views: agentview.NewMetrics(metrics.Registry), bodies: serve.NewBodies(review.CostlyAtOnce), log: log.WithName("webhook." + nodeagent.Name)}
+	a := &app{cfg: cfg, metrics: nodeagent.NewMetrics(metrics.Registry), views: agentview.NewMetrics(metrics.Registry), bodies: review.NewBodies(), log: log.WithName("webhook." + nodeagent.Name)}
 	mgr, err := process.NewManager(process.ManagerOptions{
 		// Nothing of the manager talks to a cluster: no election, no cache.
 		REST: &rest.Config{}, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,

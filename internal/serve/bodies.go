@@ -31,16 +31,57 @@ const (
 //     given up.
 //   - At most awaitedBodies of at most smallBody bytes and largeBodies of any size are in memory.
 //   - Of what is costly to decode at most a few are worked on at a time; the others wait for a place and for their turn, so that processors
-//     are left for small ones.
+//     are left for small ones. Where nobody has reason to send them, a Pace bounds what they take of the processors.
 type Bodies struct {
 	patience       time.Duration
 	awaited, large crowd
 	costly         chan struct{}
+	pace           Pace
 }
 
 // NewBodies returns one of a process's own, which works on so many costly bodies at a time.
 func NewBodies(costly int) *Bodies {
 	return &Bodies{patience: bodyPatience, awaited: crowd{limit: awaitedBodies}, large: crowd{limit: largeBodies, grace: largeGrace}, costly: make(chan struct{}, costly)}
+}
+
+// Pace bounds what large bodies, and those that are no JSON, may take of the processors. Those that wait longer than bodies are awaited are
+// refused.
+type Pace struct {
+	// Large is how many there are at once, and Grace how long one may take before it can be given up for another one.
+	Large int
+	Grace time.Duration
+	// BytesPerSecond is how fast one place is used: who has read a megabyte at 4 MiB a second keeps it for a quarter of one. 0 means no bound.
+	BytesPerSecond int
+	// Rest is how long nothing costly is worked on after a body, as a multiple of the time that it took: with 7 an eighth of a processor.
+	Rest int
+}
+
+// Paced sets the pace; it is called before the first body is read.
+func (b *Bodies) Paced(p Pace) *Bodies {
+	b.pace, b.large.limit, b.large.grace = p, p.Large, p.Grace
+	return b
+}
+
+// leaveLarge gives a place back, when as much time has passed as the body may have taken.
+func (b *Bodies) leaveLarge(large *place, read int) {
+	var kept time.Duration
+	if b.pace.BytesPerSecond > 0 {
+		kept = time.Duration(read) * time.Second / time.Duration(b.pace.BytesPerSecond)
+	}
+	later(kept, func() { b.large.leave(large) })
+}
+
+// worked gives the turn to the next one.
+func (b *Bodies) worked(took time.Duration) {
+	later(took*time.Duration(b.pace.Rest), func() { <-b.costly })
+}
+
+func later(wait time.Duration, do func()) {
+	if wait <= 0 {
+		do()
+		return
+	}
+	time.AfterFunc(wait, do)
 }
 
 // statusError is an error with the HTTP status that belongs to it.
@@ -101,11 +142,17 @@ func (b *Bodies) Read(w http.ResponseWriter, request *http.Request, into *bytes.
 	if large == nil {
 		return nil, errTooLarge
 	}
-	if err := b.readLarge(request, into, limit, g); err != nil {
-		b.large.leave(large)
+	err = b.readLarge(request, into, limit, g)
+	read := into.Len()
+	if err != nil {
+		b.leaveLarge(large, read)
 		return nil, err
 	}
-	return func() { <-b.costly; b.large.leave(large) }, nil
+	began := time.Now()
+	return func() {
+		b.worked(time.Since(began))
+		b.leaveLarge(large, read)
+	}, nil
 }
 
 // readLarge reads the rest of a body that has a place, and waits for its turn.

@@ -34,8 +34,8 @@ const (
 	// decisionsAtOnce bounds the decisions that are being made at a time. Most take microseconds, and those that read something live two
 	// seconds at most, so that kube-apiserver never gets there.
 	decisionsAtOnce = 256
-	// CostlyAtOnce is how many reviews that are costly to decode are worked on at a time: those of kube-apiserver never are.
-	CostlyAtOnce = 1
+	// costlyAtOnce is how many reviews that are costly to decode are worked on at a time: those of kube-apiserver never are.
+	costlyAtOnce = 1
 	// bufferKept bounds the buffers that are used again: twice what a review of usual size has.
 	bufferKept = 16 << 10
 
@@ -44,6 +44,12 @@ const (
 	reviewV1    = reviewGroup + "v1"
 	reviewBeta  = reviewGroup + "v1beta1"
 )
+
+// pace is for reviews that kube-apiserver does not send. Whoever sends them gets 8 MiB a second and an eighth of a processor.
+var pace = serve.Pace{Large: 2, Grace: time.Second, BytesPerSecond: 4 << 20, Rest: 7}
+
+// NewBodies returns what bounds the bodies of reviews, for all endpoints that share it.
+func NewBodies() *serve.Bodies { return serve.NewBodies(costlyAtOnce).Paced(pace) }
 
 // Options are what an endpoint for SubjectAccessReviews is made of.
 type Options struct {
@@ -72,7 +78,7 @@ type Handler struct {
 // New returns an endpoint.
 func New(o Options) *Handler {
 	if o.Bodies == nil {
-		o.Bodies = serve.NewBodies(CostlyAtOnce)
+		o.Bodies = NewBodies()
 	}
 	return &Handler{Options: o}
 }
