@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -31,7 +32,7 @@ import (
 	"github.com/espalier-project/espalier/internal/target"
 )
 
-// Options are all that an engine needs; each is required.
+// Options are all that an engine needs; each is required, unless it says otherwise.
 type Options struct {
 	Config *config.ResourceManagerConfiguration
 	// Manager runs the controllers and has the cache of the source, shaped by Scheme and Reads.
@@ -42,6 +43,7 @@ type Options struct {
 	// Identified, if it is set, is called on the leader once the identity of the source is known: what else it runs begins then.
 	Identified func()
 	Clock      clock.PassiveClock
+	Registry   prometheus.Registerer
 	Log        logr.Logger
 }
 
@@ -52,6 +54,7 @@ type Engine struct {
 	watches *target.Watches
 	ledger  *ledger.Ledger
 	secrets *source.Secrets
+	metrics *managedresource.Metrics
 	start   start
 }
 
@@ -69,7 +72,8 @@ func Scheme() (*runtime.Scheme, error) {
 // New returns an engine. It sends nothing before it is started.
 func New(options Options) (*Engine, error) {
 	cfg := options.Config
-	client, err := target.NewClient(options.Target.REST, options.Target.HTTP)
+	requests := target.NewMetrics(options.Registry)
+	client, err := target.NewClient(options.Target.REST, options.Target.HTTP, requests)
 	if err != nil {
 		return nil, err
 	}
@@ -79,11 +83,15 @@ func New(options Options) (*Engine, error) {
 		LabelSelector: resourcesv1alpha1.LabelManagedBy + "=" + *cfg.Controllers.ManagedResource.ManagedByLabelValue,
 		View:          target.View{Health: health.Options{CustomResources: ptr.Deref(cfg.Controllers.Health.CustomResources, false)}},
 		Disabled:      ptr.Deref(cfg.TargetClientConnection.DisableCachedClient, false),
+		Metrics:       requests,
 		Log:           options.Log.WithName("target"),
 	})
 	secrets := source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock, options.Log.WithName("secrets"))
-	return &Engine{Options: options, client: client, watches: watches, ledger: l, secrets: secrets}, nil
+	return &Engine{Options: options, client: client, watches: watches, ledger: l, secrets: secrets, metrics: managedresource.NewMetrics(options.Registry)}, nil
 }
+
+// judgement is what an assessor says about the objects of a ManagedResource.
+type judgement = func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (e *Engine) NeedLeaderElection() bool { return true }
@@ -107,24 +115,27 @@ func (e *Engine) Start(ctx context.Context) error {
 	events := source.NewEvents(e.Source.CoreV1(), e.Clock)
 	statuses := source.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock, events)
 	assessor := target.NewAssessor(e.client, e.ledger, e.watches, e.Clock)
-	triggers := &managedresource.Triggers{}
 
-	reconciler := &managedresource.Reconciler{
-		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
-		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled,
-		Statuses:         statuses, Secrets: e.secrets, Events: events, Target: e.client, Ledger: e.ledger, Watches: e.watches,
-		Assessor: assessor, Clock: e.Clock,
-	}
-	judges := []*healthcontroller.Reconciler{
-		{Name: healthcontroller.NameHealth, Clock: e.Clock, Assess: assessor.Health, Other: assessor.Progressing},
-		{Name: healthcontroller.NameProgressing, Clock: e.Clock, Assess: assessor.Progressing, Other: assessor.Health},
-	}
+	var judges []*healthcontroller.Reconciler
 	news := func(owner ledger.Owner) {
 		for _, judge := range judges {
 			judge.Enqueue(owner)
 		}
 	}
-	reconciler.Applied = news
+	reconciler := managedresource.New(managedresource.Options{
+		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
+		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled,
+		Statuses:         statuses, Secrets: e.secrets, Events: events, Target: e.client, Ledger: e.ledger, Watches: e.watches,
+		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Applied: news,
+	})
+	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses, Clock: e.Clock, Await: reconciler.Awaits}
+	for name, judge := range map[string]struct{ assess, other judgement }{
+		healthcontroller.NameHealth: {assessor.Health, assessor.Progressing}, healthcontroller.NameProgressing: {assessor.Progressing, assessor.Health},
+	} {
+		health.Name, health.Assess, health.Other = name, judge.assess, judge.other
+		judges = append(judges, healthcontroller.New(health))
+	}
+	triggers := reconciler.Triggers
 	e.ledger.Subscribe(triggers.Drift, news)
 	e.secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
 
@@ -135,18 +146,16 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.secrets.WaitUntilWatching(ctx, timeout); err != nil {
 		return err
 	}
-	triggers.Prepare(reconciler)
 	e.expect(ctx, reconciler, timeout)
 	for _, runnable := range []manager.Runnable{leaderOnly{e.watches.Start}, leaderOnly{triggers.Sweep}, leaderOnly{e.audit(reconciler)}} {
 		if err := e.Manager.Add(runnable); err != nil {
 			return err
 		}
 	}
-	if err := reconciler.AddToManager(e.Manager, timeout, triggers); err != nil {
+	if err := reconciler.AddToManager(e.Manager, timeout); err != nil {
 		return err
 	}
 	for _, judge := range judges {
-		judge.Config, judge.Class, judge.Statuses, judge.Await = e.Config.Controllers.Health, class, statuses, reconciler.Awaits
 		if err := judge.AddToManager(e.Manager, timeout); err != nil {
 			return err
 		}

@@ -114,7 +114,7 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]ledge
 	var comparison *ledger.Listing
 	var differing []ledger.Difference
 	var strays []Stray
-	_, err = listPages(ctx, options, pagesOf(w.client.metadata.Resource(served.resource).Namespace(namespace).List), paging{
+	_, err = listPages(ctx, options, pagesOf(w.metrics, w.client.metadata.Resource(served.resource).Namespace(namespace).List), paging{
 		start: func() {
 			comparison = w.ledger.StartListing(s.gvk.GroupKind(), a.version(), func(ref ledger.Ref) bool { return w.scopeOf(ref) == s })
 			differing, strays = nil, nil
@@ -156,7 +156,7 @@ func (w *Watches) settle(s scope, a *activeWatch, differing []ledger.Difference)
 	for _, difference := range differing {
 		if w.ledger.Settle(difference) {
 			number++
-			missed.WithLabelValues(s.gvk.Kind).Inc()
+			w.metrics.missed.WithLabelValues(s.gvk.Kind).Inc()
 			w.log.Info("A watch missed what became of an object", "groupVersionKind", s.gvk.String(),
 				"namespace", difference.Key.Namespace, "name", difference.Key.Name, "present", difference.Present)
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
@@ -72,7 +73,7 @@ func (a *Autoscalers) ready(ctx context.Context) error {
 	}
 	resource := a.watches.client.dynamic.Resource(served.resource)
 	if a.watches.disabled {
-		_, err := a.list(ctx, pagesOf(resource.List))
+		_, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List))
 		return err
 	}
 	a.start(resource)
@@ -107,17 +108,20 @@ func (a *Autoscalers) start(resource dynamic.ResourceInterface) {
 	}
 	a.started = true
 	source := newListWatch(func(ctx context.Context) (string, error) {
-		version, err := a.list(ctx, pagesOf(resource.List))
+		version, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List))
 		if err == nil {
 			a.active.listed(version)
 		}
 		return version, err
-	}, resource.Watch, a.failed, a.active.resumed)
+	}, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		a.watches.metrics.count("watch")
+		return resource.Watch(ctx, options)
+	}, a.failed, a.active.resumed)
 	log := a.watches.log.WithValues("groupVersionKind", autoscalerKind.String())
 	reflector := cache.NewReflectorWithOptions(source, nil, a, cache.ReflectorOptions{
 		Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, TypeDescription: autoscalerKind.String(),
 	})
-	watching.Inc()
+	a.watches.metrics.watching.Inc()
 	go a.run(ctx, reflector)
 }
 

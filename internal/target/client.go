@@ -35,10 +35,11 @@ type Client struct {
 	// rest answers with metadata.
 	rest     rest.Interface
 	mappings *mappings
+	metrics  *Metrics
 }
 
 // NewClient returns a client; it sends nothing yet.
-func NewClient(config *rest.Config, httpClient *http.Client) (*Client, error) {
+func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (*Client, error) {
 	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func NewClient(config *rest.Config, httpClient *http.Client) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, rest: metadataREST, mappings: newMappings(discoveryClient.RESTClient())}, nil
+	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, rest: metadataREST, mappings: newMappings(discoveryClient.RESTClient(), metrics), metrics: metrics}, nil
 }
 
 // object returns the client for an object that is on record. One with a namespace whose kind has none by now, or the other way
@@ -98,7 +99,7 @@ func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 // request sends a request to where a kind is served, and limits its time.
 func (c *Client) request(ctx context.Context, gvk schema.GroupVersionKind, verb string, send func(context.Context, *mapping) error) error {
 	return c.mappings.with(ctx, gvk, func(served *mapping) error {
-		count(verb)
+		c.metrics.count(verb)
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 		return send(ctx, served)
@@ -233,7 +234,7 @@ func (c *Client) WarningEvents(ctx context.Context, object *unstructured.Unstruc
 	defer cancel()
 	selector := fmt.Sprintf("type=Warning,involvedObject.apiVersion=%s,involvedObject.kind=%s,involvedObject.name=%s,involvedObject.namespace=%s",
 		object.GetAPIVersion(), object.GetKind(), object.GetName(), object.GetNamespace())
-	count("list")
+	c.metrics.count("list")
 	list, err := c.core.Events(object.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: 500})
 	if err != nil {
 		return nil, err
@@ -245,7 +246,7 @@ func (c *Client) WarningEvents(ctx context.Context, object *unstructured.Unstruc
 func (c *Client) Claims(ctx context.Context, namespace, selector string) ([]corev1.PersistentVolumeClaim, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	count("list")
+	c.metrics.count("list")
 	list, err := c.core.PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, err
@@ -257,7 +258,7 @@ func (c *Client) Claims(ctx context.Context, namespace, selector string) ([]core
 func (c *Client) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	count("delete")
+	c.metrics.count("delete")
 	return c.core.PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}})
 }
 
@@ -269,7 +270,7 @@ func (c *Client) PodsOf(ctx context.Context, deployment *unstructured.Unstructur
 	if err != nil {
 		return 0, err
 	}
-	count("list")
+	c.metrics.count("list")
 	sets, err := c.metadata.Resource(replicaSets).Namespace(deployment.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return 0, err
@@ -280,7 +281,7 @@ func (c *Client) PodsOf(ctx context.Context, deployment *unstructured.Unstructur
 			own[sets.Items[i].UID] = true
 		}
 	}
-	count("list")
+	c.metrics.count("list")
 	pods, err := c.core.Pods(deployment.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return 0, err

@@ -28,23 +28,24 @@ func (w *Watches) requestsFor(s scope, served *mapping) scopeRequests {
 		namespace = ""
 	}
 	objects := w.client.dynamic.Resource(served.resource).Namespace(namespace)
-	requests := scopeRequests{whole: pagesOf(objects.List)}
+	requests := scopeRequests{whole: pagesOf(w.metrics, objects.List)}
 	switch {
 	case s.gvk == podKind && s.name == "":
 		// Typed Pods: there may be many, and Protocol Buffers cost a fifth of what JSON costs.
 		pods := w.client.core.Pods(namespace)
-		requests.list, requests.watch, requests.expected = pagesOf(pods.List), pods.Watch, &corev1.Pod{}
+		requests.list, requests.watch, requests.expected = pagesOf(w.metrics, pods.List), pods.Watch, &corev1.Pod{}
 	case w.view.Whole(s.gvk):
 		requests.list, requests.watch = requests.whole, objects.Watch
 	default:
 		metadata := w.client.metadata.Resource(served.resource).Namespace(namespace)
-		requests.list, requests.watch, requests.expected = pagesOf(metadata.List), metadata.Watch, &metav1.PartialObjectMetadata{}
+		requests.list, requests.watch, requests.expected = pagesOf(w.metrics, metadata.List), metadata.Watch, &metav1.PartialObjectMetadata{}
 	}
 	return requests
 }
 
-func pagesOf[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) pageFunc {
+func pagesOf[L runtime.Object](metrics *Metrics, list func(context.Context, metav1.ListOptions) (L, error)) pageFunc {
 	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		metrics.count("list")
 		return list(ctx, options)
 	}
 }
@@ -72,7 +73,6 @@ func newListWatch(list func(context.Context) (string, error), follow func(contex
 			return empty, nil
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			count("watch")
 			w, err := openWatch(ctx, options, follow, failed)
 			if err != nil {
 				failed(err)
@@ -147,11 +147,12 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 	source := newListWatch(func(ctx context.Context) (string, error) { return sink.list(ctx, requests) },
 		func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			w.selector(s)(&options)
+			w.metrics.count("watch")
 			return requests.watch(ctx, options)
 		}, failed, a.resumed)
 	log.V(1).Info("Watching")
-	watching.Inc()
-	defer watching.Dec()
+	w.metrics.watching.Inc()
+	defer w.metrics.watching.Dec()
 	reflector := cache.NewReflectorWithOptions(source, requests.expected, sink, cache.ReflectorOptions{
 		Name: "target " + s.gvk.String(), MinWatchTimeout: minWatchTimeout, Logger: &log,
 	})

@@ -74,6 +74,5 @@ func listOnce(ctx context.Context, options metav1.ListOptions, inPages bool, pag
 func askForPage(ctx context.Context, options metav1.ListOptions, page pageFunc) (runtime.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	count("list")
 	return page(ctx, options)
 }

@@ -32,7 +32,8 @@ type mapping struct {
 // Invariant: a mapping ends with what it was made from. An answer that the API server does not know its path ends it at once,
 // and so does a change of the CustomResourceDefinition that is seen; what is not served is never remembered.
 type mappings struct {
-	client rest.Interface
+	metrics *Metrics
+	client  rest.Interface
 
 	mu     sync.Mutex
 	byKind map[schema.GroupVersionKind]*mapping
@@ -46,8 +47,8 @@ type question struct {
 	err    error
 }
 
-func newMappings(client rest.Interface) *mappings {
-	return &mappings{client: client, byKind: map[schema.GroupVersionKind]*mapping{}, asking: map[schema.GroupVersion]*question{}}
+func newMappings(client rest.Interface, metrics *Metrics) *mappings {
+	return &mappings{client: client, metrics: metrics, byKind: map[schema.GroupVersionKind]*mapping{}, asking: map[schema.GroupVersion]*question{}}
 }
 
 // of returns where a kind is served; meta.NoKindMatchError if it is not. Waiting ends with the context.
@@ -111,7 +112,7 @@ func (m *mappings) answer(gv schema.GroupVersion, q *question) {
 	if gv.Group == "" {
 		path = []string{"/api", gv.Version}
 	}
-	count("discover")
+	m.metrics.count("discover")
 	resources := &metav1.APIResourceList{}
 	q.err = m.client.Get().AbsPath(path...).Do(ctx).Into(resources)
 	q.answer = resources

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -66,7 +67,7 @@ func newServer(t testing.TB) (*server, *Client) {
 	listener := httptest.NewServer(s)
 	t.Cleanup(listener.Close)
 	t.Cleanup(listener.CloseClientConnections)
-	client, err := NewClient(&rest.Config{Host: listener.URL, QPS: 100, Burst: 130}, listener.Client())
+	client, err := NewClient(&rest.Config{Host: listener.URL, QPS: 100, Burst: 130}, listener.Client(), NewMetrics(prometheus.NewRegistry()))
 	if err != nil {
 		t.Fatal(err)
 	}

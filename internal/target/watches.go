@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -44,6 +45,7 @@ type Watches struct {
 	namespaces    []string
 	labelSelector string
 	disabled      bool
+	metrics       *Metrics
 	log           logr.Logger
 
 	mu      sync.Mutex
@@ -66,14 +68,19 @@ type WatchOptions struct {
 	View          View
 	// Disabled watches nothing (OLD-31).
 	Disabled bool
-	Log      logr.Logger
+	// Metrics may be nil: then nobody reads them.
+	Metrics *Metrics
+	Log     logr.Logger
 }
 
 // NewWatches returns watches that start when Start is called.
 func NewWatches(client *Client, l *ledger.Ledger, options WatchOptions) *Watches {
+	if options.Metrics == nil {
+		options.Metrics = NewMetrics(prometheus.NewRegistry())
+	}
 	w := &Watches{
 		client: client, ledger: l, view: options.View, namespaces: options.Namespaces, labelSelector: options.LabelSelector,
-		disabled: options.Disabled, log: options.Log,
+		disabled: options.Disabled, metrics: options.Metrics, log: options.Log,
 		active: map[scope]*activeWatch{}, byOwner: map[ledger.Owner]map[scope]struct{}{}, live: newLive(),
 	}
 	w.autoscalers = newAutoscalers(w)

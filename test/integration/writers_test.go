@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
@@ -47,7 +48,7 @@ func TestDeletionMeansOneObject(t *testing.T) {
 	f := newFixture(t)
 	httpClient, err := rest.HTTPClientFor(landscape.ShootREST)
 	f.must(err)
-	client, err := target.NewClient(landscape.ShootREST, httpClient)
+	client, err := target.NewClient(landscape.ShootREST, httpClient, target.NewMetrics(prometheus.NewRegistry()))
 	f.must(err)
 	f.must(f.shoot.Create(f.ctx, harness.Object("v1", "ConfigMap", f.ns, "cm")))
 	read, err := client.Get(f.ctx, f.get("v1", "ConfigMap", "cm").GroupVersionKind(), f.ns, "cm")

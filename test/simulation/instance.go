@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -80,7 +81,7 @@ func (w *world) runInstance(ctx context.Context, i *instance) error {
 		return err
 	}
 	e, err := engine.New(engine.Options{
-		Config: cfg, Manager: mgr, Source: clientset, Clock: clock.RealClock{}, Log: w.log(),
+		Config: cfg, Manager: mgr, Source: clientset, Clock: clock.RealClock{}, Registry: prometheus.NewRegistry(), Log: w.log(),
 		Target: clusterOf(w.target, &network{world: w, instance: i, cluster: "target"}),
 	})
 	if err != nil {

@@ -52,8 +52,8 @@ const (
 	messagePause = 10 * time.Second
 )
 
-// Reconciler keeps one condition of applied ManagedResources.
-type Reconciler struct {
+// Options are all that a reconciler needs; each is required.
+type Options struct {
 	Name     string
 	Config   config.HealthControllerConfig
 	Class    managed.Class
@@ -66,11 +66,19 @@ type Reconciler struct {
 	// Other is the judgement of the other controller. What makes one of the conditions change mostly makes both, and
 	// whichever controller comes first writes both at once.
 	Other func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
+}
+
+// Reconciler keeps one condition of applied ManagedResources.
+type Reconciler struct {
+	Options
 
 	mu        sync.Mutex
 	queue     workqueue.TypedRateLimitingInterface[reconcile.Request]
 	unsettled map[ledger.Owner]int
 }
+
+// New returns a reconciler.
+func New(o Options) *Reconciler { return &Reconciler{Options: o, unsettled: map[ledger.Owner]int{}} }
 
 // Reconcile judges one ManagedResource.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -179,9 +187,6 @@ func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
 func (r *Reconciler) wait(owner ledger.Owner) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.unsettled == nil {
-		r.unsettled = map[ledger.Owner]int{}
-	}
 	r.unsettled[owner]++
 	return r.unsettled[owner] <= settleLimit
 }

@@ -73,13 +73,13 @@ func newFixture(t *testing.T) *fixture {
 			return target.Assessment{Covered: true, Problem: true, Change: managed.ConditionChange{Type: condition, Status: no, Reason: "DaemonSetProblem", Message: *problem}}, nil
 		}
 	}
-	f.Reconciler = &Reconciler{
+	f.Reconciler = New(Options{
 		Name: NameProgressing, Config: config.HealthControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Minute}}, Class: managed.NewClass(""), Clock: f.clock,
 		Statuses: source.NewStatuses(f.source, f.source, f.source, f.clock, nil),
 		Await:    func(*resourcesv1alpha1.ManagedResource) bool { return f.awaited },
 		Assess:   judge(resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ConditionTrue, &f.rolling),
 		Other:    judge(resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionFalse, &f.unhealthy),
-	}
+	})
 	return f
 }
 
@@ -217,7 +217,7 @@ func TestPredicate(t *testing.T) {
 			before, after := &mr{}, &mr{}
 			tc.before(before)
 			tc.after(after)
-			r := &Reconciler{Class: managed.NewClass("")}
+			r := New(Options{Class: managed.NewClass("")})
 			if got := r.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
 				t.Errorf("got %t", got)
 			}

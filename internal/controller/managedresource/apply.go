@@ -108,7 +108,7 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 		options := a.options(desired)
 		digest := desiredDigest(desired, options)
 		if !a.full && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
-			objects.WithLabelValues(desired.GetKind(), "skipped").Inc()
+			a.Metrics.objects.WithLabelValues(desired.GetKind(), "skipped").Inc()
 			a.written[desired.Key] = outcome{result: "skipped"}
 			continue
 		}
@@ -180,7 +180,7 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 		return
 	}
 	a.succeeded(desired, done)
-	objects.WithLabelValues(desired.GetKind(), done.result).Inc()
+	a.Metrics.objects.WithLabelValues(desired.GetKind(), done.result).Inc()
 	sighting := done.sighting
 	sighting.Key, sighting.Desired, sighting.Since = keyOf(desired), digest, done.since
 	a.Watches.Served(target.RefOf(&desired.Reference))
@@ -231,7 +231,7 @@ func definedKind(crd *apply.Desired) metav1.GroupKind {
 
 // failed keeps an error in the form of MR-28; a conflict is passed on as it is.
 func (a *applier) failed(ctx context.Context, desired *apply.Desired, err error) {
-	objects.WithLabelValues(desired.GetKind(), "failed").Inc()
+	a.Metrics.objects.WithLabelValues(desired.GetKind(), "failed").Inc()
 	var complete *completeError
 	if !apierrors.IsConflict(err) && !errors.As(err, &complete) {
 		err = fmt.Errorf("error during apply of object %q: %w", desired.Name(), err)

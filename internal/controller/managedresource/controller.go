@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -35,8 +36,8 @@ const Name = "managedresource"
 // pendingRetry is how long a pending deletion is left alone if nothing tells of its end (MRT-5).
 const pendingRetry = 5 * time.Second
 
-// Reconciler keeps the objects of ManagedResources in the target cluster.
-type Reconciler struct {
+// Options are all that a reconciler needs; each is required, unless it says otherwise.
+type Options struct {
 	Config   config.ManagedResourceControllerConfig
 	Class    managed.Class
 	Identity string
@@ -51,14 +52,33 @@ type Reconciler struct {
 	Watches  *target.Watches
 	Assessor *target.Assessor
 	Clock    clock.PassiveClock
+	// Metrics may be nil: then nobody reads them.
+	Metrics *Metrics
 	// Applied is called when a ManagedResource was applied, so that its health is judged.
 	Applied func(ledger.Owner)
+}
+
+// Reconciler keeps the objects of ManagedResources in the target cluster.
+type Reconciler struct {
+	Options
+	// Triggers put ManagedResources into its queue.
+	Triggers *Triggers
 
 	passes  passes
 	slots   chan struct{}
 	drifts  *drifts
 	stuck   stuck
 	leaving leaving
+}
+
+// New returns a reconciler with its triggers.
+func New(o Options) *Reconciler {
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(prometheus.NewRegistry())
+	}
+	r := &Reconciler{Options: o, slots: make(chan struct{}, allRuns), drifts: newDrifts(o.Clock, o.Config.DriftRepairDelay.Duration)}
+	r.Triggers = &Triggers{reconciler: r}
+	return r
 }
 
 // Reconcile brings the target cluster to what one ManagedResource says.
@@ -212,7 +232,7 @@ func (r *Reconciler) track(owner ledger.Owner, plan *apply.Plan, inventory []res
 // fail reports an error in the condition and returns it, so that the queue backs off. done is the run that failed, nil if it
 // wrote nothing.
 func (r *Reconciler) fail(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string, cause error, done *applier) error {
-	failures.WithLabelValues(reason).Inc()
+	r.Metrics.failures.WithLabelValues(reason).Inc()
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		cause = fmt.Errorf("not done within the sync period of %s: %w", r.Config.SyncPeriod.Duration, cause)
 	}
@@ -286,7 +306,7 @@ func (r *Reconciler) forget(owner ledger.Owner) {
 	r.passes.forget(owner)
 	r.stuck.forget(owner)
 	r.Watches.Track(owner, nil)
-	lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
+	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
 }
 
 func ownerOf(mr *resourcesv1alpha1.ManagedResource) ledger.Owner {

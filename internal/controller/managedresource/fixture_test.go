@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,7 +71,7 @@ func newFixture(t *testing.T, change ...func(*config.ManagedResourceControllerCo
 	f.secrets = fake.NewClientset()
 	server := httptest.NewServer(f.target)
 	t.Cleanup(server.Close)
-	targetClient, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client())
+	targetClient, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,15 +85,14 @@ func newFixture(t *testing.T, change ...func(*config.ManagedResourceControllerCo
 	l := ledger.New()
 	watches := target.NewWatches(targetClient, l, target.WatchOptions{Log: logr.Discard()})
 	events := source.NewEvents(f.secrets.CoreV1(), f.clock)
-	f.Reconciler = &Reconciler{
+	f.Reconciler = New(Options{
 		Config: cfg, Class: managed.NewClass(""), Ledger: l, Watches: watches, Clock: f.clock, Target: targetClient, Events: events,
 		Statuses: source.NewStatuses(f.source, f.source, f.source, f.clock, events),
 		Secrets:  source.NewSecrets(f.secrets.CoreV1(), nil, f.clock, logr.Discard()),
 		Assessor: target.NewAssessor(targetClient, l, watches, f.clock),
 		Applied:  func(ledger.Owner) { f.applied++ },
-	}
-	f.triggers = &Triggers{}
-	f.triggers.Prepare(f.Reconciler)
+	})
+	f.triggers = f.Triggers
 	l.Subscribe(f.triggers.Drift, func(ledger.Owner) {})
 	return f
 }

@@ -70,7 +70,7 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
 	if judged, err := r.judge(mr, &ref, live, holders); err != nil || judged.stays != "" {
 		return err
 	}
-	orphans.WithLabelValues(kind).Inc()
+	r.Metrics.orphans.WithLabelValues(kind).Inc()
 	name := apply.NameOf(live)
 	if !*r.Config.CollectOrphans {
 		r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It stays.", name))
@@ -79,7 +79,7 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
 	if err := r.Target.Delete(ctx, live, propagation(stray.GVK.Group)); err != nil && !target.Gone(err) {
 		return fmt.Errorf("deleting it: %w", err)
 	}
-	deleted.WithLabelValues(kind).Inc()
+	r.Metrics.deleted.WithLabelValues(kind).Inc()
 	r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It was deleted.", name))
 	return nil
 }

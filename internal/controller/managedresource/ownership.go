@@ -202,7 +202,7 @@ func (a *applier) ownerOfOrigin(ctx context.Context, desired *apply.Desired, liv
 			return origin.Key, value, nil
 		}
 	}
-	takeovers.Inc()
+	a.Metrics.takeovers.Inc()
 	log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", desired.Name(), "origin", value)
 	return nobody, "", nil
 }

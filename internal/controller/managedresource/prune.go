@@ -263,7 +263,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if err != nil {
 		return false, err
 	}
-	deleted.WithLabelValues(live.GetKind()).Inc()
+	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
 	_, err = finalizeAfter(live)
 	return false, err
 }

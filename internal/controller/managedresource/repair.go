@@ -21,7 +21,7 @@ const reasonDrift = "ObjectChanged"
 
 // hold notes that an object is not put right before its time.
 func (a *applier) hold(wait time.Duration) {
-	objectsHeld.Inc()
+	a.Metrics.objectsHeld.Inc()
 	if a.held == 0 || wait < a.held {
 		a.held = wait
 	}
@@ -44,7 +44,7 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *apply.Desired, optio
 
 // repaired tells of an object that was put right.
 func (a *applier) repaired(ctx context.Context, desired *apply.Desired, done outcome) {
-	drift.WithLabelValues(desired.GetKind()).Inc()
+	a.Metrics.drift.WithLabelValues(desired.GetKind()).Inc()
 	log.FromContext(ctx).Info("Put right what somebody else changed", "resource", desired.Name(), "result", done.result)
 	if a.drifts.tell(keyOf(desired)) {
 		a.tell(desired, done.before, done.after, "was put right")

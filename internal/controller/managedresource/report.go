@@ -98,7 +98,7 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	applied := managed.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, managed.MessageApplied)
 	if len(read.errors) > 0 {
 		applied = managed.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDecodingFailed, manifest.ErrorsMessage(read.errors))
-		failures.WithLabelValues(resourcesv1alpha1.ReasonDecodingFailed).Inc()
+		r.Metrics.failures.WithLabelValues(resourcesv1alpha1.ReasonDecodingFailed).Inc()
 	}
 	known, settled := r.Assessor.FromLedger(inventory)
 	changes := []managed.ConditionChange{applied}
@@ -124,7 +124,7 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		}
 	}
 	if len(read.errors) == 0 {
-		lastSuccess.WithLabelValues(owner.Namespace, owner.Name).Set(float64(r.Clock.Now().Unix()))
+		r.Metrics.lastSuccess.WithLabelValues(owner.Namespace, owner.Name).Set(float64(r.Clock.Now().Unix()))
 	}
 	if !settled {
 		r.Applied(owner)

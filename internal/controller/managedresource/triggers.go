@@ -35,13 +35,13 @@ const (
 )
 
 // AddToManager adds the controller.
-func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration, triggers *Triggers) error {
+func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
 	return kit.Add(mgr, Name, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
 		CacheSyncTimeout:        cacheSyncTimeout,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), ctrlsource.Func(triggers.start))
+	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), ctrlsource.Func(r.Triggers.start))
 }
 
 // predicate passes the events that may ask for a run (MRT-1 … MRT-3).
@@ -96,13 +96,6 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 	return is == resourcesv1alpha1.ConditionFalse && (was == "" || was == resourcesv1alpha1.ConditionTrue)
 }
 
-// Prepare must be called before anything else.
-func (t *Triggers) Prepare(r *Reconciler) {
-	r.slots = make(chan struct{}, allRuns)
-	r.drifts = newDrifts(r.Clock, r.Config.DriftRepairDelay.Duration)
-	t.reconciler = r
-}
-
 // Triggers put ManagedResources into the queue for reasons that are no events of their own: Secrets and drift.
 type Triggers struct {
 	reconciler *Reconciler
@@ -129,7 +122,7 @@ func (t *Triggers) add(owner ledger.Owner, after time.Duration) {
 
 // Drift takes an object that may not be as it should any more. One that is not put right at once is told of at once.
 func (t *Triggers) Drift(owner ledger.Owner, key ledger.Key) {
-	driftNoticed.WithLabelValues(key.Kind).Inc()
+	t.reconciler.Metrics.driftNoticed.WithLabelValues(key.Kind).Inc()
 	wait := t.reconciler.drifts.noticed(key)
 	if !t.reconciler.drifts.quarrels(key) {
 		wait = 0 // It is told at once, though it may be put right later.
@@ -159,9 +152,6 @@ func (t *Triggers) Sweep(ctx context.Context) error {
 
 // SecretChanged takes a Secret that was written, or is gone if version is empty (MRT-4, MRB-21).
 func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
-	if t.reconciler == nil {
-		return
-	}
 	for _, owner := range t.reconciler.passes.secretChanged(secret, version) {
 		t.add(owner, 0)
 	}
@@ -169,9 +159,6 @@ func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 
 // SecretsMissed takes that changes of Secrets may have been missed.
 func (t *Triggers) SecretsMissed() {
-	if t.reconciler == nil {
-		return
-	}
 	for i, owner := range t.reconciler.passes.allInDoubt() {
 		t.add(owner, time.Duration(i)*gapPause)
 	}

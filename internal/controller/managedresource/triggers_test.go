@@ -63,7 +63,7 @@ func TestPredicate(t *testing.T) {
 			before, after := &mr{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, &mr{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 			tc.before(before)
 			tc.after(after)
-			r := &Reconciler{Class: managed.NewClass("")}
+			r := &Reconciler{Options: Options{Class: managed.NewClass("")}}
 			if got := r.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
 				t.Errorf("got %t", got)
 			}
@@ -83,7 +83,7 @@ func TestBackOffIsBounded(t *testing.T) {
 }
 
 func TestPeriodsDoNotMarchInStep(t *testing.T) {
-	r := &Reconciler{Config: config.ManagedResourceControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Minute}}}
+	r := &Reconciler{Options: Options{Config: config.ManagedResourceControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Minute}}}}
 	seen := map[time.Duration]bool{}
 	for range 50 {
 		period := r.period()

@@ -100,7 +100,7 @@ func New(cfg *configuration, log logr.Logger) (*Process, error) {
 		return nil, err
 	}
 	if p.Engine, err = engine.New(engine.Options{
-		Config: cfg, Manager: mgr, Source: p.Clientset, Target: target, Identified: func() { close(p.identified) }, Clock: p.Clock, Log: log,
+		Config: cfg, Manager: mgr, Source: p.Clientset, Target: target, Identified: func() { close(p.identified) }, Clock: p.Clock, Registry: p.Registry, Log: log,
 	}); err != nil {
 		return nil, err
 	}
