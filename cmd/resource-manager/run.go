@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/features/resourcemanager"
@@ -18,7 +19,7 @@ const probeBudget = 5 * time.Millisecond
 func run(cfg *config.ResourceManagerConfiguration, log logr.Logger) error {
 	drain := &process.Drain{}
 	ctx := process.SignalContext(drain)
-	p, err := resourcemanager.New(cfg, log)
+	p, err := resourcemanager.New(cfg, metrics.Registry, log)
 	if err != nil {
 		return err
 	}

@@ -18,12 +18,18 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
-var unknownKeys = prometheus.NewGauge(prometheus.GaugeOpts{
-	Name: "espalier_config_unknown_keys",
-	Help: "Keys of the configuration file that this version does not know.",
-})
-
-func init() { metrics.Registry.MustRegister(unknownKeys) }
+// tellUnknownKeys has a metric say how many keys were not known when a configuration file was read last.
+func tellUnknownKeys(registry prometheus.Registerer, n int) {
+	gauge := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "espalier_config_unknown_keys",
+		Help: "Keys of the configuration file that this version does not know.",
+	})
+	known := prometheus.AlreadyRegisteredError{}
+	if err := registry.Register(gauge); errors.As(err, &known) {
+		gauge = known.ExistingCollector.(prometheus.Gauge)
+	}
+	gauge.Set(float64(n))
+}
 
 // FileFormat is what a configuration file may be.
 type FileFormat struct {
@@ -141,7 +147,7 @@ func unknownKeyWarnings(unknown []error) []string {
 		warnings = append(warnings, fmt.Sprintf("unknown key %s is ignored", path))
 	}
 	slices.Sort(warnings)
-	unknownKeys.Set(float64(len(unknown)))
+	tellUnknownKeys(metrics.Registry, len(unknown))
 	return warnings
 }
 

@@ -16,7 +16,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/agentview"
@@ -53,8 +52,11 @@ type Process struct {
 	identified chan struct{}
 }
 
+// Registry is where metrics are registered.
+type Registry = prometheus.Registerer
+
 // New returns the process with everything that is enabled, ready to run. It sends nothing.
-func New(cfg *configuration, log logr.Logger) (*Process, error) {
+func New(cfg *configuration, registry Registry, log logr.Logger) (*Process, error) {
 	log.Info("Getting rest configs")
 	sourceConfig, err := process.RESTConfig(&cfg.SourceClientConnection, "KUBECONFIG")
 	if err != nil {
@@ -78,8 +80,8 @@ func New(cfg *configuration, log logr.Logger) (*Process, error) {
 		return nil, fmt.Errorf("source cluster: %w", err)
 	}
 	p := &Process{
-		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: metrics.Registry, Log: log, Source: source,
-		bodies: serve.NewBodies(admit.CostlyAtOnce), hooks: admit.NewMetrics(metrics.Registry), kept: map[string]*clusters.Kept{}, identified: make(chan struct{}),
+		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source,
+		bodies: serve.NewBodies(admit.CostlyAtOnce), hooks: admit.NewMetrics(registry), kept: map[string]*clusters.Kept{}, identified: make(chan struct{}),
 	}
 	scheme, err := targetScheme()
 	if err != nil {
