@@ -17,7 +17,7 @@ import (
 
 const grm = "gardener-resource-manager"
 
-// BH-NP-1 … BH-NP-5, NP-11, NP-19, NP-24, C5: the document's example, to the character.
+// BH-NP-1, BH-NP-2, BH-NP-3, BH-NP-4, BH-NP-5, NP-11, NP-19, NP-24, C5: the document's example, to the character.
 func TestExample(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.namespace("a")
@@ -189,7 +189,7 @@ func TestUnknownNamespace(t *testing.T) {
 func TestCleanup(t *testing.T) {
 	for name, end := range map[string]func(*world){
 		"NP-3/Service not found":       func(w *world) { w.settle(w.RemoveService("a", "s")) },
-		"NP-3/Service not in the list": func(w *world) { w.settle(w.ReplaceServices("", nil)) },
+		"NP-3/Service not in the list": func(w *world) { w.settle(w.RetainServices("", none)) },
 		"NP-3/being deleted": func(w *world) {
 			o := service("a", "s", []string{"1:1"})
 			o.DeletionTimestamp = &metav1.Time{}
@@ -384,7 +384,7 @@ func TestNamespaceAlias(t *testing.T) {
 	}
 }
 
-// BH-NP-13, BH-NP-15, BH-NP-16, NP-15, NP-25: everybody.
+// BH-NP-13, BH-NP-15, BH-NP-16, NP-15, NP-25: everybody. The body with peers (BH-NP-14) is that of an older document and is not made (SW-3).
 func TestWorld(t *testing.T) {
 	for name, tc := range map[string]struct{ value, spec, description string }{
 		"NP-25/number and name":           {`[{"port":10250,"protocol":"TCP"},{"port":"dns","protocol":"UDP"}]`, `{"ports":[{"protocol":"TCP","port":10250},{"protocol":"UDP","port":"dns"}]}`, "[TCP/10250 UDP/dns]"},

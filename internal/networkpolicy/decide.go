@@ -44,7 +44,7 @@ func (x *Index) Decide(r Request) Decision {
 		d.Delete = existing
 		return d
 	}
-	if r.all() {
+	if r.All() {
 		d.Problems = append(slices.Clone(s.Problems), x.istio.problems(s.NamespacedName)...)
 		d.Long, d.Short = x.shortenedLocked(s)
 	}
@@ -81,27 +81,13 @@ func (x *Index) Wanted(service types.NamespacedName) []*Policy {
 
 // existingLocked returns the policies that are there for a request, each once.
 func (x *Index) existingLocked(r Request) []Existing {
-	var all []Existing
-	if !r.all() && r.Peer == "" {
+	if !r.All() && r.Peer == "" {
 		if e := x.policies[r.Policy]; e != nil && e.Service == r.Service {
-			all = append(all, *e)
+			return []Existing{*e}
 		}
-		return all
+		return nil
 	}
-	if r.Peer != "" {
-		for _, e := range x.observed[r.Service][r.Peer] {
-			all = append(all, *e)
-		}
-		return sorted(all)
-	}
-	for peer, list := range x.observed[r.Service] {
-		for _, e := range list {
-			if e.own(peer) {
-				all = append(all, *e)
-			}
-		}
-	}
-	return sorted(all)
+	return sorted(x.observed[r.Service].of(r.Peer))
 }
 
 func sorted(all []Existing) []Existing {
@@ -130,7 +116,7 @@ func (x *Index) staysLocked(s *Service, e *Existing) bool {
 	if n := x.namespaces[e.Namespace]; n == nil || n.terminating || s.keeps(e.NamespacedName) {
 		return true
 	}
-	if e.gate && !e.isControllers() && !x.isIstioKnownLocked() {
+	if e.gate && !e.isControllers() && !x.isIstioKnownLocked(s.NamespacedName) {
 		return true
 	}
 	// While clients are in a terminating namespace, the way into the Service stays open as well as their way out.
@@ -214,7 +200,7 @@ func (w *wanted) clash(p *Policy) {
 
 // forRequest returns the policies that a request asks for and those that are wanted of some that are there, sorted.
 func (w *wanted) forRequest(r Request, existing ...Existing) []*Policy {
-	if !r.all() && r.Peer == "" {
+	if !r.All() && r.Peer == "" {
 		if p := w.find(r.Policy); p != nil {
 			return []*Policy{p}
 		}

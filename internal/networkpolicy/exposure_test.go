@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // ingress returns an Ingress that leads to ports of Services, by number or name ("web:80", "web:http").
@@ -35,7 +34,7 @@ func backend(text string) *networkingv1.IngressBackend {
 	return b
 }
 
-// BH-NP-17 … BH-NP-21, NP-16, NP-43, NP-46, NP-47, NP-48: Services that Ingresses lead to.
+// BH-NP-17, BH-NP-18, BH-NP-19, BH-NP-20, BH-NP-21, NP-16, NP-43, NP-46, NP-47, NP-48: Services that Ingresses lead to.
 func TestIngresses(t *testing.T) {
 	controller := &IngressController{"c", metav1.LabelSelector{MatchLabels: map[string]string{"foo": "bar"}}}
 	own := []string{"a/ingress-to-web-tcp-8080", "a/egress-to-web-tcp-8080", "a/ingress-to-web-tcp-admin", "a/egress-to-web-tcp-admin"}
@@ -131,7 +130,7 @@ func istioWorld(t *testing.T) *world {
 	w.namespace("a")
 	w.namespace("istio-ingress")
 	w.service(service("a", "web", []string{"http=80:8080"}))
-	w.settle(w.SetGateway(key("a", "gw"), map[string]string{"istio": "ingress"}, false))
+	w.settle(w.SetGateway(Gateway{NamespacedName: key("a", "gw"), Selector: map[string]string{"istio": "ingress"}}))
 	w.settle(w.CompleteGatewayPods("istio=ingress"))
 	w.settle(w.SetGatewayPod("istio=ingress", key("istio-ingress", "pod"), true))
 	w.settle(w.SetVirtualService(virtual("gw")))
@@ -165,13 +164,13 @@ func TestIstio(t *testing.T) {
 		"NP-51/another Gateway, not there": {func(w *world) []Request { return w.SetVirtualService(virtual("other")) }, nil},
 		"NP-51/mesh is no Gateway":         {func(w *world) []Request { return w.SetVirtualService(virtual("mesh", "gw")) }, istioPair},
 		"NP-51/namespace and name":         {func(w *world) []Request { return w.SetVirtualService(virtual("a/gw")) }, istioPair},
-		"NP-51/Gateway deleted":            {func(w *world) []Request { return w.SetGateway(key("a", "gw"), nil, true) }, nil},
-		"NP-52/Pods gone":                  {func(w *world) []Request { return w.ReplaceGatewayPods("istio=ingress", "", nil) }, nil},
+		"NP-51/Gateway deleted":            {func(w *world) []Request { return w.RemoveGateway("a", "gw") }, nil},
+		"NP-52/Pods gone":                  {func(w *world) []Request { return w.RetainGatewayPods("istio=ingress", "", none) }, nil},
 		"NP-52/Pods elsewhere": {func(w *world) []Request {
-			return slices.Concat(w.SetNamespace(namespaceObject("x")), w.ReplaceGatewayPods("istio=ingress", "", map[types.NamespacedName]bool{key("x", "pod"): true}))
+			return slices.Concat(w.SetNamespace(namespaceObject("x")), w.SetGatewayPod("istio=ingress", key("x", "pod"), true), w.RetainGatewayPods("istio=ingress", "", func(in, _ string) bool { return in == "x" }))
 		}, []string{"a/ingress-to-web-tcp-8080-from-x", "x/egress-to-a-web-tcp-8080-from-istio"}},
 		"NP-17/Pods in the same namespace": {func(w *world) []Request {
-			return w.ReplaceGatewayPods("istio=ingress", "", map[types.NamespacedName]bool{key("a", "pod"): true})
+			return slices.Concat(w.SetGatewayPod("istio=ingress", key("a", "pod"), true), w.RetainGatewayPods("istio=ingress", "", func(in, _ string) bool { return in == "a" }))
 		}, []string{"a/ingress-to-web-tcp-8080-from-istio", "a/egress-to-web-tcp-8080-from-istio"}},
 		"NP-53/a short name is no host": {func(w *world) []Request {
 			return w.SetVirtualService(NewVirtualService(key("a", "v"), []string{"gw"}, []Destination{{"web", 80}, {"web.a", 80}, {"web.a.svc", 80}}))
@@ -185,8 +184,8 @@ func TestIstio(t *testing.T) {
 		"NP-53/unknown port": {func(w *world) []Request {
 			return w.SetVirtualService(NewVirtualService(key("a", "v"), []string{"gw"}, []Destination{{"web.a.svc.cluster.local", 81}}))
 		}, nil},
-		"NP-44/not in the list": {func(w *world) []Request { return w.ReplaceVirtualServices("", nil) }, nil},
-		"NP-51/not in the list": {func(w *world) []Request { return w.ReplaceGateways("", nil) }, nil},
+		"NP-44/not in the list": {func(w *world) []Request { return w.RetainVirtualServices("", none) }, nil},
+		"NP-51/not in the list": {func(w *world) []Request { return w.RetainGateways("", none) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := istioWorld(t)
@@ -195,16 +194,21 @@ func TestIstio(t *testing.T) {
 		})
 	}
 
-	w.settle(w.SetGateway(key("a", "gw"), nil, false))
+	w.settle(w.SetGateway(Gateway{NamespacedName: key("a", "gw"), Unreadable: true}))
+	w.want("NP-51/a Gateway that cannot be read is what it was", slices.Concat(ownPair, istioPair)...)
+	w.settle(w.SetVirtualService(VirtualService{NamespacedName: key("a", "v"), Unreadable: true}))
+	w.want("NP-50/a VirtualService that cannot be read is what it was", slices.Concat(ownPair, istioPair)...)
+	w.settle(w.SetVirtualService(virtual("gw")))
+	w.settle(w.SetGateway(Gateway{NamespacedName: key("a", "gw")}))
 	w.settle([]Request{{Service: key("a", "web")}})
-	w.told("NP-51/an empty selector", "Gateway a/gw has no selector")
+	w.told("NP-51/an empty selector", "Gateway a/gw has no valid selector")
 	w.want("NP-51", ownPair...)
 }
 
 // NP-17: two Gateways with different Pods in one namespace are two policies there, and one way in for both.
 func TestTwoGateways(t *testing.T) {
 	w := istioWorld(t)
-	w.settle(w.SetGateway(key("a", "other"), map[string]string{"istio": "other"}, false))
+	w.settle(w.SetGateway(Gateway{NamespacedName: key("a", "other"), Selector: map[string]string{"istio": "other"}}))
 	w.settle(w.CompleteGatewayPods("istio=other"))
 	w.settle(w.SetGatewayPod("istio=other", key("istio-ingress", "pod2"), true))
 	w.settle(w.SetVirtualService(virtual("gw", "other")))

@@ -19,8 +19,8 @@ type Request struct {
 	Policy types.NamespacedName
 }
 
-// all says whether a request is for all policies of the Service.
-func (r Request) all() bool { return r.Peer == "" && r.Policy == types.NamespacedName{} }
+// All says whether a request is for all policies of the Service.
+func (r Request) All() bool { return r.Peer == "" && r.Policy == types.NamespacedName{} }
 
 // Kind is a kind of objects that an index is told of.
 type Kind string
@@ -66,11 +66,11 @@ type Index struct {
 	namespaces map[string]*namespace
 	groups     map[string]*group // by what the annotation says
 	policies   map[types.NamespacedName]*Existing
-	observed   map[types.NamespacedName]map[string][]*Existing // by Service and by peersOf
+	observed   map[types.NamespacedName]*shelf // by Service
 	// waiting are the requests that a policy of another Service keeps from their own of the same name.
 	waiting   map[types.NamespacedName]map[Request]bool
 	writing   map[types.NamespacedName][]*Writing
-	ingresses map[types.NamespacedName][]Backend
+	ingresses map[string]map[string][]Backend // by namespace and name
 	pods      pods
 	istio     istio
 }
@@ -97,8 +97,8 @@ func (g *group) matches(set labels.Set) bool {
 func NewIndex(o Options) *Index {
 	x := &Index{
 		options: o, complete: map[Kind]bool{}, services: map[string]map[string]*Service{}, namespaces: map[string]*namespace{}, groups: map[string]*group{},
-		policies: map[types.NamespacedName]*Existing{}, observed: map[types.NamespacedName]map[string][]*Existing{},
-		waiting: map[types.NamespacedName]map[Request]bool{}, writing: map[types.NamespacedName][]*Writing{}, ingresses: map[types.NamespacedName][]Backend{},
+		policies: map[types.NamespacedName]*Existing{}, observed: map[types.NamespacedName]*shelf{},
+		waiting: map[types.NamespacedName]map[Request]bool{}, writing: map[types.NamespacedName][]*Writing{}, ingresses: map[string]map[string][]Backend{},
 		pods: newPods(), istio: newIstio(),
 	}
 	return x
@@ -202,20 +202,28 @@ func (x *Index) removeServiceLocked(key types.NamespacedName) []Request {
 	return []Request{{Service: key}}
 }
 
-// ReplaceServices tells which Services there are in a namespace, or everywhere if it is empty.
-func (x *Index) ReplaceServices(namespace string, list []*corev1.Service) []Request {
-	kept := map[types.NamespacedName]bool{}
-	var requests []Request
-	for _, o := range list {
-		kept[types.NamespacedName{Namespace: o.Namespace, Name: o.Name}] = true
-		requests = append(requests, x.SetService(o)...)
-	}
+// UIDOf returns the UID of a Service that is known.
+func (x *Index) UIDOf(namespace, name string) types.UID {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if s := x.services[namespace][name]; s != nil {
+		return s.UID
+	}
+	return ""
+}
+
+// Has says whether an object is among all those of a list.
+type Has func(namespace, name string) bool
+
+// RetainServices tells which Services there are in a namespace, or everywhere if it is empty; SetService told of them before.
+func (x *Index) RetainServices(namespace string, has Has) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var requests []Request
 	for in, services := range x.services {
 		for name := range services {
-			if key := (types.NamespacedName{Namespace: in, Name: name}); isIn(namespace, in) && !kept[key] {
-				requests = append(requests, x.removeServiceLocked(key)...)
+			if isIn(namespace, in) && !has(in, name) {
+				requests = append(requests, x.removeServiceLocked(types.NamespacedName{Namespace: in, Name: name})...)
 			}
 		}
 	}
@@ -263,9 +271,12 @@ func (x *Index) leaveLocked(s *Service) {
 func (x *Index) Sizes() map[Kind]int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	services := 0
+	services, ingresses := 0, 0
 	for _, in := range x.services {
 		services += len(in)
 	}
-	return map[Kind]int{Services: services, Namespaces: len(x.namespaces), Policies: len(x.policies), Ingresses: len(x.ingresses), Pods: len(x.pods.keys)}
+	for _, in := range x.ingresses {
+		ingresses += len(in)
+	}
+	return map[Kind]int{Services: services, Namespaces: len(x.namespaces), Policies: len(x.policies), Ingresses: ingresses, Pods: len(x.pods.keys)}
 }

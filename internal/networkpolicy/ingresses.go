@@ -16,14 +16,19 @@ func (x *Index) SetIngress(o *networkingv1.Ingress) []Request {
 }
 
 func (x *Index) setIngressLocked(key types.NamespacedName, backends []Backend) []Request {
-	old := x.ingresses[key]
+	old := x.ingresses[key.Namespace][key.Name]
 	if slices.Equal(old, backends) {
 		return nil
 	}
+	if x.ingresses[key.Namespace] == nil {
+		x.ingresses[key.Namespace] = map[string][]Backend{}
+	}
+	x.ingresses[key.Namespace][key.Name] = backends
 	if len(backends) == 0 {
-		delete(x.ingresses, key)
-	} else {
-		x.ingresses[key] = backends
+		delete(x.ingresses[key.Namespace], key.Name)
+	}
+	if len(x.ingresses[key.Namespace]) == 0 {
+		delete(x.ingresses, key.Namespace)
 	}
 	return backendRequests(key.Namespace, slices.Concat(old, backends))
 }
@@ -35,19 +40,16 @@ func (x *Index) RemoveIngress(namespace, name string) []Request {
 	return x.setIngressLocked(types.NamespacedName{Namespace: namespace, Name: name}, nil)
 }
 
-// ReplaceIngresses tells which Ingresses there are in a namespace, or everywhere if it is empty.
-func (x *Index) ReplaceIngresses(namespace string, list []*networkingv1.Ingress) []Request {
-	kept := map[types.NamespacedName]bool{}
-	var requests []Request
-	for _, o := range list {
-		kept[types.NamespacedName{Namespace: o.Namespace, Name: o.Name}] = true
-		requests = append(requests, x.SetIngress(o)...)
-	}
+// RetainIngresses tells which Ingresses there are in a namespace, or everywhere if it is empty; SetIngress told of them before.
+func (x *Index) RetainIngresses(namespace string, has Has) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for key := range x.ingresses {
-		if isIn(namespace, key.Namespace) && !kept[key] {
-			requests = append(requests, x.setIngressLocked(key, nil)...)
+	var requests []Request
+	for in, ingresses := range x.ingresses {
+		for name := range ingresses {
+			if isIn(namespace, in) && !has(in, name) {
+				requests = append(requests, x.setIngressLocked(types.NamespacedName{Namespace: in, Name: name}, nil)...)
+			}
 		}
 	}
 	return requests
@@ -56,10 +58,7 @@ func (x *Index) ReplaceIngresses(namespace string, list []*networkingv1.Ingress)
 // ingressBackendsLocked returns where Ingresses lead to in a Service, in a stable order.
 func (x *Index) ingressBackendsLocked(service types.NamespacedName) []Backend {
 	var all []Backend
-	for key, backends := range x.ingresses {
-		if key.Namespace != service.Namespace {
-			continue
-		}
+	for _, backends := range x.ingresses[service.Namespace] {
 		for _, b := range backends {
 			if b.Service == service.Name {
 				all = append(all, b)

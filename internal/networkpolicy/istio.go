@@ -17,6 +17,22 @@ type VirtualService struct {
 	types.NamespacedName
 	Gateways []types.NamespacedName
 	Backends []Backend
+	// Unreadable says that it is there and cannot be read: what was known of it counts.
+	Unreadable bool
+}
+
+// Gateway is what is known of one: the labels of the Pods that it runs in.
+type Gateway struct {
+	types.NamespacedName
+	Selector labels.Set
+	// Unreadable says that it is there and cannot be read: what was known of it counts.
+	Unreadable bool
+}
+
+// hasSelector says whether a Gateway selects Pods as an API server understands it.
+func (g *Gateway) hasSelector() bool {
+	_, err := labels.ValidatedSelectorFromSet(g.Selector)
+	return err == nil && len(g.Selector) > 0
 }
 
 // clusterDomain ends the only names of hosts that count (NP-53).
@@ -64,7 +80,7 @@ func sortedBackends(all []Backend) []Backend {
 // istio is what is known of VirtualServices, Gateways and the Pods of these.
 type istio struct {
 	virtual  map[string]map[string]VirtualService // by namespace and name
-	gateways map[types.NamespacedName]labels.Set
+	gateways map[types.NamespacedName]Gateway
 	// gates are the Pods that a selector of a Gateway matches, by the text of the selector.
 	gates map[string]*gate
 }
@@ -77,7 +93,7 @@ type gate struct {
 }
 
 func newIstio() istio {
-	return istio{map[string]map[string]VirtualService{}, map[types.NamespacedName]labels.Set{}, map[string]*gate{}}
+	return istio{map[string]map[string]VirtualService{}, map[types.NamespacedName]Gateway{}, map[string]*gate{}}
 }
 
 func (i *istio) hasGate(namespace string) bool {
@@ -106,15 +122,16 @@ func (i *istio) routes(service types.NamespacedName) []route {
 	var all []route
 	for _, v := range i.uses(service) {
 		for _, gateway := range v.Gateways {
-			selector := i.gateways[gateway]
-			g := i.gates[selector.String()]
-			if len(selector) == 0 || g == nil {
+			through, found := i.gateways[gateway]
+			selector := through.Selector.String()
+			g := i.gates[selector]
+			if !found || g == nil || !through.hasSelector() {
 				continue
 			}
 			for namespace := range g.namespaces {
 				for _, b := range v.Backends {
 					if b.Service == service.Name {
-						all = append(all, route{b, namespace, selector.String(), selector})
+						all = append(all, route{b, namespace, selector, through.Selector})
 					}
 				}
 			}
@@ -131,8 +148,8 @@ func (i *istio) problems(service types.NamespacedName) []Problem {
 	var all []Problem
 	for _, v := range i.uses(service) {
 		for _, name := range v.Gateways {
-			if selector, found := i.gateways[name]; found && len(selector) == 0 {
-				all = append(all, Problem{"VirtualService " + v.String(), fmt.Sprintf("Gateway %s has no selector", name)})
+			if gateway, found := i.gateways[name]; found && !gateway.Unreadable && !gateway.hasSelector() {
+				all = append(all, Problem{"VirtualService " + v.String(), fmt.Sprintf("Gateway %s has no valid selector", name)})
 			}
 		}
 	}
@@ -151,8 +168,8 @@ func (i *istio) selectors() []string {
 	for _, in := range i.virtual {
 		for _, v := range in {
 			for _, gateway := range v.Gateways {
-				if selector := i.gateways[gateway]; len(selector) > 0 && len(v.Backends) > 0 {
-					used[selector.String()] = true
+				if through := i.gateways[gateway]; through.hasSelector() && len(v.Backends) > 0 {
+					used[through.Selector.String()] = true
 				}
 			}
 		}
@@ -160,15 +177,26 @@ func (i *istio) selectors() []string {
 	return slices.Sorted(maps.Keys(used))
 }
 
-// isIstioKnownLocked says whether all is known that policies for Gateways depend on.
-func (x *Index) isIstioKnownLocked() bool {
+// isIstioKnownLocked says whether all is known that a Service's policies for Gateways depend on.
+func (x *Index) isIstioKnownLocked(service types.NamespacedName) bool {
 	if !x.complete[VirtualServices] || !x.complete[Gateways] {
 		return false
 	}
-	return !slices.ContainsFunc(x.istio.selectors(), func(selector string) bool {
-		g := x.istio.gates[selector]
-		return g == nil || !g.complete
-	})
+	for _, v := range x.istio.virtual[service.Namespace] {
+		if v.Unreadable {
+			return false
+		}
+	}
+	for _, v := range x.istio.uses(service) {
+		for _, name := range v.Gateways {
+			through := x.istio.gateways[name]
+			g := x.istio.gates[through.Selector.String()]
+			if through.Unreadable || through.hasSelector() && (g == nil || !g.complete) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // exposedByIstioLocked asks for all Services that VirtualServices lead to, and for those of policies that may be for Gateways no more.
@@ -192,6 +220,9 @@ func (x *Index) SetVirtualService(v VirtualService) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	old, found := x.istio.virtual[v.Namespace][v.Name]
+	if v.Unreadable {
+		v.Gateways, v.Backends = old.Gateways, old.Backends
+	}
 	if found && reflect.DeepEqual(old, v) {
 		return nil
 	}
@@ -214,16 +245,11 @@ func (x *Index) RemoveVirtualService(namespace, name string) []Request {
 	return backendRequests(namespace, old.Backends)
 }
 
-// ReplaceVirtualServices tells which VirtualServices there are in a namespace, or everywhere if it is empty.
-func (x *Index) ReplaceVirtualServices(namespace string, list []VirtualService) []Request {
-	kept := map[types.NamespacedName]bool{}
+// RetainVirtualServices tells which VirtualServices there are in a namespace, or everywhere if it is empty.
+func (x *Index) RetainVirtualServices(namespace string, has Has) []Request {
 	var requests []Request
-	for _, v := range list {
-		kept[v.NamespacedName] = true
-		requests = append(requests, x.SetVirtualService(v)...)
-	}
 	for _, key := range x.virtualServices(namespace) {
-		if !kept[key] {
+		if !has(key.Namespace, key.Name) {
 			requests = append(requests, x.RemoveVirtualService(key.Namespace, key.Name)...)
 		}
 	}
@@ -244,31 +270,36 @@ func (x *Index) virtualServices(namespace string) []types.NamespacedName {
 	return all
 }
 
-// SetGateway tells of a Gateway that is new or changed; a nil selector is one that is gone.
-func (x *Index) SetGateway(key types.NamespacedName, selector map[string]string, gone bool) []Request {
+// SetGateway tells of a Gateway that is new or changed.
+func (x *Index) SetGateway(g Gateway) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	old, found := x.istio.gateways[key]
-	if found != gone && (gone || maps.Equal(old, labels.Set(selector))) {
+	old, found := x.istio.gateways[g.NamespacedName]
+	if g.Unreadable {
+		g.Selector = old.Selector
+	}
+	if found && old.Unreadable == g.Unreadable && maps.Equal(old.Selector, g.Selector) {
 		return nil
 	}
-	if gone {
-		delete(x.istio.gateways, key)
-	} else {
-		x.istio.gateways[key] = selector
-	}
+	x.istio.gateways[g.NamespacedName] = g
+	return x.throughLocked(func(gateway types.NamespacedName) bool { return gateway == g.NamespacedName })
+}
+
+// RemoveGateway tells that a Gateway is gone.
+func (x *Index) RemoveGateway(namespace, name string) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	delete(x.istio.gateways, key)
 	return x.throughLocked(func(gateway types.NamespacedName) bool { return gateway == key })
 }
 
-// ReplaceGateways tells which Gateways there are in a namespace, or everywhere if it is empty, with their selectors.
-func (x *Index) ReplaceGateways(namespace string, list map[types.NamespacedName]map[string]string) []Request {
+// RetainGateways tells which Gateways there are in a namespace, or everywhere if it is empty.
+func (x *Index) RetainGateways(namespace string, has Has) []Request {
 	var requests []Request
-	for key, selector := range list {
-		requests = append(requests, x.SetGateway(key, selector, false)...)
-	}
 	for _, key := range x.gatewaysIn(namespace) {
-		if _, found := list[key]; !found {
-			requests = append(requests, x.SetGateway(key, nil, true)...)
+		if !has(key.Namespace, key.Name) {
+			requests = append(requests, x.RemoveGateway(key.Namespace, key.Name)...)
 		}
 	}
 	return requests
@@ -337,19 +368,15 @@ func (x *Index) SetGatewayPod(selector string, pod types.NamespacedName, there b
 	return x.gateChangedLocked(selector)
 }
 
-// ReplaceGatewayPods tells which Pods match a selector of Gateways in a namespace, or everywhere if it is empty. complete says that all
-// namespaces have been told of.
-func (x *Index) ReplaceGatewayPods(selector, namespace string, list map[types.NamespacedName]bool) []Request {
+// RetainGatewayPods tells which Pods match a selector of Gateways in a namespace, or everywhere if it is empty.
+func (x *Index) RetainGatewayPods(selector, namespace string, has Has) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	g := x.gateLocked(selector)
 	for pod := range g.pods {
-		if isIn(namespace, pod.Namespace) && !list[pod] {
+		if isIn(namespace, pod.Namespace) && !has(pod.Namespace, pod.Name) {
 			g.set(pod, false)
 		}
-	}
-	for pod := range list {
-		g.set(pod, true)
 	}
 	return x.gateChangedLocked(selector)
 }
@@ -371,5 +398,7 @@ func (x *Index) ForgetGatewayPods(selector string) []Request {
 }
 
 func (x *Index) gateChangedLocked(selector string) []Request {
-	return x.throughLocked(func(gateway types.NamespacedName) bool { return x.istio.gateways[gateway].String() == selector })
+	return x.throughLocked(func(gateway types.NamespacedName) bool {
+		return x.istio.gateways[gateway].Selector.String() == selector
+	})
 }

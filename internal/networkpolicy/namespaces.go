@@ -40,18 +40,13 @@ func (x *Index) removeNamespaceLocked(name string) []Request {
 	return x.namespaceChangedLocked(name, old, nil)
 }
 
-// ReplaceNamespaces tells which Namespaces there are.
-func (x *Index) ReplaceNamespaces(list []metav1.Object) []Request {
-	kept := map[string]bool{}
-	var requests []Request
-	for _, o := range list {
-		kept[o.GetName()] = true
-		requests = append(requests, x.SetNamespace(o)...)
-	}
+// RetainNamespaces tells which Namespaces there are.
+func (x *Index) RetainNamespaces(has Has) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	var requests []Request
 	for name := range x.namespaces {
-		if !kept[name] {
+		if !has("", name) {
 			requests = append(requests, x.removeNamespaceLocked(name)...)
 		}
 	}
@@ -100,8 +95,10 @@ func (x *Index) namespaceChangedLocked(name string, old, fresh *namespace) []Req
 func (x *Index) exposedToLocked(name string) []Request {
 	var requests []Request
 	if c := x.options.IngressController; c != nil && c.Namespace == name {
-		for ingress, backends := range x.ingresses {
-			requests = append(requests, backendRequests(ingress.Namespace, backends)...)
+		for namespace, in := range x.ingresses {
+			for _, backends := range in {
+				requests = append(requests, backendRequests(namespace, backends)...)
+			}
 		}
 	}
 	if x.istio.hasGate(name) {

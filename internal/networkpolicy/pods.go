@@ -78,13 +78,13 @@ func (x *Index) RemovePod(namespace, name string) []Request {
 	return x.podChangedLocked(types.NamespacedName{Namespace: namespace, Name: name}, nil)
 }
 
-// RemovePodsBut tells which Pods there are in a namespace, or everywhere if it is empty, beside those of which SetPod told before.
-func (x *Index) RemovePodsBut(namespace string, kept map[types.NamespacedName]bool) []Request {
+// RetainPods tells which Pods there are in a namespace, or everywhere if it is empty; SetPod told of them before.
+func (x *Index) RetainPods(namespace string, has Has) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var requests []Request
 	for pod := range x.pods.keys {
-		if isIn(namespace, pod.Namespace) && !kept[pod] {
+		if isIn(namespace, pod.Namespace) && !has(pod.Namespace, pod.Name) {
 			requests = append(requests, x.podChangedLocked(pod, nil)...)
 		}
 	}

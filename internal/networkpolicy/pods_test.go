@@ -1,12 +1,9 @@
 package networkpolicy
 
-import (
-	"testing"
+import "testing"
 
-	"k8s.io/apimachinery/pkg/types"
-)
-
-// NP-30 … NP-36, R1, SW-1: policies only where a Pod with the label exists.
+// NP-30, NP-31, NP-32, NP-33, NP-35, NP-36, NP-45, R1, SW-1: policies only where a Pod with the label exists. Off by default, as a new Pod runs without
+// its policies for a moment (NP-37).
 func TestOnlyForExistingPods(t *testing.T) {
 	w := newWorld(t, Options{OnlyForExistingPods: true})
 	w.namespace("a")
@@ -29,7 +26,7 @@ func TestOnlyForExistingPods(t *testing.T) {
 	w.want("NP-32/one of two Pods is gone", append(pair, other...)...)
 	w.settle(w.RemovePod("a", "q"))
 	w.want("NP-32/the last one is gone", other...)
-	w.settle(w.RemovePodsBut("b", map[types.NamespacedName]bool{}))
+	w.settle(w.RetainPods("b", none))
 	w.want("NP-32/not in the list")
 	w.service(service("a", "s", []string{"1:1"}, "from-world-to-ports", "[]"))
 	w.want("NP-31/the world needs no Pods", "a/ingress-to-s-from-world")

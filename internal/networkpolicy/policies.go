@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unique"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,16 +17,22 @@ type Existing struct {
 	UID             types.UID
 	ResourceVersion string
 	Digest          Digest
+	// ahead says that it is known from the answer to a write, and that no event about it came yet.
+	ahead bool
 	// gate says that its clients are chosen by other labels than those with which Pods ask for access: Pods of a gate.
 	gate bool
 }
 
 func existingOf(o *networkingv1.NetworkPolicy) *Existing {
+	service := ServiceOfPolicy(o)
 	return &Existing{
-		NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, Service: ServiceOfPolicy(o),
+		NamespacedName: types.NamespacedName{Namespace: one(o.Namespace), Name: o.Name}, Service: types.NamespacedName{Namespace: one(service.Namespace), Name: one(service.Name)},
 		UID: o.UID, ResourceVersion: o.ResourceVersion, Digest: DigestOf(o), gate: isGate(&o.Spec),
 	}
 }
+
+// one returns the one copy of a name that many policies have.
+func one(name string) string { return unique.Make(name).Value() }
 
 func isGate(spec *networkingv1.NetworkPolicySpec) bool {
 	selected := spec.PodSelector.MatchLabels
@@ -48,26 +55,25 @@ func (x *Index) SetPolicy(o *networkingv1.NetworkPolicy) []Request {
 	e := existingOf(o)
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	// Events come in order, so that one is older than what is known only if that is an answer's.
+	if old := x.policies[e.NamespacedName]; old != nil && old.ahead && old.UID == e.UID && isOlder(e.ResourceVersion, old.ResourceVersion) {
+		return nil
+	}
 	return x.setPolicyLocked(e)
 }
 
 func (x *Index) setPolicyLocked(e *Existing) []Request {
 	old := x.policies[e.NamespacedName]
-	if old != nil && old.UID == e.UID && isOlder(e.ResourceVersion, old.ResourceVersion) {
-		return nil
-	}
 	if old != nil && old.UID == e.UID && old.Service == e.Service && old.Digest == e.Digest {
-		old.ResourceVersion = e.ResourceVersion
+		old.ResourceVersion, old.ahead = e.ResourceVersion, e.ahead
 		return nil
 	}
 	requests := x.forgetLocked(old)
 	x.policies[e.NamespacedName] = e
 	if x.observed[e.Service] == nil {
-		x.observed[e.Service] = map[string][]*Existing{}
+		x.observed[e.Service] = &shelf{}
 	}
-	for _, peer := range peersOf(e.Service, e.NamespacedName) {
-		x.observed[e.Service][peer] = append(x.observed[e.Service][peer], e)
-	}
+	x.observed[e.Service].add(e)
 	return append(requests, Request{Service: e.Service, Policy: e.NamespacedName})
 }
 
@@ -87,14 +93,9 @@ func (x *Index) removePolicyLocked(key types.NamespacedName) []Request {
 	return x.forgetLocked(old)
 }
 
-// ReplacePolicies tells which policies with the labels of a Service there are in a namespace, or everywhere if it is empty.
-func (x *Index) ReplacePolicies(namespace string, list []*networkingv1.NetworkPolicy) []Request {
-	kept := map[types.NamespacedName]bool{}
-	fresh := make([]*Existing, 0, len(list))
-	for _, o := range list {
-		e := existingOf(o)
-		fresh, kept[e.NamespacedName] = append(fresh, e), true
-	}
+// RetainPolicies tells which policies with the labels of a Service there are in a namespace, or everywhere if it is empty; SetPolicy told of
+// them before. What a list does not know, or knows in an older form (etcd may have been restored), is looked at by whoever writes it next.
+func (x *Index) RetainPolicies(namespace string, has Has) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for key, all := range x.writing {
@@ -103,11 +104,8 @@ func (x *Index) ReplacePolicies(namespace string, list []*networkingv1.NetworkPo
 		}
 	}
 	var requests []Request
-	for _, e := range fresh {
-		requests = append(requests, x.setPolicyLocked(e)...)
-	}
-	for key := range x.policies {
-		if isIn(namespace, key.Namespace) && !kept[key] {
+	for key, e := range x.policies {
+		if isIn(namespace, key.Namespace) && (e.ahead || !has(key.Namespace, key.Name)) {
 			requests = append(requests, x.removePolicyLocked(key)...)
 		}
 	}
@@ -119,14 +117,8 @@ func (x *Index) forgetLocked(e *Existing) []Request {
 	if e == nil {
 		return nil
 	}
-	lists := x.observed[e.Service]
-	for _, peer := range peersOf(e.Service, e.NamespacedName) {
-		lists[peer] = slices.DeleteFunc(lists[peer], func(other *Existing) bool { return other == e })
-		if len(lists[peer]) == 0 {
-			delete(lists, peer)
-		}
-	}
-	if len(lists) == 0 {
+	shelf := x.observed[e.Service]
+	if shelf.remove(e); shelf.isEmpty() {
 		delete(x.observed, e.Service)
 	}
 	requests := []Request{{Service: e.Service, Policy: e.NamespacedName}}
@@ -176,15 +168,20 @@ func (x *Index) End(w *Writing, now *networkingv1.NetworkPolicy, deleted types.U
 		delete(x.writing, w.key)
 	}
 	switch old := x.policies[w.key]; {
-	case e != nil && !w.disturbed:
+	case e != nil && !w.disturbed && (old == nil || old.UID != e.UID || isOlder(old.ResourceVersion, e.ResourceVersion)):
+		e.ahead = true
 		x.setPolicyLocked(e)
 	case deleted != "" && old != nil && old.UID == deleted:
 		x.removePolicyLocked(w.key)
 	}
 }
 
-// own says whether a policy is in a list because of the first namespace that it is in lists for: each policy once.
-func (e *Existing) own(peer string) bool { return peersOf(e.Service, e.NamespacedName)[0] == peer }
+// Knows says whether a policy with the labels of a Service is there.
+func (x *Index) Knows(key types.NamespacedName) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.policies[key] != nil
+}
 
 // isControllers says whether a policy is one for the ingress controller.
 func (e *Existing) isControllers() bool { return strings.HasSuffix(e.Name, fromIngressController) }

@@ -69,7 +69,7 @@ func TestAnswersAndEvents(t *testing.T) {
 		o.ResourceVersion, o.UID = version, "its UID"
 		return o
 	}
-	none := func(t *testing.T, w *world) {
+	nothing := func(t *testing.T, w *world) {
 		t.Helper()
 		if d := w.Decide(request); len(d.Write)+len(d.Delete) > 0 {
 			t.Errorf("got %v, %v", d.Write, d.Delete)
@@ -85,14 +85,14 @@ func TestAnswersAndEvents(t *testing.T) {
 		w, p := begin(t)
 		writing := w.Begin(p.NamespacedName)
 		w.End(writing, object(p, "5"), "")
-		none(t, w)
+		nothing(t, w)
 	})
 	t.Run("NP-9/event before the answer", func(t *testing.T) {
 		w, p := begin(t)
 		writing := w.Begin(p.NamespacedName)
 		w.SetPolicy(object(p, "5"))
 		w.End(writing, object(p, "5"), "")
-		none(t, w)
+		nothing(t, w)
 	})
 	t.Run("NP-42/created and deleted before the answer is looked at", func(t *testing.T) {
 		w, p := begin(t)
@@ -105,7 +105,7 @@ func TestAnswersAndEvents(t *testing.T) {
 	t.Run("NP-42/listed without it before the answer is looked at", func(t *testing.T) {
 		w, p := begin(t)
 		writing := w.Begin(p.NamespacedName)
-		w.ReplacePolicies("", nil)
+		w.RetainPolicies("", none)
 		w.End(writing, object(p, "5"), "")
 		missing(t, w)
 	})
@@ -116,7 +116,7 @@ func TestAnswersAndEvents(t *testing.T) {
 		older := object(p, "4")
 		older.Spec.PodSelector.MatchLabels = map[string]string{"older": "form"}
 		w.SetPolicy(older)
-		none(t, w)
+		nothing(t, w)
 		newer := older.DeepCopy()
 		newer.ResourceVersion = "6"
 		if requests := w.SetPolicy(newer); !slices.Contains(requests, Request{Service: key("a", "s"), Policy: p.NamespacedName}) {
@@ -129,14 +129,29 @@ func TestAnswersAndEvents(t *testing.T) {
 		w.End(w.Begin(p.NamespacedName), nil, "")
 		missing(t, w)
 		w.SetPolicy(object(p, "5"))
-		none(t, w)
+		nothing(t, w)
 	})
 	t.Run("NP-8/deleted, and another one of the same name", func(t *testing.T) {
 		w, p := begin(t)
 		w.SetPolicy(object(p, "5"))
 		w.End(w.Begin(p.NamespacedName), nil, "another UID")
-		none(t, w)
+		nothing(t, w)
 		w.End(w.Begin(p.NamespacedName), nil, object(p, "5").UID)
+		missing(t, w)
+	})
+	t.Run("NP-42/etcd is restored, and versions begin again", func(t *testing.T) {
+		w, p := begin(t)
+		w.SetPolicy(object(p, "50"))
+		old := object(p, "4")
+		old.Spec.PodSelector.MatchLabels = map[string]string{"older": "form"}
+		w.SetPolicy(old)
+		missing(t, w)
+		w, p = begin(t)
+		w.End(w.Begin(p.NamespacedName), object(p, "50"), "")
+		old = object(p, "4")
+		old.Spec.PodSelector.MatchLabels = map[string]string{"older": "form"}
+		w.SetPolicy(old)
+		w.RetainPolicies("", func(string, string) bool { return true })
 		missing(t, w)
 	})
 	t.Run("NP-42/the echo of a write asks for nothing", func(t *testing.T) {
@@ -145,7 +160,7 @@ func TestAnswersAndEvents(t *testing.T) {
 		if requests := w.SetPolicy(object(p, "5")); len(requests) > 0 {
 			t.Errorf("got %v", requests)
 		}
-		if requests := w.ReplacePolicies("", []*networkingv1.NetworkPolicy{object(p, "5")}); len(requests) > 0 {
+		if requests := w.RetainPolicies("", func(_, name string) bool { return name == p.Name }); len(requests) > 0 {
 			t.Errorf("got %v", requests)
 		}
 	})
@@ -175,7 +190,7 @@ func TestRequestsOfNamespaces(t *testing.T) {
 	if requests := w.SetService(o); len(requests) > 0 {
 		t.Errorf("NP-40/another annotation: got %v", requests)
 	}
-	if requests := w.ReplaceNamespaces(nil); len(requests) != 2 {
+	if requests := w.RetainNamespaces(none); len(requests) != 2 {
 		t.Errorf("NP-41/not in the list: got %v", requests)
 	}
 }

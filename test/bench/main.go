@@ -66,6 +66,7 @@ var scenarios = []scenario{
 	{"gatekeeper", gatekeeper},
 	{"endpoint", endpoint},
 	{"agents", nodeAgents},
+	{"networkpolicies", networkPolicies},
 }
 
 func run(ctx context.Context, bin, only, profile string, seconds int) error {
@@ -94,7 +95,7 @@ func run(ctx context.Context, bin, only, profile string, seconds int) error {
 
 // isolated runs a scenario with clusters of its own, so that none works on what another one has left.
 func (b *bench) isolated(ctx context.Context, s scenario) error {
-	if !slices.Contains([]string{"executable", "checks", "gatekeeper", "endpoint", "agents"}, s.name) {
+	if !slices.Contains([]string{"executable", "checks", "gatekeeper", "endpoint", "agents", "networkpolicies"}, s.name) {
 		var err error
 		b.scenario = s.name
 		if b.Landscape, err = harness.StartLandscape(ctx, filepath.Join(b.dir, s.name), s.name == "landscape" || s.name == "drift", nil); err != nil {

@@ -13,9 +13,9 @@ import (
 //
 // The library's builder gives the controller away first and adds what is watched one after another. With a manager that runs already,
 // the controller begins with the first of them alone and holds its lock until that is synced, for which the others wait.
-func Add(mgr manager.Manager, name string, options controller.Options, sources ...source.Source) error {
+func Add[R comparable](mgr manager.Manager, name string, options controller.TypedOptions[R], sources ...source.TypedSource[R]) error {
 	options.DefaultFromConfig(mgr.GetControllerOptions())
-	c, err := controller.NewUnmanaged(name, options)
+	c, err := controller.NewTypedUnmanaged(name, options)
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", name, err)
 	}

@@ -11,6 +11,9 @@ import (
 const Timeout = 3 * time.Minute
 
 // Retries returns how long to wait after failures: 5 ms, doubled up to 1000 s, for each item on its own (COM-4).
-func Retries() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 1000*time.Second)
+func Retries() workqueue.TypedRateLimiter[reconcile.Request] { return RetriesOf[reconcile.Request]() }
+
+// RetriesOf is Retries for items of another type.
+func RetriesOf[R comparable]() workqueue.TypedRateLimiter[R] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[R](5*time.Millisecond, 1000*time.Second)
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/criticalcomponents"
 	"github.com/espalier-project/espalier/internal/controller/csrapprover"
 	"github.com/espalier-project/espalier/internal/controller/highavailability"
+	"github.com/espalier-project/espalier/internal/controller/istioclusterconfiguration"
+	"github.com/espalier-project/espalier/internal/controller/networkpolicy"
 	"github.com/espalier-project/espalier/internal/controller/reconciliationdelay"
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor"
 	"github.com/espalier-project/espalier/internal/engine"
@@ -59,7 +61,11 @@ func Table() []Row {
 			Doc:   "Approves and denies the certificate requests of kubelets and node agents.",
 			Reads: csrapprover.Reads, Writes: csrapprover.Writes, Start: startCSRApprover,
 		},
-		{Name: "networkpolicy", Switch: "controllers.networkPolicy.enabled", Runs: feature.Leader, Doc: "Derives NetworkPolicies from Services."},
+		{
+			Name: networkpolicy.Name, Switch: "controllers.networkPolicy.enabled", Runs: feature.Leader,
+			Doc:   "Derives NetworkPolicies from Services.",
+			Reads: networkpolicy.Reads, Writes: networkpolicy.Writes, Start: startNetworkPolicies,
+		},
 		{
 			Name: criticalcomponents.Name, Switch: "controllers.nodeCriticalComponents.enabled", Runs: feature.Leader,
 			Doc:   "Takes the taint from Nodes whose critical components are ready.",
@@ -75,7 +81,11 @@ func Table() []Row {
 			Doc:   "Has the spread of workloads over Nodes decided anew when there is more than one Node, or no more.",
 			Reads: reads(highavailability.Reads), Writes: writes(highavailability.Writes), Start: startHighAvailability,
 		},
-		{Name: "istio-cluster-configuration", Switch: "controllers.istioClusterConfiguration.enabled", Runs: feature.Leader, Doc: "Configures Istio for the cluster."},
+		{
+			Name: istioclusterconfiguration.Name, Switch: "controllers.istioClusterConfiguration.enabled", Runs: feature.Leader,
+			Doc:   "Limits the connections of Istio's ingress gateways.",
+			Reads: istioclusterconfiguration.Reads, Writes: istioclusterconfiguration.Writes, Start: startIstioClusterConfiguration,
+		},
 		{
 			Name: nodeagent.Name, Switch: "webhooks.nodeAgentAuthorizer.enabled", Runs: feature.EveryReplica,
 			Doc:  "Decides what the agents of Nodes may do, as a webhook authorizer.",

@@ -1,0 +1,39 @@
+package istioclusterconfiguration
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/envoyfilter"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/foreign/apiextensions"
+	"github.com/espalier-project/espalier/internal/foreign/istio"
+)
+
+// Reads are what the controller reads, most of it only while the kinds of Istio are served. No object is kept.
+func Reads(*config.ResourceManagerConfiguration) []feature.Read {
+	stream := func(resource schema.GroupVersionResource, kind string, clusterScoped, optional bool) feature.Read {
+		return feature.Read{
+			Cluster: feature.Target, Kind: resource.GroupVersion().WithKind(kind), Resource: resource.Resource, Form: feature.Stream,
+			ClusterScoped: clusterScoped, Optional: optional,
+		}
+	}
+	rules := schema.GroupVersionResource{Group: istio.Group, Version: "v1beta1", Resource: destinationRules}
+	filters := stream(schema.GroupVersionResource{Group: istio.Group, Version: "v1alpha3", Resource: envoyFilters}, "EnvoyFilter", false, true)
+	filters.Selector = envoyfilter.LabelManagedBy + "=" + envoyfilter.ManagedBy
+	live := filters
+	live.Selector, live.Form = "", feature.Live
+	return []feature.Read{
+		stream(apiextensions.CustomResourceDefinitions, "CustomResourceDefinition", true, false),
+		stream(namespaces, "Namespace", true, true), stream(services, "Service", false, true),
+		stream(rules, "DestinationRule", false, true), filters, live,
+	}
+}
+
+// Writes are the EnvoyFilters. Owner references that block a deletion need the right to set finalizers of Namespaces where that is enforced.
+func Writes(*config.ResourceManagerConfiguration) []feature.Write {
+	return []feature.Write{
+		{Cluster: feature.Target, Group: istio.Group, Resource: envoyFilters, Verbs: []string{"create", "update", "delete"}},
+		{Cluster: feature.Target, Resource: "namespaces/finalizers", Verbs: []string{"update"}},
+	}
+}

@@ -1,0 +1,119 @@
+// Package istioclusterconfiguration keeps the EnvoyFilters with which the ingress gateways of a cluster limit their connections. Which ones is
+// decided in internal/envoyfilter; here watches tell the index of what there is, while the kinds of Istio are served, and what differs is
+// written.
+package istioclusterconfiguration
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/envoyfilter"
+)
+
+// Name of the controller, in logs and metrics.
+const Name = "istio-cluster-configuration"
+
+// Options are all that the controller needs; each is required.
+type Options struct {
+	Config config.SwitchableControllerConfig
+	// Namespaces of the target that are watched; none means all.
+	Namespaces []string
+	// Target is how the target is watched, Client how it is asked and written to, past any cache.
+	Target clusters.Connection
+	Client client.Client
+	Clock  clock.WithTicker
+	Log    logr.Logger
+}
+
+// Reconciler makes the EnvoyFilters of a source namespace what they should be. The name of a request is that of the namespace.
+type Reconciler struct {
+	Options
+	index *envoyfilter.Index
+}
+
+// New returns a reconciler that knows nothing yet.
+func New(o Options) *Reconciler {
+	return &Reconciler{Options: o, index: envoyfilter.NewIndex(o.Namespaces)}
+}
+
+// AddToManager adds the controller and what it watches.
+func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
+	watches, err := newWatches(r)
+	if err != nil {
+		return err
+	}
+	return kit.Add(mgr, Name, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: *r.Config.ConcurrentSyncs, CacheSyncTimeout: cacheSyncTimeout,
+		ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
+	}, watches)
+}
+
+// Reconcile writes what differs. What an event tells of it asks again.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	d := r.index.Decide(request.Name)
+	for _, filter := range d.Write {
+		if err := r.ensure(ctx, filter); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	for _, e := range d.Delete {
+		if err := r.remove(ctx, e); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{}, nil
+}
+
+// ensure makes an EnvoyFilter what it should be. One of that name which somebody else made is left to them.
+func (r *Reconciler) ensure(ctx context.Context, wanted *unstructured.Unstructured) error {
+	key := client.ObjectKeyFromObject(wanted)
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		present := &unstructured.Unstructured{}
+		present.SetGroupVersionKind(wanted.GroupVersionKind())
+		err := r.Client.Get(ctx, key, present)
+		if apierrors.IsNotFound(err) {
+			if err := r.Client.Create(ctx, wanted.DeepCopy()); err != nil {
+				return fmt.Errorf("creating EnvoyFilter %s: %w", key, err)
+			}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading EnvoyFilter %s: %w", key, err)
+		}
+		if present.GetLabels()[envoyfilter.LabelManagedBy] != envoyfilter.ManagedBy {
+			return reconcile.TerminalError(fmt.Errorf("EnvoyFilter %s is there already without the label %s=%s and left as it is", key, envoyfilter.LabelManagedBy, envoyfilter.ManagedBy))
+		}
+		present.SetLabels(wanted.GetLabels())
+		present.SetOwnerReferences(wanted.GetOwnerReferences())
+		present.Object["spec"] = wanted.DeepCopy().Object["spec"]
+		if err := r.Client.Update(ctx, present); err != nil { // The version that was read is a precondition.
+			return fmt.Errorf("updating EnvoyFilter %s: %w", key, err)
+		}
+		return nil
+	})
+}
+
+// remove deletes an EnvoyFilter in the form in which it was known, whose label and owner said that it is ours, and no other.
+func (r *Reconciler) remove(ctx context.Context, e envoyfilter.Existing) error {
+	object := envoyfilter.Empty(e.Namespace, e.Name)
+	err := r.Client.Delete(ctx, object, client.Preconditions{UID: ptr.To(e.UID), ResourceVersion: ptr.To(e.ResourceVersion)})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting EnvoyFilter %s/%s: %w", e.Namespace, e.Name, err)
+	}
+	return nil
+}

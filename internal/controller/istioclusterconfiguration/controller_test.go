@@ -1,0 +1,108 @@
+package istioclusterconfiguration
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/espalier-project/espalier/internal/envoyfilter"
+	"github.com/espalier-project/espalier/internal/foreign/istio"
+	"github.com/espalier-project/espalier/internal/foreign/meta"
+)
+
+// fixture is a reconciler with a rule of namespace a for the gateways of namespace in, over a fake API server.
+func fixture(t *testing.T, objects ...client.Object) (*Reconciler, client.Client) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: istio.Group, Version: "v1alpha3", Kind: "EnvoyFilter"}, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: istio.Group, Version: "v1alpha3", Kind: "EnvoyFilterList"}, &unstructured.UnstructuredList{})
+	server := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.DeleteOption) error {
+			options := &client.DeleteOptions{}
+			options.ApplyOptions(o)
+			if options.Preconditions == nil || options.Preconditions.UID == nil || options.Preconditions.ResourceVersion == nil {
+				t.Errorf("%s/%s is deleted without preconditions", object.GetNamespace(), object.GetName())
+			}
+			return c.Delete(ctx, object)
+		},
+	})
+	r := New(Options{Client: server, Log: logr.Discard()})
+	for _, kind := range []envoyfilter.Kind{envoyfilter.Services, envoyfilter.Namespaces, envoyfilter.Rules, envoyfilter.Filters} {
+		r.index.Complete(kind)
+	}
+	r.index.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}})
+	r.index.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "in", Labels: map[string]string{"gardener.cloud/role": "istio-ingress"}}})
+	r.index.SetService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web", Annotations: map[string]string{envoyfilter.AnnotationExportTo: "*"}}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+	r.index.SetRule(envoyfilter.RuleOf(&istio.DestinationRule{Object: meta.Object{Namespace: "a", Name: "r"}, Spec: istio.DestinationRuleSpec{Host: "web", ExportTo: []string{"*"}}}))
+	return r, server
+}
+
+var request = reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}}
+
+func existing(server client.Client) (*unstructured.Unstructured, error) {
+	object := envoyfilter.Empty("in", "a-cluster-configuration")
+	return object, server.Get(context.Background(), client.ObjectKeyFromObject(object), object)
+}
+
+// ICC-10: created, brought to its form, and deleted when nothing wants it.
+func TestReconcile(t *testing.T) {
+	ctx := context.Background()
+	r, server := fixture(t)
+	if _, err := r.Reconcile(ctx, request); err != nil {
+		t.Fatal(err)
+	}
+	object, err := existing(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object.SetLabels(map[string]string{envoyfilter.LabelManagedBy: envoyfilter.ManagedBy, "more": "labels"})
+	object.SetAnnotations(map[string]string{"foreign": "stays"})
+	object.Object["spec"] = map[string]any{}
+	if err := server.Update(ctx, object); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(ctx, request); err != nil {
+		t.Fatal(err)
+	}
+	if object, err = existing(server); err != nil {
+		t.Fatal(err)
+	}
+	patches, _, _ := unstructured.NestedSlice(object.Object, "spec", "configPatches")
+	if len(object.GetLabels()) != 1 || object.GetAnnotations()["foreign"] != "stays" || len(patches) != 1 {
+		t.Errorf("ICC-10: got %v", object)
+	}
+	owner := object.GetOwnerReferences()
+	r.index.SetFilter(&istio.EnvoyFilter{Object: meta.Object{Namespace: "in", Name: object.GetName(), UID: "2", ResourceVersion: object.GetResourceVersion(), Labels: object.GetLabels(), OwnerReferences: owner}})
+	r.index.RemoveRule("a", "r")
+	if _, err := r.Reconcile(ctx, request); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := existing(server); err == nil {
+		t.Error("ICC-10: without patches it is still there")
+	}
+}
+
+// ICC-10: an EnvoyFilter of that name that somebody else made stays as it is.
+func TestForeign(t *testing.T) {
+	foreign := envoyfilter.Empty("in", "a-cluster-configuration")
+	foreign.Object["spec"] = map[string]any{"mine": "own"}
+	r, server := fixture(t, foreign)
+	if _, err := r.Reconcile(context.Background(), request); err == nil || !strings.Contains(err.Error(), "left as it is") {
+		t.Errorf("got %v", err)
+	}
+	if object, err := existing(server); err != nil || object.Object["spec"].(map[string]any)["mine"] != "own" {
+		t.Errorf("got %v, %v", object, err)
+	}
+}

@@ -1,0 +1,186 @@
+package istioclusterconfiguration
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/espalier-project/espalier/internal/crds"
+	"github.com/espalier-project/espalier/internal/envoyfilter"
+	"github.com/espalier-project/espalier/internal/follow"
+	"github.com/espalier-project/espalier/internal/foreign/istio"
+)
+
+const (
+	destinationRules = "destinationrules"
+	envoyFilters     = "envoyfilters"
+)
+
+// wanted are the definitions without which there is nothing to do (ICC-1), and the versions that will do.
+var wanted = map[string][]string{
+	destinationRules + "." + istio.Group: {"v1beta1", "v1", "v1alpha3"},
+	envoyFilters + "." + istio.Group:     {"v1alpha3"},
+}
+
+var (
+	services   = corev1.SchemeGroupVersion.WithResource("services")
+	namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
+)
+
+// watches tell the index of what there is while the kinds of Istio are served, and nothing else is followed until then. They are the source of
+// the controller.
+//
+// Invariant: what a watch that was ended tells late does not count. Each callback holds mu and finds out whether its watch is the current one.
+type watches struct {
+	r    *Reconciler
+	core rest.Interface
+
+	mu     sync.Mutex
+	served map[string]string
+	// current is the run of all watches; end ends it.
+	current *struct{ end context.CancelFunc }
+	root    context.Context
+	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+func newWatches(r *Reconciler) (*watches, error) {
+	core, err := follow.NewWholeClient(r.Target.REST, r.Target.HTTP, corev1.SchemeGroupVersion, scheme.Scheme)
+	return &watches{r: r, core: core, served: map[string]string{}}, err
+}
+
+// Start implements source.TypedSource. Nobody waits for kinds that may never come; before all is known nothing is decided.
+func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	w.queue, w.root = queue, ctx
+	return crds.Follow(ctx, w.r.Target, wanted, w.changed, w.r.Clock, w.r.Log.WithName(Name))
+}
+
+// changed begins or ends to follow, as the definitions come and go.
+func (w *watches) changed(definition, version string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.served[definition] = version
+	if w.current != nil {
+		w.current.end()
+		w.current = nil
+		w.r.index.Forget()
+	}
+	if len(w.served) < len(wanted) {
+		return
+	}
+	for name, version := range w.served {
+		if version == "" {
+			w.r.Log.Info("There is nothing to configure as long as a kind is not served", "definition", name)
+			return
+		}
+	}
+	if err := w.beginLocked(); err != nil {
+		w.r.Log.Error(err, "Kinds of Istio cannot be followed")
+	}
+}
+
+func (w *watches) beginLocked() error {
+	rules := schema.GroupVersionResource{Group: istio.Group, Version: w.served[destinationRules+"."+istio.Group], Resource: destinationRules}
+	filters := schema.GroupVersionResource{Group: istio.Group, Version: w.served[envoyFilters+"."+istio.Group], Resource: envoyFilters}
+	rulesClient, err := follow.NewClient(w.r.Target.REST, w.r.Target.HTTP, rules.GroupVersion())
+	if err != nil {
+		return err
+	}
+	filtersClient, err := follow.NewClient(w.r.Target.REST, w.r.Target.HTTP, filters.GroupVersion())
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(w.root)
+	w.current = &struct{ end context.CancelFunc }{end}
+	run, index := w.current, w.r.index
+	w.r.Log.Info("Following the kinds of Istio", "version", rules.Version)
+	follows[*corev1.Namespace]{envoyfilter.Namespaces, namespaces, w.core, true, func() *corev1.Namespace { return &corev1.Namespace{} },
+		func(o *corev1.Namespace) []string { return index.SetNamespace(o) },
+		func(_, name string) []string { return index.RemoveNamespace(name) },
+		func(_ string, has envoyfilter.Has) []string { return index.RetainNamespaces(has) }, "", nil}.start(ctx, w, run, []string{""})
+	follows[*corev1.Service]{envoyfilter.Services, services, w.core, true, func() *corev1.Service { return &corev1.Service{} },
+		index.SetService, index.RemoveService, index.RetainServices, "", nil}.start(ctx, w, run, w.watched())
+	unreadable := map[types.NamespacedName]bool{}
+	ruleOf := func(o *istio.DestinationRule) *envoyfilter.Rule {
+		rule := envoyfilter.RuleOf(o)
+		rule.Unreadable = unreadable[rule.NamespacedName]
+		delete(unreadable, rule.NamespacedName)
+		return rule
+	}
+	follows[*istio.DestinationRule]{envoyfilter.Rules, rules, rulesClient, false, func() *istio.DestinationRule { return &istio.DestinationRule{} },
+		func(o *istio.DestinationRule) []string { return index.SetRule(ruleOf(o)) }, index.RemoveRule,
+		index.RetainRules, "", unreadable}.start(ctx, w, run, w.watched())
+	follows[*istio.EnvoyFilter]{envoyfilter.Filters, filters, filtersClient, false, func() *istio.EnvoyFilter { return &istio.EnvoyFilter{} },
+		index.SetFilter, index.RemoveFilter, index.RetainFilters, envoyfilter.LabelManagedBy + "=" + envoyfilter.ManagedBy, nil}.start(ctx, w, run, w.watched())
+	return nil
+}
+
+func (w *watches) watched() []string {
+	if len(w.r.Namespaces) == 0 || slices.Contains(w.r.Namespaces, "") {
+		return []string{""}
+	}
+	return w.r.Namespaces
+}
+
+// told hands over what a watch of a run tells, if it is the current one.
+func (w *watches) told(run *struct{ end context.CancelFunc }, tell func() []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.current != run {
+		return
+	}
+	for _, source := range tell() {
+		w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: source}})
+	}
+}
+
+// follows is how a kind is followed, and who is told. unreadable, if set, has the objects that are there and cannot be read.
+type follows[P runtime.Object] struct {
+	kind       envoyfilter.Kind
+	resource   schema.GroupVersionResource
+	client     rest.Interface
+	whole      bool
+	fresh      func() P
+	set        func(P) []string
+	remove     func(namespace, name string) []string
+	retain     func(in string, has envoyfilter.Has) []string
+	selector   string
+	unreadable map[types.NamespacedName]bool
+}
+
+func (f follows[P]) start(ctx context.Context, w *watches, run *struct{ end context.CancelFunc }, in []string) {
+	left := &atomic.Int64{}
+	left.Store(int64(len(in)))
+	for _, namespace := range in {
+		kind := follow.Kind{
+			Name: f.resource.Resource, Resource: f.resource, Namespace: namespace, LabelSelector: f.selector, Whole: f.whole,
+			New:    func() runtime.Object { return f.fresh() },
+			Set:    func(object runtime.Object) { w.told(run, func() []string { return f.set(object.(P)) }) },
+			Remove: func(namespace, name string) { w.told(run, func() []string { return f.remove(namespace, name) }) },
+			Retain: func(names follow.Names) { w.told(run, func() []string { return f.retain(namespace, names.Has) }) },
+			First: func() {
+				if left.Add(-1) == 0 {
+					w.told(run, func() []string { return w.r.index.Complete(f.kind) })
+				}
+			},
+		}
+		if f.unreadable != nil {
+			kind.Undecodable = func(namespace, name string, _ error) {
+				w.told(run, func() []string {
+					f.unreadable[types.NamespacedName{Namespace: namespace, Name: name}] = true
+					return nil
+				})
+			}
+		}
+		follow.New(kind, f.client, w.r.Clock, w.r.Log.WithName(Name)).Start(ctx)
+	}
+}

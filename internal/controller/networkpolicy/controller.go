@@ -1,0 +1,198 @@
+// Package networkpolicy keeps the NetworkPolicies of Services. Which ones is decided in internal/networkpolicy; here watches tell the index
+// of what there is, and what differs is written.
+package networkpolicy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/networkpolicy"
+)
+
+const (
+	// Name of the controller, in logs and metrics.
+	Name = "networkpolicy"
+	// reporter is who records Events (OBS-34); their reasons are about a label's key, and about what cannot be read or done.
+	reporter      = "networkpolicy-controller"
+	reasonTooLong = "PodLabelSelectorKey(s)TooLong"
+	reasonProblem = "NetworkPolicyProblem"
+)
+
+// Options are all that the controller needs; each is required.
+type Options struct {
+	Config config.NetworkPolicyControllerConfig
+	// Namespaces of the target that are watched; none means all.
+	Namespaces []string
+	// Target is how the target is watched, Client how it is asked and written to, past any cache.
+	Target clusters.Connection
+	Client client.Client
+	Clock  clock.WithTicker
+	Log    logr.Logger
+}
+
+// Reconciler makes the policies of a Service what they should be.
+type Reconciler struct {
+	Options
+	index *networkpolicy.Index
+	// problems and keys tell the author of a Service what cannot be read or done, and of labels' keys that are too long (NP-23).
+	problems, keys *kit.Notes
+}
+
+// New returns a reconciler that knows nothing yet. A selector that cannot be parsed is an error (OPB-7 refuses it with the configuration).
+func New(o Options) (*Reconciler, error) {
+	shape := networkpolicy.Options{Watched: o.Namespaces, OnlyForExistingPods: ptr.Deref(o.Config.OnlyForExistingPods, false)}
+	for i := range o.Config.NamespaceSelectors {
+		selector, err := metav1.LabelSelectorAsSelector(&o.Config.NamespaceSelectors[i])
+		if err != nil {
+			return nil, fmt.Errorf("failed parsing namespace selector %s to labels.Selector: %w", o.Config.NamespaceSelectors[i].String(), err)
+		}
+		shape.Handled = append(shape.Handled, selector)
+	}
+	if c := o.Config.IngressControllerSelector; c != nil {
+		shape.IngressController = &networkpolicy.IngressController{Namespace: c.Namespace, PodSelector: c.PodSelector}
+	}
+	return &Reconciler{
+		Options: o, index: networkpolicy.NewIndex(shape), problems: kit.NewNotes(o.Client, o.Clock, reporter), keys: kit.NewNotes(o.Client, o.Clock, reporter),
+	}, nil
+}
+
+// Index is what the reconciler decides by. Tests and benchmarks tell it what watches would.
+func (r *Reconciler) Index() *networkpolicy.Index { return r.index }
+
+// AddToManager adds the controller and what it watches.
+func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
+	watches, err := newWatches(r)
+	if err != nil {
+		return err
+	}
+	return kit.Add(mgr, Name, controller.TypedOptions[networkpolicy.Request]{
+		Reconciler: r, MaxConcurrentReconciles: *r.Config.ConcurrentSyncs, CacheSyncTimeout: cacheSyncTimeout,
+		ReconciliationTimeout: kit.Timeout, RateLimiter: kit.RetriesOf[networkpolicy.Request](), LogConstructor: r.logger,
+	}, watches)
+}
+
+func (r *Reconciler) logger(request *networkpolicy.Request) logr.Logger {
+	logger := r.Log.WithValues("controller", Name)
+	if request == nil {
+		return logger
+	}
+	logger = logger.WithValues("namespace", request.Service.Namespace, "name", request.Service.Name)
+	switch {
+	case request.Peer != "":
+		return logger.WithValues("clients", request.Peer)
+	case request.Policy != types.NamespacedName{}:
+		return logger.WithValues("policy", request.Policy.String())
+	}
+	return logger
+}
+
+// rounds bounds how often a reconciliation looks again at what it has written before it waits: what changes all the time must not keep a
+// worker from others.
+const (
+	rounds = 5
+	pause  = time.Second
+)
+
+// Reconcile writes what differs until nothing does. What was decided may be outdated once it is written, so that the last look is at what
+// is known after the last write; without that, nobody would look again at a policy that another worker gave up meanwhile.
+func (r *Reconciler) Reconcile(ctx context.Context, request networkpolicy.Request) (reconcile.Result, error) {
+	for range rounds {
+		d := r.index.Decide(request)
+		r.tell(ctx, request, &d)
+		if len(d.Write)+len(d.Delete) == 0 {
+			return reconcile.Result{}, problemsOf(d.Problems)
+		}
+		if err := r.gone(ctx, request, &d); err != nil {
+			return reconcile.Result{}, err
+		}
+		if err := r.write(ctx, &d); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{RequeueAfter: pause}, nil
+}
+
+// problemsOf returns an error that no repetition mends: a change of the Service, or of what stands in the way, asks anew.
+func problemsOf(problems []networkpolicy.Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return reconcile.TerminalError(joined(problems))
+}
+
+func joined(problems []networkpolicy.Problem) error {
+	all := make([]error, 0, len(problems))
+	for _, p := range problems {
+		all = append(all, p)
+	}
+	return bounded(all)
+}
+
+// tell records Events about what the author of the Service can mend, in the target, where they look. A look at a part of the policies sees
+// a part of the problems only.
+func (r *Reconciler) tell(ctx context.Context, request networkpolicy.Request, d *networkpolicy.Decision) {
+	if d.Service == nil || !request.All() {
+		return
+	}
+	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: d.Service.Namespace, Name: d.Service.Name, UID: d.Service.UID}
+	if len(d.Problems) == 0 {
+		r.problems.Forget(d.Service.UID)
+	} else {
+		r.problems.Tell(ctx, about, corev1.EventTypeWarning, reasonProblem, joined(d.Problems).Error())
+	}
+	if d.Long == "" {
+		r.keys.Forget(d.Service.UID)
+		return
+	}
+	long, short := map[string]string{d.Long: networkpolicy.Allowed}, map[string]string{d.Short: networkpolicy.Allowed}
+	log.FromContext(ctx).V(1).Info("Usual pod label selector contained at least one key exceeding 63 characters - it had to be mutated", "key", d.Long, "mutated", d.Short)
+	r.keys.Tell(ctx, about, corev1.EventTypeWarning, reasonTooLong, fmt.Sprintf("Usual pod label selector has at least one key exceeding 63 characters and had to be mutated - "+
+		"consider shortening the namespace name or the service name (%v was mutated to %v)", long, short))
+}
+
+// gone makes sure that a Service whose policies are about to be deleted because nobody told of it is not there.
+func (r *Reconciler) gone(ctx context.Context, request networkpolicy.Request, d *networkpolicy.Decision) error {
+	if d.Service != nil {
+		return nil
+	}
+	service := &metav1.PartialObjectMetadata{}
+	service.SetGroupVersionKind(serviceKind)
+	switch err := r.Client.Get(ctx, request.Service, service); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading Service %s before its policies are deleted: %w", request.Service, err)
+	case service.DeletionTimestamp != nil:
+		return nil // NP-3: its policies go with it.
+	}
+	return fmt.Errorf("Service %s is there, and nobody told of it yet; its policies stay", request.Service)
+}
+
+// shown bounds the errors that are listed.
+const shown = 5
+
+// bounded joins errors, as many as somebody would read.
+func bounded(all []error) error {
+	if len(all) > shown {
+		all = append(all[:shown:shown], fmt.Errorf("and %d more", len(all)-shown))
+	}
+	return errors.Join(all...)
+}

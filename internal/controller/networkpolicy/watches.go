@@ -1,0 +1,173 @@
+package networkpolicy
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/espalier-project/espalier/internal/follow"
+	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
+	"github.com/espalier-project/espalier/internal/networkpolicy"
+)
+
+// policySelector selects the policies that carry the labels of a Service; others are not even sent.
+const policySelector = networkpolicy.LabelServiceName + "," + networkpolicy.LabelServiceNamespace
+
+var (
+	serviceKind = corev1.SchemeGroupVersion.WithKind("Service")
+	services    = corev1.SchemeGroupVersion.WithResource("services")
+	namespaces  = corev1.SchemeGroupVersion.WithResource("namespaces")
+	policies    = networkingv1.SchemeGroupVersion.WithResource("networkpolicies")
+	ingresses   = networkingv1.SchemeGroupVersion.WithResource("ingresses")
+)
+
+// watches tell the index of what there is, and the queue of what that concerns. They are the source of the controller.
+type watches struct {
+	r *Reconciler
+	// core and networking read whole objects of Kubernetes' own kinds; pods reads slices.
+	core, networking, pods rest.Interface
+	istio                  *istio
+	complete               chan struct{}
+	once                   sync.Once
+	queue                  workqueue.TypedRateLimitingInterface[networkpolicy.Request]
+}
+
+func newWatches(r *Reconciler) (*watches, error) {
+	w := &watches{r: r, complete: make(chan struct{})}
+	var err error
+	if w.core, err = follow.NewWholeClient(r.Target.REST, r.Target.HTTP, corev1.SchemeGroupVersion, scheme.Scheme); err != nil {
+		return nil, err
+	}
+	if w.networking, err = follow.NewWholeClient(r.Target.REST, r.Target.HTTP, networkingv1.SchemeGroupVersion, scheme.Scheme); err != nil {
+		return nil, err
+	}
+	if w.pods, err = follow.NewClient(r.Target.REST, r.Target.HTTP, corev1.SchemeGroupVersion); err != nil {
+		return nil, err
+	}
+	w.istio = newIstio(w)
+	return w, nil
+}
+
+// Start implements source.TypedSource.
+func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[networkpolicy.Request]) error {
+	w.queue = queue
+	index := w.r.index
+	w.follow(ctx, networkpolicy.Namespaces, []string{""}, w.core, func(string) follow.Kind {
+		return whole(w, namespaces, func(o *corev1.Namespace) []networkpolicy.Request { return index.SetNamespace(o) },
+			func(_, name string) []networkpolicy.Request { return index.RemoveNamespace(name) }, index.RetainNamespaces)
+	})
+	w.follow(ctx, networkpolicy.Services, w.watched(), w.core, func(in string) follow.Kind {
+		return whole(w, services, index.SetService, w.serviceGone, within(in, index.RetainServices))
+	})
+	w.follow(ctx, networkpolicy.Policies, w.watched(), w.networking, func(in string) follow.Kind {
+		kind := whole(w, policies, index.SetPolicy, index.RemovePolicy, within(in, index.RetainPolicies))
+		kind.LabelSelector = policySelector
+		return kind
+	})
+	if w.r.Config.IngressControllerSelector != nil {
+		w.follow(ctx, networkpolicy.Ingresses, w.watched(), w.networking, func(in string) follow.Kind {
+			return whole(w, ingresses, index.SetIngress, index.RemoveIngress, within(in, index.RetainIngresses))
+		})
+	}
+	if w.r.Config.OnlyForExistingPods != nil && *w.r.Config.OnlyForExistingPods {
+		w.follow(ctx, networkpolicy.Pods, w.watched(), w.pods, w.podsThatAsk)
+	}
+	return w.istio.start(ctx)
+}
+
+// serviceGone also forgets what was told of a Service.
+func (w *watches) serviceGone(namespace, name string) []networkpolicy.Request {
+	uid := w.r.index.UIDOf(namespace, name)
+	w.r.problems.Forget(uid)
+	w.r.keys.Forget(uid)
+	return w.r.index.RemoveService(namespace, name)
+}
+
+// podsThatAsk follows the Pods of a namespace; the index keeps those with labels that ask for access.
+func (w *watches) podsThatAsk(in string) follow.Kind {
+	index := w.r.index
+	return sliced(w, kubernetes.Pods, func() *kubernetes.Pod { return &kubernetes.Pod{} },
+		func(o *kubernetes.Pod) []networkpolicy.Request { return index.SetPod(o.Namespace, o.Name, o.Labels) }, index.RemovePod, within(in, index.RetainPods))
+}
+
+// within is how an index is told which objects there are in a namespace.
+func within(in string, retain func(string, networkpolicy.Has) []networkpolicy.Request) func(networkpolicy.Has) []networkpolicy.Request {
+	return func(has networkpolicy.Has) []networkpolicy.Request { return retain(in, has) }
+}
+
+// WaitForSync implements source.TypedSyncingSource: nothing is decided before all is known that decides (NP-1 … NP-5 read all of it).
+func (w *watches) WaitForSync(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-w.complete:
+		return nil
+	}
+}
+
+// watched are the namespaces to follow; the empty one stands for all.
+func (w *watches) watched() []string {
+	if len(w.r.Namespaces) == 0 || slices.Contains(w.r.Namespaces, "") {
+		return []string{""}
+	}
+	return w.r.Namespaces
+}
+
+// follow follows a kind in some namespaces and says when the first list of each has been told.
+func (w *watches) follow(ctx context.Context, kind networkpolicy.Kind, in []string, client rest.Interface, of func(namespace string) follow.Kind) {
+	w.followAll(ctx, in, client, of, func() { w.add(w.r.index.Complete(kind)) })
+}
+
+func (w *watches) followAll(ctx context.Context, in []string, client rest.Interface, of func(namespace string) follow.Kind, complete func()) {
+	left := atomic.Int64{}
+	left.Store(int64(len(in)))
+	for _, namespace := range in {
+		kind := of(namespace)
+		kind.Namespace = namespace
+		kind.First = func() {
+			if left.Add(-1) == 0 {
+				complete()
+			}
+		}
+		follow.New(kind, client, w.r.Clock, w.r.Log.WithName(Name)).Start(ctx)
+	}
+}
+
+// add queues requests. Before all is known nothing can be decided, and once it is everything is asked for.
+func (w *watches) add(requests []networkpolicy.Request) {
+	if !w.r.index.IsComplete() {
+		return
+	}
+	for _, request := range requests {
+		w.queue.Add(request)
+	}
+	w.once.Do(func() { close(w.complete) })
+}
+
+// whole returns how a kind of Kubernetes' own is followed.
+func whole[T any, P interface {
+	*T
+	runtime.Object
+}](w *watches, resource schema.GroupVersionResource, set func(P) []networkpolicy.Request, remove func(namespace, name string) []networkpolicy.Request, retain func(networkpolicy.Has) []networkpolicy.Request) follow.Kind {
+	kind := sliced(w, resource, func() P { return new(T) }, set, remove, retain)
+	kind.Whole = true
+	return kind
+}
+
+func sliced[P runtime.Object](w *watches, resource schema.GroupVersionResource, fresh func() P, set func(P) []networkpolicy.Request, remove func(namespace, name string) []networkpolicy.Request, retain func(networkpolicy.Has) []networkpolicy.Request) follow.Kind {
+	return follow.Kind{
+		Name: resource.Resource, Resource: resource, New: func() runtime.Object { return fresh() },
+		Set:    func(object runtime.Object) { w.add(set(object.(P))) },
+		Remove: func(namespace, name string) { w.add(remove(namespace, name)) },
+		Retain: func(names follow.Names) { w.add(retain(names.Has)) },
+	}
+}

@@ -1,0 +1,92 @@
+package networkpolicy
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	foreign "github.com/espalier-project/espalier/internal/foreign/istio"
+	"github.com/espalier-project/espalier/internal/foreign/meta"
+	"github.com/espalier-project/espalier/internal/networkpolicy"
+)
+
+// NP-34: events before all is known ask for nothing, as everything is asked for then; the controller waits for that.
+func TestNothingIsAskedBeforeAllIsKnown(t *testing.T) {
+	f := newFixture(t)
+	r, err := New(f.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[networkpolicy.Request]())
+	defer queue.ShutDown()
+	w := &watches{r: r, complete: make(chan struct{}), queue: queue}
+	index := r.Index()
+	w.add(index.SetNamespace(namespace("a")))
+	w.add(index.SetService(service("a", "s", 80)))
+	w.add(index.SetPod("a", "p", map[string]string{"networking.resources.gardener.cloud/to-s-tcp-80": "allowed"}))
+	w.add(index.Complete(networkpolicy.Namespaces))
+	w.add(index.Complete(networkpolicy.Services))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if queue.Len() > 0 || w.WaitForSync(ctx) == nil {
+		t.Errorf("%d requests are queued, or nobody waits", queue.Len())
+	}
+	w.add(index.Complete(networkpolicy.Policies))
+	if err := w.WaitForSync(context.Background()); err != nil || queue.Len() != 1 {
+		t.Errorf("got %v and %d requests", err, queue.Len())
+	}
+	w.add(index.SetService(service("a", "t", 80)))
+	if queue.Len() != 2 {
+		t.Errorf("got %d requests", queue.Len())
+	}
+}
+
+// COM-3: the configured namespaces are followed, or all.
+func TestWatched(t *testing.T) {
+	for name, tc := range map[string]struct {
+		configured []string
+		want       int
+	}{"COM-3/none": {nil, 1}, "COM-3/some": {[]string{"a", "b"}, 2}, "COM-3/all beside some": {[]string{"a", ""}, 1}} {
+		r := &Reconciler{Options: Options{Namespaces: tc.configured}}
+		if got := (&watches{r: r}).watched(); len(got) != tc.want {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
+
+// NP-44, NP-50: where a VirtualService leads to, by any protocol; what an ended watch tells late does not count.
+func TestIstioWatches(t *testing.T) {
+	to := func(port int32) []foreign.Route {
+		return []foreign.Route{{Route: []foreign.RouteDestination{{Destination: foreign.Destination{Host: "s.a.svc.cluster.local", Port: foreign.PortSelector{Number: port}}}}}}
+	}
+	o := &foreign.VirtualService{Object: meta.Object{Namespace: "a", Name: "v"}, Spec: foreign.VirtualServiceSpec{Gateways: []string{"gw"}, HTTP: to(1), TLS: to(2), TCP: to(3)}}
+	if v := virtualServiceOf(o); len(v.Backends) != 3 || v.Gateways[0] != (types.NamespacedName{Namespace: "a", Name: "gw"}) {
+		t.Errorf("NP-50: got %+v", v)
+	}
+
+	f := newFixture(t)
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[networkpolicy.Request]())
+	defer queue.ShutDown()
+	w := &watches{r: f.Reconciler, complete: make(chan struct{}), queue: queue}
+	w.istio = newIstio(w)
+	w.istio.root = t.Context()
+	current := func(name string) *running {
+		w.istio.mu.Lock()
+		defer w.istio.mu.Unlock()
+		_, r := w.istio.beginLocked(name)
+		return r
+	}
+	before := current(definitionOf(virtualServices))
+	now := current(definitionOf(virtualServices))
+	index := f.Index()
+	w.istio.told(definitionOf(virtualServices), before, func() []networkpolicy.Request { return index.SetVirtualService(virtualServiceOf(o)) })
+	if queue.Len() > 0 {
+		t.Error("NP-44: a watch that was ended is believed")
+	}
+	w.istio.told(definitionOf(virtualServices), now, func() []networkpolicy.Request { return index.SetVirtualService(virtualServiceOf(o)) })
+	if queue.Len() != 1 {
+		t.Errorf("NP-44: got %d requests", queue.Len())
+	}
+}

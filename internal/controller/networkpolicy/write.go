@@ -1,0 +1,114 @@
+package networkpolicy
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/networkpolicy"
+)
+
+// atOnce is how many writes one reconciliation has under way (NP-8: in parallel). With the default of five workers that is what a target
+// takes that serves others, too.
+const atOnce = 4
+
+// write does what was decided. All of it is attempted, whatever fails (NP-8).
+func (r *Reconciler) write(ctx context.Context, d *networkpolicy.Decision) error {
+	var todo []func() error
+	for _, p := range d.Write {
+		todo = append(todo, func() error { return r.ensure(ctx, p) })
+	}
+	for _, e := range d.Delete {
+		todo = append(todo, func() error { return r.remove(ctx, e) })
+	}
+	var running sync.WaitGroup
+	places, failed := make(chan struct{}, atOnce), make([]error, len(todo))
+	for i, do := range todo {
+		places <- struct{}{}
+		running.Go(func() {
+			defer func() { <-places }()
+			failed[i] = do()
+		})
+	}
+	running.Wait()
+	var errs []error
+	for _, err := range failed {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return bounded(errs)
+}
+
+// ensure makes a policy what it should be (NP-9: it is read, then created or patched).
+func (r *Reconciler) ensure(ctx context.Context, p *networkpolicy.Policy) error {
+	w := r.index.Begin(p.NamespacedName)
+	var now *networkingv1.NetworkPolicy
+	defer func() { r.index.End(w, now, "") }()
+	if !r.index.Knows(p.NamespacedName) {
+		object := p.Object()
+		err := r.Client.Create(ctx, object)
+		if err == nil {
+			now = object
+			return nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating NetworkPolicy %s: %w", p, err)
+		}
+	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		var err error
+		now, err = r.patch(ctx, p)
+		return err
+	})
+}
+
+// patch brings a policy that is there to its form. The version that was read is a precondition: its labels said that it is ours.
+func (r *Reconciler) patch(ctx context.Context, p *networkpolicy.Policy) (*networkingv1.NetworkPolicy, error) {
+	present := &networkingv1.NetworkPolicy{}
+	switch err := r.Client.Get(ctx, p.NamespacedName, present); {
+	case apierrors.IsNotFound(err):
+		object := p.Object()
+		if err := r.Client.Create(ctx, object); err != nil {
+			return nil, fmt.Errorf("creating NetworkPolicy %s: %w", p, err)
+		}
+		return object, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading NetworkPolicy %s: %w", p, err)
+	}
+	// One without labels of a Service was ours, or is taken over as it has our name; one of another Service is left to it.
+	if of := networkpolicy.ServiceOfPolicy(present); of != p.Service && of.Name != "" && of.Namespace != "" {
+		return nil, fmt.Errorf("NetworkPolicy %s is there already for Service %s and left to it", p, of)
+	}
+	if networkpolicy.DigestOf(present) == p.Digest() {
+		return present, nil
+	}
+	changed := present.DeepCopy()
+	p.Apply(changed)
+	if err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(present, client.MergeFromWithOptimisticLock{})); err != nil {
+		return nil, fmt.Errorf("patching NetworkPolicy %s: %w", p, err)
+	}
+	return changed, nil
+}
+
+// remove deletes a policy in the form in which it was known, whose labels named the Service, and no other.
+func (r *Reconciler) remove(ctx context.Context, e networkpolicy.Existing) error {
+	w := r.index.Begin(e.NamespacedName)
+	var deleted types.UID
+	defer func() { r.index.End(w, nil, deleted) }()
+	object := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}}
+	err := r.Client.Delete(ctx, object, client.Preconditions{UID: ptr.To(e.UID), ResourceVersion: ptr.To(e.ResourceVersion)})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting NetworkPolicy %s: %w", e, err)
+	}
+	deleted = e.UID
+	return nil
+}

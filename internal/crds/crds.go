@@ -1,0 +1,75 @@
+// Package crds says which kinds of CustomResourceDefinitions are served, now and later. It asks nothing again and again: one watch tells of
+// all definitions, and nothing of them is kept but the version in which the wanted ones are served.
+package crds
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+
+	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/follow"
+	"github.com/espalier-project/espalier/internal/foreign/apiextensions"
+)
+
+// Tell is told in which version the kind of a definition is served, or nothing if it is not. It is called for each definition once all are
+// known, and at each change; never for two at once.
+type Tell func(definition, version string)
+
+// Follow follows the definitions until the context ends. wanted are the definitions by name, with the versions that will do, the best first.
+func Follow(ctx context.Context, connection clusters.Connection, wanted map[string][]string, tell Tell, c clock.WithTicker, log logr.Logger) error {
+	client, err := follow.NewClient(connection.REST, connection.HTTP, apiextensions.CustomResourceDefinitions.GroupVersion())
+	if err != nil {
+		return err
+	}
+	follow.New(kindOf(wanted, tell), client, c, log).Start(ctx)
+	return nil
+}
+
+// kindOf returns what tells of changes. Its functions are called one after another, by the watch.
+func kindOf(wanted map[string][]string, tell Tell) follow.Kind {
+	served, unreadable, complete := map[string]string{}, map[string]bool{}, false
+	// version returns what is known of a definition; one that cannot be read is served as it was.
+	version := func(definition *apiextensions.CustomResourceDefinition) string {
+		if unreadable[definition.Name] {
+			delete(unreadable, definition.Name)
+			return served[definition.Name]
+		}
+		return definition.Serves(wanted[definition.Name]...)
+	}
+	set := func(definition, version string) {
+		if wanted[definition] == nil || complete && served[definition] == version {
+			return
+		}
+		served[definition] = version
+		if complete {
+			tell(definition, version)
+		}
+	}
+	return follow.Kind{
+		Name: "CustomResourceDefinition", Resource: apiextensions.CustomResourceDefinitions,
+		New: func() runtime.Object { return &apiextensions.CustomResourceDefinition{} },
+		Set: func(object runtime.Object) {
+			definition := object.(*apiextensions.CustomResourceDefinition)
+			set(definition.Name, version(definition))
+		},
+		Remove:      func(_, name string) { set(name, "") },
+		Undecodable: func(_, name string, _ error) { unreadable[name] = true },
+		Retain: func(there follow.Names) {
+			for name := range wanted {
+				if !there.Has("", name) {
+					set(name, "")
+				}
+			}
+			if complete {
+				return
+			}
+			complete = true
+			for name := range wanted {
+				tell(name, served[name])
+			}
+		},
+	}
+}

@@ -1,0 +1,66 @@
+package crds
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/follow"
+	"github.com/espalier-project/espalier/internal/foreign/apiextensions"
+	"github.com/espalier-project/espalier/internal/foreign/meta"
+)
+
+func definition(name, established string, versions ...string) *apiextensions.CustomResourceDefinition {
+	d := &apiextensions.CustomResourceDefinition{Object: meta.Object{Name: name}, Status: apiextensions.CustomResourceDefinitionStatus{Conditions: []apiextensions.Condition{{Type: "Established", Status: established}}}}
+	for _, version := range versions {
+		d.Spec.Versions = append(d.Spec.Versions, apiextensions.Version{Name: version, Served: true})
+	}
+	return d
+}
+
+func list(names ...string) follow.Names {
+	all := follow.Names{}
+	for _, name := range names {
+		all[types.NamespacedName{Name: name}] = struct{}{}
+	}
+	return all
+}
+
+// NP-44, ICC-1: definitions that are there, come, change and go.
+func TestKind(t *testing.T) {
+	var told []string
+	kind := kindOf(map[string][]string{"a": {"v2", "v1"}}, func(name, version string) { told = append(told, name+"="+version) })
+	expect := func(what string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+		told = nil
+	}
+	kind.Set(definition("a", "True", "v1"))
+	expect("nothing is told before all are known")
+	kind.Retain(list("b"))
+	expect("none is there", "a=")
+	kind.Set(definition("a", "False", "v1"))
+	expect("not established")
+	kind.Set(definition("a", "True", "v1"))
+	expect("it comes", "a=v1")
+	kind.Set(definition("a", "True", "v1"))
+	expect("nothing is new")
+	kind.Set(definition("a", "True", "v1", "v2"))
+	expect("a better version", "a=v2")
+	kind.Undecodable("", "a", errors.New("no number"))
+	kind.Set(definition("a", ""))
+	expect("it cannot be read")
+	kind.Remove("", "a")
+	expect("it goes", "a=")
+	kind.Set(definition("a", "True", "v1"))
+	kind.Retain(list("a"))
+	expect("it is back after a list", "a=v1")
+	kind.Retain(list())
+	expect("it is not in the list", "a=")
+	kind.Set(definition("other", "True", "v1"))
+	expect("another one")
+}

@@ -1,0 +1,463 @@
+package envoyfilter
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/foreign/istio"
+)
+
+const (
+	roleLabel     = "gardener.cloud/role"
+	roleIngress   = "istio-ingress"
+	exposureLabel = "handler.exposureclass.gardener.cloud/name"
+
+	// LabelManagedBy and ManagedBy are the label of all EnvoyFilters that are ours (ICC-10).
+	LabelManagedBy = "resources.gardener.cloud/managed-by"
+	ManagedBy      = "istio-cluster-configuration"
+	suffix         = "-cluster-configuration"
+)
+
+// Kind is a kind of objects that an index is told of.
+type Kind string
+
+// Kinds.
+const (
+	Services   Kind = "Service"
+	Namespaces Kind = "Namespace"
+	Rules      Kind = "DestinationRule"
+	Filters    Kind = "EnvoyFilter"
+)
+
+var kinds = []Kind{Services, Namespaces, Rules, Filters}
+
+// Index knows all DestinationRules, Services, Namespaces, and the EnvoyFilters that are ours.
+//
+// Invariant: what Decide returns is a function of the last event of each object. Nothing is decided while the list of any kind is not
+// complete. Each method that is told of an event returns the source namespaces whose decision may be another one now.
+type Index struct {
+	// watched are the namespaces that the index is told of; none means all.
+	watched []string
+
+	mu         sync.Mutex
+	complete   map[Kind]bool
+	rules      map[string]map[string]*Rule // by namespace and name
+	services   map[types.NamespacedName]*Service
+	namespaces map[string]*namespace
+	filters    map[string]map[string]*Existing // by source namespace and namespace
+}
+
+type namespace struct {
+	uid         types.UID
+	ingress     bool
+	terminating bool
+}
+
+// Existing is an EnvoyFilter that is there and ours.
+type Existing struct {
+	Namespace, Name string
+	UID             types.UID
+	ResourceVersion string
+	digest          [sha256.Size]byte
+}
+
+// NewIndex returns an index that knows nothing.
+func NewIndex(watched []string) *Index {
+	return &Index{
+		watched: watched, complete: map[Kind]bool{}, rules: map[string]map[string]*Rule{}, services: map[types.NamespacedName]*Service{},
+		namespaces: map[string]*namespace{}, filters: map[string]map[string]*Existing{},
+	}
+}
+
+// Complete says that the list of a kind has been told.
+func (x *Index) Complete(kind Kind) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.complete[kind] = true
+	return x.allLocked()
+}
+
+// Forget forgets everything: nobody tells any more.
+func (x *Index) Forget() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	clear(x.complete)
+	clear(x.rules)
+	clear(x.services)
+	clear(x.namespaces)
+	clear(x.filters)
+}
+
+func (x *Index) isCompleteLocked() bool {
+	return !slices.ContainsFunc(kinds, func(k Kind) bool { return !x.complete[k] })
+}
+
+// allLocked are all namespaces that have rules or filters.
+func (x *Index) allLocked() []string {
+	if !x.isCompleteLocked() {
+		return nil
+	}
+	all := map[string]bool{}
+	for namespace := range x.rules {
+		all[namespace] = true
+	}
+	for namespace := range x.filters {
+		all[namespace] = true
+	}
+	return slices.Collect(maps.Keys(all))
+}
+
+// SetRule tells of a DestinationRule that is new or changed (ICC-3: its host, exportTo or traffic policy).
+func (x *Index) SetRule(r *Rule) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if reflect.DeepEqual(x.rules[r.Namespace][r.Name], r) {
+		return nil
+	}
+	if x.rules[r.Namespace] == nil {
+		x.rules[r.Namespace] = map[string]*Rule{}
+	}
+	x.rules[r.Namespace][r.Name] = r
+	return []string{r.Namespace}
+}
+
+// RemoveRule tells that a DestinationRule is gone.
+func (x *Index) RemoveRule(namespace, name string) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.rules[namespace], name)
+	if len(x.rules[namespace]) == 0 {
+		delete(x.rules, namespace)
+	}
+	return []string{namespace}
+}
+
+// Has says whether an object is among all those of a list.
+type Has func(namespace, name string) bool
+
+// RetainRules tells which DestinationRules there are in a namespace, or everywhere if it is empty; SetRule told of them before.
+func (x *Index) RetainRules(in string, has Has) []string {
+	var changed []string
+	for _, key := range x.ruleNames(in) {
+		if !has(key.Namespace, key.Name) {
+			changed = append(changed, x.RemoveRule(key.Namespace, key.Name)...)
+		}
+	}
+	return changed
+}
+
+func (x *Index) ruleNames(in string) []types.NamespacedName {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var all []types.NamespacedName
+	for namespace, rules := range x.rules {
+		for name := range rules {
+			if in == "" || in == namespace {
+				all = append(all, types.NamespacedName{Namespace: namespace, Name: name})
+			}
+		}
+	}
+	return all
+}
+
+// SetService tells of a Service that is new or changed (ICC-3: its ports, or what it is exported to).
+func (x *Index) SetService(o *corev1.Service) []string {
+	s := ServiceOf(o)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if reflect.DeepEqual(x.services[s.NamespacedName], s) {
+		return nil
+	}
+	x.services[s.NamespacedName] = s
+	return x.aboutLocked(s.NamespacedName)
+}
+
+// RemoveService tells that a Service is gone.
+func (x *Index) RemoveService(namespace, name string) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	delete(x.services, key)
+	return x.aboutLocked(key)
+}
+
+// RetainServices tells which Services there are in a namespace, or everywhere if it is empty; SetService told of them before.
+func (x *Index) RetainServices(in string, has Has) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var changed []string
+	for key := range x.services {
+		if (in == "" || in == key.Namespace) && !has(key.Namespace, key.Name) {
+			delete(x.services, key)
+			changed = append(changed, x.aboutLocked(key)...)
+		}
+	}
+	return changed
+}
+
+// aboutLocked are the namespaces with rules about a Service.
+func (x *Index) aboutLocked(service types.NamespacedName) []string {
+	if !x.isCompleteLocked() {
+		return nil
+	}
+	var all []string
+	for namespace, rules := range x.rules {
+		for _, r := range rules {
+			if r.Service == service {
+				all = append(all, namespace)
+				break
+			}
+		}
+	}
+	return all
+}
+
+// SetNamespace tells of a Namespace that is new or changed.
+func (x *Index) SetNamespace(o metav1.Object) []string {
+	_, exposed := o.GetLabels()[exposureLabel]
+	fresh := namespace{o.GetUID(), exposed || o.GetLabels()[roleLabel] == roleIngress, o.GetDeletionTimestamp() != nil}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	old := x.namespaces[o.GetName()]
+	if old != nil && *old == fresh {
+		return nil
+	}
+	x.namespaces[o.GetName()] = &fresh
+	if fresh.ingress || old != nil && old.ingress {
+		return x.allLocked()
+	}
+	return []string{o.GetName()}
+}
+
+// RemoveNamespace tells that a Namespace is gone.
+func (x *Index) RemoveNamespace(name string) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	old := x.namespaces[name]
+	delete(x.namespaces, name)
+	if old != nil && old.ingress {
+		return x.allLocked()
+	}
+	return nil // ICC-4: what a source namespace had is collected with it.
+}
+
+// RetainNamespaces tells which Namespaces there are; SetNamespace told of them before.
+func (x *Index) RetainNamespaces(has Has) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for name := range x.namespaces {
+		if !has("", name) {
+			delete(x.namespaces, name)
+		}
+	}
+	return x.allLocked()
+}
+
+// sourceOf returns the source namespace of an EnvoyFilter that is ours: its label says so, and its owner is the namespace of its name.
+func sourceOf(o *istio.EnvoyFilter) string {
+	source, named := strings.CutSuffix(o.Name, suffix)
+	if !named || o.Labels[LabelManagedBy] != ManagedBy {
+		return ""
+	}
+	for _, owner := range o.OwnerReferences {
+		if owner.Kind == "Namespace" && owner.Name == source && owner.Controller != nil && *owner.Controller {
+			return source
+		}
+	}
+	return ""
+}
+
+// SetFilter tells of an EnvoyFilter with the label. One whose owner or name is another is not ours.
+func (x *Index) SetFilter(o *istio.EnvoyFilter) []string {
+	source := sourceOf(o)
+	if source == "" {
+		return x.RemoveFilter(o.Namespace, o.Name)
+	}
+	e := &Existing{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, digest: digest(o.Labels, o.OwnerReferences, o.Spec.Raw)}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.filters[source] == nil {
+		x.filters[source] = map[string]*Existing{}
+	}
+	x.filters[source][o.Namespace] = e
+	return []string{source}
+}
+
+// RemoveFilter tells that an EnvoyFilter is gone, or has the label no more.
+func (x *Index) RemoveFilter(namespace, name string) []string {
+	source, named := strings.CutSuffix(name, suffix)
+	if !named {
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.filters[source], namespace)
+	if len(x.filters[source]) == 0 {
+		delete(x.filters, source)
+	}
+	return []string{source}
+}
+
+// RetainFilters tells which EnvoyFilters with the label there are in a namespace, or everywhere if it is empty; SetFilter told of them before.
+func (x *Index) RetainFilters(in string, has Has) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var changed []string
+	for source, filters := range x.filters {
+		for namespace, e := range filters {
+			if (in == "" || in == namespace) && !has(namespace, e.Name) {
+				delete(filters, namespace)
+				changed = append(changed, source)
+			}
+		}
+		if len(filters) == 0 {
+			delete(x.filters, source)
+		}
+	}
+	return changed
+}
+
+// digest stands for all that is managed of a filter.
+func digest(labels map[string]string, owners []metav1.OwnerReference, spec []byte) [sha256.Size]byte {
+	var content any
+	if json.Unmarshal(spec, &content) != nil {
+		content = string(spec)
+	}
+	canonical, err := json.Marshal([]any{labels, owners, content})
+	if err != nil {
+		panic(fmt.Sprintf("encoding what was decoded: %v", err))
+	}
+	return sha256.Sum256(canonical)
+}
+
+// Decision is what is to be done for a source namespace.
+type Decision struct {
+	// Write are the filters that are not there or not as they should be, Delete those that should not be there.
+	Write  []*unstructured.Unstructured
+	Delete []Existing
+}
+
+// Decide compares what is wanted for a source namespace with what is there.
+func (x *Index) Decide(source string) Decision {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	own := x.namespaces[source]
+	if !x.isCompleteLocked() || own == nil || !x.isWatched(source) {
+		return Decision{} // ICC-4.
+	}
+	for _, r := range x.rules[source] {
+		if r.Unreadable {
+			return Decision{}
+		}
+	}
+	var d Decision
+	wanted := x.wantedLocked(source)
+	for _, namespace := range slices.Sorted(maps.Keys(wanted)) {
+		filter := wanted[namespace]
+		if e := x.filters[source][namespace]; e == nil || e.digest != digestOf(filter) {
+			d.Write = append(d.Write, filter)
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(x.filters[source])) {
+		in := x.namespaces[namespace]
+		if wanted[namespace] == nil && in != nil && !in.terminating {
+			d.Delete = append(d.Delete, *x.filters[source][namespace])
+		}
+	}
+	return d
+}
+
+func (x *Index) isWatched(namespace string) bool {
+	return len(x.watched) == 0 || slices.Contains(x.watched, namespace) || slices.Contains(x.watched, "")
+}
+
+// ingressesLocked are the namespaces of ingress gateways that can be written to, sorted (ICC-2).
+func (x *Index) ingressesLocked() []string {
+	var all []string
+	for name, n := range x.namespaces {
+		if n.ingress && !n.terminating && x.isWatched(name) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// wantedLocked returns the filters for the rules of a namespace, by the namespace in which they are. A source that is being deleted wants none.
+func (x *Index) wantedLocked(source string) map[string]*unstructured.Unstructured {
+	own := x.namespaces[source]
+	if own.terminating {
+		return nil
+	}
+	ingresses := x.ingressesLocked()
+	patches, seen := map[string]map[string]map[string]any{}, map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(x.rules[source])) {
+		r := x.rules[source][name]
+		s := x.services[r.Service]
+		if r.Service.Name == "" || s == nil {
+			continue
+		}
+		for _, namespace := range visible(s.exportTo, s.Namespace, visible(r.ExportTo, source, ingresses)) {
+			for _, p := range s.ports {
+				// Two rules about one host: the first one counts, as for Istio.
+				cluster := clusterName(s, p)
+				if seen[namespace+"/"+cluster] {
+					continue
+				}
+				seen[namespace+"/"+cluster] = true
+				if patches[namespace] == nil {
+					patches[namespace] = map[string]map[string]any{}
+				}
+				patches[namespace][cluster] = patch(s, p, r.modeFor(p))
+			}
+		}
+	}
+	wanted := map[string]*unstructured.Unstructured{}
+	for namespace, byCluster := range patches {
+		var all []any
+		for _, cluster := range slices.Sorted(maps.Keys(byCluster)) {
+			all = append(all, byCluster[cluster])
+		}
+		wanted[namespace] = filter(source, own.uid, namespace, all)
+	}
+	return wanted
+}
+
+// filter returns the EnvoyFilter of a source namespace in the namespace of a gateway (ICC-10).
+func filter(source string, uid types.UID, namespace string, patches []any) *unstructured.Unstructured {
+	o := Empty(namespace, source+suffix)
+	o.Object["spec"] = map[string]any{"configPatches": patches}
+	o.SetLabels(map[string]string{LabelManagedBy: ManagedBy})
+	yes := true
+	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: source, UID: uid, Controller: &yes, BlockOwnerDeletion: &yes}})
+	return o
+}
+
+// Empty returns an EnvoyFilter of which nothing but the name is said.
+func Empty(namespace, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetAPIVersion(istio.Group + "/v1alpha3")
+	o.SetKind("EnvoyFilter")
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+func digestOf(o *unstructured.Unstructured) [sha256.Size]byte {
+	spec, err := json.Marshal(o.Object["spec"])
+	if err != nil {
+		panic(fmt.Sprintf("encoding an EnvoyFilter: %v", err)) // It is made of maps, strings and numbers.
+	}
+	return digest(o.GetLabels(), o.GetOwnerReferences(), spec)
+}
