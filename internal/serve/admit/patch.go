@@ -1,9 +1,7 @@
 package admit
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -31,34 +29,6 @@ func (o Operation) MarshalJSON() ([]byte, error) {
 		fields["value"] = o.Value
 	}
 	return json.Marshal(fields)
-}
-
-// patchOf returns what makes of the bytes that were sent what a function made of the typed object (FM-5, FM-6). The typed forms say what
-// has changed; the bytes say what is there. So what the type does not know is never removed or rewritten, and what the typed form merely
-// spells differently (quantities, empty structs) is not touched.
-func patchOf(raw []byte, before, after any) (Patch, error) {
-	was, err := json.Marshal(before)
-	if err != nil {
-		return nil, err
-	}
-	is, err := json.Marshal(after)
-	if err != nil {
-		return nil, err
-	}
-	if bytes.Equal(was, is) {
-		return nil, nil
-	}
-	var trees [3]map[string]any
-	for i, text := range [][]byte{was, is, raw} {
-		decoder := json.NewDecoder(bytes.NewReader(text))
-		decoder.UseNumber() // A number of any size stays what it is.
-		if err := decoder.Decode(&trees[i]); err != nil {
-			return nil, fmt.Errorf("comparing %T with what was sent: %w", before, err)
-		}
-	}
-	var d differ
-	d.object("", trees[0], trees[1], trees[2])
-	return d.patch, nil
 }
 
 // differ collects operations. Its methods take a path, the typed forms before and after, and what is there.

@@ -64,9 +64,10 @@ func object[T any](kind schema.GroupVersionKind, raw []byte, namespace string) (
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, Refuse(http.StatusBadRequest, "there is no content to decode")
 	}
-	var said metav1.TypeMeta
 	into := new(T)
-	if err := unmarshal(raw, &said); err != nil {
+	failed := unmarshal(raw, into)
+	said, err := typeOf(raw, failed == nil)
+	if err != nil {
 		return nil, err
 	}
 	apiVersion, _ := kind.ToAPIVersionAndKind()
@@ -74,11 +75,26 @@ func object[T any](kind schema.GroupVersionKind, raw []byte, namespace string) (
 		got := schema.FromAPIVersionAndKind(said.APIVersion, said.Kind)
 		return nil, Refuse(http.StatusBadRequest, "unable to decode %s into %s", got, fmt.Sprintf("%T", into))
 	}
-	if err := unmarshal(raw, into); err != nil {
-		return nil, err
+	if failed != nil {
+		return nil, failed
 	}
 	if o, is := any(into).(metav1.Object); is && o.GetNamespace() == "" {
 		o.SetNamespace(namespace)
 	}
 	return into, nil
+}
+
+// typeOf returns which type an object says to be of. Of one that is valid JSON, nothing else is decoded.
+func typeOf(raw []byte, valid bool) (said metav1.TypeMeta, err error) {
+	if !valid {
+		return said, unmarshal(raw, &said)
+	}
+	for key, into := range map[string]*string{"kind": &said.Kind, "apiVersion": &said.APIVersion} {
+		if value, found := member(raw, key); found {
+			if err := unmarshal(value, into); err != nil {
+				return said, err
+			}
+		}
+	}
+	return said, nil
 }

@@ -7,6 +7,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -24,7 +25,7 @@ func Mutate[T any](kind schema.GroupVersionKind, change Mutator[T]) Func {
 		if err != nil {
 			return nil, err
 		}
-		after, err := object[T](kind, r.Object.Raw, r.Namespace)
+		after, err := copyOf(before, kind, r)
 		if err != nil {
 			return nil, err
 		}
@@ -33,6 +34,14 @@ func Mutate[T any](kind schema.GroupVersionKind, change Mutator[T]) Func {
 		}
 		return patchOf(r.Object.Raw, before, after)
 	}
+}
+
+// copyOf returns an object that was decoded from a request once more.
+func copyOf[T any](decoded *T, kind schema.GroupVersionKind, r *admissionv1.AdmissionRequest) (*T, error) {
+	if o, is := any(decoded).(runtime.Object); is {
+		return any(o.DeepCopyObject()).(*T), nil
+	}
+	return object[T](kind, r.Object.Raw, r.Namespace)
 }
 
 // Validator judges an object; old is nil for one that is created. An invalid object is answered with 422 and all its fields, an error as

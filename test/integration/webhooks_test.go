@@ -1,0 +1,344 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+// hooks are the mutating webhooks of the table below, all of them at once.
+const hooks = `
+endpointSliceHints: {enabled: true, force: true}
+highAvailabilityConfig: {enabled: true, defaultNotReadyTolerationSeconds: 60, defaultUnreachableTolerationSeconds: 60}
+kubernetesServiceHost: {enabled: true, host: api.web.example}
+podKubeAPIServerLoadBalancing: {enabled: true}
+podSchedulerName: {enabled: true, schedulerName: bin-packing-scheduler}
+podTopologySpreadConstraints: {enabled: true}
+podZoneAffinity: {enabled: true}
+projectedTokenMount: {enabled: true}
+seccompProfile: {enabled: true}
+systemComponentsConfig: {enabled: true, nodeSelector: {pool: system}, podNodeSelector: {pool: system}, podTolerations: [{key: dedicated, operator: Exists}]}
+vpaInPlaceUpdates: {enabled: true}
+`
+
+// surroundings are what webhooks read, and namespaces of every sort. The prefix of names keeps other tests away.
+const surroundings = `
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: verticalpodautoscalers.autoscaling.k8s.io, annotations: {api-approved.kubernetes.io: "https://github.com/kubernetes/kubernetes/pull/63797"}}, spec: {group: autoscaling.k8s.io, scope: Namespaced, names: {kind: VerticalPodAutoscaler, listKind: VerticalPodAutoscalerList, plural: verticalpodautoscalers, singular: verticalpodautoscaler}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: hooks-1, labels: {pool: system}}, spec: {taints: [{key: pool, value: system, effect: NoSchedule}]}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: hooks-2}, spec: {taints: [{key: other, effect: NoSchedule}]}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: hooks-plain}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: hooks-disabled, labels: {apiserver-proxy.networking.gardener.cloud/inject: disable}}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: hooks-role, labels: {gardener.cloud/role: x}}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: hooks-considered, labels: {gardener.cloud/role: x, high-availability-config.resources.gardener.cloud/consider: "true", system-components-config.resources.gardener.cloud/consider: "true"}, annotations: {high-availability-config.resources.gardener.cloud/failure-tolerance-type: zone, high-availability-config.resources.gardener.cloud/zones: "b,a"}}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: hooks-shoot, labels: {gardener.cloud/role: shoot}}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: hooks-istio}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: hooks-pinned, labels: {control-plane.shoot.gardener.cloud/enforce-zone: zone-a}}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: istio-internal-load-balancing, namespace: hooks-shoot}, data: {hosts: "api.a,api.b", istio-namespace: hooks-istio}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: istio-ingressgateway-internal, namespace: hooks-istio}, spec: {clusterIP: 10.0.77.77, ports: [{port: 443}]}}
+`
+
+// hooked is an object that is created, and what it is after that.
+type hooked struct {
+	object string
+	// want are values by JSON pointers, as YAML; null means that there is none. It is not looked at if the object is refused.
+	want map[string]string
+	// refused is a part of the message; empty means that the object is admitted.
+	refused string
+}
+
+const zoneTerm = `[{key: topology.kubernetes.io/zone, operator: In, values: [zone-a]}]`
+
+func pod(namespace, more, spec string) string {
+	if spec != "" {
+		spec = ", " + spec
+	}
+	return `{apiVersion: v1, kind: Pod, metadata: {namespace: ` + namespace + `, generateName: x-` + more + `}, spec: {containers: [{name: c, image: i}]` + spec + `}}`
+}
+
+// cases are what each webhook does where a real API server asks it, and whom it is not asked about.
+var cases = map[string]hooked{
+	"PSN-T2/WHC-3, any namespace":                 {pod("hooks-plain", "", ""), map[string]string{"/spec/schedulerName": "bin-packing-scheduler", "/spec/securityContext/seccompProfile": "null"}, ""},
+	"PSN-T1/another scheduler":                    {pod("hooks-plain", "", "schedulerName: mine"), map[string]string{"/spec/schedulerName": "mine"}, ""},
+	"DEP-4/a static Pod":                          {pod("hooks-role", `, labels: {static-pod: "true"}`, ""), map[string]string{"/spec/schedulerName": "default-scheduler", "/spec/securityContext/seccompProfile": "null", "/spec/containers/0/env": "null"}, ""},
+	"KSH-T1/WHC-5, any namespace":                 {pod("hooks-plain", "", "initContainers: [{name: i, image: i}]"), map[string]string{"/spec/containers/0/env": "[{name: KUBERNETES_SERVICE_HOST, value: api.web.example}]", "/spec/initContainers/0/env": "[{name: KUBERNETES_SERVICE_HOST, value: api.web.example}]"}, ""},
+	"KSH-T5/a Pod that declines":                  {pod("hooks-plain", ", labels: {apiserver-proxy.networking.gardener.cloud/inject: disable}", ""), map[string]string{"/spec/containers/0/env": "null"}, ""},
+	"KSH-T5/a namespace that declines":            {pod("hooks-disabled", "", ""), map[string]string{"/spec/containers/0/env": "null"}, ""},
+	"KSH-T5/another value":                        {pod("hooks-plain", ", labels: {apiserver-proxy.networking.gardener.cloud/inject: enable}", ""), map[string]string{"/spec/containers/0/env/0/value": "api.web.example"}, ""},
+	"SCC-T2/WHC-4, a role":                        {pod("hooks-role", "", ""), map[string]string{"/spec/securityContext/seccompProfile": "{type: RuntimeDefault}"}, ""},
+	"SCC-3/skipped":                               {pod("hooks-role", `, labels: {seccompprofile.resources.gardener.cloud/skip: ""}`, ""), map[string]string{"/spec/securityContext/seccompProfile": "null"}, ""},
+	"SCC-T5/Windows":                              {pod("hooks-role", "", "os: {name: windows}"), map[string]string{"/spec/securityContext/seccompProfile": "null"}, ""},
+	"TSC-T3/WHC-8, a generation":                  {pod("hooks-role", ", labels: {pod-template-hash: h}", "topologySpreadConstraints: [{topologyKey: k, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [pod-template-hash], labelSelector: {matchLabels: {app: x}}}]"), map[string]string{"/spec/topologySpreadConstraints": "[{topologyKey: k, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: x, pod-template-hash: h}}}]"}, ""},
+	"TSC-T6/BH-TSC-2, skipped":                    {pod("hooks-role", `, labels: {pod-template-hash: h, topology-spread-constraints.resources.gardener.cloud/skip: ""}`, "topologySpreadConstraints: [{topologyKey: k, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: x}}}]"), map[string]string{"/spec/topologySpreadConstraints/0/labelSelector": "{matchLabels: {app: x}}"}, ""},
+	"TSC-T6/resource-manager itself":              {pod("hooks-role", `, labels: {pod-template-hash: h, app: gardener-resource-manager}`, "topologySpreadConstraints: [{topologyKey: k, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {pod-template-hash: other}}}]"), map[string]string{"/spec/topologySpreadConstraints/0/labelSelector": "{matchLabels: {pod-template-hash: other}}"}, ""},
+	"PTM-T2/WHC-1, no ServiceAccount":             {pod("hooks-role", "", "serviceAccountName: missing"), nil, `serviceaccounts "missing" not found (ServiceAccount "hooks-role/missing")`},
+	"PTM-T7/a lifetime":                           {pod("hooks-role", ", annotations: {projected-token-mount.resources.gardener.cloud/expiration-seconds: abc}", "serviceAccountName: sa"), nil, `strconv.ParseInt: parsing "abc": invalid syntax`},
+	"PTM-T6/PTM-T9, a ServiceAccount that is new": {pod("hooks-role", "", "serviceAccountName: sa"), map[string]string{"/spec/volumes/0/name": "kube-api-access-gardener", "/spec/volumes/0/projected/sources/0/serviceAccountToken": "{expirationSeconds: 43200, path: token}", "/spec/containers/0/volumeMounts": "[{name: kube-api-access-gardener, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}]"}, ""},
+	"BH-PTM-1/skipped":                            {pod("hooks-role", `, labels: {projected-token-mount.resources.gardener.cloud/skip: "true"}`, "serviceAccountName: sa"), map[string]string{"/spec/volumes": "null"}, ""},
+	"SEC-T3/WHC-7, a namespace that asks":         {pod("hooks-considered", "", ""), map[string]string{"/spec/nodeSelector": "{pool: system}", "/spec/tolerations/2": "{key: dedicated, operator: Exists}", "/spec/tolerations/3": "{key: pool, operator: Equal, value: system, effect: NoSchedule}", "/spec/tolerations/4": "null"}, ""},
+	"SEC-T10/BH-SC-5, skipped":                    {pod("hooks-considered", `, labels: {system-components-config.resources.gardener.cloud/skip: "x"}`, ""), map[string]string{"/spec/nodeSelector": "null", "/spec/tolerations/2": "null"}, ""},
+	"WHC-7/a namespace that does not":             {pod("hooks-role", "", ""), map[string]string{"/spec/nodeSelector": "null"}, ""},
+	"SEC-T10/the system of a shoot":               {pod("kube-system", `, labels: {resources.gardener.cloud/managed-by: gardener}`, ""), map[string]string{"/spec/nodeSelector": "{pool: system}", "/spec/tolerations/2": "{key: dedicated, operator: Exists}", "/spec/tolerations/3": "{key: pool, operator: Equal, value: system, effect: NoSchedule}", "/spec/tolerations/4": "null", "/spec/securityContext/seccompProfile": "{type: RuntimeDefault}"}, ""},
+	"SEC-T10/somebody else's in there":            {pod("kube-system", `, labels: {resources.gardener.cloud/managed-by: some-manager}`, ""), map[string]string{"/spec/nodeSelector": "null"}, ""},
+	"PZA-T2/WHC-12, pinned":                       {pod("hooks-pinned", "", ""), map[string]string{"/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution": "[{labelSelector: {}, topologyKey: topology.kubernetes.io/zone}]", "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions": zoneTerm}, ""},
+	"PZA-T10/not pinned":                          {pod("hooks-role", "", ""), map[string]string{"/spec/affinity": "null"}, ""},
+	"KLB-T4/WHC-6, a control plane":               {pod("hooks-shoot", "", "volumes: [{name: k, secret: {secretName: generic-token-kubeconfig}}]"), map[string]string{"/spec/hostAliases": "[{ip: 10.0.77.77, hostnames: [api.a, api.b]}]", "/metadata/labels": "{networking.resources.gardener.cloud/to-hooks-istio-istio-ingressgateway-internal-tcp-9443: allowed}"}, ""},
+	"KLB-T1/another namespace":                    {pod("hooks-role", "", "volumes: [{name: k, secret: {secretName: generic-token-kubeconfig}}]"), map[string]string{"/spec/hostAliases": "null"}, ""},
+	"ESH-T1/not asked for":                        {`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {namespace: hooks-role, generateName: x-}, addressType: IPv4, endpoints: [{addresses: [10.1.2.3], zone: a}]}`, map[string]string{"/endpoints/0/hints": "null"}, ""},
+	"ESH-T2/WHC-11, asked for":                    {`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {namespace: hooks-role, generateName: x-, labels: {endpoint-slice-hints.resources.gardener.cloud/consider: "true"}}, addressType: IPv4, endpoints: [{addresses: [10.1.2.3], zone: a}]}`, map[string]string{"/endpoints/0/hints": "{forZones: [{name: a}]}"}, ""},
+	"VIP-T1/WHC-9, Auto":                          {`{apiVersion: autoscaling.k8s.io/v1, kind: VerticalPodAutoscaler, metadata: {namespace: hooks-role, generateName: x-}, spec: {updatePolicy: {updateMode: Auto, minReplicas: 1}}}`, map[string]string{"/spec/updatePolicy": "{updateMode: InPlaceOrRecreate, minReplicas: 1}", "/metadata/labels": `{vpa-in-place-updates.resources.gardener.cloud/mutated: "true"}`}, ""},
+	"VIP-T7/skipped":                              {`{apiVersion: autoscaling.k8s.io/v1, kind: VerticalPodAutoscaler, metadata: {namespace: hooks-role, generateName: x-, labels: {vpa-in-place-updates.resources.gardener.cloud/skip: "any"}}, spec: {}}`, map[string]string{"/spec": "{}"}, ""},
+	"HA-T1/WHC-2, not asked for":                  {workload("Deployment", "hooks-role", "controller"), map[string]string{"/spec/replicas": "1", "/spec/template/spec/affinity": "null", "/spec/template/spec/topologySpreadConstraints": "null", "/spec/template/spec/tolerations": "null"}, ""},
+	"HA-T13/BH-HA-1, a Deployment":                {workload("Deployment", "hooks-considered", "controller"), map[string]string{"/spec/replicas": "2", "/spec/template/spec/topologySpreadConstraints/1/minDomains": "2", "/spec/template/spec/topologySpreadConstraints/0": "{topologyKey: kubernetes.io/hostname, maxSkew: 1, minDomains: 2, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [pod-template-hash], labelSelector: {matchLabels: {app: x}}}", "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions/0/values": "[a, b]", "/spec/template/spec/tolerations/1/key": "node.kubernetes.io/unreachable"}, ""},
+	"HA-T13/a StatefulSet":                        {workload("StatefulSet", "hooks-considered", "server"), map[string]string{"/spec/replicas": "2", "/spec/template/spec/topologySpreadConstraints/1": "{topologyKey: topology.kubernetes.io/zone, maxSkew: 1, minDomains: 2, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: x}}}"}, ""},
+	"HA-T24/a StatefulSet without a selector":     {strings.Replace(workload("StatefulSet", "hooks-considered", "server"), "selector: {matchLabels: {app: x}}, ", "", 1), nil, "spec.selector"},
+	"HA-T18/an autoscaler":                        {`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {namespace: hooks-considered, generateName: x-, labels: {high-availability-config.resources.gardener.cloud/type: controller}}, spec: {minReplicas: 1, maxReplicas: 1, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: other}}}`, map[string]string{"/spec/minReplicas": "2", "/spec/maxReplicas": "2"}, ""},
+}
+
+func workload(kind, namespace, component string) string {
+	service := ""
+	if kind == "StatefulSet" {
+		service = "serviceName: x, "
+	}
+	return `{apiVersion: apps/v1, kind: ` + kind + `, metadata: {namespace: ` + namespace + `, generateName: x-, labels: {high-availability-config.resources.gardener.cloud/type: ` + component + `}}, spec: {` + service + `replicas: 1, selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: {containers: [{name: c, image: i}]}}}}`
+}
+
+// TestWebhooks: an API server with all webhooks registered, as resource-manager prints their configurations, both for the cluster in which
+// it runs and for a shoot.
+func TestWebhooks(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	t.Cleanup(cancel)
+	create(ctx, t, surroundings)
+	process := startHooks(ctx, t)
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) { c.check(ctx, t) })
+	}
+	t.Run("the rest of it", func(t *testing.T) { checkScale(ctx, t) })
+	// From here on nobody answers.
+	if code := process.Stop(); code != 0 {
+		t.Errorf("resource-manager ended with %d", code)
+	}
+	checkNobodyLeft(ctx, t)
+}
+
+// startHooks starts a resource-manager with the webhooks and registers them.
+func startHooks(ctx context.Context, t *testing.T) *harness.Process {
+	t.Helper()
+	enabled := map[string]any{}
+	if err := yaml.Unmarshal([]byte(hooks), &enabled); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	process, err := harness.Run(harness.ProcessOptions{
+		Binary: binary, Dir: dir, Source: landscape.Seed, Target: landscape.Seed,
+		Config: map[string]any{"webhooks": enabled, "controllers": map[string]any{"clusterID": "seed-1", "resourceClass": "hooks"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { process.Stop() })
+	if err := process.AwaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{{"--name=hooks-seed"}, {"--name=hooks-shoot", "--shoot"}} {
+		command := exec.Command(binary, append([]string{"webhooks", "--config=" + filepath.Join(dir, "config.yaml"), "--url=https://127.0.0.1:" + strconv.Itoa(process.Web), "--ca-file=" + filepath.Join(landscape.Seed.Dir, "ca.crt")}, flags...)...)
+		command.Stderr = os.Stderr
+		printed, err := command.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		create(ctx, t, string(printed))
+	}
+	// An API server learns of registrations soon, and not at once.
+	err = harness.Poll(ctx, patience, func() error {
+		object := decode(t, pod("kube-system", ", labels: {resources.gardener.cloud/managed-by: gardener}", ""))
+		if err := landscape.SeedClient.Create(ctx, object, client.DryRunAll); err != nil {
+			return err
+		}
+		if at(object.Object, "/spec/nodeSelector") == nil || at(object.Object, "/spec/containers/0/env") == nil {
+			return fmt.Errorf("not registered yet")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Too late for the cache to be sure to have it (PTM-T9).
+	create(ctx, t, `{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: hooks-role, name: sa}, automountServiceAccountToken: false}`)
+	return process
+}
+
+func (c hooked) check(ctx context.Context, t *testing.T) {
+	object := decode(t, c.object)
+	err := landscape.SeedClient.Create(ctx, object)
+	switch {
+	case c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)):
+		t.Fatalf("got %v, want %s", err, c.refused)
+	case c.refused != "":
+		return
+	case err != nil:
+		t.Fatal(err)
+	}
+	for path, want := range c.want {
+		var value any
+		text, err := yaml.YAMLToJSON([]byte(want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &value); err != nil {
+			t.Fatal(err)
+		}
+		got, err := json.Marshal(at(object.Object, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var is any
+		if err := json.Unmarshal(got, &is); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(value, is); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", path, diff)
+		}
+	}
+}
+
+// checkScale: subresources are not asked about, and a change is like a creation (A2.1, CW-8).
+func checkScale(ctx context.Context, t *testing.T) {
+	object := decode(t, strings.Replace(workload("Deployment", "hooks-considered", "server"), "generateName: x-", "name: scaled", 1))
+	if err := landscape.SeedClient.Create(ctx, object); err != nil {
+		t.Fatal(err)
+	}
+	scale := func(subresource string) any {
+		t.Helper()
+		patch := harness.MergePatch(map[string]any{"spec": map[string]any{"replicas": 5}})
+		var err error
+		if subresource == "" {
+			err = landscape.SeedClient.Patch(ctx, object, patch, client.DryRunAll)
+		} else {
+			err = landscape.SeedClient.SubResource(subresource).Patch(ctx, object, patch)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := landscape.SeedClient.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil && subresource != "" {
+			t.Fatal(err)
+		}
+		return at(object.Object, "/spec/replicas")
+	}
+	dry := object.DeepCopy()
+	if err := landscape.SeedClient.Patch(ctx, dry, harness.MergePatch(map[string]any{"spec": map[string]any{"replicas": 5}}), client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(dry.Object, "/spec/replicas"); got != int64(2) {
+		t.Errorf("HA-14/CW-8: a change became %v", got)
+	}
+	if got := scale("scale"); got != int64(5) {
+		t.Errorf("HA-14: scaling became %v", got)
+	}
+}
+
+// checkNobodyLeft: with nobody to answer and the failure policy Fail, Pods of resource-manager come up all the same, and Pods of others do
+// not where their webhook matters (DEP-7).
+func checkNobodyLeft(ctx context.Context, t *testing.T) {
+	own := `, labels: {app: gardener-resource-manager, projected-token-mount.resources.gardener.cloud/skip: "true", system-components-config.resources.gardener.cloud/skip: "true", resources.gardener.cloud/managed-by: gardener}`
+	for _, namespace := range []string{"hooks-role", "hooks-considered", "kube-system"} {
+		if err := landscape.SeedClient.Create(ctx, decode(t, pod(namespace, own, ""))); err != nil {
+			t.Errorf("DEP-7: resource-manager cannot start in %s: %v", namespace, err)
+		}
+	}
+	if err := landscape.SeedClient.Create(ctx, decode(t, pod("hooks-role", "", ""))); err == nil || !apierrors.IsInternalError(err) {
+		t.Errorf("DEP-5: without an answer a Pod was treated with %v", err)
+	}
+	if err := landscape.SeedClient.Create(ctx, decode(t, pod("hooks-plain", "", ""))); err != nil {
+		t.Errorf("DEP-5: webhooks that are to be ignored refused: %v", err)
+	}
+}
+
+// create creates objects, which go at the end of the test.
+func create(ctx context.Context, t *testing.T, documents string) {
+	t.Helper()
+	for _, document := range strings.Split(documents, "\n---\n") {
+		object := decode(t, document)
+		if err := landscape.SeedClient.Create(ctx, object); err != nil {
+			t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
+		}
+		t.Cleanup(func() { _ = landscape.SeedClient.Delete(context.WithoutCancel(ctx), object) })
+		if object.GetKind() == "CustomResourceDefinition" {
+			list := &unstructured.UnstructuredList{}
+			list.SetAPIVersion("autoscaling.k8s.io/v1")
+			list.SetKind("VerticalPodAutoscalerList")
+			if err := harness.Poll(ctx, patience, func() error { return landscape.SeedClient.List(ctx, list) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func decode(t *testing.T, document string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+		t.Fatalf("%v: %s", err, document)
+	}
+	object.Object = runtime.DeepCopyJSON(normal(t, object.Object))
+	return object
+}
+
+// normal makes integers of numbers that YAML made floats of.
+func normal(t *testing.T, object map[string]any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := &unstructured.Unstructured{}
+	if err := result.UnmarshalJSON(text); err != nil {
+		t.Fatal(err)
+	}
+	return result.Object
+}
+
+// at returns the value at a JSON pointer, or nil.
+func at(value any, path string) any {
+	for _, step := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i >= len(v) {
+				return nil
+			}
+			value = v[i]
+		default:
+			return nil
+		}
+	}
+	return value
+}
