@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 )
@@ -16,52 +16,75 @@ import (
 // has changed; the bytes say what is there. So what the type does not know is never removed or rewritten, and what the typed form merely
 // spells differently (quantities, empty structs) is not touched.
 //
-// Only what has changed is turned into JSON and back: an object is large, and what a webhook changes of it is not.
+// Each value is compared once, and the bytes are looked at only where two differ: an object is large, and what a webhook changes is not.
 func patchOf(raw []byte, before, after any) (Patch, error) {
-	if reflect.DeepEqual(before, after) {
-		return nil, nil
-	}
 	var d differ
-	if err := d.structs("", reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem(), raw); err != nil {
+	root := place{raw: raw, found: true, looked: true}
+	if err := d.structs(&root, reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem()); err != nil {
 		return nil, fmt.Errorf("comparing %T with what was sent: %w", before, err)
 	}
 	return d.patch, nil
 }
 
-// structs compares the fields of two values of a struct; there is an object.
-func (d *differ) structs(path string, was, is reflect.Value, there []byte) error {
-	for _, f := range fieldsOf(was.Type()) {
+// errOther says that what is sent at a place is not of the shape of its type: the whole of it is to be compared.
+var errOther = errors.New("what was sent is no object")
+
+// structs compares the fields of two values of a struct. It returns errOther if they differ and no object is there.
+func (d *differ) structs(at *place, was, is reflect.Value) error {
+	fields := fieldsOf(was.Type())
+	for n := range fields {
+		f := &fields[n]
 		w, i := was.FieldByIndex(f.index), is.FieldByIndex(f.index)
-		if reflect.DeepEqual(w.Addr().Interface(), i.Addr().Interface()) {
+		if bothNil(w, i) || !f.deep && equal(w, i) {
 			continue
 		}
-		have, found := member(there, f.name)
-		if err := d.typed(path+"/"+escape.Replace(f.name), f, w, i, have, found); err != nil {
+		if err := d.field(at.member(f.name), f, w, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// typed compares two values of a field. It goes on into structs, and into lists whose elements have kept their names; else their JSON is
+// field compares two values of a field. It goes on into structs, and into lists whose elements have kept their names; else their JSON is
 // compared.
-func (d *differ) typed(path string, f fieldOf, was, is reflect.Value, there []byte, found bool) error {
-	w, i := reflect.Indirect(was), reflect.Indirect(is)
-	if found && w.IsValid() && i.IsValid() && !f.marshals {
-		switch {
-		case w.Kind() == reflect.Struct && bytes.HasPrefix(there, []byte("{")):
-			return d.structs(path, w, i, there)
-		case w.Kind() == reflect.Slice && f.named != nil:
-			if sent := elements(there); sameNames(f.named, w, i) && len(sent) == w.Len() && allObjects(sent) {
-				for n, element := range sent {
-					if err := d.structs(path+"/"+strconv.Itoa(n), w.Index(n), i.Index(n), element); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
+func (d *differ) field(at *place, f *fieldOf, was, is reflect.Value) error {
+	w, i := was, is
+	if was.Kind() == reflect.Pointer {
+		w, i = was.Elem(), is.Elem()
+	}
+	err, mark := errOther, len(d.patch)
+	switch {
+	case !f.deep || !w.IsValid() || !i.IsValid():
+	case f.named == nil:
+		err = d.structs(at, w, i)
+	case sameNames(f.named, w, i):
+		err = d.elements(at, w, i)
+	}
+	if !errors.Is(err, errOther) {
+		return err
+	}
+	d.patch = d.patch[:mark]
+	switch {
+	case f.deep && equal(was, is):
+		return nil
+	case !at.up.isObject():
+		return errOther
+	}
+	return d.trees(at, f, was, is)
+}
+
+// elements compares two lists of structs of the same names.
+func (d *differ) elements(at *place, was, is reflect.Value) error {
+	for n := range was.Len() {
+		if err := d.structs(at.element(n, was.Len()), was.Index(n), is.Index(n)); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// trees compares the JSON of two values that differ.
+func (d *differ) trees(at *place, f *fieldOf, was, is reflect.Value) error {
 	var trees [3]any
 	for n, value := range []reflect.Value{was, is} {
 		if f.omits(value) {
@@ -78,12 +101,13 @@ func (d *differ) typed(path string, f fieldOf, was, is reflect.Value, there []by
 	if reflect.DeepEqual(trees[0], trees[1]) {
 		return nil
 	}
+	there, found := at.look()
 	if found {
 		if err := decodeTree(there, &trees[2]); err != nil {
 			return err
 		}
 	}
-	d.value(path, trees[0], trees[1], trees[2], found)
+	d.value(at.path(), trees[0], trees[1], trees[2], found)
 	return nil
 }
 
@@ -92,10 +116,6 @@ func decodeTree(text []byte, into *any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	return decoder.Decode(into)
-}
-
-func allObjects(sent [][]byte) bool {
-	return !slices.ContainsFunc(sent, func(element []byte) bool { return !bytes.HasPrefix(element, []byte("{")) })
 }
 
 // sameNames says whether two lists have elements of the same names, in the same order, and none without a name.
@@ -116,8 +136,8 @@ type fieldOf struct {
 	name                string
 	index               []int
 	omitEmpty, omitZero bool
-	// marshals says that the type says itself how it is written.
-	marshals bool
+	// deep says that the type is a struct, a pointer to one, or a list of structs with names, which do not say themselves how they are written.
+	deep bool
 	// named is where the elements of a list have their names; nil if it is no list of structs with names.
 	named []int
 }
@@ -171,7 +191,7 @@ func collectFields(t reflect.Type, index []int, all *[]fieldOf) {
 			name = f.Name
 		}
 		has := func(option string) bool { return slices.Contains(strings.Split(options, ","), option) }
-		*all = append(*all, fieldOf{name: name, index: at, omitEmpty: has("omitempty"), omitZero: has("omitzero"), marshals: marshals(f.Type), named: elementName(f.Type)})
+		*all = append(*all, fieldOf{name: name, index: at, omitEmpty: has("omitempty"), omitZero: has("omitzero"), deep: isDeep(f.Type), named: elementName(f.Type)})
 	}
 }
 
@@ -182,6 +202,16 @@ func marshals(t reflect.Type) bool {
 		t = t.Elem()
 	}
 	return slices.ContainsFunc(marshalers, func(m reflect.Type) bool { return t.Implements(m) || reflect.PointerTo(t).Implements(m) })
+}
+
+func isDeep(t reflect.Type) bool {
+	if elementName(t) != nil {
+		return true
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Struct && !marshals(t)
 }
 
 // elementName returns where the elements of a list of structs have their names.
