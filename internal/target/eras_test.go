@@ -1,6 +1,7 @@
 package target
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,29 +36,29 @@ func TestRestoreIsOfAllKinds(t *testing.T) {
 func TestErasAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e eras
-		began := 0
+		var began atomic.Int32
 		for range 3 * 3600 {
-			if e.prove(func() { began++ }) {
-				began++
+			if e.prove(func() { began.Add(1) }) {
+				began.Add(1)
 			}
 			time.Sleep(time.Second)
 		}
-		if began < 6 || began > 9 {
-			t.Errorf("%d eras in three hours", began)
+		if n := began.Load(); n < 6 || n > 9 {
+			t.Errorf("%d eras in three hours", n)
 		}
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
-		began = 0
+		began.Store(0)
 		if !e.prove(func() {}) {
 			t.Error("after a time without proofs, one is not heeded at once")
 		}
-		if e.prove(func() { began++ }) {
+		if e.prove(func() { began.Add(1) }) {
 			t.Error("the second proof is heeded at once")
 		}
 		time.Sleep(eraPause + time.Second)
 		synctest.Wait()
-		if began != 1 {
-			t.Errorf("%d eras began a minute later", began)
+		if n := began.Load(); n != 1 {
+			t.Errorf("%d eras began a minute later", n)
 		}
 	})
 }
