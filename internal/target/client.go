@@ -33,9 +33,10 @@ type Client struct {
 	metadata metadata.Interface
 	core     corev1client.CoreV1Interface
 	// rest answers with metadata.
-	rest     rest.Interface
-	mappings *mappings
-	metrics  *Metrics
+	rest        rest.Interface
+	mappings    *mappings
+	metrics     *Metrics
+	definitions definitions
 }
 
 // NewClient returns a client; it sends nothing yet.

@@ -167,9 +167,6 @@ func (w *world) checkIdle() {
 		}
 	}
 	// A ManagedResource that fails is tried once a minute, with some requests for each of its objects.
-	if w.blind["source/secrets"] || w.blind["source/managedresources"] {
-		return // Each run finds that what it was told is not what is there.
-	}
 	if len(w.contested) > 0 || forbidden > 0 {
 		return // Two that want different things take turns, and what no watch covers is read.
 	}

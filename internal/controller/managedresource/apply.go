@@ -290,7 +290,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		asKept.Origin = cmp.Or(origin, options.Origin)
 		merged := apply.Merge(desired, live, asKept)
 		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark}
-		if apply.Equal(live, merged) && (!*a.Config.AlwaysUpdate || !a.full) {
+		if (!*a.Config.AlwaysUpdate || !a.full) && (apply.Equal(live, merged) || a.Target.FilledIn(ctx, live, merged)) {
 			done.sighting = a.Watches.View().Sighting(live)
 			return done, nil
 		}
