@@ -28,7 +28,7 @@ func execute(t *testing.T, config string, arguments ...string) (int, string, []s
 	code := process.Execute(process.Command{Name: "admission-controller", Flags: flags.Add, Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 		cfg, found, err := configuration(&flags)
 		if err == nil {
-			warnings = append(found, notBuiltYet(cfg)...)
+			warnings = found
 			if cfg.Server.Webhooks.Port == 1 {
 				warnings = append(warnings, "port 1")
 			}
@@ -54,7 +54,7 @@ func TestConfiguration(t *testing.T) {
 		"OPB-1, ACC-1/an unknown key":    {"leaderElection: {leaderElect: true}", nil, 0, "", "unknown key leaderElection"},
 		"OPB-1/an unknown key, strict":   {"foo: 1", []string{"--strict-config"}, 1, "foo: Forbidden: unknown key", ""},
 		"CT-21/a wrong value":            {"server: {resourceAdmissionConfiguration: {operationMode: foo}}", nil, 1, "server.resourceAdmissionConfiguration.mode", ""},
-		"1.10/limits are not built yet":  {"server: {resourceAdmissionConfiguration: {limits: [{apiGroups: ['*'], apiVersions: ['*'], resources: [shoots], size: 1Mi}]}}", nil, 0, "", "does not check them yet"},
+		"RSZ-7/limits are read":          {"server: {resourceAdmissionConfiguration: {limits: [{apiGroups: ['*'], apiVersions: ['*'], resources: [shoots], size: 1Mi}]}}", nil, 0, "", ""},
 		"CLI-4/unknown flags":            {"{}", []string{"--foo"}, 1, "unknown flag: --foo", ""},
 		"CLI-2/version":                  {"", []string{"--version"}, 0, "admission-controller ", ""},
 	} {

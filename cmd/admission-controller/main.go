@@ -23,7 +23,7 @@ func main() {
 				return logr.Discard(), nil, err
 			}
 			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, os.Stderr)
-			for _, warning := range append(warnings, notBuiltYet(cfg)...) {
+			for _, warning := range warnings {
 				log.Info("Configuration: " + warning)
 			}
 			return log, func() error { return run(cfg, log) }, nil
@@ -43,12 +43,4 @@ func configuration(flags *process.ConfigFlags) (*config.AdmissionControllerConfi
 		return nil, nil, err
 	}
 	return cfg, warnings, nil
-}
-
-// notBuiltYet names what is configured and does nothing in this version.
-func notBuiltYet(cfg *config.AdmissionControllerConfiguration) []string {
-	if len(cfg.Server.ResourceAdmissionConfiguration.Limits) > 0 {
-		return []string{"server.resourceAdmissionConfiguration has limits, but this version does not check them yet"}
-	}
-	return nil
 }

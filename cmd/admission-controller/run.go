@@ -57,6 +57,9 @@ func run(cfg *config.AdmissionControllerConfiguration, log logr.Logger) error {
 	if err := decide(cfg, mgr, clients, drain, log); err != nil {
 		return err
 	}
+	if err := serveWebhooks(cfg, mgr, restConfig, log); err != nil {
+		return err
+	}
 	return mgr.Start(ctx)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admission/v1"
 )
 
 // Metrics are those of all webhooks of a process.
@@ -27,6 +28,23 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		panics: shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "controller_runtime_webhook_panics_total", Help: "Total number of webhook panics",
 		}, []string{})),
+	}
+}
+
+// Rejections counts what webhooks of admission-controller refuse, for operators who look for clients that do wrong (OBS-20).
+type Rejections struct{ count *prometheus.CounterVec }
+
+// NewRejections registers the metric, or shares the one that is registered.
+func NewRejections(registry prometheus.Registerer) *Rejections {
+	return &Rejections{shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "gardener_admission_controller_rejected_resources_total", Help: "Requests that were refused, by what was to be done, to what and where, and why.",
+	}, []string{"operation", "kind", "namespace", "reason"}))}
+}
+
+// Count counts the refusal of a request. A nil receiver counts nothing.
+func (c *Rejections) Count(r *admissionv1.AdmissionRequest, reason string) {
+	if c != nil {
+		c.count.WithLabelValues(string(r.Operation), r.Kind.Kind, r.Namespace, reason).Inc()
 	}
 }
 

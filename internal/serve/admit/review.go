@@ -58,6 +58,11 @@ func unmarshal(raw []byte, into any) error {
 // Unmarshal decodes an object of a request, of whatever kind it says to be. What cannot be decoded is refused with 400.
 func Unmarshal(raw []byte, into any) error { return unmarshal(raw, into) }
 
+// Decode decodes an object of one kind, in the namespace of the request if it names none. What is none is refused with 400.
+func Decode[T any](kind schema.GroupVersionKind, raw []byte, namespace string) (*T, error) {
+	return object[T](kind, raw, namespace)
+}
+
 // object decodes an object of one kind, given with its namespace: the object may leave that to the request (CW-9). One that says to be of
 // another kind is refused, and one that says nothing is taken for one (CW-5, FM-3).
 func object[T any](kind schema.GroupVersionKind, raw []byte, namespace string) (*T, error) {

@@ -79,12 +79,22 @@ type ServerConfiguration struct {
 	// ResourceAdmissionConfiguration limits the size and the number of objects.
 	// +optional
 	ResourceAdmissionConfiguration *ResourceAdmissionConfiguration `json:"resourceAdmissionConfiguration,omitempty"`
+	// ProviderSecretLabels configures the labels of Secrets with the credentials of providers.
+	// +optional
+	ProviderSecretLabels ProviderSecretLabelsConfiguration `json:"providerSecretLabels,omitempty"`
 	// EnableDebugHandlers serves the debug page of the graph on the webhooks' port, without authentication. Default false.
 	// +optional
 	EnableDebugHandlers *bool `json:"enableDebugHandlers,omitempty"`
 	// SeedAuthorizer configures how wide the rights of seeds are.
 	// +optional
 	SeedAuthorizer SeedAuthorizerConfiguration `json:"seedAuthorizer,omitempty"`
+}
+
+// ProviderSecretLabelsConfiguration configures the labels of Secrets with the credentials of providers.
+type ProviderSecretLabelsConfiguration struct {
+	// RemoveUnreferenced takes the labels from Secrets that no binding names any more, when they are written. Default false: they stay.
+	// +optional
+	RemoveUnreferenced bool `json:"removeUnreferenced,omitempty"`
 }
 
 // ReadScope says what seeds may read of Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots.

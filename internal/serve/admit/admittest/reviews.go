@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
@@ -85,4 +87,102 @@ func Refuses(t *testing.T, decide admit.Func, request admissionv1.AdmissionReque
 			t.Errorf("the document does not have the message %q", response.Result.Message)
 		}
 	}
+}
+
+// GardenDocument is what shows the webhooks of admission-controller.
+const GardenDocument = "../../../docs/concepts/garden-webhooks.md"
+
+// Judged is the example of a webhook of admission-controller: two objects in the document, and the requests about them.
+type Judged struct {
+	Decide admit.Func
+	// Request is about the first object, which is refused, Other about the second, which is admitted.
+	Request, Other admissionv1.AdmissionRequest
+	// Old are the objects before, for updates.
+	Old []byte
+}
+
+// Document checks that a section shows what the webhook does and how it is registered: an object that is refused with a message that the
+// document has, one that is admitted, and the registration.
+func (j Judged) Document(t *testing.T, section string, registration any) {
+	t.Helper()
+	blocks, text := Blocks(t, GardenDocument, section), Section(t, GardenDocument, section)
+	if len(blocks) != 3 {
+		t.Fatalf("the section has %d blocks; wanted are an object that is refused, one that is admitted, and the registration", len(blocks))
+	}
+	for i, r := range []admissionv1.AdmissionRequest{j.Request, j.Other} {
+		object, err := yaml.YAMLToJSON([]byte(blocks[i]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.OldObject.Raw = j.Old
+		if r.Operation == admissionv1.Delete {
+			r.OldObject.Raw = object
+		} else {
+			r.Object.Raw = object
+		}
+		response := Respond(j.Decide, r)
+		if response.Allowed != (i == 1) {
+			t.Errorf("allowed %v with %q:\n%s", response.Allowed, response.Result.Message, blocks[i])
+		}
+		if !response.Allowed && !strings.Contains(text, response.Result.Message) {
+			t.Errorf("the document does not have the message %q", response.Result.Message)
+		}
+	}
+	Registered(t, blocks[2], registration)
+}
+
+// Registered checks that a document shows the registration of a webhook, but for how to reach it.
+func Registered(t *testing.T, block string, registration any) {
+	t.Helper()
+	var shown, registered []any
+	if err := yaml.Unmarshal([]byte(block), &shown); err != nil {
+		t.Fatal(err)
+	}
+	text, err := yaml.Marshal([]any{registration})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, &registered); err != nil {
+		t.Fatal(err)
+	}
+	delete(registered[0].(map[string]any), "clientConfig")
+	if diff := cmp.Diff(registered, shown); diff != "" {
+		t.Errorf("the registration: -code, +document:\n%s\nThe code has:\n%s", diff, text)
+	}
+}
+
+// Bench measures one decision, without HTTP.
+func Bench(b *testing.B, decide admit.Func, request admissionv1.AdmissionRequest) {
+	b.Helper()
+	b.ReportAllocs()
+	for b.Loop() {
+		if response := Respond(decide, request); !response.Allowed {
+			b.Fatal(response.Result)
+		}
+	}
+}
+
+// Filled is a request about a ConfigMap in the namespace garden-dev whose content changes.
+func Filled(name, key, content string) admissionv1.AdmissionRequest {
+	object, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": name}, "data": map[string]any{key: content}})
+	if err != nil {
+		panic(err)
+	}
+	return admissionv1.AdmissionRequest{
+		Operation: admissionv1.Update, Namespace: "garden-dev", Name: name, Kind: metav1.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+		Object: runtime.RawExtension{Raw: object}, OldObject: runtime.RawExtension{Raw: []byte(`{"data":{}}`)},
+	}
+}
+
+// FuzzContent is the law that no content of a ConfigMap makes a webhook panic.
+func FuzzContent(f *testing.F, decide admit.Func, name, key string) {
+	f.Helper()
+	for _, content := range []string{"", "{}", "null", "[", "apiVersion: v1", "kind: {}"} {
+		f.Add(content)
+	}
+	f.Fuzz(func(t *testing.T, content string) {
+		if response := Respond(decide, Filled(name, key, content)); strings.HasPrefix(response.Result.Message, "panic: ") {
+			t.Error(response.Result.Message)
+		}
+	})
 }

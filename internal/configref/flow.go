@@ -1,0 +1,249 @@
+// Package configref is what the webhooks have in common that judge configurations in ConfigMaps to which Shoots refer (B1 of the webhooks'
+// contract): when a Shoot or such a ConfigMap is written, what is referred to must be there and be good.
+//
+// A webhook says where a Shoot refers to its ConfigMap and how its content is judged. The ConfigMap is read live, as one that is not there
+// would refuse the Shoot; the Shoots of a namespace come from a cache. No content is told but what is wrong with it.
+package configref
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/foreign/garden"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+// Reads are what the flow reads of the garden.
+func Reads() []feature.Read {
+	return []feature.Read{
+		{Cluster: feature.Garden, Kind: configMaps, Resource: "configmaps", Form: feature.Live},
+		{Cluster: feature.Garden, Kind: shoots, Resource: "shoots", Form: feature.Whole, Strip: garden.Strip},
+	}
+}
+
+var (
+	configMaps = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	shoots     = garden.Core.WithKind("Shoot")
+)
+
+// Lister lists Shoots from a cache; they are not changed.
+type Lister interface {
+	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
+}
+
+// Getter reads ConfigMaps, live.
+type Getter interface {
+	Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error
+}
+
+// Flow judges one kind of configuration.
+type Flow struct {
+	// Purpose is what messages call the configuration.
+	Purpose string
+	// Key is that of the ConfigMap's data.
+	Key string
+	// Reference returns the name of the ConfigMap that a Shoot refers to; empty if there is none.
+	Reference func(*garden.KubeAPIServer) string
+	// Relevant says whether something else of the Shoot has changed that the content depends on.
+	Relevant func(now, old *garden.Shoot) bool
+	// Check judges the content for all Shoots that refer to it. What it returns is the answer.
+	Check func(ctx context.Context, content string, users []garden.Shoot) error
+
+	Shoots     Lister
+	ConfigMaps Getter
+}
+
+// Decide judges Shoots and ConfigMaps (CV-1).
+func (f *Flow) Decide() admit.Func {
+	return admit.Decide(func(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+		switch {
+		case r.Kind.Group == shoots.Group && r.Kind.Kind == shoots.Kind:
+			return f.shoot(ctx, r)
+		case r.Kind.Group == "" && r.Kind.Kind == configMaps.Kind:
+			return f.configMap(ctx, r)
+		}
+		admit.Explain(ctx, "resource is neither of type core.gardener.cloud/v1beta1.Shoot, operator.gardener.cloud/v1alpha1.Garden, nor corev1.ConfigMap")
+		return nil
+	})
+}
+
+// shoot keeps CV-2 to CV-9. What cannot be decoded is the fault of whoever sent it (WB-30).
+func (f *Flow) shoot(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+	if r.Operation != admissionv1.Create && r.Operation != admissionv1.Update {
+		admit.Explain(ctx, "operation is neither create nor update, nothing to validate")
+		return nil
+	}
+	shoot, err := admit.Decode[garden.Shoot](shoots, r.Object.Raw, r.Namespace)
+	if err != nil {
+		return err
+	}
+	if shoot.DeletionTimestamp != nil {
+		admit.Explain(ctx, "shoot is already marked for deletion")
+		return nil
+	}
+	name := f.reference(shoot)
+	if name == "" {
+		admit.Explain(ctx, "Shoot resource does not specify any %s ConfigMap", f.Purpose)
+		return nil
+	}
+	if r.Operation == admissionv1.Update {
+		old, err := admit.Decode[garden.Shoot](shoots, r.OldObject.Raw, r.Namespace)
+		if err != nil {
+			return err
+		}
+		switch same, err := sameSpec(r.Object.Raw, r.OldObject.Raw); {
+		case err != nil:
+			return err
+		case same:
+			admit.Explain(ctx, "shoot spec was not changed")
+			return nil
+		case name == f.reference(old) && shoot.Spec.Kubernetes.Version == old.Spec.Kubernetes.Version && !f.Relevant(shoot, old):
+			admit.Explain(ctx, "Neither %s ConfigMap nor Kubernetes version or other relevant fields were changed", f.Purpose)
+			return nil
+		}
+	}
+	configMap := &corev1.ConfigMap{}
+	err = f.ConfigMaps.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, configMap)
+	switch {
+	case apierrors.IsNotFound(err):
+		return admit.Refuse(http.StatusUnprocessableEntity, "referenced %s ConfigMap %s/%s does not exist: %s", f.Purpose, r.Namespace, name, err)
+	case err != nil:
+		return admit.Refuse(http.StatusInternalServerError, "could not retrieve %s ConfigMap %s/%s: %s", f.Purpose, r.Namespace, name, err)
+	}
+	content, err := f.content(configMap, r.Namespace, name)
+	if err != nil {
+		return err
+	}
+	return f.check(ctx, content, []garden.Shoot{*shoot})
+}
+
+// configMap keeps CV-10 to CV-14.
+func (f *Flow) configMap(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+	if r.Operation != admissionv1.Update {
+		admit.Explain(ctx, "operation is not update, nothing to validate")
+		return nil
+	}
+	configMap, err := admit.Decode[corev1.ConfigMap](configMaps, r.Object.Raw, r.Namespace)
+	if err != nil {
+		return err
+	}
+	list := &garden.ShootList{}
+	if err := f.Shoots.List(ctx, list, client.InNamespace(r.Namespace)); err != nil {
+		return admit.Refuse(http.StatusInternalServerError, "failed listing shoots in namespace %s: %s", r.Namespace, err)
+	}
+	var users []garden.Shoot
+	for i := range list.Items {
+		if f.reference(&list.Items[i]) == r.Name {
+			users = append(users, list.Items[i])
+		}
+	}
+	if len(users) == 0 {
+		admit.Explain(ctx, "ConfigMap is not referenced by a Shoot")
+		return nil
+	}
+	content, err := f.content(configMap, r.Namespace, r.Name)
+	if err != nil {
+		return err
+	}
+	old, err := admit.Decode[corev1.ConfigMap](configMaps, r.OldObject.Raw, r.Namespace)
+	if err != nil {
+		return admit.Refuse(http.StatusBadRequest, "error decoding old ConfigMap: %s", err)
+	}
+	if was, found := old.Data[f.Key]; found && was == content {
+		admit.Explain(ctx, "%s did not change", f.Purpose)
+		return nil
+	}
+	return f.check(ctx, content, users)
+}
+
+func (f *Flow) check(ctx context.Context, content string, users []garden.Shoot) error {
+	if err := f.Check(ctx, content, users); err != nil {
+		return err
+	}
+	admit.Explain(ctx, "referenced %s is valid", f.Purpose)
+	return nil
+}
+
+// reference is the name of the ConfigMap that a Shoot refers to.
+func (f *Flow) reference(shoot *garden.Shoot) string {
+	if shoot.Spec.Kubernetes.KubeAPIServer == nil {
+		return ""
+	}
+	return f.Reference(shoot.Spec.Kubernetes.KubeAPIServer)
+}
+
+// content keeps CV-8; clients know the message by its odd order of words (WB-31).
+func (f *Flow) content(configMap *corev1.ConfigMap, namespace, name string) (string, error) {
+	content, found := configMap.Data[f.Key]
+	why := ""
+	switch {
+	case !found:
+		why = fmt.Sprintf("missing %s key in %s ConfigMap data", f.Purpose, f.Key)
+	case content == "":
+		why = fmt.Sprintf("%s in %s key is empty", f.Purpose, f.Key)
+	default:
+		return content, nil
+	}
+	return "", admit.Refuse(http.StatusUnprocessableEntity, "error getting %s from ConfigMap %s/%s: %s", f.Purpose, namespace, name, why)
+}
+
+// sameSpec says whether two objects want the same, in any field.
+func sameSpec(now, old []byte) (bool, error) {
+	var is, was struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	if err := admit.Unmarshal(now, &is); err != nil {
+		return false, err
+	}
+	if err := admit.Unmarshal(old, &was); err != nil {
+		return false, err
+	}
+	if string(is.Spec) == string(was.Spec) {
+		return true, nil
+	}
+	var a, b any
+	if len(is.Spec) == 0 || len(was.Spec) == 0 {
+		return false, nil
+	}
+	if err := admit.Unmarshal(is.Spec, &a); err != nil {
+		return false, err
+	}
+	if err := admit.Unmarshal(was.Spec, &b); err != nil {
+		return false, err
+	}
+	return reflect.DeepEqual(a, b), nil
+}
+
+// Registration is the entry of such a webhook in a ValidatingWebhookConfiguration, but for how to reach it.
+func Registration(name string) admissionregistrationv1.ValidatingWebhook {
+	rule := func(group, version, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+		return admissionregistrationv1.RuleWithOperations{
+			Operations: operations,
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}},
+		}
+	}
+	return admissionregistrationv1.ValidatingWebhook{
+		Name: name + ".gardener.cloud",
+		Rules: []admissionregistrationv1.RuleWithOperations{
+			rule(shoots.Group, shoots.Version, "shoots", admissionregistrationv1.Create, admissionregistrationv1.Update),
+			rule("", "v1", "configmaps", admissionregistrationv1.Update),
+		},
+		NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"gardener.cloud/role": "project"}},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To(int32(10)),
+		AdmissionReviewVersions: []string{"v1", "v1beta1"},
+	}
+}

@@ -1,0 +1,186 @@
+package configref
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/internal/foreign/garden"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+)
+
+// flow is one whose ConfigMaps are good if they say so; it notes for whom they were judged.
+func flow(reader *admittest.Reader, judged *[]string) *Flow {
+	return &Flow{
+		Purpose: "test policy", Key: "key", Shoots: reader, ConfigMaps: reader,
+		Reference: func(server *garden.KubeAPIServer) string {
+			if server.StructuredAuthentication == nil {
+				return ""
+			}
+			return server.StructuredAuthentication.ConfigMapName
+		},
+		Relevant: func(now, old *garden.Shoot) bool { return len(now.Annotations) != len(old.Annotations) },
+		Check: func(_ context.Context, content string, users []garden.Shoot) error {
+			for i := range users {
+				*judged = append(*judged, users[i].Namespace+"/"+users[i].Name)
+			}
+			if content != "good" {
+				return admit.Refuse(422, "bad")
+			}
+			return nil
+		},
+	}
+}
+
+func raw(text string) runtime.RawExtension {
+	if text == "" {
+		return runtime.RawExtension{}
+	}
+	object, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		panic(err)
+	}
+	return runtime.RawExtension{Raw: object}
+}
+
+// about is a request about an object of a kind before and after.
+func about(operation admissionv1.Operation, kind, now, old string) admissionv1.AdmissionRequest {
+	r := admissionv1.AdmissionRequest{Operation: operation, Namespace: "garden-dev", Name: "cm", Kind: metav1.GroupVersionKind{Version: "v1", Kind: kind}, Object: raw(now), OldObject: raw(old)}
+	if kind == "Shoot" {
+		r.Kind = metav1.GroupVersionKind{Group: "core.gardener.cloud", Version: "v1beta1", Kind: kind}
+	}
+	return r
+}
+
+// shoot refers to a ConfigMap.
+func shoot(configMap, more string) string {
+	return "{metadata: {name: web, namespace: garden-dev}, spec: {kubernetes: {version: 1.33.1, kubeAPIServer: {structuredAuthentication: {configMapName: " + configMap + "}}}" + more + "}}"
+}
+
+const (
+	good  = "kind: ConfigMap\nmetadata: {name: cm, namespace: garden-dev}\ndata: {key: good}"
+	users = "\n---\nkind: Shoot\nmetadata: {name: a, namespace: garden-dev}\nspec: {kubernetes: {kubeAPIServer: {structuredAuthentication: {configMapName: cm}}}}" +
+		"\n---\nkind: Shoot\nmetadata: {name: b, namespace: garden-dev}\nspec: {kubernetes: {kubeAPIServer: {structuredAuthentication: {configMapName: cm}}}}" +
+		"\n---\nkind: Shoot\nmetadata: {name: c, namespace: garden-dev}" +
+		"\n---\nkind: Shoot\nmetadata: {name: d, namespace: garden-other}\nspec: {kubernetes: {kubeAPIServer: {structuredAuthentication: {configMapName: cm}}}}"
+)
+
+func TestFlow(t *testing.T) {
+	const create, update, remove = admissionv1.Create, admissionv1.Update, admissionv1.Delete
+	const valid, empty = "200 referenced test policy is valid", "error getting test policy from ConfigMap garden-dev/cm: "
+	all := func(fields string) string { return "{metadata: {name: cm}, data: " + fields + "}" }
+	for name, c := range map[string]struct {
+		request admissionv1.AdmissionRequest
+		garden  string
+		err     map[string]error
+		want    string
+		judged  []string
+	}{
+		"CV-1/another kind":                  {about(create, "Secret", "{}", ""), "", nil, "200 resource is neither of type core.gardener.cloud/v1beta1.Shoot, operator.gardener.cloud/v1alpha1.Garden, nor corev1.ConfigMap", nil},
+		"CV-2/WB-30, no Shoot":               {about(create, "Shoot", "[]", ""), "", nil, "400 json: cannot unmarshal array into Go value of type v1.TypeMeta", nil},
+		"CV-3/it goes":                       {about(create, "Shoot", "{metadata: {deletionTimestamp: '2020-01-01T00:00:00Z'}, spec: {kubernetes: {kubeAPIServer: {structuredAuthentication: {configMapName: cm}}}}}", ""), "", nil, "200 shoot is already marked for deletion", nil},
+		"CV-T1/CV-4, no API server":          {about(create, "Shoot", "{}", ""), "", nil, "200 Shoot resource does not specify any test policy ConfigMap", nil},
+		"CV-T1/CV-4, no reference":           {about(create, "Shoot", "{spec: {kubernetes: {kubeAPIServer: {}}}}", ""), "", nil, "200 Shoot resource does not specify any test policy ConfigMap", nil},
+		"CV-T2/CV-9, a new Shoot":            {about(create, "Shoot", shoot("cm", ""), ""), good, nil, valid, []string{"garden-dev/web"}},
+		"CV-T3/CV-9, a reference comes":      {about(update, "Shoot", shoot("cm", ""), "{}"), good, nil, valid, []string{"garden-dev/web"}},
+		"CV-T3/CV-9, another reference":      {about(update, "Shoot", shoot("cm", ""), shoot("cm2", "")), good, nil, valid, []string{"garden-dev/web"}},
+		"CV-T3/CV-4, a reference goes":       {about(update, "Shoot", "{spec: {a: b}}", shoot("cm", "")), "", nil, "200 Shoot resource does not specify any test policy ConfigMap", nil},
+		"CV-T4/CV-5, nothing wanted changes": {about(update, "Shoot", shoot("cm", ""), shoot("cm", "")), "", nil, "200 shoot spec was not changed", nil},
+		"CV-6/something else changes":        {about(update, "Shoot", shoot("cm", ", region: b"), shoot("cm", ", region: a")), "", nil, "200 Neither test policy ConfigMap nor Kubernetes version or other relevant fields were changed", nil},
+		"CV-6/the version changes":           {about(update, "Shoot", shoot("cm", ""), strings.Replace(shoot("cm", ""), "1.33.1", "1.32.1", 1)), good, nil, valid, []string{"garden-dev/web"}},
+		"CV-6/what is relevant changes":      {about(update, "Shoot", strings.Replace(shoot("cm", ", region: b"), "name: web", "name: web, annotations: {a: b}", 1), shoot("cm", "")), good, nil, valid, []string{"garden-dev/web"}},
+		"CV-5/WB-30, no Shoot before":        {about(update, "Shoot", shoot("cm", ""), ""), good, nil, "400 there is no content to decode", nil},
+		"CV-T5/CV-7, no ConfigMap":           {about(create, "Shoot", shoot("cm", ""), ""), "", nil, `422 referenced test policy ConfigMap garden-dev/cm does not exist: configmaps "cm" not found`, nil},
+		"CV-T5/CV-7, it cannot be read":      {about(create, "Shoot", shoot("cm", ""), ""), good, map[string]error{"ConfigMap": errors.New("fake")}, "500 could not retrieve test policy ConfigMap garden-dev/cm: fake", nil},
+		"CV-T5/CV-8, WB-31, no key":          {about(create, "Shoot", shoot("cm", ""), ""), "kind: ConfigMap\nmetadata: {name: cm, namespace: garden-dev}", nil, "422 " + empty + "missing test policy key in key ConfigMap data", nil},
+		"CV-T5/CV-8, an empty one":           {about(create, "Shoot", shoot("cm", ""), ""), strings.Replace(good, "good", "''", 1), nil, "422 " + empty + "test policy in key key is empty", nil},
+		"CV-T5/CV-9, a bad one":              {about(create, "Shoot", shoot("cm", ""), ""), strings.Replace(good, "key: good", "key: x", 1), nil, "422 bad", []string{"garden-dev/web"}},
+		"CV-T6/CV-10, a ConfigMap comes":     {about(create, "ConfigMap", all("{}"), ""), users, nil, "200 operation is not update, nothing to validate", nil},
+		"CV-11/WB-30, no ConfigMap":          {about(update, "ConfigMap", "[]", "{}"), users, nil, "400 json: cannot unmarshal array into Go value of type v1.TypeMeta", nil},
+		"CV-T6/CV-12, nobody refers to it":   {about(update, "ConfigMap", all("{}"), "{}"), "", nil, "200 ConfigMap is not referenced by a Shoot", nil},
+		"CV-12/the Shoots cannot be read":    {about(update, "ConfigMap", all("{}"), "{}"), "", map[string]error{"Shoot": errors.New("fake")}, "500 failed listing shoots in namespace garden-dev: fake", nil},
+		"CV-13/no key":                       {about(update, "ConfigMap", all("{}"), "{}"), users, nil, "422 " + empty + "missing test policy key in key ConfigMap data", nil},
+		"CV-13/an empty one":                 {about(update, "ConfigMap", all("{key: ''}"), "{}"), users, nil, "422 " + empty + "test policy in key key is empty", nil},
+		"CV-13/WB-30, no ConfigMap before":   {about(update, "ConfigMap", all("{key: good}"), "[]"), users, nil, "400 error decoding old ConfigMap: json: cannot unmarshal array into Go value of type v1.TypeMeta", nil},
+		"CV-T6/CV-13, nothing changes":       {about(update, "ConfigMap", all("{key: x, other: b}"), all("{key: x, other: a}")), users, nil, "200 test policy did not change", nil},
+		"CV-14/for all Shoots":               {about(update, "ConfigMap", all("{key: good}"), all("{key: x}")), users, nil, valid, []string{"garden-dev/a", "garden-dev/b"}},
+		"CV-T6/CV-14, a bad one":             {about(update, "ConfigMap", all("{key: bad}"), all("{key: good}")), users, nil, "422 bad", []string{"garden-dev/a", "garden-dev/b"}},
+		"CV-2/a deletion is not judged":      {about(remove, "Shoot", "", shoot("cm", "")), users, nil, "200 operation is neither create nor update, nothing to validate", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reader := admittest.NewReader(t, c.garden)
+			if c.err != nil {
+				reader.Err = c.err
+			}
+			var judged []string
+			response := admittest.Respond(flow(reader, &judged).Decide(), c.request)
+			if got := fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message); got != c.want || response.Allowed != (response.Result.Code == 200) {
+				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
+			}
+			if diff := cmp.Diff(c.judged, judged); diff != "" {
+				t.Errorf("judged for: %s", diff)
+			}
+		})
+	}
+}
+
+// TestLaw: a Shoot that is created is judged like one that gets the reference, and both like the ConfigMap that gets the content.
+func TestLaw(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		content := rapid.SampledFrom([]string{"good", "bad", ""}).Draw(rt, "content")
+		reader := admittest.NewReader(t, strings.Replace(good, "good", "'"+content+"'", 1)+users)
+		ask := func(r admissionv1.AdmissionRequest) string {
+			var judged []string
+			response := admittest.Respond(flow(reader, &judged).Decide(), r)
+			return fmt.Sprint(response.Allowed, response.Result.Code, response.Result.Message)
+		}
+		created := ask(about(admissionv1.Create, "Shoot", shoot("cm", ""), ""))
+		updated := ask(about(admissionv1.Update, "Shoot", shoot("cm", ""), "{}"))
+		filled := ask(about(admissionv1.Update, "ConfigMap", "{data: {key: '"+content+"'}}", "{data: {key: something}}"))
+		if created != updated || created != filled {
+			rt.Errorf("created %s, updated %s, filled %s", created, updated, filled)
+		}
+	})
+}
+
+// TestSince: a version that an API server does not know yet is refused for its Shoot (WB-32).
+func TestSince(t *testing.T) {
+	of := func(version string) garden.Shoot {
+		shoot := garden.Shoot{}
+		shoot.Namespace, shoot.Name, shoot.Spec.Kubernetes.Version = "n", "s", version
+		return shoot
+	}
+	v1, beta := &schema.GroupVersionKind{Group: "g", Version: "v1"}, &schema.GroupVersionKind{Group: "g", Version: "v1beta1"}
+	for name, c := range map[string]struct {
+		kind  *schema.GroupVersionKind
+		users []garden.Shoot
+		want  string
+	}{
+		"new":           {v1, []garden.Shoot{of("1.34.0"), of("1.35.2")}, "<nil>"},
+		"one is old":    {v1, []garden.Shoot{of("1.34.0"), of("1.33.9")}, "failed to decode the provided thing: g/v1 needs Kubernetes 1.34, but shoot n/s has 1.33.9"},
+		"another":       {beta, []garden.Shoot{of("1.20.0")}, "<nil>"},
+		"no kind":       {nil, nil, "<nil>"},
+		"not a version": {v1, []garden.Shoot{of("x")}, "<nil>"},
+	} {
+		if got := fmt.Sprint(Since(version.MajorMinor(1, 34), c.kind, "thing", c.users)); got != c.want {
+			t.Errorf("WB-32: %s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func FuzzFlow(f *testing.F) {
+	var judged []string
+	admittest.FuzzReviews(f, flow(admittest.NewReader(f, good+users), &judged).Decide(), about("", "Shoot", "", ""), string(raw(shoot("cm", "")).Raw), `{"spec":null}`, `{"spec":{"kubernetes":{"kubeAPIServer":null}}}`)
+}

@@ -1,0 +1,27 @@
+package configref
+
+import (
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/espalier-project/espalier/internal/foreign/garden"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+// Since refuses a configuration of v1 for Shoots whose API server does not know that version yet (WB-32). Where a Shoot's version is none
+// that anybody knows, others refuse it.
+func Since(first *version.Version, kind *schema.GroupVersionKind, purpose string, users []garden.Shoot) error {
+	if kind == nil || kind.Version != "v1" {
+		return nil
+	}
+	for i := range users {
+		shoot := &users[i]
+		if has, err := version.ParseGeneric(shoot.Spec.Kubernetes.Version); err == nil && has.LessThan(first) {
+			return admit.Refuse(http.StatusUnprocessableEntity, "failed to decode the provided %s: %s needs Kubernetes %s, but shoot %s/%s has %s",
+				purpose, kind.GroupVersion(), first, shoot.Namespace, shoot.Name, has)
+		}
+	}
+	return nil
+}

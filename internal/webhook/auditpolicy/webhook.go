@@ -1,0 +1,73 @@
+// Package auditpolicy is the webhook that judges the audit policies to which Shoots refer (B2 of the webhooks' contract). What it reads is
+// what package configref reads: ConfigMaps live, and Shoots from a cache.
+package auditpolicy
+
+import (
+	"context"
+	"net/http"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	auditinternal "k8s.io/apiserver/pkg/apis/audit"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	auditvalidation "k8s.io/apiserver/pkg/apis/audit/validation"
+
+	"github.com/espalier-project/espalier/internal/configref"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/foreign/garden"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "auditpolicy_validator"
+	// Path is where it is served.
+	Path = "/webhooks/audit-policies"
+)
+
+// Reads are what it reads of the garden.
+func Reads() []feature.Read { return configref.Reads() }
+
+// Decide judges Shoots and the ConfigMaps with audit policies.
+func Decide(shoots configref.Lister, configMaps configref.Getter) (admit.Func, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{auditinternal.AddToScheme, auditv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	check := policies{serializer.NewCodecFactory(scheme).UniversalDecoder()}.check
+	flow := configref.Flow{Purpose: "audit policy", Key: "policy", Reference: reference, Relevant: func(_, _ *garden.Shoot) bool { return false }, Check: check, Shoots: shoots, ConfigMaps: configMaps}
+	return flow.Decide(), nil
+}
+
+func reference(server *garden.KubeAPIServer) string {
+	if c := server.AuditConfig; c != nil && c.AuditPolicy != nil && c.AuditPolicy.ConfigMapRef != nil {
+		return c.AuditPolicy.ConfigMapRef.Name
+	}
+	return ""
+}
+
+type policies struct{ decoder runtime.Decoder }
+
+// check keeps AUD-1 and AUD-2.
+func (p policies) check(_ context.Context, content string, _ []garden.Shoot) error {
+	object, kind, err := p.decoder.Decode([]byte(content), nil, nil)
+	if err != nil {
+		return admit.Refuse(http.StatusUnprocessableEntity, "failed to decode the provided audit policy: %s", err)
+	}
+	policy, is := object.(*auditinternal.Policy)
+	if !is {
+		return admit.Refuse(http.StatusInternalServerError, "failed to cast to audit policy type: %v", kind)
+	}
+	if wrong := auditvalidation.ValidatePolicy(policy); len(wrong) > 0 {
+		return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid audit policy: %v", wrong)
+	}
+	return nil
+}
+
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.
+func Registration() admissionregistrationv1.ValidatingWebhook {
+	return configref.Registration("audit-policies")
+}

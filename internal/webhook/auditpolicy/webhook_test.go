@@ -1,0 +1,56 @@
+package auditpolicy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+)
+
+const shoots = "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}\nspec: {kubernetes: {kubeAPIServer: {auditConfig: {auditPolicy: {configMapRef: {name: policy}}}}}}"
+
+func decide(t testing.TB) admit.Func {
+	t.Helper()
+	garden := admittest.NewReader(t, shoots)
+	f, err := Decide(garden, garden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestPolicies(t *testing.T) {
+	const policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: "
+	for name, c := range map[string]struct{ content, want string }{
+		"CV-T2/AUD-1, AUD-2, a good one": {policy + "Metadata", "200 referenced audit policy is valid"},
+		"AUD-2/an unknown level":         {policy + "FakeLevel", `422 provided invalid audit policy: [rules[0].level: Unsupported value: "FakeLevel": supported values: `},
+		"CV-T7/AUD-1, v1alpha1":          {strings.Replace(policy, "v1", "v1alpha1", 1) + "Metadata", `422 failed to decode the provided audit policy: no kind "Policy" is registered for version "audit.k8s.io/v1alpha1"`},
+		"CV-T7/AUD-1, v1beta1":           {strings.Replace(policy, "v1", "v1beta1", 1) + "Metadata", `422 failed to decode the provided audit policy: no kind "Policy" is registered for version "audit.k8s.io/v1beta1"`},
+		"AUD-1/another kind":             {"apiVersion: audit.k8s.io/v1\nkind: Event", "500 failed to cast to audit policy type: audit.k8s.io/v1, Kind=Event"},
+		"CV-T5/AUD-1, broken YAML":       {"a: b\n- c", "422 failed to decode the provided audit policy: yaml: line 1: did not find expected key"},
+		"AUD-1/nothing that is meant":    {"hello", "422 failed to decode the provided audit policy: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response := admittest.Respond(decide(t), admittest.Filled("policy", "policy", c.content))
+			if got := fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message); !strings.HasPrefix(got, c.want) || response.Allowed != (response.Result.Code == 200) {
+				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
+			}
+		})
+	}
+}
+
+func FuzzPolicy(f *testing.F) {
+	f.Add("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n  resources: [null]")
+	admittest.FuzzContent(f, decide(f), "policy", "policy")
+}
+
+func TestDocument(t *testing.T) {
+	r := admittest.Filled("policy", "policy", "x")
+	admittest.Judged{Decide: decide(t), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
+}
+
+func BenchmarkDecide(b *testing.B) {
+	admittest.Bench(b, decide(b), admittest.Filled("policy", "policy", "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n"+strings.Repeat("- level: None\n  users: [a, b]\n", 50)))
+}

@@ -1,0 +1,197 @@
+// Package authenticationconfig is the webhook that judges the authentication configurations to which Shoots refer (B3 of the webhooks'
+// contract). It reads what package configref reads: ConfigMaps live, and Shoots from a cache. For Shoots whose issuer is managed it also
+// reads, live, their Namespace's metadata and the Secret in the garden namespace that has the issuer's host.
+package authenticationconfig
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/apis/apiserver/install"
+	"k8s.io/apiserver/pkg/apis/apiserver/validation"
+	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/configref"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/foreign/garden"
+	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "authenticationconfig_validator"
+	// Path is where it is served.
+	Path = "/webhooks/authentication-configuration"
+
+	purpose    = "authentication configuration"
+	issuerRole = "shoot-service-account-issuer"
+)
+
+// Reads are what it reads of the garden.
+func Reads() []feature.Read {
+	return append(configref.Reads(),
+		feature.Read{Cluster: feature.Garden, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Namespace: names.Garden, Form: feature.Live, Listed: true},
+		feature.Read{Cluster: feature.Garden, Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: "namespaces", ClusterScoped: true, Form: feature.Live})
+}
+
+// Decide judges Shoots and the ConfigMaps with authentication configurations. The live reader reads ConfigMaps, Secrets and Namespaces.
+func Decide(shoots configref.Lister, live client.Reader) admit.Func {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	c := configurations{serializer.NewCodecFactory(scheme).UniversalDecoder(), authenticationcel.NewDefaultCompiler(), live}
+	flow := configref.Flow{Purpose: purpose, Key: "config.yaml", Reference: reference, Relevant: relevant, Check: c.check, Shoots: shoots, ConfigMaps: live}
+	return flow.Decide()
+}
+
+func reference(server *garden.KubeAPIServer) string {
+	if server.StructuredAuthentication == nil {
+		return ""
+	}
+	return server.StructuredAuthentication.ConfigMapName
+}
+
+// relevant says whether other issuers are the Shoot's own, or it says in the older way who may be anonymous (CV-6).
+func relevant(now, old *garden.Shoot) bool {
+	is, was := ptr.Deref(now.Spec.Kubernetes.KubeAPIServer, garden.KubeAPIServer{}), ptr.Deref(old.Spec.Kubernetes.KubeAPIServer, garden.KubeAPIServer{})
+	return managed(now) != managed(old) || is.EnableAnonymousAuthentication != nil && was.EnableAnonymousAuthentication == nil || !slices.Equal(issuersOf(is), issuersOf(was))
+}
+
+func managed(shoot *garden.Shoot) bool {
+	return shoot.Annotations[names.Issuer] == names.ManagedIssuer
+}
+
+// issuersOf is the set of issuers that a Shoot names itself, sorted.
+func issuersOf(server garden.KubeAPIServer) []string {
+	if server.ServiceAccountConfig == nil {
+		return nil
+	}
+	all := slices.Clone(server.ServiceAccountConfig.AcceptedIssuers)
+	if issuer := server.ServiceAccountConfig.Issuer; issuer != nil {
+		all = append(all, *issuer)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+type configurations struct {
+	decoder  runtime.Decoder
+	compiler authenticationcel.Compiler
+	live     client.Reader
+}
+
+// since is the first version of Kubernetes that reads configurations of v1.
+var since = version.MajorMinor(1, 34)
+
+// check keeps AUT-1 to AUT-4. An issuer that is one Shoot's own is refused for all Shoots that use the configuration.
+func (c configurations) check(ctx context.Context, content string, users []garden.Shoot) error {
+	object, kind, err := c.decoder.Decode([]byte(content), nil, nil)
+	if err != nil {
+		return admit.Refuse(http.StatusUnprocessableEntity, "failed to decode the provided %s: %s", purpose, err)
+	}
+	configuration, is := object.(*apiserver.AuthenticationConfiguration)
+	if !is {
+		return admit.Refuse(http.StatusInternalServerError, "failed to cast to %s type: %v", purpose, kind)
+	}
+	if err := configref.Since(since, kind, purpose, users); err != nil {
+		return err
+	}
+	disallowed, err := c.disallowed(ctx, users)
+	if err != nil {
+		return err
+	}
+	if wrong := validation.ValidateAuthenticationConfiguration(c.compiler, configuration, disallowed); len(wrong) > 0 {
+		return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: %v", purpose, wrong)
+	}
+	if older := inOlderWay(users); configuration.Anonymous != nil && len(older) > 0 {
+		return admit.Refuse(http.StatusUnprocessableEntity,
+			"cannot use anonymous authentication configuration when the following shoots have the legacy configuration enabled: %s", strings.Join(older, ", "))
+	}
+	return nil
+}
+
+// inOlderWay are the names of Shoots that say in the older way who may be anonymous, be it nobody.
+func inOlderWay(users []garden.Shoot) []string {
+	var all []string
+	for i := range users {
+		if server := users[i].Spec.Kubernetes.KubeAPIServer; server != nil && server.EnableAnonymousAuthentication != nil {
+			all = append(all, users[i].Name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// disallowed are the issuers that are Shoots' own (AUT-2).
+func (c configurations) disallowed(ctx context.Context, users []garden.Shoot) ([]string, error) {
+	var all []string
+	host, known := "", false
+	for i := range users {
+		shoot := &users[i]
+		all = append(all, issuersOf(ptr.Deref(shoot.Spec.Kubernetes.KubeAPIServer, garden.KubeAPIServer{}))...)
+		for _, address := range shoot.Status.AdvertisedAddresses {
+			if address.Name == "service-account-issuer" || address.Name == "internal" || address.Name == "external" {
+				all = append(all, address.URL)
+			}
+		}
+		if !managed(shoot) || shoot.UID == "" {
+			continue
+		}
+		var err error
+		if !known {
+			if host, err = c.issuerHost(ctx); err != nil {
+				return nil, err
+			}
+			known = true
+		}
+		if host == "" {
+			continue
+		}
+		project, err := c.project(ctx, shoot.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		if project != "" {
+			all = append(all, "https://"+host+"/projects/"+project+"/shoots/"+string(shoot.UID)+"/issuer")
+		}
+	}
+	return all, nil
+}
+
+// issuerHost is the host of the landscape's issuer; empty if there is none.
+func (c configurations) issuerHost(ctx context.Context) (string, error) {
+	list := &corev1.SecretList{}
+	if err := c.live.List(ctx, list, client.InNamespace(names.Garden), client.MatchingLabels{"gardener.cloud/role": issuerRole}); err != nil {
+		return "", admit.Refuse(http.StatusInternalServerError, "failed to list service account issuer secrets: %s", err)
+	}
+	if len(list.Items) == 0 {
+		return "", nil
+	}
+	return string(list.Items[0].Data["hostname"]), nil
+}
+
+// project is that of a namespace; empty if there is none.
+func (c configurations) project(ctx context.Context, name string) (string, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := c.live.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		return "", admit.Refuse(http.StatusInternalServerError, "failed to get namespace %s: %s", name, err)
+	}
+	return namespace.Labels[names.Project], nil
+}
+
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.
+func Registration() admissionregistrationv1.ValidatingWebhook {
+	return configref.Registration("authentication-configuration")
+}

@@ -1,0 +1,136 @@
+// Package authorizationconfig is the webhook that judges the authorization configurations to which Shoots refer (B4 of the webhooks'
+// contract). It reads what package configref reads: ConfigMaps live, and Shoots from a cache.
+package authorizationconfig
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/apis/apiserver/install"
+	"k8s.io/apiserver/pkg/apis/apiserver/validation"
+	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
+
+	"github.com/espalier-project/espalier/internal/configref"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/foreign/garden"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "authorizationconfig_validator"
+	// Path is where it is served.
+	Path = "/webhooks/authorization-configuration"
+
+	purpose = "authorization configuration"
+)
+
+// Reads are what it reads of the garden.
+func Reads() []feature.Read { return configref.Reads() }
+
+// Decide judges Shoots and the ConfigMaps with authorization configurations.
+func Decide(shoots configref.Lister, configMaps configref.Getter) admit.Func {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	c := configurations{serializer.NewCodecFactory(scheme).UniversalDecoder(), authorizationcel.NewDefaultCompiler()}
+	flow := configref.Flow{Purpose: purpose, Key: "config.yaml", Reference: reference, Relevant: relevant, Check: c.check, Shoots: shoots, ConfigMaps: configMaps}
+	return flow.Decide()
+}
+
+func reference(server *garden.KubeAPIServer) string {
+	if server.StructuredAuthorization == nil {
+		return ""
+	}
+	return server.StructuredAuthorization.ConfigMapName
+}
+
+// relevant says whether there are kubeconfigs of other authorizers (CV-6).
+func relevant(now, old *garden.Shoot) bool {
+	return !authorizersOf(now).Equal(authorizersOf(old))
+}
+
+// authorizersOf are the names of the authorizers that a Shoot has kubeconfigs of.
+func authorizersOf(shoot *garden.Shoot) sets.Set[string] {
+	all := sets.New[string]()
+	if server := shoot.Spec.Kubernetes.KubeAPIServer; server != nil && server.StructuredAuthorization != nil {
+		for _, kubeconfig := range server.StructuredAuthorization.Kubeconfigs {
+			all.Insert(kubeconfig.AuthorizerName)
+		}
+	}
+	return all
+}
+
+type configurations struct {
+	decoder  runtime.Decoder
+	compiler authorizationcel.Compiler
+}
+
+// since is the first version of Kubernetes that reads configurations of v1.
+var since = version.MajorMinor(1, 32)
+
+// check keeps AUZ-1 to AUZ-4, in this order (AUZ-5). How a webhook is reached is the landscape's to say: no file is ever looked for.
+func (c configurations) check(_ context.Context, content string, users []garden.Shoot) error {
+	object, kind, err := c.decoder.Decode([]byte(content), nil, nil)
+	if err != nil {
+		return admit.Refuse(http.StatusUnprocessableEntity, "failed to decode the provided %s: %s", purpose, err)
+	}
+	configuration, is := object.(*apiserver.AuthorizationConfiguration)
+	if !is {
+		return admit.Refuse(http.StatusInternalServerError, "failed to cast to %s type: %v", purpose, kind)
+	}
+	if err := configref.Since(since, kind, purpose, users); err != nil {
+		return err
+	}
+	if wrong := withoutConnections(configuration); len(wrong) > 0 {
+		return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: %v", purpose, wrong)
+	}
+	for i := range configuration.Authorizers {
+		if err := withKubeconfig(&configuration.Authorizers[i], users); err != nil {
+			return err
+		}
+	}
+	known := sets.New(string(apiserver.TypeWebhook))
+	if wrong := validation.ValidateAuthorizationConfiguration(c.compiler, field.NewPath(""), configuration, known, known); len(wrong) > 0 {
+		return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: %v", purpose, wrong)
+	}
+	return nil
+}
+
+// withoutConnections wants no webhook to say how it is reached, and then says so itself (AUZ-2).
+func withoutConnections(configuration *apiserver.AuthorizationConfiguration) field.ErrorList {
+	var all field.ErrorList
+	for i := range configuration.Authorizers {
+		webhook := configuration.Authorizers[i].Webhook
+		if webhook == nil {
+			continue
+		}
+		if webhook.ConnectionInfo != (apiserver.WebhookConnectionInfo{}) {
+			all = append(all, field.Forbidden(field.NewPath("authorizers").Index(i).Child("connectionInfo"), "connectionInfo is not allowed to be set"))
+		}
+		webhook.ConnectionInfo.Type = apiserver.AuthorizationWebhookConnectionInfoTypeInCluster
+	}
+	return all
+}
+
+// withKubeconfig wants each Shoot to have a kubeconfig of a webhook (AUZ-3).
+func withKubeconfig(a *apiserver.AuthorizerConfiguration, users []garden.Shoot) error {
+	i := slices.IndexFunc(users, func(shoot garden.Shoot) bool { return !authorizersOf(&shoot).Has(a.Name) })
+	if a.Type != apiserver.TypeWebhook || i < 0 {
+		return nil
+	}
+	return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: must provide kubeconfig secret name reference for webhook authorizer %q in shoot %s/%s",
+		purpose, a.Name, users[i].Namespace, users[i].Name)
+}
+
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.
+func Registration() admissionregistrationv1.ValidatingWebhook {
+	return configref.Registration("authorization-configuration")
+}

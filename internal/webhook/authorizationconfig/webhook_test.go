@@ -1,0 +1,100 @@
+package authorizationconfig
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+)
+
+// shoot refers to the ConfigMap "authz" and has kubeconfigs of some authorizers.
+func shoot(name, kubeconfigs string) string {
+	return "kind: Shoot\nmetadata: {name: " + name + ", namespace: garden-dev}\nspec: {kubernetes: {version: 1.32.0, kubeAPIServer: {structuredAuthorization: {configMapName: authz, kubeconfigs: [" + kubeconfigs + "]}}}}"
+}
+
+const hook = "{authorizerName: hook, secretName: s}"
+
+// configuration has a webhook with some more fields.
+func configuration(version, more string) string {
+	return "apiVersion: apiserver.config.k8s.io/" + version + "\nkind: AuthorizationConfiguration\nauthorizers:\n- type: Webhook\n  name: hook\n  webhook:\n    timeout: 3s\n    subjectAccessReviewVersion: v1\n    failurePolicy: NoOpinion\n    matchConditionSubjectAccessReviewVersion: v1\n    authorizedTTL: 5m\n    unauthorizedTTL: 30s\n" + more
+}
+
+func TestConfigurations(t *testing.T) {
+	const valid, invalid = "200 referenced authorization configuration is valid", "422 provided invalid authorization configuration: "
+	for name, c := range map[string]struct{ garden, content, want string }{
+		"AUZ-1/v1beta1":                      {shoot("a", hook), configuration("v1beta1", ""), valid},
+		"AUZ-1/v1alpha1":                     {shoot("a", hook), configuration("v1alpha1", ""), valid},
+		"WB-32/v1":                           {shoot("a", hook), configuration("v1", ""), valid},
+		"WB-32/v1 and an older version":      {strings.Replace(shoot("a", hook), "1.32.0", "1.31.8", 1), configuration("v1", ""), "422 failed to decode the provided authorization configuration: apiserver.config.k8s.io/v1 needs Kubernetes 1.32, but shoot garden-dev/a has 1.31.8"},
+		"CV-T5/AUZ-1, broken YAML":           {shoot("a", hook), "a: b\n- c", "422 failed to decode the provided authorization configuration: yaml: line 1: did not find expected key"},
+		"AUZ-1/another kind":                 {shoot("a", hook), "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthenticationConfiguration", "500 failed to cast to authorization configuration type: apiserver.config.k8s.io/v1beta1, Kind=AuthenticationConfiguration"},
+		"CV-T12/AUZ-2, AUZ-5, a connection":  {shoot("a", ""), configuration("v1beta1", "    connectionInfo: {type: KubeConfigFile, kubeConfigFile: /etc/passwd}\n"), invalid + "[authorizers[0].connectionInfo: Forbidden: connectionInfo is not allowed to be set]"},
+		"CV-T11/AUZ-3, AUZ-5, no kubeconfig": {shoot("a", "{authorizerName: other, secretName: s}"), strings.Replace(configuration("v1beta1", ""), "NoOpinion", "Wrong", 1), invalid + `must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/a`},
+		"CV-T11/AUZ-3, no kubeconfig at all": {shoot("a", ""), strings.Replace(configuration("v1beta1", ""), "NoOpinion", "Wrong", 1), invalid + `must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/a`},
+		"CV-T11/AUZ-3, one of two Shoots":    {shoot("a", hook) + "\n---\n" + shoot("b", ""), configuration("v1beta1", ""), invalid + `must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/b`},
+		"AUZ-4/an unknown policy":            {shoot("a", hook), strings.Replace(configuration("v1beta1", ""), "NoOpinion", "Wrong", 1), invalid + `[[].authorizers[0].failurePolicy: Unsupported value: "Wrong": supported values: "NoOpinion", "Deny"]`},
+		"AUZ-4/another type":                 {shoot("a", hook), configuration("v1beta1", "- type: RBAC\n  name: rbac\n"), invalid + `[[].authorizers[1].type: Unsupported value: "RBAC": supported values: "Webhook"]`},
+		"AUZ-4/two webhooks":                 {shoot("a", hook+", {authorizerName: two, secretName: t}"), configuration("v1beta1", strings.SplitN(strings.Replace(configuration("v1beta1", ""), "name: hook", "name: two", 1), "authorizers:\n", 2)[1]), valid},
+		"AUZ-4/no authorizers":               {shoot("a", hook), "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthorizationConfiguration", invalid + "[[].authorizers: Required value: at least one authorization mode must be defined]"},
+		"AUZ-4/an expression that is none":   {shoot("a", hook), configuration("v1beta1", "    matchConditions: [{expression: \"request.\"}]\n"), invalid + "[[].authorizers[0].matchConditions[0].expression: Invalid value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			garden := admittest.NewReader(t, c.garden)
+			response := admittest.Respond(Decide(garden, garden), admittest.Filled("authz", "config.yaml", c.content))
+			if got := fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message); !strings.HasPrefix(got, c.want) || response.Allowed != (response.Result.Code == 200) {
+				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
+			}
+		})
+	}
+}
+
+// TestRelevant: other authorizers make the configuration be judged again (CV-6), and a Shoot without a kubeconfig is refused (CV-T11).
+func TestRelevant(t *testing.T) {
+	garden := admittest.NewReader(t, "kind: ConfigMap\nmetadata: {name: authz, namespace: garden-dev}\ndata:\n  config.yaml: |\n    "+strings.ReplaceAll(configuration("v1beta1", ""), "\n", "\n    "))
+	for name, c := range map[string]struct {
+		operation admissionv1.Operation
+		now, old  string
+		want      string
+	}{
+		"CV-T11/CREATE without a kubeconfig": {admissionv1.Create, shoot("a", ""), "{}", `provided invalid authorization configuration: must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/a`},
+		"CV-T11/UPDATE, a kubeconfig goes":   {admissionv1.Update, shoot("a", ""), shoot("a", hook), `provided invalid authorization configuration: must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/a`},
+		"CV-6/a kubeconfig comes":            {admissionv1.Update, shoot("a", hook), shoot("a", ""), "referenced authorization configuration is valid"},
+		"CV-6/another Secret":                {admissionv1.Update, shoot("a", strings.Replace(hook, "secretName: s", "secretName: t", 1)), shoot("a", hook), "Neither authorization configuration ConfigMap nor Kubernetes version or other relevant fields were changed"},
+	} {
+		r := admissionv1.AdmissionRequest{Operation: c.operation, Namespace: "garden-dev", Kind: metav1.GroupVersionKind{Group: "core.gardener.cloud", Version: "v1beta1", Kind: "Shoot"}}
+		for text, into := range map[string]*runtime.RawExtension{c.now: &r.Object, c.old: &r.OldObject} {
+			object, err := yaml.YAMLToJSON([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			into.Raw = object
+		}
+		if response := admittest.Respond(Decide(garden, garden), r); response.Result.Message != c.want {
+			t.Errorf("%s: %+v", name, response.Result)
+		}
+	}
+}
+
+func FuzzConfiguration(f *testing.F) {
+	f.Add(configuration("v1beta1", "    matchConditions: [{expression: \"request.user == 'a'\"}]\n"))
+	f.Add(configuration("v1beta1", "- type: Webhook\n  webhook: null\n"))
+	garden := admittest.NewReader(f, shoot("a", hook))
+	admittest.FuzzContent(f, Decide(garden, garden), "authz", "config.yaml")
+}
+
+func TestDocument(t *testing.T) {
+	r := admittest.Filled("authz", "config.yaml", "x")
+	garden := admittest.NewReader(t, shoot("web", "{authorizerName: policy, secretName: s}"))
+	admittest.Judged{Decide: Decide(garden, garden), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
+}
+
+func BenchmarkDecide(b *testing.B) {
+	garden := admittest.NewReader(b, shoot("a", hook))
+	admittest.Bench(b, Decide(garden, garden), admittest.Filled("authz", "config.yaml", configuration("v1beta1", "    matchConditions: [{expression: \"request.user == 'a'\"}]\n")))
+}

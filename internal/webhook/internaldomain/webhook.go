@@ -1,0 +1,176 @@
+// Package internaldomain is the webhook that keeps the domain under which control planes are reached, as long as Shoots use it, and lets
+// there be one such Secret in a namespace (B5 of the webhooks' contract). It reads metadata of Secrets of the namespace and of Shoots of the
+// garden, live, and no content of a Secret.
+package internaldomain
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "internal_domain"
+	// Path is where it is served.
+	Path = "/webhooks/admission/validate-internal-domain"
+	// RoleLabel is the label of these Secrets, with the value Role.
+	RoleLabel = "gardener.cloud/role"
+	// Role is what these Secrets are.
+	Role = "internal-domain"
+
+	domain   = "dns.gardener.cloud/domain"
+	provider = "dns.gardener.cloud/provider"
+)
+
+var (
+	secrets = corev1.SchemeGroupVersion.WithKind("Secret")
+	shoots  = schema.GroupVersionKind{Group: "core.gardener.cloud", Version: "v1beta1", Kind: "Shoot"}
+)
+
+// Reads are what it reads of the garden.
+func Reads() []feature.Read {
+	return []feature.Read{
+		{Cluster: feature.Garden, Kind: secrets, Resource: "secrets", Form: feature.Live, Listed: true},
+		{Cluster: feature.Garden, Kind: shoots, Resource: "shoots", Form: feature.Live, Listed: true},
+	}
+}
+
+// Decide judges Secrets of internal domains, which are all that it is asked about (IDS-6: whatever label they were selected by). The garden
+// is read live.
+func Decide(garden client.Reader) admit.Func { return admit.Decide(webhook{garden}.decide) }
+
+type webhook struct{ garden client.Reader }
+
+// decide acts in the garden namespace and in those of seeds (IDS-1).
+func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+	seed, ofSeed := strings.CutPrefix(r.Namespace, names.SeedPrefix)
+	if r.Namespace != names.Garden && !ofSeed {
+		return nil
+	}
+	switch r.Operation {
+	case admissionv1.Create:
+		return w.create(ctx, r)
+	case admissionv1.Update:
+		return w.update(ctx, r, seed)
+	case admissionv1.Delete:
+		return w.refuseIfUsed(ctx, r, seed, "cannot delete internal domain secret because there are still shoots left in the system")
+	}
+	return nil
+}
+
+// create keeps IDS-2.
+func (w webhook) create(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+	secret, err := admit.Decode[metav1.PartialObjectMetadata](secrets, r.Object.Raw, r.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := w.refuseSecond(ctx, r, "create internal domain secret"); err != nil {
+		return err
+	}
+	_, err = domainOf(secret)
+	return err
+}
+
+// update keeps IDS-3; what cannot be used is the fault of whoever wrote it (WB-36).
+func (w webhook) update(ctx context.Context, r *admissionv1.AdmissionRequest, seed string) error {
+	secret, err := admit.Decode[metav1.PartialObjectMetadata](secrets, r.Object.Raw, r.Namespace)
+	if err != nil {
+		return err
+	}
+	old, err := admit.Decode[metav1.PartialObjectMetadata](secrets, r.OldObject.Raw, r.Namespace)
+	if err != nil {
+		return err
+	}
+	if secret.Labels[RoleLabel] == Role && old.Labels[RoleLabel] != Role {
+		if err := w.refuseSecond(ctx, r, "update secret"); err != nil {
+			return err
+		}
+	}
+	was, err := domainOf(old)
+	if err != nil {
+		return err
+	}
+	is, err := domainOf(secret)
+	if err != nil || is == was {
+		return err
+	}
+	return w.refuseIfUsed(ctx, r, seed, "cannot change domain because there are still shoots left in the system")
+}
+
+// resource is how statuses have always called a Secret (IDS-5).
+var resource = schema.GroupResource{Resource: "Secret"}
+
+func (w webhook) refuseSecond(ctx context.Context, r *admissionv1.AdmissionRequest, what string) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(secrets.GroupVersion().WithKind("SecretList"))
+	if err := w.garden.List(ctx, list, client.InNamespace(r.Namespace), client.MatchingLabels{RoleLabel: Role}, client.Limit(2)); err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	for i := range list.Items {
+		if r.Name == "" || list.Items[i].Name != r.Name {
+			return apierrors.NewConflict(resource, r.Name, errors.New("cannot "+what+" because there can be only one secret with the 'internal-domain' secret role per namespace"))
+		}
+	}
+	return nil
+}
+
+// domainOf returns the domain that annotations name.
+func domainOf(secret *metav1.PartialObjectMetadata) (string, error) {
+	switch {
+	case secret.Annotations == nil:
+		return "", apierrors.NewBadRequest("domain secret has no annotations")
+	case secret.Annotations[domain] == "":
+		return "", apierrors.NewBadRequest("missing dns domain annotation on domain secret")
+	case secret.Annotations[provider] == "":
+		return "", apierrors.NewBadRequest("missing dns provider annotation on domain secret")
+	}
+	return secret.Annotations[domain], nil
+}
+
+// refuseIfUsed refuses if there is a Shoot: any, or one of the seed.
+func (w webhook) refuseIfUsed(ctx context.Context, r *admissionv1.AdmissionRequest, seed, why string) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(shoots.GroupVersion().WithKind("ShootList"))
+	options := []client.ListOption{client.Limit(1)}
+	if r.Namespace != names.Garden {
+		options = append(options, client.MatchingFields{"spec.seedName": seed})
+	}
+	if err := w.garden.List(ctx, list, options...); err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if len(list.Items) > 0 {
+		return apierrors.NewForbidden(resource, r.Name, errors.New(why))
+	}
+	return nil
+}
+
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it. It selects the label that these
+// Secrets have; some installations select "role: internal-domain", which they have only if somebody adds it (IDS-6, WB-35).
+func Registration() admissionregistrationv1.ValidatingWebhook {
+	return admissionregistrationv1.ValidatingWebhook{
+		Name: "internal-domain-secret.gardener.cloud",
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}},
+		}},
+		ObjectSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{RoleLabel: Role}},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To(int32(10)),
+		AdmissionReviewVersions: []string{"v1", "v1beta1"},
+	}
+}

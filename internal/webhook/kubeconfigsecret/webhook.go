@@ -1,0 +1,109 @@
+// Package kubeconfigsecret is the webhook that refuses kubeconfigs in Secrets that would make their reader open files, run programs or act
+// as somebody else (B6 of the webhooks' contract). It reads nothing but the request, and tells no content of a Secret.
+package kubeconfigsecret
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "kubeconfig_validator"
+	// Path is where it is served.
+	Path = "/webhooks/validate-kubeconfig-secrets"
+)
+
+const key = "kubeconfig"
+
+// Rejections counts what is refused.
+type Rejections interface {
+	Count(r *admissionv1.AdmissionRequest, reason string)
+}
+
+// Decide judges Secrets.
+func Decide(rejections Rejections) admit.Func {
+	return admit.Validate(corev1.SchemeGroupVersion.WithKind("Secret"), func(ctx context.Context, secret, _ *corev1.Secret) (field.ErrorList, error) {
+		raw, found := secret.Data[key]
+		if !found {
+			return nil, nil
+		}
+		kubeconfig, err := clientcmd.Load(raw)
+		if err != nil {
+			return nil, admit.Refuse(http.StatusBadRequest, "%s", quoted.ReplaceAllString(err.Error(), "$1<not shown>"))
+		}
+		why := fault(kubeconfig)
+		if why == "" {
+			return nil, nil
+		}
+		rejections.Count(admit.RequestFrom(ctx), "Rejected Kubeconfig")
+		return field.ErrorList{field.Invalid(field.NewPath("data", key), field.OmitValueType{}, "secret contains invalid kubeconfig: "+why)}, nil
+	})
+}
+
+// quoted is what a parser repeats of what it read; an apostrophe within a word is none.
+var quoted = regexp.MustCompile("(?s)(^|[^a-z])[\"'`].*[\"'`]")
+
+const validFields = "these are the valid fields: [client-certificate-data client-key-data token username password]"
+
+// fault returns the first thing that is not supported, in the order of names (KCS-2, WB-34).
+func fault(kubeconfig *clientcmdapi.Config) string {
+	for _, name := range slices.Sorted(maps.Keys(kubeconfig.AuthInfos)) {
+		user := kubeconfig.AuthInfos[name]
+		for _, not := range []struct {
+			used bool
+			what string
+		}{
+			{user.ClientCertificate != "", fmt.Sprintf("client certificate files are not supported (user %q)", name)},
+			{user.ClientKey != "", fmt.Sprintf("client key files are not supported (user %q)", name)},
+			{user.TokenFile != "", fmt.Sprintf("token files are not supported (user %q)", name)},
+			{user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0, "impersonation is not supported"},
+			{user.AuthProvider != nil, fmt.Sprintf("auth provider configurations are not supported (user %q)", name)},
+			{user.Exec != nil, fmt.Sprintf("exec configurations are not supported (user %q)", name)},
+		} {
+			if not.used {
+				return not.what + ", " + validFields
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(kubeconfig.Clusters)) {
+		if kubeconfig.Clusters[name].CertificateAuthority != "" {
+			return fmt.Sprintf("certificate authority files are not supported (cluster %q), use certificate-authority-data", name)
+		}
+	}
+	return ""
+}
+
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.
+func Registration() admissionregistrationv1.ValidatingWebhook {
+	return admissionregistrationv1.ValidatingWebhook{
+		Name: "validate-kubeconfig-secrets.gardener.cloud",
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}},
+		}},
+		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "gardener.cloud/role", Operator: metav1.LabelSelectorOpIn, Values: []string{"project"}},
+			{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"gardener"}},
+		}},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To(int32(10)),
+		AdmissionReviewVersions: []string{"v1", "v1beta1"},
+	}
+}

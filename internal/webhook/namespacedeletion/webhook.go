@@ -1,0 +1,110 @@
+// Package namespacedeletion is the webhook that keeps the namespace of a project as long as its project is not deleted and Shoots are in
+// it (B7 of the webhooks' contract). It reads metadata of Namespaces, Projects and Shoots of the garden, all of them live: what a cache
+// does not have yet would let a namespace go (WB-37).
+package namespacedeletion
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "namespace_validator"
+	// Path is where it is served.
+	Path = "/webhooks/validate-namespace-deletion"
+)
+
+var (
+	namespaces = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	projects   = schema.GroupVersionKind{Group: "core.gardener.cloud", Version: "v1beta1", Kind: "Project"}
+	shoots     = projects.GroupVersion().WithKind("Shoot")
+)
+
+// Reads are what it reads of the garden.
+func Reads() []feature.Read {
+	return []feature.Read{
+		{Cluster: feature.Garden, Kind: namespaces, Resource: "namespaces", ClusterScoped: true, Form: feature.Live},
+		{Cluster: feature.Garden, Kind: projects, Resource: "projects", ClusterScoped: true, Form: feature.Live},
+		{Cluster: feature.Garden, Kind: shoots, Resource: "shoots", Form: feature.Live, Listed: true},
+	}
+}
+
+// Decide judges deletions of namespaces; the garden is read live.
+func Decide(garden client.Reader) admit.Func { return admit.Decide(webhook{garden}.decide) }
+
+type webhook struct{ garden client.Reader }
+
+// decide keeps NSD-1 to NSD-5.
+func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+	if r.Operation != admissionv1.Delete {
+		return nil
+	}
+	namespace, err := w.get(ctx, namespaces, r.Name)
+	if err != nil || namespace == nil || namespace.DeletionTimestamp != nil || namespace.Labels[names.Project] == "" {
+		return err
+	}
+	project, err := w.get(ctx, projects, namespace.Labels[names.Project])
+	switch {
+	case err != nil || project == nil:
+		return err
+	case project.DeletionTimestamp == nil:
+		return forbidden("direct deletion of namespace %q is not permitted (you must delete the corresponding project %q)", r.Name, project.Name)
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(shoots.GroupVersion().WithKind("ShootList"))
+	if err := w.garden.List(ctx, list, client.InNamespace(r.Name), client.Limit(1)); err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if len(list.Items) > 0 {
+		return forbidden("deletion of namespace %q is not permitted (it still contains Shoots)", r.Name)
+	}
+	return nil
+}
+
+// get returns nil for what does not exist.
+func (w webhook) get(ctx context.Context, kind schema.GroupVersionKind, name string) (*metav1.PartialObjectMetadata, error) {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	err := w.garden.Get(ctx, client.ObjectKey{Name: name}, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, apierrors.NewInternalError(err)
+	}
+	return object, nil
+}
+
+func forbidden(format string, arguments ...any) error {
+	return &admit.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: fmt.Sprintf(format, arguments...)}
+}
+
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.
+func Registration() admissionregistrationv1.ValidatingWebhook {
+	return admissionregistrationv1.ValidatingWebhook{
+		Name: "validate-namespace-deletion.gardener.cloud",
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"namespaces"}},
+		}},
+		NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"gardener.cloud/role": "project"}},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To(int32(10)),
+		AdmissionReviewVersions: []string{"v1", "v1beta1"},
+	}
+}

@@ -1,0 +1,216 @@
+package providersecretlabels
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+)
+
+const bindings = `kind: SecretBinding
+metadata: {name: a, namespace: garden-dev}
+secretRef: {name: s, namespace: garden-dev}
+provider: {type: "aws,gcp"}
+---
+kind: SecretBinding
+metadata: {name: b, namespace: garden-other}
+secretRef: {name: s, namespace: garden-dev}
+---
+kind: CredentialsBinding
+metadata: {name: c, namespace: garden-other}
+credentialsRef: {apiVersion: v1, kind: Secret, name: s, namespace: garden-dev}
+provider: {type: azure}
+---
+kind: CredentialsBinding
+metadata: {name: d, namespace: garden-dev}
+credentialsRef: {apiVersion: core.gardener.cloud/v1beta1, kind: InternalSecret, name: s, namespace: garden-dev}
+provider: {type: openstack}
+---
+kind: CredentialsBinding
+metadata: {name: e, namespace: garden-dev}
+credentialsRef: {apiVersion: security.gardener.cloud/v1alpha1, kind: WorkloadIdentity, name: s, namespace: garden-dev}
+provider: {type: alicloud}`
+
+// write is a request about a Secret or an InternalSecret.
+func write(resource, object string) admissionv1.AdmissionRequest {
+	raw, err := yaml.YAMLToJSON([]byte(object))
+	if err != nil {
+		panic(err)
+	}
+	group, version := "", "v1"
+	if resource == "internalsecrets" {
+		group, version = "core.gardener.cloud", "v1beta1"
+	}
+	return admissionv1.AdmissionRequest{
+		Operation: admissionv1.Update, Namespace: "garden-dev", Resource: metav1.GroupVersionResource{Group: group, Version: version, Resource: resource}, Object: runtime.RawExtension{Raw: raw},
+	}
+}
+
+const provider = "provider.shoot.gardener.cloud/"
+
+func TestLabels(t *testing.T) {
+	const set = `"path":"/metadata/labels`
+	for name, c := range map[string]struct {
+		resource, object string
+		remove           bool
+		want             string
+	}{
+		"PSL-2/PSL-3, two kinds of bindings":  {"secrets", "{metadata: {name: s}, data: {a: YQ==}}", false, `[{"op":"add","path":"/metadata/labels","value":{"` + provider + `aws":"true","` + provider + `azure":"true","` + provider + `gcp":"true"}}]`},
+		"PSL-2/an InternalSecret":             {"internalsecrets", "{metadata: {name: s}}", false, `[{"op":"add","path":"/metadata/labels","value":{"` + provider + `openstack":"true"}}]`},
+		"PSL-3/one that is not used any more": {"internalsecrets", "{metadata: {name: s, labels: {a: b, " + provider + "provider3: x, " + provider + "openstack: 'true'}}}", false, `[{"op":"remove",` + set + `/provider.shoot.gardener.cloud~1provider3"}]`},
+		"PSL-3/another value":                 {"internalsecrets", "{metadata: {name: s, labels: {" + provider + "openstack: 'false'}}}", false, `[{"op":"replace",` + set + `/provider.shoot.gardener.cloud~1openstack","value":"true"}]`},
+		"PSL-3/all is well":                   {"internalsecrets", "{metadata: {name: s, labels: {" + provider + "openstack: 'true'}}}", false, ``},
+		"PSL-3/WB-38, nobody names it":        {"secrets", "{metadata: {name: u, labels: {" + provider + "aws: 'true'}}}", false, ``},
+		"WB-38/nobody names it any more":      {"secrets", "{metadata: {name: u, labels: {" + provider + "aws: 'true'}}}", true, `[{"op":"remove",` + set + `"}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decide := Decide(Options{Bindings: admittest.NewReader(t, bindings), RemoveUnreferenced: c.remove})
+			for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
+				r := write(c.resource, c.object)
+				r.Operation = operation
+				if response := admittest.Respond(decide, r); !response.Allowed || string(response.Patch) != c.want {
+					t.Errorf("%s: %+v, patched with %s, want %s", operation, response.Result, response.Patch, c.want)
+				}
+			}
+		})
+	}
+	decide := Decide(Options{Bindings: admittest.NewReader(t, bindings)})
+	if response := admittest.Respond(decide, write("pods", "{}")); response.Allowed || response.Result.Code != 400 || response.Result.Message != "unexpected resource /v1, Resource=pods" {
+		t.Errorf("PSL-1: %+v", response.Result)
+	}
+	r := write("secrets", "{}")
+	r.Operation = admissionv1.Delete
+	if response := admittest.Respond(decide, r); !response.Allowed || response.Patch != nil {
+		t.Errorf("PSL-5: %+v", response.Result)
+	}
+	for kind, prefix := range map[string]string{"SecretBinding": "failed fetching provider types from SecretBindings: failed to list SecretBindings: ", "CredentialsBinding": "failed fetching provider types from CredentialsBindings: failed to list CredentialsBindings: "} {
+		broken := admittest.NewReader(t, bindings)
+		broken.Err[kind] = errors.New("fake")
+		if got := admittest.Respond(Decide(Options{Bindings: broken}), write("secrets", "{metadata: {name: s}}")).Result; got.Code != 403 || got.Message != prefix+"fake" {
+			t.Errorf("PSL-4: %+v", got)
+		}
+		broken.Err[kind] = apierrors.NewServiceUnavailable("away")
+		if got := admittest.Respond(Decide(Options{Bindings: broken}), write("secrets", "{metadata: {name: s}}")).Result; got.Code != 503 || got.Message != "away" {
+			t.Errorf("PSL-4, an answer of the API server: %+v", got)
+		}
+	}
+}
+
+// TestLaws: twice is once; nothing but labels with the prefix changes; types are those of the bindings.
+func TestLaws(t *testing.T) {
+	decide := Decide(Options{Bindings: admittest.NewReader(t, bindings)})
+	rapid.Check(t, func(rt *rapid.T) {
+		labels := rapid.MapOf(rapid.SampledFrom([]string{"a", "x/y", provider + "aws", provider + "old", provider + "openstack"}), rapid.SampledFrom([]string{"true", "", "false"})).Draw(rt, "labels")
+		object := map[string]any{
+			"metadata": map[string]any{"name": rapid.SampledFrom([]string{"s", "u", ""}).Draw(rt, "name"), "labels": labels, "x-future": json.Number("123456789012345678901234567890")},
+			"data":     map[string]any{"a": "not even base64"}, "type": 5,
+		}
+		raw, err := json.Marshal(object)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		r := write(rapid.SampledFrom([]string{"secrets", "internalsecrets"}).Draw(rt, "resource"), "{}")
+		r.Object.Raw = raw
+		once := apply(rt, raw, admittest.Respond(decide, r))
+		r.Object.Raw = once
+		if response := admittest.Respond(decide, r); !response.Allowed || response.Patch != nil {
+			rt.Errorf("twice: %+v %s", response.Result, response.Patch)
+		}
+		if diff := cmp.Diff(others(rt, raw), others(rt, once)); diff != "" {
+			rt.Errorf("something else changed: %s", diff)
+		}
+	})
+}
+
+func apply(rt *rapid.T, raw []byte, response *admissionv1.AdmissionResponse) []byte {
+	if !response.Allowed {
+		rt.Fatalf("%+v", response.Result)
+	}
+	if response.Patch == nil {
+		return raw
+	}
+	patch, err := jsonpatch.DecodePatch(response.Patch)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	result, err := patch.Apply(raw)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return result
+}
+
+// others is an object without the labels with the prefix.
+func others(rt *rapid.T, raw []byte) map[string]any {
+	object := map[string]any{}
+	decoder := json.NewDecoder(strings.NewReader(string(raw)))
+	decoder.UseNumber()
+	if err := decoder.Decode(&object); err != nil {
+		rt.Fatal(err)
+	}
+	metadata := object["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	for key := range labels {
+		if strings.HasPrefix(key, Prefix) {
+			delete(labels, key)
+		}
+	}
+	if len(labels) == 0 {
+		delete(metadata, "labels")
+	}
+	return object
+}
+
+func FuzzWebhook(f *testing.F) {
+	admittest.FuzzReviews(f, Decide(Options{Bindings: admittest.NewReader(f, bindings)}), write("secrets", "{}"), `{"metadata":{"name":"s","labels":null}}`, `{"metadata":{"name":"s","labels":{"provider.shoot.gardener.cloud/":"x"}}}`)
+}
+
+func TestDocument(t *testing.T) {
+	blocks := admittest.Blocks(t, admittest.GardenDocument, Name)
+	if len(blocks) != 4 {
+		t.Fatalf("the section has %d blocks; wanted are a binding, a Secret before and after, and the registration", len(blocks))
+	}
+	decide := Decide(Options{Bindings: admittest.NewReader(t, blocks[0])})
+	before, err := yaml.YAMLToJSON([]byte(blocks[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := write("secrets", "{}")
+	r.Object.Raw = before
+	response := admittest.Respond(decide, r)
+	patch, err := jsonpatch.DecodePatch(response.Patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := patch.Apply(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want any
+	if err := yaml.Unmarshal(after, &got); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal([]byte(blocks[2]), &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-document, +webhook:\n%s", diff)
+	}
+	admittest.Registered(t, blocks[3], Registration())
+}
+
+func BenchmarkDecide(b *testing.B) {
+	admittest.Bench(b, Decide(Options{Bindings: admittest.NewReader(b, bindings)}), write("secrets", "{metadata: {name: s}, data: {a: YQ==}}"))
+}

@@ -1,0 +1,36 @@
+package resourcesize
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
+)
+
+// Registrations are the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it: one rule for each limit, and
+// none without limits.
+func Registrations(cfg *config.ResourceAdmissionConfiguration) []admissionregistrationv1.ValidatingWebhook {
+	if cfg == nil || len(cfg.Limits) == 0 {
+		return nil
+	}
+	var rules []admissionregistrationv1.RuleWithOperations
+	for _, l := range cfg.Limits {
+		rules = append(rules, admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule:       admissionregistrationv1.Rule{APIGroups: l.APIGroups, APIVersions: l.APIVersions, Resources: l.Resources},
+		})
+	}
+	return []admissionregistrationv1.ValidatingWebhook{{
+		Name:  "validate-resource-size.gardener.cloud",
+		Rules: rules,
+		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "gardener.cloud/role", Operator: metav1.LabelSelectorOpIn, Values: []string{"project"}},
+			{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"gardener"}},
+		}},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To(int32(10)),
+		AdmissionReviewVersions: []string{"v1", "v1beta1"},
+	}}
+}

@@ -1,0 +1,106 @@
+// Package shootkubeconfigsecretref is the webhook that keeps a kubeconfig in a Secret as long as a Shoot refers to it (B10 of the webhooks'
+// contract). It reads Shoots of the namespace from a cache.
+package shootkubeconfigsecretref
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/foreign/garden"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "shootkubeconfigsecretref_validator"
+	// Path is where it is served.
+	Path = "/webhooks/validate-shoot-kubeconfig-secret-ref"
+)
+
+// Reads are what it reads of the garden.
+func Reads() []feature.Read {
+	return []feature.Read{{Cluster: feature.Garden, Kind: garden.Core.WithKind("Shoot"), Resource: "shoots", Form: feature.Whole, Strip: garden.Strip}}
+}
+
+// Lister lists Shoots from a cache; they are not changed.
+type Lister interface {
+	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
+}
+
+// Decide judges updates of Secrets.
+func Decide(shoots Lister) admit.Func { return admit.Decide(webhook{shoots}.decide) }
+
+type webhook struct{ shoots Lister }
+
+// decide keeps SKR-1 and SKR-2.
+func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+	if r.Operation != admissionv1.Update {
+		return nil
+	}
+	secret, err := admit.Decode[corev1.Secret](corev1.SchemeGroupVersion.WithKind("Secret"), r.Object.Raw, r.Namespace)
+	if err != nil || len(secret.Data["kubeconfig"]) > 0 {
+		return err
+	}
+	list := &garden.ShootList{}
+	if err := w.shoots.List(ctx, list, client.InNamespace(r.Namespace)); err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("unable to list shoot in namespace: %s: %w", r.Namespace, err))
+	}
+	var users []string
+	for i := range list.Items {
+		if slices.Contains(secretsOf(&list.Items[i]), r.Name) {
+			users = append(users, list.Items[i].Name)
+		}
+	}
+	if len(users) == 0 {
+		return nil
+	}
+	slices.Sort(users)
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "Secret"}, r.Name,
+		fmt.Errorf("data kubeconfig can't be removed from secret or set to empty because secret is in use by shoots: [%s]", strings.Join(users, ", ")))
+}
+
+// secretsOf are the Secrets with kubeconfigs that a Shoot refers to.
+func secretsOf(shoot *garden.Shoot) []string {
+	server := shoot.Spec.Kubernetes.KubeAPIServer
+	if server == nil {
+		return nil
+	}
+	var all []string
+	for _, plugin := range server.AdmissionPlugins {
+		all = append(all, ptr.Deref(plugin.KubeconfigSecretName, ""))
+	}
+	if server.StructuredAuthorization != nil {
+		for _, kubeconfig := range server.StructuredAuthorization.Kubeconfigs {
+			all = append(all, kubeconfig.SecretName)
+		}
+	}
+	return all
+}
+
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.
+func Registration() admissionregistrationv1.ValidatingWebhook {
+	return admissionregistrationv1.ValidatingWebhook{
+		Name: "shoot-kubeconfig-secret-ref.gardener.cloud",
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}},
+		}},
+		NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"gardener.cloud/role": "project"}},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To(int32(10)),
+		AdmissionReviewVersions: []string{"v1", "v1beta1"},
+	}
+}

@@ -1,0 +1,81 @@
+package shootkubeconfigsecretref
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+)
+
+const shoots = `kind: Shoot
+metadata: {name: web, namespace: garden-dev}
+spec: {kubernetes: {kubeAPIServer: {admissionPlugins: [{name: a}, {name: b, kubeconfigSecretName: s}]}}}
+---
+kind: Shoot
+metadata: {name: api, namespace: garden-dev}
+spec: {kubernetes: {kubeAPIServer: {structuredAuthorization: {kubeconfigs: [{authorizerName: x, secretName: t}, {authorizerName: z, secretName: s}]}}}}
+---
+kind: Shoot
+metadata: {name: other, namespace: garden-other}
+spec: {kubernetes: {kubeAPIServer: {admissionPlugins: [{kubeconfigSecretName: alone}]}}}
+---
+kind: Shoot
+metadata: {name: plain, namespace: garden-dev}`
+
+func update(name, data string) admissionv1.AdmissionRequest {
+	return admissionv1.AdmissionRequest{
+		Operation: admissionv1.Update, Namespace: "garden-dev", Name: name, Object: runtime.RawExtension{Raw: []byte(`{"data":` + data + `}`)}, OldObject: runtime.RawExtension{Raw: []byte(`{"data":{"kubeconfig":"YQ=="}}`)},
+	}
+}
+
+func TestDecisions(t *testing.T) {
+	const inUse = ` is forbidden: data kubeconfig can't be removed from secret or set to empty because secret is in use by shoots: `
+	for name, c := range map[string]struct {
+		request admissionv1.AdmissionRequest
+		want    string
+	}{
+		"SKR-2/nobody refers to it":        {update("u", `{}`), "200  "},
+		"SKR-2/Shoots of other namespaces": {update("alone", `{}`), "200  "},
+		"SKR-2/two Shoots, the key goes":   {update("s", `{"a":"YQ=="}`), `403 Forbidden Secret "s"` + inUse + `[api, web]`},
+		"SKR-2/the key becomes empty":      {update("s", `{"kubeconfig":""}`), `403 Forbidden Secret "s"` + inUse + `[api, web]`},
+		"SKR-2/of an authorizer":           {update("t", `null`), `403 Forbidden Secret "t"` + inUse + `[api]`},
+		"SKR-1/the key stays":              {update("s", `{"kubeconfig":"YQ=="}`), "200  "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response := admittest.Respond(Decide(admittest.NewReader(t, shoots)), c.request)
+			if got := fmt.Sprintf("%d %s %s", response.Result.Code, response.Result.Reason, response.Result.Message); got != c.want || response.Allowed != (response.Result.Code == 200) {
+				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
+			}
+		})
+	}
+	for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Delete} {
+		r := update("s", `{}`)
+		r.Operation = operation
+		if response := admittest.Respond(Decide(admittest.NewReader(t, shoots)), r); !response.Allowed {
+			t.Errorf("SKR-1: %s: %+v", operation, response.Result)
+		}
+	}
+	broken := admittest.NewReader(t, "")
+	broken.Err["Shoot"] = errors.New("fake")
+	if response := admittest.Respond(Decide(broken), update("s", `{}`)); response.Allowed || response.Result.Code != 500 || response.Result.Message != "Internal error occurred: unable to list shoot in namespace: garden-dev: fake" {
+		t.Errorf("SKR-2, WB-40: %+v", response.Result)
+	}
+}
+
+func FuzzWebhook(f *testing.F) {
+	admittest.FuzzReviews(f, Decide(admittest.NewReader(f, shoots)), update("s", `{}`))
+}
+
+func TestDocument(t *testing.T) {
+	r := update("authorizer", `{}`)
+	garden := admittest.NewReader(t, "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}\nspec: {kubernetes: {kubeAPIServer: {structuredAuthorization: {kubeconfigs: [{secretName: authorizer}]}}}}")
+	admittest.Judged{Decide: Decide(garden), Request: r, Other: r, Old: []byte(`{}`)}.Document(t, Name, Registration())
+}
+
+func BenchmarkDecide(b *testing.B) {
+	admittest.Bench(b, Decide(admittest.NewReader(b, shoots)), update("u", `{}`))
+}

@@ -1,0 +1,70 @@
+// Package updaterestriction is the webhook that keeps Secrets and ConfigMaps of the system from users (B11 of the webhooks' contract).
+// Which objects those are is said by the selector of Registration. It reads nothing but the request, and no object.
+package updaterestriction
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// Name is the webhook's in logs and metrics.
+	Name = "update_restriction"
+	// Path is where it is served.
+	Path = "/webhooks/update-restriction"
+	// Label marks objects of the system if it is true.
+	Label = "gardener.cloud/update-restriction"
+)
+
+const (
+	garbageCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
+	internal         = "system:serviceaccount:kube-system:gardener-internal"
+)
+
+// Decide refuses whatever is not done by the system.
+func Decide() admit.Func { return admit.Decide(decide) }
+
+// decide keeps UPR-1 to UPR-4.
+func decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+	switch user := r.UserInfo.Username; {
+	case user == garbageCollector && r.Operation == admissionv1.Delete:
+		admit.Explain(ctx, "generic-garbage-collector is allowed to delete system resources")
+	case user == internal && r.Operation == admissionv1.Update:
+		admit.Explain(ctx, "%s is allowed to update system resources", internal)
+	case slices.Contains(r.UserInfo.Groups, names.SeedsGroup) || slices.Contains(r.UserInfo.Groups, names.ShootsGroup):
+		admit.Explain(ctx, "gardenlet is allowed to modify system resources")
+	default:
+		return &admit.Refusal{
+			Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+			Message: fmt.Sprintf("user %q is not allowed to %s system %s", user, r.Operation, r.Resource.Resource),
+		}
+	}
+	return nil
+}
+
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it. API servers look at the label of
+// the object before and after, so that nobody takes it away first.
+func Registration() admissionregistrationv1.ValidatingWebhook {
+	return admissionregistrationv1.ValidatingWebhook{
+		Name: "update-restriction.gardener.cloud",
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets", "configmaps"}},
+		}},
+		ObjectSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{Label: "true"}},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To(int32(10)),
+		AdmissionReviewVersions: []string{"v1", "v1beta1"},
+	}
+}
