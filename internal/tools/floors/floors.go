@@ -43,8 +43,8 @@ var house = []floor{
 	},
 	{name: "endpoints", rooms: []string{"internal/serve/..."}, together: true},
 	{
-		name: "decisions", shared: []string{"internal/controller/kit", "internal/webhook/kit"},
-		rooms: []string{"internal/controller/...", "internal/webhook/...", "internal/authorizer/...", "internal/restriction"},
+		name: "decisions", shared: []string{"internal/controller/kit", "internal/webhook/kit", "internal/configref"},
+		rooms: []string{"internal/controller/...", "internal/webhook/...", "internal/authorizer/...", "internal/restriction", "internal/configref"},
 	},
 	{name: "engine", rooms: []string{"internal/engine", "internal/graphpage", "internal/shoots"}},
 	{name: "process", rooms: []string{"internal/process"}},

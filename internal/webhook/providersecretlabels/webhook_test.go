@@ -208,7 +208,7 @@ func TestDocument(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-document, +webhook:\n%s", diff)
 	}
-	admittest.Registered(t, blocks[3], Registration())
+	admittest.Entry(t, blocks[3], Registration())
 }
 
 func BenchmarkDecide(b *testing.B) {

@@ -218,7 +218,7 @@ func TestDocument(t *testing.T) {
 		t.Errorf("%+v", response.Result)
 	}
 	entries := Registrations(limits)
-	admittest.Registered(t, blocks[2], entries[0])
+	admittest.Entry(t, blocks[2], entries[0])
 	if Registrations(nil) != nil || Registrations(&config.ResourceAdmissionConfiguration{}) != nil {
 		t.Error("without limits nothing is registered")
 	}

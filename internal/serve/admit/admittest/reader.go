@@ -41,8 +41,8 @@ func NewReader(t testing.TB, documents string) *Reader {
 	return r
 }
 
-// kindOf is what an object says to be, or the name of its type.
-func kindOf(into interface {
+// kindIn is what an object says to be, or the name of its type.
+func kindIn(into interface {
 	GetObjectKind() schema.ObjectKind
 }) string {
 	kind := into.GetObjectKind().GroupVersionKind().Kind
@@ -54,7 +54,7 @@ func kindOf(into interface {
 
 // Get implements client.Reader.
 func (r *Reader) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	kind := kindOf(into)
+	kind := kindIn(into)
 	r.Reads["get "+kind]++
 	if err := r.fails(ctx, kind); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (r *Reader) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 
 // List implements client.Reader; limits are not kept, and fields are told apart by their paths.
 func (r *Reader) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
-	kind := kindOf(into)
+	kind := kindIn(into)
 	r.Reads["list "+kind]++
 	if err := r.fails(ctx, kind); err != nil {
 		return err

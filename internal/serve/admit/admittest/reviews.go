@@ -128,11 +128,11 @@ func (j Judged) Document(t *testing.T, section string, registration any) {
 			t.Errorf("the document does not have the message %q", response.Result.Message)
 		}
 	}
-	Registered(t, blocks[2], registration)
+	Entry(t, blocks[2], registration)
 }
 
-// Registered checks that a document shows the registration of a webhook, but for how to reach it.
-func Registered(t *testing.T, block string, registration any) {
+// Entry checks that a document shows the registration of a webhook, but for how to reach it.
+func Entry(t *testing.T, block string, registration any) {
 	t.Helper()
 	var shown, registered []any
 	if err := yaml.Unmarshal([]byte(block), &shown); err != nil {
