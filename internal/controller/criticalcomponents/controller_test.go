@@ -179,7 +179,7 @@ const (
 	allReady    = "Normal NodeCriticalComponentsReady All node-critical components got ready, removing taint"
 )
 
-// NCC-12: with no critical component the taint goes at once; COM-7: and a Node without it, or without being there, is left alone.
+// NCC-12: with no critical component the taint goes at once; NCC-2, COM-7: and a Node without it, or without being there, is left alone.
 func TestNothingToWaitFor(t *testing.T) {
 	f := newFixture(t)
 	f.free()

@@ -174,11 +174,16 @@ func Writes() []feature.Write {
 func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache, cacheSyncTimeout time.Duration) error {
 	nodes := &metav1.PartialObjectMetadata{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	type queueing = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return kit.Add(mgr, Name, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: 1, CacheSyncTimeout: cacheSyncTimeout, ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
-	}, ctrlsource.Kind[client.Object](target, nodes, handler.Funcs{
+	}, ctrlsource.Kind[client.Object](target, nodes, single()))
+}
+
+// single queues the same request for each Node that comes or goes, and nothing for all else that happens to Nodes.
+func single() handler.EventHandler {
+	type queueing = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queueing) { q.Add(reconcile.Request{}) },
 		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queueing) { q.Add(reconcile.Request{}) },
-	}))
+	}
 }

@@ -12,9 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-project/espalier/internal/node"
@@ -186,4 +188,21 @@ func TestWebhookIsLate(t *testing.T) {
 		t.Errorf("got %+v", result)
 	}
 	f.wakes("nobody looks after it")
+}
+
+// NHA-1: Nodes that come and go are one request; nothing else about them is any.
+func TestSingle(t *testing.T) {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	h, n := single(), &corev1.Node{}
+	h.Update(t.Context(), event.UpdateEvent{ObjectOld: n, ObjectNew: n}, queue)
+	if queue.Len() != 0 {
+		t.Error("an update")
+	}
+	h.Create(t.Context(), event.CreateEvent{Object: n}, queue)
+	h.Create(t.Context(), event.CreateEvent{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}}}, queue)
+	h.Delete(t.Context(), event.DeleteEvent{Object: n}, queue)
+	if queue.Len() != 1 {
+		t.Errorf("%d requests", queue.Len())
+	}
 }

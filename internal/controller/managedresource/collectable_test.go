@@ -8,7 +8,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// MRV-75, MRX-6, BH-MR-38: what the garbage collector collects is left to it where it runs, and deleted where it does not.
+// MRV-75, MRX-6, GC-13, GC-14, BH-MR-38: what the garbage collector collects is left to it where it runs, and deleted where it does not.
 func TestGarbageCollectableObjects(t *testing.T) {
 	for name, runs := range map[string]bool{"it runs": true, "there is none": false} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/espalier-project/espalier/internal/clusters"
 	"github.com/espalier-project/espalier/internal/controller/criticalcomponents"
 	"github.com/espalier-project/espalier/internal/controller/csrapprover"
+	"github.com/espalier-project/espalier/internal/controller/garbagecollector"
 	"github.com/espalier-project/espalier/internal/controller/highavailability"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/controller/reconciliationdelay"
@@ -54,4 +55,10 @@ func startReconciliationDelay(_ context.Context, p *Process) error {
 func startHighAvailability(_ context.Context, p *Process) error {
 	return highavailability.New(highavailability.Options{Kept: p.Target.Cache, Live: p.Target.Client}).
 		AddToManager(p.Manager, p.Target.Cache, p.Config.Controllers.CacheSyncTimeout.Duration)
+}
+
+func startGarbageCollector(_ context.Context, p *Process) error {
+	return garbagecollector.New(garbagecollector.Options{
+		Config: p.Config.Controllers.GarbageCollector, Namespaces: p.Config.TargetClientConnection.Namespaces, Target: p.Target.Client, Clock: p.Clock, Metrics: garbagecollector.NewMetrics(p.Registry),
+	}).AddToManager(p.Manager, p.Config.Controllers.CacheSyncTimeout.Duration)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/controller/criticalcomponents"
 	"github.com/espalier-project/espalier/internal/controller/csrapprover"
+	"github.com/espalier-project/espalier/internal/controller/garbagecollector"
 	"github.com/espalier-project/espalier/internal/controller/highavailability"
 	"github.com/espalier-project/espalier/internal/controller/istioclusterconfiguration"
 	"github.com/espalier-project/espalier/internal/controller/networkpolicy"
@@ -49,7 +50,11 @@ func Table() []Row {
 			Doc:    "Elects the replica that does what only one may do.",
 			Writes: electionWrites, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
 		},
-		{Name: "garbage-collector", Switch: "controllers.garbageCollector.enabled", Runs: feature.Leader, Doc: "Deletes ConfigMaps and Secrets that nothing refers to any more."},
+		{
+			Name: garbagecollector.Name, Switch: "controllers.garbageCollector.enabled", Runs: feature.Leader,
+			Doc:   "Deletes ConfigMaps and Secrets that nothing refers to any more.",
+			Reads: garbagecollector.Reads, Writes: garbagecollector.Writes, Start: startGarbageCollector,
+		},
 		{
 			Name: tokenrequestor.Name, Switch: "controllers.tokenRequestor.enabled", Runs: feature.Leader,
 			Doc:   "Requests ServiceAccount tokens of the target and keeps them fresh in Secrets of the source.",

@@ -1,0 +1,191 @@
+package references
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	appsv1beta1 "k8s.io/api/apps/v1beta1"
+	appsv1beta2 "k8s.io/api/apps/v1beta2"
+	batchv1 "k8s.io/api/batch/v1"
+	batchv1beta1 "k8s.io/api/batch/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+)
+
+// PrometheusKind is the kind of Prometheus objects, which are given and read in their unstructured form.
+var PrometheusKind = schema.GroupKind{Group: "monitoring.coreos.com", Kind: "Prometheus"}
+
+// InjectAnnotations replaces the annotations for references of a workload, and of its templates, by those for what it refers to.
+// Other annotations stay. The additional keys are written with an empty value beside them, which keeps nothing (REF-3).
+//
+// Pods, Deployments, StatefulSets, DaemonSets, Jobs and CronJobs of all versions, ManagedResources, and Prometheus objects in
+// their unstructured form are handled. Any other type is an error "unhandled object type", and the object is not changed.
+func InjectAnnotations(object runtime.Object, additional ...string) error {
+	h, err := holderOf(object)
+	if err != nil {
+		return err
+	}
+	wanted := map[string]string{}
+	for _, key := range additional {
+		wanted[key] = ""
+	}
+	for _, reference := range h.references {
+		wanted[reference.AnnotationKey()] = reference.Name
+	}
+	for _, write := range h.annotations {
+		write(wanted)
+	}
+	return nil
+}
+
+// FromObject returns what a workload refers to: by annotations of itself and of its templates, and by what its Pods need. The types
+// are those of InjectAnnotations, and ReplicaSets. An error means that this is not known.
+func FromObject(object runtime.Object) ([]Reference, error) {
+	h, err := holderOf(object)
+	if err != nil {
+		return nil, err
+	}
+	found := h.references
+	for _, annotations := range h.present {
+		found = append(found, FromAnnotations(annotations)...)
+	}
+	return found, nil
+}
+
+// holder is an object that refers to others, in the form in which all kinds are the same.
+type holder struct {
+	references []Reference
+	// present are all its annotations, its own and those of its templates; annotations replaces those for references there.
+	present     []map[string]string
+	annotations []func(wanted map[string]string)
+}
+
+func (h *holder) at(annotations *map[string]string) {
+	h.present = append(h.present, *annotations)
+	h.annotations = append(h.annotations, func(wanted map[string]string) { *annotations = replaced(*annotations, wanted) })
+}
+
+func (h *holder) template(t *corev1.PodTemplateSpec) {
+	h.references = append(h.references, FromPodSpec(&t.Spec)...)
+	h.at(&t.Annotations)
+}
+
+// replaced returns annotations without those for references, and with the wanted ones.
+func replaced(annotations, wanted map[string]string) map[string]string {
+	result := maps.Clone(annotations)
+	maps.DeleteFunc(result, func(key, _ string) bool {
+		return strings.HasPrefix(key, resourcesv1alpha1.AnnotationReferencePrefix)
+	})
+	if result == nil && len(wanted) > 0 {
+		result = map[string]string{}
+	}
+	maps.Copy(result, wanted)
+	return result
+}
+
+func holderOf(object runtime.Object) (holder, error) {
+	h := holder{}
+	if own, ok := object.(metav1.ObjectMetaAccessor); ok {
+		if meta, ok := own.GetObjectMeta().(*metav1.ObjectMeta); ok {
+			h.at(&meta.Annotations)
+		}
+	}
+	switch o := object.(type) {
+	case *corev1.Pod:
+		h.references = FromPodSpec(&o.Spec)
+	case *resourcesv1alpha1.ManagedResource:
+		for _, ref := range o.Spec.SecretRefs {
+			if ref.Name != "" {
+				h.references = append(h.references, Reference{Secret, ref.Name})
+			}
+		}
+	case *batchv1.CronJob:
+		h.at(&o.Spec.JobTemplate.Annotations)
+		h.template(&o.Spec.JobTemplate.Spec.Template)
+	case *batchv1beta1.CronJob:
+		h.at(&o.Spec.JobTemplate.Annotations)
+		h.template(&o.Spec.JobTemplate.Spec.Template)
+	case *unstructured.Unstructured:
+		if o.GroupVersionKind().GroupKind() == PrometheusKind {
+			return prometheus(o)
+		}
+		return h, fmt.Errorf("unhandled object type %T", object)
+	default:
+		template := templateOf(object)
+		if template == nil {
+			return h, fmt.Errorf("unhandled object type %T", object)
+		}
+		h.template(template)
+	}
+	return h, nil
+}
+
+func templateOf(object runtime.Object) *corev1.PodTemplateSpec {
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		return &o.Spec.Template
+	case *appsv1beta2.Deployment:
+		return &o.Spec.Template
+	case *appsv1beta1.Deployment:
+		return &o.Spec.Template
+	case *appsv1.StatefulSet:
+		return &o.Spec.Template
+	case *appsv1beta2.StatefulSet:
+		return &o.Spec.Template
+	case *appsv1beta1.StatefulSet:
+		return &o.Spec.Template
+	case *appsv1.DaemonSet:
+		return &o.Spec.Template
+	case *appsv1beta2.DaemonSet:
+		return &o.Spec.Template
+	case *batchv1.Job:
+		return &o.Spec.Template
+	case *appsv1.ReplicaSet:
+		return &o.Spec.Template
+	}
+	return nil
+}
+
+// prometheusSpec is what a Prometheus has in common with a Pod, and the credentials of its remote writes. Secrets to pull images are not
+// read (REF-1).
+type prometheusSpec struct {
+	Containers     []corev1.Container `json:"containers"`
+	InitContainers []corev1.Container `json:"initContainers"`
+	Volumes        []corev1.Volume    `json:"volumes"`
+	RemoteWrite    []struct {
+		BasicAuth struct {
+			Username corev1.SecretKeySelector `json:"username"`
+			Password corev1.SecretKeySelector `json:"password"`
+		} `json:"basicAuth"`
+	} `json:"remoteWrite"`
+}
+
+func prometheus(o *unstructured.Unstructured) (holder, error) {
+	annotations := o.GetAnnotations()
+	h := holder{
+		present:     []map[string]string{annotations},
+		annotations: []func(map[string]string){func(wanted map[string]string) { o.SetAnnotations(replaced(annotations, wanted)) }},
+	}
+	content := struct {
+		Spec prometheusSpec `json:"spec"`
+	}{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &content); err != nil {
+		return h, fmt.Errorf("reading Prometheus %s/%s: %w", o.GetNamespace(), o.GetName(), err)
+	}
+	h.references = FromPodSpec(&corev1.PodSpec{Containers: content.Spec.Containers, InitContainers: content.Spec.InitContainers, Volumes: content.Spec.Volumes})
+	for _, write := range content.Spec.RemoteWrite {
+		for _, name := range []string{write.BasicAuth.Username.Name, write.BasicAuth.Password.Name} {
+			if name != "" {
+				h.references = append(h.references, Reference{Secret, name})
+			}
+		}
+	}
+	return h, nil
+}

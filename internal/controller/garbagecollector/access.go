@@ -1,0 +1,28 @@
+package garbagecollector
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/feature"
+)
+
+// Reads are lists of the target, once in a period; nothing is kept.
+func Reads(*config.ResourceManagerConfiguration) []feature.Read {
+	all := []feature.Read{
+		{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Form: feature.Live, Listed: true},
+		{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: "configmaps", Form: feature.Live, Listed: true},
+	}
+	for _, kind := range holders {
+		all = append(all, feature.Read{Cluster: feature.Target, Kind: kind.gvk, Resource: kind.resource, Form: feature.Live, Listed: true, Optional: kind.optional})
+	}
+	return all
+}
+
+// Writes are deletions.
+func Writes(*config.ResourceManagerConfiguration) []feature.Write {
+	return []feature.Write{
+		{Cluster: feature.Target, Resource: "secrets", Verbs: []string{"delete"}},
+		{Cluster: feature.Target, Resource: "configmaps", Verbs: []string{"delete"}},
+	}
+}

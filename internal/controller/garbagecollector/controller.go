@@ -1,0 +1,238 @@
+// Package garbagecollector deletes ConfigMaps and Secrets of the target that are marked as collectable and that nothing refers to any more.
+// Who refers to what is in internal/references.
+package garbagecollector
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	internalreferences "github.com/espalier-project/espalier/internal/references"
+)
+
+// Name of the controller, in logs and metrics.
+const Name = "garbage-collector"
+
+const (
+	// parallel is how many objects are deleted at once.
+	parallel = 10
+	// page is how many objects are listed at once: what is listed is looked at and let go, page by page.
+	page = 500
+)
+
+// Options are all that the collector needs; each is required.
+type Options struct {
+	Config config.GarbageCollectorControllerConfig
+	// Namespaces restrict what is collected; empty means all (COM-3). References do not cross namespaces, so that none is missed.
+	Namespaces []string
+	// Target lists and deletes in the target itself: what a cache has not seen yet must not cost anything its object.
+	Target  client.Client
+	Clock   clock.PassiveClock
+	Metrics *Metrics
+}
+
+// Reconciler collects garbage.
+type Reconciler struct{ Options }
+
+// New returns a reconciler.
+func New(o Options) *Reconciler {
+	if len(o.Namespaces) == 0 {
+		o.Namespaces = []string{metav1.NamespaceAll}
+	}
+	return &Reconciler{o}
+}
+
+// Reconcile deletes what was not referred to in two looks at all holders of references, the second right before the deletion. A look that
+// is not complete ends the run: nothing is deleted (GC-4, GC-6).
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	unused, err := r.candidates(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	for range 2 {
+		if len(unused) == 0 {
+			break
+		}
+		held, err := r.held(ctx)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		unused = without(unused, held)
+	}
+	if err := r.deleteAll(ctx, unused); err != nil {
+		return reconcile.Result{}, err
+	}
+	r.Metrics.done(r.Clock.Now())
+	return reconcile.Result{RequeueAfter: r.Config.SyncPeriod.Duration}, nil
+}
+
+// candidate is an object that is collected if nothing refers to it, in the version that was listed.
+type candidate struct {
+	kind            references.Kind
+	namespace, name string
+	version         metav1.Preconditions
+}
+
+// candidates lists the metadata of what is marked and old enough (GC-4, GC-5).
+func (r *Reconciler) candidates(ctx context.Context) ([]candidate, error) {
+	var all []candidate
+	for _, kind := range []struct {
+		references.Kind
+		list, plural string
+	}{{references.Secret, "SecretList", "secrets"}, {references.ConfigMap, "ConfigMapList", "configmaps"}} {
+		list := func() client.ObjectList {
+			l := &metav1.PartialObjectMetadataList{}
+			l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind.list))
+			return l
+		}
+		err := r.each(ctx, list, func(l client.ObjectList) error {
+			for i := range l.(*metav1.PartialObjectMetadataList).Items {
+				object := &l.(*metav1.PartialObjectMetadataList).Items[i]
+				if internalreferences.Old(&object.ObjectMeta, r.Config.MinimumAge.Duration, r.Clock.Now()) {
+					all = append(all, candidate{kind: kind.Kind, namespace: object.Namespace, name: object.Name,
+						version: metav1.Preconditions{UID: ptr.To(object.UID), ResourceVersion: ptr.To(object.ResourceVersion)}})
+				}
+			}
+			return nil
+		}, client.MatchingLabels{resourcesv1alpha1.LabelGarbageCollectableReference: "true"})
+		if err != nil {
+			return nil, fmt.Errorf("failed listing %s: %w", kind.plural, err)
+		}
+	}
+	return all, nil
+}
+
+// held lists all holders of references and returns what they refer to. An error means that this is not known in full.
+func (r *Reconciler) held(ctx context.Context) (*internalreferences.Graph, error) {
+	held, specs := internalreferences.NewGraph(), ptr.Deref(r.Config.ScanPodSpecs, true)
+	for _, kind := range holders {
+		if kind.specsOnly && !specs {
+			continue
+		}
+		err := r.each(ctx, kind.list(specs), func(list client.ObjectList) error {
+			return hold(held, kind.gvk.Kind, list)
+		})
+		if kind.optional && isUnknown(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("failed listing objects of gvk %s: %w", kind.gvk, err)
+		}
+	}
+	return held, nil
+}
+
+// each lists page by page in all namespaces.
+func (r *Reconciler) each(ctx context.Context, list func() client.ObjectList, visit func(client.ObjectList) error, options ...client.ListOption) error {
+	for _, namespace := range r.Namespaces {
+		token := ""
+		for {
+			found := list()
+			if err := r.Target.List(ctx, found, append([]client.ListOption{client.InNamespace(namespace), client.Limit(page), client.Continue(token)}, options...)...); err != nil {
+				return err
+			}
+			if err := visit(found); err != nil {
+				return err
+			}
+			if token = found.GetContinue(); token == "" {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func without(all []candidate, held *internalreferences.Graph) []candidate {
+	var unused []candidate
+	for _, c := range all {
+		if !held.InUse(c.kind, c.namespace, c.name) {
+			unused = append(unused, c)
+		}
+	}
+	return unused
+}
+
+// deleteAll deletes the versions that were listed. One that has changed since is left for the next run, and one that fails stops no other
+// (GC-9, GC-10).
+func (r *Reconciler) deleteAll(ctx context.Context, unused []candidate) error {
+	var (
+		places = make(chan struct{}, parallel)
+		group  sync.WaitGroup
+		mu     sync.Mutex
+		failed []error
+	)
+	for _, c := range unused {
+		places <- struct{}{}
+		group.Go(func() {
+			defer func() { <-places }()
+			if err := r.delete(ctx, c); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed = append(failed, err)
+			}
+		})
+	}
+	group.Wait()
+	return aggregate(failed)
+}
+
+func (r *Reconciler) delete(ctx context.Context, c candidate) error {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: c.name}}
+	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindNames[c.kind]))
+	err := r.Target.Delete(ctx, object, client.Preconditions(c.version))
+	switch {
+	case err == nil:
+		log.FromContext(ctx).Info("Deleted what nothing refers to", "kind", kindNames[c.kind], "namespace", c.namespace, "name", c.name)
+		r.Metrics.deleted(kindNames[c.kind])
+		return nil
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil
+	}
+	return fmt.Errorf("%s %s/%s: %w", kindNames[c.kind], c.namespace, c.name, err)
+}
+
+var kindNames = map[references.Kind]string{references.ConfigMap: "ConfigMap", references.Secret: "Secret"}
+
+// aggregate returns the errors of deletions in the words of the contract (GC-10).
+func aggregate(errs []error) error {
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("Could not delete all unused resources: 1 error occurred: %w", errs[0]) //nolint:revive,staticcheck // The words are given.
+	}
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = err.Error()
+	}
+	return fmt.Errorf("Could not delete all unused resources: %d errors occurred: [%s]", len(errs), strings.Join(texts, ", ")) //nolint:revive,staticcheck // The words are given.
+}
+
+// AddToManager adds the controller: one worker, one request when it starts, and a run takes no longer than the period (GC-1, GC-3).
+func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
+	return kit.Add(mgr, Name, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: 1, CacheSyncTimeout: cacheSyncTimeout, ReconciliationTimeout: r.Config.SyncPeriod.Duration, RateLimiter: kit.Retries(),
+	}, ctrlsource.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(reconcile.Request{})
+		return nil
+	}))
+}

@@ -1,0 +1,383 @@
+package garbagecollector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+)
+
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// fixture is a target; onList and onDelete run ahead of requests, and may refuse them.
+type fixture struct {
+	*Reconciler
+	*testing.T
+	target   client.Client
+	clock    *clocktesting.FakePassiveClock
+	onList   func(kind string, number int) error
+	onDelete func(object client.Object) error
+	lists    map[string]int
+	deletes  []string
+}
+
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
+	t.Helper()
+	f := &fixture{T: t, clock: clocktesting.NewFakePassiveClock(now), lists: map[string]int{}}
+	types := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, resourcesv1alpha1.AddToScheme} {
+		if err := add(types); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prometheus1 := references.PrometheusKind.WithVersion("v1")
+	types.AddKnownTypeWithName(prometheus1, &unstructured.Unstructured{})
+	types.AddKnownTypeWithName(prometheus1.GroupVersion().WithKind("PrometheusList"), &unstructured.UnstructuredList{})
+	f.target = crfake.NewClientBuilder().WithScheme(types).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			kind := strings.TrimSuffix(kindOf(list), "List")
+			f.lists[kind]++
+			if f.onList != nil {
+				if err := f.onList(kind, f.lists[kind]); err != nil {
+					return err
+				}
+			}
+			return c.List(ctx, list, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
+			o := (&client.DeleteOptions{}).ApplyOptions(opts)
+			if o.Preconditions == nil || o.Preconditions.UID == nil || o.Preconditions.ResourceVersion == nil {
+				t.Errorf("%s: deleted without preconditions", object.GetName())
+			}
+			f.deletes = append(f.deletes, object.GetName())
+			if f.onDelete != nil {
+				if err := f.onDelete(object); err != nil {
+					return err
+				}
+			}
+			current := object.DeepCopyObject().(client.Object)
+			if err := c.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
+				return err
+			}
+			if current.GetUID() != *o.Preconditions.UID || current.GetResourceVersion() != *o.Preconditions.ResourceVersion {
+				return apierrors.NewConflict(schema.GroupResource{}, object.GetName(), errors.New("precondition"))
+			}
+			return c.Delete(ctx, object)
+		},
+	}).Build()
+	f.Reconciler = New(Options{
+		Config: config.GarbageCollectorControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Hour}, MinimumAge: &metav1.Duration{Duration: 10 * time.Minute}},
+		Target: f.target, Clock: f.clock, Metrics: NewMetrics(prometheus.NewRegistry()),
+	})
+	return f
+}
+
+func kindOf(list client.ObjectList) string {
+	if kind := list.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	name := fmt.Sprintf("%T", list)
+	return name[strings.LastIndex(name, ".")+1:]
+}
+
+// garbage is a marked object of an age.
+func garbage(kind references.Kind, namespace, name string, age time.Duration, change ...func(*metav1.ObjectMeta)) client.Object {
+	m := metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "u", CreationTimestamp: metav1.NewTime(now.Add(-age)), Labels: map[string]string{"resources.gardener.cloud/garbage-collectable-reference": "true"}}
+	for _, c := range change {
+		c(&m)
+	}
+	if kind == references.Secret {
+		return &corev1.Secret{ObjectMeta: m}
+	}
+	return &corev1.ConfigMap{ObjectMeta: m}
+}
+
+func (f *fixture) run() {
+	f.Helper()
+	result, err := f.Reconcile(f.Context(), reconcile.Request{})
+	if err != nil || result.RequeueAfter != time.Hour {
+		f.Errorf("GC-1: got %+v, %v", result, err)
+	}
+}
+
+// left returns what is left, sorted.
+func (f *fixture) left() []string {
+	f.Helper()
+	var names []string
+	secrets, configMaps := &corev1.SecretList{}, &corev1.ConfigMapList{}
+	f.lists = map[string]int{}
+	onList := f.onList
+	f.onList = nil
+	defer func() { f.onList = onList }()
+	if err := errors.Join(f.target.List(f.Context(), secrets), f.target.List(f.Context(), configMaps)); err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range secrets.Items {
+		names = append(names, s.Namespace+"/"+s.Name)
+	}
+	for _, c := range configMaps.Items {
+		names = append(names, c.Namespace+"/"+c.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (f *fixture) leaves(what string, want ...string) {
+	f.Helper()
+	if got := f.left(); !slices.Equal(got, want) {
+		f.Errorf("%s: left are %v, want %v", what, got, want)
+	}
+}
+
+// BH-GC-1, BH-GC-2, BH-GC-6, BH-GC-11, GC-1, GC-4, GC-5, GC-11, GC-12: which objects are collected when nothing refers to anything.
+func TestCandidates(t *testing.T) {
+	f := newFixture(t)
+	f.run()
+	unmarked := func(m *metav1.ObjectMeta) { m.Labels = nil }
+	truthy := func(m *metav1.ObjectMeta) {
+		m.Labels["resources.gardener.cloud/garbage-collectable-reference"] = "True"
+	}
+	f = newFixture(t,
+		garbage(references.Secret, "a", "old", time.Hour), garbage(references.ConfigMap, "b", "old", time.Hour), garbage(references.ConfigMap, "b", "exactly", 10*time.Minute),
+		garbage(references.Secret, "a", "young", 5*time.Minute), garbage(references.Secret, "a", "unmarked", time.Hour, unmarked), garbage(references.ConfigMap, "a", "unmarked-too", time.Hour, unmarked),
+		garbage(references.ConfigMap, "a", "gc-15", time.Hour, truthy))
+	f.run()
+	f.leaves("GC-4, GC-5, GC-15", "a/gc-15", "a/unmarked", "a/unmarked-too", "a/young")
+	f.clock.SetTime(now.Add(5 * time.Minute))
+	f.run()
+	f.leaves("GC-5, ten minutes later", "a/gc-15", "a/unmarked", "a/unmarked-too")
+
+	f = newFixture(t, garbage(references.Secret, "a", "young", time.Second))
+	f.Config.MinimumAge = &metav1.Duration{}
+	f.run()
+	f.leaves("R11, no minimum age")
+	f = newFixture(t, garbage(references.Secret, "a", "x", time.Hour), garbage(references.Secret, "b", "x", time.Hour))
+	f.Namespaces = []string{"b", "c"}
+	f.run()
+	f.leaves("COM-3, only these namespaces", "a/x")
+}
+
+func annotated(kind references.Kind, name string) map[string]string {
+	return map[string]string{references.Reference{Kind: kind, Name: name}.AnnotationKey(): name}
+}
+
+// BH-GC-3, BH-GC-4, BH-GC-8, BH-GC-9, GC-6, GC-8, SW-13: each kind of holder keeps what it refers to by annotation, with and without a look at specs.
+func TestHolders(t *testing.T) {
+	m := metav1.ObjectMeta{Namespace: "default", Name: "h", Annotations: annotated(references.ConfigMap, "kept")}
+	withPrometheus := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus"}}
+	withPrometheus.SetNamespace("default")
+	withPrometheus.SetName("h")
+	withPrometheus.SetAnnotations(m.Annotations)
+	all := []client.Object{
+		&appsv1.Deployment{ObjectMeta: m, Spec: appsv1.DeploymentSpec{Replicas: ptr.To(int32(0))}}, &appsv1.StatefulSet{ObjectMeta: m}, &appsv1.DaemonSet{ObjectMeta: m},
+		&batchv1.Job{ObjectMeta: m}, &batchv1.CronJob{ObjectMeta: m}, &corev1.Pod{ObjectMeta: m}, &resourcesv1alpha1.ManagedResource{ObjectMeta: m}, withPrometheus,
+	}
+	for _, h := range all {
+		for _, specs := range []bool{true, false} {
+			f := newFixture(t, h.DeepCopyObject().(client.Object), garbage(references.ConfigMap, "default", "kept", time.Hour), garbage(references.ConfigMap, "default", "other", time.Hour),
+				garbage(references.ConfigMap, "kube-system", "kept", time.Hour), garbage(references.Secret, "default", "kept", time.Hour))
+			f.Config.ScanPodSpecs = ptr.To(specs)
+			f.run()
+			f.leaves(fmt.Sprintf("%T, specs %v", h, specs), "default/kept")
+		}
+	}
+	if len(all) != len(holders)-1 {
+		t.Errorf("there are %d kinds of holders", len(holders))
+	}
+}
+
+// What Pods need, and what is annotated in templates, counts unless it is switched off (GC-7, GC-11, BH-GC-5).
+func TestSpecs(t *testing.T) {
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotated(references.ConfigMap, "template")}, Spec: corev1.PodSpec{
+		InitContainers:      []corev1.Container{{EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "init"}}}}}},
+		EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "ephemeral"}}}}}}},
+	}}
+	objects := func() []client.Object {
+		return []client.Object{
+			&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "h"}, Spec: appsv1.ReplicaSetSpec{Template: template}},
+			&resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "h"}, Spec: resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{{Name: "mr"}}}},
+			garbage(references.Secret, "a", "init", time.Hour), garbage(references.ConfigMap, "a", "ephemeral", time.Hour), garbage(references.ConfigMap, "a", "template", time.Hour),
+			garbage(references.Secret, "a", "mr", time.Hour), garbage(references.Secret, "a", "unused", time.Hour),
+		}
+	}
+	f := newFixture(t, objects()...)
+	f.run()
+	f.leaves("by default", "a/ephemeral", "a/init", "a/mr", "a/template")
+	f = newFixture(t, objects()...)
+	f.Config.ScanPodSpecs = ptr.To(false)
+	f.run()
+	f.leaves("GC-11/annotations only")
+}
+
+// GC-4, GC-6: whatever cannot be listed, also the second time, nothing is deleted; a kind that need not be there may be absent.
+func TestIncompleteView(t *testing.T) {
+	kinds := []string{"Secret", "ConfigMap"}
+	for _, h := range holders {
+		kinds = append(kinds, h.gvk.Kind)
+	}
+	notFound := apierrors.NewNotFound(schema.GroupResource{}, "")
+	for _, kind := range kinds {
+		for number := 1; number <= 2; number++ {
+			for name, failure := range map[string]error{"500": errors.New("internal"), "404": notFound, "no match": &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: kind}}} {
+				if number == 2 && slices.Contains(kinds[:2], kind) {
+					continue // They are listed once.
+				}
+				f := newFixture(t, garbage(references.Secret, "a", "x", time.Hour))
+				f.onList = func(k string, n int) error {
+					if k == kind && n == number {
+						return failure
+					}
+					return nil
+				}
+				_, err := f.Reconcile(t.Context(), reconcile.Request{})
+				f.onList = nil
+				optional := name != "500" && slices.ContainsFunc(holders, func(h holderKind) bool { return h.gvk.Kind == kind && h.optional })
+				if (err == nil) != optional || (len(f.left()) == 0) != optional {
+					t.Errorf("%s, list %d, %s: error %v, left are %v", kind, number, name, err, f.left())
+				}
+				if err != nil && !strings.HasPrefix(err.Error(), "failed listing ") {
+					t.Errorf("GC-4, GC-6: got %v", err)
+				}
+			}
+		}
+	}
+}
+
+// A workload that is switched back to an older object after the first look keeps it.
+func TestLateReference(t *testing.T) {
+	f := newFixture(t, garbage(references.ConfigMap, "a", "old", time.Hour), garbage(references.ConfigMap, "a", "unused", time.Hour))
+	f.onList = func(kind string, number int) error {
+		if kind == "CronJob" && number == 1 { // After Deployments were listed.
+			return f.target.Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "d", Annotations: annotated(references.ConfigMap, "old")}})
+		}
+		return nil
+	}
+	f.run()
+	f.leaves("1.6/live re-check", "a/old")
+}
+
+// An object that has changed, or was made anew, since it was listed is left for the next run.
+func TestPreconditions(t *testing.T) {
+	f := newFixture(t, garbage(references.ConfigMap, "a", "changed", time.Hour), garbage(references.ConfigMap, "a", "unused", time.Hour))
+	f.onDelete = func(object client.Object) error {
+		if object.GetName() != "changed" {
+			return nil
+		}
+		f.onDelete = nil
+		current := &corev1.ConfigMap{}
+		if err := f.target.Get(t.Context(), client.ObjectKeyFromObject(object), current); err != nil {
+			return err
+		}
+		current.Labels = nil // Its owner keeps it.
+		return f.target.Update(t.Context(), current)
+	}
+	f.run()
+	f.leaves("1.6/preconditions", "a/changed")
+	f.run()
+	f.leaves("it is no candidate any more", "a/changed")
+}
+
+// GC-2, GC-9, GC-10: one that fails stops no other, and is tried again; what is gone is fine.
+func TestDeletions(t *testing.T) {
+	var objects []client.Object
+	for i := range 30 {
+		objects = append(objects, garbage(references.Secret, "a", fmt.Sprintf("s%02d", i), time.Hour))
+	}
+	f := newFixture(t, objects...)
+	failing := map[string]error{"s07": errors.New("no"), "s11": apierrors.NewNotFound(schema.GroupResource{}, "s11")}
+	f.onDelete = func(object client.Object) error { return failing[object.GetName()] }
+	if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err == nil || err.Error() != "Could not delete all unused resources: 1 error occurred: Secret a/s07: no" {
+		t.Errorf("got %v", err)
+	}
+	f.leaves("GC-10", "a/s07", "a/s11")
+	f.onDelete = nil
+	f.run()
+	f.leaves("GC-2")
+	if err := aggregate([]error{errors.New("a"), errors.New("b")}); err.Error() != "Could not delete all unused resources: 2 errors occurred: [a, b]" {
+		t.Errorf("GC-10: got %v", err)
+	}
+}
+
+// Nothing is listed for what is not there to be collected.
+func TestNoCandidates(t *testing.T) {
+	f := newFixture(t, garbage(references.Secret, "a", "young", time.Minute))
+	f.run()
+	if len(f.lists) != 2 {
+		t.Errorf("listed %v", f.lists)
+	}
+}
+
+// TestLawCollector: whatever there is and whatever happens during a run, nothing is deleted that is young, unmarked, changed since, or referred to
+// before the second look began; and all the rest is.
+func TestLawCollector(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		names := []string{"a", "b", "c"}
+		var objects []client.Object
+		want := map[string]bool{}
+		for _, name := range names {
+			age := time.Duration(rapid.IntRange(0, 20).Draw(rt, "age")) * time.Minute
+			marked := rapid.Bool().Draw(rt, "marked")
+			object := garbage(references.ConfigMap, "ns", name, age)
+			if !marked {
+				object.SetLabels(nil)
+			}
+			objects = append(objects, object)
+			want[name] = marked && age >= 10*time.Minute
+		}
+		draw := func(n string) *appsv1.Deployment {
+			refers := rapid.SampledFrom(names).Draw(rt, "refers to")
+			want[refers] = false
+			return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: n, Annotations: annotated(references.ConfigMap, refers)}}
+		}
+		if rapid.Bool().Draw(rt, "holder before") {
+			objects = append(objects, draw("before"))
+		}
+		f := newFixture(t, objects...)
+		if rapid.Bool().Draw(rt, "holder meanwhile") {
+			late, kind := draw("late"), rapid.SampledFrom([]string{"Secret", "ConfigMap", "Deployment", "Pod", "Prometheus"}).Draw(rt, "when")
+			f.onList = func(k string, n int) error {
+				if k == kind && n == 1 {
+					return f.target.Create(t.Context(), late)
+				}
+				return nil
+			}
+		}
+		if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+			rt.Fatal(err)
+		}
+		f.onList = nil
+		// What comes while the first look goes on may be listed too late to begin the second one, if there is nothing left to look at.
+		left := f.left()
+		for _, name := range names {
+			if is := slices.Contains(left, "ns/"+name); is == want[name] {
+				rt.Errorf("%s is left: %v, want it deleted: %v", name, is, want[name])
+			}
+		}
+	})
+}

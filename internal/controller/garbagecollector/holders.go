@@ -1,0 +1,81 @@
+package garbagecollector
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	internalreferences "github.com/espalier-project/espalier/internal/references"
+)
+
+// holderKind is a kind of objects that refer to others.
+type holderKind struct {
+	gvk      schema.GroupVersionKind
+	resource string
+	// optional kinds may not be there (GC-6); that the others are not served is an incomplete view.
+	optional bool
+	// specsOnly kinds are looked at for what their Pods need, and not where only annotations count (GC-11).
+	specsOnly bool
+	whole     func() client.ObjectList
+}
+
+// holders are the kinds of GC-6, and ReplicaSets: a Deployment that is rolled back needs what its older ones refer to.
+var holders = []holderKind{
+	{gvk: appsv1.SchemeGroupVersion.WithKind("Deployment"), resource: "deployments", whole: func() client.ObjectList { return &appsv1.DeploymentList{} }},
+	{gvk: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), resource: "statefulsets", whole: func() client.ObjectList { return &appsv1.StatefulSetList{} }},
+	{gvk: appsv1.SchemeGroupVersion.WithKind("DaemonSet"), resource: "daemonsets", whole: func() client.ObjectList { return &appsv1.DaemonSetList{} }},
+	{gvk: appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), resource: "replicasets", specsOnly: true, whole: func() client.ObjectList { return &appsv1.ReplicaSetList{} }},
+	{gvk: batchv1.SchemeGroupVersion.WithKind("Job"), resource: "jobs", whole: func() client.ObjectList { return &batchv1.JobList{} }},
+	{gvk: batchv1.SchemeGroupVersion.WithKind("CronJob"), resource: "cronjobs", whole: func() client.ObjectList { return &batchv1.CronJobList{} }},
+	{gvk: corev1.SchemeGroupVersion.WithKind("Pod"), resource: "pods", whole: func() client.ObjectList { return &corev1.PodList{} }},
+	{gvk: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), resource: "managedresources", optional: true, whole: func() client.ObjectList { return &resourcesv1alpha1.ManagedResourceList{} }},
+	{gvk: references.PrometheusKind.WithVersion("v1"), resource: "prometheuses", optional: true, whole: func() client.ObjectList {
+		l := &unstructured.UnstructuredList{}
+		l.SetGroupVersionKind(references.PrometheusKind.WithVersion("v1"))
+		return l
+	}},
+}
+
+// list returns what makes empty lists: of whole objects where their specs count, else of metadata.
+func (k holderKind) list(specs bool) func() client.ObjectList {
+	if specs {
+		return k.whole
+	}
+	return func() client.ObjectList {
+		l := &metav1.PartialObjectMetadataList{}
+		l.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
+		return l
+	}
+}
+
+// hold records what the objects of a list refer to.
+func hold(held *internalreferences.Graph, kind string, list client.ObjectList) error {
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		object, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		var refers []references.Reference
+		if _, metadata := item.(*metav1.PartialObjectMetadata); metadata {
+			refers = references.FromAnnotations(object.GetAnnotations())
+		} else if refers, err = references.FromObject(item); err != nil {
+			return fmt.Errorf("%s/%s: %w", object.GetNamespace(), object.GetName(), err)
+		}
+		held.Hold(kind, object.GetNamespace(), object.GetName(), refers)
+		return nil
+	})
+}
+
+// isUnknown says whether a kind is not served, for whatever else an answer may mean.
+func isUnknown(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }

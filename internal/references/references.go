@@ -1,0 +1,65 @@
+// Package references says which ConfigMaps and Secrets are in use: those that something refers to. Who refers to what is a graph
+// (internal/graph), to which each holder of references contributes; what leads to the vertex of use is in use.
+//
+// What an object refers to is read by api/resources/v1alpha1/references.
+package references
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	"github.com/espalier-project/espalier/internal/graph"
+)
+
+// Kinds of vertices: a ConfigMap or Secret leads to the holders that refer to it, and a holder to the use.
+const (
+	configMap graph.Kind = iota
+	secret
+	holder
+	use
+)
+
+var schema = graph.Schema{Names: []string{"ConfigMap", "Secret", "Holder", "Use"}, Ranks: []int{0, 0, 1, 2}, Sink: use}
+
+var inUse = graph.Vertex{Kind: use}
+
+// Graph is who refers to what, as far as holders were told of. It answers for whole namespaces only if all holders there were told of.
+type Graph struct{ g *graph.Graph }
+
+// NewGraph returns a graph without holders.
+func NewGraph() *Graph { return &Graph{graph.New(schema)} }
+
+// Hold records what an object refers to, in its own namespace only (GC-8), in place of what it referred to before.
+func (g *Graph) Hold(kind, namespace, name string, refers []references.Reference) {
+	by := graph.Vertex{Kind: holder, Namespace: namespace, Name: kind + "/" + name}
+	if len(refers) == 0 {
+		g.g.Remove(by)
+		return
+	}
+	edges := []graph.Edge{{From: by, To: inUse}}
+	for _, to := range refers {
+		edges = append(edges, graph.Edge{From: vertex(to.Kind, namespace, to.Name), To: by})
+	}
+	g.g.Set(by, edges)
+}
+
+// InUse says whether anything refers to a ConfigMap or Secret.
+func (g *Graph) InUse(kind references.Kind, namespace, name string) bool {
+	return g.g.Check(vertex(kind, namespace, name), inUse).Reached
+}
+
+func vertex(kind references.Kind, namespace, name string) graph.Vertex {
+	v := graph.Vertex{Kind: configMap, Namespace: namespace, Name: name}
+	if kind == references.Secret {
+		v.Kind = secret
+	}
+	return v
+}
+
+// Old says whether an object has existed for so long that whoever created it must have referred to it by now, and is not being deleted
+// anyway. Exactly that long is long enough (GC-5).
+func Old(object *metav1.ObjectMeta, minimumAge time.Duration, now time.Time) bool {
+	return object.DeletionTimestamp == nil && !object.CreationTimestamp.Add(minimumAge).After(now)
+}

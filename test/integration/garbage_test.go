@@ -1,0 +1,96 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+)
+
+// collectable creates a ConfigMap in the shoot that the garbage collector may collect.
+func (f *fixture) collectable(names ...string) {
+	f.Helper()
+	for _, name := range names {
+		f.must(f.shoot.Create(f.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: name, Labels: map[string]string{resourcesv1alpha1.LabelGarbageCollectableReference: "true"}}}))
+	}
+}
+
+func (f *fixture) hasConfigMap(name string) bool {
+	f.Helper()
+	err := f.shoot.Get(f.ctx, client.ObjectKey{Namespace: f.ns, Name: name}, &corev1.ConfigMap{})
+	f.must(client.IgnoreNotFound(err))
+	return !apierrors.IsNotFound(err)
+}
+
+func deploymentWith(namespace, name string, spec corev1.PodSpec) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	spec.Containers = append(spec.Containers, corev1.Container{Name: "c", Image: "c"})
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec}}}
+}
+
+func mounting(configMap string) corev1.PodSpec {
+	return corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}}}}
+}
+
+// TestGarbageCollector: what is marked and referred to by nothing is deleted, in each period; what anything refers to is kept (GC-1 to GC-12,
+// BH-GC-9).
+func TestGarbageCollector(t *testing.T) {
+	f := newFixture(t)
+	f.collectable("unused", "annotated", "mounted", "rolled-back", "by-init")
+	annotated := deploymentWith(f.ns, "annotated", corev1.PodSpec{})
+	annotated.Annotations = map[string]string{references.Reference{Kind: references.ConfigMap, Name: "annotated"}.AnnotationKey(): "annotated"}
+	annotated.Spec.Replicas = new(int32)
+	f.must(f.shoot.Create(f.ctx, annotated))
+	mounted := deploymentWith(f.ns, "mounted", mounting("rolled-back"))
+	f.must(f.shoot.Create(f.ctx, mounted))
+	f.must(f.shoot.Create(f.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: "by-init"}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "c", Image: "c"}}, InitContainers: []corev1.Container{{Name: "i", Image: "i", EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "by-init"}}}}}}}}))
+	f.eventually(func() error {
+		list := &appsv1.ReplicaSetList{}
+		f.must(f.shoot.List(f.ctx, list, client.InNamespace(f.ns), client.MatchingLabels{"app": "mounted"}))
+		if len(list.Items) == 0 {
+			return errors.New("no ReplicaSet yet")
+		}
+		return nil
+	})
+	mounted.Spec.Template.Spec.Volumes[0].ConfigMap.Name = "mounted"
+	f.must(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(mounted), mounted))
+	mounted.Spec.Template.Spec.Volumes = mounting("mounted").Volumes
+	f.must(f.shoot.Update(f.ctx, mounted))
+
+	process := f.controllers(map[string]any{"garbageCollector": map[string]any{"enabled": true, "minimumAge": "0s", "syncPeriod": "15s"}})
+	f.eventually(func() error {
+		if f.hasConfigMap("unused") {
+			return errors.New("unused is still there: " + lastLog(process))
+		}
+		return nil
+	})
+	for _, name := range []string{"annotated", "mounted", "rolled-back", "by-init"} {
+		if !f.hasConfigMap(name) {
+			t.Errorf("%s was deleted", name)
+		}
+	}
+
+	began := time.Now()
+	f.must(f.shoot.Delete(f.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: "by-init"}}, client.GracePeriodSeconds(0)))
+	f.eventually(func() error {
+		if f.hasConfigMap("by-init") {
+			return fmt.Errorf("by-init is still there after %s", time.Since(began))
+		}
+		return nil
+	})
+	if status, metrics := process.Get(process.Metrics, "/metrics"); status != 200 || !strings.Contains(metrics, "espalier_garbage_collector_last_success_timestamp_seconds") {
+		t.Errorf("metrics: %d", status)
+	}
+}
