@@ -53,7 +53,6 @@ func TestFromAnnotations(t *testing.T) {
 	}
 }
 
-
 // TestWalkerKnowsAllFields: every field of a Pod's spec that can name a Secret or ConfigMap is found, whatever version of the API the types
 // are of. Each gets a name of its own.
 func TestWalkerKnowsAllFields(t *testing.T) {
