@@ -1,17 +1,57 @@
 package main
 
 import (
+	"context"
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"k8s.io/utils/clock"
 )
 
-// collectAt is how much garbage there may be beside what is in use, in percent, before it is collected. Most of what is in use is the graph,
-// which stays: with the usual 100 a process under load has the memory for two. It costs a twentieth of the processor time of decisions.
-const collectAt = 40
+const (
+	// garbage is how much there may always be before it is collected: with less a small garden would cost more processor time than memory.
+	garbage = 12 << 20
+	// mostPercent and leastPercent bound it, in percent of what is in use. Most of that is the graph, which stays: with the usual 100 a
+	// process under load has the memory for two. With 40 the processor time of decisions is a twentieth more.
+	mostPercent, leastPercent = 100, 40
+	// weighed is how often it is looked how large the graph is.
+	weighed = time.Minute
+)
 
-// collectEarly keeps the memory near to what is in use, unless the environment says something else.
-func collectEarly() {
-	if _, set := os.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(collectAt)
+// percentOf returns how much garbage there may be beside what is in use, in percent of it.
+func percentOf(inUse uint64) int {
+	return int(min(mostPercent, max(leastPercent, garbage*100/max(inUse, 1))))
+}
+
+// collector keeps the memory near to what is in use, unless the environment says something else.
+type collector struct{ clock clock.Clock }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (collector) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (c collector) Start(ctx context.Context) error {
+	if _, set := os.LookupEnv("GOGC"); set {
+		return nil
 	}
+	for {
+		debug.SetGCPercent(percentOf(inUse()))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.clock.After(weighed):
+		}
+	}
+}
+
+// inUse returns what the last collection has left.
+func inUse() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return sample[0].Value.Uint64()
 }

@@ -1,22 +1,49 @@
 package main
 
 import (
+	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func TestCollectEarly(t *testing.T) {
+func TestPercent(t *testing.T) {
+	for inUse, want := range map[uint64]int{0: 100, 6 << 20: 100, 12 << 20: 100, 16 << 20: 75, 30 << 20: 40, 300 << 20: 40} {
+		if got := percentOf(inUse); got != want {
+			t.Errorf("%d bytes in use: got %d, want %d", inUse, got, want)
+		}
+	}
+}
+
+// TestCollector: garbage is collected earlier when much is in use, unless the environment says when.
+func TestCollector(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
+	graph := make([]byte, 64<<20)
+	runtime.GC()
+	if got := inUse(); got < uint64(len(graph)) {
+		t.Fatalf("%d bytes are in use", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	t.Setenv("GOGC", "80")
-	if collectEarly(); debug.SetGCPercent(100) != 100 {
-		t.Error("what the environment says is changed")
+	c := collector{clocktesting.NewFakeClock(time.Unix(0, 0))}
+	if err := c.Start(ctx); err != nil || debug.SetGCPercent(100) != 100 {
+		t.Errorf("what the environment says is changed, %v", err)
 	}
 	if err := os.Unsetenv("GOGC"); err != nil {
 		t.Fatal(err)
 	}
-	if collectEarly(); debug.SetGCPercent(100) != collectAt {
-		t.Error("nothing is changed")
+	cancel()
+	if err := c.Start(ctx); err != nil {
+		t.Error(err)
 	}
+	if got := debug.SetGCPercent(100); got != leastPercent {
+		t.Errorf("got %d percent, want %d", got, leastPercent)
+	}
+	runtime.KeepAlive(graph)
 }

@@ -30,7 +30,6 @@ import (
 
 // run wires everything and runs until a signal.
 func run(cfg *config.AdmissionControllerConfiguration, log logr.Logger) error {
-	collectEarly()
 	drain := &process.Drain{}
 	ctx := process.SignalContext(drain)
 
@@ -54,6 +53,9 @@ func run(cfg *config.AdmissionControllerConfiguration, log logr.Logger) error {
 		}
 	}
 
+	if err := mgr.Add(collector{clock.RealClock{}}); err != nil {
+		return err
+	}
 	if err := decide(cfg, mgr, clients, drain, log); err != nil {
 		return err
 	}

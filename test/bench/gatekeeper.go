@@ -45,6 +45,10 @@ func gatekeeper(ctx context.Context, b *bench) error {
 	fmt.Fprintf(os.Stderr, "made %d objects in %s\n", objects, time.Since(started).Round(time.Second))
 
 	g := &gate{bench: b, garden: garden, certificates: filepath.Join(b.dir, "garden", "ca.crt")}
+	// The API server ends streams while it still takes in what was made.
+	if err := harness.Poll(ctx, 2*time.Minute, func() error { return g.readBarely(ctx) }); err != nil {
+		return err
+	}
 	for range 3 {
 		if err := g.startUp(ctx); err != nil {
 			return err
