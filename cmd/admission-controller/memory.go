@@ -17,7 +17,7 @@ const (
 	// process under load has the memory for two. With 40 the processor time of decisions is a twentieth more.
 	mostPercent, leastPercent = 100, 40
 	// weighed is how often it is looked how large the graph is.
-	weighed = time.Minute
+	weighed = 10 * time.Second
 )
 
 // percentOf returns how much garbage there may be beside what is in use, in percent of it.
