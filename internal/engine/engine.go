@@ -24,6 +24,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/clusters"
 	healthcontroller "github.com/espalier-project/espalier/internal/controller/health"
+	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/controller/managedresource"
 	"github.com/espalier-project/espalier/internal/health"
 	"github.com/espalier-project/espalier/internal/ledger"
@@ -55,7 +56,7 @@ type Engine struct {
 	ledger  *ledger.Ledger
 	secrets *source.Secrets
 	metrics *managedresource.Metrics
-	start   start
+	started start
 }
 
 // Scheme returns the kinds that the manager must know.
@@ -96,8 +97,12 @@ type judgement = func(context.Context, []resourcesv1alpha1.ObjectReference) (tar
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (e *Engine) NeedLeaderElection() bool { return true }
 
-// Start determines the identity of the source cluster and adds the controllers (PRC-11).
-func (e *Engine) Start(ctx context.Context) error {
+// Start runs the engine until the context ends.
+func (e *Engine) Start(ctx context.Context) error { return kit.Run(ctx, e.Manager, e.start) }
+
+// start determines the identity of the source cluster and adds the controllers (PRC-11).
+func (e *Engine) start(group *kit.Group) error {
+	ctx := group.Context()
 	identity, err := e.awaitSource(ctx)
 	if err != nil {
 		return fmt.Errorf("failed during bootstrapping: %w", err)
@@ -139,7 +144,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.ledger.Subscribe(triggers.Drift, news)
 	e.secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
 
-	if err := e.Manager.Add(leaderOnly{e.secrets.Start}); err != nil {
+	if err := group.Add(leaderOnly{e.secrets.Start}); err != nil {
 		return err
 	}
 	timeout := e.Config.Controllers.CacheSyncTimeout.Duration
@@ -148,15 +153,15 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	e.expect(ctx, reconciler, timeout)
 	for _, runnable := range []manager.Runnable{leaderOnly{e.watches.Start}, leaderOnly{triggers.Sweep}, leaderOnly{e.audit(reconciler)}} {
-		if err := e.Manager.Add(runnable); err != nil {
+		if err := group.Add(runnable); err != nil {
 			return err
 		}
 	}
-	if err := reconciler.AddToManager(e.Manager, timeout); err != nil {
+	if err := reconciler.AddToManager(group, timeout); err != nil {
 		return err
 	}
 	for _, judge := range judges {
-		if err := judge.AddToManager(e.Manager, timeout); err != nil {
+		if err := judge.AddToManager(group, timeout); err != nil {
 			return err
 		}
 	}

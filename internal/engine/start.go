@@ -32,18 +32,18 @@ type start struct {
 // Ready returns nil if nothing stands in the way of applying ManagedResources, or if this instance does not lead; else what
 // does: the source that is away, or the right that is missing.
 func (e *Engine) Ready() error {
-	e.start.mu.Lock()
-	defer e.start.mu.Unlock()
-	if e.start.waiting != nil {
-		return e.start.waiting
+	e.started.mu.Lock()
+	defer e.started.mu.Unlock()
+	if e.started.waiting != nil {
+		return e.started.waiting
 	}
 	return e.secrets.Watching()
 }
 
 func (e *Engine) waiting(err error) {
-	e.start.mu.Lock()
-	defer e.start.mu.Unlock()
-	e.start.waiting = err
+	e.started.mu.Lock()
+	defer e.started.mu.Unlock()
+	e.started.waiting = err
 }
 
 // awaitSource returns the identity of the source once the source can be worked with. It waits as long as the source is away or

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/espalier-project/espalier/internal/controller/kit"
 )
 
 // leading begins what the leader runs.
@@ -19,14 +21,17 @@ func (l leading) NeedLeaderElection() bool { return true }
 // Start begins the first row, which identifies the source, and then all others (COM-1: after the cluster-identity bootstrap step), each when
 // what it reads is followed: one whose cluster is away holds up no other.
 func (l leading) Start(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for i, row := range l.rows {
-		group.Go(func() error { return l.start(ctx, &row, i == 0) })
-	}
-	return group.Wait()
+	return kit.Run(ctx, l.Manager, func(group *kit.Group) error {
+		for i, row := range l.rows {
+			if err := group.Add(manager.RunnableFunc(func(ctx context.Context) error { return l.start(ctx, group, &row, i == 0) })); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-func (l leading) start(ctx context.Context, row *Row, first bool) error {
+func (l leading) start(ctx context.Context, group *kit.Group, row *Row, first bool) error {
 	if !first {
 		select {
 		case <-ctx.Done():
@@ -37,7 +42,9 @@ func (l leading) start(ctx context.Context, row *Row, first bool) error {
 			return nil
 		}
 	}
-	if err := row.Start(ctx, l.Process); err != nil {
+	p := *l.Process
+	p.Manager = group // What it adds begins at once.
+	if err := row.Start(ctx, &p); err != nil {
 		return fmt.Errorf("feature %s: %w", row.Name, err)
 	}
 	return nil

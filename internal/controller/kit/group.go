@@ -1,0 +1,37 @@
+package kit
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Group is a manager whose runnables it runs itself, from when they are added until its context ends or the first of them fails. It is for
+// what is added while the manager runs, as on the leader.
+//
+// The manager's own Add holds a lock while it hands a runnable over. A process that is told to end at that moment waits for the lock, and
+// whoever takes the runnable waits behind it: none of the three goes on.
+type Group struct {
+	manager.Manager
+
+	ctx   context.Context
+	group *errgroup.Group
+}
+
+// Context ends when the group does.
+func (g *Group) Context() context.Context { return g.ctx }
+
+// Add runs a runnable.
+func (g *Group) Add(runnable manager.Runnable) error {
+	g.group.Go(func() error { return runnable.Start(g.ctx) })
+	return nil
+}
+
+// Run calls a function that adds to a group, and returns when all that it added has ended, with the first error.
+func Run(ctx context.Context, mgr manager.Manager, add func(*Group) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	g := &Group{Manager: mgr, ctx: ctx, group: group}
+	group.Go(func() error { return add(g) })
+	return group.Wait()
+}
