@@ -36,7 +36,7 @@ fuzz: ## Fuzz decoders and handlers, FUZZTIME (default 1m) for each target.
 
 .PHONY: laws
 laws: ## Check the laws of the graph with CHECKS (default 20000) sequences of events each, and those of decisions on TIMES (default 50) times as many gardens.
-	go test ./internal/graph ./internal/relation ./internal/limit -run Law -count=1 -timeout 60m -rapid.checks=$(or $(CHECKS),20000)
+	go test ./internal/graph ./internal/relation ./internal/limit ./internal/networkpolicy ./internal/envoyfilter -run Law -count=1 -timeout 60m -rapid.checks=$(or $(CHECKS),20000)
 	go test ./internal/authorizer/garden -run Law -count=1 -timeout 60m -law-times=$(or $(TIMES),50)
 
 .PHONY: simulate

@@ -18,6 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/foreign/istio"
 )
 
+// Labels of namespaces with ingress gateways (ICC-2), and of EnvoyFilters.
 const (
 	roleLabel     = "gardener.cloud/role"
 	roleIngress   = "istio-ingress"
@@ -453,6 +454,9 @@ func Empty(namespace, name string) *unstructured.Unstructured {
 	o.SetName(name)
 	return o
 }
+
+// Same says whether all that is managed of two EnvoyFilters is the same.
+func Same(a, b *unstructured.Unstructured) bool { return digestOf(a) == digestOf(b) }
 
 func digestOf(o *unstructured.Unstructured) [sha256.Size]byte {
 	spec, err := json.Marshal(o.Object["spec"])

@@ -231,7 +231,7 @@ func (w *wanted) forRequest(r Request, existing ...Existing) []*Policy {
 
 // piecesLocked are the policies of a Service because of a namespace, before those of the same name are merged.
 func (x *Index) piecesLocked(s *Service, peer string) []*Policy {
-	if !x.isOpenLocked(s.Namespace) || peer != s.Namespace && !(x.clientsOfLocked(s)[peer] && x.isOpenLocked(peer)) {
+	if !x.isOpenLocked(s.Namespace) || !x.isOpenLocked(peer) || peer != s.Namespace && !x.clientsOfLocked(s)[peer] {
 		return nil
 	}
 	var has func(string) bool

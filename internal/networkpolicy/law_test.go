@@ -226,8 +226,8 @@ func (w *world) agrees(t *rapid.T, in *inputs) {
 // mayStay says whether a policy that nobody wants may be there.
 func (w *world) mayStay(p *networkingv1.NetworkPolicy) bool {
 	service := ServiceOfPolicy(p)
-	s, own := w.Index.services[service.Namespace][service.Name], w.Index.namespaces[service.Namespace]
-	return s != nil && !s.inactive && (own == nil || own.handled && w.Index.staysLocked(s, existingOf(p)))
+	s, own := w.services[service.Namespace][service.Name], w.namespaces[service.Namespace]
+	return s != nil && !s.inactive && (own == nil || own.handled && w.staysLocked(s, existingOf(p)))
 }
 
 func (w *world) wants(service, policy types.NamespacedName) bool {

@@ -76,7 +76,7 @@ func (w *world) put(p *Policy) []Request {
 	verb := "update "
 	if w.policies[p.NamespacedName] == nil {
 		verb = "create "
-		if n := w.Index.namespaces[p.Namespace]; n == nil || n.terminating {
+		if n := w.namespaces[p.Namespace]; n == nil || n.terminating {
 			w.t.Errorf("NP-6: %s is created in a namespace that is not there or terminating", p)
 		}
 	}

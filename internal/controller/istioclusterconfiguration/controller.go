@@ -96,7 +96,10 @@ func (r *Reconciler) ensure(ctx context.Context, wanted *unstructured.Unstructur
 			return fmt.Errorf("reading EnvoyFilter %s: %w", key, err)
 		}
 		if present.GetLabels()[envoyfilter.LabelManagedBy] != envoyfilter.ManagedBy {
-			return reconcile.TerminalError(fmt.Errorf("EnvoyFilter %s is there already without the label %s=%s and left as it is", key, envoyfilter.LabelManagedBy, envoyfilter.ManagedBy))
+			return fmt.Errorf("EnvoyFilter %s is there already without the label %s=%s and left as it is", key, envoyfilter.LabelManagedBy, envoyfilter.ManagedBy)
+		}
+		if envoyfilter.Same(present, wanted) {
+			return nil // The event about it is under way.
 		}
 		present.SetLabels(wanted.GetLabels())
 		present.SetOwnerReferences(wanted.GetOwnerReferences())

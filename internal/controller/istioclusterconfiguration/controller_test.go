@@ -67,6 +67,13 @@ func TestReconcile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	version := object.GetResourceVersion()
+	if _, err := r.Reconcile(ctx, request); err != nil {
+		t.Fatal(err)
+	}
+	if object, err = existing(server); err != nil || object.GetResourceVersion() != version {
+		t.Errorf("ICC-10: before its event came it is written again: %v", err)
+	}
 	object.SetLabels(map[string]string{envoyfilter.LabelManagedBy: envoyfilter.ManagedBy, "more": "labels"})
 	object.SetAnnotations(map[string]string{"foreign": "stays"})
 	object.Object["spec"] = map[string]any{}

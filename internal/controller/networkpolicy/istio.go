@@ -123,27 +123,19 @@ func (r *running) take(key types.NamespacedName) bool {
 	return unreadable
 }
 
+// teller hands over what the watch of that name tells, as long as it is the current one.
+func (i *istio) teller(name string, by *running) teller {
+	return func(tell func() []networkpolicy.Request) { i.told(name, by, tell) }
+}
+
 func (i *istio) virtualServices(by *running, of schema.GroupVersionResource, in string) follow.Kind {
-	index, name := i.w.r.index, definitionOf(virtualServices)
-	tell := func(requests func() []networkpolicy.Request) []networkpolicy.Request {
-		i.told(name, by, requests)
-		return nil
-	}
-	convert := func(o *foreign.VirtualService) networkpolicy.VirtualService {
-		v := virtualServiceOf(o)
-		v.Unreadable = by.take(v.NamespacedName)
-		return v
-	}
-	kind := sliced(i.w, of, func() *foreign.VirtualService { return &foreign.VirtualService{} },
+	index := i.w.r.index
+	kind := sliced(i.teller(definitionOf(virtualServices), by), of, func() *foreign.VirtualService { return &foreign.VirtualService{} },
 		func(o *foreign.VirtualService) []networkpolicy.Request {
-			return tell(func() []networkpolicy.Request { return index.SetVirtualService(convert(o)) })
-		},
-		func(namespace, name string) []networkpolicy.Request {
-			return tell(func() []networkpolicy.Request { return index.RemoveVirtualService(namespace, name) })
-		},
-		func(has networkpolicy.Has) []networkpolicy.Request {
-			return tell(func() []networkpolicy.Request { return index.RetainVirtualServices(in, has) })
-		})
+			v := virtualServiceOf(o)
+			v.Unreadable = by.take(v.NamespacedName)
+			return index.SetVirtualService(v)
+		}, index.RemoveVirtualService, within(in, index.RetainVirtualServices))
 	kind.Undecodable = i.unreadable(by)
 	return kind
 }
@@ -169,25 +161,12 @@ func virtualServiceOf(o *foreign.VirtualService) networkpolicy.VirtualService {
 }
 
 func (i *istio) gateways(by *running, of schema.GroupVersionResource, in string) follow.Kind {
-	index, name := i.w.r.index, definitionOf(gateways)
-	tell := func(requests func() []networkpolicy.Request) []networkpolicy.Request {
-		i.told(name, by, requests)
-		return nil
-	}
-	convert := func(o *foreign.Gateway) networkpolicy.Gateway {
-		key := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
-		return networkpolicy.Gateway{NamespacedName: key, Selector: o.Spec.Selector, Unreadable: by.take(key)}
-	}
-	kind := sliced(i.w, of, func() *foreign.Gateway { return &foreign.Gateway{} },
+	index := i.w.r.index
+	kind := sliced(i.teller(definitionOf(gateways), by), of, func() *foreign.Gateway { return &foreign.Gateway{} },
 		func(o *foreign.Gateway) []networkpolicy.Request {
-			return tell(func() []networkpolicy.Request { return index.SetGateway(convert(o)) })
-		},
-		func(namespace, name string) []networkpolicy.Request {
-			return tell(func() []networkpolicy.Request { return index.RemoveGateway(namespace, name) })
-		},
-		func(has networkpolicy.Has) []networkpolicy.Request {
-			return tell(func() []networkpolicy.Request { return index.RetainGateways(in, has) })
-		})
+			key := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+			return index.SetGateway(networkpolicy.Gateway{NamespacedName: key, Selector: o.Spec.Selector, Unreadable: by.take(key)})
+		}, index.RemoveGateway, within(in, index.RetainGateways))
 	kind.Undecodable = i.unreadable(by)
 	return kind
 }
@@ -225,29 +204,23 @@ func cutPods(name string) (string, bool) {
 func (i *istio) podsOfLocked(selector string) {
 	index, name := i.w.r.index, "pods "+selector
 	ctx, current := i.beginLocked(name)
-	tell := func(requests func() []networkpolicy.Request) []networkpolicy.Request {
+	// What these Pods tell does not change which selectors there are.
+	tell := func(requests func() []networkpolicy.Request) {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		if i.running[name] == current {
 			i.w.add(requests())
 		}
-		return nil
 	}
 	i.w.followAll(ctx, i.w.watched(), i.w.pods, func(in string) follow.Kind {
-		kind := sliced(i.w, kubernetes.Pods, func() *kubernetes.Pod { return &kubernetes.Pod{} },
+		kind := sliced(tell, kubernetes.Pods, func() *kubernetes.Pod { return &kubernetes.Pod{} },
 			func(o *kubernetes.Pod) []networkpolicy.Request {
-				return tell(func() []networkpolicy.Request {
-					return index.SetGatewayPod(selector, types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true)
-				})
+				return index.SetGatewayPod(selector, types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true)
 			},
 			func(namespace, name string) []networkpolicy.Request {
-				return tell(func() []networkpolicy.Request {
-					return index.SetGatewayPod(selector, types.NamespacedName{Namespace: namespace, Name: name}, false)
-				})
+				return index.SetGatewayPod(selector, types.NamespacedName{Namespace: namespace, Name: name}, false)
 			},
-			func(has networkpolicy.Has) []networkpolicy.Request {
-				return tell(func() []networkpolicy.Request { return index.RetainGatewayPods(selector, in, has) })
-			})
+			func(has networkpolicy.Has) []networkpolicy.Request { return index.RetainGatewayPods(selector, in, has) })
 		kind.LabelSelector = selector
 		return kind
 	}, func() {

@@ -95,7 +95,7 @@ func (w *watches) serviceGone(namespace, name string) []networkpolicy.Request {
 // podsThatAsk follows the Pods of a namespace; the index keeps those with labels that ask for access.
 func (w *watches) podsThatAsk(in string) follow.Kind {
 	index := w.r.index
-	return sliced(w, kubernetes.Pods, func() *kubernetes.Pod { return &kubernetes.Pod{} },
+	return sliced(w.now, kubernetes.Pods, func() *kubernetes.Pod { return &kubernetes.Pod{} },
 		func(o *kubernetes.Pod) []networkpolicy.Request { return index.SetPod(o.Namespace, o.Name, o.Labels) }, index.RemovePod, within(in, index.RetainPods))
 }
 
@@ -153,21 +153,27 @@ func (w *watches) add(requests []networkpolicy.Request) {
 	w.once.Do(func() { close(w.complete) })
 }
 
+// teller hands over what an event asks for.
+type teller func(tell func() []networkpolicy.Request)
+
+func (w *watches) now(tell func() []networkpolicy.Request) { w.add(tell()) }
+
 // whole returns how a kind of Kubernetes' own is followed.
 func whole[T any, P interface {
 	*T
 	runtime.Object
 }](w *watches, resource schema.GroupVersionResource, set func(P) []networkpolicy.Request, remove func(namespace, name string) []networkpolicy.Request, retain func(networkpolicy.Has) []networkpolicy.Request) follow.Kind {
-	kind := sliced(w, resource, func() P { return new(T) }, set, remove, retain)
+	kind := sliced(w.now, resource, func() P { return new(T) }, set, remove, retain)
 	kind.Whole = true
 	return kind
 }
 
-func sliced[P runtime.Object](w *watches, resource schema.GroupVersionResource, fresh func() P, set func(P) []networkpolicy.Request, remove func(namespace, name string) []networkpolicy.Request, retain func(networkpolicy.Has) []networkpolicy.Request) follow.Kind {
+// sliced returns how a kind is followed of which slices are read.
+func sliced[P runtime.Object](t teller, resource schema.GroupVersionResource, fresh func() P, set func(P) []networkpolicy.Request, remove func(namespace, name string) []networkpolicy.Request, retain func(networkpolicy.Has) []networkpolicy.Request) follow.Kind {
 	return follow.Kind{
 		Name: resource.Resource, Resource: resource, New: func() runtime.Object { return fresh() },
-		Set:    func(object runtime.Object) { w.add(set(object.(P))) },
-		Remove: func(namespace, name string) { w.add(remove(namespace, name)) },
-		Retain: func(names follow.Names) { w.add(retain(names.Has)) },
+		Set:    func(object runtime.Object) { t(func() []networkpolicy.Request { return set(object.(P)) }) },
+		Remove: func(namespace, name string) { t(func() []networkpolicy.Request { return remove(namespace, name) }) },
+		Retain: func(names follow.Names) { t(func() []networkpolicy.Request { return retain(names.Has) }) },
 	}
 }
