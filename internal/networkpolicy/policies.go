@@ -19,6 +19,8 @@ type Existing struct {
 	Digest          Digest
 	// ahead says that it is known from the answer to a write, and that no event about it came yet.
 	ahead bool
+	// behind is the last event that was older than the answer: what counts if it is that of a list (etcd may have been restored).
+	behind *Existing
 	// gate says that its clients are chosen by other labels than those with which Pods ask for access: Pods of a gate.
 	gate bool
 }
@@ -57,6 +59,7 @@ func (x *Index) SetPolicy(o *networkingv1.NetworkPolicy) []Request {
 	defer x.mu.Unlock()
 	// Events come in order, so that one is older than what is known only if that is an answer's.
 	if old := x.policies[e.NamespacedName]; old != nil && old.ahead && old.UID == e.UID && isOlder(e.ResourceVersion, old.ResourceVersion) {
+		old.behind = e
 		return nil
 	}
 	return x.setPolicyLocked(e)
@@ -65,7 +68,7 @@ func (x *Index) SetPolicy(o *networkingv1.NetworkPolicy) []Request {
 func (x *Index) setPolicyLocked(e *Existing) []Request {
 	old := x.policies[e.NamespacedName]
 	if old != nil && old.UID == e.UID && old.Service == e.Service && old.Digest == e.Digest {
-		old.ResourceVersion, old.ahead = e.ResourceVersion, e.ahead
+		old.ResourceVersion, old.ahead, old.behind = e.ResourceVersion, e.ahead, nil
 		return nil
 	}
 	requests := x.forgetLocked(old)
@@ -94,7 +97,7 @@ func (x *Index) removePolicyLocked(key types.NamespacedName) []Request {
 }
 
 // RetainPolicies tells which policies with the labels of a Service there are in a namespace, or everywhere if it is empty; SetPolicy told of
-// them before. What a list does not know, or knows in an older form (etcd may have been restored), is looked at by whoever writes it next.
+// them before. A list has the last word, also about what an answer told.
 func (x *Index) RetainPolicies(namespace string, has Has) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -105,8 +108,12 @@ func (x *Index) RetainPolicies(namespace string, has Has) []Request {
 	}
 	var requests []Request
 	for key, e := range x.policies {
-		if isIn(namespace, key.Namespace) && (e.ahead || !has(key.Namespace, key.Name)) {
+		switch {
+		case !isIn(namespace, key.Namespace):
+		case !has(key.Namespace, key.Name):
 			requests = append(requests, x.removePolicyLocked(key)...)
+		case e.behind != nil:
+			requests = append(requests, x.setPolicyLocked(e.behind)...)
 		}
 	}
 	return requests
@@ -171,7 +178,7 @@ func (x *Index) End(w *Writing, now *networkingv1.NetworkPolicy, deleted types.U
 	case e != nil && !w.disturbed && (old == nil || old.UID != e.UID || isOlder(old.ResourceVersion, e.ResourceVersion)):
 		e.ahead = true
 		x.setPolicyLocked(e)
-	case deleted != "" && old != nil && old.UID == deleted:
+	case deleted != "" && !w.disturbed && old != nil && old.UID == deleted:
 		x.removePolicyLocked(w.key)
 	}
 }
