@@ -198,7 +198,7 @@ func TestExtraTargetNamespaces(t *testing.T) {
 	}
 }
 
-// TestNotBuilt: what does not exist cannot be switched on, and the rest can, the webhook included that old flags always had on (OLD-20, OLD-74), and those that only older releases have (OLD-39, OLD-40).
+// TestNotBuilt: what does not exist cannot be switched on, and the rest can, the webhook included that old flags always had on (OLD-20, OLD-74), and those that only older releases have (OLD-39, OLD-40, IDX-3).
 func TestNotBuilt(t *testing.T) {
 	for _, row := range resourcemanager.Table() {
 		if row.Switch == "" {

@@ -167,7 +167,7 @@ func TestKubeconfigAllowList(t *testing.T) {
 }
 
 // PRC-51, PRC-52, PRC-53, PRC-54, PRC-55, PRC-56: what probes say while the process runs, and how it ends.
-func TestProbesAndSignals(t *testing.T) {
+func TestProbesAndSignals(t *testing.T) { // CW-7: the webhooks' port is part of readiness.
 	p := start(t, map[string]any{"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": "default"}, "debugging": map[string]any{"enableProfiling": true}})
 	ready(t, p)
 	for path, want := range map[string][]string{

@@ -22,7 +22,8 @@ import (
 	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
 )
 
-// TestTable: each switch of the configuration has one row, or a webhook and the controller that goes with it, and each row is whole.
+// TestTable: each switch of the configuration has one row, or a webhook and the controller that goes with it, and each row is whole. Every
+// replica serves the webhooks (CW-10).
 func TestTable(t *testing.T) {
 	switches, seen := feature.Switches(&configuration{}), map[string]string{}
 	if len(switches) < 20 {
@@ -153,7 +154,7 @@ func newProcess(t *testing.T, change func(*configuration)) *Process {
 	return p
 }
 
-// TestServed: a webhook is served if it is switched on, and else its path does not exist (IDX-1).
+// TestServed: a webhook is served if it is switched on, and else its path does not exist; nobody is elected for it (IDX-1, CT-34).
 func TestServed(t *testing.T) {
 	for want, change := range map[string]func(*configuration){
 		"404": func(*configuration) {},
@@ -177,6 +178,18 @@ func TestServed(t *testing.T) {
 		if got := recorder.Body.String(); !strings.Contains(got, want) {
 			t.Errorf("got %d %s, want %s", recorder.Code, got, want)
 		}
+	}
+}
+
+// TestNotSynced: a webhook that reads is not asked before what it reads is complete (OPB-15).
+func TestNotSynced(t *testing.T) {
+	p := newProcess(t, func(cfg *configuration) { cfg.Webhooks.SystemComponentsConfig.Enabled = true })
+	request := httptest.NewRequest(http.MethodPost, "/webhooks/system-components-config", strings.NewReader(`{"request":{"operation":"CREATE","object":{"spec":{}}}}`))
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	p.Manager.GetWebhookServer().WebhookMux().ServeHTTP(recorder, request)
+	if recorder.Code != http.StatusServiceUnavailable {
+		t.Errorf("got %d %s", recorder.Code, recorder.Body)
 	}
 }
 

@@ -124,6 +124,15 @@ func base64Of(text string) string {
 	return strings.Trim(string(quoted), `"`)
 }
 
+// TestUndecodable: an object that is no JSON is refused with 400 (CW-T4). No review has one, as it would be none itself.
+func TestUndecodable(t *testing.T) {
+	request := &admissionv1.AdmissionRequest{UID: "u", Operation: admissionv1.Create}
+	request.Object.Raw = []byte("{]")
+	if got := New(Options{Decide: labelled, Log: logr.Discard()}).Respond(t.Context(), request); got.Allowed || got.Result.Code != http.StatusBadRequest {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestExplain: a function may say why it admits; it admits nothing thereby.
 func TestExplain(t *testing.T) {
 	for want, err := range map[string]error{

@@ -76,7 +76,7 @@ var table = []row{
 	{"zone", 5, 3, 2, 3, false, "3", "2"},    // M is R where that exceeds the limit.
 }
 
-// TestTruthTable: HA-T13, each row of the table, for both kinds: HA-40, HA-41, HA-42, HA-43, HA-48, HA-49, R4, R5, BH-HA-7, BH-HA-8, BH-HA-9, BH-HA-10, BH-HA-11,
+// TestTruthTable: HA-T13, each row of the table, for both kinds: HA-40, HA-41, HA-42, HA-43, HA-48, OP-1, HA-49, R4, R5, BH-HA-7, BH-HA-8, BH-HA-9, BH-HA-10, BH-HA-11,
 // BH-HA-12, BH-HA-14.
 func TestTruthTable(t *testing.T) {
 	for _, r := range table {

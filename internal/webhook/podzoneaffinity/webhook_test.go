@@ -72,7 +72,7 @@ func TestAffinity(t *testing.T) {
 	}{
 		"PZA-T1/BH-PZA-1, PZA-5, PZA-7, no zone": {labelled(""), `null`, `{` + together + `}`},
 		"PZA-T2/BH-PZA-2, PZA-7, a zone":         {labelled("zone-a"), `{}`, `{` + pinned + `,` + together + `}`},
-		"C16/PZA-1, an annotation":               {namespace{annotations: map[string]string{EnforceZone: "zone-a"}}, `{}`, `{` + pinned + `,` + together + `}`},
+		"C16/PZA-1, OP-3, an annotation":         {namespace{annotations: map[string]string{EnforceZone: "zone-a"}}, `{}`, `{` + pinned + `,` + together + `}`},
 		"C16/PZA-1, the label comes first":       {namespace{map[string]string{EnforceZone: ""}, map[string]string{EnforceZone: "zone-b"}}, `{}`, `{` + together + `}`},
 		"PZA-T3/PZA-5, other terms stay":         {labelled(""), `{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `]}}`, `{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `,` + term + `]}}`},
 		"PZA-T4/WB-22, PZA-8, in the zone and elsewhere": {labelled("zone-a"), `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"NotIn","values":["foo","bar"]}]}]}}}`,

@@ -1,7 +1,7 @@
 // Package admittest has the laws that every mutating webhook keeps, so that a webhook's own tests are about its rule:
 //
 //   - twice is once: what a webhook has changed it leaves as it is;
-//   - an object becomes the same whether it is created or changed;
+//   - an object becomes the same whether it is created or changed (FM-2);
 //   - what the rule does not name stays as it was sent, unknown fields and large numbers included;
 //   - all lists of containers are treated alike, unless the rule spares one;
 //   - no body makes it panic.

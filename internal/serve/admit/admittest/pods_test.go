@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/espalier-project/espalier/internal/serve/admit"
@@ -50,7 +51,7 @@ func TestLawsHold(t *testing.T) {
 	}.Check(t)
 }
 
-// TestLawsTell: each law finds a webhook that breaks it.
+// TestLawsTell (FM-2 is the law of symmetry): each law finds a webhook that breaks it.
 func TestLawsTell(t *testing.T) {
 	const sent = `{"spec":{"containers":[{"name":"a","image":"i"}],"nodeName":"x"}}`
 	everywhere := []string{"/spec"}
@@ -66,6 +67,15 @@ func TestLawsTell(t *testing.T) {
 		"a panic": {
 			Pods{Decide: mutate(func(*corev1.Pod) { panic("boom") })},
 			func(l Pods) error { return l.objects().twice([]byte(sent), new(int)) }, "panic: boom",
+		},
+		"an update is forgotten": {
+			Pods{Decide: func(ctx context.Context, r *admissionv1.AdmissionRequest) (admit.Patch, error) {
+				if r.Operation == admissionv1.Update {
+					return nil, nil
+				}
+				return mutate(func(p *corev1.Pod) { p.Spec.Hostname = "h" })(ctx, r)
+			}},
+			func(l Pods) error { return l.objects().symmetric([]byte(sent), new(int)) }, "a creation is answered with",
 		},
 		"something else changes": {
 			Pods{Decide: mutate(func(p *corev1.Pod) { p.Spec.Hostname = "h" }), Touches: []string{"/spec/nodeName"}},
