@@ -54,7 +54,7 @@ func TestEntry(t *testing.T) {
 	if got := PodEntry("x", nil, nil).ObjectSelector.MatchExpressions; len(got) != 1 {
 		t.Errorf("DEP-4: got %v", got)
 	}
-	if got := Entry("x", nil, nil, OnCreateAndUpdate("g", "v", "r")).Rules[0]; len(got.Operations) != 2 || got.Rule.APIGroups[0] != "g" || got.Rule.APIVersions[0] != "v" || got.Rule.Resources[0] != "r" {
+	if got := Entry("x", nil, nil, OnCreateAndUpdate("g", "v", "r")).Rules[0]; len(got.Operations) != 2 || got.APIGroups[0] != "g" || got.APIVersions[0] != "v" || got.Resources[0] != "r" {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// Type is the label of objects whose replicas are set: TypeController, or anything else for what serves others.
-	Type           = prefix + "type"
+	// Type is the label of objects whose replicas are set.
+	Type = prefix + "type"
+	// TypeController is the value of Type for what reconciles; anything else serves others.
 	TypeController = "controller"
 	// Replicas is the annotation of objects with the number of their replicas.
 	Replicas = prefix + "replicas"

@@ -29,9 +29,11 @@ const (
 	Name = "pod-kube-apiserver-load-balancing"
 	// Path is where it is served.
 	Path = "/webhooks/pod-kube-apiserver-load-balancing"
-	// ConfigMap is the one in a Pod's namespace that says where the kube-apiserver is; HostsKey and NamespaceKey are its keys.
-	ConfigMap    = "istio-internal-load-balancing"
-	HostsKey     = "hosts"
+	// ConfigMap is the one in a Pod's namespace that says where the kube-apiserver is.
+	ConfigMap = "istio-internal-load-balancing"
+	// HostsKey has the host names of the kube-apiserver, with commas between them.
+	HostsKey = "hosts"
+	// NamespaceKey has the namespace of the ingress gateway.
 	NamespaceKey = "istio-namespace"
 	// Service is that of the ingress gateway.
 	Service = "istio-ingressgateway-internal"

@@ -20,8 +20,9 @@ const (
 	Path = "/webhooks/invalidate-service-account-token-secret"
 	// Consider is the label of Secrets whose token is invalidated, whatever its value.
 	Consider = "token-invalidator.resources.gardener.cloud/consider"
-	// Purpose is the label of Secrets that the webhook is asked about, with the value PurposeInvalidator.
-	Purpose            = "resources.gardener.cloud/purpose"
+	// Purpose is the label of Secrets that the webhook is asked about.
+	Purpose = "resources.gardener.cloud/purpose"
+	// PurposeInvalidator is the value of Purpose.
 	PurposeInvalidator = "token-invalidator"
 )
 
