@@ -25,11 +25,24 @@ const (
 	variable = "KUBERNETES_SERVICE_HOST"
 )
 
+// pod has what the rule is about.
+type pod struct {
+	Spec struct {
+		InitContainers []container `json:"initContainers,omitempty"`
+		Containers     []container `json:"containers,omitempty"`
+	} `json:"spec"`
+}
+
+type container struct {
+	Name string          `json:"name,omitempty"`
+	Env  []corev1.EnvVar `json:"env,omitempty"`
+}
+
 // Decide changes Pods; the host is that of the API server (KSH-4).
 func Decide(host string) admit.Func {
-	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), func(_ context.Context, pod *corev1.Pod) error {
+	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), func(_ context.Context, pod *pod) error {
 		// Ephemeral containers come later, by an update of a subresource that is not asked about (KSH-3).
-		for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for _, containers := range [][]container{pod.Spec.InitContainers, pod.Spec.Containers} {
 			for i := range containers {
 				inject(&containers[i], host)
 			}
@@ -39,9 +52,9 @@ func Decide(host string) admit.Func {
 }
 
 // inject appends the variable to a container that does not have it yet, from wherever its value comes (KSH-1, KSH-2, R15).
-func inject(container *corev1.Container, host string) {
-	if !slices.ContainsFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == variable }) {
-		container.Env = append(container.Env, corev1.EnvVar{Name: variable, Value: host})
+func inject(c *container, host string) {
+	if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == variable }) {
+		c.Env = append(c.Env, corev1.EnvVar{Name: variable, Value: host})
 	}
 }
 

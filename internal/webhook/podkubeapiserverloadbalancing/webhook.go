@@ -44,6 +44,15 @@ const (
 	labelLimit = 63
 )
 
+// pod has what the rule is about.
+type pod struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Volumes     []corev1.Volume    `json:"volumes,omitempty"`
+		HostAliases []corev1.HostAlias `json:"hostAliases,omitempty"`
+	} `json:"spec"`
+}
+
 type webhook struct{ target lookup.Getter }
 
 // Decide changes Pods.
@@ -52,7 +61,7 @@ func Decide(target lookup.Getter) admit.Func {
 }
 
 // balance gives a Pod that uses the generic kubeconfig the gateway's addresses for the host names of its kube-apiserver.
-func (w webhook) balance(ctx context.Context, pod *corev1.Pod) error {
+func (w webhook) balance(ctx context.Context, pod *pod) error {
 	if !slices.ContainsFunc(pod.Spec.Volumes, usesKubeconfig) {
 		return nil
 	}
@@ -107,7 +116,7 @@ func (w webhook) gateway(ctx context.Context, namespace string) (hosts []string,
 }
 
 // addAlias adds an alias, unless the Pod has it already (KLB-6, WB-13).
-func addAlias(pod *corev1.Pod, ip string, hosts []string) {
+func addAlias(pod *pod, ip string, hosts []string) {
 	if !slices.ContainsFunc(pod.Spec.HostAliases, func(alias corev1.HostAlias) bool {
 		return alias.IP == ip && !slices.ContainsFunc(hosts, func(host string) bool { return !slices.Contains(alias.Hostnames, host) })
 	}) {

@@ -20,9 +20,16 @@ const (
 	Path = "/webhooks/default-pod-scheduler-name"
 )
 
+// pod has what the rule is about.
+type pod struct {
+	Spec struct {
+		SchedulerName string `json:"schedulerName,omitempty"`
+	} `json:"spec"`
+}
+
 // Decide changes Pods; they get a scheduler of this name.
 func Decide(scheduler string) admit.Func {
-	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), func(_ context.Context, pod *corev1.Pod) error {
+	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), func(_ context.Context, pod *pod) error {
 		if pod.Spec.SchedulerName == "" || pod.Spec.SchedulerName == corev1.DefaultSchedulerName {
 			pod.Spec.SchedulerName = scheduler // PSN-1; whoever names a scheduler keeps it.
 		}

@@ -26,14 +26,24 @@ const (
 	hashLabel = appsv1.DefaultDeploymentUniqueLabelKey
 )
 
+// pod has what the rule is about.
+type pod struct {
+	Metadata struct {
+		Labels map[string]string `json:"labels,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
+		TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+	} `json:"spec"`
+}
+
 // Decide changes Pods.
 func Decide() admit.Func {
 	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), selectGeneration)
 }
 
 // selectGeneration makes each constraint count the Pods of the own generation alone (TSC-1 to TSC-4).
-func selectGeneration(_ context.Context, pod *corev1.Pod) error {
-	hash, found := pod.Labels[hashLabel]
+func selectGeneration(_ context.Context, pod *pod) error {
+	hash, found := pod.Metadata.Labels[hashLabel]
 	if !found {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,6 +41,23 @@ const (
 	leastExpiration, mostExpiration = 600, 1 << 32
 )
 
+// pod has what the rule is about.
+type pod struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		ServiceAccountName           string          `json:"serviceAccountName,omitempty"`
+		AutomountServiceAccountToken *bool           `json:"automountServiceAccountToken,omitempty"`
+		Volumes                      []corev1.Volume `json:"volumes,omitempty"`
+		InitContainers               []container     `json:"initContainers,omitempty"`
+		Containers                   []container     `json:"containers,omitempty"`
+	} `json:"spec"`
+}
+
+type container struct {
+	Name         string               `json:"name,omitempty"`
+	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
+}
+
 type webhook struct {
 	target     lookup.Getter
 	expiration int64
@@ -51,7 +69,7 @@ func Decide(target lookup.Getter, expiration int64) admit.Func {
 }
 
 // mount mounts the token into a Pod that wants one and would get none (PTM-1 to PTM-7). A Pod that declines a token is left alone (C23).
-func (w webhook) mount(ctx context.Context, pod *corev1.Pod) error {
+func (w webhook) mount(ctx context.Context, pod *pod) error {
 	if name := pod.Spec.ServiceAccountName; name == "" || name == "default" {
 		return nil
 	}
@@ -65,7 +83,7 @@ func (w webhook) mount(ctx context.Context, pod *corev1.Pod) error {
 	}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, volume(expiration))
 	// Ephemeral containers come later, by an update of a subresource that is not asked about (PTM-9).
-	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+	for _, containers := range [][]container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
 			mountInto(&containers[i])
 		}
@@ -96,7 +114,7 @@ func named(err error, key client.ObjectKey) error {
 func isToken(volume corev1.Volume) bool { return strings.HasPrefix(volume.Name, volumePrefix) }
 
 // expirationOf returns the lifetime of a Pod's token in seconds (PTM-6, WB-11).
-func (w webhook) expirationOf(pod *corev1.Pod) (int64, error) {
+func (w webhook) expirationOf(pod *pod) (int64, error) {
 	value, found := pod.Annotations[Expiration]
 	if !found {
 		return w.expiration, nil
@@ -129,9 +147,9 @@ func volume(expiration int64) corev1.Volume {
 }
 
 // mountInto mounts the volume into a container, unless something else is mounted there (WB-10).
-func mountInto(container *corev1.Container) {
-	if !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == mountPath }) {
-		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: volumeName, MountPath: mountPath, ReadOnly: true})
+func mountInto(c *container) {
+	if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == mountPath }) {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeName, MountPath: mountPath, ReadOnly: true})
 	}
 }
 

@@ -21,6 +21,18 @@ const (
 	Skip = "seccompprofile.resources.gardener.cloud/skip"
 )
 
+// pod has what the rule is about.
+type pod struct {
+	Spec struct {
+		OS              *corev1.PodOS    `json:"os,omitempty"`
+		SecurityContext *securityContext `json:"securityContext,omitempty"`
+	} `json:"spec"`
+}
+
+type securityContext struct {
+	SeccompProfile *corev1.SeccompProfile `json:"seccompProfile,omitempty"`
+}
+
 // Decide changes Pods.
 func Decide() admit.Func {
 	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), setProfile)
@@ -28,12 +40,12 @@ func Decide() admit.Func {
 
 // setProfile sets the profile of a Pod that names none (SCC-1, SCC-2). Profiles of containers are neither read nor changed: they come
 // before the Pod's. The API server refuses Windows Pods that have a profile (WB-14).
-func setProfile(_ context.Context, pod *corev1.Pod) error {
+func setProfile(_ context.Context, pod *pod) error {
 	if pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows {
 		return nil
 	}
 	if pod.Spec.SecurityContext == nil {
-		pod.Spec.SecurityContext = &corev1.PodSecurityContext{}
+		pod.Spec.SecurityContext = &securityContext{}
 	}
 	if profile := pod.Spec.SecurityContext.SeccompProfile; profile == nil || profile.Type == "" {
 		pod.Spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}

@@ -38,6 +38,17 @@ type Lister interface {
 	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
 }
 
+// pod has what the rule is about.
+type pod struct {
+	Metadata struct {
+		OwnerReferences []metav1.OwnerReference `json:"ownerReferences,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
+		NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
+		Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
+	} `json:"spec"`
+}
+
 type webhook struct {
 	target        Lister
 	nodes, places map[string]string
@@ -50,8 +61,8 @@ func Decide(cfg *config.SystemComponentsConfigWebhookConfig, target Lister) admi
 }
 
 // place gives a Pod the node selector and the tolerations of system components.
-func (w webhook) place(ctx context.Context, pod *corev1.Pod) error {
-	if slices.ContainsFunc(pod.OwnerReferences, isDaemonSet) {
+func (w webhook) place(ctx context.Context, pod *pod) error {
+	if slices.ContainsFunc(pod.Metadata.OwnerReferences, isDaemonSet) {
 		return nil // Its Pods are on the Nodes that it chose (SEC-1).
 	}
 	for key, value := range w.places { // What is configured wins (SEC-2).
