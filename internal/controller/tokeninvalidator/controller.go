@@ -1,0 +1,105 @@
+// Package tokeninvalidator labels Secrets with static tokens of ServiceAccounts that nobody should use, so that the webhook of the same name
+// makes the tokens invalid. Which ones is in internal/invalidation. It writes labels only (TI-10).
+package tokeninvalidator
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/invalidation"
+)
+
+// Name of the controller, in logs and metrics.
+const Name = "token-invalidator"
+
+// Options are all that the controller needs; each is required.
+type Options struct {
+	Config config.SwitchableControllerConfig
+	// Live reads and writes the target itself: a token that was just mounted must not be invalidated because a cache has not seen it yet.
+	Live client.Client
+	// Kept lists the metadata of Secrets. A cache will do: it leads from a ServiceAccount to its Secrets, and a Secret that comes late is an
+	// event of its own.
+	Kept client.Reader
+}
+
+// Reconciler labels Secrets.
+type Reconciler struct {
+	Options
+	// waiting is how often in a row a Secret was found in use.
+	waiting workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// New returns a reconciler.
+func New(o Options) *Reconciler { return &Reconciler{Options: o, waiting: kit.Retries()} }
+
+// Reconcile labels one Secret, or looks again later if its token is wanted invalid and is in use (TI-3 to TI-9).
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	secret := &corev1.Secret{}
+	if err := r.Live.Get(ctx, request.NamespacedName, secret); err != nil {
+		r.waiting.Forget(request)
+		return reconcile.Result{}, kit.Retrieving(err)
+	}
+	name := invalidation.AccountOf(secret.Annotations)
+	if name == "" || secret.Type != corev1.SecretTypeServiceAccountToken || secret.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	account := &corev1.ServiceAccount{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: secret.Namespace, Name: name}, account); err != nil {
+		if apierrors.IsNotFound(err) {
+			return reconcile.Result{}, nil // Its Secrets are deleted with it.
+		}
+		return reconcile.Result{}, fmt.Errorf("could not fetch ServiceAccount: %w", err)
+	}
+	consider := invalidation.Wanted(account)
+	user := ""
+	if _, considered := secret.Labels[invalidation.LabelConsider]; consider && !considered {
+		var err error
+		if user, err = r.user(ctx, secret); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if err := r.label(ctx, secret, consider && user == ""); err != nil {
+		return reconcile.Result{}, err
+	}
+	if user != "" {
+		log.FromContext(ctx).V(1).Info("A static token is in use and not invalidated yet", "pod", user)
+		return reconcile.Result{RequeueAfter: r.waiting.When(request)}, nil
+	}
+	r.waiting.Forget(request)
+	return reconcile.Result{}, nil
+}
+
+// user returns the name of a Pod that uses a Secret; empty if there is none (TI-8).
+func (r *Reconciler) user(ctx context.Context, secret *corev1.Secret) (string, error) {
+	pods := &corev1.PodList{}
+	if err := r.Live.List(ctx, pods, client.InNamespace(secret.Namespace)); err != nil {
+		return "", fmt.Errorf("could not list Pods: %w", err)
+	}
+	return invalidation.InUse(secret.Name, pods.Items), nil
+}
+
+// label writes the labels of the version of the Secret that was looked at, if they differ (TI-5, TI-6, TI-7, TI-9).
+func (r *Reconciler) label(ctx context.Context, secret *corev1.Secret, consider bool) error {
+	labels, differ := invalidation.Labelled(secret.Labels, consider)
+	if consider && labels[invalidation.LabelPurpose] != invalidation.Purpose {
+		log.FromContext(ctx).Info("The webhook does not see this Secret: its label for the purpose has another value", "label", invalidation.LabelPurpose)
+	}
+	if !differ {
+		return nil
+	}
+	changed := secret.DeepCopy()
+	changed.Labels = labels
+	if err := r.Live.Patch(ctx, changed, client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("labelling the Secret: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package tokeninvalidator
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/invalidation"
+)
+
+var (
+	secretKind  = corev1.SchemeGroupVersion.WithKind("Secret")
+	accountKind = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
+)
+
+// Reads are what the controller reads: it keeps the metadata of Secrets with static tokens, and of ServiceAccounts what decides.
+func Reads() []feature.Read {
+	return []feature.Read{
+		{
+			Cluster: feature.Target, Kind: secretKind, Resource: "secrets", Form: feature.Metadata, FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken),
+			Strip: func(object any) (any, error) {
+				if secret, ok := object.(*metav1.PartialObjectMetadata); ok {
+					secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: invalidation.AccountOf(secret.Annotations)}
+					secret.Labels, secret.OwnerReferences = nil, nil
+				}
+				return object, nil
+			},
+		},
+		{
+			Cluster: feature.Target, Kind: accountKind, Resource: "serviceaccounts", Form: feature.Whole,
+			Strip: func(object any) (any, error) {
+				if account, ok := object.(*corev1.ServiceAccount); ok {
+					invalidation.Strip(account)
+				}
+				return object, nil
+			},
+		},
+		{Cluster: feature.Target, Kind: secretKind, Resource: "secrets", Form: feature.Live},
+		{Cluster: feature.Target, Kind: accountKind, Resource: "serviceaccounts", Form: feature.Live},
+		{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: "pods", Form: feature.Live, Listed: true},
+	}
+}
+
+// Writes are labels.
+func Writes() []feature.Write {
+	return []feature.Write{{Cluster: feature.Target, Resource: "secrets", Verbs: []string{"patch"}}}
+}
+
+// AddToManager adds the controller; what it watches is in the cache of the target. All configured workers are used (TI-20).
+func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache, cacheSyncTimeout time.Duration) error {
+	secrets := &metav1.PartialObjectMetadata{}
+	secrets.SetGroupVersionKind(secretKind)
+	return kit.Add(mgr, Name, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: ptr.Deref(r.Config.ConcurrentSyncs, 5), CacheSyncTimeout: cacheSyncTimeout, ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
+	},
+		ctrlsource.Kind[client.Object](target, secrets, &handler.EnqueueRequestForObject{}, tokens()),
+		ctrlsource.Kind[client.Object](target, &corev1.ServiceAccount{}, r.accounts()))
+}
+
+// tokens passes Secrets that name a ServiceAccount, when they are created or changed (TI-1).
+func tokens() predicate.Predicate {
+	is := predicate.NewPredicateFuncs(func(object client.Object) bool { return invalidation.AccountOf(object.GetAnnotations()) != "" })
+	return predicate.Funcs{CreateFunc: is.Create, UpdateFunc: is.Update, DeleteFunc: kit.NoDelete, GenericFunc: kit.NoGeneric}
+}
+
+// accounts queues the Secrets of a ServiceAccount of which something changed that decides: those that it lists or listed, and those that name it,
+// as ServiceAccounts no longer list their Secrets (TI-2).
+func (r *Reconciler) accounts() handler.EventHandler {
+	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		before, ok := e.ObjectOld.(*corev1.ServiceAccount)
+		after, isAccount := e.ObjectNew.(*corev1.ServiceAccount)
+		if !ok || !isAccount || !invalidation.Changed(before, after) {
+			return
+		}
+		for _, refs := range [][]corev1.ObjectReference{before.Secrets, after.Secrets} {
+			for _, ref := range refs {
+				queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: after.Namespace, Name: ref.Name}})
+			}
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+		if err := r.Kept.List(ctx, list, client.InNamespace(after.Namespace)); err != nil {
+			log.FromContext(ctx).Error(err, "Could not list the Secrets of a ServiceAccount", "serviceAccount", client.ObjectKeyFromObject(after).String())
+		}
+		for i := range list.Items {
+			if invalidation.AccountOf(list.Items[i].Annotations) == after.Name {
+				queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+			}
+		}
+	}}
+}
