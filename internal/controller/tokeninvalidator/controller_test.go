@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/invalidation"
 )
 
@@ -223,5 +225,18 @@ func TestEvents(t *testing.T) {
 	}
 	if got := queued(before, before); len(got) > 0 {
 		t.Errorf("TI-2: nothing has changed: got %v", got)
+	}
+}
+
+// TI-20: all configured workers are used. BH-TI-3: no namespace is named, so that those of the configuration count, all by default.
+func TestOptions(t *testing.T) {
+	r := New(Options{Config: config.SwitchableControllerConfig{ConcurrentSyncs: ptr.To(3)}})
+	if got := r.options(time.Minute).MaxConcurrentReconciles; got != 3 {
+		t.Errorf("TI-20: %d workers", got)
+	}
+	for _, read := range Reads() {
+		if read.Namespace != "" {
+			t.Errorf("BH-TI-3: %s are read in namespace %s only", read.Resource, read.Namespace)
+		}
 	}
 }

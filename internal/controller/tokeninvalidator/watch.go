@@ -66,11 +66,15 @@ func Writes() []feature.Write {
 func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache, cacheSyncTimeout time.Duration) error {
 	secrets := &metav1.PartialObjectMetadata{}
 	secrets.SetGroupVersionKind(secretKind)
-	return kit.Add(mgr, Name, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: ptr.Deref(r.Config.ConcurrentSyncs, 5), CacheSyncTimeout: cacheSyncTimeout, ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
-	},
+	return kit.Add(mgr, Name, r.options(cacheSyncTimeout),
 		ctrlsource.Kind[client.Object](target, secrets, &handler.EnqueueRequestForObject{}, tokens()),
 		ctrlsource.Kind[client.Object](target, &corev1.ServiceAccount{}, r.accounts()))
+}
+
+func (r *Reconciler) options(cacheSyncTimeout time.Duration) controller.Options {
+	return controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: ptr.Deref(r.Config.ConcurrentSyncs, 5), CacheSyncTimeout: cacheSyncTimeout, ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
+	}
 }
 
 // tokens passes Secrets that name a ServiceAccount, when they are created or changed (TI-1).

@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/highavailability"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/controller/reconciliationdelay"
+	tokeninvalidation "github.com/espalier-project/espalier/internal/controller/tokeninvalidator"
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor"
 )
 
@@ -61,4 +62,9 @@ func startGarbageCollector(_ context.Context, p *Process) error {
 	return garbagecollector.New(garbagecollector.Options{
 		Config: p.Config.Controllers.GarbageCollector, Namespaces: p.Config.TargetClientConnection.Namespaces, Target: p.Target.Client, Clock: p.Clock, Metrics: garbagecollector.NewMetrics(p.Registry),
 	}).AddToManager(p.Manager, p.Config.Controllers.CacheSyncTimeout.Duration)
+}
+
+func startTokenInvalidator(_ context.Context, p *Process) error {
+	return tokeninvalidation.New(tokeninvalidation.Options{Config: p.Config.Controllers.TokenInvalidator, Live: p.Target.Client, Kept: p.Target.Cache}).
+		AddToManager(p.Manager, p.Target.Cache, p.Config.Controllers.CacheSyncTimeout.Duration)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/istioclusterconfiguration"
 	"github.com/espalier-project/espalier/internal/controller/networkpolicy"
 	"github.com/espalier-project/espalier/internal/controller/reconciliationdelay"
+	tokeninvalidation "github.com/espalier-project/espalier/internal/controller/tokeninvalidator"
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor"
 	"github.com/espalier-project/espalier/internal/engine"
 	"github.com/espalier-project/espalier/internal/feature"
@@ -60,7 +61,11 @@ func Table() []Row {
 			Doc:   "Requests ServiceAccount tokens of the target and keeps them fresh in Secrets of the source.",
 			Reads: tokenrequestor.Reads, Writes: tokenrequestor.Writes, Start: startTokenRequestor,
 		},
-		{Name: "token-invalidator", Switch: "controllers.tokenInvalidator.enabled", Runs: feature.Leader, Doc: "Invalidates static tokens of ServiceAccounts."},
+		{
+			Name: tokeninvalidation.Name, Switch: "controllers.tokenInvalidator.enabled", Runs: feature.Leader,
+			Doc:   "Invalidates static tokens of ServiceAccounts.",
+			Reads: reads(tokeninvalidation.Reads), Writes: writes(tokeninvalidation.Writes), Start: startTokenInvalidator,
+		},
 		{
 			Name: csrapprover.Name, Switch: "controllers.csrApprover.enabled", Runs: feature.Leader,
 			Doc:   "Approves and denies the certificate requests of kubelets and node agents.",
