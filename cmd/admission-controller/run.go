@@ -56,10 +56,11 @@ func run(cfg *config.AdmissionControllerConfiguration, log logr.Logger) error {
 	if err := mgr.Add(collector{clock.RealClock{}}); err != nil {
 		return err
 	}
-	if err := decide(cfg, mgr, clients, drain, log); err != nil {
+	synced, err := decide(cfg, mgr, clients, drain, log)
+	if err != nil {
 		return err
 	}
-	if err := serveWebhooks(cfg, mgr, restConfig, log); err != nil {
+	if err := serveWebhooks(cfg, mgr, restConfig, synced, log); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -76,8 +77,8 @@ var (
 	restrictionBudget = limit.Options{PerSecond: 20, Burst: 100, Clients: 10_000, Clock: clock.RealClock{}}
 )
 
-// decide builds graphs, authorizers and restrictions, and serves them.
-func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, client clients, drain *process.Drain, log logr.Logger) error {
+// decide builds graphs, authorizers and restrictions, and serves them. It returns what says whether the graphs are complete.
+func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, client clients, drain *process.Drain, log logr.Logger) (synced func() bool, err error) {
 	realClock := clock.RealClock{}
 	seedGraph, shootGraph := graph.New(relation.Schema), graph.New(relation.SelfHostedSchema)
 	graphMetrics := garden.NewMetrics(metrics.Registry, seedGraph, authorizer.Buckets())
@@ -86,7 +87,7 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 	watches := garden.NewWatches(client.watches, []garden.Graph{{State: seedState, Table: relation.Watches}, {State: shootState, Table: relation.SelfHosted}},
 		realClock, graphMetrics, log.WithName("seed-authorizer-graph"))
 	if err := mgr.Add(watches); err != nil {
-		return err
+		return nil, err
 	}
 	options := authorizer.Options{
 		Graph: seedGraph, Watches: relation.Watches, Facts: seedState.Facts(), Live: client.live, Budgets: limit.New(liveBudget),
@@ -121,7 +122,7 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 		}
 	}
 	longest := cfg.Server.SeedAuthorizer.MaxStaleness.Duration
-	return process.AddChecks(mgr, drain, process.SyncCheck("informer-sync", watches.Synced, log), // Not ready before the graph is complete, not alive if it stays so (PRC-57, PRC-58).
+	return watches.Synced, process.AddChecks(mgr, drain, process.SyncCheck("informer-sync", watches.Synced, log), // Not ready before the graph is complete, not alive if it stays so (PRC-57, PRC-58).
 		process.Check{Name: "watch-contact", Ready: func(*http.Request) error { return watches.Contact(longest) }})
 }
 

@@ -61,8 +61,8 @@ func hooks(cfg *config.ServerConfiguration, live, cached client.Reader, rejectio
 }
 
 // serveWebhooks serves them on every replica; one that reads from a cache is answered with 503 until the cache is complete. The readiness of
-// the process does not wait for them: authorizers need none of it.
-func serveWebhooks(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, restConfig *rest.Config, log logr.Logger) error {
+// the process does not wait for them: authorizers need none of it, and what the cache reads, which is as much as they do, comes after them.
+func serveWebhooks(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, restConfig *rest.Config, authorizing func() bool, log logr.Logger) error {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, garden.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -82,7 +82,7 @@ func serveWebhooks(cfg *config.AdmissionControllerConfiguration, mgr manager.Man
 	if table, err = hooks(&cfg.Server, cluster.Client, cluster.Cache, admit.NewRejections(metrics.Registry), log); err != nil {
 		return err
 	}
-	if err := mgr.Add(cluster); err != nil {
+	if err := mgr.Add(later{cluster, authorizing, clock.RealClock{}}); err != nil {
 		return err
 	}
 	shared := admit.Options{Bodies: serve.NewBodies(admit.CostlyAtOnce), Metrics: admit.NewMetrics(metrics.Registry)}

@@ -27,7 +27,7 @@ func TestServeWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := serveWebhooks(cfg, mgr, restConfig, logr.Discard()); err != nil {
+	if err := serveWebhooks(cfg, mgr, restConfig, func() bool { return true }, logr.Discard()); err != nil {
 		t.Fatal(err)
 	}
 	table, err := hooks(&cfg.Server, nil, nil, nil, logr.Discard())
