@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,28 +33,36 @@ type fixture struct {
 	t      *testing.T
 	ctx    context.Context
 	server client.WithWatch
-	calls  []string
+	// mu guards what follows, as writes are made at the same time.
+	mu    sync.Mutex
+	calls []string
 	// fail, if set, is asked before each request.
 	fail func(verb string, object client.Object) error
-	// after is called once a request was answered.
-	after func(verb string, object client.Object)
+	// after is called when the first request was answered.
+	after func()
 }
 
 func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 	f := &fixture{t: t, ctx: context.Background()}
 	call := func(verb string, object client.Object, do func() error) error {
+		f.mu.Lock()
 		if _, isEvent := object.(*corev1.Event); !isEvent {
 			f.calls = append(f.calls, verb+" "+object.GetNamespace()+"/"+object.GetName())
 		}
+		f.mu.Unlock()
 		if f.fail != nil {
 			if err := f.fail(verb, object); err != nil {
 				return err
 			}
 		}
 		err := do()
-		if f.after != nil {
-			f.after(verb, object)
+		f.mu.Lock()
+		after := f.after
+		f.after = nil
+		f.mu.Unlock()
+		if after != nil {
+			after()
 		}
 		return err
 	}
@@ -298,8 +307,7 @@ func TestOutdatedWhileWriting(t *testing.T) {
 	f := newFixture(t)
 	f.Index().SetNamespace(namespace("a"))
 	f.Index().SetService(service("a", "s", 80))
-	f.after = func(verb string, object client.Object) {
-		f.after = nil
+	f.after = func() {
 		f.Index().SetService(service("a", "s", 81))
 	}
 	f.reconcile("")
