@@ -28,7 +28,8 @@ var suite *harness.GardenSuite
 const patience = 15 * time.Second
 
 func TestMain(m *testing.M) {
-	os.Exit(harness.RunGardenSuite(m, map[string]any{"logLevel": "debug", "server": map[string]any{"enableDebugHandlers": true}}, func(s *harness.GardenSuite) { suite = s }))
+	config := map[string]any{"logLevel": "debug", "server": map[string]any{"enableDebugHandlers": true, "resourceAdmissionConfiguration": limited}}
+	os.Exit(harness.RunGardenSuite(m, config, func(s *harness.GardenSuite) { suite = s }))
 }
 
 // versions of the kinds that tests name.

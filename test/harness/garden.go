@@ -105,6 +105,9 @@ func (g *Garden) Restrict(ctx context.Context) error {
 	return createAll(ctx, g.Client, strings.ReplaceAll(g.local(admissioncontroller.ValidatingWebhookConfiguration), `caBundle: ""`, "caBundle: "+base64.StdEncoding.EncodeToString(ca)))
 }
 
+// CA is the certificate that signed admission-controller's, as PEM.
+func (g *Garden) CA() ([]byte, error) { return os.ReadFile(filepath.Join(g.dir, "ca.crt")) }
+
 func createAll(ctx context.Context, cl client.Client, manifests string) error {
 	for _, text := range strings.Split(manifests, "\n---\n") {
 		object := &unstructured.Unstructured{}

@@ -82,17 +82,21 @@ func (k gardenKind) crd() *unstructured.Unstructured {
 	if k.slice != nil {
 		root["properties"] = properties(reflect.TypeOf(k.slice))
 	}
+	version := map[string]any{
+		"name": k.Version, "served": true, "storage": true,
+		"schema":       map[string]any{"openAPIV3Schema": root},
+		"subresources": map[string]any{"status": map[string]any{}},
+	}
+	if k.kind == "Shoot" { // As gardener-apiserver has it.
+		version["selectableFields"] = []any{map[string]any{"jsonPath": ".spec.seedName"}}
+	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": k.plural + "." + k.Group},
 		"spec": map[string]any{
 			"group": k.Group, "scope": scope,
-			"names": map[string]any{"plural": k.plural, "singular": strings.ToLower(k.kind), "kind": k.kind, "listKind": k.kind + "List"},
-			"versions": []any{map[string]any{
-				"name": k.Version, "served": true, "storage": true,
-				"schema":       map[string]any{"openAPIV3Schema": root},
-				"subresources": map[string]any{"status": map[string]any{}},
-			}},
+			"names":    map[string]any{"plural": k.plural, "singular": strings.ToLower(k.kind), "kind": k.kind, "listKind": k.kind + "List"},
+			"versions": []any{version},
 		},
 	}}
 }

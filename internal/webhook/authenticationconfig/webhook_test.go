@@ -122,5 +122,5 @@ func TestDocument(t *testing.T) {
 
 func BenchmarkDecide(b *testing.B) {
 	garden := admittest.NewReader(b, shoot("", "", ""))
-	admittest.Bench(b, Decide(garden, garden), admittest.Filled("authn", "config.yaml", configuration("v1beta1", "https://abc.com", "  claimValidationRules: [{expression: \"claims.a == 'b'\", message: no}]\n")))
+	admittest.Bench(b, Decide(garden, garden), admittest.Filled("authn", "config.yaml", configuration("v1beta1", "https://abc.com", "  claimValidationRules: [{expression: \"claims.a == 'b'\", message: refused}]\n")))
 }
