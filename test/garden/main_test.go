@@ -27,9 +27,13 @@ var suite *harness.GardenSuite
 
 const patience = 15 * time.Second
 
+// ordinary is the configuration of the suite's process.
+func ordinary() map[string]any {
+	return map[string]any{"logLevel": "debug", "server": map[string]any{"enableDebugHandlers": true, "resourceAdmissionConfiguration": limited}}
+}
+
 func TestMain(m *testing.M) {
-	config := map[string]any{"logLevel": "debug", "server": map[string]any{"enableDebugHandlers": true, "resourceAdmissionConfiguration": limited}}
-	os.Exit(harness.RunGardenSuite(m, config, func(s *harness.GardenSuite) { suite = s }))
+	os.Exit(harness.RunGardenSuite(m, ordinary(), func(s *harness.GardenSuite) { suite = s }))
 }
 
 // versions of the kinds that tests name.

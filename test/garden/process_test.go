@@ -202,7 +202,7 @@ func TestKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	var err error
-	if suite.Process, err = suite.Run(harness.GardenProcessOptions{Binary: suite.Binary, Dir: filepath.Join(suite.Dir, "again"), Config: map[string]any{"logLevel": "debug", "server": map[string]any{"enableDebugHandlers": true}}}); err != nil {
+	if suite.Process, err = suite.Run(harness.GardenProcessOptions{Binary: suite.Binary, Dir: filepath.Join(suite.Dir, "again"), Config: ordinary()}); err != nil {
 		t.Fatal(err)
 	}
 	if err := suite.Process.AwaitReady(t.Context()); err != nil {
