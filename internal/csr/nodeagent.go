@@ -8,7 +8,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
 const (
@@ -124,7 +124,7 @@ func (d *decision) findNode(ctx context.Context, name string) ([]corev1.NodeAddr
 	return addresses, found, nil
 }
 
-func validName(name string) bool { return name != "" && len(path.IsValidPathSegmentName(name)) == 0 }
+func validName(name string) bool { return name != "" && len(content.IsPathSegmentName(name)) == 0 }
 
 // usages returns why usages are refused: one is missing, or there is one that no signer gives.
 func usages(asked, allowed []certificatesv1.KeyUsage, required ...certificatesv1.KeyUsage) string {

@@ -26,8 +26,9 @@ const (
 
 	// LabelManagedBy and ManagedBy are the label of all EnvoyFilters that are ours (ICC-10).
 	LabelManagedBy = "resources.gardener.cloud/managed-by"
-	ManagedBy      = "istio-cluster-configuration"
-	suffix         = "-cluster-configuration"
+	// ManagedBy is its value.
+	ManagedBy = "istio-cluster-configuration"
+	suffix    = "-cluster-configuration"
 )
 
 // Kind is a kind of objects that an index is told of.

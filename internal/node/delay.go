@@ -16,7 +16,8 @@ const (
 	// AnnotationSerial on such a Secret says that its Nodes reconcile one after the other, which needs no delay.
 	AnnotationSerial = "reconciliation.osc.node-agent.gardener.cloud/serial"
 	// LabelRole and RoleConfiguration are the label of those Secrets.
-	LabelRole         = "gardener.cloud/role"
+	LabelRole = "gardener.cloud/role"
+	// RoleConfiguration is its value.
 	RoleConfiguration = "operating-system-config"
 )
 

@@ -13,6 +13,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 )
 
+// ClusterIdentity is the name of the ConfigMap, and of its key.
 const ClusterIdentity = "cluster-identity"
 
 // IdentityError is the error of a source cluster that has answered, and has no usable identity: waiting does not help.

@@ -46,10 +46,11 @@ func New(o Options) *Reconciler { return &Reconciler{o} }
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	n := &corev1.Node{}
 	err := r.Kept.Get(ctx, request.NamespacedName, n)
-	if err != nil && !apierrors.IsNotFound(err) {
+	gone := apierrors.IsNotFound(err)
+	if err != nil && !gone {
 		return reconcile.Result{}, kit.Retrieving(err)
 	}
-	if err != nil || !node.Tainted(n) {
+	if gone || !node.Tainted(n) {
 		r.Notes.Forget(n.UID)
 		return reconcile.Result{}, nil
 	}

@@ -53,10 +53,11 @@ func New(o Options) *Reconciler {
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	secret := &corev1.Secret{}
 	err := r.Source.Get(ctx, request.NamespacedName, secret)
-	if err != nil && !apierrors.IsNotFound(err) {
+	gone := apierrors.IsNotFound(err)
+	if err != nil && !gone {
 		return reconcile.Result{}, kit.Retrieving(err)
 	}
-	if err != nil || secret.DeletionTimestamp != nil || !token.Relevant(secret.Labels, ptr.Deref(r.Config.Class, "")) {
+	if gone || secret.DeletionTimestamp != nil || !token.Relevant(secret.Labels, ptr.Deref(r.Config.Class, "")) {
 		r.forget(request.NamespacedName, secret.UID)
 		return reconcile.Result{}, nil // What there is in the target stays (TR-4, TR-25).
 	}

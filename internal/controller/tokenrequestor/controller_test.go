@@ -464,9 +464,9 @@ func TestConflict(t *testing.T) {
 // TR-4, TR-25: what is not relevant or gone is left alone, and so is what there is in the target.
 func TestNotRelevant(t *testing.T) {
 	f := newFixture(t)
-	secret := f.given(nil)
+	f.given(nil)
 	f.after(12 * time.Hour / 5 * 4)
-	secret = f.secret(f.source, key.Namespace, key.Name)
+	secret := f.secret(f.source, key.Namespace, key.Name)
 	secret.Labels[token.LabelClass] = "garden"
 	delete(secret.Annotations, token.AnnotationRenew)
 	if err := f.source.Update(t.Context(), secret); err != nil {

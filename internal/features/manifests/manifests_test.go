@@ -51,7 +51,7 @@ func rows() []row {
 	}
 }
 
-func print(t *testing.T, command process.Subcommand, arguments ...string) (string, error) {
+func printed(t *testing.T, command process.Subcommand, arguments ...string) (string, error) {
 	t.Helper()
 	set := pflag.NewFlagSet(command.Name, pflag.ContinueOnError)
 	command.Flags(set)
@@ -69,7 +69,7 @@ func configured(cfg *settings, err error) func(*pflag.FlagSet) (*settings, error
 
 func noFlags(*pflag.FlagSet) {}
 
-const printed = `apiVersion: admissionregistration.k8s.io/v1
+const wanted = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
 metadata:
   name: x
@@ -124,19 +124,19 @@ func TestWebhooks(t *testing.T) {
 	if err := os.WriteFile(ca, []byte("certificate"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := print(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), "--url=https://h")
+	got, err := printed(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), "--url=https://h")
 	if err != nil || got != "" {
 		t.Errorf("nothing is switched on: %s, %v", got, err)
 	}
 	cfg.Webhooks.Names.Enabled = true
-	got, err = print(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), "--service=ns/s:9443", "--ca-file="+ca, "--prefix=virtual-garden-", "--namespace-selector=role=shoot")
+	got, err = printed(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), "--service=ns/s:9443", "--ca-file="+ca, "--prefix=virtual-garden-", "--namespace-selector=role=shoot")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(printed, got); diff != "" {
+	if diff := cmp.Diff(wanted, got); diff != "" {
 		t.Error(diff)
 	}
-	got, err = print(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), "--url=https://h:1/", "--name=other")
+	got, err = printed(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), "--url=https://h:1/", "--name=other")
 	if err != nil || !strings.Contains(got, "url: https://h:1/webhooks/names\n") || !strings.Contains(got, "name: other\n") {
 		t.Errorf("got %s, %v", got, err)
 	}
@@ -152,7 +152,7 @@ func TestWebhooks(t *testing.T) {
 		"--ca-file: open /none":      {"--service=a/b", "--ca-file=/none"},
 		"--namespace-selector: coul": {"--service=a/b", "--namespace-selector=a=b=c"},
 	} {
-		if _, err := print(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), arguments...); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := printed(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), arguments...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v, want %s", arguments, err, want)
 		}
 	}
@@ -167,19 +167,19 @@ func TestRights(t *testing.T) {
 		return Rights("resource-manager", clusters, rows(), namespaces, noFlags, configured(&settings{}, nil))
 	}
 	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: espalier:resource-manager:source\n  namespace: a\nrules:\n- apiGroups:\n  - \"\"\n  resources:\n  - secrets\n  verbs:\n  - list\n  - watch\n---\n"
-	got, err := print(t, command(), "--service-account=ns/n")
+	got, err := printed(t, command(), "--service-account=ns/n")
 	if err != nil || !strings.HasPrefix(got, role) || !strings.HasSuffix(got, "subjects:\n- kind: ServiceAccount\n  name: \"n\"\n  namespace: ns\n") {
 		t.Errorf("got %s, %v", got, err)
 	}
-	got, err = print(t, command(), "--cluster=target", "--service-account=user")
+	got, err = printed(t, command(), "--cluster=target", "--service-account=user")
 	if err != nil || !strings.Contains(got, "kind: ClusterRole\n") || !strings.HasSuffix(got, "subjects:\n- apiGroup: rbac.authorization.k8s.io\n  kind: User\n  name: user\n") {
 		t.Errorf("got %s, %v", got, err)
 	}
-	if _, err = print(t, command(), "--cluster=garden"); err == nil || err.Error() != `--cluster: "garden" is none of source, target` {
+	if _, err = printed(t, command(), "--cluster=garden"); err == nil || err.Error() != `--cluster: "garden" is none of source, target` {
 		t.Errorf("got %v", err)
 	}
 	wrong := errors.New("wrong configuration")
-	if _, err = print(t, Rights("x", clusters, rows(), namespaces, noFlags, configured(nil, wrong))); !errors.Is(err, wrong) {
+	if _, err = printed(t, Rights("x", clusters, rows(), namespaces, noFlags, configured(nil, wrong))); !errors.Is(err, wrong) {
 		t.Errorf("got %v", err)
 	}
 }

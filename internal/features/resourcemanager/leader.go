@@ -38,8 +38,13 @@ func (l leading) start(ctx context.Context, group *kit.Group, row *Row, first bo
 			return nil
 		case <-l.identified:
 		}
-		if l.kept[row.Key()].Start(ctx) != nil || ctx.Err() != nil {
+		if err := l.kept[row.Key()].Start(ctx); err != nil {
+			return fmt.Errorf("feature %s: %w", row.Name, err)
+		}
+		select {
+		case <-ctx.Done():
 			return nil
+		default:
 		}
 	}
 	p := *l.Process
