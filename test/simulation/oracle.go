@@ -549,6 +549,21 @@ func sortedNames(data map[string]any) []string {
 	return names
 }
 
+// lastHad is when an object last had a value. After a restore of the source any injected label will do: what a form injected that
+// the source does not know of any more stays, as no inventory tells whose it is.
+func (w *world) lastHad(key apiserver.Key, value string) time.Time {
+	last := w.had[key][value]
+	if w.restored["source"] {
+		plain, _, _ := strings.Cut(value, "|")
+		for had, at := range w.had[key] {
+			if strings.HasPrefix(had, plain+"|") && at.After(last) {
+				last = at
+			}
+		}
+	}
+	return last
+}
+
 // missing names an object that never was as a content says since the content is there; "" if there is none.
 func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 	wishes, since := map[*thing]string{}, f.since
@@ -572,10 +587,10 @@ func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 			continue // It is so, or another ManagedResource may want it otherwise.
 		}
 		// The kind may have been served with another scope a moment ago.
-		at := w.had[key][value]
+		at := w.lastHad(key, value)
 		if t.custom != "" {
 			for _, namespaced := range []bool{true, false} {
-				if other := w.had[t.key(namespaced)][value]; other.After(at) {
+				if other := w.lastHad(t.key(namespaced), value); other.After(at) {
 					at = other
 				}
 			}
