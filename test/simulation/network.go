@@ -101,6 +101,7 @@ func (n *network) answer(from *http.Request, r *apiserver.Request, fault string,
 		return apiserver.Refusal(from, apierrors.NewTimeoutError("simulated", 0).Status()), nil
 	case "504-done":
 		do()
+		w.untold(n.cluster, r)
 		return apiserver.Refusal(from, apierrors.NewTimeoutError("simulated", 0).Status()), nil
 	case "409":
 		if r.Verb == "update" || r.Verb == "patch" {
@@ -114,6 +115,7 @@ func (n *network) answer(from *http.Request, r *apiserver.Request, fault string,
 		return response, nil
 	case "lost":
 		do()
+		w.untold(n.cluster, r)
 		return nil, errReset
 	case "crash":
 		w.crash(n.instance)

@@ -348,6 +348,20 @@ func (w *world) provable(o object, by string) bool {
 	return w.owned(o) && (origin(o) != "" || w.made[apiserver.Text(o, "metadata", "uid")] == by)
 }
 
+// untold notes that an instance was not told of a creation, so that it cannot know of it but by the origin.
+func (w *world) untold(cluster string, r *apiserver.Request) {
+	if cluster != "target" || r.Verb != "create" {
+		return
+	}
+	key := r.Key()
+	key.Name = apiserver.Text(decode(string(r.Body)), "metadata", "name")
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if uid := apiserver.Text(w.target.GetLocked(key), "metadata", "uid"); w.made[uid] == r.By {
+		w.made[uid] = "untold " + r.By
+	}
+}
+
 // asked notes what a list or a watch of an instance lets it know after a restore.
 func (w *world) asked(cluster, resource, verb, since string) {
 	w.lock.Lock()
