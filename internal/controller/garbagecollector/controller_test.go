@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,8 +36,9 @@ import (
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// fixture is a target; onList and onDelete run ahead of requests, and may refuse them.
+// fixture is a target; onList and onDelete run ahead of requests, and may refuse them. Objects are deleted several at once.
 type fixture struct {
+	mu sync.Mutex
 	*Reconciler
 	*testing.T
 	target   client.Client
@@ -44,7 +46,6 @@ type fixture struct {
 	onList   func(kind string, number int) error
 	onDelete func(object client.Object) error
 	lists    map[string]int
-	deletes  []string
 }
 
 func newFixture(t *testing.T, objects ...client.Object) *fixture {
@@ -75,7 +76,8 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 			if o.Preconditions == nil || o.Preconditions.UID == nil || o.Preconditions.ResourceVersion == nil {
 				t.Errorf("%s: deleted without preconditions", object.GetName())
 			}
-			f.deletes = append(f.deletes, object.GetName())
+			f.mu.Lock()
+			defer f.mu.Unlock()
 			if f.onDelete != nil {
 				if err := f.onDelete(object); err != nil {
 					return err

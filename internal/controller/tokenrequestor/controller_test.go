@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -534,32 +535,49 @@ func TestPredicate(t *testing.T) {
 func TestFollowsCA(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
-		var failed error
-		calls := 0
-		f.CA = func() ([]byte, error) { return []byte(f.ca), failed }
-		answer := func() error { return nil }
+		var (
+			mu           sync.Mutex
+			failed, told error
+			calls        int
+		)
+		set := func(change func()) {
+			mu.Lock()
+			defer mu.Unlock()
+			change()
+		}
+		f.CA = func() ([]byte, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return []byte(f.ca), failed
+		}
 		ctx, cancel := context.WithCancel(t.Context())
-		go f.pollCA(ctx, func() error { calls++; return answer() })
+		go f.pollCA(ctx, func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			calls++
+			return told
+		})
 		step := func(what string, want int) {
 			t.Helper()
 			time.Sleep(caPause)
 			synctest.Wait()
-			if calls != want {
-				t.Errorf("%s: %d calls, want %d", what, calls, want)
-			}
+			set(func() {
+				if calls != want {
+					t.Errorf("%s: %d calls, want %d", what, calls, want)
+				}
+			})
 		}
 		step("nothing", 0)
-		f.ca = "new"
+		set(func() { f.ca = "new" })
 		step("another", 1)
 		step("nothing", 1)
-		answer = func() error { return errors.New("no") }
-		f.ca = "newer"
+		set(func() { f.ca, told = "newer", errors.New("no") })
 		step("another that nobody is told of", 2)
-		answer = func() error { return nil }
+		set(func() { told = nil })
 		step("again", 3)
-		failed = errors.New("no")
+		set(func() { failed = errors.New("no") })
 		step("it cannot be read", 3)
-		failed = nil
+		set(func() { failed = nil })
 		step("it can", 4)
 		cancel()
 	})
