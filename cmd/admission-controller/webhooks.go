@@ -60,8 +60,9 @@ func hooks(cfg *config.ServerConfiguration, live, cached client.Reader, rejectio
 	}, nil
 }
 
-// serveWebhooks serves them on every replica; one that reads from a cache is answered with 503 until the cache is complete. The readiness of
-// the process does not wait for them: authorizers need none of it, and what the cache reads, which is as much as they do, comes after them.
+// serveWebhooks serves them on every replica. What they read from a cache is read from the first request for one of them on; requests wait
+// for it a little, and are answered with 503 until the cache is complete. The readiness of the process does not wait for them: authorizers
+// need none of it, and what the cache reads, which is as much as they do, comes after them.
 func serveWebhooks(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, restConfig *rest.Config, authorizing func() bool, log logr.Logger) error {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, garden.AddToScheme} {
@@ -82,7 +83,8 @@ func serveWebhooks(cfg *config.AdmissionControllerConfiguration, mgr manager.Man
 	if table, err = hooks(&cfg.Server, cluster.Client, cluster.Cache, admit.NewRejections(metrics.Registry), log); err != nil {
 		return err
 	}
-	if err := mgr.Add(later{cluster, authorizing, clock.RealClock{}}); err != nil {
+	first := &asked{clock: clock.RealClock{}}
+	if err := mgr.Add(later{cluster, func() bool { return first.Asked() && authorizing() }, clock.RealClock{}}); err != nil {
 		return err
 	}
 	shared := admit.Options{Bodies: serve.NewBodies(admit.CostlyAtOnce), Metrics: admit.NewMetrics(metrics.Registry)}
@@ -95,7 +97,10 @@ func serveWebhooks(cfg *config.AdmissionControllerConfiguration, mgr manager.Man
 			return err
 		}
 		options := shared
-		options.Name, options.Decide, options.Ready, options.Log = h.name, h.decide, kept.Synced, log.WithName("webhook."+h.name)
+		options.Name, options.Decide, options.Log = h.name, h.decide, log.WithName("webhook."+h.name)
+		if len(h.reads) > 0 {
+			options.Ready = first.ready(kept.Synced)
+		}
 		mgr.GetWebhookServer().Register(h.path, admit.New(options))
 	}
 	return nil
