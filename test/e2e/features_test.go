@@ -89,14 +89,6 @@ func TestEnvironmentAndLog(t *testing.T) {
 	}
 }
 
-// A feature that this version does not have cannot be switched on.
-func TestUnbuiltFeatureEndsTheStart(t *testing.T) {
-	p := start(t, map[string]any{"controllers": map[string]any{"garbageCollector": map[string]any{"enabled": true}}})
-	if code := p.Wait(patience); code != 1 || !strings.Contains(p.Output(), "controllers.garbageCollector.enabled: Forbidden: is not part of this version") {
-		t.Errorf("exit code %d, output %s", code, p.Output())
-	}
-}
-
 // MRC-3c, CFG-13, MRV-22: alwaysUpdate sends an update although nothing changed; else there is none.
 func TestAlwaysUpdate(t *testing.T) {
 	const updates = `espalier_target_requests_total{verb="update"}`

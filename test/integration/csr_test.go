@@ -82,8 +82,9 @@ func (f *fixture) node(name string, labels map[string]string, addresses ...corev
 	f.must(f.shoot.Create(f.ctx, node))
 	f.Cleanup(func() { _ = f.shoot.Delete(f.ctx, node) })
 	if len(addresses) > 0 {
+		before := node.DeepCopy() // Others write to Nodes, too: nothing but this is sent.
 		node.Status.Addresses = addresses
-		f.must(f.shoot.Status().Update(f.ctx, node))
+		f.must(f.shoot.Status().Patch(f.ctx, node, client.MergeFrom(before)))
 	}
 	return node
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -64,10 +65,14 @@ func TestGarbageCollector(t *testing.T) {
 		}
 		return nil
 	})
-	mounted.Spec.Template.Spec.Volumes[0].ConfigMap.Name = "mounted"
-	f.must(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(mounted), mounted))
-	mounted.Spec.Template.Spec.Volumes = mounting("mounted").Volumes
-	f.must(f.shoot.Update(f.ctx, mounted))
+	// The Deployment's controller writes to it meanwhile.
+	f.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := f.shoot.Get(f.ctx, client.ObjectKeyFromObject(mounted), mounted); err != nil {
+			return err
+		}
+		mounted.Spec.Template.Spec.Volumes = mounting("mounted").Volumes
+		return f.shoot.Update(f.ctx, mounted)
+	}))
 
 	process := f.controllers(map[string]any{"garbageCollector": map[string]any{"enabled": true, "minimumAge": "0s", "syncPeriod": "15s"}})
 	f.eventually(func() error {
