@@ -3,7 +3,8 @@ SHELL        := /bin/bash
 .SHELLFLAGS  := -eu -o pipefail -c
 CACHE        ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/espalier
 TOOLS        := $(CACHE)/tools
-VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0)
+# Kubernetes' libraries end a process at once whose version does not begin with vX.Y.Z.
+VERSION      ?= $(shell git describe --tags --match 'v[0-9]*.[0-9]*.[0-9]*' --dirty 2>/dev/null || echo v0.0.0-$$(git describe --always --exclude '*' --dirty 2>/dev/null || echo unknown))
 LDFLAGS      := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X k8s.io/component-base/version.gitCommit=$(shell git rev-parse HEAD 2>/dev/null)
 # The race detector needs a C compiler; where there is none the tests run without it.
 GOFLAGS_TEST ?= $(if $(shell command -v gcc || command -v clang),-race)
