@@ -54,6 +54,16 @@ func Connect(cfg *rest.Config) (Connection, error) {
 	return Connection{REST: cfg, HTTP: httpClient}, nil
 }
 
+// Protobuf returns a configuration for built-in kinds, which cost least in that form.
+func Protobuf(cfg *rest.Config) *rest.Config {
+	result := rest.CopyConfig(cfg)
+	if result.ContentType == "" {
+		result.ContentType = "application/vnd.kubernetes.protobuf"
+		result.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	}
+	return result
+}
+
 // Caching returns the cluster with a cache of what is read of it, and a client. Nothing is asked before Start.
 func (c Connection) Caching(name feature.Cluster, o Options) (*Cluster, error) {
 	mapper, err := Mapper(name, o.Reads)(c.REST, c.HTTP)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/espalier-project/espalier/internal/clusters"
 	"github.com/espalier-project/espalier/internal/ledger"
 )
 
@@ -49,11 +50,7 @@ func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (
 	if err != nil {
 		return nil, err
 	}
-	protobuf := rest.CopyConfig(config)
-	if protobuf.ContentType == "" {
-		protobuf.ContentType = "application/vnd.kubernetes.protobuf"
-		protobuf.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	}
+	protobuf := clusters.Protobuf(config)
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(protobuf), httpClient)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -52,11 +51,8 @@ type Process struct {
 	identified chan struct{}
 }
 
-// Registry is where metrics are registered.
-type Registry = prometheus.Registerer
-
 // New returns the process with everything that is enabled, ready to run. It sends nothing.
-func New(cfg *configuration, registry Registry, log logr.Logger) (*Process, error) {
+func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
 	log.Info("Getting rest configs")
 	sourceConfig, err := process.RESTConfig(&cfg.SourceClientConnection, "KUBECONFIG")
 	if err != nil {
@@ -98,7 +94,7 @@ func New(cfg *configuration, registry Registry, log logr.Logger) (*Process, erro
 	}); err != nil {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
-	if p.Clientset, err = kubernetes.NewForConfigAndClient(protobuf(sourceConfig), mgr.GetHTTPClient()); err != nil {
+	if p.Clientset, err = kubernetes.NewForConfigAndClient(clusters.Protobuf(sourceConfig), mgr.GetHTTPClient()); err != nil {
 		return nil, err
 	}
 	if p.Engine, err = engine.New(engine.Options{
@@ -114,13 +110,17 @@ func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, log l
 	if err != nil {
 		return nil, err
 	}
-	kept, err := cacheOfSource(cfg, rows)
+	reads := feature.AllReads(rows, cfg)
+	// The manager's cache is that of the source.
+	kept, err := clusters.CacheOptions(feature.Source, clusters.Options{
+		Scheme: scheme, Reads: reads, Namespaces: cfg.SourceClientConnection.Namespaces, Resync: &cfg.SourceClientConnection.CacheResyncPeriod.Duration,
+	})
 	if err != nil {
 		return nil, err
 	}
 	return process.NewManager(process.ManagerOptions{
 		REST: sourceConfig, Scheme: scheme, LeaderElection: &cfg.LeaderElection, Webhooks: &cfg.Server.Webhooks,
-		HealthProbes: cfg.Server.HealthProbes, Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Cache: kept, Mapper: clusters.Mapper(feature.Source, feature.AllReads(rows, cfg)), Log: log,
+		HealthProbes: cfg.Server.HealthProbes, Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Cache: kept, Mapper: clusters.Mapper(feature.Source, reads), Log: log,
 	})
 }
 
@@ -133,17 +133,6 @@ func targetScheme() (*runtime.Scheme, error) {
 		}
 	}
 	return all, nil
-}
-
-// cacheOfSource is the shape of the manager's cache, which is that of the source.
-func cacheOfSource(cfg *configuration, rows []Row) (cache.Options, error) {
-	scheme, err := engine.Scheme()
-	if err != nil {
-		return cache.Options{}, err
-	}
-	return clusters.CacheOptions(feature.Source, clusters.Options{
-		Scheme: scheme, Reads: feature.AllReads(rows, cfg), Namespaces: cfg.SourceClientConnection.Namespaces, Resync: &cfg.SourceClientConnection.CacheResyncPeriod.Duration,
-	})
 }
 
 // add gives the manager what is enabled: what every replica runs begins at once, the rest with the leader.
@@ -179,16 +168,6 @@ func (p *Process) add(rows []Row) error {
 		}
 	}
 	return p.Manager.Add(leading{p, leaders})
-}
-
-// protobuf returns a configuration for built-in kinds, which cost least in that form.
-func protobuf(cfg *rest.Config) *rest.Config {
-	result := rest.CopyConfig(cfg)
-	if result.ContentType == "" {
-		result.ContentType = "application/vnd.kubernetes.protobuf"
-		result.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	}
-	return result
 }
 
 // SourceSynced says whether all that is kept of the source is complete.
