@@ -14,7 +14,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	typed "github.com/espalier-project/espalier/internal/apply/schema"
-	"github.com/espalier-project/espalier/internal/managed"
+	"github.com/espalier-project/espalier/internal/engine/managed"
 	"github.com/espalier-project/espalier/internal/manifest"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/source"
 )
 
 // Reads are what the engine reads of the source; of the target it may read and write what ManagedResources describe.
@@ -20,7 +20,7 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 		{Cluster: feature.Source, Kind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), Resource: "managedresources", Form: feature.Live},
 	}
 	if id := ptr.Deref(cfg.Controllers.ClusterID, ""); id == config.ClusterIDFromCluster || id == config.ClusterIDDefault {
-		all = append(all, feature.Read{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: "configmaps", Namespace: metav1.NamespaceSystem, Names: []string{source.ClusterIdentity}, Form: feature.Live})
+		all = append(all, feature.Read{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: "configmaps", Namespace: metav1.NamespaceSystem, Names: []string{sourcecluster.ClusterIdentity}, Form: feature.Live})
 	}
 	return all
 }

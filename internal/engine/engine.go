@@ -26,11 +26,11 @@ import (
 	healthcontroller "github.com/espalier-project/espalier/internal/controller/health"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/controller/managedresource"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 	"github.com/espalier-project/espalier/internal/health"
-	"github.com/espalier-project/espalier/internal/ledger"
-	"github.com/espalier-project/espalier/internal/managed"
-	"github.com/espalier-project/espalier/internal/source"
-	"github.com/espalier-project/espalier/internal/target"
 )
 
 // Options are all that an engine needs; each is required, unless it says otherwise.
@@ -51,10 +51,10 @@ type Options struct {
 // Engine applies ManagedResources and judges them. It is a runnable of the leader.
 type Engine struct {
 	Options
-	client  *target.Client
-	watches *target.Watches
+	client  *targetcluster.Client
+	watches *targetcluster.Watches
 	ledger  *ledger.Ledger
-	secrets *source.Secrets
+	secrets *sourcecluster.Secrets
 	metrics *managedresource.Metrics
 	started start
 }
@@ -73,26 +73,26 @@ func Scheme() (*runtime.Scheme, error) {
 // New returns an engine. It sends nothing before it is started.
 func New(options Options) (*Engine, error) {
 	cfg := options.Config
-	requests := target.NewMetrics(options.Registry)
-	client, err := target.NewClient(options.Target.REST, options.Target.HTTP, requests)
+	requests := targetcluster.NewMetrics(options.Registry)
+	client, err := targetcluster.NewClient(options.Target.REST, options.Target.HTTP, requests)
 	if err != nil {
 		return nil, err
 	}
 	l := ledger.New()
-	watches := target.NewWatches(client, l, target.WatchOptions{
+	watches := targetcluster.NewWatches(client, l, targetcluster.WatchOptions{
 		Namespaces:    cfg.TargetClientConnection.Namespaces,
 		LabelSelector: resourcesv1alpha1.LabelManagedBy + "=" + *cfg.Controllers.ManagedResource.ManagedByLabelValue,
-		View:          target.View{Health: health.Options{CustomResources: ptr.Deref(cfg.Controllers.Health.CustomResources, false)}},
+		View:          targetcluster.View{Health: health.Options{CustomResources: ptr.Deref(cfg.Controllers.Health.CustomResources, false)}},
 		Disabled:      ptr.Deref(cfg.TargetClientConnection.DisableCachedClient, false),
 		Metrics:       requests,
 		Log:           options.Log.WithName("target"),
 	})
-	secrets := source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock, options.Log.WithName("secrets"))
+	secrets := sourcecluster.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock, options.Log.WithName("secrets"))
 	return &Engine{Options: options, client: client, watches: watches, ledger: l, secrets: secrets, metrics: managedresource.NewMetrics(options.Registry)}, nil
 }
 
 // judgement is what an assessor says about the objects of a ManagedResource.
-type judgement = func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
+type judgement = func(context.Context, []resourcesv1alpha1.ObjectReference) (targetcluster.Assessment, error)
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (e *Engine) NeedLeaderElection() bool { return true }
@@ -117,9 +117,9 @@ func (e *Engine) start(group *kit.Group) error {
 	}
 
 	class := managed.NewClass(*e.Config.Controllers.ResourceClass)
-	events := source.NewEvents(e.Source.CoreV1(), e.Clock)
-	statuses := source.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock, events)
-	assessor := target.NewAssessor(e.client, e.ledger, e.watches, e.Clock)
+	events := sourcecluster.NewEvents(e.Source.CoreV1(), e.Clock)
+	statuses := sourcecluster.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock, events)
+	assessor := targetcluster.NewAssessor(e.client, e.ledger, e.watches, e.Clock)
 
 	var judges []*healthcontroller.Reconciler
 	news := func(owner ledger.Owner) {

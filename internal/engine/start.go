@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/source"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
 )
 
 const (
@@ -54,7 +54,7 @@ func (e *Engine) awaitSource(ctx context.Context) (string, error) {
 	began, reported := e.Clock.Now(), time.Time{}
 	for {
 		identity, err := e.trySource(ctx)
-		var hopeless *source.IdentityError
+		var hopeless *sourcecluster.IdentityError
 		tooLong := apierrors.IsForbidden(err) && e.Clock.Since(began) >= e.Config.Controllers.CacheSyncTimeout.Duration
 		if err == nil || ctx.Err() != nil || tooLong || errors.As(err, &hopeless) {
 			return identity, err
@@ -74,7 +74,7 @@ func (e *Engine) awaitSource(ctx context.Context) (string, error) {
 func (e *Engine) trySource(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	identity, err := source.ClusterID(ctx, e.Source.CoreV1(), *e.Config.Controllers.ClusterID)
+	identity, err := sourcecluster.ClusterID(ctx, e.Source.CoreV1(), *e.Config.Controllers.ClusterID)
 	if err != nil {
 		return "", err
 	}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/internal/source"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
 )
 
 // sourceManager is a manager with a source that answers each list with answer.
@@ -67,7 +67,7 @@ func TestStartAwaitsTheSource(t *testing.T) {
 				cfg.Controllers.CacheSyncTimeout = &metav1.Duration{Duration: 2 * time.Minute}
 				e := &Engine{
 					Options: Options{Config: cfg, Manager: mgr, Source: fake.NewClientset(), Clock: clock.RealClock{}, Log: logr.Discard()},
-					secrets: source.NewSecrets(nil, nil, clock.RealClock{}, logr.Discard()),
+					secrets: sourcecluster.NewSecrets(nil, nil, clock.RealClock{}, logr.Discard()),
 				}
 				if tc.after > 0 {
 					time.AfterFunc(tc.after/2, func() {

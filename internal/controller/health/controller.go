@@ -26,10 +26,10 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/ledger"
-	"github.com/espalier-project/espalier/internal/managed"
-	"github.com/espalier-project/espalier/internal/source"
-	"github.com/espalier-project/espalier/internal/target"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 // Names of the controllers, in logs and metrics (MRC-11).
@@ -57,15 +57,15 @@ type Options struct {
 	Name     string
 	Config   config.HealthControllerConfig
 	Class    managed.Class
-	Statuses *source.Statuses
+	Statuses *sourcecluster.Statuses
 	Clock    clock.PassiveClock
 	// Await says whether the first look at the objects since the start is still to come: it tells more, and cheaper.
 	Await func(*resourcesv1alpha1.ManagedResource) bool
 	// Assess judges the objects of the inventory.
-	Assess func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
+	Assess func(context.Context, []resourcesv1alpha1.ObjectReference) (targetcluster.Assessment, error)
 	// Other is the judgement of the other controller. What makes one of the conditions change mostly makes both, and
 	// whichever controller comes first writes both at once.
-	Other func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
+	Other func(context.Context, []resourcesv1alpha1.ObjectReference) (targetcluster.Assessment, error)
 }
 
 // Reconciler keeps one condition of applied ManagedResources.
@@ -129,23 +129,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // when a message may be written that is not yet.
 func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.ManagedResource, changes []managed.ConditionChange) (later time.Duration, err error) {
 	key := client.ObjectKeyFromObject(judged)
-	_, err = r.Statuses.Update(ctx, key, judged.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	_, err = r.Statuses.Update(ctx, key, judged.UID, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
 		later = 0
 		if !r.concerns(current) || !isApplied(current) || !sameContent(judged, current) {
 			return nil
 		}
 		var fresh []managed.ConditionChange
 		for _, change := range changes {
-			change = target.WithoutNews(change, current.Status.Conditions)
+			change = targetcluster.WithoutNews(change, current.Status.Conditions)
 			if wait := tooEarly(change, current.Status.Conditions, r.Clock.Now()); wait > 0 {
 				later = max(later, wait)
 				continue
 			}
 			fresh = append(fresh, change)
 		}
-		return &source.Change{Conditions: fresh}
+		return &sourcecluster.Change{Conditions: fresh}
 	})
-	if errors.Is(err, source.ErrGone) {
+	if errors.Is(err, sourcecluster.ErrGone) {
 		return 0, nil
 	}
 	return later, err

@@ -19,9 +19,9 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/managed"
-	"github.com/espalier-project/espalier/internal/source"
-	"github.com/espalier-project/espalier/internal/target"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 var key = types.NamespacedName{Namespace: "ns", Name: "mr"}
@@ -65,17 +65,17 @@ func newFixture(t *testing.T) *fixture {
 			return c.SubResource(sub).Patch(ctx, object, patch, opts...)
 		},
 	}).Build()
-	judge := func(condition resourcesv1alpha1.ConditionType, yes, no resourcesv1alpha1.ConditionStatus, problem *string) func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
-		return func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
+	judge := func(condition resourcesv1alpha1.ConditionType, yes, no resourcesv1alpha1.ConditionStatus, problem *string) func(context.Context, []resourcesv1alpha1.ObjectReference) (targetcluster.Assessment, error) {
+		return func(context.Context, []resourcesv1alpha1.ObjectReference) (targetcluster.Assessment, error) {
 			if *problem == "" {
-				return target.Assessment{Covered: true, Change: managed.ConditionChange{Type: condition, Status: yes, Reason: "Fine", Message: "Fine."}}, nil
+				return targetcluster.Assessment{Covered: true, Change: managed.ConditionChange{Type: condition, Status: yes, Reason: "Fine", Message: "Fine."}}, nil
 			}
-			return target.Assessment{Covered: true, Problem: true, Change: managed.ConditionChange{Type: condition, Status: no, Reason: "DaemonSetProblem", Message: *problem}}, nil
+			return targetcluster.Assessment{Covered: true, Problem: true, Change: managed.ConditionChange{Type: condition, Status: no, Reason: "DaemonSetProblem", Message: *problem}}, nil
 		}
 	}
 	f.Reconciler = New(Options{
 		Name: NameProgressing, Config: config.HealthControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Minute}}, Class: managed.NewClass(""), Clock: f.clock,
-		Statuses: source.NewStatuses(f.source, f.source, f.source, f.clock, nil),
+		Statuses: sourcecluster.NewStatuses(f.source, f.source, f.source, f.clock, nil),
 		Await:    func(*resourcesv1alpha1.ManagedResource) bool { return f.awaited },
 		Assess:   judge(resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ConditionTrue, &f.rolling),
 		Other:    judge(resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionFalse, &f.unhealthy),

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/espalier-project/espalier/internal/managed"
+	"github.com/espalier-project/espalier/internal/engine/managed"
 )
 
 // maxNote is the longest message that an Event may have, in bytes; the API server refuses a longer one.

@@ -19,9 +19,9 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
-	"github.com/espalier-project/espalier/internal/ledger"
-	"github.com/espalier-project/espalier/internal/managed"
-	"github.com/espalier-project/espalier/internal/target"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 const (
@@ -107,7 +107,7 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 	for _, desired := range tier {
 		options := a.options(desired)
 		digest := desiredDigest(desired, options)
-		if !a.full && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
+		if !a.full && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(targetcluster.RefOf(&desired.Reference)) {
 			a.Metrics.objects.WithLabelValues(desired.GetKind(), "skipped").Inc()
 			a.written[desired.Key] = outcome{result: "skipped"}
 			continue
@@ -150,7 +150,7 @@ func desiredDigest(desired *apply.Desired, options apply.MergeOptions) uint64 {
 	return digest
 }
 
-func keyOf(desired *apply.Desired) ledger.Key { return target.RefOf(&desired.Reference).Key }
+func keyOf(desired *apply.Desired) ledger.Key { return targetcluster.RefOf(&desired.Reference).Key }
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
@@ -171,7 +171,7 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 		return
 	}
 	done, err := a.write(ctx, desired, options)
-	if errors.Is(err, target.ErrMisplaced) {
+	if errors.Is(err, targetcluster.ErrMisplaced) {
 		a.misplaced()
 		return
 	}
@@ -183,7 +183,7 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 	a.Metrics.objects.WithLabelValues(desired.GetKind(), done.result).Inc()
 	sighting := done.sighting
 	sighting.Key, sighting.Desired, sighting.Since = keyOf(desired), digest, done.since
-	a.Watches.Served(target.RefOf(&desired.Reference))
+	a.Watches.Served(targetcluster.RefOf(&desired.Reference))
 	if done.keptBy != (ledger.Owner{}) {
 		// The other one decides whether it is as it should be.
 		a.Ledger.Seen(sighting)
@@ -317,7 +317,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 // an update carries its resource version, so that a conflict tells if it is out of date.
 func (a *applier) live(ctx context.Context, desired *apply.Desired, attempt int) (*unstructured.Unstructured, error) {
 	if attempt == 0 {
-		return a.Watches.Read(ctx, target.RefOf(&desired.Reference))
+		return a.Watches.Read(ctx, targetcluster.RefOf(&desired.Reference))
 	}
 	return a.get(ctx, desired)
 }

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/espalier-project/espalier/internal/target"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 // deleteClaims deletes the PersistentVolumeClaims that a StatefulSet made: those that match its whole selector and are named
@@ -23,7 +23,7 @@ func (r *Reconciler) deleteClaims(ctx context.Context, statefulSet *unstructured
 	if len(templates) == 0 {
 		return nil
 	}
-	selector, err := target.SelectorOf(statefulSet)
+	selector, err := targetcluster.SelectorOf(statefulSet)
 	if err != nil {
 		return fmt.Errorf("could not convert object to StatefulSet: %w", err)
 	}

@@ -24,10 +24,10 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
-	"github.com/espalier-project/espalier/internal/ledger"
-	"github.com/espalier-project/espalier/internal/managed"
-	"github.com/espalier-project/espalier/internal/source"
-	"github.com/espalier-project/espalier/internal/target"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 // Name is the controller's name, in logs and metrics (MRC-11).
@@ -44,13 +44,13 @@ type Options struct {
 	// GarbageCollector is true if ConfigMaps and Secrets that it collects are left to it (MRX-6).
 	GarbageCollector bool
 
-	Statuses *source.Statuses
-	Secrets  *source.Secrets
-	Events   *source.Events
-	Target   *target.Client
+	Statuses *sourcecluster.Statuses
+	Secrets  *sourcecluster.Secrets
+	Events   *sourcecluster.Events
+	Target   *targetcluster.Client
 	Ledger   *ledger.Ledger
-	Watches  *target.Watches
-	Assessor *target.Assessor
+	Watches  *targetcluster.Watches
+	Assessor *targetcluster.Assessor
 	Clock    clock.PassiveClock
 	// Metrics may be nil: then nobody reads them.
 	Metrics *Metrics
@@ -221,10 +221,10 @@ func (r *Reconciler) nothingInDoubt(owner ledger.Owner) bool {
 func (r *Reconciler) track(owner ledger.Owner, plan *apply.Plan, inventory []resourcesv1alpha1.ObjectReference) {
 	refs := make([]ledger.Ref, 0, len(plan.Apply)+len(inventory))
 	for _, desired := range plan.Apply {
-		refs = append(refs, target.RefOf(&desired.Reference))
+		refs = append(refs, targetcluster.RefOf(&desired.Reference))
 	}
 	for i := range inventory {
-		refs = append(refs, target.RefOf(&inventory[i]))
+		refs = append(refs, targetcluster.RefOf(&inventory[i]))
 	}
 	r.Watches.Track(owner, refs)
 }
@@ -241,8 +241,8 @@ func (r *Reconciler) fail(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 	r.Ledger.Pass(ownerOf(mr), func(key ledger.Key) bool {
 		return done == nil || !slices.ContainsFunc(done.plan.Apply, func(d *apply.Desired) bool { return keyOf(d) == key })
 	})
-	_, err := r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
-		change := &source.Change{Conditions: []managed.ConditionChange{managed.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())}}
+	_, err := r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
+		change := &sourcecluster.Change{Conditions: []managed.ConditionChange{managed.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())}}
 		if done != nil {
 			inventory := done.afterFailure(current.Status.Resources)
 			change.Resources = &inventory
@@ -256,8 +256,8 @@ func (r *Reconciler) fail(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 }
 
 func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, changes ...managed.ConditionChange) error {
-	_, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
-		return &source.Change{Conditions: changes}
+	_, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
+		return &sourcecluster.Change{Conditions: changes}
 	})
 	return err
 }

@@ -20,7 +20,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/ledger"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
 )
 
 // beforeStatus calls f before the n-th write of a status.

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/espalier-project/espalier/internal/ledger"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
 )
 
 const (

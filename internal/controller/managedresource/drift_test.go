@@ -6,7 +6,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/espalier-project/espalier/internal/ledger"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
 )
 
 func TestQuarrelsSlowDown(t *testing.T) {

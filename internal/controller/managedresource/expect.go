@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/ledger"
-	"github.com/espalier-project/espalier/internal/managed"
-	"github.com/espalier-project/espalier/internal/target"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 // Expect tells the watches of the target, before they start, of every object that is in an inventory. Their first lists bring
@@ -20,7 +20,7 @@ func (r *Reconciler) Expect(ctx context.Context) error {
 		}
 		refs := make([]ledger.Ref, 0, len(mr.Status.Resources))
 		for i := range mr.Status.Resources {
-			refs = append(refs, target.RefOf(&mr.Status.Resources[i]))
+			refs = append(refs, targetcluster.RefOf(&mr.Status.Resources[i]))
 		}
 		r.Watches.Expect(ownerOf(mr), refs)
 	})

@@ -31,10 +31,10 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/ledger"
-	"github.com/espalier-project/espalier/internal/managed"
-	"github.com/espalier-project/espalier/internal/source"
-	"github.com/espalier-project/espalier/internal/target"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 // fixture is a Reconciler between a source in memory and a target that serves ConfigMaps, with nothing running beside it: what
@@ -71,7 +71,7 @@ func newFixture(t *testing.T, change ...func(*config.ManagedResourceControllerCo
 	f.secrets = fake.NewClientset()
 	server := httptest.NewServer(f.target)
 	t.Cleanup(server.Close)
-	targetClient, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
+	targetClient, err := targetcluster.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), targetcluster.NewMetrics(prometheus.NewRegistry()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,13 +83,13 @@ func newFixture(t *testing.T, change ...func(*config.ManagedResourceControllerCo
 		c(&cfg)
 	}
 	l := ledger.New()
-	watches := target.NewWatches(targetClient, l, target.WatchOptions{Log: logr.Discard()})
-	events := source.NewEvents(f.secrets.CoreV1(), f.clock)
+	watches := targetcluster.NewWatches(targetClient, l, targetcluster.WatchOptions{Log: logr.Discard()})
+	events := sourcecluster.NewEvents(f.secrets.CoreV1(), f.clock)
 	f.Reconciler = New(Options{
 		Config: cfg, Class: managed.NewClass(""), Ledger: l, Watches: watches, Clock: f.clock, Target: targetClient, Events: events,
-		Statuses: source.NewStatuses(f.source, f.source, f.source, f.clock, events),
-		Secrets:  source.NewSecrets(f.secrets.CoreV1(), nil, f.clock, logr.Discard()),
-		Assessor: target.NewAssessor(targetClient, l, watches, f.clock),
+		Statuses: sourcecluster.NewStatuses(f.source, f.source, f.source, f.clock, events),
+		Secrets:  sourcecluster.NewSecrets(f.secrets.CoreV1(), nil, f.clock, logr.Discard()),
+		Assessor: targetcluster.NewAssessor(targetClient, l, watches, f.clock),
 		Applied:  func(ledger.Owner) { f.applied++ },
 	})
 	f.triggers = f.Triggers

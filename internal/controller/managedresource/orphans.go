@@ -10,9 +10,9 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
-	"github.com/espalier-project/espalier/internal/ledger"
-	"github.com/espalier-project/espalier/internal/managed"
-	"github.com/espalier-project/espalier/internal/target"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 // reasonOrphan is the reason of the Event about an orphan.
@@ -21,14 +21,14 @@ const reasonOrphan = "OrphanFound"
 // Stray judges an object whose origin is a ManagedResource of this source, and that nobody has on record. It is an orphan if its
 // ManagedResource is applied completely and no inventory names it, as after a restore of etcd or an answer that was lost. An
 // orphan is counted and told of; it is deleted only if that is configured, and if it is proven to be ours.
-func (r *Reconciler) Stray(ctx context.Context, stray target.Stray) {
+func (r *Reconciler) Stray(ctx context.Context, stray targetcluster.Stray) {
 	if err := r.judgeStray(ctx, stray); err != nil {
 		log.FromContext(ctx).Info("An object that nobody has on record could not be judged", "groupVersionKind", stray.GVK.String(),
 			"namespace", stray.Namespace, "name", stray.Name, "reason", err.Error())
 	}
 }
 
-func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
+func (r *Reconciler) judgeStray(ctx context.Context, stray targetcluster.Stray) error {
 	origin, err := managed.ParseOrigin(stray.Origin)
 	if foreign := err != nil || origin.ClusterID != r.Identity; foreign {
 		return nil
@@ -58,7 +58,7 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
 		return nil
 	}
 	live, err := r.Target.Get(ctx, stray.GVK, stray.Namespace, stray.Name)
-	if target.Gone(err) {
+	if targetcluster.Gone(err) {
 		return nil
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
 		r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It stays.", name))
 		return nil
 	}
-	if err := r.Target.Delete(ctx, live, propagation(stray.GVK.Group)); err != nil && !target.Gone(err) {
+	if err := r.Target.Delete(ctx, live, propagation(stray.GVK.Group)); err != nil && !targetcluster.Gone(err) {
 		return fmt.Errorf("deleting it: %w", err)
 	}
 	r.Metrics.deleted.WithLabelValues(kind).Inc()

@@ -11,7 +11,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/target"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 // TestOrphans holds that an object that carries our origin and that no inventory names is told of, that it is deleted only where
@@ -56,7 +56,7 @@ func TestOrphans(t *testing.T) {
 			if tc.prepare != nil {
 				tc.prepare(f)
 			}
-			stray := target.Stray{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "lost", UID: "lost", Origin: origin}
+			stray := targetcluster.Stray{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "lost", UID: "lost", Origin: origin}
 			if tc.uid != "" {
 				stray.UID = types.UID(tc.uid)
 			}

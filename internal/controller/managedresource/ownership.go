@@ -12,9 +12,9 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
-	"github.com/espalier-project/espalier/internal/ledger"
-	"github.com/espalier-project/espalier/internal/managed"
-	"github.com/espalier-project/espalier/internal/target"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 // leaving are the objects that runs are about to take out of their inventories. A ManagedResource that is about to lose an object
@@ -147,7 +147,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 		return judgement{}, errLetGo
 	case named && others.has(key, origin.Key):
 		return judgement{stays: "it belongs to ManagedResource " + value + " by now"}, nil
-	case r.Ledger.IsOurs(target.RefOf(ref).Key, live.GetUID()):
+	case r.Ledger.IsOurs(targetcluster.RefOf(ref).Key, live.GetUID()):
 		return judgement{}, nil
 	case found:
 		return judgement{stays: "its origin is " + value}, nil

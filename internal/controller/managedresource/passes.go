@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/ledger"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
 )
 
 // pass is what is remembered of the runs for one ManagedResource, that of the uid. It lives in memory only: after a restart

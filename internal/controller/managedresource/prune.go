@@ -18,9 +18,9 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
-	"github.com/espalier-project/espalier/internal/ledger"
-	"github.com/espalier-project/espalier/internal/managed"
-	"github.com/espalier-project/espalier/internal/target"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 // remove deletes the objects of a ManagedResource that is going, or went to another class, and lets it go (MRX-1 … MRX-4).
@@ -158,7 +158,7 @@ func (p *pruner) awaitGone(ctx context.Context) {
 		var unknown []*resourcesv1alpha1.ObjectReference
 		open := 0
 		for ref, err := range p.waiting {
-			entry := target.RefOf(ref)
+			entry := targetcluster.RefOf(ref)
 			finding := p.Ledger.Lookup(entry.Key)
 			switch {
 			case err != nil || p.stuck.knows(ownerOf(p.mr), entry.Key):
@@ -172,7 +172,7 @@ func (p *pruner) awaitGone(ctx context.Context) {
 		}
 		p.parallel(ctx, len(unknown), func(i int) {
 			ref := unknown[i]
-			if _, err := p.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name); target.Gone(err) {
+			if _, err := p.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name); targetcluster.Gone(err) {
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				delete(p.waiting, ref)
@@ -194,7 +194,7 @@ const deleteAttempts = 4
 
 // deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that was judged.
 func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) {
-	entry := target.RefOf(ref)
+	entry := targetcluster.RefOf(ref)
 	if p.stuck.holds(ownerOf(p.mr), entry.Key, p.Clock.Now()) {
 		if finding := p.Ledger.Lookup(entry.Key); !finding.Known || finding.Present || !p.Watches.Covered(entry) {
 			p.wait(ref, nil) // It was terminating a moment ago, and nothing tells that it is gone.
@@ -226,7 +226,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		namespace = "" // The entry may be older than the kind's present scope; the origin tells whose object it is.
 	}
 	live, err := p.Target.Get(ctx, ref.GroupVersionKind(), namespace, ref.Name)
-	if target.Gone(err) {
+	if targetcluster.Gone(err) {
 		return true, nil
 	}
 	if err != nil {
@@ -245,10 +245,10 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		if verdict.heir != (ledger.Owner{}) {
 			err = p.handOver(ctx, live, verdict.heir)
 		}
-		return err == nil || target.Gone(err), err
+		return err == nil || targetcluster.Gone(err), err
 	}
 	if live.GetDeletionTimestamp() != nil {
-		p.stuck.note(ownerOf(p.mr), target.RefOf(ref).Key, p.Clock.Now(), live)
+		p.stuck.note(ownerOf(p.mr), targetcluster.RefOf(ref).Key, p.Clock.Now(), live)
 		return false, p.finalize(ctx, live)
 	}
 	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
@@ -257,7 +257,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		}
 	}
 	err = p.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
-	if target.Gone(err) {
+	if targetcluster.Gone(err) {
 		return true, nil
 	}
 	if err != nil {
@@ -307,7 +307,7 @@ func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructur
 		if err != nil {
 			return err
 		}
-		if err := r.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
+		if err := r.Target.Patch(ctx, live, patch); err != nil && !targetcluster.Gone(err) {
 			return fmt.Errorf("removing its finalizers: %w", err)
 		}
 	}
@@ -315,7 +315,7 @@ func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructur
 		namespace := live.DeepCopy()
 		namespace.SetResourceVersion("")
 		unstructured.RemoveNestedField(namespace.Object, "spec", "finalizers")
-		if err := r.Target.Put(ctx, namespace, "finalize"); err != nil && !target.Gone(err) {
+		if err := r.Target.Put(ctx, namespace, "finalize"); err != nil && !targetcluster.Gone(err) {
 			return fmt.Errorf("finalizing it: %w", err)
 		}
 	}
@@ -328,7 +328,7 @@ func (p *pruner) pendingError(ctx context.Context, ref *resourcesv1alpha1.Object
 	if cause != nil {
 		return errors.New(message + ": " + cause.Error())
 	}
-	owner, key := ownerOf(p.mr), target.RefOf(ref).Key
+	owner, key := ownerOf(p.mr), targetcluster.RefOf(ref).Key
 	if !p.stuck.knows(owner, key) {
 		live, err := p.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
 		if err != nil || live.GetDeletionTimestamp() == nil {
@@ -377,7 +377,7 @@ func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.Manag
 	name := apply.NameOfReference(&ref.ObjectReference)
 	for attempt := 1; ; attempt++ {
 		live, err := r.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
-		if target.Gone(err) {
+		if targetcluster.Gone(err) {
 			return nil
 		}
 		if err != nil {
@@ -398,7 +398,7 @@ func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.Manag
 		if apierrors.IsConflict(err) && attempt < deleteAttempts {
 			continue
 		}
-		if err != nil && !target.Gone(err) {
+		if err != nil && !targetcluster.Gone(err) {
 			return fmt.Errorf("error patching object %q: %w", name, err)
 		}
 		return nil

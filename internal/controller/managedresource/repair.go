@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/espalier-project/espalier/internal/apply"
-	"github.com/espalier-project/espalier/internal/target"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 // reasonDrift is the reason of the Event about objects that somebody else changed.
@@ -35,7 +35,7 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *apply.Desired, optio
 		what = "is changed again and again, and put right twice a minute at most"
 	}
 	switch {
-	case target.Gone(err):
+	case targetcluster.Gone(err):
 		a.tell(desired, nil, nil, what)
 	case err == nil:
 		a.tell(desired, live, apply.Merge(desired, live, options), what)

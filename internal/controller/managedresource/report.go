@@ -13,10 +13,10 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
-	"github.com/espalier-project/espalier/internal/managed"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 	"github.com/espalier-project/espalier/internal/manifest"
-	"github.com/espalier-project/espalier/internal/source"
-	"github.com/espalier-project/espalier/internal/target"
 )
 
 // errMoved ends a run whose ManagedResource asks for something else by now; the next one begins at once.
@@ -28,16 +28,16 @@ const again = time.Millisecond
 // update writes to the status of the ManagedResource that a run is about, unless it asks for something else by now: one run
 // is about one form of it. What is returned is the form after that, and nil if it is gone.
 func (r *Reconciler) update(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
-	change func(*resourcesv1alpha1.ManagedResource) *source.Change) (*resourcesv1alpha1.ManagedResource, error) {
+	change func(*resourcesv1alpha1.ManagedResource) *sourcecluster.Change) (*resourcesv1alpha1.ManagedResource, error) {
 	moved := false
-	next, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	next, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
 		if moved = !r.Class.SameTask(mr, current); moved {
 			return nil
 		}
 		return change(current)
 	})
 	switch {
-	case errors.Is(err, source.ErrGone):
+	case errors.Is(err, sourcecluster.ErrGone):
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -70,9 +70,9 @@ func (r *Reconciler) announce(ctx context.Context, mr *resourcesv1alpha1.Managed
 	if managed.SameInventory(status.Resources, plan.Inventory) && status.SecretsDataChecksum != nil && *status.SecretsDataChecksum == read.checksum() {
 		return mr, nil
 	}
-	return r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	return r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
 		pending := plan.Pending(current.Status.Resources)
-		return &source.Change{
+		return &sourcecluster.Change{
 			Conditions: managed.Conditions(current.Status.Conditions).Invalidation(last.attempted == tried),
 			Resources:  &pending,
 		}
@@ -106,10 +106,10 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		changes = slices.Concat(known, changes)
 	}
 	checksum := read.checksum()
-	next, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
-		return &source.Change{
+	next, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
+		return &sourcecluster.Change{
 			Conditions: changes, Resources: &inventory,
-			Reconciled: &source.Reconciled{Generation: mr.Generation, Checksum: checksum},
+			Reconciled: &sourcecluster.Reconciled{Generation: mr.Generation, Checksum: checksum},
 		}
 	})
 	if err != nil || next == nil {
@@ -174,7 +174,7 @@ func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []
 
 // pendingChange is the condition while objects are being deleted (MRS-8).
 func pendingChange(pending []error, mr *resourcesv1alpha1.ManagedResource) managed.ConditionChange {
-	return target.WithoutNews(managed.Applied(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending,
+	return targetcluster.WithoutNews(managed.Applied(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending,
 		combined("Could not clean all old resources", pending)), mr.Status.Conditions)
 }
 

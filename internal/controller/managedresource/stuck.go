@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/espalier-project/espalier/internal/ledger"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
 )
 
 // stuckRetry is how often an object that is terminating is read: the watches tell of its end, and a read a minute is for what

@@ -19,9 +19,9 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/ledger"
-	"github.com/espalier-project/espalier/internal/managed"
-	"github.com/espalier-project/espalier/internal/source"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
 )
 
 const (
@@ -63,7 +63,7 @@ func (r *Reconciler) predicate() predicate.Predicate {
 			if r.Statuses != nil {
 				r.Statuses.Observed(after)
 			}
-			if source.TurnedBack(before, after) {
+			if sourcecluster.TurnedBack(before, after) {
 				// As after a restore of etcd: what is remembered of it may be about a form that it no longer has.
 				r.passes.doubt(after, true)
 				return concerns(after)

@@ -11,7 +11,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/managed"
+	"github.com/espalier-project/espalier/internal/engine/managed"
 )
 
 // MRT-3: which events of a ManagedResource lead to a run.

@@ -32,14 +32,14 @@ var house = []floor{
 	{
 		name: "domain", together: true, without: outside, except: types,
 		rooms: []string{
-			"internal/manifest", "internal/managed", "internal/apply/...", "internal/health", "internal/ledger", "internal/relation", "internal/identity", "internal/agent", "internal/limit",
+			"internal/manifest", "internal/engine/managed", "internal/apply/...", "internal/health", "internal/engine/ledger", "internal/relation", "internal/identity", "internal/agent", "internal/limit",
 			"internal/networkpolicy", "internal/envoyfilter", "internal/csr", "internal/token", "internal/node", "internal/references", "internal/invalidation", "internal/availability", "internal/zones", "internal/istio",
 		},
 	},
 	{name: "vocabulary", rooms: []string{"internal/feature"}, without: []string{"net/http", "k8s.io/client-go"}},
 	{
 		name: "access", together: true,
-		rooms: []string{"internal/clusters", "internal/target", "internal/source", "internal/garden", "internal/follow", "internal/crds", "internal/agentview", "internal/selectors", "internal/lookup"},
+		rooms: []string{"internal/clusters", "internal/engine/targetcluster", "internal/engine/sourcecluster", "internal/garden", "internal/follow", "internal/crds", "internal/agentview", "internal/selectors", "internal/lookup"},
 	},
 	{name: "endpoints", rooms: []string{"internal/serve/..."}, together: true},
 	{

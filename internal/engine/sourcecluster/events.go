@@ -1,0 +1,104 @@
+package sourcecluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+)
+
+// maxNote is the longest message that an Event may have, in bytes; the API server refuses a longer one.
+const maxNote = 1024
+
+// Events records when a ManagedResource begins to fail and when it recovers. It creates Events only, and never patches one:
+// that is all that installations allow (MRC-9), and transitions do not repeat within moments.
+type Events struct {
+	client corev1client.EventsGetter
+	clock  clock.PassiveClock
+
+	mu     sync.Mutex
+	failed map[types.NamespacedName]map[resourcesv1alpha1.ConditionType]bool
+}
+
+// NewEvents returns a recorder.
+func NewEvents(client corev1client.EventsGetter, clock clock.PassiveClock) *Events {
+	return &Events{client: client, clock: clock, failed: map[types.NamespacedName]map[resourcesv1alpha1.ConditionType]bool{}}
+}
+
+func (e *Events) transitions(ctx context.Context, before, after *resourcesv1alpha1.ManagedResource) {
+	if e == nil {
+		return
+	}
+	for _, conditionType := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy} {
+		was := managed.Conditions(before.Status.Conditions).Status(conditionType)
+		now := managed.Conditions(after.Status.Conditions).Get(conditionType)
+		if now == nil || was == now.Status {
+			continue
+		}
+		switch {
+		case now.Status == resourcesv1alpha1.ConditionFalse && after.DeletionTimestamp == nil &&
+			(conditionType == resourcesv1alpha1.ResourcesApplied || was == resourcesv1alpha1.ConditionTrue):
+			e.mark(after, conditionType, true)
+			e.create(ctx, after, corev1.EventTypeWarning, now.Reason, now.Message)
+		case now.Status == resourcesv1alpha1.ConditionTrue && (was == resourcesv1alpha1.ConditionFalse || e.isMarked(after, conditionType)):
+			if e.isMarked(after, conditionType) {
+				e.mark(after, conditionType, false)
+				e.create(ctx, after, corev1.EventTypeNormal, now.Reason, now.Message)
+			}
+		}
+	}
+}
+
+func (e *Events) isMarked(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1alpha1.ConditionType) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.failed[types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}][conditionType]
+}
+
+func (e *Events) mark(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1alpha1.ConditionType, failed bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}
+	if !failed {
+		delete(e.failed[key], conditionType)
+		if len(e.failed[key]) == 0 {
+			delete(e.failed, key)
+		}
+		return
+	}
+	if e.failed[key] == nil {
+		e.failed[key] = map[resourcesv1alpha1.ConditionType]bool{}
+	}
+	e.failed[key][conditionType] = true
+}
+
+// Warn records a fault that no condition shows.
+func (e *Events) Warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason, message string) {
+	e.create(ctx, mr, corev1.EventTypeWarning, reason, message)
+}
+
+func (e *Events) create(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, eventType, reason, message string) {
+	message = managed.Shortened(message, maxNote)
+	now := metav1.NewTime(e.clock.Now())
+	_, err := e.client.Events(mr.Namespace).Create(ctx, &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: fmt.Sprintf("%s.%x", mr.Name, now.UnixNano())},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: resourcesv1alpha1.SchemeGroupVersion.String(), Kind: "ManagedResource",
+			Namespace: mr.Namespace, Name: mr.Name, UID: mr.UID, ResourceVersion: mr.ResourceVersion,
+		},
+		Type: eventType, Reason: reason, Message: message, Count: 1, FirstTimestamp: now, LastTimestamp: now,
+		Source: corev1.EventSource{Component: "gardener-resource-manager"}, ReportingController: "gardener-resource-manager",
+	}, metav1.CreateOptions{})
+	if err != nil {
+		log.FromContext(ctx).V(1).Info("Could not record an event", "reason", err.Error())
+	}
+}

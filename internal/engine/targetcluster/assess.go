@@ -1,0 +1,320 @@
+package targetcluster
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/clock"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/health"
+)
+
+const (
+	// readTimeout limits one read for a check: a single slow kind must not use up the time of the others (MRB-35).
+	readTimeout = 10 * time.Second
+	// namedProblems is how many objects a condition names: as many as a reader can act on.
+	namedProblems = 10
+)
+
+// Assessor judges the objects of a ManagedResource, from the ledger where a watch keeps it up to date, else by reading them.
+type Assessor struct {
+	client  *Client
+	ledger  *ledger.Ledger
+	watches *Watches
+	clock   clock.PassiveClock
+}
+
+// NewAssessor returns an assessor.
+func NewAssessor(client *Client, l *ledger.Ledger, watches *Watches, clock clock.PassiveClock) *Assessor {
+	return &Assessor{client, l, watches, clock}
+}
+
+// Assessment is the judgement about a ManagedResource.
+type Assessment struct {
+	Change managed.ConditionChange
+	// Problem is true if not everything is as it should be.
+	Problem bool
+	// Covered is true if watches tell of every change, so that there is nothing to look at in the meantime.
+	Covered bool
+	// Unsettled is true if a missing object is about to be put back, so that the judgement is about to change.
+	Unsettled bool
+}
+
+type problem struct {
+	reason, message string
+}
+
+// RefOf is an entry of the inventory as the ledger knows it.
+func RefOf(ref *resourcesv1alpha1.ObjectReference) ledger.Ref {
+	gvk := ref.GroupVersionKind()
+	return ledger.Ref{
+		Key:        ledger.Key{GroupKind: gvk.GroupKind(), Namespace: ref.Namespace, Name: ref.Name},
+		Version:    gvk.Version,
+		Unlabelled: managed.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore),
+	}
+}
+
+// FromLedger judges by what is already known; it is not ok if anything would have to be read.
+func (a *Assessor) FromLedger(refs []resourcesv1alpha1.ObjectReference) (changes []managed.ConditionChange, ok bool) {
+	for i := range refs {
+		ref := RefOf(&refs[i])
+		finding := a.ledger.Lookup(ref.Key)
+		// What isn't well now may be so in a moment: the controllers of health tell when it lasts.
+		if !finding.Present || finding.Suspect || finding.Verdict.Unhealthy != "" || finding.Verdict.Progressing != "" ||
+			(finding.Verdict.CountPods && !a.podsMatch(ref, finding)) {
+			return nil, false
+		}
+	}
+	return []managed.ConditionChange{healthy(), rolledOut()}, true
+}
+
+func healthy() managed.ConditionChange {
+	return managed.ConditionChange{Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionTrue,
+		Reason: resourcesv1alpha1.ReasonResourcesHealthy, Message: managed.MessageHealthy}
+}
+
+func rolledOut() managed.ConditionChange {
+	return managed.ConditionChange{Type: resourcesv1alpha1.ResourcesProgressing, Status: resourcesv1alpha1.ConditionFalse,
+		Reason: resourcesv1alpha1.ReasonResourcesRolledOut, Message: managed.MessageRolledOut}
+}
+
+// Health judges whether all objects are there and healthy (MRH-3 … MRH-10); all problems are found, and the first ones
+// are named (MRB-29).
+func (a *Assessor) Health(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
+	var problems []problem
+	unsettled := false
+	for i := range refs {
+		ref := &refs[i]
+		finding, noMatch, err := a.find(ctx, ref)
+		if err != nil {
+			if ctx.Err() != nil {
+				return Assessment{}, err
+			}
+			problems = append(problems, problem{resourcesv1alpha1.ReasonHealthCheckError,
+				fmt.Sprintf("Error executing health check for %s %q: %v", ref.Kind, ref.Namespace+"/"+ref.Name, err)})
+			continue
+		}
+		switch {
+		case !finding.Present:
+			unsettled = unsettled || finding.Suspect
+			problems = append(problems, missing(ref, noMatch))
+		case finding.Verdict.Unhealthy != "":
+			problems = append(problems, a.unhealthy(ctx, ref, finding.Verdict.Unhealthy))
+		}
+	}
+	if len(problems) == 0 {
+		return Assessment{Change: healthy(), Covered: a.covered(refs)}, nil
+	}
+	return Assessment{Unsettled: unsettled, Covered: a.covered(refs), Problem: true, Change: managed.ConditionChange{
+		Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionFalse,
+		Reason: problems[0].reason, Message: join(problems),
+	}}, nil
+}
+
+// Progressing judges whether all objects are rolled out (MRP-2 … MRP-6).
+func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
+	var problems []problem
+	for i := range refs {
+		ref := &refs[i]
+		if !a.watches.view.Whole(ref.GroupVersionKind()) {
+			continue
+		}
+		finding, _, err := a.find(ctx, ref)
+		if err != nil {
+			return Assessment{}, fmt.Errorf("reading %s %q: %w", ref.Kind, ref.Namespace+"/"+ref.Name, err)
+		}
+		if !finding.Present {
+			continue // The check of health tells (MRP-3).
+		}
+		waitsFor := finding.Verdict.Progressing
+		if waitsFor == "" && finding.Verdict.CountPods && !a.awaitPodsMatch(ctx, ref, finding) {
+			if waitsFor, err = a.countPods(ctx, ref, finding.Verdict.Pods); err != nil {
+				return Assessment{}, err
+			}
+		}
+		if waitsFor != "" {
+			problems = append(problems, problem{ref.Kind + "Progressing",
+				fmt.Sprintf("%s %q is progressing: %s", ref.Kind, ref.Namespace+"/"+ref.Name, waitsFor)})
+		}
+	}
+	if len(problems) == 0 {
+		return Assessment{Change: rolledOut(), Covered: a.covered(refs)}, nil
+	}
+	return Assessment{Covered: a.covered(refs), Problem: true, Change: managed.ConditionChange{
+		Type: resourcesv1alpha1.ResourcesProgressing, Status: resourcesv1alpha1.ConditionTrue,
+		Reason: problems[0].reason, Message: join(problems),
+	}}, nil
+}
+
+func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
+	return !slices.ContainsFunc(refs, func(ref resourcesv1alpha1.ObjectReference) bool {
+		entry := RefOf(&ref)
+		finding := a.ledger.Lookup(entry.Key)
+		return !a.watches.Covered(entry) || finding.Verdict.CountPods && !a.podsMatch(entry, finding)
+	})
+}
+
+func (a *Assessor) podsMatch(ref ledger.Ref, finding ledger.Finding) bool {
+	return a.watches.PodsCovered(ref.Namespace) && a.ledger.Pods(finding.UID) == finding.Verdict.Pods
+}
+
+func (a *Assessor) awaitPodsMatch(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, finding ledger.Finding) bool {
+	return a.watches.AwaitPodsCovered(ctx, ref.Namespace) && a.podsMatch(RefOf(ref), finding)
+}
+
+func (a *Assessor) countPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, wanted int64) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	deployment, err := a.client.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
+	if Gone(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	number, err := a.client.PodsOf(ctx, deployment, health.CountsForDeployment)
+	if err != nil {
+		return "", fmt.Errorf("counting the Pods of Deployment %q: %w", ref.Namespace+"/"+ref.Name, err)
+	}
+	if number != wanted {
+		return health.OldPods, nil
+	}
+	return "", nil
+}
+
+// find returns what is known of an object, after a read where the ledger does not know it or no watch keeps it up to date.
+// What is on record as missing is read again before anybody says so (MRB-38).
+func (a *Assessor) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (ledger.Finding, error, error) {
+	entry := RefOf(ref)
+	finding := a.ledger.Lookup(entry.Key)
+	if !finding.Suspect && a.watches.AwaitCovered(ctx, entry) {
+		finding = a.ledger.Lookup(entry.Key)
+		if finding.Known && finding.Present {
+			return finding, nil, nil
+		}
+	}
+	if finding.Suspect {
+		return finding, nil, nil // It is about to be put right.
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	object, err := a.client.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
+	switch {
+	case isNotFound(err) && Gone(err):
+		a.ledger.Absent(entry.Key, finding)
+		return ledger.Finding{Known: true, Suspect: a.ledger.Lookup(entry.Key).Suspect}, nil, nil
+	case Gone(err):
+		return ledger.Finding{Known: true}, err, nil
+	case err != nil:
+		return ledger.Finding{}, nil, err
+	}
+	sighting := a.watches.view.Sighting(object)
+	sighting.Since = finding.Mark
+	a.ledger.Seen(sighting)
+	found := ledger.Finding{Known: true, Present: true, UID: sighting.UID}
+	if sighting.Verdict != nil {
+		found.Verdict = *sighting.Verdict
+	}
+	return found, nil, nil
+}
+
+func missing(ref *resourcesv1alpha1.ObjectReference, noMatch error) problem {
+	message := fmt.Sprintf("Required %s %q in namespace %q is missing", ref.Kind, ref.Name, ref.Namespace)
+	if noMatch != nil {
+		message += ": " + noMatch.Error()
+	}
+	return problem{ref.Kind + "Missing", message}
+}
+
+func (a *Assessor) unhealthy(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, why string) problem {
+	message := fmt.Sprintf("%s %q is unhealthy: %s", ref.Kind, ref.Namespace+"/"+ref.Name, why)
+	if ref.APIVersion == "v1" && ref.Kind == "Service" {
+		object := &unstructured.Unstructured{}
+		object.SetAPIVersion(ref.APIVersion)
+		object.SetKind(ref.Kind)
+		object.SetNamespace(ref.Namespace)
+		object.SetName(ref.Name)
+		message += a.EventText(ctx, object)
+	}
+	return problem{ref.Kind + "Unhealthy", message}
+}
+
+// join keeps the first message as it is and names more objects after it.
+func join(problems []problem) string {
+	message := problems[0].message
+	for _, p := range problems[1:min(len(problems), namedProblems)] {
+		message += "; " + p.message
+	}
+	if more := len(problems) - namedProblems; more > 0 {
+		message += fmt.Sprintf("; and %d more", more)
+	}
+	return message
+}
+
+// EventText is what the Warning events about an object say, newest five, oldest first (MRX-13); empty if there are none or
+// they can't be read.
+func (a *Assessor) EventText(ctx context.Context, object *unstructured.Unstructured) string {
+	const newest = 5
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	events, err := a.client.WarningEvents(ctx, object)
+	if err != nil || len(events) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(events, func(x, y corev1.Event) int { return x.LastTimestamp.Compare(y.LastTimestamp.Time) })
+	if len(events) > newest {
+		events = events[len(events)-newest:]
+	}
+	var text strings.Builder
+	text.WriteString("\n\n-> Events:")
+	for i := range events {
+		text.WriteString(a.eventLine(&events[i]))
+	}
+	return text.String()
+}
+
+func (a *Assessor) eventLine(event *corev1.Event) string {
+	source := event.Source.Component
+	if source == "" {
+		source = event.ReportingController
+	}
+	first := event.FirstTimestamp.Time
+	if first.IsZero() {
+		first = event.EventTime.Time
+	}
+	age := a.age(first)
+	if event.Count > 1 {
+		return fmt.Sprintf("\n* %s reported %s ago (x%d over %s): %s", source, a.age(event.LastTimestamp.Time), event.Count, age, event.Message)
+	}
+	return fmt.Sprintf("\n* %s reported %s ago: %s", source, age, event.Message)
+}
+
+func (a *Assessor) age(t time.Time) string {
+	if t.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(a.clock.Since(t))
+}
+
+var ages = regexp.MustCompile(` reported \S+ ago(?: \(x\d+ over \S+\))?: `)
+
+// WithoutNews returns the change with the present message if nothing but the ages of events differs, so that the condition
+// is not rewritten for them (MRB-18).
+func WithoutNews(change managed.ConditionChange, conditions []resourcesv1alpha1.Condition) managed.ConditionChange {
+	present := managed.Conditions(conditions).Get(change.Type)
+	if present != nil && present.Message != change.Message &&
+		ages.ReplaceAllString(present.Message, " ") == ages.ReplaceAllString(change.Message, " ") {
+		change.Message = present.Message
+	}
+	return change
+}

@@ -1,0 +1,52 @@
+package targetcluster
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+)
+
+func TestEventLines(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	a := &Assessor{clock: clocktesting.NewFakePassiveClock(now)}
+	at := func(ago time.Duration) metav1.Time { return metav1.NewTime(now.Add(-ago)) }
+	for want, event := range map[string]corev1.Event{
+		"\n* cloud reported 2m ago: no":                {Source: corev1.EventSource{Component: "cloud"}, FirstTimestamp: at(2 * time.Minute), Message: "no"},
+		"\n* cloud reported 10s ago (x3 over 60m): no": {ReportingController: "cloud", FirstTimestamp: at(time.Hour), LastTimestamp: at(10 * time.Second), Count: 3, Message: "no"},
+		"\n* cloud reported 30s ago: no":               {ReportingController: "cloud", EventTime: metav1.NewMicroTime(now.Add(-30 * time.Second)), Message: "no"},
+		"\n* cloud reported <unknown> ago: no":         {ReportingController: "cloud", Message: "no"},
+	} {
+		if got := a.eventLine(&event); got != want {
+			t.Errorf("MRX-13: got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestAgesAreNoNews(t *testing.T) {
+	condition := func(message string) managed.ConditionChange {
+		return managed.ConditionChange{Type: resourcesv1alpha1.ResourcesHealthy, Message: message}
+	}
+	present := []resourcesv1alpha1.Condition{{Type: resourcesv1alpha1.ResourcesHealthy, Message: "x\n* cloud reported 10s ago (x3 over 60m): no"}}
+	if got := WithoutNews(condition("x\n* cloud reported 2m ago (x4 over 61m): no"), present).Message; got != present[0].Message {
+		t.Errorf("MRB-18: got %q", got)
+	}
+	if got := WithoutNews(condition("x\n* cloud reported 2m ago: other"), present).Message; got == present[0].Message {
+		t.Error("MRB-18: news are lost")
+	}
+}
+
+func TestProblemsAreBounded(t *testing.T) {
+	problems := make([]problem, 25)
+	for i := range problems {
+		problems[i].message = "m"
+	}
+	if got := join(problems); got != "m; m; m; m; m; m; m; m; m; m; and 15 more" {
+		t.Errorf("MRB-29/MRH-3: got %q", got)
+	}
+}

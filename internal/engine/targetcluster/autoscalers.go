@@ -1,0 +1,283 @@
+package targetcluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/espalier-project/espalier/internal/apply"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+)
+
+var autoscalerKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"}
+
+const (
+	// autoscalersWithin is how long the list of autoscalers may take before whoever needs it fails.
+	autoscalersWithin = 15 * time.Second
+	// autoscalerGrace is how long an object counts as scaled after its last autoscaler is gone: one that is deleted and created
+	// again, to change what can't be changed or by a tool that replaces it, must not cost the replicas that it had asked for.
+	autoscalerGrace = time.Minute
+)
+
+// Autoscalers knows which objects a HorizontalPodAutoscaler scales (MR-20, MR-21). It watches all of them, whoever manages
+// them, from the first time somebody asks, and keeps their targets only.
+//
+// Invariant: an object that any autoscaler on record names is scaled, and so is one whose last autoscaler went less than
+// autoscalerGrace ago. Ready says whether what is on record is complete.
+type Autoscalers struct {
+	watches *Watches
+	active  *activeWatch
+
+	mu       sync.Mutex
+	started  bool
+	lastErr  error
+	targetOf map[types.UID]apply.Key
+	count    map[apply.Key]int
+	// leaving are the objects whose last autoscaler went, until they no longer count as scaled.
+	leaving map[apply.Key]*time.Timer
+}
+
+func newAutoscalers(w *Watches) *Autoscalers {
+	return &Autoscalers{watches: w, active: newActiveWatch(), targetOf: map[types.UID]apply.Key{}, count: map[apply.Key]int{}, leaving: map[apply.Key]*time.Timer{}}
+}
+
+// Ready waits until all autoscalers are known, or tells why they are not.
+func (a *Autoscalers) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, autoscalersWithin)
+	defer cancel()
+	if err := a.ready(ctx); err != nil {
+		return fmt.Errorf("failed to compute all HPA target ref object keys: failed to list all HPAs: %w", err)
+	}
+	return nil
+}
+
+func (a *Autoscalers) ready(ctx context.Context) error {
+	served, err := a.watches.client.mappings.of(ctx, autoscalerKind)
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	resource := a.watches.client.dynamic.Resource(served.resource)
+	if a.watches.disabled {
+		_, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List))
+		return err
+	}
+	a.start(resource)
+	if a.active.await(ctx, true) {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return cmp.Or(a.lastErr, ctx.Err())
+}
+
+// Scales says whether an autoscaler has the replicas of the object under one of the keys.
+func (a *Autoscalers) Scales(keys []apply.Key) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, key := range keys {
+		if a.count[key] > 0 || a.leaving[key] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *Autoscalers) start(resource dynamic.ResourceInterface) {
+	a.watches.mu.Lock()
+	ctx := a.watches.ctx
+	a.watches.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.started || ctx == nil {
+		return
+	}
+	a.started = true
+	source := newListWatch(func(ctx context.Context) (string, error) {
+		version, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List))
+		if err == nil {
+			a.active.listed(version)
+		}
+		return version, err
+	}, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		a.watches.metrics.count("watch")
+		return resource.Watch(ctx, options)
+	}, a.failed, a.active.resumed)
+	log := a.watches.log.WithValues("groupVersionKind", autoscalerKind.String())
+	reflector := cache.NewReflectorWithOptions(source, nil, a, cache.ReflectorOptions{
+		Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, TypeDescription: autoscalerKind.String(),
+	})
+	a.watches.metrics.watching.Inc()
+	go a.run(ctx, reflector)
+}
+
+// run follows the autoscalers until the context ends, and begins anew whenever it is asked to.
+func (a *Autoscalers) run(ctx context.Context, reflector *cache.Reflector) {
+	for ctx.Err() == nil {
+		following, cancel := context.WithCancel(ctx)
+		a.active.follows(cancel)
+		reflector.RunWithContext(following)
+		a.active.end()
+		cancel()
+	}
+}
+
+func (a *Autoscalers) failed(err error) {
+	a.mu.Lock()
+	a.lastErr = err
+	a.mu.Unlock()
+	a.active.lost()
+	if unserved(err) {
+		a.watches.client.mappings.forgetKind(autoscalerKind.GroupKind())
+	}
+}
+
+// list reports all autoscalers.
+func (a *Autoscalers) list(ctx context.Context, page pageFunc) (string, error) {
+	listed := map[types.UID]struct{}{}
+	version, err := listPages(ctx, metav1.ListOptions{}, page, paging{
+		start: func() { clear(listed) },
+		begin: func(string) error { return nil },
+		each: func(object runtime.Object) error {
+			if accessor, err := meta.Accessor(object); err == nil {
+				listed[accessor.GetUID()] = struct{}{}
+			}
+			return a.Update(object)
+		},
+	})
+	if err == nil {
+		a.forgetOthers(listed)
+	}
+	return version, err
+}
+
+// Add implements cache.ReflectorStore.
+func (a *Autoscalers) Add(object any) error { return a.Update(object) }
+
+// Update implements cache.ReflectorStore.
+func (a *Autoscalers) Update(object any) error {
+	autoscaler, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("unexpected object %T", object)
+	}
+	key, err := targetOfAutoscaler(autoscaler)
+	if err != nil {
+		// One malformed autoscaler must not keep everything else from being applied (MRB-12).
+		a.watches.log.Info("Ignoring a HorizontalPodAutoscaler", "object", apply.NameOf(autoscaler), "reason", err.Error())
+		return a.Delete(object)
+	}
+	a.set(autoscaler.GetUID(), key)
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (a *Autoscalers) Delete(object any) error {
+	accessor, ok := object.(metav1.Object)
+	if !ok {
+		return fmt.Errorf("unexpected object %T", object)
+	}
+	a.set(accessor.GetUID(), apply.Key{})
+	return nil
+}
+
+// Replace implements cache.ReflectorStore. The list was reported page by page before.
+func (a *Autoscalers) Replace([]any, string) error { return nil }
+
+// Resync implements cache.ReflectorStore.
+func (a *Autoscalers) Resync() error { return nil }
+
+// forgetOthers forgets the autoscalers that a complete list does not have.
+func (a *Autoscalers) forgetOthers(listed map[types.UID]struct{}) {
+	a.mu.Lock()
+	var gone []types.UID
+	for uid := range a.targetOf {
+		if _, found := listed[uid]; !found {
+			gone = append(gone, uid)
+		}
+	}
+	a.mu.Unlock()
+	for _, uid := range gone {
+		a.set(uid, apply.Key{})
+	}
+}
+
+// set notes the target of an autoscaler, none for an empty key. A target that gains its first one is looked at again, and so is
+// one that has none any more once the grace is over, since its replicas change hands.
+func (a *Autoscalers) set(uid types.UID, key apply.Key) {
+	a.mu.Lock()
+	before, had := a.targetOf[uid]
+	if had && before == key {
+		a.mu.Unlock()
+		return
+	}
+	gained := false
+	if key != (apply.Key{}) {
+		a.targetOf[uid] = key
+		if a.count[key]++; a.count[key] == 1 {
+			timer := a.leaving[key]
+			gained = timer == nil
+			if timer != nil {
+				timer.Stop()
+				delete(a.leaving, key)
+			}
+		}
+	} else {
+		delete(a.targetOf, uid)
+	}
+	if had {
+		if a.count[before]--; a.count[before] == 0 {
+			delete(a.count, before)
+			a.leaveLocked(before)
+		}
+	}
+	a.mu.Unlock()
+	if gained {
+		a.suspect(key)
+	}
+}
+
+// leaveLocked begins the grace of an object without autoscalers.
+func (a *Autoscalers) leaveLocked(key apply.Key) {
+	var timer *time.Timer
+	timer = time.AfterFunc(autoscalerGrace, func() {
+		a.mu.Lock()
+		over := a.leaving[key] == timer
+		if over {
+			delete(a.leaving, key)
+		}
+		a.mu.Unlock()
+		if over {
+			a.suspect(key)
+		}
+	})
+	a.leaving[key] = timer
+}
+
+func (a *Autoscalers) suspect(key apply.Key) {
+	a.watches.ledger.Suspect(ledger.Key{GroupKind: schema.GroupKind(key.GroupKind()), Namespace: key.Namespace, Name: key.Name})
+}
+
+func targetOfAutoscaler(autoscaler *unstructured.Unstructured) (apply.Key, error) {
+	apiVersion, _, _ := unstructured.NestedString(autoscaler.Object, "spec", "scaleTargetRef", "apiVersion")
+	kind, _, _ := unstructured.NestedString(autoscaler.Object, "spec", "scaleTargetRef", "kind")
+	name, _, _ := unstructured.NestedString(autoscaler.Object, "spec", "scaleTargetRef", "name")
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return apply.Key{}, fmt.Errorf("invalid API version in scaleTargetRef: %w", err)
+	}
+	return apply.Key{Group: gv.Group, Kind: kind, Namespace: autoscaler.GetNamespace(), Name: name}, nil
+}

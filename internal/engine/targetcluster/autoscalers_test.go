@@ -1,0 +1,113 @@
+package targetcluster
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/apply"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+)
+
+func autoscaler(uid, apiVersion, kind, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scaleTargetRef": map[string]any{"apiVersion": apiVersion, "kind": kind, "name": name}}}}
+	object.SetGroupVersionKind(autoscalerKind)
+	object.SetNamespace("ns")
+	object.SetName(uid)
+	object.SetUID(types.UID(uid))
+	return object
+}
+
+// lists returns a page with objects.
+func lists(objects ...*unstructured.Unstructured) pageFunc {
+	return func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+		list := &unstructured.UnstructuredList{}
+		list.SetResourceVersion("1")
+		for _, object := range objects {
+			list.Items = append(list.Items, *object)
+		}
+		return list, nil
+	}
+}
+
+func TestAutoscalers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAutoscalers(NewWatches(nil, ledger.New(), WatchOptions{Log: logr.Discard()}))
+		scales := func(group string) bool {
+			return a.Scales(apply.NewEquivalences(nil).Keys(apply.Key{Group: group, Kind: "Deployment", Namespace: "ns", Name: "d"}))
+		}
+		list := func(objects ...*unstructured.Unstructured) error {
+			_, err := a.list(t.Context(), lists(objects...))
+			return err
+		}
+		pass := func(d time.Duration) error {
+			time.Sleep(d) // In a bubble time passes at once.
+			synctest.Wait()
+			return nil
+		}
+		steps := []struct {
+			name string
+			do   func() error
+			want bool
+		}{
+			{"MR-20 none", func() error { return nil }, false},
+			{"MRB-12/MRV-60 a malformed one", func() error { return a.Add(autoscaler("bad", "a/b/c", "Deployment", "d")) }, false},
+			{"MR-21/MRD-16/MRV-50 by an equivalent group", func() error { return a.Add(autoscaler("one", "extensions/v1beta1", "Deployment", "d")) }, true},
+			{"MR-20 a second one", func() error { return a.Add(autoscaler("two", "apps/v1", "Deployment", "d")) }, true},
+			{"MR-20 one goes", func() error { return a.Delete(autoscaler("one", "extensions/v1beta1", "Deployment", "d")) }, true},
+			{"MR-20 the other turns away", func() error { return a.Update(autoscaler("two", "apps/v1", "Deployment", "other")) }, true},
+			{"MR-20 the grace ends", func() error { return pass(autoscalerGrace) }, false},
+			{"MR-20 a complete list", func() error { return list(autoscaler("three", "apps/v1", "Deployment", "d")) }, true},
+			{"MR-20 a complete list of none", func() error { return list() }, true},
+			{"MR-20 one comes back in time", func() error { return a.Add(autoscaler("four", "apps/v1", "Deployment", "d")) }, true},
+			{"MR-20 it stays", func() error { return pass(2 * autoscalerGrace) }, true},
+			{"MR-20 it goes", func() error { return a.Delete(autoscaler("four", "apps/v1", "Deployment", "d")) }, true},
+			{"MR-20 for long", func() error { return pass(autoscalerGrace) }, false},
+		}
+		for _, s := range steps {
+			if err := s.do(); err != nil {
+				t.Fatal(err)
+			}
+			if got := scales("apps"); got != s.want {
+				t.Errorf("%s: got %t", s.name, got)
+			}
+		}
+	})
+}
+
+// TestReplicasChangeHandsLate holds that an autoscaler that is deleted and created again does not cost the replicas.
+func TestReplicasChangeHandsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := ledger.New()
+		var suspected atomic.Int32
+		l.Subscribe(func(ledger.Owner, ledger.Key) { suspected.Add(1) }, func(ledger.Owner) {})
+		l.Track(ledger.Owner{Name: "mr"}, []ledger.Ref{{Key: ledger.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "ns", Name: "d"}, Version: "v1"}})
+		a := newAutoscalers(NewWatches(nil, l, WatchOptions{Log: logr.Discard()}))
+		for i, step := range []struct {
+			do   func() error
+			want int
+		}{
+			{func() error { return a.Add(autoscaler("one", "apps/v1", "Deployment", "d")) }, 1},
+			{func() error { return a.Delete(autoscaler("one", "apps/v1", "Deployment", "d")) }, 1},
+			{func() error { return a.Add(autoscaler("two", "apps/v1", "Deployment", "d")) }, 1},
+			{func() error { return a.Delete(autoscaler("two", "apps/v1", "Deployment", "d")) }, 1},
+			{func() error { time.Sleep(autoscalerGrace); synctest.Wait(); return nil }, 2},
+		} {
+			if err := step.do(); err != nil {
+				t.Fatal(err)
+			}
+			if got := int(suspected.Load()); got != step.want {
+				t.Errorf("step %d: looked at %d times, want %d", i, got, step.want)
+			}
+		}
+	})
+}

@@ -1,0 +1,64 @@
+package targetcluster
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+)
+
+// TestRestoreIsOfAllKinds holds that the proof for one object has all kinds listed from nothing, and what they have looked at anew.
+func TestRestoreIsOfAllKinds(t *testing.T) {
+	s, client := newServer(t)
+	l := ledger.New()
+	w := started(t, client, l)
+	run(t, w)
+	s.put(configMaps, "n", "proves", nil)
+	s.put(widgets, "n", "other", map[string]any{"spec": map[string]any{"a": "1"}})
+	proves, other := refTo(configMaps, "n", "proves"), refTo(widgets, "n", "other")
+	w.Track(owner, []ledger.Ref{proves, other})
+	for _, ref := range []ledger.Ref{proves, other} {
+		eventually(t, "known", func() bool { return l.Lookup(ref.Key).Known && w.Covered(ref) })
+		l.Verified(owner, ledger.Sighting{Key: ref.Key, UID: l.Lookup(ref.Key).UID, ResourceVersion: l.Lookup(ref.Key).ResourceVersion})
+	}
+	before := s.count("list")
+	l.Seen(ledger.Sighting{Key: proves.Key, UID: "another", ResourceVersion: "1", Since: l.Lookup(proves.Key).Mark})
+	eventually(t, "both are listed", func() bool { return s.count("list") == before+2 && w.Covered(proves) && w.Covered(other) })
+	eventually(t, "both are in doubt", func() bool { return len(l.Dirty(owner)) == 2 && l.Lookup(other.Key).ResourceVersion != "" })
+	if _, err := w.Read(t.Context(), other); err != nil || s.count("get") != 0 {
+		t.Errorf("%d single reads, %v: what is turned back is compared from a list", s.count("get"), err)
+	}
+}
+
+// TestErasAreBounded holds that who counts backwards all the time costs a list of each kind a minute, and then less.
+func TestErasAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e eras
+		var began atomic.Int32
+		for range 3 * 3600 {
+			if e.prove(func() { began.Add(1) }) {
+				began.Add(1)
+			}
+			time.Sleep(time.Second)
+		}
+		if n := began.Load(); n < 6 || n > 9 {
+			t.Errorf("%d eras in three hours", n)
+		}
+		time.Sleep(3 * time.Hour)
+		synctest.Wait()
+		began.Store(0)
+		if !e.prove(func() {}) {
+			t.Error("after a time without proofs, one is not heeded at once")
+		}
+		if e.prove(func() { began.Add(1) }) {
+			t.Error("the second proof is heeded at once")
+		}
+		time.Sleep(eraPause + time.Second)
+		synctest.Wait()
+		if n := began.Load(); n != 1 {
+			t.Errorf("%d eras began a minute later", n)
+		}
+	})
+}

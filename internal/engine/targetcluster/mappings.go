@@ -1,0 +1,191 @@
+package targetcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/espalier-project/espalier/internal/apply"
+)
+
+// discoveryTimeout limits one question for the kinds of a group and version: the API server answers from memory, and an
+// aggregated one that does not answer must not hold what others need.
+const discoveryTimeout = 10 * time.Second
+
+// mapping is where the objects of a kind are served. It is immutable: a kind that is served anew gets another one.
+type mapping struct {
+	resource   schema.GroupVersionResource
+	namespaced bool
+}
+
+// mappings remembers where kinds are served, as discovery said it.
+//
+// Invariant: a mapping ends with what it was made from. An answer that the API server does not know its path ends it at once,
+// and so does a change of the CustomResourceDefinition that is seen; what is not served is never remembered.
+type mappings struct {
+	metrics *Metrics
+	client  rest.Interface
+
+	mu     sync.Mutex
+	byKind map[schema.GroupVersionKind]*mapping
+	// asking are questions that are under way, so that many objects of a kind ask once.
+	asking map[schema.GroupVersion]*question
+}
+
+type question struct {
+	done   chan struct{}
+	answer *metav1.APIResourceList
+	err    error
+}
+
+func newMappings(client rest.Interface, metrics *Metrics) *mappings {
+	return &mappings{client: client, metrics: metrics, byKind: map[schema.GroupVersionKind]*mapping{}, asking: map[schema.GroupVersion]*question{}}
+}
+
+// of returns where a kind is served; meta.NoKindMatchError if it is not. Waiting ends with the context.
+func (m *mappings) of(ctx context.Context, gvk schema.GroupVersionKind) (*mapping, error) {
+	m.mu.Lock()
+	known := m.byKind[gvk]
+	m.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	resources, err := m.ask(ctx, gvk.GroupVersion())
+	if apierrors.IsNotFound(err) {
+		return nil, notServed(gvk)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking the target cluster for the kinds of %s: %w", gvk.GroupVersion(), err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range resources.APIResources {
+		r := &resources.APIResources[i]
+		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
+			found := &mapping{gvk.GroupVersion().WithResource(r.Name), r.Namespaced}
+			if before := m.byKind[gvk]; before != nil && *before == *found {
+				return before, nil
+			}
+			m.byKind[gvk] = found
+			return found, nil
+		}
+	}
+	return nil, notServed(gvk)
+}
+
+func notServed(gvk schema.GroupVersionKind) error {
+	return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+}
+
+// ask asks for the kinds of a group and version, once for all that want to know at the same time.
+func (m *mappings) ask(ctx context.Context, gv schema.GroupVersion) (*metav1.APIResourceList, error) {
+	m.mu.Lock()
+	q := m.asking[gv]
+	if q == nil {
+		q = &question{done: make(chan struct{})}
+		m.asking[gv] = q
+		go m.answer(gv, q)
+	}
+	m.mu.Unlock()
+	select {
+	case <-q.done:
+		return q.answer, q.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// answer works for all that wait, so that it ends with none of their contexts.
+func (m *mappings) answer(gv schema.GroupVersion, q *question) {
+	ctx, cancel := context.WithTimeout(context.Background(), discoveryTimeout)
+	defer cancel()
+	path := []string{"/apis", gv.Group, gv.Version}
+	if gv.Group == "" {
+		path = []string{"/api", gv.Version}
+	}
+	m.metrics.count("discover")
+	resources := &metav1.APIResourceList{}
+	q.err = m.client.Get().AbsPath(path...).Do(ctx).Into(resources)
+	q.answer = resources
+	m.mu.Lock()
+	delete(m.asking, gv)
+	m.mu.Unlock()
+	close(q.done)
+}
+
+// forget ends the mapping of a kind if it is still this one.
+func (m *mappings) forget(gvk schema.GroupVersionKind, was *mapping) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.byKind[gvk] == was {
+		delete(m.byKind, gvk)
+	}
+}
+
+// forgetKind ends the mappings of a kind in all versions.
+func (m *mappings) forgetKind(gk schema.GroupKind) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for gvk := range m.byKind {
+		if gvk.GroupKind() == gk {
+			delete(m.byKind, gvk)
+		}
+	}
+}
+
+// with calls do with the mapping of a kind. If the API server says that there is nothing at the path, the mapping has ended:
+// the kind is looked up anew, and do is called once more if it is served elsewhere by now.
+func (m *mappings) with(ctx context.Context, gvk schema.GroupVersionKind, do func(*mapping) error) error {
+	served, err := m.of(ctx, gvk)
+	if err != nil {
+		return err
+	}
+	err = do(served)
+	if !unserved(err) {
+		return err
+	}
+	m.forget(gvk, served)
+	now, mapErr := m.of(ctx, gvk)
+	switch {
+	case mapErr != nil:
+		return mapErr
+	case *now == *served:
+		return &notServedYetError{err}
+	}
+	return do(now)
+}
+
+// notServedYetError says that the API server names a kind and has nothing at its path, as it does for a moment when a
+// CustomResourceDefinition comes or goes. Whether an object is there can't be told.
+type notServedYetError struct{ error }
+
+func (e *notServedYetError) Unwrap() error { return e.error }
+
+// Scope tells where the objects of a kind live; unknown if the target does not serve it (MRD-9). Waiting ends with the context.
+func (c *Client) Scope(ctx context.Context, gvk schema.GroupVersionKind) (apply.Scope, error) {
+	served, err := c.mappings.of(ctx, gvk)
+	switch {
+	case meta.IsNoMatchError(err):
+		return apply.ScopeUnknown, nil
+	case err != nil:
+		return apply.ScopeUnknown, err
+	case served.namespaced:
+		return apply.ScopeNamespaced, nil
+	}
+	return apply.ScopeCluster, nil
+}
+
+// Gone says whether the error means that the object can't be there: not found, or its kind is not served.
+func Gone(err error) bool {
+	var notYet *notServedYetError
+	return !errors.As(err, &notYet) && (isNotFound(err) || meta.IsNoMatchError(err))
+}

@@ -1,0 +1,72 @@
+package targetcluster
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/health"
+)
+
+// View says how much of the objects of a kind is watched, and what of them decides about drift.
+type View struct {
+	Health health.Options
+}
+
+// wholeForDrift are kinds whose status changes while nothing that is managed does, and that have no generation to tell.
+var wholeForDrift = map[schema.GroupKind]bool{
+	{Kind: "Service"}: true, {Kind: "Namespace"}: true, {Kind: "PersistentVolumeClaim"}: true, {Kind: "PersistentVolume"}: true,
+	{Kind: "Pod"}: true, {Kind: "ResourceQuota"}: true, {Kind: "ReplicationController"}: true, {Kind: "Node"}: true,
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           true,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             true,
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: true,
+}
+
+// generationTells are the groups of Kubernetes' own whose kinds count every change of what is managed in their generation.
+// In the others some kinds have none, and some have one that stays 1.
+var generationTells = map[string]bool{
+	"apps": true, "batch": true, "policy": true, "networking.k8s.io": true, "apiextensions.k8s.io": true, "admissionregistration.k8s.io": true,
+}
+
+// Whole says whether the whole objects of a kind are watched, not only their metadata.
+func (v View) Whole(gvk schema.GroupVersionKind) bool {
+	return wholeForDrift[gvk.GroupKind()] || v.Health.NeedsWholeObject(gvk)
+}
+
+// Sighting is what a whole object says.
+func (v View) Sighting(object *unstructured.Unstructured) ledger.Sighting {
+	gvk := object.GroupVersionKind()
+	sighting := sightingOf(gvk, object)
+	if v.Whole(gvk) {
+		verdict := v.Health.Assess(object)
+		sighting.Verdict = &verdict
+		sighting.Digest = ledger.ContentDigest(object.Object)
+	}
+	return sighting
+}
+
+// sightingOf is what the metadata of an object say.
+func sightingOf(gvk schema.GroupVersionKind, object metav1.Object) ledger.Sighting {
+	sighting := ledger.Sighting{
+		Key:             ledger.Key{GroupKind: gvk.GroupKind(), Namespace: object.GetNamespace(), Name: object.GetName()},
+		UID:             object.GetUID(),
+		ResourceVersion: object.GetResourceVersion(),
+		Terminating:     object.GetDeletionTimestamp() != nil,
+	}
+	if object.GetGeneration() > 0 && (generationTells[gvk.Group] || isCustom(gvk.Group)) {
+		sighting.Digest = ledger.MetadataDigest(object)
+	}
+	return sighting
+}
+
+// isCustom says whether the kinds of a group are custom resources: their groups have a dot and are not Kubernetes' own.
+func isCustom(group string) bool {
+	const own = ".k8s.io"
+	for i := range group {
+		if group[i] == '.' {
+			return len(group) <= len(own) || group[len(group)-len(own):] != own
+		}
+	}
+	return false
+}

@@ -1,0 +1,232 @@
+package targetcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/health"
+)
+
+// sink takes what lists and watches of a scope deliver and reports it to the ledger; it stores nothing.
+type sink struct {
+	watches *Watches
+	scope   scope
+	active  *activeWatch
+	// follower is the number under which the sink follows the scope.
+	follower int
+}
+
+var (
+	_ cache.ReflectorStore         = (*sink)(nil)
+	_ cache.ResourceVersionUpdater = (*sink)(nil)
+)
+
+var customResourceDefinitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// Add implements cache.ReflectorStore.
+func (s *sink) Add(object any) error { return s.Update(object) }
+
+// Update implements cache.ReflectorStore.
+func (s *sink) Update(object any) error {
+	if !s.active.heeds(s.follower) {
+		return nil
+	}
+	sighting, err := s.sighting(object)
+	if err == nil {
+		s.watches.ledger.Seen(sighting)
+	}
+	return err
+}
+
+// Resync implements cache.ReflectorStore.
+func (s *sink) Resync() error { return nil }
+
+// UpdateResourceVersion implements cache.ResourceVersionUpdater: it is told of every event and bookmark.
+func (s *sink) UpdateResourceVersion(resourceVersion string) {
+	if s.active.heeds(s.follower) {
+		s.active.reached(resourceVersion)
+	}
+}
+
+// Replace implements cache.ReflectorStore. The list was reported page by page before.
+func (s *sink) Replace(objects []any, _ string) error {
+	if len(objects) > 0 {
+		return fmt.Errorf("%d objects were not reported by their list", len(objects))
+	}
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (s *sink) Delete(object any) error {
+	accessor, ok := object.(metav1.Object)
+	if !ok {
+		return fmt.Errorf("unexpected object %T", object)
+	}
+	if !s.active.heeds(s.follower) {
+		return nil
+	}
+	switch {
+	case s.scope.name != "":
+	case s.scope.gvk == podKind:
+		s.watches.ledger.SetPod(accessor.GetNamespace(), accessor.GetUID(), "", false)
+	case s.scope.gvk == replicaSetKind:
+		s.watches.ledger.SetReplicaSet(accessor.GetNamespace(), accessor.GetUID(), "")
+	}
+	if definition, ok := object.(*unstructured.Unstructured); ok && s.scope.gvk.GroupKind() == customResourceDefinitions {
+		s.watches.client.mappings.forgetKind(kindDefinedBy(definition))
+	}
+	s.watches.ledger.Gone(sightingOf(s.scope.gvk, accessor).Key, accessor.GetUID(), accessor.GetResourceVersion())
+	return nil
+}
+
+func kindDefinedBy(definition *unstructured.Unstructured) schema.GroupKind {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	return schema.GroupKind{Group: group, Kind: kind}
+}
+
+var (
+	// errTurnedBack ends a list of metadata when whole objects will be asked for.
+	errTurnedBack = errors.New("resource versions were turned back")
+	// errRenewed ends a list of a scope that is followed anew.
+	errRenewed = errors.New("the scope is listed anew")
+)
+
+// list reports the complete scope: at the start, and after every gap. The first list after the start, and the one that finds
+// everything turned back, is of whole objects: they are about to be compared.
+func (s *sink) list(ctx context.Context, requests scopeRequests) (string, error) {
+	version := ""
+	err := s.active.list(ctx, func() (err error) {
+		whole := s.watches.live.wants(s.scope) && requests.whole != nil
+		version, err = s.listAs(ctx, requests, whole)
+		if errors.Is(err, errTurnedBack) {
+			version, err = s.listAs(ctx, requests, true)
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	s.active.listed(version)
+	return version, nil
+}
+
+func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (string, error) {
+	page := requests.list
+	if whole {
+		page = requests.whole
+		end, err := s.watches.live.begin(ctx)
+		if err != nil {
+			return "", err
+		}
+		defer end()
+	}
+	options := metav1.ListOptions{}
+	s.watches.selector(s.scope)(&options)
+	var listing *ledger.Listing
+	uids := map[types.UID]struct{}{} // of Pods and ReplicaSets only
+	told := false
+	version, err := listPages(ctx, options, page, paging{
+		start: func() {
+			clear(uids)
+			listing = s.watches.ledger.StartListing(s.scope.gvk.GroupKind(), s.active.version(), s.covers)
+		},
+		begin: func(version string) error {
+			if !s.active.heeds(s.follower) {
+				return errRenewed
+			}
+			if !listing.At(version) {
+				return nil
+			}
+			s.watches.log.Info("The resource versions of the target were turned back, everything is looked at anew", "groupVersionKind", s.scope.gvk.String())
+			told = true
+			s.watches.turnedBack(&s.scope)
+			s.active.reached(version)
+			if !whole && s.watches.live.expect(s.scope) {
+				return errTurnedBack
+			}
+			return nil
+		},
+		each: func(object runtime.Object) error {
+			sighting, err := s.sighting(object)
+			if err != nil {
+				return err
+			}
+			finding := listing.Seen(sighting)
+			if u, ok := object.(*unstructured.Unstructured); ok && whole && finding.Tracked && !finding.Verified {
+				s.watches.live.keep(s.scope, u)
+			}
+			if s.countsPods() {
+				uids[sighting.UID] = struct{}{}
+			}
+			return nil
+		},
+	})
+	s.watches.live.listed(s.scope, err == nil && whole)
+	if err != nil {
+		return "", err
+	}
+	listing.End()
+	if listing.TurnedBack() && !told {
+		s.watches.turnedBack(&s.scope)
+	}
+	s.forgetPods(uids)
+	return version, nil
+}
+
+// covers says whether the sink's scope tells of an object.
+func (s *sink) covers(ref ledger.Ref) bool { return s.watches.scopeOf(ref) == s.scope }
+
+func (s *sink) countsPods() bool {
+	return s.scope.name == "" && (s.scope.gvk == podKind || s.scope.gvk == replicaSetKind)
+}
+
+func (s *sink) sighting(object any) (ledger.Sighting, error) {
+	switch object := object.(type) {
+	case *unstructured.Unstructured:
+		s.setReplicaSet(object)
+		return s.watches.view.Sighting(object), nil
+	case *corev1.Pod:
+		// Typed objects carry no kind; the rest is the same as for any other.
+		var owner types.UID
+		if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "ReplicaSet" {
+			owner = controller.UID
+		}
+		s.watches.ledger.SetPod(object.Namespace, object.UID, owner, owner != "" && health.CountsForDeployment(&object.Status))
+		return s.watches.podSighting(object), nil
+	case *metav1.PartialObjectMetadata:
+		s.setReplicaSet(object)
+		return sightingOf(s.scope.gvk, object), nil
+	}
+	return ledger.Sighting{}, fmt.Errorf("unexpected object %T", object)
+}
+
+func (s *sink) setReplicaSet(object metav1.Object) {
+	if s.scope.gvk != replicaSetKind || s.scope.name != "" {
+		return
+	}
+	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "Deployment" {
+		s.watches.ledger.SetReplicaSet(object.GetNamespace(), object.GetUID(), controller.UID)
+	}
+}
+
+// forgetPods removes what a complete list of the scope no longer has.
+func (s *sink) forgetPods(listed map[types.UID]struct{}) {
+	switch {
+	case s.scope.name != "":
+	case s.scope.gvk == podKind:
+		s.watches.ledger.ForgetPods(s.scope.namespace, listed)
+	case s.scope.gvk == replicaSetKind:
+		s.watches.ledger.ForgetReplicaSets(s.scope.namespace, listed)
+	}
+}

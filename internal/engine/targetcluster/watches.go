@@ -1,0 +1,284 @@
+package targetcluster
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+)
+
+const (
+	// unservedRetry is how often a kind that the target does not serve is looked for (MRT-9).
+	unservedRetry = 10 * time.Second
+	// linger keeps the watch of a kind that is no longer in use: contents often leave and come back.
+	linger = 30 * time.Second
+	// fewByName is how many create-only objects of a kind are watched one by one. More have one watch for all objects of their
+	// kind, which costs the API server about as much as three others.
+	fewByName = 3
+	// minWatchTimeout makes a watch last one to two hours, so that an idle process sends next to nothing.
+	minWatchTimeout = time.Hour
+)
+
+// allNames is the name in the scope of a watch that sees all objects of a kind, with the managed-by label or without.
+const allNames = "*"
+
+// scope is what one watch covers: the labelled objects of a kind in all namespaces or in one, a single object, or all objects.
+type scope struct {
+	gvk       schema.GroupVersionKind
+	namespace string
+	name      string
+}
+
+// Watches keeps a watch for every kind in use.
+type Watches struct {
+	client *Client
+	ledger *ledger.Ledger
+	view   View
+	// namespaces restrict watches of namespaced kinds; empty means one watch for all of them.
+	namespaces    []string
+	labelSelector string
+	disabled      bool
+	metrics       *Metrics
+	log           logr.Logger
+
+	mu      sync.Mutex
+	ctx     context.Context // nil until started
+	active  map[scope]*activeWatch
+	byOwner map[ledger.Owner]map[scope]struct{}
+
+	// wide are the kinds that are watched with all their objects, because of many create-only ones.
+	wide wideKinds
+	live *live
+	eras eras
+
+	autoscalers *Autoscalers
+}
+
+// WatchOptions shape the watches.
+type WatchOptions struct {
+	Namespaces    []string
+	LabelSelector string
+	View          View
+	// Disabled watches nothing (OLD-31).
+	Disabled bool
+	// Metrics may be nil: then nobody reads them.
+	Metrics *Metrics
+	Log     logr.Logger
+}
+
+// NewWatches returns watches that start when Start is called.
+func NewWatches(client *Client, l *ledger.Ledger, options WatchOptions) *Watches {
+	if options.Metrics == nil {
+		options.Metrics = NewMetrics(prometheus.NewRegistry())
+	}
+	w := &Watches{
+		client: client, ledger: l, view: options.View, namespaces: options.Namespaces, labelSelector: options.LabelSelector,
+		disabled: options.Disabled, metrics: options.Metrics, log: options.Log,
+		active: map[scope]*activeWatch{}, byOwner: map[ledger.Owner]map[scope]struct{}{}, live: newLive(),
+	}
+	w.autoscalers = newAutoscalers(w)
+	l.OnTurnedBack(func() { w.turnedBack(nil) })
+	return w
+}
+
+// Start runs the watches until the context ends.
+func (w *Watches) Start(ctx context.Context) error {
+	w.mu.Lock()
+	w.ctx = ctx
+	for s, a := range w.active {
+		w.runLocked(s, a)
+	}
+	w.mu.Unlock()
+	<-ctx.Done()
+	return nil
+}
+
+// View returns what decides about drift and health.
+func (w *Watches) View() View { return w.view }
+
+// Autoscalers returns the index of what is scaled horizontally.
+func (w *Watches) Autoscalers() *Autoscalers { return w.autoscalers }
+
+// Track sets the objects of a ManagedResource, in the ledger and for the watches.
+func (w *Watches) Track(owner ledger.Owner, refs []ledger.Ref) {
+	w.ledger.Track(owner, refs)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.widenLocked(refs)
+	wanted := w.scopesOf(refs)
+	previous := w.byOwner[owner]
+	for s := range wanted {
+		if _, had := previous[s]; !had {
+			w.useLocked(s)
+		}
+	}
+	for s := range previous {
+		if _, has := wanted[s]; !has {
+			w.releaseLocked(s)
+		}
+	}
+	if len(wanted) == 0 {
+		delete(w.byOwner, owner)
+	} else {
+		w.byOwner[owner] = wanted
+	}
+}
+
+// scopesOf returns the scopes that tell of objects, and of the Pods of those that are Deployments.
+func (w *Watches) scopesOf(refs []ledger.Ref) map[scope]struct{} {
+	wanted := map[scope]struct{}{}
+	for _, ref := range refs {
+		wanted[w.scopeOf(ref)] = struct{}{}
+		if ref.Group == "apps" && ref.Kind == "Deployment" {
+			for _, gvk := range []schema.GroupVersionKind{podKind, replicaSetKind} {
+				wanted[w.scopeOf(ledger.Ref{Key: ledger.Key{GroupKind: gvk.GroupKind(), Namespace: ref.Namespace}, Version: gvk.Version})] = struct{}{}
+			}
+		}
+	}
+	return wanted
+}
+
+// Served tells that an object of a kind was just written, so that there is no need to wait for the kind any longer.
+func (w *Watches) Served(ref ledger.Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a := w.active[w.scopeOf(ref)]; a != nil && !a.covers() {
+		select {
+		case a.served <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Covered says whether a change of the object would be noticed.
+func (w *Watches) Covered(ref ledger.Ref) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.active[w.scopeOf(ref)]
+	return a != nil && a.covers()
+}
+
+// AwaitCovered says whether a change of the object would be noticed. While the first list of its kind is under way it waits for
+// that, within listedWithin of its begin: whoever reads in the meantime reads what the list is about to tell.
+func (w *Watches) AwaitCovered(ctx context.Context, ref ledger.Ref) bool {
+	w.mu.Lock()
+	a := w.active[w.scopeOf(ref)]
+	w.mu.Unlock()
+	if a == nil {
+		return false
+	}
+	ctx, cancel := context.WithDeadline(ctx, a.firstListUntil())
+	defer cancel()
+	return a.await(ctx, false)
+}
+
+// AwaitPodsCovered says whether the Pods of a Deployment are counted by watches, and waits as AwaitCovered does.
+func (w *Watches) AwaitPodsCovered(ctx context.Context, namespace string) bool {
+	for _, gvk := range []schema.GroupVersionKind{podKind, replicaSetKind} {
+		if !w.AwaitCovered(ctx, ledger.Ref{Key: ledger.Key{GroupKind: gvk.GroupKind(), Namespace: namespace}, Version: gvk.Version}) {
+			return false
+		}
+	}
+	return true
+}
+
+// PodsCovered says whether the Pods of a Deployment are counted by watches.
+func (w *Watches) PodsCovered(namespace string) bool {
+	for _, gvk := range []schema.GroupVersionKind{podKind, replicaSetKind} {
+		if !w.Covered(ledger.Ref{Key: ledger.Key{GroupKind: gvk.GroupKind(), Namespace: namespace}, Version: gvk.Version}) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *Watches) scopeOf(ref ledger.Ref) scope {
+	s := scope{gvk: ref.GVK()}
+	switch {
+	case ref.Unlabelled && w.wide.has(s.gvk):
+		s.name = allNames
+		if len(w.namespaces) > 0 && !slices.Contains(w.namespaces, metav1.NamespaceAll) {
+			s.namespace = ref.Namespace
+		}
+	case ref.Unlabelled:
+		s.namespace, s.name = ref.Namespace, ref.Name
+	case len(w.namespaces) > 0 && !slices.Contains(w.namespaces, metav1.NamespaceAll):
+		// Only namespaces with managed objects are watched, configured ones and others alike (MRB-37).
+		s.namespace = ref.Namespace
+	}
+	return s
+}
+
+func (w *Watches) useLocked(s scope) {
+	a := w.active[s]
+	if a == nil {
+		a = newActiveWatch()
+		w.active[s] = a
+		if w.ctx != nil {
+			w.runLocked(s, a)
+		}
+	}
+	if a.stop != nil {
+		a.stop.Stop()
+		a.stop = nil
+	}
+	a.users++
+}
+
+func (w *Watches) releaseLocked(s scope) {
+	a := w.active[s]
+	if a == nil {
+		return
+	}
+	if a.users--; a.users > 0 {
+		return
+	}
+	a.stop = time.AfterFunc(linger, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if a.users > 0 || w.active[s] != a {
+			return
+		}
+		delete(w.active, s)
+		w.narrowLocked(s)
+		if a.cancel != nil {
+			a.cancel()
+		}
+	})
+}
+
+func (w *Watches) runLocked(s scope, a *activeWatch) {
+	if w.disabled {
+		return
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	a.cancel = cancel
+	a.begins()
+	go w.run(ctx, s, a)
+}
+
+// run watches one scope: it waits until the kind is served, and then follows it, until it is served elsewhere or no more.
+func (w *Watches) run(ctx context.Context, s scope, a *activeWatch) {
+	log := w.log.WithValues("groupVersionKind", s.gvk.String())
+	for ctx.Err() == nil {
+		served, err := w.client.mappings.of(ctx, s.gvk)
+		if err == nil {
+			w.follow(ctx, s, a, served)
+		} else {
+			a.lost()
+			log.V(1).Info("Kind cannot be watched yet", "reason", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+		case <-a.served:
+		case <-time.After(unservedRetry):
+		}
+	}
+}
