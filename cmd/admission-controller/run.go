@@ -114,7 +114,7 @@ func decide(cfg *config.AdmissionControllerConfiguration, mgr manager.Manager, c
 	server.Register(authorizer.ShootPath, review.New(review.Options{Authorizer: shoots, Ready: watches.Synced, Bodies: bodies, Log: log.WithName("webhook." + authorizer.ShootName)}))
 	admissions := admit.Options{Ready: watches.Synced, Bodies: serve.NewBodies(admit.CostlyAtOnce), Metrics: admit.NewMetrics(metrics.Registry)}
 	server.Register(restriction.SeedPath, restrictionEndpoint(admissions, restriction.SeedName, ofSeeds.Decide, ofSeeds.Log))
-	server.Register(restriction.ShootPath, restrictionEndpoint(admissions, restriction.ShootName, restriction.OfShoots{Handler: &ofShoots}.Decide, ofShoots.Log))
+	server.Register(restriction.ShootPath, restrictionEndpoint(admissions, restriction.ShootName, restriction.SelfHosted{Handler: &ofShoots}.Decide, ofShoots.Log))
 	if ptr.Deref(cfg.Server.EnableDebugHandlers, false) {
 		for path, a := range map[string]*authorizer.Authorizer{graphpage.SeedPath: seeds, graphpage.ShootPath: shoots} {
 			log.Info("Serving the debug page of a graph without authentication", "path", path)

@@ -25,7 +25,7 @@ func TestRestrictionsWaitForTheGraph(t *testing.T) {
 	h := &restriction.Handler{Graph: graph.New(relation.Schema), Budgets: none{}, Clock: clock.RealClock{}, Log: logr.Discard()}
 	for name, decide := range map[string]http.Handler{
 		restriction.SeedName:  restrictionEndpoint(admit.Options{Ready: func() bool { return synced }}, restriction.SeedName, h.Decide, h.Log),
-		restriction.ShootName: restrictionEndpoint(admit.Options{Ready: func() bool { return synced }}, restriction.ShootName, restriction.OfShoots{Handler: h}.Decide, h.Log),
+		restriction.ShootName: restrictionEndpoint(admit.Options{Ready: func() bool { return synced }}, restriction.ShootName, restriction.SelfHosted{Handler: h}.Decide, h.Log),
 	} {
 		ask := func() *httptest.ResponseRecorder {
 			request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(review))

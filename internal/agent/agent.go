@@ -5,9 +5,9 @@ package agent
 import (
 	"fmt"
 
-	extensions "github.com/espalier-project/espalier/internal/foreign/extensions/v1alpha1"
+	extensionsv1alpha1 "github.com/espalier-project/espalier/internal/foreign/extensions/v1alpha1"
 	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
-	machine "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
+	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
 )
 
 const (
@@ -27,8 +27,8 @@ type Machine struct {
 }
 
 // MachineOf returns what is known of a Machine.
-func MachineOf(m *machine.Machine) Machine {
-	return Machine{Node: m.Labels[machine.NodeLabel], Secret: m.Spec.NodeTemplate.Metadata.Labels[SecretLabel]}
+func MachineOf(m *machinev1alpha1.Machine) Machine {
+	return Machine{Node: m.Labels[machinev1alpha1.NodeLabel], Secret: m.Spec.NodeTemplate.Metadata.Labels[SecretLabel]}
 }
 
 // Node is what is known of a Node.
@@ -51,16 +51,16 @@ type Reference struct {
 // ReferencesOf returns what a Secret with the configuration of an operating system refers to (9.6). The error repeats nothing of the
 // content.
 func ReferencesOf(s *kubernetes.Secret) ([]Reference, error) {
-	content, found := s.Data[extensions.OperatingSystemConfigKey]
+	content, found := s.Data[extensionsv1alpha1.OperatingSystemConfigKey]
 	if !found {
 		return nil, nil
 	}
-	osc, err := extensions.DecodeOperatingSystemConfig(content)
+	osc, err := extensionsv1alpha1.DecodeOperatingSystemConfig(content)
 	if err != nil {
 		return nil, fmt.Errorf("unable to decode OSC from secret %q: %w", s.Name, err)
 	}
 	var references []Reference
-	for _, files := range [][]extensions.File{osc.Spec.Files, osc.Status.ExtensionFiles} {
+	for _, files := range [][]extensionsv1alpha1.File{osc.Spec.Files, osc.Status.ExtensionFiles} {
 		for _, file := range files {
 			if file.Content.SecretRef == nil || file.Content.SecretRef.Name == "" {
 				continue

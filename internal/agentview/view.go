@@ -22,7 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/clusters"
 	"github.com/espalier-project/espalier/internal/follow"
 	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
-	machine "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
+	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
 	"github.com/espalier-project/espalier/internal/limit"
 	"github.com/espalier-project/espalier/internal/selectors"
 )
@@ -115,7 +115,7 @@ func New(o Options) (*View, error) {
 	}
 	connections := map[schema.GroupVersion]clusters.Connection{kubernetes.Nodes.GroupVersion(): o.Target, kubernetes.CertificateSigningRequests.GroupVersion(): o.Target}
 	if v.ByMachine() {
-		connections[machine.Machines.GroupVersion()] = o.Source
+		connections[machinev1alpha1.Machines.GroupVersion()] = o.Source
 	}
 	for version, cluster := range connections {
 		client, err := follow.NewClient(cluster.REST, cluster.HTTP, version)
@@ -205,10 +205,10 @@ func (v *View) follow(c clock.Clock) {
 		*to = append(*to, follow.New(kind, v.clients[kind.Resource.GroupVersion()], c, v.log))
 	}
 	if v.ByMachine() {
-		kind := table[*machine.Machine]{
-			func(m *machine.Machine) { v.machines[m.Name] = agent.MachineOf(m) },
+		kind := table[*machinev1alpha1.Machine]{
+			func(m *machinev1alpha1.Machine) { v.machines[m.Name] = agent.MachineOf(m) },
 			func(_, name string) { delete(v.machines, name) }, retain(v.machines, v.machineNamespace),
-		}.kind(v, "Machine", machine.Machines, func() runtime.Object { return &machine.Machine{} })
+		}.kind(v, "Machine", machinev1alpha1.Machines, func() runtime.Object { return &machinev1alpha1.Machine{} })
 		kind.Namespace = v.machineNamespace
 		add(&v.source, kind)
 	}
@@ -361,7 +361,7 @@ func (v *View) Machine(ctx context.Context, name string) (agent.Machine, bool, e
 	return lookup(ctx, v, func() (agent.Machine, state) {
 		m, found := v.machines[name]
 		return m, stateWith(found, m.Node)
-	}, machine.Machines, v.machineNamespace, name, agent.MachineOf)
+	}, machinev1alpha1.Machines, v.machineNamespace, name, agent.MachineOf)
 }
 
 // Node returns what is known of a Node.

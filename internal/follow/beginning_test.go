@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 )
 
@@ -30,7 +30,7 @@ func (w *world) kind(k *Kind) {
 	k.Set = func(object runtime.Object) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		shoot := object.(*v1beta1.Shoot)
+		shoot := object.(*gardencorev1beta1.Shoot)
 		w.known[shoot.Name] = shoot.ResourceVersion
 	}
 	k.Remove = func(_, name string) {
@@ -92,10 +92,10 @@ func TestBeginningLaw(t *testing.T) {
 		var w world
 		w.kind(&f.Kind)
 		there, version := map[string]string{}, 0
-		change := func() (watch.EventType, *v1beta1.Shoot) {
+		change := func() (watch.EventType, *gardencorev1beta1.Shoot) {
 			version++
 			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
-			shoot := &v1beta1.Shoot{Object: meta.Object{Name: name, ResourceVersion: strconv.Itoa(version)}}
+			shoot := &gardencorev1beta1.Shoot{Object: meta.Object{Name: name, ResourceVersion: strconv.Itoa(version)}}
 			if _, found := there[name]; found && rapid.Bool().Draw(t, "deleted") {
 				delete(there, name)
 				return watch.Deleted, shoot
@@ -103,8 +103,8 @@ func TestBeginningLaw(t *testing.T) {
 			there[name] = shoot.ResourceVersion
 			return watch.Modified, shoot
 		}
-		object := func(name string) *v1beta1.Shoot {
-			return &v1beta1.Shoot{Object: meta.Object{Name: name, ResourceVersion: there[name]}}
+		object := func(name string) *gardencorev1beta1.Shoot {
+			return &gardencorev1beta1.Shoot{Object: meta.Object{Name: name, ResourceVersion: there[name]}}
 		}
 		type late struct {
 			of    *beginning
@@ -153,7 +153,7 @@ func TestBeginningLaw(t *testing.T) {
 				}
 			}
 			if !list {
-				b.take(watch.Bookmark, &v1beta1.Shoot{Object: meta.Object{Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
+				b.take(watch.Bookmark, &gardencorev1beta1.Shoot{Object: meta.Object{Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
 			}
 			flush()
 			if err := (store{f}).Replace(slices.Collect(maps.Values(temporary)), ""); err != nil {

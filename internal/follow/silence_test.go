@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 )
 
 const deadline = 10 * time.Second
@@ -68,10 +68,10 @@ func following(t *testing.T, whole bool, s *apiServer) (*Follower, *clocktesting
 	server := httptest.NewServer(s)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	kind := Kind{
-		Name: "Shoot", Resource: v1beta1.GroupVersion.WithResource("shoots"), New: func() runtime.Object { return &v1beta1.Shoot{} },
+		Name: "Shoot", Resource: gardencorev1beta1.GroupVersion.WithResource("shoots"), New: func() runtime.Object { return &gardencorev1beta1.Shoot{} },
 		Set: func(runtime.Object) {}, Remove: func(string, string) {}, Retain: func(Names) {},
 	}
-	client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), v1beta1.GroupVersion)
+	client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), gardencorev1beta1.GroupVersion)
 	if whole {
 		kind.Name, kind.Resource, kind.New, kind.Whole = "Namespace", corev1.SchemeGroupVersion.WithResource("namespaces"), func() runtime.Object { return &corev1.Namespace{} }, true
 		client, err = NewWholeClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), corev1.SchemeGroupVersion, scheme.Scheme)
@@ -236,7 +236,7 @@ func TestRecovers(t *testing.T) {
 	const ended = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}` + "\n"
 	f, clock := following(t, false, &apiServer{events: []string{added + ended, added + ended + `{"type":"MODIFIED","object":{"metadata":{"name":"late","resourceVersion":"9"}}}` + "\n"}})
 	names := make(chan string, 100)
-	f.Set = func(object runtime.Object) { names <- object.(*v1beta1.Shoot).Name }
+	f.Set = func(object runtime.Object) { names <- object.(*gardencorev1beta1.Shoot).Name }
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	f.Start(ctx)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 )
 
 // told collects what is told of objects that cannot be decoded.
@@ -23,7 +23,7 @@ func (b *told) bad(namespace, name string, err error) {
 	*b = append(*b, namespace+"/"+name+": "+err.Error())
 }
 
-func shootShape() *shape { return shapeOf(func() runtime.Object { return &v1beta1.Shoot{} }) }
+func shootShape() *shape { return shapeOf(func() runtime.Object { return &gardencorev1beta1.Shoot{} }) }
 
 func decoderOf(text string, bad undecodable) *decoder {
 	return &decoder{
@@ -42,20 +42,20 @@ func TestDecodeEvents(t *testing.T) {
 {"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","metadata":{}}}
 `, bad.bad)
 	kind, object, err := d.Decode()
-	shoot, is := object.(*v1beta1.Shoot)
+	shoot, is := object.(*gardencorev1beta1.Shoot)
 	if err != nil || kind != watch.Added || !is || shoot.Name != "a" || shoot.Namespace != "n" || shoot.ResourceVersion != "7" || *shoot.Spec.SeedName != "s" {
 		t.Errorf("got %v, %+v, %v", kind, object, err)
 	}
 	kind, object, err = d.Decode()
-	if shoot, is = object.(*v1beta1.Shoot); err != nil || kind != watch.Bookmark || !is || shoot.Annotations[metav1.InitialEventsAnnotationKey] != "true" || shoot.ResourceVersion != "8" {
+	if shoot, is = object.(*gardencorev1beta1.Shoot); err != nil || kind != watch.Bookmark || !is || shoot.Annotations[metav1.InitialEventsAnnotationKey] != "true" || shoot.ResourceVersion != "8" {
 		t.Errorf("a bookmark: got %v, %+v, %v", kind, object, err)
 	}
 	kind, object, err = d.Decode()
-	if shoot, is = object.(*v1beta1.Shoot); err != nil || kind != watch.Modified || !is || shoot.Name != "bad" || shoot.Spec.SeedName != nil {
+	if shoot, is = object.(*gardencorev1beta1.Shoot); err != nil || kind != watch.Modified || !is || shoot.Name != "bad" || shoot.Spec.SeedName != nil {
 		t.Errorf("CT-G-14, an object that cannot be decoded: got %v, %+v, %v", kind, object, err)
 	}
 	kind, object, err = d.Decode()
-	if shoot, is = object.(*v1beta1.Shoot); err != nil || kind != watch.Modified || !is || shoot.Namespace != "n" || shoot.Name != "worse" || shoot.ResourceVersion != "9" || shoot.Labels != nil {
+	if shoot, is = object.(*gardencorev1beta1.Shoot); err != nil || kind != watch.Modified || !is || shoot.Namespace != "n" || shoot.Name != "worse" || shoot.ResourceVersion != "9" || shoot.Labels != nil {
 		t.Errorf("CT-G-14, one whose metadata cannot be decoded: got %v, %+v, %v", kind, object, err)
 	}
 	if want := (told{"n/bad: ", "n/worse: "}); len(bad) != 2 || !strings.HasPrefix(bad[0], want[0]) || !strings.HasPrefix(bad[1], want[1]) {
@@ -93,7 +93,7 @@ func TestDecodeLists(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", name, decoded, err)
 			continue
 		}
-		a, b := list.Items[0].(*v1beta1.Shoot), list.Items[1].(*v1beta1.Shoot)
+		a, b := list.Items[0].(*gardencorev1beta1.Shoot), list.Items[1].(*gardencorev1beta1.Shoot)
 		if a.Name != "a" || *a.Spec.SeedName != "s" || b.Name != "b" || b.Spec.SeedName != nil {
 			t.Errorf("%s: got %+v and %+v", name, a, b)
 		}

@@ -11,10 +11,10 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
-	gardenlet "github.com/espalier-project/espalier/internal/foreign/gardenlet/v1alpha1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardenletv1alpha1 "github.com/espalier-project/espalier/internal/foreign/gardenlet/v1alpha1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
-	seedmanagement "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
 	"github.com/espalier-project/espalier/internal/foreign/slice"
 )
 
@@ -44,7 +44,7 @@ func decode[T any](t *testing.T, file string) *T {
 }
 
 func TestOldShoot(t *testing.T) {
-	s := decode[v1beta1.Shoot](t, "shoot-old.yaml")
+	s := decode[gardencorev1beta1.Shoot](t, "shoot-old.yaml")
 	got := []any{s.Namespace, s.Name, string(s.UID), *s.Spec.SeedName, *s.Status.SeedName, *s.Spec.CloudProfileName, s.Spec.CloudProfile == nil, *s.Spec.SecretBindingName,
 		*s.Spec.DNS.Providers[0].SecretName, s.Spec.Kubernetes.KubeAPIServer.AuditConfig.AuditPolicy.ConfigMapRef.Name, s.Status.LastOperation.Type}
 	want := []any{"garden-dev", "crazy-botany", "2b8e1f5e-0000-4000-8000-000000000001", "aws-eu1", "aws-eu1", "aws", true, "my-aws", "route53", "auditpolicy", "Reconcile"}
@@ -54,20 +54,20 @@ func TestOldShoot(t *testing.T) {
 }
 
 func TestNewShoot(t *testing.T) {
-	s := decode[v1beta1.Shoot](t, "shoot-new.yaml")
+	s := decode[gardencorev1beta1.Shoot](t, "shoot-new.yaml")
 	k := s.Spec.Kubernetes.KubeAPIServer
 	got := []any{*s.Spec.CloudProfile, *s.Spec.CredentialsBindingName, *s.Spec.ExposureClassName, *s.Spec.DNS.Providers[0].CredentialsRef, s.Spec.Resources[0].ResourceRef,
 		k.StructuredAuthentication.ConfigMapName, k.StructuredAuthorization.ConfigMapName, k.StructuredAuthorization.Kubeconfigs[0].SecretName, *s.Status.LastOperation, s.Status.SeedName == nil}
-	want := []any{v1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "custom"}, "local", "internet",
+	want := []any{gardencorev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "custom"}, "local", "internet",
 		meta.Reference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Name: "dns"}, meta.Reference{APIVersion: "v1", Kind: "ConfigMap", Name: "cm"},
-		"authn", "authz", "authz-kubeconfig", v1beta1.LastOperation{Type: "Restore", State: "Processing"}, true}
+		"authn", "authz", "authz-kubeconfig", gardencorev1beta1.LastOperation{Type: "Restore", State: "Processing"}, true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestOldSeed(t *testing.T) {
-	s := decode[v1beta1.Seed](t, "seed-old.yaml")
+	s := decode[gardencorev1beta1.Seed](t, "seed-old.yaml")
 	got := []any{*s.Spec.SecretRef, *s.Spec.Backup.SecretRef, *s.Spec.DNS.Provider.SecretRef, s.Status.ClientCertificateExpirationTimestamp.Year()}
 	want := []any{meta.SecretReference{Namespace: "garden", Name: "seed-kubeconfig"}, meta.SecretReference{Namespace: "garden", Name: "backup"}, meta.SecretReference{Namespace: "garden", Name: "dns"}, 2021}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -76,8 +76,8 @@ func TestOldSeed(t *testing.T) {
 }
 
 func TestGardenlet(t *testing.T) {
-	g := decode[seedmanagement.Gardenlet](t, "gardenlet.yaml")
-	config, err := gardenlet.Decode(g.Spec.Config)
+	g := decode[seedmanagementv1alpha1.Gardenlet](t, "gardenlet.yaml")
+	config, err := gardenletv1alpha1.Decode(g.Spec.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestGardenlet(t *testing.T) {
 	for name, raw := range map[string]*runtime.RawExtension{
 		"none": nil, "empty": {}, "no JSON": {Raw: []byte("{")}, "another kind": {Raw: []byte(`{"apiVersion":"v1","kind":"Secret"}`)}, "no kind": {Raw: []byte(`{}`)},
 	} {
-		if _, err := gardenlet.Decode(raw); err == nil {
+		if _, err := gardenletv1alpha1.Decode(raw); err == nil {
 			t.Errorf("%s is taken for a configuration", name)
 		}
 	}

@@ -20,7 +20,7 @@ func (g *Graph) Check(from, sink Vertex) Verdict {
 	verdict := Verdict{Known: true, Watched: v.watched}
 	if v.sinks.more == nil && v.direct == 0 { // The way to its only sink is shorter than the one from the sink's name.
 		only := v.sinks.one[0].sink
-		verdict.Reached = only != 0 && g.names.is(g, only, sink) || from == sink
+		verdict.Reached = only != 0 && g.names.equals(g, only, sink) || from == sink
 		return verdict
 	}
 	end, found := g.names.find(g, sink)

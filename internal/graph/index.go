@@ -41,8 +41,8 @@ func labelOf(namespace string) label {
 	return label{short: shorten(namespace), text: namespace, users: 1}
 }
 
-func (l *label) is(namespace string) bool {
-	return l.short.is(namespace) || l.short.length == longName && l.text == namespace
+func (l *label) equals(namespace string) bool {
+	return l.short.equals(namespace) || l.short.length == longName && l.text == namespace
 }
 
 type slot uint64
@@ -72,8 +72,8 @@ func shorten(name string) (short shortName) {
 	return short
 }
 
-// is says whether it is a name that has room.
-func (s *shortName) is(name string) bool {
+// equals says whether it is a name that has room.
+func (s *shortName) equals(name string) bool {
 	return s.length != longName && string(s.text[:s.length]) == name
 }
 
@@ -119,17 +119,17 @@ func (x *index) findHashed(g *Graph, v Vertex, hash uint32) (id, bool) {
 		if s.hash() != hash {
 			continue
 		}
-		if x.is(g, s.number(), v) {
+		if x.equals(g, s.number(), v) {
 			return s.number(), true
 		}
 	}
 }
 
-// is says whether a vertex has a number.
-func (x *index) is(g *Graph, number id, v Vertex) bool {
+// equals says whether a vertex has a number.
+func (x *index) equals(g *Graph, number id, v Vertex) bool {
 	candidate := g.vertices.at(number)
-	return candidate.kind == v.Kind && (candidate.name.is(v.Name) || candidate.name.length == longName && x.long[number] == v.Name) &&
-		x.labels[candidate.namespace].is(v.Namespace)
+	return candidate.kind == v.Kind && (candidate.name.equals(v.Name) || candidate.name.length == longName && x.long[number] == v.Name) &&
+		x.labels[candidate.namespace].equals(v.Namespace)
 }
 
 func (x *index) insert(number id, hash uint32) {

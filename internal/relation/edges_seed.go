@@ -4,71 +4,73 @@ import (
 	"strings"
 	"time"
 
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
-	gardenlet "github.com/espalier-project/espalier/internal/foreign/gardenlet/v1alpha1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardenletv1alpha1 "github.com/espalier-project/espalier/internal/foreign/gardenlet/v1alpha1"
 	"github.com/espalier-project/espalier/internal/foreign/names"
-	seedmanagement "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
-var seeds = watch(watchOptions[v1beta1.Seed]{
-	kind: Seed, resource: v1beta1.Resource("seeds"),
-	identify:    func(s *v1beta1.Seed) (string, string) { return "", s.Name },
+var seeds = watch(watchOptions[gardencorev1beta1.Seed]{
+	kind: Seed, resource: gardencorev1beta1.Resource("seeds"),
+	identify:    func(s *gardencorev1beta1.Seed) (string, string) { return "", s.Name },
 	notFollowed: map[string]string{"status.clientCertificateExpirationTimestamp": "a fact for GE-22 and GE-29 to GE-31, no reference"},
 },
-	row[v1beta1.Seed]{
+	row[gardencorev1beta1.Seed]{
 		Row{ID: "GE-34", From: kinds(Namespace), To: kinds(Seed), When: "Namespace seed-<seed>"},
-		func(s *v1beta1.Seed, add *collector, _ Facts) { add.from(Namespace, "", names.SeedNamespace(s.Name)) },
+		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) {
+			add.from(Namespace, "", names.SeedNamespace(s.Name))
+		},
 	},
-	row[v1beta1.Seed]{
+	row[gardencorev1beta1.Seed]{
 		Row{ID: "GE-35", From: kinds(Lease), To: kinds(Seed), When: "Lease " + names.SeedLease + "/<seed>", Class: graph.Manages},
-		func(s *v1beta1.Seed, add *collector, _ Facts) { add.from(Lease, names.SeedLease, s.Name) },
+		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) { add.from(Lease, names.SeedLease, s.Name) },
 	},
-	row[v1beta1.Seed]{
+	row[gardencorev1beta1.Seed]{
 		Row{ID: "GE-36", From: kinds(ConfigMap), To: kinds(Seed), When: "ConfigMap " + names.KubeSystem + "/" + names.ClusterIdentity + ", for every Seed"},
-		func(_ *v1beta1.Seed, add *collector, _ Facts) {
+		func(_ *gardencorev1beta1.Seed, add *collector, _ Facts) {
 			add.from(ConfigMap, names.KubeSystem, names.ClusterIdentity)
 		},
 	},
-	row[v1beta1.Seed]{
+	row[gardencorev1beta1.Seed]{
 		Row{ID: "GE-37", From: credentials, To: kinds(Seed), Fields: []string{"spec.backup.credentialsRef", "spec.backup.secretRef"}},
-		func(s *v1beta1.Seed, add *collector, _ Facts) { add.backup(s.Spec.Backup) },
+		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) { add.backup(s.Spec.Backup) },
 	},
-	row[v1beta1.Seed]{
+	row[gardencorev1beta1.Seed]{
 		Row{ID: "GE-38", From: credentials, To: kinds(Seed), Fields: []string{"spec.dns.provider.credentialsRef", "spec.dns.provider.secretRef"}},
-		func(s *v1beta1.Seed, add *collector, _ Facts) { add.dns(s.Spec.DNS.Provider) },
+		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) { add.dns(s.Spec.DNS.Provider) },
 	},
-	row[v1beta1.Seed]{
+	row[gardencorev1beta1.Seed]{
 		Row{ID: "GE-39", From: credentials, To: kinds(Seed), Fields: []string{"spec.dns.internal.credentialsRef", "spec.dns.internal.secretRef"}},
-		func(s *v1beta1.Seed, add *collector, _ Facts) { add.dns(s.Spec.DNS.Internal) },
+		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) { add.dns(s.Spec.DNS.Internal) },
 	},
-	row[v1beta1.Seed]{
+	row[gardencorev1beta1.Seed]{
 		Row{ID: "GE-40", From: credentials, To: kinds(Seed), Fields: []string{"spec.dns.defaults[].credentialsRef", "spec.dns.defaults[].secretRef"}},
-		func(s *v1beta1.Seed, add *collector, _ Facts) {
+		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) {
 			for i := range s.Spec.DNS.Defaults {
 				add.dns(&s.Spec.DNS.Defaults[i])
 			}
 		},
 	},
-	row[v1beta1.Seed]{
+	row[gardencorev1beta1.Seed]{
 		Row{ID: "GE-41", From: resources, To: kinds(Seed), Fields: []string{"spec.resources[].resourceRef"}, When: "in namespace garden"},
-		func(s *v1beta1.Seed, add *collector, _ Facts) {
+		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) {
 			add.resources(s.Spec.Resources, names.Garden, add.self, resources)
 		},
 	},
-	row[v1beta1.Seed]{
+	row[gardencorev1beta1.Seed]{
 		Row{ID: "GE-41a", From: kinds(Secret), To: kinds(Seed), Fields: []string{"spec.secretRef"}, When: "only old Seeds have it"},
-		func(s *v1beta1.Seed, add *collector, _ Facts) { add.credentials(nil, s.Spec.SecretRef) },
+		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) { add.credentials(nil, s.Spec.SecretRef) },
 	},
 )
 
-func (c *collector) backup(backup *v1beta1.SeedBackup) {
+func (c *collector) backup(backup *gardencorev1beta1.SeedBackup) {
 	if backup != nil {
 		c.credentials(backup.CredentialsRef, backup.SecretRef)
 	}
 }
 
-func (c *collector) dns(provider *v1beta1.SeedDNSProvider) {
+func (c *collector) dns(provider *gardencorev1beta1.SeedDNSProvider) {
 	if provider != nil {
 		c.credentials(provider.CredentialsRef, provider.SecretRef)
 	}
@@ -76,31 +78,31 @@ func (c *collector) dns(provider *v1beta1.SeedDNSProvider) {
 
 const gardenletConfig = "spec.config"
 
-var gardenlets = watch(watchOptions[seedmanagement.Gardenlet]{
-	kind: Gardenlet, resource: seedmanagement.Resource("gardenlets"), update: "Create",
-	identify: func(g *seedmanagement.Gardenlet) (string, string) { return g.Namespace, g.Name },
+var gardenlets = watch(watchOptions[seedmanagementv1alpha1.Gardenlet]{
+	kind: Gardenlet, resource: seedmanagementv1alpha1.Resource("gardenlets"), update: "Create",
+	identify: func(g *seedmanagementv1alpha1.Gardenlet) (string, string) { return g.Namespace, g.Name },
 },
-	row[seedmanagement.Gardenlet]{
+	row[seedmanagementv1alpha1.Gardenlet]{
 		Row{ID: "GE-20", From: kinds(Gardenlet), To: kinds(Seed), When: "the Seed with the Gardenlet's name; not for names that start with " + names.SelfHostedShootPrefix},
-		func(g *seedmanagement.Gardenlet, add *collector, _ Facts) {
+		func(g *seedmanagementv1alpha1.Gardenlet, add *collector, _ Facts) {
 			if !strings.HasPrefix(g.Name, names.SelfHostedShootPrefix) {
 				add.to(Seed, "", g.Name)
 			}
 		},
 	},
-	row[seedmanagement.Gardenlet]{
+	row[seedmanagementv1alpha1.Gardenlet]{
 		Row{ID: "GE-21", From: credentials, To: kinds(Gardenlet), Fields: []string{gardenletConfig}, When: "seedConfig.spec.backup of the configuration"},
-		func(g *seedmanagement.Gardenlet, add *collector, _ Facts) {
-			if config, err := gardenlet.Decode(g.Spec.Config); err == nil && config.SeedConfig != nil {
+		func(g *seedmanagementv1alpha1.Gardenlet, add *collector, _ Facts) {
+			if config, err := gardenletv1alpha1.Decode(g.Spec.Config); err == nil && config.SeedConfig != nil {
 				add.backup(config.SeedConfig.Spec.Backup)
 			}
 		},
 	},
-	row[seedmanagement.Gardenlet]{
+	row[seedmanagementv1alpha1.Gardenlet]{
 		Row{ID: "GE-22", From: kinds(Secret), To: kinds(Gardenlet), Needs: kinds(Seed), Class: graph.Manages,
 			When: "the bootstrap token's Secret, if the Seed exists and its certificate has expired or the Gardenlet is annotated " + names.Operation + "=" + names.RenewKubeconfig},
-		func(g *seedmanagement.Gardenlet, add *collector, facts Facts) {
-			if _, err := gardenlet.Decode(g.Spec.Config); err != nil {
+		func(g *seedmanagementv1alpha1.Gardenlet, add *collector, facts Facts) {
+			if _, err := gardenletv1alpha1.Decode(g.Spec.Config); err != nil {
 				return
 			}
 			if exists, expires := facts.Seed(g.Name); exists && (expired(expires, facts.Now()) || renews(g.Annotations)) {
@@ -108,9 +110,9 @@ var gardenlets = watch(watchOptions[seedmanagement.Gardenlet]{
 			}
 		},
 	},
-	row[seedmanagement.Gardenlet]{
+	row[seedmanagementv1alpha1.Gardenlet]{
 		Row{ID: "GE-23", From: kinds(Secret), To: kinds(Gardenlet), Fields: []string{"spec.deployment.helm.ociRepository.pullSecretRef", "spec.deployment.helm.ociRepository.caBundleSecretRef"}},
-		func(g *seedmanagement.Gardenlet, add *collector, _ Facts) {
+		func(g *seedmanagementv1alpha1.Gardenlet, add *collector, _ Facts) {
 			repository := &g.Spec.Deployment.Helm.OCIRepository
 			add.from(Secret, g.Namespace, nameOf(repository.PullSecretRef))
 			add.from(Secret, g.Namespace, nameOf(repository.CABundleSecretRef))
@@ -120,75 +122,75 @@ var gardenlets = watch(watchOptions[seedmanagement.Gardenlet]{
 
 const managedSeedConfig = "spec.gardenlet.config"
 
-var managedSeeds = watch(watchOptions[seedmanagement.ManagedSeed]{
-	kind: ManagedSeed, resource: seedmanagement.Resource("managedseeds"),
-	identify:    func(m *seedmanagement.ManagedSeed) (string, string) { return m.Namespace, m.Name },
+var managedSeeds = watch(watchOptions[seedmanagementv1alpha1.ManagedSeed]{
+	kind: ManagedSeed, resource: seedmanagementv1alpha1.Resource("managedseeds"),
+	identify:    func(m *seedmanagementv1alpha1.ManagedSeed) (string, string) { return m.Namespace, m.Name },
 	notFollowed: map[string]string{"spec.gardenlet.bootstrap": "decides about GE-29 to GE-31, no reference"},
 },
-	row[seedmanagement.ManagedSeed]{
+	row[seedmanagementv1alpha1.ManagedSeed]{
 		Row{ID: "GE-24", From: kinds(ManagedSeed), To: kinds(Shoot), Fields: []string{"spec.shoot"}},
-		func(m *seedmanagement.ManagedSeed, add *collector, _ Facts) {
+		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, _ Facts) {
 			add.to(Shoot, m.Namespace, nameOf(m.Spec.Shoot))
 		},
 	},
-	row[seedmanagement.ManagedSeed]{
+	row[seedmanagementv1alpha1.ManagedSeed]{
 		Row{ID: "GE-25", From: kinds(Seed), To: kinds(ManagedSeed), When: "the Seed with the ManagedSeed's name, for requests for the Seed itself", Class: graph.Direct},
-		func(m *seedmanagement.ManagedSeed, add *collector, _ Facts) { add.from(Seed, "", m.Name) },
+		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, _ Facts) { add.from(Seed, "", m.Name) },
 	},
-	row[seedmanagement.ManagedSeed]{
+	row[seedmanagementv1alpha1.ManagedSeed]{
 		Row{ID: "GE-26", From: credentials, To: kinds(ManagedSeed), Fields: []string{managedSeedConfig}, When: "seedConfig.spec.backup of the configuration", Class: graph.Manages},
-		func(m *seedmanagement.ManagedSeed, add *collector, _ Facts) {
+		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, _ Facts) {
 			if config := configOf(m); config != nil && config.SeedConfig != nil {
 				add.backup(config.SeedConfig.Spec.Backup)
 			}
 		},
 	},
-	row[seedmanagement.ManagedSeed]{
+	row[seedmanagementv1alpha1.ManagedSeed]{
 		Row{ID: "GE-27", From: kinds(ManagedSeed), To: kinds(Seed), When: "the Seed with the ManagedSeed's name"},
-		func(m *seedmanagement.ManagedSeed, add *collector, _ Facts) { add.to(Seed, "", m.Name) },
+		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, _ Facts) { add.to(Seed, "", m.Name) },
 	},
-	row[seedmanagement.ManagedSeed]{
+	row[seedmanagementv1alpha1.ManagedSeed]{
 		Row{ID: "GE-28", From: resources, To: kinds(Seed), Fields: []string{managedSeedConfig}, When: "seedConfig.spec.resources of the configuration, in namespace garden"},
-		func(m *seedmanagement.ManagedSeed, add *collector, _ Facts) {
+		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, _ Facts) {
 			if config := configOf(m); config != nil && config.SeedConfig != nil {
 				add.resources(config.SeedConfig.Spec.Resources, names.Garden, SeedVertex(m.Name), resources)
 			}
 		},
 	},
-	row[seedmanagement.ManagedSeed]{
+	row[seedmanagementv1alpha1.ManagedSeed]{
 		Row{ID: "GE-29", From: kinds(Secret), To: kinds(ManagedSeed), Needs: kinds(Seed), Class: graph.Manages,
-			When: "the bootstrap token's Secret, while bootstrapping with mode " + seedmanagement.BootstrapToken},
-		func(m *seedmanagement.ManagedSeed, add *collector, facts Facts) {
-			if bootstraps(m, seedmanagement.BootstrapToken, facts) {
+			When: "the bootstrap token's Secret, while bootstrapping with mode " + seedmanagementv1alpha1.BootstrapToken},
+		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, facts Facts) {
+			if bootstraps(m, seedmanagementv1alpha1.BootstrapToken, facts) {
 				add.from(Secret, names.KubeSystem, names.BootstrapTokenSecret(m.Namespace, m.Name))
 			}
 		},
 	},
-	row[seedmanagement.ManagedSeed]{
+	row[seedmanagementv1alpha1.ManagedSeed]{
 		Row{ID: "GE-30", From: kinds(ServiceAccount), To: kinds(ManagedSeed), Needs: kinds(Seed), Class: graph.Manages,
-			When: names.BootstrapServiceAccount + "<name>, while bootstrapping with mode " + seedmanagement.BootstrapServiceAccount},
-		func(m *seedmanagement.ManagedSeed, add *collector, facts Facts) {
-			if bootstraps(m, seedmanagement.BootstrapServiceAccount, facts) {
+			When: names.BootstrapServiceAccount + "<name>, while bootstrapping with mode " + seedmanagementv1alpha1.BootstrapServiceAccount},
+		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, facts Facts) {
+			if bootstraps(m, seedmanagementv1alpha1.BootstrapServiceAccount, facts) {
 				add.from(ServiceAccount, m.Namespace, names.BootstrapServiceAccount+m.Name)
 			}
 		},
 	},
-	row[seedmanagement.ManagedSeed]{
+	row[seedmanagementv1alpha1.ManagedSeed]{
 		Row{ID: "GE-31", From: kinds(ClusterRoleBinding), To: kinds(ManagedSeed), Needs: kinds(Seed), Class: graph.Manages,
 			When: "the ServiceAccount's, as GE-30"},
-		func(m *seedmanagement.ManagedSeed, add *collector, facts Facts) {
-			if bootstraps(m, seedmanagement.BootstrapServiceAccount, facts) {
+		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, facts Facts) {
+			if bootstraps(m, seedmanagementv1alpha1.BootstrapServiceAccount, facts) {
 				add.from(ClusterRoleBinding, "", names.Bootstrapper(m.Namespace, m.Name))
 			}
 		},
 	},
 )
 
-func configOf(m *seedmanagement.ManagedSeed) *gardenlet.Configuration {
+func configOf(m *seedmanagementv1alpha1.ManagedSeed) *gardenletv1alpha1.Configuration {
 	if m.Spec.Gardenlet == nil {
 		return nil
 	}
-	config, err := gardenlet.Decode(m.Spec.Gardenlet.Config)
+	config, err := gardenletv1alpha1.Decode(m.Spec.Gardenlet.Config)
 	if err != nil {
 		return nil
 	}
@@ -196,7 +198,7 @@ func configOf(m *seedmanagement.ManagedSeed) *gardenlet.Configuration {
 }
 
 // bootstraps says whether a ManagedSeed is allowed to bootstrap its gardenlet in a mode (6.5).
-func bootstraps(m *seedmanagement.ManagedSeed, mode string, facts Facts) bool {
+func bootstraps(m *seedmanagementv1alpha1.ManagedSeed, mode string, facts Facts) bool {
 	if configOf(m) == nil || deref(m.Spec.Gardenlet.Bootstrap) != mode {
 		return false
 	}

@@ -1,7 +1,7 @@
 package relation
 
 import (
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	"github.com/espalier-project/espalier/internal/graph"
@@ -10,10 +10,10 @@ import (
 const apiServer = "spec.kubernetes.kubeAPIServer."
 
 // issuerRow is also computed alone, when the label of a Shoot's namespace changes.
-var issuerRow = row[v1beta1.Shoot]{
+var issuerRow = row[gardencorev1beta1.Shoot]{
 	Row{ID: "GE-57", From: kinds(Secret), To: kinds(Shoot), Needs: kinds(Namespace), Class: graph.Manages,
 		When: "Secret " + names.ShootIssuer + "/<project>--<uid>, if annotated " + names.Issuer + "=" + names.ManagedIssuer + " and the namespace's label names the project"},
-	func(s *v1beta1.Shoot, add *collector, facts Facts) {
+	func(s *gardencorev1beta1.Shoot, add *collector, facts Facts) {
 		if !hasManagedIssuer(s) {
 			return
 		}
@@ -23,29 +23,29 @@ var issuerRow = row[v1beta1.Shoot]{
 	},
 }
 
-func hasManagedIssuer(s *v1beta1.Shoot) bool {
+func hasManagedIssuer(s *gardencorev1beta1.Shoot) bool {
 	return s.Annotations[names.Issuer] == names.ManagedIssuer && s.UID != ""
 }
 
-var shoots = watch(watchOptions[v1beta1.Shoot]{
-	kind: Shoot, resource: v1beta1.Resource("shoots"),
-	identify:    func(s *v1beta1.Shoot) (string, string) { return s.Namespace, s.Name },
+var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
+	kind: Shoot, resource: gardencorev1beta1.Resource("shoots"),
+	identify:    func(s *gardencorev1beta1.Shoot) (string, string) { return s.Namespace, s.Name },
 	notFollowed: map[string]string{"status.lastOperation": "read by SeedRestriction, no reference"},
 },
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-42", From: kinds(Namespace), To: kinds(Shoot), When: "the Shoot's namespace"},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) { add.from(Namespace, "", s.Namespace) },
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) { add.from(Namespace, "", s.Namespace) },
 	},
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-43", From: kinds(SecretBinding, CredentialsBinding), To: kinds(Shoot), Fields: []string{"spec.secretBindingName", "spec.credentialsBindingName"}},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			add.from(SecretBinding, s.Namespace, deref(s.Spec.SecretBindingName))
 			add.from(CredentialsBinding, s.Namespace, deref(s.Spec.CredentialsBindingName))
 		},
 	},
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-44", From: kinds(CloudProfile, NamespacedCloudProfile), To: kinds(Shoot), Fields: []string{"spec.cloudProfile", "spec.cloudProfileName"}, When: "spec.cloudProfile comes first"},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			switch profile := s.Spec.CloudProfile; {
 			case profile == nil:
 				add.from(CloudProfile, "", deref(s.Spec.CloudProfileName))
@@ -56,45 +56,45 @@ var shoots = watch(watchOptions[v1beta1.Shoot]{
 			}
 		},
 	},
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-45", From: resources, To: kinds(Shoot), Fields: []string{"spec.resources[].resourceRef"}},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			add.resources(s.Spec.Resources, s.Namespace, add.self, resources)
 		},
 	},
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-46", From: kinds(Shoot), To: kinds(Seed), Fields: []string{"spec.seedName"}},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) { add.to(Seed, "", deref(s.Spec.SeedName)) },
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) { add.to(Seed, "", deref(s.Spec.SeedName)) },
 	},
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-47", From: kinds(Shoot), To: kinds(Seed), Fields: []string{"status.seedName"}, When: "both during a migration"},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) { add.to(Seed, "", deref(s.Status.SeedName)) },
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) { add.to(Seed, "", deref(s.Status.SeedName)) },
 	},
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-48", From: kinds(ExposureClass), To: kinds(Shoot), Fields: []string{"spec.exposureClassName"}},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			add.from(ExposureClass, "", deref(s.Spec.ExposureClassName))
 		},
 	},
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-49", From: kinds(ConfigMap), To: kinds(Shoot), Fields: []string{apiServer + "auditConfig.auditPolicy.configMapRef"}},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			if k := s.Spec.Kubernetes.KubeAPIServer; k != nil && k.AuditConfig != nil && k.AuditConfig.AuditPolicy != nil {
 				add.from(ConfigMap, s.Namespace, nameOf(k.AuditConfig.AuditPolicy.ConfigMapRef))
 			}
 		},
 	},
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-50", From: kinds(ConfigMap), To: kinds(Shoot), Fields: []string{apiServer + "structuredAuthentication.configMapName"}},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			if k := s.Spec.Kubernetes.KubeAPIServer; k != nil && k.StructuredAuthentication != nil {
 				add.from(ConfigMap, s.Namespace, k.StructuredAuthentication.ConfigMapName)
 			}
 		},
 	},
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-51", From: kinds(ConfigMap, Secret), To: kinds(Shoot), Fields: []string{apiServer + "structuredAuthorization.configMapName", apiServer + "structuredAuthorization.kubeconfigs[].secretName"}},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			k := s.Spec.Kubernetes.KubeAPIServer
 			if k == nil || k.StructuredAuthorization == nil {
 				return
@@ -105,9 +105,9 @@ var shoots = watch(watchOptions[v1beta1.Shoot]{
 			}
 		},
 	},
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-52", From: credentials, To: kinds(Shoot), Fields: []string{"spec.dns.providers[].credentialsRef", "spec.dns.providers[].secretName"}},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			if s.Spec.DNS == nil {
 				return
 			}
@@ -121,25 +121,27 @@ var shoots = watch(watchOptions[v1beta1.Shoot]{
 			}
 		},
 	},
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-53", From: kinds(Secret), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ssh-keypair, .ssh-keypair.old, .monitoring", Class: graph.Manages},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) { add.byName(Secret, &s.Object, names.ShootSecrets) },
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
+			add.byName(Secret, &s.Object, names.ShootSecrets)
+		},
 	},
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-54", From: kinds(InternalSecret), To: kinds(Shoot), When: "<shoot>.ca-client", Class: graph.Manages},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			add.byName(InternalSecret, &s.Object, names.ShootInternalSecrets)
 		},
 	},
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-55", From: kinds(ConfigMap), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ca-kubelet", Class: graph.Manages},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) {
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			add.byName(ConfigMap, &s.Object, names.ShootConfigMaps)
 		},
 	},
-	row[v1beta1.Shoot]{
+	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-56", From: kinds(ShootState), To: kinds(Shoot), When: "the ShootState with the Shoot's name", Class: graph.Manages},
-		func(s *v1beta1.Shoot, add *collector, _ Facts) { add.from(ShootState, s.Namespace, s.Name) },
+		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) { add.from(ShootState, s.Namespace, s.Name) },
 	},
 	issuerRow,
 )

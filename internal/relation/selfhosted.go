@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	gardencorev1 "github.com/espalier-project/espalier/internal/foreign/core/v1"
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	operationsv1alpha1 "github.com/espalier-project/espalier/internal/foreign/operations/v1alpha1"
 	securityv1alpha1 "github.com/espalier-project/espalier/internal/foreign/security/v1alpha1"
-	seedmanagement "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
 )
@@ -25,10 +25,10 @@ var SelfHostedSchema = graph.Schema{Names: Schema.Names, Ranks: Schema.Ranks, Si
 // client's own name says that, so that thousands of Shoots that are not self-hosted cost little. What the clients of a self-hosted shoot write
 // into their own Gardenlet and ServiceAccounts is not followed: nobody else looks at it before it counts.
 var SelfHosted = Table{
-	derive[v1beta1.BackupBucket](backupBuckets, []string{"GE-1", "GE-3", "GE-4"}),
-	derive(backupEntries, []string{"GE-5"}, row[v1beta1.BackupEntry]{
+	derive[gardencorev1beta1.BackupBucket](backupBuckets, []string{"GE-1", "GE-3", "GE-4"}),
+	derive(backupEntries, []string{"GE-5"}, row[gardencorev1beta1.BackupEntry]{
 		Row{ID: "SHG-1", From: kinds(BackupEntry), To: kinds(Shoot), Fields: []string{"spec.shootRef"}},
-		func(b *v1beta1.BackupEntry, add *collector, _ Facts) {
+		func(b *gardencorev1beta1.BackupEntry, add *collector, _ Facts) {
 			if ref := b.Spec.ShootRef; ref != nil {
 				add.to(Shoot, ref.Namespace, ref.Name)
 			}
@@ -49,26 +49,26 @@ var SelfHosted = Table{
 		},
 	}),
 	derive[gardencorev1.ControllerDeployment](controllerDeployments, []string{"GE-12", "GE-13"}),
-	derive[v1beta1.ControllerInstallation](controllerInstallations, []string{"GE-14", "GE-16", "GE-17"}),
+	derive[gardencorev1beta1.ControllerInstallation](controllerInstallations, []string{"GE-14", "GE-16", "GE-17"}),
 	derive[securityv1alpha1.CredentialsBinding](credentialsBindings, []string{"GE-18"}),
-	derive(gardenlets, nil, row[seedmanagement.Gardenlet]{
+	derive(gardenlets, nil, row[seedmanagementv1alpha1.Gardenlet]{
 		Row{ID: "SHG-3", From: kinds(Gardenlet), To: kinds(Shoot), When: "for a name that starts with " + names.SelfHostedShootPrefix + ", the Shoot that the rest names"},
-		func(g *seedmanagement.Gardenlet, add *collector, _ Facts) {
+		func(g *seedmanagementv1alpha1.Gardenlet, add *collector, _ Facts) {
 			if shoot, found := strings.CutPrefix(g.Name, names.SelfHostedShootPrefix); found {
 				add.to(Shoot, g.Namespace, shoot)
 			}
 		},
 	}),
-	derive(managedSeeds, []string{"GE-24", "GE-25", "GE-27"}, row[seedmanagement.ManagedSeed]{
+	derive(managedSeeds, []string{"GE-24", "GE-25", "GE-27"}, row[seedmanagementv1alpha1.ManagedSeed]{
 		Row{ID: "SHG-4", From: kinds(Secret), To: kinds(ManagedSeed), Class: graph.Manages,
-			When: "the bootstrap token's Secret, with mode " + seedmanagement.BootstrapToken},
-		func(m *seedmanagement.ManagedSeed, add *collector, _ Facts) {
-			if m.Spec.Gardenlet != nil && deref(m.Spec.Gardenlet.Bootstrap) == seedmanagement.BootstrapToken {
+			When: "the bootstrap token's Secret, with mode " + seedmanagementv1alpha1.BootstrapToken},
+		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, _ Facts) {
+			if m.Spec.Gardenlet != nil && deref(m.Spec.Gardenlet.Bootstrap) == seedmanagementv1alpha1.BootstrapToken {
 				add.from(Secret, names.KubeSystem, names.BootstrapTokenSecret(m.Namespace, m.Name))
 			}
 		},
 	}),
-	derive[v1beta1.Project](projects, []string{"GE-32"}),
+	derive[gardencorev1beta1.Project](projects, []string{"GE-32"}),
 	derive(serviceAccounts, nil, row[corev1.ServiceAccount]{
 		Row{ID: "SHG-5", From: kinds(ServiceAccount), To: kinds(Shoot), Class: graph.Manages,
 			When: "ServiceAccounts named " + names.ExtensionOfShootPrefix + "<shoot>--…"},
@@ -78,7 +78,7 @@ var SelfHosted = Table{
 			}
 		},
 	}),
-	derive[v1beta1.Shoot](shoots, []string{"GE-42", "GE-43", "GE-44", "GE-45", "GE-48", "GE-49", "GE-50", "GE-51", "GE-52", "GE-57"}),
+	derive[gardencorev1beta1.Shoot](shoots, []string{"GE-42", "GE-43", "GE-44", "GE-45", "GE-48", "GE-49", "GE-50", "GE-51", "GE-52", "GE-57"}),
 }
 
 // derive makes a watch of another graph out of some rows of a watch, and of more.

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
-	seedmanagement "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
@@ -29,7 +29,7 @@ type State struct {
 	bootstrapping map[string]map[graph.Vertex]dependent
 	projects      map[string]string // by namespace
 	// issuers are the Shoots with a managed issuer by namespace.
-	issuers map[string]map[string]*v1beta1.Shoot
+	issuers map[string]map[string]*gardencorev1beta1.Shoot
 }
 
 // dependent is an object whose edges depend on a Seed.
@@ -42,7 +42,7 @@ type dependent struct {
 func NewState(g *graph.Graph, c clock.PassiveClock, observe func(graph.Kind, string, time.Duration)) *State {
 	return &State{
 		Graph: g, Observe: observe, Clock: c, seeds: map[string]time.Time{}, bootstrapping: map[string]map[graph.Vertex]dependent{},
-		projects: map[string]string{}, issuers: map[string]map[string]*v1beta1.Shoot{},
+		projects: map[string]string{}, issuers: map[string]map[string]*gardencorev1beta1.Shoot{},
 	}
 }
 
@@ -71,17 +71,17 @@ func (s *State) Retain(w *Watch, there func(namespace, name string) bool) {
 
 func (s *State) setLocked(w *Watch, object runtime.Object) {
 	switch typed := object.(type) {
-	case *v1beta1.Seed:
+	case *gardencorev1beta1.Seed:
 		s.seedLocked(typed)
-	case *v1beta1.Shoot:
+	case *gardencorev1beta1.Shoot:
 		s.issuerLocked(typed)
-	case *seedmanagement.ManagedSeed:
+	case *seedmanagementv1alpha1.ManagedSeed:
 		s.dependLocked(typed.Name, w, typed)
-	case *seedmanagement.Gardenlet:
+	case *seedmanagementv1alpha1.Gardenlet:
 		s.dependLocked(typed.Name, w, typed)
 	}
 	s.contributeLocked(w, object)
-	if seed, ok := object.(*v1beta1.Seed); ok {
+	if seed, ok := object.(*gardencorev1beta1.Seed); ok {
 		s.reconsiderLocked(seed.Name)
 	}
 }
@@ -121,7 +121,7 @@ func (s *State) deleteLocked(w *Watch, owner graph.Vertex) {
 	}
 }
 
-func (s *State) seedLocked(seed *v1beta1.Seed) {
+func (s *State) seedLocked(seed *gardencorev1beta1.Seed) {
 	var expires time.Time
 	if timestamp := seed.Status.ClientCertificateExpirationTimestamp; timestamp != nil {
 		expires = timestamp.Time
@@ -204,16 +204,16 @@ func (s *State) namespaceLocked(name, project string) {
 }
 
 // issuerLocked keeps what the issuer's row needs of a Shoot.
-func (s *State) issuerLocked(shoot *v1beta1.Shoot) {
+func (s *State) issuerLocked(shoot *gardencorev1beta1.Shoot) {
 	if !hasManagedIssuer(shoot) {
 		s.forgetIssuerLocked(shoot.Namespace, shoot.Name)
 		return
 	}
 	if s.issuers[shoot.Namespace] == nil {
-		s.issuers[shoot.Namespace] = map[string]*v1beta1.Shoot{}
+		s.issuers[shoot.Namespace] = map[string]*gardencorev1beta1.Shoot{}
 	}
 	if known := s.issuers[shoot.Namespace][shoot.Name]; known == nil || known.UID != shoot.UID {
-		s.issuers[shoot.Namespace][shoot.Name] = &v1beta1.Shoot{Object: meta.Object{
+		s.issuers[shoot.Namespace][shoot.Name] = &gardencorev1beta1.Shoot{Object: meta.Object{
 			Namespace: shoot.Namespace, Name: shoot.Name, UID: shoot.UID, Annotations: managedIssuer,
 		}}
 	}
@@ -229,7 +229,7 @@ func (s *State) forgetIssuerLocked(namespace, name string) {
 }
 
 // replaceRowLocked replaces the edges of the issuer's row and leaves the Shoot's other edges, whose object is not kept.
-func (s *State) replaceRowLocked(shoot *v1beta1.Shoot) {
+func (s *State) replaceRowLocked(shoot *gardencorev1beta1.Shoot) {
 	started := s.Clock.Now()
 	self := graph.Vertex{Kind: Shoot, Namespace: shoot.Namespace, Name: shoot.Name}
 	edges, watched := s.Graph.Contribution(self)

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
-	seedmanagement "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
 )
@@ -49,24 +49,24 @@ func read[T any, P interface {
 	return nil, refuse(http.StatusInternalServerError, "%s", err)
 }
 
-func (q *request) shoot(ctx context.Context, namespace, name string, absent absence) (*v1beta1.Shoot, error) {
-	return read[v1beta1.Shoot](ctx, q, v1beta1.Resource("shoots"), namespace, name, absent)
+func (q *request) shoot(ctx context.Context, namespace, name string, absent absence) (*gardencorev1beta1.Shoot, error) {
+	return read[gardencorev1beta1.Shoot](ctx, q, gardencorev1beta1.Resource("shoots"), namespace, name, absent)
 }
 
-func (q *request) backupBucket(ctx context.Context, name string, absent absence) (*v1beta1.BackupBucket, error) {
-	return read[v1beta1.BackupBucket](ctx, q, v1beta1.Resource("backupbuckets"), "", name, absent)
+func (q *request) backupBucket(ctx context.Context, name string, absent absence) (*gardencorev1beta1.BackupBucket, error) {
+	return read[gardencorev1beta1.BackupBucket](ctx, q, gardencorev1beta1.Resource("backupbuckets"), "", name, absent)
 }
 
-func (q *request) seed(ctx context.Context, name string, absent absence) (*v1beta1.Seed, error) {
-	return read[v1beta1.Seed](ctx, q, v1beta1.Resource("seeds"), "", name, absent)
+func (q *request) seed(ctx context.Context, name string, absent absence) (*gardencorev1beta1.Seed, error) {
+	return read[gardencorev1beta1.Seed](ctx, q, gardencorev1beta1.Resource("seeds"), "", name, absent)
 }
 
-func (q *request) managedSeed(ctx context.Context, namespace, name string) (*seedmanagement.ManagedSeed, error) {
-	return read[seedmanagement.ManagedSeed](ctx, q, seedmanagement.Resource("managedseeds"), namespace, name, absentIsForbidden)
+func (q *request) managedSeed(ctx context.Context, namespace, name string) (*seedmanagementv1alpha1.ManagedSeed, error) {
+	return read[seedmanagementv1alpha1.ManagedSeed](ctx, q, seedmanagementv1alpha1.Resource("managedseeds"), namespace, name, absentIsForbidden)
 }
 
-// ofShoot wants a Shoot of the request's namespace to be on the client's seed.
-func (q *request) ofShoot(ctx context.Context, name string) error {
+// shootBelongs wants a Shoot of the request's namespace to be on the client's seed.
+func (q *request) shootBelongs(ctx context.Context, name string) error {
 	shoot, err := q.shoot(ctx, q.Namespace, name, absentIsForbidden)
 	if err != nil {
 		return err
@@ -74,8 +74,8 @@ func (q *request) ofShoot(ctx context.Context, name string) error {
 	return q.belongs(shoot.Spec.SeedName)
 }
 
-// shootOf wants the Shoot of a ManagedSeed to be on the client's seed.
-func (q *request) shootOf(ctx context.Context, m *seedmanagement.ManagedSeed) error {
+// managedSeedBelongs wants the Shoot of a ManagedSeed to be on the client's seed.
+func (q *request) managedSeedBelongs(ctx context.Context, m *seedmanagementv1alpha1.ManagedSeed) error {
 	if m.Spec.Shoot == nil {
 		return q.foreign()
 	}
@@ -92,7 +92,7 @@ func (q *request) managedSeedBootstraps(ctx context.Context, namespace, name str
 	if err != nil {
 		return err
 	}
-	if err := q.shootOf(ctx, m); err != nil {
+	if err := q.managedSeedBelongs(ctx, m); err != nil {
 		return err
 	}
 	seed, err := q.seed(ctx, name, absentIsFine)
@@ -110,7 +110,7 @@ func (q *request) gardenletBootstraps(ctx context.Context, namespace, name strin
 	if name != q.client.Seed || namespace != names.Garden {
 		return refuse(http.StatusForbidden, "gardenlet %s/%s does not belong to seed %q", namespace, name, q.client.Seed)
 	}
-	g, err := read[seedmanagement.Gardenlet](ctx, q, seedmanagement.Resource("gardenlets"), namespace, name, absentIsForbidden)
+	g, err := read[seedmanagementv1alpha1.Gardenlet](ctx, q, seedmanagementv1alpha1.Resource("gardenlets"), namespace, name, absentIsForbidden)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (q *request) gardenletBootstraps(ctx context.Context, namespace, name strin
 	return refuse(http.StatusBadRequest, "gardenlet %s/%s is already bootstrapped", namespace, name)
 }
 
-func expired(seed *v1beta1.Seed, now time.Time) bool {
+func expired(seed *gardencorev1beta1.Seed, now time.Time) bool {
 	expires := seed.Status.ClientCertificateExpirationTimestamp
 	return expires != nil && expires.Before(&metav1.Time{Time: now})
 }

@@ -16,7 +16,7 @@ import (
 // TestNoRequest: what is no review of a request is refused, whoever asks.
 func TestNoRequest(t *testing.T) {
 	h := &Handler{Reader: garden{}, Log: logr.Discard()}
-	for name, decide := range map[string]func(context.Context, *admissionv1.AdmissionRequest) error{"SeedRestriction": h.Decide, "ShootRestriction": OfShoots{Handler: h}.Decide} {
+	for name, decide := range map[string]func(context.Context, *admissionv1.AdmissionRequest) error{"SeedRestriction": h.Decide, "ShootRestriction": SelfHosted{Handler: h}.Decide} {
 		for _, body := range []string{
 			"null", "{}", `{"request":null}`, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}`, "--- ~",
 			`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"userInfo":{"username":"foo"}}}`,

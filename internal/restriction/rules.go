@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
-	operations "github.com/espalier-project/espalier/internal/foreign/operations/v1alpha1"
+	operationsv1alpha1 "github.com/espalier-project/espalier/internal/foreign/operations/v1alpha1"
 	"github.com/espalier-project/espalier/internal/identity"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
@@ -44,7 +44,7 @@ var rules = map[schema.GroupResource]byOperation{
 
 // createBackupBucket is RES-11.
 func (q *request) createBackupBucket(context.Context) error {
-	bucket := &v1beta1.BackupBucket{}
+	bucket := &gardencorev1beta1.BackupBucket{}
 	if err := q.decode(bucket); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (q *request) deleteBackupBucket(ctx context.Context) error {
 
 // createBackupEntry is RES-13.
 func (q *request) createBackupEntry(ctx context.Context) error {
-	entry := &v1beta1.BackupEntry{}
+	entry := &gardencorev1beta1.BackupEntry{}
 	if err := q.decode(entry); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (q *request) createBackupEntry(ctx context.Context) error {
 }
 
 // createSourceBackupEntry is RES-14: the copy of an entry while its Shoot moves.
-func (q *request) createSourceBackupEntry(ctx context.Context, entry *v1beta1.BackupEntry) error {
+func (q *request) createSourceBackupEntry(ctx context.Context, entry *gardencorev1beta1.BackupEntry) error {
 	owner := ""
 	for _, reference := range entry.OwnerReferences {
 		if reference.Kind == "Shoot" {
@@ -102,7 +102,7 @@ func (q *request) createSourceBackupEntry(ctx context.Context, entry *v1beta1.Ba
 	if err := q.spend(); err != nil {
 		return err
 	}
-	original, err := q.Reader.GetRaw(ctx, v1beta1.Resource("backupentries"), q.Namespace, name)
+	original, err := q.Reader.GetRaw(ctx, gardencorev1beta1.Resource("backupentries"), q.Namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return refuse(http.StatusForbidden, "could not find original BackupEntry %s: %s", name, err)
@@ -130,7 +130,7 @@ func sameSpec(a, b []byte) (bool, error) {
 
 // createBastion is RES-15.
 func (q *request) createBastion(context.Context) error {
-	bastion := &operations.Bastion{}
+	bastion := &operationsv1alpha1.Bastion{}
 	if err := q.decode(bastion); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (q *request) createOfShoot(ctx context.Context, suffixes []string) error {
 	if !ok {
 		return q.foreign()
 	}
-	return q.ofShoot(ctx, shoot)
+	return q.shootBelongs(ctx, shoot)
 }
 
 // createGardenlet is RES-19.
@@ -225,7 +225,7 @@ func (q *request) createLease(context.Context) error {
 func (q *request) changeSeed(context.Context) error {
 	name := q.Name
 	if name == "" {
-		seed := &v1beta1.Seed{}
+		seed := &gardencorev1beta1.Seed{}
 		if err := q.decode(seed); err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (q *request) deleteSeed(ctx context.Context) error {
 	if m.DeletionTimestamp == nil {
 		return refuse(http.StatusForbidden, "object can only be deleted if corresponding ManagedSeed has a deletion timestamp")
 	}
-	return q.shootOf(ctx, m)
+	return q.managedSeedBelongs(ctx, m)
 }
 
 // createServiceAccount is RES-25.

@@ -19,7 +19,7 @@ func (q *request) createSecret(ctx context.Context) error {
 		return q.createBucketSecret(ctx, bucket)
 	}
 	if shoot, found := names.CutShootSuffix(q.Name, shootSecrets); found {
-		return q.ofShoot(ctx, shoot) // A Secret that is named after a Shoot is that Shoot's (RES-30).
+		return q.shootBelongs(ctx, shoot) // A Secret that is named after a Shoot is that Shoot's (RES-30).
 	}
 	switch {
 	case q.Namespace == names.ShootIssuer:

@@ -11,14 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	"github.com/espalier-project/espalier/internal/identity"
 )
 
-// OfShoots is ShootRestriction: what SeedRestriction is for seeds, for self-hosted shoots (section 8.3).
-type OfShoots struct{ *Handler }
+// SelfHosted is ShootRestriction: what SeedRestriction is for seeds, for self-hosted shoots (section 8.3).
+type SelfHosted struct{ *Handler }
 
 // shootRequest is what is to be decided.
 type shootRequest struct {
@@ -53,7 +53,7 @@ var gardenadmRules = map[schema.GroupResource]shootOperations{
 }
 
 // Decide admits what the rules admit, and whatever others than clients of self-hosted shoots ask.
-func (h OfShoots) Decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+func (h SelfHosted) Decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	client, ok := identity.OfShoot(r.UserInfo.Username, r.UserInfo.Groups)
 	if !ok {
 		return nil
@@ -85,7 +85,7 @@ func (q *shootRequest) belongsByReference(reference *meta.Reference) error {
 }
 
 func (q *shootRequest) createBackupBucket(context.Context) error {
-	bucket := &v1beta1.BackupBucket{}
+	bucket := &gardencorev1beta1.BackupBucket{}
 	if err := q.decode(bucket); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (q *shootRequest) createBackupBucket(context.Context) error {
 }
 
 func (q *shootRequest) createBackupEntry(ctx context.Context) error {
-	entry := &v1beta1.BackupEntry{}
+	entry := &gardencorev1beta1.BackupEntry{}
 	if err := q.decode(entry); err != nil {
 		return err
 	}
@@ -126,14 +126,14 @@ func (q *shootRequest) createCertificateSigningRequest(context.Context) error {
 }
 
 func (q *shootRequest) createConfigMap(context.Context) error {
-	return q.ofShootByName(names.ShootConfigMaps)
+	return q.shootNameBelongs(names.ShootConfigMaps)
 }
 
 func (q *shootRequest) createInternalSecret(context.Context) error {
-	return q.ofShootByName(names.ShootInternalSecrets)
+	return q.shootNameBelongs(names.ShootInternalSecrets)
 }
 
-func (q *shootRequest) ofShootByName(suffixes []string) error {
+func (q *shootRequest) shootNameBelongs(suffixes []string) error {
 	shoot, _ := names.CutShootSuffix(q.Name, suffixes)
 	return q.belongs(q.Namespace, shoot)
 }
@@ -235,7 +235,7 @@ func (q *shootRequest) createInNamespace(context.Context) error {
 
 // createProject wants the project to have the shoot's namespace.
 func (q *shootRequest) createProject(context.Context) error {
-	project := &v1beta1.Project{}
+	project := &gardencorev1beta1.Project{}
 	if err := q.decode(project); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func init() {
 func shootDecided(t *testing.T, g garden, question, object string) string {
 	t.Helper()
 	reader := &counting{garden: g}
-	h := OfShoots{&Handler{Reader: reader, Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}}
+	h := SelfHosted{&Handler{Reader: reader, Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}}
 	response := respond(h.Decide, ask(t, question, object))
 	if reader.reads > 1 {
 		t.Errorf("%s took %d reads", question, reader.reads)

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	gardenlet "github.com/espalier-project/espalier/internal/foreign/gardenlet/v1alpha1"
+	gardenletv1alpha1 "github.com/espalier-project/espalier/internal/foreign/gardenlet/v1alpha1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	"github.com/espalier-project/espalier/internal/graph"
@@ -140,7 +140,7 @@ func (g Gen) config() []byte {
 	if g.IntN(8) == 0 {
 		return []byte(One(g, []string{"{}", "[]", `{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"Foo"}`}))
 	}
-	c := gardenlet.Configuration{}
+	c := gardenletv1alpha1.Configuration{}
 	g.fill(reflect.ValueOf(&c).Elem(), "")
 	c.APIVersion, c.Kind = "gardenlet.config.gardener.cloud/v1alpha1", "GardenletConfiguration"
 	raw, err := json.Marshal(c)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/deploy/nodeagentauthorizer"
-	machine "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
+	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
 	"github.com/espalier-project/espalier/test/cluster"
 )
 
@@ -89,7 +89,7 @@ func StartAgents(ctx context.Context, o AgentOptions, ca string) (*Agents, error
 
 // InstallMachines installs the kind of Machines in a source cluster, with a namespace for them and the rights of the authorizer.
 func InstallMachines(ctx context.Context, cl client.Client) error {
-	k := gardenKind{machine.Machines.GroupVersion(), machine.Machines.Resource, "Machine", true, machine.Machine{}}
+	k := gardenKind{machinev1alpha1.Machines.GroupVersion(), machinev1alpha1.Machines.Resource, "Machine", true, machinev1alpha1.Machine{}}
 	if err := cl.Create(ctx, k.crd()); err != nil {
 		return err
 	}

@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1 "github.com/espalier-project/espalier/internal/foreign/core/v1"
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
-	"github.com/espalier-project/espalier/internal/foreign/operations/v1alpha1"
-	security "github.com/espalier-project/espalier/internal/foreign/security/v1alpha1"
-	seedmanagement "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	operationsv1alpha1 "github.com/espalier-project/espalier/internal/foreign/operations/v1alpha1"
+	securityv1alpha1 "github.com/espalier-project/espalier/internal/foreign/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
 )
 
 // gardenKind is a kind of the garden's API.
@@ -32,26 +32,26 @@ type gardenKind struct {
 }
 
 var gardenKinds = []gardenKind{
-	{v1beta1.GroupVersion, "backupbuckets", "BackupBucket", false, v1beta1.BackupBucket{}},
-	{v1beta1.GroupVersion, "backupentries", "BackupEntry", true, v1beta1.BackupEntry{}},
-	{v1beta1.GroupVersion, "cloudprofiles", "CloudProfile", false, nil},
-	{v1beta1.GroupVersion, "controllerinstallations", "ControllerInstallation", false, v1beta1.ControllerInstallation{}},
-	{v1beta1.GroupVersion, "controllerregistrations", "ControllerRegistration", false, nil},
+	{gardencorev1beta1.GroupVersion, "backupbuckets", "BackupBucket", false, gardencorev1beta1.BackupBucket{}},
+	{gardencorev1beta1.GroupVersion, "backupentries", "BackupEntry", true, gardencorev1beta1.BackupEntry{}},
+	{gardencorev1beta1.GroupVersion, "cloudprofiles", "CloudProfile", false, nil},
+	{gardencorev1beta1.GroupVersion, "controllerinstallations", "ControllerInstallation", false, gardencorev1beta1.ControllerInstallation{}},
+	{gardencorev1beta1.GroupVersion, "controllerregistrations", "ControllerRegistration", false, nil},
 	{gardencorev1.GroupVersion, "controllerdeployments", "ControllerDeployment", false, gardencorev1.ControllerDeployment{}},
-	{v1beta1.GroupVersion, "exposureclasses", "ExposureClass", false, nil},
-	{v1beta1.GroupVersion, "internalsecrets", "InternalSecret", true, nil},
-	{v1beta1.GroupVersion, "namespacedcloudprofiles", "NamespacedCloudProfile", true, nil},
-	{v1beta1.GroupVersion, "projects", "Project", false, v1beta1.Project{}},
-	{v1beta1.GroupVersion, "quotas", "Quota", true, nil},
-	{v1beta1.GroupVersion, "secretbindings", "SecretBinding", true, v1beta1.SecretBinding{}},
-	{v1beta1.GroupVersion, "seeds", "Seed", false, v1beta1.Seed{}},
-	{v1beta1.GroupVersion, "shoots", "Shoot", true, v1beta1.Shoot{}},
-	{v1beta1.GroupVersion, "shootstates", "ShootState", true, nil},
-	{v1alpha1.GroupVersion, "bastions", "Bastion", true, v1alpha1.Bastion{}},
-	{security.GroupVersion, "credentialsbindings", "CredentialsBinding", true, security.CredentialsBinding{}},
-	{security.GroupVersion, "workloadidentities", "WorkloadIdentity", true, nil},
-	{seedmanagement.GroupVersion, "gardenlets", "Gardenlet", true, seedmanagement.Gardenlet{}},
-	{seedmanagement.GroupVersion, "managedseeds", "ManagedSeed", true, seedmanagement.ManagedSeed{}},
+	{gardencorev1beta1.GroupVersion, "exposureclasses", "ExposureClass", false, nil},
+	{gardencorev1beta1.GroupVersion, "internalsecrets", "InternalSecret", true, nil},
+	{gardencorev1beta1.GroupVersion, "namespacedcloudprofiles", "NamespacedCloudProfile", true, nil},
+	{gardencorev1beta1.GroupVersion, "projects", "Project", false, gardencorev1beta1.Project{}},
+	{gardencorev1beta1.GroupVersion, "quotas", "Quota", true, nil},
+	{gardencorev1beta1.GroupVersion, "secretbindings", "SecretBinding", true, gardencorev1beta1.SecretBinding{}},
+	{gardencorev1beta1.GroupVersion, "seeds", "Seed", false, gardencorev1beta1.Seed{}},
+	{gardencorev1beta1.GroupVersion, "shoots", "Shoot", true, gardencorev1beta1.Shoot{}},
+	{gardencorev1beta1.GroupVersion, "shootstates", "ShootState", true, nil},
+	{operationsv1alpha1.GroupVersion, "bastions", "Bastion", true, operationsv1alpha1.Bastion{}},
+	{securityv1alpha1.GroupVersion, "credentialsbindings", "CredentialsBinding", true, securityv1alpha1.CredentialsBinding{}},
+	{securityv1alpha1.GroupVersion, "workloadidentities", "WorkloadIdentity", true, nil},
+	{seedmanagementv1alpha1.GroupVersion, "gardenlets", "Gardenlet", true, seedmanagementv1alpha1.Gardenlet{}},
+	{seedmanagementv1alpha1.GroupVersion, "managedseeds", "ManagedSeed", true, seedmanagementv1alpha1.ManagedSeed{}},
 }
 
 // InstallGardenAPI installs the kinds of the garden's API as CRDs, made from the slices; fields that those do not know are kept.

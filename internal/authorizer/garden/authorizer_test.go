@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	"github.com/espalier-project/espalier/internal/graph"
@@ -359,7 +359,7 @@ func TestSelectors(t *testing.T) {
 
 func TestLive(t *testing.T) {
 	shoot := func(seed string) runtime.Object {
-		return &v1beta1.Shoot{Object: meta.Object{Namespace: "n", Name: "new"}, Spec: v1beta1.ShootSpec{SeedName: &seed}}
+		return &gardencorev1beta1.Shoot{Object: meta.Object{Namespace: "n", Name: "new"}, Spec: gardencorev1beta1.ShootSpec{SeedName: &seed}}
 	}
 	for name, c := range map[string]struct {
 		question, want string
@@ -374,7 +374,7 @@ func TestLive(t *testing.T) {
 		"re-read/foreign object that is new":          {"G patch shoots n/new", "N(no relationship found)", live{objects: map[string]runtime.Object{"shoots:n/new": shoot("other")}}},
 		"re-read/absent":                              {"G patch shoots n/new", "N(no relationship found)", live{}},
 		"re-read/unreadable":                          {"G patch shoots n/new", "N(could not be looked up)", live{err: errFake}},
-		"re-read/own Seed that is new":                {"G patch seeds/status seed", "A", live{objects: map[string]runtime.Object{"seeds:/seed": &v1beta1.Seed{Object: meta.Object{Name: "seed"}}}}},
+		"re-read/own Seed that is new":                {"G patch seeds/status seed", "A", live{objects: map[string]runtime.Object{"seeds:/seed": &gardencorev1beta1.Seed{Object: meta.Object{Name: "seed"}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAuthorizer()

@@ -200,7 +200,7 @@ func (w *world) mayWrite(t *testing.T, a *Authorizer, who *user.DefaultInfo, wat
 	h := &restriction.Handler{Reader: reader{objects}, Graph: w.seedState.Graph, Checked: checked, Clock: clocktesting.NewFakePassiveClock(gardengen.Now), Log: logr.Discard()}
 	err = h.Decide(context.Background(), r)
 	if a == w.shoots {
-		err = restriction.OfShoots{Handler: h}.Decide(context.Background(), r)
+		err = restriction.SelfHosted{Handler: h}.Decide(context.Background(), r)
 	}
 	// What is not registered is not asked about.
 	return err == nil || operation == admissionv1.Update && strings.HasPrefix(err.Error(), "unexpected ")

@@ -9,7 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
-	machine "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
+	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
 	"github.com/espalier-project/espalier/internal/serve"
 	"github.com/espalier-project/espalier/internal/serve/review"
 )
@@ -54,7 +54,7 @@ func Reads(machineNamespace string) []feature.Read {
 	add(feature.Target, kubernetes.CertificateSigningRequests, "CertificateSigningRequest", "", true)
 	add(feature.Target, kubernetes.Secrets, "Secret", metav1.NamespaceSystem, false)
 	if machineNamespace != "" {
-		add(feature.Source, machine.Machines, "Machine", machineNamespace, false)
+		add(feature.Source, machinev1alpha1.Machines, "Machine", machineNamespace, false)
 	}
 	return all
 }

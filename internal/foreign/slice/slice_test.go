@@ -7,10 +7,10 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 )
 
-var shape = ShapeOf(reflect.TypeFor[v1beta1.Shoot]())
+var shape = ShapeOf(reflect.TypeFor[gardencorev1beta1.Shoot]())
 
 func TestCut(t *testing.T) {
 	for in, want := range map[string]string{
@@ -35,7 +35,7 @@ func FuzzCut(f *testing.F) {
 	f.Add([]byte(`{"spec":{"seedName":"a","resources":[{"name":"x","resourceRef":{"kind":"Secret"}}]},"status":{"x":{}}}`))
 	f.Add([]byte(`{"metadata":{"uid":"\ud800","labels":{"a":"b"}},"spec":{"dns":{"providers":[{},null,1]}}}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		var whole, cut v1beta1.Shoot
+		var whole, cut gardencorev1beta1.Shoot
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(in, &whole); err != nil {
 			_ = shape.Cut(nil, in)
 			return

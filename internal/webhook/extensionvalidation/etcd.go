@@ -7,7 +7,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	druid "github.com/espalier-project/espalier/internal/foreign/druid/v1alpha1"
+	druidv1alpha1 "github.com/espalier-project/espalier/internal/foreign/druid/v1alpha1"
 )
 
 // storageProviders are the names of object stores, in all the spellings that there are (EV-43).
@@ -16,7 +16,7 @@ var storageProviders = []string{
 }
 
 // etcd keeps EV-41 to EV-43. The prefix tells whose backups these are.
-func etcd(o *druid.Etcd) field.ErrorList {
+func etcd(o *druidv1alpha1.Etcd) field.ErrorList {
 	store, path := o.Spec.Backup.Store, spec.Child("backup", "store")
 	if store == nil {
 		return nil
@@ -32,7 +32,7 @@ func etcd(o *druid.Etcd) field.ErrorList {
 }
 
 // etcdUpdate keeps EV-45.
-func etcdUpdate(now, old *druid.Etcd) field.ErrorList {
+func etcdUpdate(now, old *druidv1alpha1.Etcd) field.ErrorList {
 	var all field.ErrorList
 	if is, was := now.Spec.Backup.Store, old.Spec.Backup.Store; is != nil && was != nil {
 		all = immutableIn("backup.store.prefix", is.Prefix, was.Prefix)

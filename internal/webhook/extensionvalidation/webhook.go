@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	druid "github.com/espalier-project/espalier/internal/foreign/druid/v1alpha1"
+	druidv1alpha1 "github.com/espalier-project/espalier/internal/foreign/druid/v1alpha1"
 	"github.com/espalier-project/espalier/internal/foreign/extensions/specs"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
@@ -49,7 +49,7 @@ func Webhooks() []Webhook {
 		of(kind[specs.ContainerRuntime]{kind: "ContainerRuntime", resource: "containerruntimes", called: "container runtime", spec: containerRuntime, update: containerRuntimeUpdate}),
 		of(kind[specs.ControlPlane]{kind: "ControlPlane", resource: "controlplanes", called: "control plane", spec: controlPlane, update: controlPlaneUpdate}),
 		of(kind[specs.DNSRecord]{kind: "DNSRecord", resource: "dnsrecords", called: "dns record", spec: dnsRecord, update: dnsRecordUpdate}),
-		of(kind[druid.Etcd]{group: druid.GroupVersion, kind: "Etcd", resource: "etcds", spec: etcd, update: etcdUpdate}),
+		of(kind[druidv1alpha1.Etcd]{group: druidv1alpha1.GroupVersion, kind: "Etcd", resource: "etcds", spec: etcd, update: etcdUpdate}),
 		of(kind[specs.Extension]{kind: "Extension", resource: "extensions", called: "extension", spec: extension, update: extensionUpdate}),
 		of(kind[specs.Infrastructure]{kind: "Infrastructure", resource: "infrastructures", called: "infrastructure", spec: infrastructure, update: infrastructureUpdate}),
 		of(kind[specs.Network]{kind: "Network", resource: "networks", called: "network", spec: network, update: networkUpdate}),

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 
-	corev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 )
 
 const (
@@ -26,7 +26,7 @@ type Configuration struct {
 
 // SeedConfig is the Seed that the gardenlet registers.
 type SeedConfig struct {
-	Spec corev1beta1.SeedSpec `json:"spec,omitempty"`
+	Spec gardencorev1beta1.SeedSpec `json:"spec,omitempty"`
 }
 
 // Decode reads an embedded configuration. The error does not repeat what is in it.
