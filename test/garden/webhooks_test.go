@@ -8,23 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
-	"github.com/espalier-project/espalier/internal/webhook/auditpolicy"
-	"github.com/espalier-project/espalier/internal/webhook/authenticationconfig"
-	"github.com/espalier-project/espalier/internal/webhook/authorizationconfig"
-	"github.com/espalier-project/espalier/internal/webhook/internaldomain"
-	"github.com/espalier-project/espalier/internal/webhook/kubeconfigsecret"
-	"github.com/espalier-project/espalier/internal/webhook/namespacedeletion"
-	"github.com/espalier-project/espalier/internal/webhook/providersecretlabels"
-	"github.com/espalier-project/espalier/internal/webhook/resourcesize"
-	"github.com/espalier-project/espalier/internal/webhook/shootkubeconfigsecretref"
-	"github.com/espalier-project/espalier/internal/webhook/updaterestriction"
 	"github.com/espalier-project/espalier/test/harness"
 )
 
@@ -37,13 +24,6 @@ var limited = map[string]any{"limits": []any{
 // register registers all webhooks at the garden, until the test ends.
 func register(t *testing.T) {
 	t.Helper()
-	ca, err := suite.CA()
-	if err != nil {
-		t.Fatal(err)
-	}
-	reach := func(path string) admissionregistrationv1.WebhookClientConfig {
-		return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(fmt.Sprintf("https://127.0.0.1:%d%s", suite.Web, path)), CABundle: ca}
-	}
 	limits := &config.ResourceAdmissionConfiguration{}
 	text, err := json.Marshal(limited)
 	if err == nil {
@@ -52,22 +32,11 @@ func register(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "webhooks-of-users"}}
-	for _, w := range []struct {
-		path  string
-		entry admissionregistrationv1.ValidatingWebhook
-	}{
-		{auditpolicy.Path, auditpolicy.Registration()}, {authenticationconfig.Path, authenticationconfig.Registration()}, {authorizationconfig.Path, authorizationconfig.Registration()},
-		{internaldomain.Path, internaldomain.Registration()}, {kubeconfigsecret.Path, kubeconfigsecret.Registration()}, {namespacedeletion.Path, namespacedeletion.Registration()},
-		{resourcesize.Path, resourcesize.Registrations(limits)[0]}, {shootkubeconfigsecretref.Path, shootkubeconfigsecretref.Registration()}, {updaterestriction.Path, updaterestriction.Registration()},
-	} {
-		w.entry.ClientConfig = reach(w.path)
-		validating.Webhooks = append(validating.Webhooks, w.entry)
+	configurations, err := suite.Webhooks("webhooks-of-users", limits)
+	if err != nil {
+		t.Fatal(err)
 	}
-	labels := providersecretlabels.Registration()
-	labels.ClientConfig = reach(providersecretlabels.Path)
-	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "webhooks-of-users"}, Webhooks: []admissionregistrationv1.MutatingWebhook{labels}}
-	for _, configuration := range []client.Object{validating, mutating} {
+	for _, configuration := range configurations {
 		if err := suite.Client.Create(t.Context(), configuration); err != nil {
 			t.Fatal(err)
 		}

@@ -43,8 +43,10 @@ func run(ctx context.Context, bin string, once bool) error {
 		return err
 	}
 	defer garden.stop()
-	if err := garden.run(ctx); err != nil {
-		return fmt.Errorf("%w (logs are in %s)", err, relative(dir))
+	for _, part := range []func(context.Context) error{garden.run, garden.showWebhooks} {
+		if err := part(ctx); err != nil {
+			return fmt.Errorf("%w (logs are in %s)", err, relative(dir))
+		}
 	}
 
 	heading("Starting a seed and a shoot")
@@ -67,6 +69,7 @@ func run(ctx context.Context, bin string, once bool) error {
 				"clusterID":       "local-seed",
 				"managedResource": map[string]any{"syncPeriod": "1h"},
 			},
+			"webhooks": webhooks,
 		},
 	})
 	if err != nil {
@@ -79,6 +82,9 @@ func run(ctx context.Context, bin string, once bool) error {
 	step("ready; it logs to %s", relative(manager.Log))
 
 	tour := &tour{Landscape: landscape, manager: manager}
+	if err := tour.register(ctx, filepath.Join(bin, "resource-manager"), filepath.Join(dir, "resource-manager")); err != nil {
+		return err
+	}
 	if err := tour.run(ctx); err != nil {
 		return fmt.Errorf("%w (logs are in %s)", err, relative(dir))
 	}

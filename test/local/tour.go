@@ -27,7 +27,7 @@ type tour struct {
 }
 
 func (t *tour) run(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{t.applyExamples, t.showDrift, t.showAutoscaler, t.showBroken, t.showRequests} {
+	for _, part := range []func(context.Context) error{t.applyExamples, t.showDrift, t.showAutoscaler, t.showBroken, t.showWebhooks, t.showRequests} {
 		if err := part(ctx); err != nil {
 			return err
 		}
