@@ -23,7 +23,7 @@ up: build controlplane ## Start a local garden, seed and shoot, run the executab
 .PHONY: test
 test: controlplane test-unit ## Run all tests: unit, property, integration and process tests.
 	go test $(GOFLAGS_TEST) -count=1 -timeout 25m ./test/...
-	go test -C internal/tools ./rulecheck ./floors
+	go test -C internal/tools ./rulecheck ./floors ./docscheck
 	@go run -C internal/tools ./rulecheck ../..
 
 .PHONY: test-unit
@@ -55,9 +55,10 @@ bench: build controlplane ## Measure what baseline numbers exist for, and print 
 	@go run ./test/bench -bin bin
 
 .PHONY: lint
-lint: $(TOOLS)/.stamp ## Run the linters.
+lint: $(TOOLS)/.stamp ## Run the linters, and check the floors of the house and the documents.
 	$(TOOLS)/golangci-lint run ./...
 	@go run -C internal/tools ./floors ../..
+	@go run -C internal/tools ./docscheck ../..
 
 .PHONY: generate
 generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, the reference pages and the picture of the graph.
