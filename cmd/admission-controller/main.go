@@ -8,15 +8,18 @@ import (
 	"github.com/spf13/pflag"
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-func main() {
+func main() { process.Main(command()) }
+
+func command() process.Command {
 	var flags process.ConfigFlags
-	process.Main(process.Command{
-		Name:  "admission-controller",
-		Short: "Decide in the garden cluster what seeds may do",
-		Flags: flags.Add,
+	return process.Command{
+		Name: "admission-controller", Short: "Decide in the garden cluster what seeds may do", Long: long, Smallest: smallest,
+		Environment: environment, Documents: documents, Flags: flags.Add,
+		Subcommands: []process.Subcommand{process.ValidateConfig(format, func(file process.ConfigFlags) (any, []shared.Warning, error) { return configuration(&file) })},
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
 			if err != nil {
@@ -24,23 +27,30 @@ func main() {
 			}
 			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, os.Stderr)
 			for _, warning := range warnings {
-				log.Info("Configuration: " + warning)
+				log.Info("Configuration: " + warning.Text)
 			}
 			return log, func() error { return run(cfg, log) }, nil
 		},
-	})
+	}
+}
+
+// format is that of the configuration file.
+var format = process.FileFormat{
+	APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases,
+	Printed: map[string]string{"versions": "apiVersions", "mode": "operationMode"},
 }
 
 // configuration reads, defaults and validates the configuration (CFG-4).
-func configuration(flags *process.ConfigFlags) (*config.AdmissionControllerConfiguration, []string, error) {
+func configuration(flags *process.ConfigFlags) (*config.AdmissionControllerConfiguration, []shared.Warning, error) {
 	cfg := &config.AdmissionControllerConfiguration{}
-	warnings, err := flags.Read(process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases}, cfg)
+	warnings, err := flags.Read(format, cfg)
 	if err != nil {
-		return nil, nil, err
+		return nil, warnings, err
 	}
 	config.SetDefaults(cfg)
+	process.FromEnvironment(&cfg.GardenClientConnection.Kubeconfig, "KUBECONFIG")
 	if err := config.Validate(cfg).ToAggregate(); err != nil {
-		return nil, nil, err
+		return nil, warnings, err
 	}
 	return cfg, warnings, nil
 }

@@ -40,7 +40,7 @@ func run(cfg *config.AdmissionControllerConfiguration, log logr.Logger) error {
 	}
 	mgr, err := process.NewManager(process.ManagerOptions{
 		REST: restConfig, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,
-		Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Log: log,
+		Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Log: log,
 	})
 	if err != nil {
 		return err

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -13,8 +15,19 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
+// format is that of the configuration file. Faults of a resource-manager's are found on the lines of the keys that are taken from it.
+var format = process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: taken()}
+
+func taken() []shared.Alias {
+	all := slices.Clone(resourcemanager.Aliases)
+	for _, key := range []string{"machineNamespace", "authorizeWithSelectors", "nodes", "maxStaleness"} {
+		all = append(all, shared.Alias{Old: "webhooks.nodeAgentAuthorizer." + key, New: key})
+	}
+	return all
+}
+
 // read reads a file of either kind.
-func read(flags *process.ConfigFlags) (*config.NodeAgentAuthorizerConfiguration, []string, error) {
+func read(flags *process.ConfigFlags) (*config.NodeAgentAuthorizerConfiguration, []shared.Warning, error) {
 	content, err := flags.Content()
 	if err != nil {
 		return nil, nil, err
@@ -26,21 +39,21 @@ func read(flags *process.ConfigFlags) (*config.NodeAgentAuthorizerConfiguration,
 	if err := yaml.Unmarshal(content, &head); err == nil && head.Kind == resourcemanager.Kind {
 		return readResourceManager(content, flags.Strict)
 	}
-	cfg := &config.NodeAgentAuthorizerConfiguration{}
-	warnings, err := process.DecodeConfig(content, process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Strict: flags.Strict}, cfg)
+	cfg, own := &config.NodeAgentAuthorizerConfiguration{}, process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Strict: flags.Strict}
+	warnings, err := process.DecodeConfig(content, own, cfg)
 	if err != nil {
-		return nil, nil, fmt.Errorf("error decoding config: %w", err)
+		return nil, warnings, fmt.Errorf("error decoding config: %w", err)
 	}
 	return cfg, warnings, nil
 }
 
 // readResourceManager takes from a resource-manager's configuration what concerns the authorizer, and nothing else.
-func readResourceManager(content []byte, strict bool) (*config.NodeAgentAuthorizerConfiguration, []string, error) {
+func readResourceManager(content []byte, strict bool) (*config.NodeAgentAuthorizerConfiguration, []shared.Warning, error) {
 	file := &resourcemanager.ResourceManagerConfiguration{}
 	format := process.FileFormat{APIVersion: resourcemanager.APIVersion, Kind: resourcemanager.Kind, Aliases: resourcemanager.Aliases, Strict: strict}
 	warnings, err := process.DecodeConfig(content, format, file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("error decoding config: %w", err)
+		return nil, warnings, fmt.Errorf("error decoding config: %w", err)
 	}
 	connection := func(c *shared.ClientConnection) config.ClientConnection {
 		if c == nil {
@@ -50,6 +63,7 @@ func readResourceManager(content []byte, strict bool) (*config.NodeAgentAuthoriz
 	}
 	agents := file.Webhooks.NodeAgentAuthorizer
 	return &config.NodeAgentAuthorizerConfiguration{
+		TypeMeta:               metav1.TypeMeta{APIVersion: config.APIVersion, Kind: config.Kind},
 		SourceClientConnection: connection(&file.SourceClientConnection), TargetClientConnection: connection(file.TargetClientConnection),
 		Server:    config.ServerConfiguration{Webhooks: file.Server.Webhooks, HealthProbes: file.Server.HealthProbes, Metrics: file.Server.Metrics},
 		Debugging: file.Debugging, LogLevel: file.LogLevel, LogFormat: file.LogFormat,

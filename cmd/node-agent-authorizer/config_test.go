@@ -17,7 +17,12 @@ func parse(t *testing.T, text string, strict bool) (*config.NodeAgentAuthorizerC
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return configuration(&process.ConfigFlags{File: file, Strict: strict})
+	cfg, found, err := configuration(&process.ConfigFlags{File: file, Strict: strict})
+	var warnings []string
+	for _, warning := range found {
+		warnings = append(warnings, warning.Text)
+	}
+	return cfg, warnings, err
 }
 
 func TestConfiguration(t *testing.T) {

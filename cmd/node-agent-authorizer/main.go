@@ -8,15 +8,18 @@ import (
 	"github.com/spf13/pflag"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-func main() {
+func main() { process.Main(command()) }
+
+func command() process.Command {
 	var flags process.ConfigFlags
-	process.Main(process.Command{
-		Name:  "node-agent-authorizer",
-		Short: "Decide what the agents of a shoot's nodes may do",
-		Flags: flags.Add,
+	return process.Command{
+		Name: "node-agent-authorizer", Short: "Decide what the agents of a shoot's nodes may do", Long: long, Smallest: smallest,
+		Environment: environment, Documents: documents, Flags: flags.Add,
+		Subcommands: []process.Subcommand{process.ValidateConfig(format, func(file process.ConfigFlags) (any, []shared.Warning, error) { return configuration(&file) })},
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
 			if err != nil {
@@ -24,22 +27,24 @@ func main() {
 			}
 			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, os.Stderr)
 			for _, warning := range warnings {
-				log.Info("Configuration: " + warning)
+				log.Info("Configuration: " + warning.Text)
 			}
 			return log, func() error { return run(cfg, log) }, nil
 		},
-	})
+	}
 }
 
 // configuration reads, defaults and validates the configuration. A resource-manager's is accepted, too (NAA-2).
-func configuration(flags *process.ConfigFlags) (*config.NodeAgentAuthorizerConfiguration, []string, error) {
+func configuration(flags *process.ConfigFlags) (*config.NodeAgentAuthorizerConfiguration, []shared.Warning, error) {
 	cfg, warnings, err := read(flags)
 	if err != nil {
-		return nil, nil, err
+		return nil, warnings, err
 	}
 	config.SetDefaults(cfg)
+	process.FromEnvironment(&cfg.SourceClientConnection.Kubeconfig, "KUBECONFIG")
+	process.FromEnvironment(&cfg.TargetClientConnection.Kubeconfig, "TARGET_KUBECONFIG")
 	if err := config.Validate(cfg).ToAggregate(); err != nil {
-		return nil, nil, err
+		return nil, warnings, err
 	}
 	return cfg, warnings, nil
 }

@@ -46,7 +46,7 @@ func run(cfg *config.NodeAgentAuthorizerConfiguration, log logr.Logger) error {
 	mgr, err := process.NewManager(process.ManagerOptions{
 		// Nothing of the manager talks to a cluster: no election, no cache.
 		REST: &rest.Config{}, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,
-		Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Log: log,
+		Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Log: log,
 	})
 	if err != nil {
 		return err

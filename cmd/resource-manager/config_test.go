@@ -34,7 +34,12 @@ func load(t *testing.T, content string, arguments ...string) (*config.ResourceMa
 	if err := flags.Parse(arguments); err != nil {
 		t.Fatal(err)
 	}
-	return o.configuration(flags)
+	cfg, found, err := o.configuration(flags)
+	var warnings []string
+	for _, warning := range found {
+		warnings = append(warnings, warning.Text)
+	}
+	return cfg, warnings, err
 }
 
 // CFG-7, CT-8: an error names the path of the key and what is wrong with its value.
@@ -54,8 +59,10 @@ func TestConfigurationErrors(t *testing.T) {
 		"CT-12 tolerations, even when disabled":  {noElection + "webhooks: {systemComponentsConfig: {podTolerations: [{operator: Exists, value: x}]}}", "webhooks.systemComponentsConfig.podTolerations[0].operator: Invalid value: \"Exists\": value must be empty when `operator` is 'Exists'"},
 		"CT-13/OLD-37 one of the two":            {noElection + "controllers: {tokenInvalidator: {enabled: true}}", "controllers.tokenInvalidator: Forbidden: controller and webhook for TokenInvalidator must either be both disabled or enabled"},
 		"CT-16/CFG-2 kind":                       {"kind: Foo", `no kind "Foo" is registered for version "resourcemanager.config.gardener.cloud/v1alpha1" in scheme`},
-		"CT-16/CFG-6 duration":                   {noElection + "controllers: {managedResource: {syncPeriod: abc}}", `time: invalid duration "abc"`},
-		"CFG-6 type":                             {"logLevel: 5", "json: cannot unmarshal number into Go struct field ResourceManagerConfiguration.logLevel of type string"},
+		"CT-16/CFG-6 duration":                   {noElection + "controllers: {managedResource: {syncPeriod: abc}}", `controllers.managedResource.syncPeriod: Invalid value: "abc": time: invalid duration "abc"`},
+		"CFG-6 type":                             {"logLevel: 5", "error decoding config: logLevel: Invalid value: 5: must be a string"},
+		"CFG-6 YAML 1.1":                         {noElection + "logFormat: y", "logFormat: Invalid value: true: must be a string"},
+		"CFG-6 every wrong type":                 {"logLevel: [a]\ncontrollers: {health: {concurrentSyncs: x, syncPeriod: 5}, networkPolicy: {namespaceSelectors: {}}}\nserver: 1", `[controllers.health.concurrentSyncs: Invalid value: "x": must be an integer, controllers.health.syncPeriod: Invalid value: 5: must be a string, controllers.networkPolicy.namespaceSelectors: Invalid value: must be a list, logLevel: Invalid value: must be a string, server: Invalid value: 1: must be an object]`},
 		"OPB-4/MRB-25 cluster id":                {noElection + "controllers: {clusterID: 'a:b'}", "controllers.clusterID: Invalid value"},
 		"OPB-4 equal ports":                      {noElection + "server: {metrics: {port: 8081}}", "server.metrics.port: Invalid value: 8081: is the port of server.healthProbes, too"},
 		"OPB-6 host":                             {noElection + "webhooks: {kubernetesServiceHost: {enabled: true}}", "webhooks.kubernetesServiceHost.host: Required value"},

@@ -6,21 +6,23 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/features/manifests"
 	"github.com/espalier-project/espalier/internal/features/resourcemanager"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-func main() {
+func main() { process.Main(command()) }
+
+func command() process.Command {
 	var flags options
-	process.Main(process.Command{
-		Subcommands: subcommands(),
-		Name:        "resource-manager",
-		Short:       "Apply ManagedResources to a target cluster and keep them so",
-		Flags:       flags.add,
+	return process.Command{
+		Name: "resource-manager", Short: "Apply ManagedResources to a target cluster and keep them so", Long: long, Smallest: smallest,
+		Environment: environment, Documents: documents, Subcommands: subcommands(), Flags: flags.add,
 		Prepare: func(set *pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := flags.configuration(set)
 			if err != nil {
@@ -31,14 +33,17 @@ func main() {
 			}
 			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, os.Stderr)
 			for _, warning := range warnings {
-				log.Info("Configuration: " + warning)
+				log.Info("Configuration: " + warning.Text)
 			}
 			return log, func() error { return run(cfg, log) }, nil
 		},
-	})
+	}
 }
 
-// subcommands print what the table of features says about a configuration.
+// format is that of the configuration file.
+var format = process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases}
+
+// subcommands print what the table of features says about a configuration, and whether there is anything wrong with it.
 func subcommands() []process.Subcommand {
 	flags := &options{}
 	configuration := func(set *pflag.FlagSet) (*config.ResourceManagerConfiguration, error) {
@@ -46,6 +51,14 @@ func subcommands() []process.Subcommand {
 		return cfg, err
 	}
 	return []process.Subcommand{
+		process.ValidateConfig(format, func(file process.ConfigFlags) (any, []shared.Warning, error) {
+			alone := options{ConfigFlags: file}
+			cfg, warnings, err := alone.configuration(nil)
+			if err == nil {
+				err = resourcemanager.NotBuilt(cfg, nil).ToAggregate()
+			}
+			return cfg, warnings, err
+		}),
 		manifests.Webhooks("gardener-resource-manager", resourcemanager.Table(), flags.add, configuration),
 		manifests.Rights("resource-manager", []feature.Cluster{feature.Source, feature.Target}, resourcemanager.Table(), resourcemanager.Namespaces, flags.add, configuration),
 	}
@@ -65,14 +78,14 @@ func (o *options) add(flags *pflag.FlagSet) {
 }
 
 // configuration reads, defaults, overrides and validates the configuration (CFG-4).
-func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerConfiguration, []string, error) {
-	cfg := &config.ResourceManagerConfiguration{}
-	var warnings []string
+func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerConfiguration, []shared.Warning, error) {
+	cfg := &config.ResourceManagerConfiguration{TypeMeta: metav1.TypeMeta{APIVersion: config.APIVersion, Kind: config.Kind}}
+	var warnings []shared.Warning
 	switch {
 	case o.File != "":
 		var err error
-		if warnings, err = o.Read(process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases}, cfg); err != nil {
-			return nil, nil, err
+		if warnings, err = o.Read(format, cfg); err != nil {
+			return nil, warnings, err
 		}
 	case o.old.used(flags):
 		o.old.setDefaults(cfg)
@@ -87,15 +100,17 @@ func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerCo
 	config.SetDefaults(cfg)
 	if len(o.extraTargetNamespaces) > 0 {
 		if len(cfg.TargetClientConnection.Namespaces) == 0 {
-			warnings = append(warnings, "--extra-target-namespace has no effect: all namespaces are watched")
+			warnings = append(warnings, shared.Warning{Text: "--extra-target-namespace has no effect: all namespaces are watched"})
 		} else {
 			for _, namespace := range o.extraTargetNamespaces {
 				cfg.TargetClientConnection.AddNamespace(namespace)
 			}
 		}
 	}
+	process.FromEnvironment(&cfg.SourceClientConnection.Kubeconfig, sourceVariable)
+	process.FromEnvironment(&cfg.TargetClientConnection.Kubeconfig, targetVariable)
 	if err := config.Validate(cfg).ToAggregate(); err != nil {
-		return nil, nil, err
+		return nil, warnings, err
 	}
 	return cfg, warnings, nil
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
-
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/process"
 )
 
 // oldFlags are the flags from before there was a configuration file (OLD-50 … OLD-83). One that is set comes before the
@@ -30,23 +30,23 @@ type oldFlag struct {
 func (o *oldFlags) add(set *pflag.FlagSet) {
 	type c = *config.ResourceManagerConfiguration
 	text := func(name, initial, key string, apply func(c, string)) {
-		value := set.String(name, initial, "deprecated: use "+key)
+		value := set.String(name, initial, key)
 		o.flags = append(o.flags, oldFlag{name, key, func(cfg c) error { apply(cfg, *value); return nil }})
 	}
 	flag := func(name string, initial bool, key string, apply func(c, bool)) {
-		value := set.Bool(name, initial, "deprecated: use "+key)
+		value := set.Bool(name, initial, key)
 		o.flags = append(o.flags, oldFlag{name, key, func(cfg c) error { apply(cfg, *value); return nil }})
 	}
 	number := func(name string, initial int, key string, apply func(c, int)) {
-		value := set.Int(name, initial, "deprecated: use "+key)
+		value := set.Int(name, initial, key)
 		o.flags = append(o.flags, oldFlag{name, key, func(cfg c) error { apply(cfg, *value); return nil }})
 	}
 	duration := func(name string, initial time.Duration, key string, apply func(c, metav1.Duration)) {
-		value := set.Duration(name, initial, "deprecated: use "+key)
+		value := set.Duration(name, initial, key)
 		o.flags = append(o.flags, oldFlag{name, key, func(cfg c) error { apply(cfg, metav1.Duration{Duration: *value}); return nil }})
 	}
 	addresses := func(name, initial, key string, server func(c) *shared.Server) {
-		value := set.String(name, initial, "deprecated: use "+key)
+		value := set.String(name, initial, key)
 		o.flags = append(o.flags, oldFlag{name, key, func(cfg c) error { return setAddress(name, *value, server(cfg)) }})
 	}
 
@@ -119,7 +119,7 @@ func (o *oldFlags) add(set *pflag.FlagSet) {
 	text("log-level", shared.LogLevelInfo, "logLevel", func(cfg c, v string) { cfg.LogLevel = v })
 	text("log-format", shared.LogFormatJSON, "logFormat", func(cfg c, v string) { cfg.LogFormat = v })
 	for _, old := range o.flags {
-		set.Lookup(old.name).Hidden = true
+		process.Deprecate(set.Lookup(old.name), old.key)
 	}
 }
 
@@ -142,17 +142,17 @@ func (o *oldFlags) setDefaults(cfg *config.ResourceManagerConfiguration) {
 }
 
 // apply overrides the configuration with the flags that are set and returns a warning for each.
-func (o *oldFlags) apply(set *pflag.FlagSet, cfg *config.ResourceManagerConfiguration) []string {
-	var warnings []string
+func (o *oldFlags) apply(set *pflag.FlagSet, cfg *config.ResourceManagerConfiguration) []shared.Warning {
+	var warnings []shared.Warning
 	for _, old := range o.flags {
 		if !set.Changed(old.name) {
 			continue
 		}
 		if err := old.apply(cfg); err != nil {
-			warnings = append(warnings, err.Error())
+			warnings = append(warnings, shared.Warning{Text: err.Error()})
 			continue
 		}
-		warnings = append(warnings, fmt.Sprintf("flag --%s is deprecated: use %s", old.name, old.key))
+		warnings = append(warnings, shared.Warning{Text: fmt.Sprintf("flag --%s is deprecated: use %s", old.name, old.key)})
 	}
 	return warnings
 }

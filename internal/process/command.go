@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/component-base/version"
 )
 
@@ -18,41 +20,76 @@ type Command struct {
 	Name string
 	// Short says in a line what it does.
 	Short string
+	// Long says in some lines what runs where.
+	Long string
+	// Smallest is the smallest configuration file that starts it.
+	Smallest string
+	// Environment are the variables that it reads beside those that every executable does.
+	Environment []Term
+	// Documents are where more is said, as paths in the repository.
+	Documents []string
 	// Flags adds its own flags.
 	Flags func(*pflag.FlagSet)
-	// Prepare reads the configuration; an error is shown with the usage. It returns the logger and what runs.
+	// Prepare reads the configuration. It returns the logger and what runs.
 	Prepare func(*pflag.FlagSet) (logr.Logger, func() error, error)
 	// Subcommands print something instead of running it.
 	Subcommands []Subcommand
 }
 
+// Term is something with an explanation.
+type Term struct{ Name, Text string }
+
 // Subcommand prints something.
 type Subcommand struct {
 	Name, Short string
-	Flags       func(*pflag.FlagSet)
-	Run         func(flags *pflag.FlagSet, out io.Writer) error
+	// Long says more, if there is more to say.
+	Long string
+	// Operand is the name of its one argument; "" if it has none.
+	Operand string
+	Flags   func(*pflag.FlagSet)
+	// Run prints to out what flags and arguments ask for.
+	Run func(flags *pflag.FlagSet, out io.Writer) error
 }
 
 func (s *Subcommand) command(out io.Writer) *cobra.Command {
 	command := &cobra.Command{
-		Use: s.Name, Short: s.Short, Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
+		Use: s.Name, Short: s.Short, Long: s.Long, Args: commandLine(cobra.NoArgs), DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.Run(cmd.Flags(), out) },
 	}
-	s.Flags(command.Flags())
+	if s.Operand != "" {
+		command.Use += " " + s.Operand
+		command.Args = commandLine(func(_ *cobra.Command, arguments []string) error {
+			if len(arguments) != 1 {
+				return fmt.Errorf("want one %s, got %d", s.Operand, len(arguments))
+			}
+			return nil
+		})
+	}
+	if s.Flags != nil {
+		s.Flags(command.Flags())
+	}
+	command.Use += " [flags]"
 	return command
 }
 
-// Execute runs a command and returns its exit code (CLI-1 … CLI-7).
-func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
-	var logger *logr.Logger
-	root := &cobra.Command{
-		Use:           c.Name,
-		Short:         c.Short,
-		Args:          cobra.NoArgs,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+// commandLineError says that the command line is wrong: only then the usage helps.
+type commandLineError struct{ error }
+
+func commandLine(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, arguments []string) error {
+		if err := check(cmd, arguments); err != nil {
+			return commandLineError{err}
+		}
+		return nil
 	}
-	root.CompletionOptions.DisableDefaultCmd = true
+}
+
+// root returns the command with all of its verbs. started is told the logger once there is one.
+func (c *Command) root(stdout io.Writer, started func(logr.Logger)) *cobra.Command {
+	root := &cobra.Command{
+		Use: c.Name + " --config FILE [flags]", Short: c.Short, Long: c.Long, Args: commandLine(cobra.NoArgs),
+		SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: true,
+	}
 	var wanted versionFlag
 	c.Flags(root.Flags())
 	root.Flags().Var(&wanted, "version", "print the version and exit; raw prints all of it, a version that starts with v overrides the reported one")
@@ -65,7 +102,7 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 		if err != nil {
 			return err
 		}
-		logger = &log
+		started(log)
 		log.Info("Starting "+c.Name, "version", version.Get().GitVersion)
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { log.Info(fmt.Sprintf("FLAG: --%s=%s", f.Name, f.Value)) })
 		return run()
@@ -73,20 +110,54 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	for _, s := range c.Subcommands {
 		root.AddCommand(s.command(stdout))
 	}
+	man, reference := c.manPages(root), c.reference(root)
+	root.AddCommand(man.command(stdout))
+	ofReference := reference.command(stdout)
+	ofReference.Hidden = true // It is of use for this project only.
+	root.AddCommand(ofReference)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return commandLineError{err} })
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _, _ = io.WriteString(stdout, c.page(cmd).text()) })
+	return root
+}
+
+// Execute runs a command and returns its exit code (CLI-1 … CLI-7): 0 for an end in order, 1 for everything else. What is wrong is said once: on
+// stderr, or in the log if there is one by then.
+func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
+	var logger *logr.Logger
+	root := c.root(stdout, func(log logr.Logger) { logger = &log })
 	root.SetArgs(arguments)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.Execute()
-	if err == nil {
+	command, err := root.ExecuteC()
+	var wrongLine commandLineError
+	switch {
+	case err == nil:
 		return 0
-	}
-	if logger != nil {
+	case logger != nil:
 		logger.Error(err, "Ending after an error")
-	} else {
-		_, _ = fmt.Fprintf(stderr, "Error: %s\n%s\n", err, root.UsageString())
+	case errors.As(err, &wrongLine):
+		_, _ = fmt.Fprintf(stderr, "%s\n%s", strings.Join(complaints(err), "\n"), c.page(command).usage())
+	default:
+		_, _ = fmt.Fprintln(stderr, strings.Join(complaints(err), "\n"))
 	}
-	_, _ = fmt.Fprintln(stdout, err)
 	return 1
+}
+
+// complaints returns what an error says, a line for each fault.
+func complaints(err error) []string {
+	var lines findings
+	if errors.As(err, &lines) {
+		return lines
+	}
+	var all utilerrors.Aggregate
+	if !errors.As(err, &all) {
+		return []string{"Error: " + err.Error()}
+	}
+	context := strings.TrimSuffix(err.Error(), all.Error())
+	for _, single := range utilerrors.Flatten(all).Errors() {
+		lines = append(lines, "Error: "+context+single.Error())
+	}
+	return lines
 }
 
 // Main runs a command with the arguments and streams of the process, and ends it.

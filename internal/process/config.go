@@ -1,15 +1,16 @@
 package process
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
-	"slices"
+	"reflect"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	kjson "sigs.k8s.io/json"
@@ -31,12 +32,21 @@ func tellUnknownKeys(registry prometheus.Registerer, n int) {
 	gauge.Set(float64(n))
 }
 
+// FromEnvironment replaces the path of a kubeconfig by that of an environment variable, if it is set (CLI-20, CLI-21).
+func FromEnvironment(kubeconfig *string, variable string) {
+	if path := os.Getenv(variable); path != "" {
+		*kubeconfig = path
+	}
+}
+
 // FileFormat is what a configuration file may be.
 type FileFormat struct {
 	APIVersion, Kind string
 	Aliases          []shared.Alias
 	// Strict makes an unknown key an error.
 	Strict bool
+	// Printed are keys by the name under which errors print them, where that is another one.
+	Printed map[string]string
 }
 
 // ConfigFlags are the flags that lead to a configuration file.
@@ -66,31 +76,23 @@ func (f *ConfigFlags) Content() ([]byte, error) {
 	return content, nil
 }
 
-// Read reads the file into object and returns warnings, as ReadConfig.
-func (f *ConfigFlags) Read(format FileFormat, object any) ([]string, error) {
-	if f.File == "" {
-		return nil, ErrNoConfig
+// Read reads the file into object and returns warnings, as DecodeConfig.
+func (f *ConfigFlags) Read(format FileFormat, object any) ([]shared.Warning, error) {
+	content, err := f.Content()
+	if err != nil {
+		return nil, err
 	}
 	format.Strict = f.Strict
-	return ReadConfig(f.File, format, object)
-}
-
-// ReadConfig reads a configuration file into object and returns warnings about older keys (CFG-1 … CFG-6) and
-// unknown ones (OPB-1).
-func ReadConfig(path string, format FileFormat, object any) ([]string, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("error reading config file: %w", err)
-	}
 	warnings, err := DecodeConfig(content, format, object)
 	if err != nil {
-		return nil, fmt.Errorf("error decoding config: %w", err)
+		return warnings, fmt.Errorf("error decoding config: %w", err)
 	}
 	return warnings, nil
 }
 
-// DecodeConfig is ReadConfig for content that is already there.
-func DecodeConfig(content []byte, format FileFormat, object any) ([]string, error) {
+// DecodeConfig decodes a configuration file into object (CFG-1 … CFG-6). It returns warnings about older keys and unknown ones (OPB-1), also
+// with an error. That is an aggregate of all keys that are wrong, each with its path, unless the content is no YAML or of another kind.
+func DecodeConfig(content []byte, format FileFormat, object any) ([]shared.Warning, error) {
 	raw, err := yaml.YAMLToJSON(content)
 	if err != nil {
 		return nil, err
@@ -105,21 +107,35 @@ func DecodeConfig(content []byte, format FileFormat, object any) ([]string, erro
 		return nil, err
 	}
 	warnings, errs := shared.ResolveAliases(file, format.Aliases)
+	checked := checkTypes(file, reflect.TypeOf(object))
+	errs = append(errs, checked.wrong...)
+	for _, path := range checked.unknown {
+		warnings = append(warnings, shared.Warning{Path: path, Text: fmt.Sprintf("unknown key %s is ignored", path), Unknown: true})
+		if format.Strict {
+			errs = append(errs, field.Forbidden(field.NewPath(path), "unknown key"))
+		}
+	}
+	tellUnknownKeys(metrics.Registry, len(checked.unknown))
 	if err := errs.ToAggregate(); err != nil {
-		return nil, err
+		return warnings, err
 	}
-	if raw, err = yaml.Marshal(file); err != nil {
-		return nil, err
+	if raw, err = json.Marshal(file); err != nil {
+		return warnings, err
 	}
-	if raw, err = yaml.YAMLToJSON(raw); err != nil {
-		return nil, err
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, object); err != nil {
+		return warnings, err
 	}
-	unknown, err := kjson.UnmarshalStrict(raw, object)
-	if err != nil {
-		return nil, err
+	// A file without a kind is shown with it.
+	if typed, ok := object.(interface{ GetObjectKind() schema.ObjectKind }); ok {
+		typed.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(format.APIVersion, format.Kind))
 	}
-	return append(warnings, unknownKeyWarnings(unknown)...), strictError(unknown, format.Strict)
+	return warnings, nil
 }
+
+// kindError says that a file is of another kind or version, and which key does.
+type kindError struct{ key, text string }
+
+func (e *kindError) Error() string { return e.text }
 
 func checkKind(file map[string]any, format FileFormat) error {
 	apiVersion, kind := format.APIVersion, format.Kind
@@ -129,41 +145,14 @@ func checkKind(file map[string]any, format FileFormat) error {
 	if v, found := file["kind"]; found {
 		kind, _ = v.(string)
 	}
+	wrong := "kind"
+	if apiVersion != format.APIVersion {
+		wrong = "apiVersion"
+	}
 	if apiVersion != format.APIVersion || kind != format.Kind {
-		return fmt.Errorf("no kind %q is registered for version %q in scheme: want kind %q of version %q", kind, apiVersion, format.Kind, format.APIVersion)
+		return &kindError{key: wrong, text: fmt.Sprintf("no kind %q is registered for version %q in scheme: want kind %q of version %q", kind, apiVersion, format.Kind, format.APIVersion)}
 	}
 	return nil
-}
-
-var quotedPath = regexp.MustCompile(`"([^"]*)"`)
-
-func unknownKeyWarnings(unknown []error) []string {
-	warnings := make([]string, 0, len(unknown))
-	for _, err := range unknown {
-		path := err.Error()
-		if match := quotedPath.FindStringSubmatch(path); match != nil {
-			path = match[1]
-		}
-		warnings = append(warnings, fmt.Sprintf("unknown key %s is ignored", path))
-	}
-	slices.Sort(warnings)
-	tellUnknownKeys(metrics.Registry, len(unknown))
-	return warnings
-}
-
-func strictError(unknown []error, strict bool) error {
-	if !strict || len(unknown) == 0 {
-		return nil
-	}
-	var errs field.ErrorList
-	for _, err := range unknown {
-		path := err.Error()
-		if match := quotedPath.FindStringSubmatch(path); match != nil {
-			path = match[1]
-		}
-		errs = append(errs, field.Forbidden(field.NewPath(strings.TrimPrefix(path, ".")), "unknown key"))
-	}
-	return errs.ToAggregate()
 }
 
 // InClusterNamespace is the namespace of the Pod that the process runs in, "" outside of one (OPB-2).

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/yaml"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
@@ -34,7 +35,9 @@ type ManagerOptions struct {
 	HealthProbes   *shared.Server
 	Metrics        *shared.Server
 	Debugging      *shared.Debugging
-	Cache          cache.Options
+	// Configuration is shown beside the profiles: the whole configuration that is in effect.
+	Configuration any
+	Cache         cache.Options
 	// Mapper knows where kinds are served; nil means that discovery is asked.
 	Mapper func(*rest.Config, *http.Client) (meta.RESTMapper, error)
 	Log    logr.Logger
@@ -49,7 +52,11 @@ func NewManager(o ManagerOptions) (manager.Manager, error) {
 	}
 	metricsOptions := metricsserver.Options{BindAddress: address(o.Metrics)}
 	if d := o.Debugging; d != nil && ptr.Deref(d.EnableProfiling, false) {
-		metricsOptions.ExtraHandlers = profilingHandlers()
+		handlers, err := debugHandlers(o.Configuration)
+		if err != nil {
+			return nil, fmt.Errorf("showing the configuration: %w", err)
+		}
+		metricsOptions.ExtraHandlers = handlers
 		if ptr.Deref(d.EnableContentionProfiling, false) {
 			goruntime.SetBlockProfileRate(1)
 		}
@@ -100,8 +107,16 @@ func address(server *shared.Server) string {
 	return net.JoinHostPort(server.BindAddress, strconv.Itoa(server.Port))
 }
 
-// profilingHandlers are the usual ones; cmdline is left out, as it may show secrets of other processes' making.
-func profilingHandlers() map[string]http.Handler {
+// ConfigPath is where the configuration that is in effect is shown, on the port of the metrics and with debugging.enableProfiling only.
+const ConfigPath = "/debug/config"
+
+// debugHandlers are the usual ones of profiles, and the configuration. cmdline is left out, as it may show secrets of other processes' making.
+// The configuration has none: it names files.
+func debugHandlers(configuration any) (map[string]http.Handler, error) {
+	text, err := yaml.Marshal(configuration)
+	if err != nil {
+		return nil, err
+	}
 	return map[string]http.Handler{
 		"/debug/pprof":         http.RedirectHandler("/debug/pprof/", http.StatusFound),
 		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
@@ -109,5 +124,9 @@ func profilingHandlers() map[string]http.Handler {
 		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
 		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
 		"/debug/pprof/cmdline": http.NotFoundHandler(),
-	}
+		ConfigPath: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/yaml")
+			_, _ = w.Write(text)
+		}),
+	}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -118,36 +117,6 @@ func remove(t *testing.T, ns, name string) {
 	})
 }
 
-func TestCommandLine(t *testing.T) {
-	for name, tc := range map[string]struct {
-		arguments []string
-		code      int
-		out, err  string
-	}{
-		"CT-23/CLI-2 version":       {[]string{"--version", "--config=/none"}, 0, "resource-manager ", ""},
-		"CLI-2 raw version":         {[]string{"--version=raw"}, 0, "version.Info{", ""},
-		"CT-23/CLI-4 unknown flag":  {[]string{"--foo"}, 1, "unknown flag: --foo", "Usage:"},
-		"CLI-4 argument":            {[]string{"x"}, 1, `unknown command "x" for "resource-manager"`, "Usage:"},
-		"CLI-5/CLI-6 no file":       {nil, 1, "missing config file", "Error: missing config file"},
-		"CT-23/CLI-5 unreadable":    {[]string{"--config=/none"}, 1, "error reading config file: open /none", "Usage:"},
-		"CLI-1 help":                {[]string{"--help"}, 0, "--config", ""},
-		"OLD-20 old flags are read": {[]string{"--sync-period=1s", "--leader-election=false"}, 1, "controllers.managedResources.syncPeriod", "Usage:"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			command := exec.Command(binary, tc.arguments...)
-			var out, errOut strings.Builder
-			command.Stdout, command.Stderr = &out, &errOut
-			_ = command.Run()
-			if code := command.ProcessState.ExitCode(); code != tc.code {
-				t.Errorf("exit code %d, want %d", code, tc.code)
-			}
-			if !strings.Contains(out.String(), tc.out) || !strings.Contains(errOut.String(), tc.err) {
-				t.Errorf("stdout %q, stderr %q", out.String(), errOut.String())
-			}
-		})
-	}
-}
-
 func TestKubeconfigAllowList(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	write := func(user string) {
@@ -185,8 +154,13 @@ func TestProbesAndSignals(t *testing.T) { // CW-7: the webhooks' port is part of
 	if status, _ := p.Get(p.Metrics, "/debug/pprof/"); status != http.StatusOK {
 		t.Errorf("CT-31 profiling on: %d", status)
 	}
-	if status, _ := p.Get(p.Health, "/debug/pprof/"); status != http.StatusNotFound {
-		t.Errorf("CT-31 never on the health port: %d", status)
+	if status, body := p.Get(p.Metrics, "/debug/config"); status != http.StatusOK || !strings.Contains(body, "enableProfiling: true") || !strings.Contains(body, "syncPeriod: 1m0s") {
+		t.Errorf("ASK-20 the effective configuration: %d %s", status, body)
+	}
+	for _, path := range []string{"/debug/pprof/", "/debug/config"} {
+		if status, _ := p.Get(p.Health, path); status != http.StatusNotFound {
+			t.Errorf("CT-31 never on the health port: %s: %d", path, status)
+		}
 	}
 	lease := &coordinationv1.Lease{}
 	key := client.ObjectKey{Namespace: "default", Name: "gardener-resource-manager"}
@@ -217,8 +191,10 @@ func TestProbesAndSignals(t *testing.T) { // CW-7: the webhooks' port is part of
 
 	p = start(t, nil)
 	ready(t, p)
-	if status, _ := p.Get(p.Metrics, "/debug/pprof/"); status != http.StatusNotFound {
-		t.Errorf("CT-31 profiling off: %d", status)
+	for _, path := range []string{"/debug/pprof/", "/debug/config"} {
+		if status, _ := p.Get(p.Metrics, path); status != http.StatusNotFound {
+			t.Errorf("CT-31 profiling off: %s: %d", path, status)
+		}
 	}
 	must(t, p.Signal(syscall.SIGTERM))
 	eventually(t, func() error { // Two signals at once would be one.

@@ -120,7 +120,7 @@ func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, log l
 	}
 	return process.NewManager(process.ManagerOptions{
 		REST: sourceConfig, Scheme: scheme, LeaderElection: &cfg.LeaderElection, Webhooks: &cfg.Server.Webhooks,
-		HealthProbes: cfg.Server.HealthProbes, Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Cache: kept, Mapper: clusters.Mapper(feature.Source, reads), Log: log,
+		HealthProbes: cfg.Server.HealthProbes, Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Cache: kept, Mapper: clusters.Mapper(feature.Source, reads), Log: log,
 	})
 }
 

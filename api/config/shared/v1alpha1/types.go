@@ -99,7 +99,7 @@ type TLSServer struct {
 
 // Debugging switches on what helps to find faults.
 type Debugging struct {
-	// EnableProfiling serves /debug/pprof on the metrics port. Default false.
+	// EnableProfiling serves /debug/pprof and the configuration that is in effect, /debug/config, on the metrics port. Default false.
 	// +optional
 	EnableProfiling *bool `json:"enableProfiling,omitempty"`
 	// EnableContentionProfiling records where goroutines block, with enableProfiling only. Default false.

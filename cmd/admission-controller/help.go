@@ -1,0 +1,24 @@
+package main
+
+import "github.com/espalier-project/espalier/internal/process"
+
+// What the help says.
+const (
+	long = `It runs in the garden cluster, in two replicas or more, without leader election.
+
+The garden's kube-apiserver asks it about every request of gardenlets and extensions (SeedAuthorizer, ShootAuthorizer),
+and sends it what they create (SeedRestriction, ShootRestriction) and what users write (the other webhooks).
+It decides by a graph of what refers to what, which it keeps from watches, and answers once that is complete.`
+
+	smallest = `apiVersion: admissioncontroller.config.gardener.cloud/v1alpha1
+kind: AdmissionControllerConfiguration
+`
+)
+
+var (
+	environment = []process.Term{{Name: "KUBECONFIG", Text: "path of the garden's kubeconfig, before gardenClientConnection.kubeconfig"}}
+	documents   = []string{
+		"docs/operations/admission-controller.md", "docs/reference/admission-controller-configuration.md", "docs/reference/seed-authorizer-rules.md",
+		"docs/concepts/seed-authorizer.md", "docs/concepts/garden-webhooks.md",
+	}
+)

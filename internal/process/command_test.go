@@ -1,0 +1,265 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+func run(t *testing.T, c Command, arguments ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code = Execute(c, arguments, &out, &errOut)
+	return code, out.String(), errOut.String()
+}
+
+func executable(prepare error, started error, log io.Writer) Command {
+	return Command{
+		Name: "thing", Short: "Do a thing", Long: "It runs here.\n\nAnd there.", Smallest: "kind: Thing\n", Documents: []string{"docs/thing.md"},
+		Environment: []Term{{"THING", "what it is about"}},
+		Flags: func(set *pflag.FlagSet) {
+			set.String("config", "", "the `file`")
+			set.Int("old", 5, "")
+			Deprecate(set.Lookup("old"), "things.new")
+		},
+		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
+			if prepare != nil {
+				return logr.Discard(), nil, prepare
+			}
+			return NewLogger("info", "json", log), func() error { return started }, nil
+		},
+		Subcommands: []Subcommand{{Name: "show", Short: "Show it", Run: func(_ *pflag.FlagSet, out io.Writer) error {
+			_, err := io.WriteString(out, "shown\n")
+			return err
+		}}},
+	}
+}
+
+// CLI-4, CLI-5, CLI-6: what is wrong is said once, on stderr, a line for each fault; the usage is there only if the command line is wrong.
+func TestErrorsAreToldOnce(t *testing.T) {
+	path := field.NewPath("a")
+	faults := field.ErrorList{field.Required(path.Child("b"), ""), field.Invalid(path.Child("c"), 1, "too small")}.ToAggregate()
+	for name, tc := range map[string]struct {
+		prepare   error
+		arguments []string
+		want      string
+	}{
+		"CLI-5/one fault":        {prepare: errors.New("missing config file"), want: "Error: missing config file\n"},
+		"CFG-4/several faults":   {prepare: faults, want: "Error: a.b: Required value\nError: a.c: Invalid value: 1: too small\n"},
+		"CLI-5/several, wrapped": {prepare: fmt.Errorf("error decoding config: %w", faults), want: "Error: error decoding config: a.b: Required value\nError: error decoding config: a.c: Invalid value: 1: too small\n"},
+		"CLI-4/unknown flag":     {arguments: []string{"--foo"}, want: "Error: unknown flag: --foo\n\nUsage:\n  thing --config FILE [flags]\n\nFlags:\n  --config file  the file\n"},
+		"CLI-4/argument":         {arguments: []string{"x"}, want: "Error: unknown command \"x\" for \"thing\"\n\nUsage:\n  thing --config FILE [flags]\n"},
+		"CLI-4/verb with one":    {arguments: []string{"show", "x"}, want: "Error: unknown command \"x\" for \"thing show\"\n\nUsage:\n  thing show [flags]\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := run(t, executable(tc.prepare, nil, io.Discard), tc.arguments...)
+			said := strings.HasPrefix(errOut, tc.want) && (errOut == tc.want) == (len(tc.arguments) == 0)
+			if code != 1 || out != "" || !said {
+				t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, out, errOut)
+			}
+		})
+	}
+
+	var log bytes.Buffer
+	code, out, errOut := run(t, executable(nil, errors.New("lost"), &log))
+	if code != 1 || out != "" || errOut != "" || strings.Count(log.String(), "lost") != 1 {
+		t.Errorf("OPB-8: exit code %d, stdout %q, stderr %q, log %s", code, out, errOut, log.String())
+	}
+	if code, out, errOut = run(t, executable(nil, nil, io.Discard), "show"); code != 0 || out != "shown\n" || errOut != "" {
+		t.Errorf("a verb: exit code %d, stdout %q, stderr %q", code, out, errOut)
+	}
+}
+
+// CLI-1: the help says what runs where, how little is needed, and where more is said; deprecated flags have a heading of their own.
+func TestHelp(t *testing.T) {
+	code, out, errOut := run(t, executable(nil, nil, io.Discard), "--help")
+	const want = `Do a thing
+
+It runs here.
+
+And there.
+
+Usage:
+  thing --config FILE [flags]
+
+Commands:
+  completion  Generate the autocompletion script for the specified shell
+  man         Write the man pages into a folder
+  show        Show it
+
+Flags:
+  --config file  the file
+  -h, --help     help for thing
+  --version      print the version and exit; raw prints all of it, a version that starts with v overrides the reported one
+
+Deprecated flags:
+  --old int  use things.new
+
+Environment:
+  THING                                             what it is about
+`
+	if code != 0 || errOut != "" {
+		t.Errorf("exit code %d, stderr %q", code, errOut)
+	}
+	head, _, _ := strings.Cut(out, "  THING")
+	if diff := cmp.Diff(strings.Split(want, "  THING")[0], head); diff != "" {
+		t.Error(diff)
+	}
+	for _, part := range []string{"THING ", "KUBERNETES_SERVICE_HOST", "Exit codes:\n  0  ", "Smallest configuration:\n  kind: Thing\n", "Documents:\n  docs/thing.md\n"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("%q is missing in\n%s", part, out)
+		}
+	}
+	if _, out, _ = run(t, executable(nil, nil, io.Discard), "show", "--help"); !strings.HasPrefix(out, "Show it\n\nUsage:\n  thing show [flags]\n") {
+		t.Errorf("of a verb: %s", out)
+	}
+}
+
+func TestManPagesAndReference(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "man")
+	if code, _, errOut := run(t, executable(nil, nil, io.Discard), "man", "--dir="+dir); code != 0 {
+		t.Fatal(errOut)
+	}
+	for file, parts := range map[string][]string{
+		"thing.1":            {".TH THING 1 ", ".SH NAME\nthing \\- Do a thing\n", "It runs here.\n.PP\nAnd there.\n", ".SH FLAGS\n.TP\n.B \\-\\-config file\nthe file\n", ".SH DEPRECATED FLAGS\n.TP\n.B \\-\\-old int\nuse things.new\n"},
+		"thing-show.1":       {".SH NAME\nthing\\-show \\- Show it\n"},
+		"thing-man.1":        {".TH THING\\-MAN 1"},
+		"thing-completion.1": {"bash"},
+	} {
+		content, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range parts {
+			if !strings.Contains(string(content), part) {
+				t.Errorf("%s: %q is missing in\n%s", file, part, content)
+			}
+		}
+	}
+	code, out, _ := run(t, executable(nil, nil, io.Discard), "reference")
+	if code != 0 || !strings.HasPrefix(out, "# Command line of thing\n") || !strings.Contains(out, "| `--config file` | the file |\n") || !strings.Contains(out, "\n## thing show\n") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+	if got := roff("-a\n.b\\c\n'd"); got != "\\-a\n\\&.b\\ec\n\\&'d" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Every shell gets its script, and the script's questions are answered.
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if code, out, errOut := run(t, executable(nil, nil, io.Discard), "completion", shell); code != 0 || !strings.Contains(out, "thing") {
+			t.Errorf("%s: exit code %d: %s", shell, code, errOut)
+		}
+	}
+	code, out, _ := run(t, executable(nil, nil, io.Discard), "__complete", "--")
+	if code != 0 || !strings.Contains(out, "--config") || strings.Contains(out, "--old") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+type thing struct {
+	Name  string           `json:"name"`
+	Limit int32            `json:"limit"`
+	Parts []part           `json:"parts"`
+	Wait  *shared.Server   `json:"wait"`
+	Tags  map[string]part  `json:"tags"`
+	Quick *map[string]bool `json:"quick"`
+	part  `json:",inline"`
+}
+
+type part struct {
+	Lit bool `json:"lit"`
+}
+
+var thingFormat = FileFormat{
+	APIVersion: "things/v1", Kind: "Thing", Printed: map[string]string{"label": "name"},
+	Aliases: []shared.Alias{{Old: "waits", New: "wait"}, {Old: "gone", Dropped: "nobody wants it"}},
+}
+
+// CFG-2, CFG-3, CFG-6, OPB-1, OPB-5: each fault is told with its line, also under an older name of its key, and of a key that is not there with
+// the line of what it belongs to.
+func TestValidateConfig(t *testing.T) {
+	command := executable(nil, nil, io.Discard)
+	command.Subcommands = []Subcommand{ValidateConfig(thingFormat, func(file ConfigFlags) (any, []shared.Warning, error) {
+		cfg := &thing{}
+		warnings, err := file.Read(thingFormat, cfg)
+		if err != nil {
+			return nil, warnings, err
+		}
+		var errs field.ErrorList
+		if cfg.Limit > 5 {
+			errs = append(errs, field.Invalid(field.NewPath("limit"), cfg.Limit, "too much"))
+		}
+		if cfg.Wait != nil && cfg.Wait.Port == 0 {
+			errs = append(errs, field.Required(field.NewPath("wait", "port"), ""))
+		}
+		if cfg.Name == "-" {
+			errs = append(errs, field.Invalid(field.NewPath("label"), cfg.Name, "no name"))
+		}
+		cfg.Limit++
+		return cfg, warnings, errs.ToAggregate()
+	})}
+	for name, tc := range map[string]struct {
+		file   string
+		flags  []string
+		code   int
+		stdout string
+		stderr string
+	}{
+		"nothing":            {file: ""},
+		"nothing wrong":      {file: "name: a\nparts: [{lit: true}]\ntags: {a: {lit: false}}\nlit: true\n"},
+		"OPB-1/unknown keys": {file: "name: a\nfoo: 1\nparts:\n- lit: true\n- dark: 1\n", code: 1, stderr: "F:2: foo: unknown key\nF:5: parts[1].dark: unknown key\n"},
+		"OPB-1/as a warning": {file: "foo: 1\n", flags: []string{"--strict-config=false"}, stdout: "F:1: warning: unknown key foo is ignored\n"},
+		"CFG-6/types": {
+			file: "# a comment\nname: 5\nlimit:\n  a: b\nparts: {}\ntags:\n  x.y:\n    lit: maybe\nfoo: 1\n", code: 1,
+			stderr: "F:2: name: Invalid value: 5: must be a string\nF:3: limit: Invalid value: must be an integer of at most 32 bits\nF:5: parts: Invalid value: must be a list\n" +
+				"F:8: tags[x.y].lit: Invalid value: \"maybe\": must be true or false\nF:9: foo: unknown key\n",
+		},
+		"CFG-7/values, and an older name":  {file: "limit: 6\nwaits:\n  bindAddress: a\n", code: 1, stdout: "F:2: warning: waits is an older name of wait\n", stderr: "F:1: limit: Invalid value: 6: too much\nF:2: wait.port: Required value\n"},
+		"C7/both names":                    {file: "wait: {port: 1}\nwaits: {port: 2}\n", code: 1, stdout: "F:2: warning: waits is an older name of wait\n", stderr: "F:2: waits: Forbidden: differs from wait at port: set one of the two only\n"},
+		"OLD-35/a key without effect":      {file: "name: a\ngone: 1\n", stdout: "F:2: warning: gone has no effect: nobody wants it\n"},
+		"OPB-5/printed under another name": {file: "\nname: '-'\n", code: 1, stderr: "F:2: label: Invalid value: \"-\": no name\n"},
+		"CFG-3/a key twice":                {file: "name: a\nname: b\n", code: 1, stderr: "F:2: name: is there already, on line 1\n"},
+		"CFG-2/another kind":               {file: "apiVersion: things/v1\nkind: Foo\n", code: 1, stderr: "F:2: no kind \"Foo\" is registered for version \"things/v1\" in scheme: want kind \"Thing\" of version \"things/v1\"\n"},
+		"no YAML":                          {file: "a: b\nc: [\n", code: 1, stderr: "F:2: "},
+		"JSON":                             {file: "{\"name\": \"a\",\n \"limit\": 7}", code: 1, stderr: "F:2: limit: Invalid value: 7: too much\n"},
+		"effective":                        {file: "name: a\n", flags: []string{"--effective"}, stdout: "limit: 1\nlit: false\nname: a\nparts: null\nquick: null\ntags: null\nwait: null\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "config.yaml")
+			if err := os.WriteFile(file, []byte(tc.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, out, errOut := run(t, command, append([]string{"validate-config", file}, tc.flags...)...)
+			out, errOut = strings.ReplaceAll(out, file, "F"), strings.ReplaceAll(errOut, file, "F")
+			if code != tc.code || out != tc.stdout {
+				t.Errorf("exit code %d, stdout %q", code, out)
+			}
+			if name == "no YAML" && strings.HasPrefix(errOut, tc.stderr) && strings.Count(errOut, "\n") == 1 {
+				return // The rest is the parser's.
+			}
+			if diff := cmp.Diff(tc.stderr, errOut); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if code, _, errOut := run(t, command, "validate-config"); code != 1 || !strings.HasPrefix(errOut, "Error: want one FILE, got 0\n\nUsage:\n  thing validate-config FILE [flags]\n") {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	if code, _, errOut := run(t, command, "validate-config", "/none"); code != 1 || errOut != "Error: error reading config file: open /none: no such file or directory\n" {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+}

@@ -1,0 +1,169 @@
+package process
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// page is what there is to say about a command: its help, its man page and its part of the reference are made from it.
+type page struct {
+	// name of the command, with its executable.
+	name, short, use string
+	// paragraphs say what it does; each has some lines.
+	paragraphs []string
+	sections   []section
+}
+
+// section is either a list of terms or a text that stays as it is.
+type section struct {
+	title string
+	terms []Term
+	code  string
+}
+
+const (
+	flagsTitle = "Flags"
+	// deprecation marks a deprecated flag; its value says what to use instead.
+	deprecation = "deprecated-in-favour-of"
+)
+
+// Deprecate hides a flag from usage and completion; the help shows it under a heading of its own.
+func Deprecate(f *pflag.Flag, instead string) {
+	f.Hidden = true
+	f.Annotations = map[string][]string{deprecation: {instead}}
+}
+
+// environment are the variables that every executable reads.
+var environment = []Term{
+	{"KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT", "where the API server of the Pod's own cluster is, for a connection without a kubeconfig"},
+	{"KUBE_FEATURE_<name>", "true or false: switches a feature of the Kubernetes client library"},
+	{"HTTPS_PROXY, NO_PROXY", "proxy to API servers"},
+	{"TMPDIR", "folder above the default of server.webhooks.tls.serverCertDir"},
+	{"GOGC, GOMEMLIMIT, GOMAXPROCS", "settings of the Go runtime"},
+}
+
+var (
+	exitCodesOfProcess = []Term{
+		{"0", "it ended in order after SIGTERM or SIGINT, or has printed what --help or --version ask for"},
+		{"1", "anything else: a wrong command line or configuration, a lost election, an API server that refuses it, a second signal, or no end within five seconds"},
+	}
+	exitCodesOfVerb = []Term{{"0", "it did what it says"}, {"1", "it did not; stderr says why"}}
+)
+
+// page describes a command of the executable: itself or one of its verbs.
+func (c *Command) page(cmd *cobra.Command) *page {
+	cmd.InitDefaultHelpFlag()
+	p := &page{name: cmd.CommandPath(), short: cmd.Short, use: cmd.UseLine()}
+	if cmd.Long != "" {
+		p.paragraphs = strings.Split(strings.TrimSpace(cmd.Long), "\n\n")
+	}
+	if terms := verbs(cmd); len(terms) > 0 {
+		p.add(section{title: "Commands", terms: terms})
+	}
+	p.add(section{title: flagsTitle, terms: flagTerms(cmd.NonInheritedFlags(), false)})
+	if cmd.HasParent() {
+		p.add(section{title: "Exit codes", terms: exitCodesOfVerb})
+		return p
+	}
+	p.add(section{title: "Deprecated flags", terms: flagTerms(cmd.NonInheritedFlags(), true)})
+	p.add(section{title: "Environment", terms: slices.Concat(c.Environment, environment)})
+	p.add(section{title: "Exit codes", terms: exitCodesOfProcess})
+	p.add(section{title: "Smallest configuration", code: c.Smallest})
+	p.add(section{title: "Documents", code: strings.Join(c.Documents, "\n") + "\n"})
+	return p
+}
+
+func (p *page) add(s section) {
+	if len(s.terms) > 0 || strings.TrimSpace(s.code) != "" {
+		p.sections = append(p.sections, s)
+	}
+}
+
+func verbs(cmd *cobra.Command) []Term {
+	var terms []Term
+	for _, verb := range cmd.Commands() {
+		if documented(verb) {
+			terms = append(terms, Term{verb.Name(), verb.Short})
+		}
+	}
+	return terms
+}
+
+func flagTerms(flags *pflag.FlagSet, deprecated bool) []Term {
+	var terms []Term
+	flags.VisitAll(func(f *pflag.Flag) {
+		instead, isDeprecated := f.Annotations[deprecation]
+		if isDeprecated != deprecated || f.Hidden && !deprecated {
+			return
+		}
+		kind, text := pflag.UnquoteUsage(f)
+		name := "--" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", " + name
+		}
+		if kind != "" && f.NoOptDefVal == "" {
+			name += " " + kind
+		}
+		if deprecated {
+			text = "use " + instead[0]
+		} else if !slices.Contains([]string{"", "0", "0s", "false", "[]"}, f.DefValue) {
+			text += " (default " + f.DefValue + ")"
+		}
+		terms = append(terms, Term{name, text})
+	})
+	return terms
+}
+
+// text is what --help prints.
+func (p *page) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", p.short)
+	for _, paragraph := range p.paragraphs {
+		fmt.Fprintf(&b, "\n%s\n", paragraph)
+	}
+	fmt.Fprintf(&b, "\nUsage:\n  %s\n", p.use)
+	for _, s := range p.sections {
+		b.WriteString("\n" + s.text())
+	}
+	return b.String()
+}
+
+// usage is what is printed beside a fault of the command line.
+func (p *page) usage() string {
+	text := fmt.Sprintf("\nUsage:\n  %s\n", p.use)
+	for _, s := range p.sections {
+		if s.title == flagsTitle {
+			text += "\n" + s.text()
+		}
+	}
+	return text + fmt.Sprintf("\n%s --help says more.\n", p.name)
+}
+
+// column is how wide names may be before their text begins on a line of its own.
+const column = 40
+
+func (s section) text() string {
+	var b strings.Builder
+	b.WriteString(s.title + ":\n")
+	width := 0
+	for _, term := range s.terms {
+		if len(term.Name) <= column {
+			width = max(width, len(term.Name))
+		}
+	}
+	for _, term := range s.terms {
+		if len(term.Name) > column {
+			fmt.Fprintf(&b, "  %s\n  %-*s  %s\n", term.Name, width, "", term.Text)
+		} else {
+			fmt.Fprintf(&b, "  %-*s  %s\n", width, term.Name, term.Text)
+		}
+	}
+	for line := range strings.Lines(s.code) {
+		b.WriteString("  " + line)
+	}
+	return b.String()
+}

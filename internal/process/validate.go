@@ -1,0 +1,116 @@
+package process
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+// finding is something about a line of a file.
+type finding struct {
+	line int
+	text string
+}
+
+// findings are the faults of a file. They are printed as they are, so that editors find the lines.
+type findings []string
+
+func (f findings) Error() string { return strings.Join(f, "\n") }
+
+// ValidateConfig returns the command that says whether an executable would start with a file. read is what the start does, without anything but
+// the file; it returns the effective configuration.
+func ValidateConfig(format FileFormat, read func(ConfigFlags) (any, []shared.Warning, error)) Subcommand {
+	var strict, effective bool
+	return Subcommand{
+		Name: "validate-config", Operand: "FILE",
+		Short: "Check a configuration file, and tell each fault with its line",
+		Long: "Nothing is started and no cluster is asked.\nFaults are printed on stderr, one a line, as FILE:LINE: KEY: FAULT; warnings on stdout.\n" +
+			"An unknown key is a fault here; at a start it is one with --strict-config only.",
+		Flags: func(set *pflag.FlagSet) {
+			set.BoolVar(&strict, "strict-config", true, "take unknown keys for faults; with =false they are warnings, as at a start")
+			set.BoolVar(&effective, "effective", false, "print the configuration with all defaults if there is no fault")
+		},
+		Run: func(set *pflag.FlagSet, out io.Writer) error {
+			file := ConfigFlags{File: set.Arg(0)}
+			content, err := file.Content()
+			if err != nil {
+				return err
+			}
+			cfg, warnings, err := read(file)
+			lines := newConfigLines(content, format)
+			faults := lines.faults(err)
+			var told []finding
+			for _, warning := range warnings {
+				if warning.Unknown && strict {
+					faults = append(faults, finding{lines.of(warning.Path), warning.Path + ": unknown key"})
+				} else {
+					told = append(told, finding{lines.of(warning.Path), "warning: " + warning.Text})
+				}
+			}
+			for _, d := range lines.duplicates {
+				faults = append(faults, finding{d.line, fmt.Sprintf("%s: is there already, on line %d", d.path, d.first)})
+			}
+			for _, line := range sorted(file.File, told) {
+				if _, err := fmt.Fprintln(out, line); err != nil {
+					return err
+				}
+			}
+			if len(faults) > 0 {
+				return findings(sorted(file.File, faults))
+			}
+			if !effective {
+				return nil
+			}
+			text, err := yaml.Marshal(cfg)
+			if err != nil {
+				return err
+			}
+			_, err = out.Write(text)
+			return err
+		},
+	}
+}
+
+// faults are the single errors of what a file was refused for.
+func (l *configLines) faults(err error) []finding {
+	if err == nil {
+		return nil
+	}
+	var kind *kindError
+	if errors.As(err, &kind) {
+		return []finding{{l.of(kind.key), kind.text}}
+	}
+	var all utilerrors.Aggregate
+	if !errors.As(err, &all) {
+		return []finding{{lineOf(err), err.Error()}}
+	}
+	var faults []finding
+	for _, single := range utilerrors.Flatten(all).Errors() {
+		line := lineOf(single)
+		if wrong := (*field.Error)(nil); errors.As(single, &wrong) {
+			line = l.of(wrong.Field)
+		}
+		faults = append(faults, finding{line, single.Error()})
+	}
+	return faults
+}
+
+// sorted returns findings by line, each with the name of the file.
+func sorted(file string, all []finding) []string {
+	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(a.line, b.line) })
+	lines := make([]string, len(all))
+	for i, f := range all {
+		lines[i] = fmt.Sprintf("%s:%d: %s", file, f.line, f.text)
+	}
+	return lines
+}
