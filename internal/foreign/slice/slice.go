@@ -6,6 +6,7 @@ package slice
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 )
@@ -16,19 +17,40 @@ type Shape struct {
 }
 
 // ShapeOf returns the fields that a type reads.
-func ShapeOf(t reflect.Type) *Shape {
+func ShapeOf(t reflect.Type) *Shape { return shapes{}.of(t) }
+
+// And returns the shape with more fields, all that is in them included. A nil receiver wants everything already.
+func (s *Shape) And(names ...string) *Shape {
+	if s == nil {
+		return nil
+	}
+	more := &Shape{fields: maps.Clone(s.fields)}
+	for _, name := range names {
+		more.fields[name] = nil
+	}
+	return more
+}
+
+// shapes are those of the types that were met: one may be inside of itself.
+type shapes map[reflect.Type]*Shape
+
+func (all shapes) of(t reflect.Type) *Shape {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
 	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
 		return nil
 	}
-	s := &Shape{fields: map[string]*Shape{}}
-	s.add(t)
+	s, met := all[t]
+	if !met {
+		s = &Shape{fields: map[string]*Shape{}}
+		all[t] = s
+		all.add(s, t)
+	}
 	return s
 }
 
-func (s *Shape) add(t reflect.Type) {
+func (all shapes) add(s *Shape, t reflect.Type) {
 	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
@@ -38,11 +60,11 @@ func (s *Shape) add(t reflect.Type) {
 			if embedded.Kind() == reflect.Pointer {
 				embedded = embedded.Elem()
 			}
-			s.add(embedded)
+			all.add(s, embedded)
 		case name == "":
-			s.fields[field.Name] = ShapeOf(field.Type)
+			s.fields[field.Name] = all.of(field.Type)
 		default:
-			s.fields[name] = ShapeOf(field.Type)
+			s.fields[name] = all.of(field.Type)
 		}
 	}
 }
@@ -179,18 +201,23 @@ func (c *cutter) array(s *Shape, depth int) bool {
 
 // text skips a string and says whether it has escapes.
 func (c *cutter) text() (escaped, ok bool) {
-	for c.at++; c.at < len(c.in); c.at++ {
-		switch c.in[c.at] {
+	in := c.in
+	for at := c.at + 1; at < len(in); at++ {
+		switch in[at] {
 		case '\\':
 			escaped = true
-			c.at++
+			at++
 		case '"':
-			c.at++
+			c.at = at + 1
 			return escaped, true
 		}
 	}
+	c.at = len(in)
 	return escaped, false
 }
+
+// structural are the bytes that a nested value ends by, or a string begins with. Most bytes are others.
+var structural = [256]bool{'"': true, '{': true, '}': true, '[': true, ']': true}
 
 // skip skips a value of any kind.
 func (c *cutter) skip() bool {
@@ -209,23 +236,28 @@ func (c *cutter) skip() bool {
 		}
 		return c.at > from
 	}
-	for depth := 0; c.at < len(c.in); {
-		switch c.in[c.at] {
+	in, depth := c.in, 0
+	for at := c.at; at < len(in); at++ {
+		if !structural[in[at]] {
+			continue
+		}
+		switch in[at] {
 		case '"':
+			c.at = at
 			if _, ok := c.text(); !ok {
 				return false
 			}
-			continue
+			at = c.at - 1
 		case '{', '[':
 			depth++
 		case '}', ']':
 			if depth--; depth == 0 {
-				c.at++
+				c.at = at + 1
 				return true
 			}
 		}
-		c.at++
 	}
+	c.at = len(in)
 	return false
 }
 

@@ -8,18 +8,23 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
 
-// patchOf returns what makes of the bytes that were sent what a function made of the typed object (FM-5, FM-6). The typed forms say what
-// has changed; the bytes say what is there. So what the type does not know is never removed or rewritten, and what the typed form merely
+// document is an object in JSON: as it was sent, and cut down to what its type knows. Both have the same known members, and lists of the same
+// length, so that a place in one is the same place in the other.
+type document struct{ sent, known []byte }
+
+// patchOf returns what makes of an object that was sent what a function made of the typed one (FM-5, FM-6). The typed forms say what has
+// changed; the JSON says what is there. So what the type does not know is never removed or rewritten, and what the typed form merely
 // spells differently (quantities, empty structs) is not touched.
 //
-// Each value is compared once, and the bytes are looked at only where two differ: an object is large, and what a webhook changes is not.
-func patchOf(raw []byte, before, after any) (Patch, error) {
-	var d differ
-	root := place{raw: raw, found: true, looked: true}
+// Each value is compared once, and the JSON is looked at only where two differ: an object is large, and what a webhook changes is not.
+func patchOf(object document, before, after any) (Patch, error) {
+	d := differ{sent: object.sent}
+	root := place{raw: object.known, found: true, looked: true}
 	if err := d.structs(&root, reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem()); err != nil {
 		return nil, fmt.Errorf("comparing %T with what was sent: %w", before, err)
 	}
@@ -31,22 +36,21 @@ var errOther = errors.New("what was sent is no object")
 
 // structs compares the fields of two values of a struct. It returns errOther if they differ and no object is there.
 func (d *differ) structs(at *place, was, is reflect.Value) error {
-	fields := fieldsOf(was.Type())
-	for n := range fields {
-		f := &fields[n]
+	all := fieldsOf(was.Type())
+	for n := range all {
+		f := &all[n]
 		w, i := was.FieldByIndex(f.index), is.FieldByIndex(f.index)
 		if bothNil(w, i) || !f.deep && equal(w, i) {
 			continue
 		}
-		if err := d.field(at.member(f.name), f, w, i); err != nil {
+		if err := d.field(at.member(f.key), f, w, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// field compares two values of a field. It goes on into structs, and into lists whose elements have kept their names; else their JSON is
-// compared.
+// field compares two values of a field. It goes on into structs, and into lists whose elements have kept their names or their places.
 func (d *differ) field(at *place, f *fieldOf, was, is reflect.Value) error {
 	w, i := was, is
 	if was.Kind() == reflect.Pointer {
@@ -55,9 +59,9 @@ func (d *differ) field(at *place, f *fieldOf, was, is reflect.Value) error {
 	err, mark := errOther, len(d.patch)
 	switch {
 	case !f.deep || !w.IsValid() || !i.IsValid():
-	case f.named == nil:
+	case f.element == noList:
 		err = d.structs(at, w, i)
-	case sameNames(f.named, w, i):
+	case w.Len() == i.Len() && (f.element == placed || sameNames(f.name, w, i)):
 		err = d.elements(at, w, i)
 	}
 	if !errors.Is(err, errOther) {
@@ -70,7 +74,7 @@ func (d *differ) field(at *place, f *fieldOf, was, is reflect.Value) error {
 	case !at.up.isObject():
 		return errOther
 	}
-	return d.trees(at, f, was, is)
+	return d.changed(at, f, was, is)
 }
 
 // elements compares two lists of structs of the same names.
@@ -83,7 +87,82 @@ func (d *differ) elements(at *place, was, is reflect.Value) error {
 	return nil
 }
 
-// trees compares the JSON of two values that differ.
+// changed tells of a value that differs. What is new or gone, what is plain, and what only got longer, the types and the known JSON tell;
+// of anything else the JSON is compared.
+func (d *differ) changed(at *place, f *fieldOf, was, is reflect.Value) error {
+	there, found := at.look()
+	switch gone := f.omits(is); {
+	case gone && (f.omits(was) || !found):
+		return nil
+	case gone:
+		d.patch = append(d.patch, Operation{Op: "remove", Path: at.path()})
+		return nil
+	case !found:
+		return d.put("add", at.path(), is)
+	case f.plain:
+		return d.put("replace", at.path(), is)
+	case is.Kind() == reflect.Slice && longer(was, is):
+		path := at.path()
+		for n := was.Len(); n < is.Len(); n++ {
+			if err := d.put("add", path+"/"+strconv.Itoa(n), is.Index(n)); err != nil {
+				return err
+			}
+		}
+		return nil
+	case f.plainMap && isObject(there):
+		return d.entries(at.path(), was, is, there)
+	}
+	return d.trees(at, f, was, is)
+}
+
+// longer says whether a list has become longer at its end, and is not new.
+func longer(was, is reflect.Value) bool {
+	return 0 < was.Len() && was.Len() < is.Len() && reflect.DeepEqual(was.Interface(), is.Slice(0, was.Len()).Interface())
+}
+
+// entries compares two maps of plain values.
+func (d *differ) entries(path string, was, is reflect.Value, there []byte) error {
+	var keys []string
+	for _, m := range []reflect.Value{was, is} {
+		for entries := m.MapRange(); entries.Next(); {
+			keys = append(keys, entries.Key().String())
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		k := reflect.ValueOf(key).Convert(is.Type().Key())
+		w, i := was.MapIndex(k), is.MapIndex(k)
+		if w.IsValid() && i.IsValid() && reflect.DeepEqual(w.Interface(), i.Interface()) {
+			continue
+		}
+		_, found := member(there, key)
+		switch at := path + "/" + escape.Replace(key); {
+		case i.IsValid() && found:
+			if err := d.put("replace", at, i); err != nil {
+				return err
+			}
+		case i.IsValid():
+			if err := d.put("add", at, i); err != nil {
+				return err
+			}
+		case found:
+			d.patch = append(d.patch, Operation{Op: "remove", Path: at})
+		}
+	}
+	return nil
+}
+
+// put adds a step that puts a value somewhere.
+func (d *differ) put(op, path string, value reflect.Value) error {
+	if value.CanAddr() {
+		value = value.Addr()
+	}
+	text, err := json.Marshal(value.Interface())
+	d.patch = append(d.patch, Operation{Op: op, Path: path, Value: text})
+	return err
+}
+
+// trees compares the JSON of two values that differ with what was sent.
 func (d *differ) trees(at *place, f *fieldOf, was, is reflect.Value) error {
 	var trees [3]any
 	for n, value := range []reflect.Value{was, is} {
@@ -101,14 +180,14 @@ func (d *differ) trees(at *place, f *fieldOf, was, is reflect.Value) error {
 	if reflect.DeepEqual(trees[0], trees[1]) {
 		return nil
 	}
-	there, found := at.look()
+	there, found := at.in(d.sent)
 	if found {
 		if err := decodeTree(there, &trees[2]); err != nil {
 			return err
 		}
 	}
 	d.value(at.path(), trees[0], trees[1], trees[2], found)
-	return nil
+	return d.err
 }
 
 // decodeTree keeps numbers of any size as they are.
@@ -118,11 +197,8 @@ func decodeTree(text []byte, into *any) error {
 	return decoder.Decode(into)
 }
 
-// sameNames says whether two lists have elements of the same names, in the same order, and none without a name.
+// sameNames says whether two lists of the same length have elements of the same names, in the same order, and none without a name.
 func sameNames(name []int, was, is reflect.Value) bool {
-	if was.Len() != is.Len() {
-		return false
-	}
 	for n := range was.Len() {
 		if w := was.Index(n).FieldByIndex(name).String(); w == "" || w != is.Index(n).FieldByIndex(name).String() {
 			return false
@@ -133,14 +209,29 @@ func sameNames(name []int, was, is reflect.Value) bool {
 
 // fieldOf is a field of a type as JSON has it.
 type fieldOf struct {
-	name                string
+	key                 string
 	index               []int
 	omitEmpty, omitZero bool
-	// deep says that the type is a struct, a pointer to one, or a list of structs with names, which do not say themselves how they are written.
+	// deep says that the type is a struct, a pointer to one, or a list whose elements are compared one by one. None of them says itself how it
+	// is written.
 	deep bool
-	// named is where the elements of a list have their names; nil if it is no list of structs with names.
-	named []int
+	// element is what tells the elements of such a list apart, and name where they have their names.
+	element identified
+	name    []int
+	// plain says that the type is a text, a number or a truth value, or a pointer to one; plainMap that it is a map of texts or bytes.
+	plain, plainMap bool
 }
+
+// identified is what tells the elements of a list apart.
+type identified int
+
+const (
+	noList identified = iota
+	// byName: elements that keep their names, and their order, are the same ones.
+	byName
+	// placed: they are told apart by their places. That are lists of types that were made for one rule: it changes elements, and moves none.
+	placed
+)
 
 // omits says whether a value is left out.
 func (f *fieldOf) omits(value reflect.Value) bool {
@@ -161,18 +252,18 @@ func (f *fieldOf) omits(value reflect.Value) bool {
 	return value.IsZero()
 }
 
-// known are the fields of types, by type: they do not change, and to find them costs more than to compare them.
-var known sync.Map
+// fieldsByType are those of structs: they do not change, and to find them costs more than to compare them.
+var fieldsByType sync.Map
 
-// fieldsOf returns the fields of a struct in the order of their names, those of embedded structs included.
+// fieldsOf returns the fields of a struct in the order of their keys, those of embedded structs included.
 func fieldsOf(t reflect.Type) []fieldOf {
-	if all, found := known.Load(t); found {
+	if all, found := fieldsByType.Load(t); found {
 		return all.([]fieldOf)
 	}
 	var all []fieldOf
 	collectFields(t, nil, &all)
-	slices.SortFunc(all, func(a, b fieldOf) int { return strings.Compare(a.name, b.name) })
-	known.Store(t, all)
+	slices.SortFunc(all, func(a, b fieldOf) int { return strings.Compare(a.key, b.key) })
+	fieldsByType.Store(t, all)
 	return all
 }
 
@@ -191,34 +282,57 @@ func collectFields(t reflect.Type, index []int, all *[]fieldOf) {
 			name = f.Name
 		}
 		has := func(option string) bool { return slices.Contains(strings.Split(options, ","), option) }
-		*all = append(*all, fieldOf{name: name, index: at, omitEmpty: has("omitempty"), omitZero: has("omitzero"), deep: isDeep(f.Type), named: elementName(f.Type)})
+		field := fieldOf{key: name, index: at, omitEmpty: has("omitempty"), omitZero: has("omitzero")}
+		field.know(f.Type)
+		*all = append(*all, field)
 	}
+}
+
+// know finds out how values of a type are compared.
+func (f *fieldOf) know(t reflect.Type) {
+	if marshals(t) {
+		return
+	}
+	switch to := target(t); to.Kind() {
+	case reflect.String, reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64:
+		f.plain = true
+	case reflect.Struct:
+		f.deep = true
+	case reflect.Map:
+		element := to.Elem()
+		f.plainMap = to == t && to.Key().Kind() == reflect.String && !marshals(to.Key()) && !marshals(element) &&
+			(element.Kind() == reflect.String || element.Kind() == reflect.Slice && element.Elem().Kind() == reflect.Uint8)
+	case reflect.Slice:
+		if element := to.Elem(); to == t && element.Kind() == reflect.Struct && !marshals(element) {
+			if f.name = nameOfElements(element); f.name != nil {
+				f.deep, f.element = true, byName
+			} else if isOwn(element) {
+				f.deep, f.element = true, placed
+			}
+		}
+	}
+}
+
+func target(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
 }
 
 var marshalers = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
 
+// marshals says whether a type says itself how it is written.
 func marshals(t reflect.Type) bool {
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
+	t = target(t)
 	return slices.ContainsFunc(marshalers, func(m reflect.Type) bool { return t.Implements(m) || reflect.PointerTo(t).Implements(m) })
 }
 
-func isDeep(t reflect.Type) bool {
-	if elementName(t) != nil {
-		return true
-	}
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return t.Kind() == reflect.Struct && !marshals(t)
-}
+// isOwn says whether a type was made for one rule, and is none of an API.
+func isOwn(t reflect.Type) bool { return !strings.HasPrefix(t.PkgPath(), "k8s.io/") }
 
-// elementName returns where the elements of a list of structs have their names.
-func elementName(t reflect.Type) []int {
-	if t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Struct || marshals(t.Elem()) {
-		return nil
-	}
+// nameOfElements returns where the elements of a list of structs have their names; nil if they have none.
+func nameOfElements(t reflect.Type) []int {
 	var index []int
 	var find func(t reflect.Type, at []int)
 	find = func(t reflect.Type, at []int) {
@@ -233,6 +347,6 @@ func elementName(t reflect.Type) []int {
 			}
 		}
 	}
-	find(t.Elem(), nil)
+	find(t, nil)
 	return index
 }

@@ -161,7 +161,7 @@ func (h *Handler) Respond(ctx context.Context, r *admissionv1.AdmissionRequest) 
 	if len(patch) == 0 {
 		return response
 	}
-	if response.Patch, err = json.Marshal(patch); err != nil {
+	if response.Patch, err = patch.MarshalJSON(); err != nil {
 		return &admissionv1.AdmissionResponse{Result: statusOf(Refuse(http.StatusInternalServerError, "unable to encode response"))}
 	}
 	kind := admissionv1.PatchTypeJSONPatch

@@ -15,27 +15,69 @@ type Patch []Operation
 // Operation is a step of a patch.
 type Operation struct {
 	// Op is add, replace or remove.
-	Op string `json:"op"`
+	Op string
 	// Path is a JSON pointer.
-	Path string `json:"path"`
-	// Value is that of add and replace; it is never null.
-	Value any `json:"value,omitempty"`
+	Path string
+	// Value is that of add and replace.
+	Value json.RawMessage
 }
 
-// MarshalJSON keeps values that are empty: false, 0 and "" are values, too.
-func (o Operation) MarshalJSON() ([]byte, error) {
-	fields := map[string]any{"op": o.Op, "path": o.Path}
-	if o.Op != "remove" {
-		fields["value"] = o.Value
+// MarshalJSON implements json.Marshaler; nothing to do is null.
+func (p Patch) MarshalJSON() ([]byte, error) {
+	if len(p) == 0 {
+		return []byte("null"), nil
 	}
-	return json.Marshal(fields)
+	size := 0
+	for i := range p {
+		size += len(p[i].Path) + len(p[i].Value) + len(`{"op":"replace","path":"","value":},`)
+	}
+	out := make([]byte, 0, size+2)
+	for i, o := range p {
+		separator := byte(',')
+		if i == 0 {
+			separator = '['
+		}
+		out = append(append(append(append(out, separator), `{"op":"`...), o.Op...), `","path":`...)
+		out = appendText(out, o.Path)
+		if o.Op != "remove" {
+			out = append(append(out, `,"value":`...), o.Value...)
+		}
+		out = append(out, '}')
+	}
+	return append(out, ']'), nil
+}
+
+// appendText appends a text in JSON.
+func appendText(out []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, err := json.Marshal(text)
+			if err != nil { // Any text can be encoded.
+				panic(err)
+			}
+			return append(out, quoted...)
+		}
+	}
+	return append(append(append(out, '"'), text...), '"')
 }
 
 // differ collects operations. Its methods take a path, the typed forms before and after, and what is there.
-type differ struct{ patch Patch }
+type differ struct {
+	// sent is the object as it was sent.
+	sent  []byte
+	patch Patch
+	err   error
+}
 
 func (d *differ) add(op, path string, value any) {
-	d.patch = append(d.patch, Operation{Op: op, Path: path, Value: value})
+	o := Operation{Op: op, Path: path}
+	if op != "remove" {
+		var err error
+		if o.Value, err = json.Marshal(value); err != nil {
+			d.err = err
+		}
+	}
+	d.patch = append(d.patch, o)
 }
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")

@@ -1,7 +1,6 @@
 package admit
 
 import (
-	"bytes"
 	"reflect"
 	"strconv"
 )
@@ -44,7 +43,31 @@ func (p *place) look() ([]byte, bool) {
 // isObject says whether an object is there.
 func (p *place) isObject() bool {
 	raw, found := p.look()
-	return found && bytes.HasPrefix(bytes.TrimLeft(raw, " \n\t\r"), []byte("{"))
+	return found && isObject(raw)
+}
+
+func isObject(raw []byte) bool {
+	at := space(raw, 0)
+	return at < len(raw) && raw[at] == '{'
+}
+
+// in returns what is at the place in another form of the object.
+func (p *place) in(object []byte) ([]byte, bool) {
+	if p.up == nil {
+		return object, true
+	}
+	above, found := p.up.in(object)
+	switch {
+	case !found:
+		return nil, false
+	case p.length == 0:
+		return member(above, p.name)
+	}
+	all := elements(above)
+	if len(all) != p.length {
+		return nil, false
+	}
+	return all[p.n], true
 }
 
 // path returns the JSON pointer of the place.

@@ -1,9 +1,11 @@
 package admit
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"reflect"
+	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,23 +66,25 @@ func Unmarshal(raw []byte, into any) error { return unmarshal(raw, into) }
 
 // Decode decodes an object of one kind, in the namespace of the request if it names none. What is none is refused with 400.
 func Decode[T any](kind schema.GroupVersionKind, raw []byte, namespace string) (*T, error) {
-	return object[T](kind, nil, raw, namespace)
+	return object[T](kind, raw, knownTo[T](raw), namespace)
 }
 
-// object decodes an object of one kind, given with its namespace: the object may leave that to the request (CW-9). One that says to be of
-// another kind is refused, and one that says nothing is taken for one (CW-5, FM-3).
-func object[T any](kind schema.GroupVersionKind, known *shape, raw []byte, namespace string) (*T, error) {
+// object decodes an object of one kind, given as it was sent and with what its type knows, and with its namespace: the object may leave that
+// to the request (CW-9). One that says to be of another kind is refused, and one that says nothing is taken for one (CW-5, FM-3).
+func object[T any](kind schema.GroupVersionKind, raw, known []byte, namespace string) (*T, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, Refuse(http.StatusBadRequest, "there is no content to decode")
 	}
 	into := new(T)
-	failed := unmarshal(known.of(raw), into)
-	said, err := typeOf(raw, failed == nil)
+	failed := unmarshal(known, into)
+	if failed != nil {
+		known = raw
+	}
+	said, err := typeOf(known, failed == nil)
 	if err != nil {
 		return nil, err
 	}
-	apiVersion, _ := kind.ToAPIVersionAndKind()
-	if said.Kind != "" && said.Kind != kind.Kind || said.APIVersion != "" && said.APIVersion != apiVersion {
+	if said.Kind != "" && said.Kind != kind.Kind || said.APIVersion != "" && said.APIVersion != kind.GroupVersion().String() {
 		got := schema.FromAPIVersionAndKind(said.APIVersion, said.Kind)
 		return nil, Refuse(http.StatusBadRequest, "unable to decode %s into %s", got, typeName(kind, into))
 	}
@@ -106,31 +110,33 @@ func typeOf(raw []byte, valid bool) (said metav1.TypeMeta, err error) {
 	if !valid {
 		return said, unmarshal(raw, &said)
 	}
-	for key, into := range map[string]*string{"kind": &said.Kind, "apiVersion": &said.APIVersion} {
-		if value, found := member(raw, key); found {
-			if err := unmarshal(value, into); err != nil {
-				return said, err
-			}
-		}
+	if said.Kind, err = textAt(raw, "kind"); err == nil {
+		said.APIVersion, err = textAt(raw, "apiVersion")
 	}
-	return said, nil
+	return said, err
 }
 
-// shape is what a type knows of an object; nil knows everything.
-type shape slice.Shape
-
-// shapeOf returns what a type knows that is made for one rule. The types of the API know nearly everything, so that there is nothing to cut.
-func shapeOf[T any]() *shape {
-	if _, is := any(new(T)).(runtime.Object); is {
-		return nil
+// textAt returns the text of a member; none is an empty text.
+func textAt(object []byte, key string) (text string, err error) {
+	value, found := member(object, key)
+	switch {
+	case !found:
+		return "", nil
+	case len(value) > 1 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0:
+		return string(value[1 : len(value)-1]), nil
 	}
-	return (*shape)(slice.ShapeOf(reflect.TypeFor[T]()))
+	return text, unmarshal(value, &text)
 }
 
-// of returns an object with what is known of it: to decode the rest takes most of the time.
-func (s *shape) of(raw []byte) []byte {
-	if s == nil {
-		return raw
+// shapes is what types know of objects.
+var shapes sync.Map
+
+// knownTo returns an object with what a type knows of it, and its kind: to decode the rest takes most of the time.
+func knownTo[T any](raw []byte) []byte {
+	t := reflect.TypeFor[T]()
+	shape, found := shapes.Load(t)
+	if !found {
+		shape, _ = shapes.LoadOrStore(t, slice.ShapeOf(t).And("kind", "apiVersion"))
 	}
-	return (*slice.Shape)(s).Cut(nil, raw)
+	return shape.(*slice.Shape).Cut(make([]byte, 0, len(raw)/2), raw)
 }

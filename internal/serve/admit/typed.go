@@ -7,7 +7,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -17,32 +16,21 @@ type Mutator[T any] func(ctx context.Context, object *T) error
 
 // Mutate makes a Func of a function that changes objects of one kind (FM-1 to FM-6). A deletion is admitted without a look at the object.
 func Mutate[T any](kind schema.GroupVersionKind, change Mutator[T]) Func {
-	known := shapeOf[T]()
 	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (Patch, error) {
 		if r.Operation == admissionv1.Delete {
 			return nil, nil
 		}
-		before, err := object[T](kind, known, r.Object.Raw, r.Namespace)
+		known := knownTo[T](r.Object.Raw)
+		before, err := object[T](kind, r.Object.Raw, known, r.Namespace)
 		if err != nil {
 			return nil, err
 		}
-		after, err := copyOf(before, kind, known, r)
-		if err != nil {
-			return nil, err
-		}
+		after := copied(before)
 		if err := change(ctx, after); err != nil {
 			return nil, denied(err)
 		}
-		return patchOf(r.Object.Raw, before, after)
+		return patchOf(document{r.Object.Raw, known}, before, after)
 	}
-}
-
-// copyOf returns an object that was decoded from a request once more.
-func copyOf[T any](decoded *T, kind schema.GroupVersionKind, known *shape, r *admissionv1.AdmissionRequest) (*T, error) {
-	if o, is := any(decoded).(runtime.Object); is {
-		return any(o.DeepCopyObject()).(*T), nil
-	}
-	return object[T](kind, known, r.Object.Raw, r.Namespace)
 }
 
 // Validator judges an object; old is nil for one that is created. An invalid object is answered with 422 and all its fields, an error as
@@ -58,7 +46,7 @@ func Validate[T any](kind schema.GroupVersionKind, validate Validator[T]) Func {
 		case admissionv1.Connect:
 			return nil
 		case admissionv1.Create, admissionv1.Update:
-			if now, err = object[T](kind, nil, r.Object.Raw, r.Namespace); err != nil {
+			if now, err = Decode[T](kind, r.Object.Raw, r.Namespace); err != nil {
 				return err
 			}
 		case admissionv1.Delete:
@@ -66,7 +54,7 @@ func Validate[T any](kind schema.GroupVersionKind, validate Validator[T]) Func {
 			return Refuse(http.StatusBadRequest, "unknown operation %q", r.Operation)
 		}
 		if r.Operation != admissionv1.Create {
-			if old, err = object[T](kind, nil, r.OldObject.Raw, r.Namespace); err != nil {
+			if old, err = Decode[T](kind, r.OldObject.Raw, r.Namespace); err != nil {
 				return err
 			}
 		}

@@ -24,9 +24,19 @@ const (
 	Consider = "endpoint-slice-hints.resources.gardener.cloud/consider"
 )
 
+// endpointSlice has what the rule is about.
+type endpointSlice struct {
+	Endpoints []endpoint `json:"endpoints,omitempty"`
+}
+
+type endpoint struct {
+	Zone  *string                    `json:"zone,omitempty"`
+	Hints *discoveryv1.EndpointHints `json:"hints,omitempty"`
+}
+
 // Decide changes EndpointSlices of a target that needs it. Nil versions set hints whatever the target is.
 func Decide(versions *Versions) admit.Func {
-	return admit.Mutate(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), func(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
+	return admit.Mutate(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), func(ctx context.Context, slice *endpointSlice) error {
 		if versions != nil && versions.Superseded(ctx) {
 			admit.Explain(ctx, "from Kubernetes %s on hints are not set; use trafficDistribution of the Service", superseding)
 			return nil
@@ -37,7 +47,7 @@ func Decide(versions *Versions) admit.Func {
 }
 
 // setHints makes each endpoint that has a zone serve that zone alone, whatever it served before (ESH-1 to ESH-3).
-func setHints(slice *discoveryv1.EndpointSlice) {
+func setHints(slice *endpointSlice) {
 	for i := range slice.Endpoints {
 		if zone := ptr.Deref(slice.Endpoints[i].Zone, ""); zone != "" {
 			slice.Endpoints[i].Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: zone}}}

@@ -338,12 +338,7 @@ func BenchmarkDecide(b *testing.B) {
 			}
 		}
 		b.Run(kind, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if got := admittest.Respond(w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}); !got.Allowed {
-					b.Fatal(got.Result)
-				}
-			}
+			admittest.Bench(b, w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: "ns", Object: runtime.RawExtension{Raw: raw}})
 		})
 	}
 }

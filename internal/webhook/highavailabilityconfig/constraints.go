@@ -29,7 +29,7 @@ var nodes = schema.GroupVersionKind{Version: "v1", Kind: "Node"}
 
 // constrain spreads the Pods of a workload over hosts and zones (HA-40 to HA-45).
 func (w webhook) constrain(ctx context.Context, n needs, load *workload, limit func() (*int32, error)) error {
-	constraints := &load.pods.Spec.TopologySpreadConstraints
+	constraints := &load.pods.TopologySpreadConstraints
 	if replicas := ptr.Deref(*load.replicas, 0); replicas > 1 && load.selector != nil { // A StatefulSet without a selector is refused by the API server (WB-3).
 		scaled, err := limit()
 		if err != nil {
@@ -60,7 +60,7 @@ func (w webhook) constrain(ctx context.Context, n needs, load *workload, limit f
 // a wish there (R4, HA-47).
 func (w webhook) overHosts(ctx context.Context, n needs, load *workload, most int32) (corev1.TopologySpreadConstraint, error) {
 	wish := constraint(corev1.LabelHostname, load, corev1.ScheduleAnyway, 0)
-	if n.tolerance == "" && !isTrue(load.object.GetAnnotations()[HostSpread]) {
+	if n.tolerance == "" && !isTrue(load.Annotations[HostSpread]) {
 		return wish, nil
 	}
 	if relaxes(w.config) {

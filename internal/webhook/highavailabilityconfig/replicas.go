@@ -24,12 +24,12 @@ const (
 )
 
 // wanted returns how many replicas an object is to have; it is not ok if that is not ours to say (A2.4, HA-11, HA-12).
-func (n needs) wanted(object metav1.Object) (replicas int32, ok bool, err error) {
-	kind := object.GetLabels()[Type]
+func (n needs) wanted(object *metadata) (replicas int32, ok bool, err error) {
+	kind := object.Labels[Type]
 	if kind == "" {
 		return 0, false, nil
 	}
-	if value := object.GetAnnotations()[Replicas]; value != "" {
+	if value := object.Annotations[Replicas]; value != "" {
 		replicas, err := parse(value)
 		return replicas, true, err
 	}
@@ -57,7 +57,7 @@ func (n needs) setReplicas(w *workload, limit func() (*int32, error)) error {
 	if current == nil || *current == 0 {
 		return nil // It is hibernated.
 	}
-	wanted, ok, err := n.wanted(w.object)
+	wanted, ok, err := n.wanted(w.metadata)
 	if err != nil || !ok {
 		return err
 	}
@@ -89,16 +89,25 @@ func (w webhook) limitOf(ctx context.Context) (*int32, error) {
 	return nil, nil
 }
 
+// autoscaler is a HorizontalPodAutoscaler with what the rules are about.
+type autoscaler struct {
+	Metadata metadata `json:"metadata"`
+	Spec     struct {
+		MinReplicas *int32 `json:"minReplicas,omitempty"`
+		MaxReplicas int32  `json:"maxReplicas"`
+	} `json:"spec"`
+}
+
 // autoscaler raises the limits of an autoscaler that is in force to what its workload is to have (HA-20 to HA-24, WB-4).
-func (w webhook) autoscaler(ctx context.Context, hpa *autoscalingv2.HorizontalPodAutoscaler) error {
-	if hpa.Labels[Type] == "" || hpa.Spec.MinReplicas == nil || *hpa.Spec.MinReplicas == 0 {
+func (w webhook) autoscaler(ctx context.Context, hpa *autoscaler) error {
+	if hpa.Metadata.Labels[Type] == "" || hpa.Spec.MinReplicas == nil || *hpa.Spec.MinReplicas == 0 {
 		return nil
 	}
 	namespace, err := w.needsOf(ctx, admit.RequestFrom(ctx).Namespace)
 	if err != nil {
 		return err
 	}
-	wanted, _, err := namespace.wanted(hpa)
+	wanted, _, err := namespace.wanted(&hpa.Metadata)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 // tolerate makes Pods stay for the configured time on a Node that is not ready or not reachable, unless they say for how long (HA-60 to
 // HA-63).
-func (w webhook) tolerate(pod *corev1.PodSpec) {
+func (w webhook) tolerate(pod *podSpec) {
 	for _, taint := range []struct {
 		key     string
 		seconds *int64

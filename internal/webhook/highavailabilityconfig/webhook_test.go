@@ -149,7 +149,7 @@ func TestAnswers(t *testing.T) {
 		"HA-T19/HA-2, no autoscalers":      {broken("autoscalers"), running, `500 failed to list all HPAs: away`},
 		"HA-3/no Nodes":                    {broken("nodes"), running, `500 failed to list nodes: away`},
 		"HA-T20/HA-4, another kind":        {broken("namespaces"), []byte(`{"apiVersion":"apps/v1","kind":"DaemonSet"}`), `200 unexpected resource: DaemonSet.apps`},
-		"HA-T21/HA-5, WB-2, no Deployment": {in(), []byte(`{"apiVersion":"apps/v1","kind":"Deployment","spec":1}`), `403 json: cannot unmarshal number into Go struct field Deployment.spec of type v1.DeploymentSpec`},
+		"HA-T21/HA-5, WB-2, no Deployment": {in(), []byte(`{"apiVersion":"apps/v1","kind":"Deployment","spec":1}`), `403 json: cannot unmarshal number into Go struct field deployment.spec of type highavailabilityconfig.deploymentSpec`},
 		"HA-T6/HA-6, HA-12, no number":     {in(), workloadOf(deployments, map[string]string{"type": "server"}, map[string]string{"replicas": "abc"}, `{"replicas":1}`), `403 annotation ` + Replicas + `: strconv.Atoi: parsing "abc": invalid syntax`},
 		"WB-5/HA-12, a large number":       {in(), workloadOf(deployments, map[string]string{"type": "server"}, map[string]string{"replicas": "4294967297"}, `{"replicas":1}`), `403 annotation ` + Replicas + `: "4294967297" is no number of replicas`},
 		"HA-12/a negative number is one":   {in(), workloadOf(deployments, map[string]string{"type": "server"}, map[string]string{"replicas": "-3"}, `{"replicas":1}`), `200 `},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,26 +11,66 @@ import (
 	"github.com/espalier-project/espalier/internal/zones"
 )
 
+// metadata has what the rules are about.
+type metadata struct {
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+type deployment struct {
+	Metadata metadata       `json:"metadata"`
+	Spec     deploymentSpec `json:"spec"`
+}
+
+type deploymentSpec struct {
+	Replicas *int32      `json:"replicas,omitempty"`
+	Template podTemplate `json:"template"`
+}
+
+type statefulSet struct {
+	Metadata metadata        `json:"metadata"`
+	Spec     statefulSetSpec `json:"spec"`
+}
+
+type statefulSetSpec struct {
+	Replicas *int32                `json:"replicas,omitempty"`
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	Template podTemplate           `json:"template"`
+}
+
+type podTemplate struct {
+	Metadata struct {
+		Labels map[string]string `json:"labels,omitempty"`
+	} `json:"metadata"`
+	Spec podSpec `json:"spec"`
+}
+
+type podSpec struct {
+	Affinity                  *corev1.Affinity                  `json:"affinity,omitempty"`
+	Tolerations               []corev1.Toleration               `json:"tolerations,omitempty"`
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+}
+
 // workload is what Deployments and StatefulSets have in common.
 type workload struct {
-	object   metav1.Object
+	*metadata
 	replicas **int32
-	pods     *corev1.PodTemplateSpec
+	pods     *podSpec
 	// selector is what constraints count Pods by; nil if there is none.
 	selector *metav1.LabelSelector
 	// generations says that Pods of different generations run at once, each with a label that tells its generation.
 	generations bool
 }
 
-func (w webhook) deployment(ctx context.Context, d *appsv1.Deployment) error {
+func (w webhook) deployment(ctx context.Context, d *deployment) error {
 	// All labels, so that constraints count the Pods of this Deployment alone (HA-43).
-	selector := &metav1.LabelSelector{MatchLabels: d.Spec.Template.Labels}
-	return w.spread(ctx, &workload{d, &d.Spec.Replicas, &d.Spec.Template, selector, true})
+	selector := &metav1.LabelSelector{MatchLabels: d.Spec.Template.Metadata.Labels}
+	return w.spread(ctx, &workload{&d.Metadata, &d.Spec.Replicas, &d.Spec.Template.Spec, selector, true})
 }
 
-func (w webhook) statefulSet(ctx context.Context, s *appsv1.StatefulSet) error {
+func (w webhook) statefulSet(ctx context.Context, s *statefulSet) error {
 	// The labels of the template may change, and Pods with the old ones count as well (HA-43).
-	return w.spread(ctx, &workload{s, &s.Spec.Replicas, &s.Spec.Template, s.Spec.Selector, false})
+	return w.spread(ctx, &workload{&s.Metadata, &s.Spec.Replicas, &s.Spec.Template.Spec, s.Spec.Selector, false})
 }
 
 // spread makes a workload survive what its namespace asks for: replicas, zones, constraints, tolerations, in this order (A2.3).
@@ -45,14 +84,14 @@ func (w webhook) spread(ctx context.Context, load *workload) error {
 		return err
 	}
 	if len(namespace.zones) > 0 && (namespace.toleranceGiven || namespace.pinning) { // HA-30, HA-32
-		if load.pods.Spec.Affinity == nil {
-			load.pods.Spec.Affinity = &corev1.Affinity{}
+		if load.pods.Affinity == nil {
+			load.pods.Affinity = &corev1.Affinity{}
 		}
-		zones.Require(load.pods.Spec.Affinity, namespace.zones...)
+		zones.Require(load.pods.Affinity, namespace.zones...)
 	}
 	if err := w.constrain(ctx, namespace, load, limit); err != nil {
 		return err
 	}
-	w.tolerate(&load.pods.Spec)
+	w.tolerate(load.pods)
 	return nil
 }

@@ -34,8 +34,13 @@ type pod struct {
 }
 
 type container struct {
-	Name string          `json:"name,omitempty"`
-	Env  []corev1.EnvVar `json:"env,omitempty"`
+	Name string   `json:"name,omitempty"`
+	Env  []envVar `json:"env,omitempty"`
+}
+
+type envVar struct {
+	Name  string `json:"name"`
+	Value string `json:"value,omitempty"`
 }
 
 // Decide changes Pods; the host is that of the API server (KSH-4).
@@ -53,8 +58,8 @@ func Decide(host string) admit.Func {
 
 // inject appends the variable to a container that does not have it yet, from wherever its value comes (KSH-1, KSH-2, R15).
 func inject(c *container, host string) {
-	if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == variable }) {
-		c.Env = append(c.Env, corev1.EnvVar{Name: variable, Value: host})
+	if !slices.ContainsFunc(c.Env, func(e envVar) bool { return e.Name == variable }) {
+		c.Env = append(c.Env, envVar{Name: variable, Value: host})
 	}
 }
 

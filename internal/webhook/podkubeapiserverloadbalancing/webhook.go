@@ -46,11 +46,28 @@ const (
 
 // pod has what the rule is about.
 type pod struct {
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              struct {
-		Volumes     []corev1.Volume    `json:"volumes,omitempty"`
+	Metadata struct {
+		Labels map[string]string `json:"labels,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
+		Volumes     []volume           `json:"volumes,omitempty"`
 		HostAliases []corev1.HostAlias `json:"hostAliases,omitempty"`
 	} `json:"spec"`
+}
+
+type volume struct {
+	Secret *struct {
+		SecretName string `json:"secretName,omitempty"`
+	} `json:"secret,omitempty"`
+	Projected *struct {
+		Sources []source `json:"sources,omitempty"`
+	} `json:"projected,omitempty"`
+}
+
+type source struct {
+	Secret *struct {
+		Name string `json:"name,omitempty"`
+	} `json:"secret,omitempty"`
 }
 
 type webhook struct{ target lookup.Getter }
@@ -65,7 +82,7 @@ func (w webhook) balance(ctx context.Context, pod *pod) error {
 	if !slices.ContainsFunc(pod.Spec.Volumes, usesKubeconfig) {
 		return nil
 	}
-	hosts, istio, err := w.gateway(ctx, pod.Namespace)
+	hosts, istio, err := w.gateway(ctx, admit.RequestFrom(ctx).Namespace)
 	if err != nil || len(hosts) == 0 {
 		return err
 	}
@@ -84,17 +101,20 @@ func (w webhook) balance(ctx context.Context, pod *pod) error {
 	for _, ip := range addresses {
 		addAlias(pod, ip, hosts)
 	}
-	metav1.SetMetaDataLabel(&pod.ObjectMeta, LabelTo(istio), "allowed")
+	if pod.Metadata.Labels == nil {
+		pod.Metadata.Labels = map[string]string{}
+	}
+	pod.Metadata.Labels[LabelTo(istio)] = "allowed"
 	return nil
 }
 
 // usesKubeconfig says whether a volume has the generic kubeconfig (KLB-1).
-func usesKubeconfig(volume corev1.Volume) bool {
-	if volume.Secret != nil && strings.HasPrefix(volume.Secret.SecretName, kubeconfig) {
+func usesKubeconfig(v volume) bool {
+	if v.Secret != nil && strings.HasPrefix(v.Secret.SecretName, kubeconfig) {
 		return true
 	}
-	return volume.Projected != nil && slices.ContainsFunc(volume.Projected.Sources, func(source corev1.VolumeProjection) bool {
-		return source.Secret != nil && strings.HasPrefix(source.Secret.Name, kubeconfig)
+	return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s source) bool {
+		return s.Secret != nil && strings.HasPrefix(s.Secret.Name, kubeconfig)
 	})
 }
 

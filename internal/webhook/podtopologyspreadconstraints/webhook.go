@@ -32,8 +32,13 @@ type pod struct {
 		Labels map[string]string `json:"labels,omitempty"`
 	} `json:"metadata"`
 	Spec struct {
-		TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+		TopologySpreadConstraints []constraint `json:"topologySpreadConstraints,omitempty"`
 	} `json:"spec"`
+}
+
+type constraint struct {
+	LabelSelector  *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	MatchLabelKeys []string              `json:"matchLabelKeys,omitempty"`
 }
 
 // Decide changes Pods.
@@ -48,11 +53,11 @@ func selectGeneration(_ context.Context, pod *pod) error {
 		return nil
 	}
 	for i := range pod.Spec.TopologySpreadConstraints {
-		constraint := &pod.Spec.TopologySpreadConstraints[i]
+		c := &pod.Spec.TopologySpreadConstraints[i]
 		// The key beside a selector that has it already is an error to the API server (WB-15).
-		constraint.MatchLabelKeys = slices.DeleteFunc(constraint.MatchLabelKeys, func(key string) bool { return key == hashLabel })
-		if !selectsHash(constraint.LabelSelector) {
-			metav1.AddLabelToSelector(selectorOf(constraint), hashLabel, hash)
+		c.MatchLabelKeys = slices.DeleteFunc(c.MatchLabelKeys, func(key string) bool { return key == hashLabel })
+		if !selectsHash(c.LabelSelector) {
+			metav1.AddLabelToSelector(selectorOf(c), hashLabel, hash)
 		}
 	}
 	return nil
@@ -71,11 +76,11 @@ func selectsHash(selector *metav1.LabelSelector) bool {
 	})
 }
 
-func selectorOf(constraint *corev1.TopologySpreadConstraint) *metav1.LabelSelector {
-	if constraint.LabelSelector == nil {
-		constraint.LabelSelector = &metav1.LabelSelector{}
+func selectorOf(c *constraint) *metav1.LabelSelector {
+	if c.LabelSelector == nil {
+		c.LabelSelector = &metav1.LabelSelector{}
 	}
-	return constraint.LabelSelector
+	return c.LabelSelector
 }
 
 // Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.

@@ -33,11 +33,18 @@ const (
 	EnforceZone = "control-plane.shoot.gardener.cloud/enforce-zone"
 )
 
+// pod has what the rule is about.
+type pod struct {
+	Spec struct {
+		Affinity *corev1.Affinity `json:"affinity,omitempty"`
+	} `json:"spec"`
+}
+
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
 // Decide changes Pods that are created, and admits everything else with a message (PZA-2).
 func Decide(source lookup.Getter) admit.Func {
-	change := admit.Mutate(podKind, func(ctx context.Context, pod *corev1.Pod) error {
+	change := admit.Mutate(podKind, func(ctx context.Context, pod *pod) error {
 		return pin(ctx, source, pod)
 	})
 	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admit.Patch, error) {
@@ -65,7 +72,7 @@ func undecodable(err error) error {
 }
 
 // pin keeps a Pod with the others of its namespace, in the zone of the namespace if it has one (PZA-4 to PZA-7).
-func pin(ctx context.Context, source lookup.Getter, pod *corev1.Pod) error {
+func pin(ctx context.Context, source lookup.Getter, pod *pod) error {
 	if pod.Spec.Affinity == nil {
 		pod.Spec.Affinity = &corev1.Affinity{}
 	}
@@ -79,7 +86,7 @@ func pin(ctx context.Context, source lookup.Getter, pod *corev1.Pod) error {
 	together := &affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	*together = append(slices.DeleteFunc(*together, isZonal), corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{}, TopologyKey: corev1.LabelTopologyZone})
 
-	zone, err := zoneOf(ctx, source, pod.Namespace)
+	zone, err := zoneOf(ctx, source, admit.RequestFrom(ctx).Namespace)
 	if err != nil || zone == "" {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,19 +42,33 @@ const (
 
 // pod has what the rule is about.
 type pod struct {
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              struct {
-		ServiceAccountName           string          `json:"serviceAccountName,omitempty"`
-		AutomountServiceAccountToken *bool           `json:"automountServiceAccountToken,omitempty"`
-		Volumes                      []corev1.Volume `json:"volumes,omitempty"`
-		InitContainers               []container     `json:"initContainers,omitempty"`
-		Containers                   []container     `json:"containers,omitempty"`
+	Metadata struct {
+		Annotations map[string]string `json:"annotations,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
+		ServiceAccountName           string      `json:"serviceAccountName,omitempty"`
+		AutomountServiceAccountToken *bool       `json:"automountServiceAccountToken,omitempty"`
+		Volumes                      []volume    `json:"volumes,omitempty"`
+		InitContainers               []container `json:"initContainers,omitempty"`
+		Containers                   []container `json:"containers,omitempty"`
 	} `json:"spec"`
 }
 
+// volume has the one kind of volumes that is added; others are what they are.
+type volume struct {
+	Name      string                        `json:"name"`
+	Projected *corev1.ProjectedVolumeSource `json:"projected,omitempty"`
+}
+
 type container struct {
-	Name         string               `json:"name,omitempty"`
-	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
+	Name         string        `json:"name,omitempty"`
+	VolumeMounts []volumeMount `json:"volumeMounts,omitempty"`
+}
+
+type volumeMount struct {
+	Name      string `json:"name"`
+	MountPath string `json:"mountPath"`
+	ReadOnly  bool   `json:"readOnly,omitempty"`
 }
 
 type webhook struct {
@@ -73,7 +86,7 @@ func (w webhook) mount(ctx context.Context, pod *pod) error {
 	if name := pod.Spec.ServiceAccountName; name == "" || name == "default" {
 		return nil
 	}
-	automounts, err := w.automounts(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName})
+	automounts, err := w.automounts(ctx, client.ObjectKey{Namespace: admit.RequestFrom(ctx).Namespace, Name: pod.Spec.ServiceAccountName})
 	if err != nil || automounts || !ptr.Deref(pod.Spec.AutomountServiceAccountToken, true) || slices.ContainsFunc(pod.Spec.Volumes, isToken) {
 		return err
 	}
@@ -81,7 +94,7 @@ func (w webhook) mount(ctx context.Context, pod *pod) error {
 	if err != nil {
 		return err
 	}
-	pod.Spec.Volumes = append(pod.Spec.Volumes, volume(expiration))
+	pod.Spec.Volumes = append(pod.Spec.Volumes, tokenVolume(expiration))
 	// Ephemeral containers come later, by an update of a subresource that is not asked about (PTM-9).
 	for _, containers := range [][]container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
@@ -111,11 +124,11 @@ func named(err error, key client.ObjectKey) error {
 }
 
 // isToken says whether a volume is one for tokens: ours, or the one that the API server adds (PTM-5).
-func isToken(volume corev1.Volume) bool { return strings.HasPrefix(volume.Name, volumePrefix) }
+func isToken(v volume) bool { return strings.HasPrefix(v.Name, volumePrefix) }
 
 // expirationOf returns the lifetime of a Pod's token in seconds (PTM-6, WB-11).
 func (w webhook) expirationOf(pod *pod) (int64, error) {
-	value, found := pod.Annotations[Expiration]
+	value, found := pod.Metadata.Annotations[Expiration]
 	if !found {
 		return w.expiration, nil
 	}
@@ -129,9 +142,9 @@ func (w webhook) expirationOf(pod *pod) (int64, error) {
 	return seconds, nil
 }
 
-// volume is the volume with the token and what belongs to it (PTM-7, PTM-8).
-func volume(expiration int64) corev1.Volume {
-	return corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+// tokenVolume is the volume with the token and what belongs to it (PTM-7, PTM-8).
+func tokenVolume(expiration int64) volume {
+	return volume{Name: volumeName, Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: ptr.To[int32](0o644),
 		Sources: []corev1.VolumeProjection{
 			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: &expiration, Path: "token"}},
@@ -143,13 +156,13 @@ func volume(expiration int64) corev1.Volume {
 				{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"}},
 			}}},
 		},
-	}}}
+	}}
 }
 
 // mountInto mounts the volume into a container, unless something else is mounted there (WB-10).
 func mountInto(c *container) {
-	if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == mountPath }) {
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeName, MountPath: mountPath, ReadOnly: true})
+	if !slices.ContainsFunc(c.VolumeMounts, func(m volumeMount) bool { return m.MountPath == mountPath }) {
+		c.VolumeMounts = append(c.VolumeMounts, volumeMount{Name: volumeName, MountPath: mountPath, ReadOnly: true})
 	}
 }
 

@@ -3,6 +3,7 @@
 package providersecretlabels
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -56,7 +57,15 @@ type Options struct {
 	RemoveUnreferenced bool
 }
 
-// Decide labels Secrets and InternalSecrets. It decodes nothing but their metadata.
+// object has what the rule is about.
+type object struct {
+	Metadata struct {
+		Name   string            `json:"name,omitempty"`
+		Labels map[string]string `json:"labels,omitempty"`
+	} `json:"metadata"`
+}
+
+// Decide labels Secrets and InternalSecrets. It decodes nothing but their names and labels.
 func Decide(o Options) admit.Func {
 	byResource := map[string]admit.Func{"secrets": admit.Mutate(secrets, o.label(secrets)), "internalsecrets." + garden.Core.Group: admit.Mutate(internalSecrets, o.label(internalSecrets))}
 	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admit.Patch, error) {
@@ -70,26 +79,23 @@ func Decide(o Options) admit.Func {
 }
 
 // label sets a label for each type, and no others with the prefix (PSL-3).
-func (o Options) label(kind schema.GroupVersionKind) admit.Mutator[metav1.PartialObjectMetadata] {
-	return func(ctx context.Context, object *metav1.PartialObjectMetadata) error {
-		name := object.Name
-		if r := admit.RequestFrom(ctx); name == "" && r != nil {
-			name = r.Name
-		}
-		types, err := o.types(ctx, kind, object.Namespace, name)
+func (o Options) label(kind schema.GroupVersionKind) admit.Mutator[object] {
+	return func(ctx context.Context, object *object) error {
+		r := admit.RequestFrom(ctx)
+		types, err := o.types(ctx, kind, r.Namespace, cmp.Or(object.Metadata.Name, r.Name))
 		if err != nil || len(types) == 0 && !o.RemoveUnreferenced {
 			return err
 		}
-		for key := range object.Labels {
+		for key := range object.Metadata.Labels {
 			if providerType, is := strings.CutPrefix(key, Prefix); is && !types[providerType] {
-				delete(object.Labels, key)
+				delete(object.Metadata.Labels, key)
 			}
 		}
 		for providerType := range types {
-			if object.Labels == nil {
-				object.Labels = map[string]string{}
+			if object.Metadata.Labels == nil {
+				object.Metadata.Labels = map[string]string{}
 			}
-			object.Labels[Prefix+providerType] = "true"
+			object.Metadata.Labels[Prefix+providerType] = "true"
 		}
 		return nil
 	}

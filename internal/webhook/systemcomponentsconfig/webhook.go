@@ -13,7 +13,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,12 +40,18 @@ type Lister interface {
 // pod has what the rule is about.
 type pod struct {
 	Metadata struct {
-		OwnerReferences []metav1.OwnerReference `json:"ownerReferences,omitempty"`
+		OwnerReferences []owner `json:"ownerReferences,omitempty"`
 	} `json:"metadata"`
 	Spec struct {
 		NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
 		Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
 	} `json:"spec"`
+}
+
+type owner struct {
+	APIVersion string `json:"apiVersion,omitempty"`
+	Kind       string `json:"kind,omitempty"`
+	Controller *bool  `json:"controller,omitempty"`
 }
 
 type webhook struct {
@@ -80,8 +85,8 @@ func (w webhook) place(ctx context.Context, pod *pod) error {
 	return nil
 }
 
-func isDaemonSet(owner metav1.OwnerReference) bool {
-	return owner.APIVersion == "apps/v1" && owner.Kind == "DaemonSet" && ptr.Deref(owner.Controller, false)
+func isDaemonSet(o owner) bool {
+	return o.APIVersion == "apps/v1" && o.Kind == "DaemonSet" && ptr.Deref(o.Controller, false)
 }
 
 // taints returns tolerations for the taints of the Nodes that system components may be on, sorted (SEC-3, SEC-6).

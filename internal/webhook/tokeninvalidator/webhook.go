@@ -30,14 +30,22 @@ const (
 // there was none.
 var invalid = []byte{0, 0, 0}
 
+// secret has what the rule is about.
+type secret struct {
+	Metadata struct {
+		Labels map[string]string `json:"labels,omitempty"`
+	} `json:"metadata"`
+	Data map[string][]byte `json:"data,omitempty"`
+}
+
 // Decide changes Secrets.
 func Decide() admit.Func {
 	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Secret"), invalidate)
 }
 
 // invalidate makes the token of a Secret invalid, or lets it be made anew once the label is gone (TIW-1 to TIW-4).
-func invalidate(_ context.Context, secret *corev1.Secret) error {
-	_, consider := secret.Labels[Consider]
+func invalidate(_ context.Context, secret *secret) error {
+	_, consider := secret.Metadata.Labels[Consider]
 	switch {
 	case secret.Data == nil:
 	case consider:

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
@@ -32,9 +31,10 @@ var Kind = schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", K
 
 // verticalPodAutoscaler has what the rule is about; what else there is stays as it was sent.
 type verticalPodAutoscaler struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              struct {
+	Metadata struct {
+		Labels map[string]string `json:"labels,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
 		UpdatePolicy *updatePolicy `json:"updatePolicy,omitempty"`
 	} `json:"spec"`
 }
@@ -57,7 +57,10 @@ func setMode(_ context.Context, vpa *verticalPodAutoscaler) error {
 	}
 	policy.UpdateMode = ptr.To(inPlaceOrRecreate)
 	vpa.Spec.UpdatePolicy = policy
-	metav1.SetMetaDataLabel(&vpa.ObjectMeta, Mutated, "true")
+	if vpa.Metadata.Labels == nil {
+		vpa.Metadata.Labels = map[string]string{}
+	}
+	vpa.Metadata.Labels[Mutated] = "true"
 	return nil
 }
 

@@ -154,9 +154,10 @@ func Entry(t *testing.T, block string, registration any) {
 // Bench measures one decision, without HTTP.
 func Bench(b *testing.B, decide admit.Func, request admissionv1.AdmissionRequest) {
 	b.Helper()
+	h := admit.New(admit.Options{Decide: decide, Log: logr.Discard()})
 	b.ReportAllocs()
 	for b.Loop() {
-		if response := Respond(decide, request); !response.Allowed {
+		if response := h.Respond(b.Context(), &request); !response.Allowed {
 			b.Fatal(response.Result)
 		}
 	}
