@@ -9,6 +9,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/features/admissioncontroller"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
@@ -19,7 +20,7 @@ func command() process.Command {
 	return process.Command{
 		Name: "admission-controller", Short: "Decide in the garden cluster what seeds may do", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
-		Subcommands: []process.Subcommand{process.ValidateConfig(format, func(file process.ConfigFlags) (any, []shared.Warning, error) { return configuration(&file) })},
+		Subcommands: append([]process.Subcommand{process.ValidateConfig(format, func(file process.ConfigFlags) (any, []shared.Warning, error) { return configuration(&file) })}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
 			if err != nil {
@@ -38,6 +39,15 @@ func command() process.Command {
 var format = process.FileFormat{
 	APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases,
 	Printed: map[string]string{"versions": "apiVersions", "mode": "operationMode"},
+}
+
+// subcommands print what the table of features says about a configuration.
+func subcommands() []process.Subcommand {
+	flags := &process.ConfigFlags{}
+	return admissioncontroller.Executable(flags.Add, func(*pflag.FlagSet) (*config.AdmissionControllerConfiguration, error) {
+		cfg, _, err := configuration(flags)
+		return cfg, err
+	}).Subcommands()
 }
 
 // configuration reads, defaults and validates the configuration (CFG-4).

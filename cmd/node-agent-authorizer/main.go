@@ -9,6 +9,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/features/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
@@ -19,7 +20,7 @@ func command() process.Command {
 	return process.Command{
 		Name: "node-agent-authorizer", Short: "Decide what the agents of a shoot's nodes may do", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
-		Subcommands: []process.Subcommand{process.ValidateConfig(format, func(file process.ConfigFlags) (any, []shared.Warning, error) { return configuration(&file) })},
+		Subcommands: append([]process.Subcommand{process.ValidateConfig(format, func(file process.ConfigFlags) (any, []shared.Warning, error) { return configuration(&file) })}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
 			if err != nil {
@@ -32,6 +33,15 @@ func command() process.Command {
 			return log, func() error { return run(cfg, log) }, nil
 		},
 	}
+}
+
+// subcommands print what the table of features says about a configuration.
+func subcommands() []process.Subcommand {
+	flags := &process.ConfigFlags{}
+	return nodeagentauthorizer.Executable(flags.Add, func(*pflag.FlagSet) (*config.NodeAgentAuthorizerConfiguration, error) {
+		cfg, _, err := configuration(flags)
+		return cfg, err
+	}).Subcommands()
 }
 
 // configuration reads, defaults and validates the configuration. A resource-manager's is accepted, too (NAA-2).

@@ -10,8 +10,6 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
-	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/features/manifests"
 	"github.com/espalier-project/espalier/internal/features/resourcemanager"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -50,7 +48,7 @@ func subcommands() []process.Subcommand {
 		cfg, _, err := flags.configuration(set)
 		return cfg, err
 	}
-	return []process.Subcommand{
+	return append([]process.Subcommand{
 		process.ValidateConfig(format, func(file process.ConfigFlags) (any, []shared.Warning, error) {
 			alone := options{ConfigFlags: file}
 			cfg, warnings, err := alone.configuration(nil)
@@ -59,9 +57,7 @@ func subcommands() []process.Subcommand {
 			}
 			return cfg, warnings, err
 		}),
-		manifests.Webhooks("gardener-resource-manager", resourcemanager.Table(), flags.add, configuration),
-		manifests.Rights("resource-manager", []feature.Cluster{feature.Source, feature.Target}, resourcemanager.Table(), resourcemanager.Namespaces, flags.add, configuration),
-	}
+	}, resourcemanager.Executable(flags.add, configuration).Subcommands()...)
 }
 
 // options are the command line.

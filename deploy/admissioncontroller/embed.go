@@ -14,8 +14,4 @@ var (
 	SeedAuthorizerKubeconfig []byte
 	//go:embed shoot-authorizer-kubeconfig.yaml
 	ShootAuthorizerKubeconfig []byte
-	//go:embed validatingwebhookconfiguration.yaml
-	ValidatingWebhookConfiguration []byte
-	//go:embed rbac.yaml
-	RBAC []byte
 )

@@ -12,8 +12,4 @@ var (
 	AuthorizationConfiguration []byte
 	//go:embed node-agent-authorizer-kubeconfig.yaml
 	Kubeconfig []byte
-	//go:embed rbac-target.yaml
-	RBACTarget []byte
-	//go:embed rbac-source.yaml
-	RBACSource []byte
 )

@@ -52,6 +52,7 @@ func TestShape(t *testing.T) {
 		"whole and metadata are kept apart":             {reads: []feature.Read{read(pods, feature.Whole, ""), read(pods, feature.Metadata, "")}, kinds: 2},
 		"the only reader strips":                        {reads: []feature.Read{strip}, kinds: 1, stripsData: true},
 		"one of two readers strips: nothing is removed": {reads: []feature.Read{strip, read(secrets, feature.Whole, "")}, kinds: 1},
+		"two readers strip it":                          {reads: []feature.Read{strip, strip}, kinds: 1, stripsData: true},
 		"one namespace and a field":                     {reads: []feature.Read{local}, kinds: 1, namespace: "kube-system", fields: "spec.nodeName=n"},
 		"one of two reads one namespace":                {reads: []feature.Read{local, read(pods, feature.Whole, "")}, kinds: 1},
 	} {

@@ -103,3 +103,6 @@ func (k *Kept) Synced() bool {
 	}
 	return true
 }
+
+// Empty says that nothing is kept.
+func (k *Kept) Empty() bool { return len(k.reads) == 0 }

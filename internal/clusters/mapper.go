@@ -21,7 +21,7 @@ func Mapper(name feature.Cluster, reads []feature.Read) func(*rest.Config, *http
 		}
 		declared := meta.NewDefaultRESTMapper(nil)
 		for _, read := range reads {
-			if read.Cluster != name {
+			if read.Cluster != name || read.Kind.Kind == "" {
 				continue
 			}
 			scope := meta.RESTScopeNamespace

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"fmt"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,8 +36,9 @@ func of(name feature.Cluster, reads []feature.Read) []feature.Read {
 
 // CacheOptions returns the shape of a cache that keeps what is read of a cluster, and refuses to begin with anything else.
 //
-// What two features read of a kind in the same form is kept once: a selector is in force if all of them have the same, and so is a
-// namespace; what is stripped is what the only reader strips.
+// What several features read of a kind in the same form is kept once, and is what all of them together need: a selector is in force if all
+// of them have the same, and so is a namespace; what is stripped is what all of them strip. Whoever reads with a selector must therefore
+// expect objects that it does not select.
 func CacheOptions(name feature.Cluster, o Options) (cache.Options, error) {
 	options := cache.Options{
 		Scheme: o.Scheme, SyncPeriod: o.Resync, ReaderFailOnMissingInformer: true,
@@ -95,21 +97,42 @@ func join(reads []feature.Read) (cache.ByObject, error) {
 	if first.Namespace != "" && sameNamespace {
 		by.Namespaces = map[string]cache.Config{first.Namespace: {}}
 	}
-	if first.Strip != nil && len(reads) == 1 {
-		by.Transform = stripping(first.Strip)
+	strips := make([]func(any) (any, error), 0, len(reads))
+	for _, read := range reads {
+		if read.Strip != nil {
+			strips = append(strips, read.Strip)
+		}
+	}
+	if len(strips) == len(reads) { // Else somebody needs all of it.
+		by.Transform = stripping(strips)
 	}
 	return by, nil
 }
 
-// stripping removes managed fields, and then what nobody reads.
-func stripping(strip func(any) (any, error)) toolscache.TransformFunc {
+// stripping removes managed fields, and then what none of the readers needs.
+func stripping(strips []func(any) (any, error)) toolscache.TransformFunc {
 	managed := cache.TransformStripManagedFields()
 	return func(object any) (any, error) {
 		object, err := managed(object)
 		if err != nil {
 			return nil, err
 		}
-		return strip(object)
+		whole, isObject := object.(runtime.Object)
+		if len(strips) == 1 || !isObject {
+			return strips[0](object)
+		}
+		kept, err := strips[0](whole.DeepCopyObject())
+		if err != nil {
+			return nil, err
+		}
+		for _, strip := range strips[1:] {
+			other, err := strip(whole.DeepCopyObject())
+			if err != nil {
+				return nil, err
+			}
+			unite(reflect.ValueOf(kept), reflect.ValueOf(other), reflect.ValueOf(whole))
+		}
+		return kept, nil
 	}
 }
 

@@ -40,7 +40,8 @@ const (
 // Read is what a feature reads of a kind.
 type Read struct {
 	Cluster Cluster
-	Kind    schema.GroupVersionKind
+	// Kind has no name where nobody asks for it by kind, but by the path of its resource: where it is served is not declared then.
+	Kind schema.GroupVersionKind
 	// Resource is the kind's name in paths, such as "pods".
 	Resource string
 	// ClusterScoped says that the kind has no namespaces.

@@ -18,7 +18,7 @@ type Deployment struct {
 
 // WebhookConfigurations returns the configurations of all webhooks of the rows: one for those that change objects, one for those that judge
 // them, each only if there is such a webhook.
-func WebhookConfigurations[C, E any](rows []Row[C, E], d Deployment) []client.Object {
+func WebhookConfigurations[C, E any](rows []Row[C, E], cfg *C, d Deployment) []client.Object {
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: d.Name},
@@ -29,13 +29,13 @@ func WebhookConfigurations[C, E any](rows []Row[C, E], d Deployment) []client.Ob
 	}
 	for _, row := range rows {
 		if row.Mutating != nil {
-			for _, w := range row.Mutating(d.Installation) {
+			for _, w := range row.Mutating(cfg, d.Installation) {
 				w.ClientConfig = d.Reach(pathOf(row.Path, w.ClientConfig))
 				mutating.Webhooks = append(mutating.Webhooks, w)
 			}
 		}
 		if row.Validating != nil {
-			for _, w := range row.Validating(d.Installation) {
+			for _, w := range row.Validating(cfg, d.Installation) {
 				w.ClientConfig = d.Reach(pathOf(row.Path, w.ClientConfig))
 				validating.Webhooks = append(validating.Webhooks, w)
 			}

@@ -30,9 +30,9 @@ type Row[C, E any] struct {
 	// Reads and Writes are what it does with clusters; nil means nothing. They may depend on the configuration.
 	Reads  func(*C) []Read
 	Writes func(*C) []Write
-	// Mutating and Validating are its entries in webhook configurations.
-	Mutating   func(Installation) []admissionregistrationv1.MutatingWebhook
-	Validating func(Installation) []admissionregistrationv1.ValidatingWebhook
+	// Mutating and Validating are its entries in webhook configurations; nil means none. They may depend on the configuration.
+	Mutating   func(*C, Installation) []admissionregistrationv1.MutatingWebhook
+	Validating func(*C, Installation) []admissionregistrationv1.ValidatingWebhook
 	// Path is where its webhook is served.
 	Path string
 	// Start starts it. Nil means that the feature is not built: to switch it on ends the start of the process with an error.

@@ -49,7 +49,7 @@ func IsOn(cfg any, path string) bool {
 		if !next.IsValid() {
 			return false
 		}
-		value = next
+		value = reflect.Indirect(next)
 	}
 	return value.Kind() == reflect.Bool && value.Bool()
 }

@@ -126,16 +126,16 @@ func manyDirectories(ctx context.Context, b *bench, g *gate, shoot *harness.Agen
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		if err := shoot.WriteKubeconfig(filepath.Join(dir, "kubeconfig"), harness.AuthorizerUser); err != nil {
+		if _, err := shoot.Entry(filepath.Join(filepath.Dir(b.binary), "node-agent-authorizer"), dir, fmt.Sprintf("authorizer-of-%d", shoots)); err != nil {
 			return err
 		}
 		for i := range shoots {
-			entry := "targetClientConnection: {kubeconfig: kubeconfig}\nmachineNamespace: " + harness.MachineNamespace + "\n"
+			entry := "targetClientConnection: {kubeconfig: target-kubeconfig}\nmachineNamespace: " + harness.MachineNamespace + "\n"
 			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("shoot-%03d.yaml", i)), []byte(entry), 0o600); err != nil {
 				return err
 			}
 		}
-		if err := start(map[string]any{"shootsDirectory": dir, "machineNamespace": nil}); err != nil {
+		if err := start(map[string]any{"shootsDirectory": dir}); err != nil {
 			return err
 		}
 		u, err := usageOf(g.process)

@@ -80,23 +80,16 @@ func StartAgents(ctx context.Context, o AgentOptions, ca string) (*Agents, error
 		a.Stop()
 		return nil, err
 	}
-	if err := createAll(ctx, a.Client, string(nodeagentauthorizer.RBACTarget)); err != nil {
-		a.Stop()
-		return nil, err
-	}
 	return a, nil
 }
 
-// InstallMachines installs the kind of Machines in a source cluster, with a namespace for them and the rights of the authorizer.
+// InstallMachines installs the kind of Machines in a source cluster, with a namespace for them.
 func InstallMachines(ctx context.Context, cl client.Client) error {
 	k := gardenKind{machinev1alpha1.Machines.GroupVersion(), machinev1alpha1.Machines.Resource, "Machine", true, machinev1alpha1.Machine{}}
 	if err := cl.Create(ctx, k.crd()); err != nil {
 		return err
 	}
 	if err := cl.Create(ctx, Object("v1", "Namespace", "", MachineNamespace)); err != nil {
-		return err
-	}
-	if err := createAll(ctx, cl, string(nodeagentauthorizer.RBACSource)); err != nil {
 		return err
 	}
 	return Poll(ctx, 60*time.Second, func() error {
@@ -106,9 +99,6 @@ func InstallMachines(ctx context.Context, cl client.Client) error {
 	})
 }
 
-// AuthorizerUser is the user of the authorizer in both clusters.
-const AuthorizerUser = "system:serviceaccount:kube-system:node-agent-authorizer"
-
 // AgentProcessOptions shape a node-agent-authorizer.
 type AgentProcessOptions struct {
 	Binary, Dir string
@@ -116,9 +106,11 @@ type AgentProcessOptions struct {
 	Source *cluster.Cluster
 	// AnyPort makes it listen where kube-apiserver does not ask it.
 	AnyPort bool
-	Config  map[string]any
-	Args    []string
-	Env     []string
+	// Blind means that it has no right at all. Otherwise it has those that it prints.
+	Blind  bool
+	Config map[string]any
+	Args   []string
+	Env    []string
 }
 
 // Run starts a node-agent-authorizer with just the rights that it needs.
@@ -126,30 +118,54 @@ func (a *Agents) Run(o AgentProcessOptions) (*Process, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	target := filepath.Join(o.Dir, "target-kubeconfig")
-	if err := a.WriteKubeconfig(target, AuthorizerUser); err != nil {
-		return nil, err
-	}
+	target := map[string]any{}
 	config := map[string]any{
 		"apiVersion":             "nodeagentauthorizer.config.gardener.cloud/v1alpha1",
 		"kind":                   "NodeAgentAuthorizerConfiguration",
-		"targetClientConnection": map[string]any{"kubeconfig": target},
+		"targetClientConnection": target,
 	}
+	clusters := map[string]*cluster.Cluster{"target": a.Cluster}
+	connections := map[string]map[string]any{"target": target}
 	if o.Source != nil {
-		source := filepath.Join(o.Dir, "source-kubeconfig")
-		if err := o.Source.WriteKubeconfig(source, AuthorizerUser); err != nil {
-			return nil, err
+		source := map[string]any{}
+		clusters["source"], connections["source"] = o.Source, source
+		config["sourceClientConnection"] = source
+		if _, many := o.Config["shootsDirectory"]; !many {
+			config["machineNamespace"] = MachineNamespace
 		}
-		config["sourceClientConnection"] = map[string]any{"kubeconfig": source}
-		config["machineNamespace"] = MachineNamespace
+	}
+	grant := func(file, user string) error {
+		for name, c := range clusters {
+			kubeconfig := filepath.Join(o.Dir, name+"-kubeconfig")
+			var err error
+			if o.Blind {
+				err = c.WriteKubeconfig(kubeconfig, user)
+			} else {
+				kubeconfig, err = Grant(o.Binary, o.Dir, c, name, user, "--config="+file)
+			}
+			if err != nil {
+				return err
+			}
+			connections[name]["kubeconfig"] = kubeconfig
+		}
+		return nil
 	}
 	web := a.Web
 	if o.AnyPort {
 		web = 0
 	}
 	return launch(launchOptions{
-		name: "node-agent-authorizer", binary: o.Binary, dir: o.Dir, authority: a.Cluster, web: web, over: o.Config, args: o.Args, env: o.Env, config: config,
+		name: "node-agent-authorizer", binary: o.Binary, dir: o.Dir, authority: a.Cluster, web: web, over: o.Config, args: o.Args, env: o.Env, config: config, grant: grant,
 	})
+}
+
+// Entry gives a user the rights in the shoot that an authorizer with a folder of shoots prints, and returns a kubeconfig of that user in dir.
+func (a *Agents) Entry(binary, dir, user string) (string, error) {
+	configuration := filepath.Join(dir, "rights")
+	if err := os.WriteFile(configuration, []byte("shootsDirectory: "+dir+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	return Grant(binary, dir, a.Cluster, "target", user, "--config="+configuration)
 }
 
 // Agent returns the client of a node's agent.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,13 +13,11 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/deploy/admissioncontroller"
+	"github.com/espalier-project/espalier/internal/restriction"
 	"github.com/espalier-project/espalier/test/cluster"
 )
 
@@ -93,28 +90,17 @@ func (g *Garden) install(ctx context.Context) error {
 			return err
 		}
 	}
-	return createAll(ctx, g.Client, string(admissioncontroller.RBAC))
+	return nil
 }
 
-// Restrict registers SeedRestriction; admission-controller should be ready.
-func (g *Garden) Restrict(ctx context.Context) error {
-	ca, err := os.ReadFile(filepath.Join(g.dir, "ca.crt"))
+// Restrict registers the restrictions of a running admission-controller; it should be ready.
+func (g *Garden) Restrict(ctx context.Context, p *Process) error {
+	configurations, err := g.printed(p, "gardener-admission-controller", restriction.SeedName, restriction.ShootName)
 	if err != nil {
 		return err
 	}
-	return createAll(ctx, g.Client, strings.ReplaceAll(g.local(admissioncontroller.ValidatingWebhookConfiguration), `caBundle: ""`, "caBundle: "+base64.StdEncoding.EncodeToString(ca)))
-}
-
-// CA is the certificate that signed admission-controller's, as PEM.
-func (g *Garden) CA() ([]byte, error) { return os.ReadFile(filepath.Join(g.dir, "ca.crt")) }
-
-func createAll(ctx context.Context, cl client.Client, manifests string) error {
-	for _, text := range strings.Split(manifests, "\n---\n") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
-			return err
-		}
-		if err := cl.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+	for _, configuration := range configurations {
+		if err := g.Client.Create(ctx, configuration); err != nil {
 			return err
 		}
 	}
@@ -136,20 +122,22 @@ func (g *Garden) Run(o GardenProcessOptions) (*Process, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	kubeconfig := filepath.Join(o.Dir, "kubeconfig")
-	if err := g.WriteKubeconfig(kubeconfig, "system:serviceaccount:kube-system:gardener-admission-controller"); err != nil {
-		return nil, err
-	}
 	web := g.Web
 	if o.AnyPort {
 		web = 0
 	}
+	connection := map[string]any{}
 	return launch(launchOptions{
+		grant: func(file, user string) error {
+			var err error
+			connection["kubeconfig"], err = Grant(o.Binary, o.Dir, g.Cluster, "garden", user, "--config="+file)
+			return err
+		},
 		name: "admission-controller", binary: o.Binary, dir: o.Dir, authority: g.Cluster, web: web, over: o.Config, args: o.Args, env: o.Env,
 		config: map[string]any{
 			"apiVersion":             "admissioncontroller.config.gardener.cloud/v1alpha1",
 			"kind":                   "AdmissionControllerConfiguration",
-			"gardenClientConnection": map[string]any{"kubeconfig": kubeconfig},
+			"gardenClientConnection": connection,
 		},
 	})
 }

@@ -29,6 +29,7 @@ type Process struct {
 	Log                  string
 	Health, Metrics, Web int
 
+	config  string
 	command *exec.Cmd
 	ended   chan struct{}
 	err     error
@@ -145,6 +146,7 @@ func launch(o launchOptions) (*Process, error) {
 			return nil, err
 		}
 	}
+	p.config = file
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err

@@ -24,12 +24,9 @@ const grantLimit = 20 * time.Second
 // Grant gives a user of a cluster exactly the rights that an executable prints for its configuration, and returns a kubeconfig of that user.
 // The arguments are those that the executable is started with.
 func Grant(binary, dir string, c *cluster.Cluster, name, user string, arguments ...string) (string, error) {
-	command := exec.Command(binary, append([]string{"rights", "--cluster=" + name, "--service-account=" + user}, arguments...)...)
-	var failed bytes.Buffer
-	command.Stderr = &failed
-	printed, err := command.Output()
+	printed, err := Printed(binary, append([]string{"rights", "--cluster=" + name, "--service-account=" + user}, arguments...)...)
 	if err != nil {
-		return "", fmt.Errorf("%s rights: %w: %s", filepath.Base(binary), err, failed.String())
+		return "", err
 	}
 	cfg, err := c.Admin()
 	if err != nil {
@@ -68,4 +65,16 @@ func Grant(binary, dir string, c *cluster.Cluster, name, user string, arguments 
 	}
 	kubeconfig := filepath.Join(dir, name+"-kubeconfig")
 	return kubeconfig, c.WriteKubeconfig(kubeconfig, user)
+}
+
+// Printed returns what a command of an executable prints.
+func Printed(binary string, arguments ...string) ([]byte, error) {
+	command := exec.Command(binary, arguments...)
+	var failed bytes.Buffer
+	command.Stderr = &failed
+	printed, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w: %s", filepath.Base(binary), arguments[0], err, failed.String())
+	}
+	return printed, nil
 }

@@ -104,7 +104,7 @@ func runGardenSuite(tests interface{ Run() int }, dir string, config map[string]
 	if err := s.Process.AwaitReady(ctx); err != nil {
 		return fail(err)
 	}
-	if err := s.Restrict(ctx); err != nil {
+	if err := s.Restrict(ctx, s.Process); err != nil {
 		return fail(err)
 	}
 	use(s)

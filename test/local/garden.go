@@ -53,7 +53,7 @@ func (g *gardenTour) prepare(ctx context.Context) error {
 	if err := g.gatekeeper.AwaitReady(ctx); err != nil {
 		return err
 	}
-	if err := g.Restrict(ctx); err != nil {
+	if err := g.Restrict(ctx, g.gatekeeper); err != nil {
 		return err
 	}
 	cl, err := dynamic.NewForConfig(g.REST)

@@ -162,7 +162,7 @@ func (t *tour) showJudged(ctx context.Context) error {
 // showWebhooks shows what admission-controller makes of what users write.
 func (g *gardenTour) showWebhooks(ctx context.Context) error {
 	heading("What users write in the garden is judged, too")
-	configurations, err := g.Webhooks("gardener-admission-controller-users", nil)
+	configurations, err := g.Webhooks(g.gatekeeper, "gardener-admission-controller-users")
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (g *gardenTour) showWebhooks(ctx context.Context) error {
 	binding := harness.Object("security.gardener.cloud/v1alpha1", "CredentialsBinding", project, "local")
 	binding.Object["provider"] = values{"type": "local"}
 	binding.Object["credentialsRef"] = values{"apiVersion": "v1", "kind": "Secret", "namespace": project, "name": "credentials"}
-	for _, object := range append([]client.Object{inProject, owner, binding}, configurations...) {
+	for _, object := range append([]*unstructured.Unstructured{inProject, owner, binding}, configurations...) {
 		if err := g.Client.Create(ctx, object); err != nil {
 			return err
 		}

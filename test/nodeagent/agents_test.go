@@ -177,8 +177,8 @@ func try(t *testing.T, cl client.Client, attempts []attempt) {
 	}
 }
 
-// TestMatrix is CT-NA-14, NAA-1, NAA-6 and NAA-8: a real kube-apiserver enforces every row of the table, with the rights that the
-// manifests give.
+// TestMatrix is CT-NA-14, NAA-1, NAA-6 and NAA-8: a real kube-apiserver enforces every row of the table, with the rights that
+// the executable prints.
 func TestMatrix(t *testing.T) {
 	node(t, shoot, "a")
 	node(t, shoot, "b")
@@ -262,20 +262,17 @@ func TestMany(t *testing.T) {
 		text := "targetClientConnection: {kubeconfig: " + kubeconfig + "}\nmachineNamespace: " + harness.MachineNamespace + "\nauthorizeWithSelectors: Auto\n"
 		must(t, os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600))
 	}
-	must(t, shoot.WriteKubeconfig(filepath.Join(dir, "first.kubeconfig"), harness.AuthorizerUser))
-	must(t, shoot.WriteKubeconfig(filepath.Join(dir, "away.kubeconfig"), harness.AuthorizerUser))
-	content, err := os.ReadFile(filepath.Join(dir, "away.kubeconfig"))
+	kubeconfig, err := shoot.Entry(binary, t.TempDir(), "node-agent-authorizer-of-many")
 	must(t, err)
+	content, err := os.ReadFile(kubeconfig)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "first.kubeconfig"), content, 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, "away.kubeconfig"), []byte(strings.Replace(string(content), shoot.URL(), "https://127.0.0.1:1", 1)), 0o600))
 	entry("first", "first.kubeconfig")
 	entry("away", "away.kubeconfig")
 	must(t, os.WriteFile(filepath.Join(dir, "broken.yaml"), []byte("machineNamespace: ''\n"), 0o600))
 
-	sourceKubeconfig := filepath.Join(workDir, "many-source.kubeconfig")
-	must(t, source.WriteKubeconfig(sourceKubeconfig, harness.AuthorizerUser))
-	p, err := shoot.Run(harness.AgentProcessOptions{Binary: binary, Dir: filepath.Join(workDir, "many"), AnyPort: true, Config: map[string]any{
-		"shootsDirectory": dir, "sourceClientConnection": map[string]any{"kubeconfig": sourceKubeconfig},
-	}})
+	p, err := shoot.Run(harness.AgentProcessOptions{Binary: binary, Dir: filepath.Join(workDir, "many"), Source: source, AnyPort: true, Config: map[string]any{"shootsDirectory": dir}})
 	must(t, err)
 	defer p.Stop()
 	must(t, p.AwaitReady(t.Context()))
@@ -356,7 +353,7 @@ func TestProcess(t *testing.T) {
 	if _, answer, err := process.Ask(https, http.MethodPost, "/webhooks/auth/nodeagent", "application/json", valitail); err != nil || !strings.Contains(answer, `"allowed":false,"denied":true`) {
 		t.Errorf("9.4: an agent whose Machine is gone: got %s, %v", answer, err)
 	}
-	blind, err := shoot.Run(harness.AgentProcessOptions{Binary: binary, Dir: filepath.Join(workDir, "blind"), Source: source, AnyPort: true, Config: map[string]any{"machineNamespace": "elsewhere"}})
+	blind, err := shoot.Run(harness.AgentProcessOptions{Binary: binary, Dir: filepath.Join(workDir, "blind"), Source: source, AnyPort: true, Blind: true})
 	must(t, err)
 	defer blind.Stop()
 	if err := harness.Poll(t.Context(), patience, func() error {

@@ -41,8 +41,9 @@ func New(o Options) (*Shoot, error) {
 	})}, nil
 }
 
-// Reads are what is read to decide about the agents of a shoot whose Machines are in a namespace of the source; empty means that it has none.
-func Reads(machineNamespace string) []feature.Read {
+// Reads are what is read to decide about the agents of a shoot whose Machines are in a namespace of the source: nil means that it has none,
+// empty that it may be any.
+func Reads(machineNamespace *string) []feature.Read {
 	var all []feature.Read
 	add := func(cluster feature.Cluster, resource schema.GroupVersionResource, kind, namespace string, clusterScoped bool) {
 		for _, form := range []feature.Form{feature.Stream, feature.Live} {
@@ -53,8 +54,8 @@ func Reads(machineNamespace string) []feature.Read {
 	add(feature.Target, kubernetes.Pods, "Pod", "", false)
 	add(feature.Target, kubernetes.CertificateSigningRequests, "CertificateSigningRequest", "", true)
 	add(feature.Target, kubernetes.Secrets, "Secret", metav1.NamespaceSystem, false)
-	if machineNamespace != "" {
-		add(feature.Source, machinev1alpha1.Machines, "Machine", machineNamespace, false)
+	if machineNamespace != nil {
+		add(feature.Source, machinev1alpha1.Machines, "Machine", *machineNamespace, false)
 	}
 	return all
 }

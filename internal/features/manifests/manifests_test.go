@@ -39,10 +39,10 @@ func rows() []row {
 		}},
 		{
 			Name: "names", Switch: "webhooks.names.enabled", Path: "/webhooks/names", Start: start,
-			Mutating: func(i feature.Installation) []admissionregistrationv1.MutatingWebhook {
+			Mutating: func(_ *settings, i feature.Installation) []admissionregistrationv1.MutatingWebhook {
 				return []admissionregistrationv1.MutatingWebhook{{Name: i.Prefix + "names", NamespaceSelector: i.Namespaces()}, {Name: "own", NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"own": "1"}}}}
 			},
-			Validating: func(feature.Installation) []admissionregistrationv1.ValidatingWebhook {
+			Validating: func(*settings, feature.Installation) []admissionregistrationv1.ValidatingWebhook {
 				path := "/judge"
 				config := admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Path: &path}}
 				return []admissionregistrationv1.ValidatingWebhook{{Name: "judge", ClientConfig: config}}
@@ -63,11 +63,15 @@ func printed(t *testing.T, command process.Subcommand, arguments ...string) (str
 	return out.String(), err
 }
 
-func configured(cfg *settings, err error) func(*pflag.FlagSet) (*settings, error) {
-	return func(*pflag.FlagSet) (*settings, error) { return cfg, err }
+func executable(cfg *settings, err error) Executable[settings, struct{}] {
+	return Executable[settings, struct{}]{
+		Name: "x", Account: "garden/x", Clusters: []feature.Cluster{feature.Source, feature.Target}, Rows: rows(), Places: true,
+		Namespaces: func(*settings) map[feature.Cluster][]string {
+			return map[feature.Cluster][]string{feature.Source: {"a"}}
+		},
+		Flags: func(*pflag.FlagSet) {}, Configuration: func(*pflag.FlagSet) (*settings, error) { return cfg, err },
+	}
 }
-
-func noFlags(*pflag.FlagSet) {}
 
 const wanted = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
@@ -124,49 +128,57 @@ func TestWebhooks(t *testing.T) {
 	if err := os.WriteFile(ca, []byte("certificate"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := printed(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), "--url=https://h")
+	got, err := printed(t, executable(cfg, nil).Webhooks(), "--url=https://h")
 	if err != nil || got != "" {
 		t.Errorf("nothing is switched on: %s, %v", got, err)
 	}
 	cfg.Webhooks.Names.Enabled = true
-	got, err = printed(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), "--service=ns/s:9443", "--ca-file="+ca, "--prefix=virtual-garden-", "--namespace-selector=role=shoot")
+	got, err = printed(t, executable(cfg, nil).Webhooks(), "--service=ns/s:9443", "--ca-file="+ca, "--prefix=virtual-garden-", "--namespace-selector=role=shoot", "--name=x")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(wanted, got); diff != "" {
 		t.Error(diff)
 	}
-	got, err = printed(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), "--url=https://h:1/", "--name=other")
+	got, err = printed(t, executable(cfg, nil).Webhooks(), "--url=https://h:1/", "--name=other")
 	if err != nil || !strings.Contains(got, "url: https://h:1/webhooks/names\n") || !strings.Contains(got, "name: other\n") {
 		t.Errorf("got %s, %v", got, err)
 	}
+	if got, err = printed(t, executable(cfg, nil).Webhooks(), "--url=https://h", "--only=names"); err != nil || !strings.Contains(got, "name: gardener-x\n") || !strings.Contains(got, "/webhooks/names") {
+		t.Errorf("only one, under the usual name: got %s, %v", got, err)
+	}
 	for want, arguments := range map[string][]string{
-		"either --url or --service":  {},
-		"either --url or":            {"--url=https://h", "--service=a/b"},
-		"--url: \"h\" is no URL":     {"--url=h"},
-		"http://h\" is no URL":       {"--url=http://h"},
-		"\"b\" is not <namespace>/":  {"--service=b"},
-		"\"a/b/c\" is not":           {"--service=a/b/c"},
-		"\"0\" is no port":           {"--service=a/b:0"},
-		"\"70000\" is no port":       {"--service=a/b:70000"},
-		"--ca-file: open /none":      {"--service=a/b", "--ca-file=/none"},
-		"--namespace-selector: coul": {"--service=a/b", "--namespace-selector=a=b=c"},
+		"--only: no webhook \"tokens\"": {"--url=https://h", "--only=tokens"},
+		"either --url or --service":     {},
+		"either --url or":               {"--url=https://h", "--service=a/b"},
+		"--url: \"h\" is no URL":        {"--url=h"},
+		"http://h\" is no URL":          {"--url=http://h"},
+		"\"b\" is not <namespace>/":     {"--service=b"},
+		"\"a/b/c\" is not":              {"--service=a/b/c"},
+		"\"0\" is no port":              {"--service=a/b:0"},
+		"\"70000\" is no port":          {"--service=a/b:70000"},
+		"--ca-file: open /none":         {"--service=a/b", "--ca-file=/none"},
+		"--namespace-selector: coul":    {"--service=a/b", "--namespace-selector=a=b=c"},
 	} {
-		if _, err := printed(t, Webhooks("x", rows(), noFlags, configured(cfg, nil)), arguments...); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := printed(t, executable(cfg, nil).Webhooks(), arguments...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v, want %s", arguments, err, want)
 		}
 	}
 }
 
+// TestSubcommands: who has no webhooks prints none.
+func TestSubcommands(t *testing.T) {
+	with := executable(&settings{}, nil)
+	without := with
+	without.Rows = rows()[:1]
+	if a, b := len(with.Subcommands()), len(without.Subcommands()); a != 2 || b != 1 {
+		t.Errorf("%d commands with webhooks, %d without", a, b)
+	}
+}
+
 func TestRights(t *testing.T) {
-	clusters := []feature.Cluster{feature.Source, feature.Target}
-	namespaces := func(*settings) map[feature.Cluster][]string {
-		return map[feature.Cluster][]string{feature.Source: {"a"}}
-	}
-	command := func() process.Subcommand {
-		return Rights("resource-manager", clusters, rows(), namespaces, noFlags, configured(&settings{}, nil))
-	}
-	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: espalier:resource-manager:source\n  namespace: a\nrules:\n- apiGroups:\n  - \"\"\n  resources:\n  - secrets\n  verbs:\n  - list\n  - watch\n---\n"
+	command := executable(&settings{}, nil).Rights
+	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: espalier:x:source\n  namespace: a\nrules:\n- apiGroups:\n  - \"\"\n  resources:\n  - secrets\n  verbs:\n  - list\n  - watch\n---\n"
 	got, err := printed(t, command(), "--service-account=ns/n")
 	if err != nil || !strings.HasPrefix(got, role) || !strings.HasSuffix(got, "subjects:\n- kind: ServiceAccount\n  name: \"n\"\n  namespace: ns\n") {
 		t.Errorf("got %s, %v", got, err)
@@ -179,7 +191,7 @@ func TestRights(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	wrong := errors.New("wrong configuration")
-	if _, err = printed(t, Rights("x", clusters, rows(), namespaces, noFlags, configured(nil, wrong))); !errors.Is(err, wrong) {
+	if _, err = printed(t, executable(nil, wrong).Rights()); !errors.Is(err, wrong) {
 		t.Errorf("got %v", err)
 	}
 }

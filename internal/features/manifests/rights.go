@@ -13,36 +13,48 @@ import (
 )
 
 // Rights returns the command that prints the roles which what a configuration switches on needs in one of its clusters.
-func Rights[C, E any](executable string, clusters []feature.Cluster, rows []feature.Row[C, E], namespaces func(*C) map[feature.Cluster][]string,
-	flags func(*pflag.FlagSet), configuration func(*pflag.FlagSet) (*C, error)) process.Subcommand {
-	cluster, account := string(clusters[0]), "garden/gardener-"+executable
-	names := make([]string, len(clusters))
-	for i, c := range clusters {
+func (x Executable[C, E]) Rights() process.Subcommand {
+	cluster, account := string(x.Clusters[0]), x.Account
+	names := make([]string, len(x.Clusters))
+	for i, c := range x.Clusters {
 		names[i] = string(c)
 	}
 	return process.Subcommand{
 		Name:  "rights",
 		Short: "Print the roles that what the configuration switches on needs",
 		Flags: func(set *pflag.FlagSet) {
-			flags(set)
+			x.Flags(set)
 			set.StringVar(&cluster, "cluster", cluster, "cluster to print them for: "+strings.Join(names, " or "))
 			set.StringVar(&account, "service-account", account, "ServiceAccount that gets them, as <namespace>/<name>; a name alone is a user")
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
-			cfg, err := configuration(set)
+			cfg, err := x.Configuration(set)
 			if err != nil {
 				return err
 			}
-			subject := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account}
-			if namespace, name, isAccount := strings.Cut(account, "/"); isAccount {
-				subject = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
-			}
-			for _, known := range clusters {
+			for _, known := range x.Clusters {
 				if string(known) == cluster {
-					return Print(out, feature.Roles(executable, known, feature.Rights(feature.Enabled(rows, cfg), cfg, namespaces(cfg)), subject))
+					return Print(out, feature.Roles(x.Name, known, x.RightsOf(cfg), Subject(account)))
 				}
 			}
 			return fmt.Errorf("--cluster: %q is none of %s", cluster, strings.Join(names, ", "))
 		},
 	}
+}
+
+// RightsOf are those of what a configuration switches on.
+func (x Executable[C, E]) RightsOf(cfg *C) map[feature.Scope][]rbacv1.PolicyRule {
+	var namespaces map[feature.Cluster][]string
+	if x.Namespaces != nil {
+		namespaces = x.Namespaces(cfg)
+	}
+	return feature.Rights(feature.Enabled(x.Rows, cfg), cfg, namespaces)
+}
+
+// Subject is who gets rights: a ServiceAccount as <namespace>/<name>, or a user.
+func Subject(account string) rbacv1.Subject {
+	if namespace, name, isAccount := strings.Cut(account, "/"); isAccount {
+		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+	}
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account}
 }

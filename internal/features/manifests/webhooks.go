@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,14 +21,20 @@ import (
 // hookFlags are those of the command webhooks.
 type hookFlags struct {
 	url, service, ca, name, namespaces string
+	only                               []string
 	installation                       feature.Installation
 }
 
-func (f *hookFlags) add(set *pflag.FlagSet) {
-	set.StringVar(&f.url, "url", "", "base URL under which API servers reach the webhooks, such as https://gardener-resource-manager.garden")
+// add adds the flags; places are those about the cluster that the webhooks are for.
+func (f *hookFlags) add(set *pflag.FlagSet, places bool) {
+	set.StringVar(&f.url, "url", "", "base URL under which API servers reach the webhooks, such as https://"+f.name+".garden")
 	set.StringVar(&f.service, "service", "", "Service under which API servers reach the webhooks, as <namespace>/<name>[:<port>]; instead of --url")
 	set.StringVar(&f.ca, "ca-file", "", "file with the certificates that signed the server's, for caBundle")
 	set.StringVar(&f.name, "name", f.name, "name of the webhook configurations")
+	set.StringSliceVar(&f.only, "only", nil, "features whose webhooks are printed, by name; empty means all that are switched on")
+	if !places {
+		return
+	}
 	set.StringVar(&f.installation.Prefix, "prefix", "", "prefix of the deployment's name, such as virtual-garden-")
 	set.BoolVar(&f.installation.Shoot, "shoot", false, "the target is a shoot or the virtual garden, and not the cluster in which resource-manager runs")
 	set.BoolVar(&f.installation.Garden, "garden", false, "the target is the cluster of a garden")
@@ -35,14 +42,14 @@ func (f *hookFlags) add(set *pflag.FlagSet) {
 }
 
 // Webhooks returns the command that prints the webhook configurations of what a configuration switches on.
-func Webhooks[C, E any](name string, rows []feature.Row[C, E], flags func(*pflag.FlagSet), configuration func(*pflag.FlagSet) (*C, error)) process.Subcommand {
-	own := &hookFlags{name: name}
+func (x Executable[C, E]) Webhooks() process.Subcommand {
+	own := &hookFlags{name: "gardener-" + x.Name}
 	return process.Subcommand{
 		Name:  "webhooks",
 		Short: "Print the webhook configurations of what the configuration switches on",
-		Flags: func(set *pflag.FlagSet) { flags(set); own.add(set) },
+		Flags: func(set *pflag.FlagSet) { x.Flags(set); own.add(set, x.Places) },
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
-			cfg, err := configuration(set)
+			cfg, err := x.Configuration(set)
 			if err != nil {
 				return err
 			}
@@ -50,9 +57,29 @@ func Webhooks[C, E any](name string, rows []feature.Row[C, E], flags func(*pflag
 			if err != nil {
 				return err
 			}
-			return Print(out, feature.WebhookConfigurations(feature.Enabled(rows, cfg), deployment))
+			rows, err := those(feature.Enabled(x.Rows, cfg), own.only)
+			if err != nil {
+				return err
+			}
+			return Print(out, feature.WebhookConfigurations(rows, cfg, deployment))
 		},
 	}
+}
+
+// those returns the rows with webhooks that are wanted by name; no name means all.
+func those[C, E any](rows []feature.Row[C, E], names []string) ([]feature.Row[C, E], error) {
+	if len(names) == 0 {
+		return rows, nil
+	}
+	var wanted []feature.Row[C, E]
+	for _, name := range names {
+		i := slices.IndexFunc(rows, func(r feature.Row[C, E]) bool { return r.Name == name && (r.Mutating != nil || r.Validating != nil) })
+		if i < 0 {
+			return nil, fmt.Errorf("--only: no webhook %q is switched on", name)
+		}
+		wanted = append(wanted, rows[i])
+	}
+	return wanted, nil
 }
 
 func (f *hookFlags) deployment() (feature.Deployment, error) {

@@ -15,11 +15,16 @@ func writes(those func() []feature.Write) func(*configuration) []feature.Write {
 }
 
 // one is the only registration of a webhook.
-func one[W any](registration func(feature.Installation) W) func(feature.Installation) []W {
-	return func(i feature.Installation) []W { return []W{registration(i)} }
+func one[W any](registration func(feature.Installation) W) func(*configuration, feature.Installation) []W {
+	return func(_ *configuration, i feature.Installation) []W { return []W{registration(i)} }
+}
+
+// each are the registrations of a webhook that is registered more than once.
+func each[W any](registrations func(feature.Installation) []W) func(*configuration, feature.Installation) []W {
+	return func(_ *configuration, i feature.Installation) []W { return registrations(i) }
 }
 
 // same are registrations that do not depend on the installation.
-func same[W any](registrations func() []W) func(feature.Installation) []W {
-	return func(feature.Installation) []W { return registrations() }
+func same[W any](registrations func() []W) func(*configuration, feature.Installation) []W {
+	return func(*configuration, feature.Installation) []W { return registrations() }
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func nodeAgentReads(cfg *configuration) []feature.Read {
-	return agents.Reads(ptr.Deref(cfg.Webhooks.NodeAgentAuthorizer.MachineNamespace, ""))
+	return agents.Reads(cfg.Webhooks.NodeAgentAuthorizer.MachineNamespace)
 }
 
 // startNodeAgents serves the node-agent authorizer on every replica (C17: resource-manager serves it as well as the standalone executable).

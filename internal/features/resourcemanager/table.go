@@ -102,103 +102,90 @@ func Table() []Row {
 			Path: nodeagent.Path, Reads: nodeAgentReads, Start: startNodeAgents,
 		},
 		// Mutating webhooks, in the order in which they are registered (DEP-2).
-		{
-			Name: tokeninvalidator.Name, Switch: "webhooks.tokenInvalidator.enabled", Runs: feature.EveryReplica,
+		hook(Row{
+			Name: tokeninvalidator.Name, Switch: "webhooks.tokenInvalidator.enabled",
 			Doc:  "Makes static tokens of ServiceAccounts useless, at admission.",
 			Path: tokeninvalidator.Path, Mutating: one(tokeninvalidator.Registration),
-			Start: hook(tokeninvalidator.Name, tokeninvalidator.Path, func(*Process) (admit.Func, error) { return tokeninvalidator.Decide(), nil }),
-		},
-		{
-			Name: projectedtokenmount.Name, Switch: "webhooks.projectedTokenMount.enabled", Runs: feature.EveryReplica,
+		}, func(*Process) (admit.Func, error) { return tokeninvalidator.Decide(), nil }),
+		hook(Row{
+			Name: projectedtokenmount.Name, Switch: "webhooks.projectedTokenMount.enabled",
 			Doc:   "Mounts tokens that expire into Pods whose ServiceAccount mounts none.",
 			Reads: reads(projectedtokenmount.Reads),
 			Path:  projectedtokenmount.Path, Mutating: one(projectedtokenmount.Registration),
-			Start: hook(projectedtokenmount.Name, projectedtokenmount.Path, func(p *Process) (admit.Func, error) {
-				return projectedtokenmount.Decide(p.fresh(p.Target), *p.Config.Webhooks.ProjectedTokenMount.ExpirationSeconds), nil
-			}),
-		},
-		{
-			Name: highavailabilityconfig.Name, Switch: "webhooks.highAvailabilityConfig.enabled", Runs: feature.EveryReplica,
+		}, func(p *Process) (admit.Func, error) {
+			return projectedtokenmount.Decide(p.fresh(p.Target), *p.Config.Webhooks.ProjectedTokenMount.ExpirationSeconds), nil
+		}),
+		hook(Row{
+			Name: highavailabilityconfig.Name, Switch: "webhooks.highAvailabilityConfig.enabled",
 			Doc:   "Spreads components over zones and Nodes, with the replicas that failures ask for.",
 			Reads: highavailabilityconfig.Reads,
 			Path:  highavailabilityconfig.Path, Mutating: one(highavailabilityconfig.Registration),
-			Start: hook(highavailabilityconfig.Name, highavailabilityconfig.Path, func(p *Process) (admit.Func, error) {
-				return highavailabilityconfig.Decide(&p.Config.Webhooks.HighAvailabilityConfig, p.fresh(p.Target), p.Target.Cache), nil
-			}),
-		},
-		{
-			Name: podschedulername.Name, Switch: "webhooks.podSchedulerName.enabled", Runs: feature.EveryReplica,
+		}, func(p *Process) (admit.Func, error) {
+			return highavailabilityconfig.Decide(&p.Config.Webhooks.HighAvailabilityConfig, p.fresh(p.Target), p.Target.Cache), nil
+		}),
+		hook(Row{
+			Name: podschedulername.Name, Switch: "webhooks.podSchedulerName.enabled",
 			Doc:  "Gives Pods of the default scheduler to another one.",
 			Path: podschedulername.Path, Mutating: one(podschedulername.Registration),
-			Start: hook(podschedulername.Name, podschedulername.Path, func(p *Process) (admit.Func, error) {
-				return podschedulername.Decide(*p.Config.Webhooks.PodSchedulerName.SchedulerName), nil
-			}),
-		},
-		{
-			Name: seccompprofile.Name, Switch: "webhooks.seccompProfile.enabled", Runs: feature.EveryReplica,
+		}, func(p *Process) (admit.Func, error) {
+			return podschedulername.Decide(*p.Config.Webhooks.PodSchedulerName.SchedulerName), nil
+		}),
+		hook(Row{
+			Name: seccompprofile.Name, Switch: "webhooks.seccompProfile.enabled",
 			Doc:  "Gives Pods the seccomp profile of their container runtime.",
 			Path: seccompprofile.Path, Mutating: one(seccompprofile.Registration),
-			Start: hook(seccompprofile.Name, seccompprofile.Path, func(*Process) (admit.Func, error) { return seccompprofile.Decide(), nil }),
-		},
-		{
-			Name: kubernetesservicehost.Name, Switch: "webhooks.kubernetesServiceHost.enabled", Runs: feature.EveryReplica,
+		}, func(*Process) (admit.Func, error) { return seccompprofile.Decide(), nil }),
+		hook(Row{
+			Name: kubernetesservicehost.Name, Switch: "webhooks.kubernetesServiceHost.enabled",
 			Doc:  "Tells the containers of Pods the host name of their API server.",
 			Path: kubernetesservicehost.Path, Mutating: one(kubernetesservicehost.Registration),
-			Start: hook(kubernetesservicehost.Name, kubernetesservicehost.Path, func(p *Process) (admit.Func, error) {
-				return kubernetesservicehost.Decide(p.Config.Webhooks.KubernetesServiceHost.Host), nil
-			}),
-		},
-		{
-			Name: podkubeapiserverloadbalancing.Name, Switch: "webhooks.podKubeAPIServerLoadBalancing.enabled", Runs: feature.EveryReplica,
+		}, func(p *Process) (admit.Func, error) {
+			return kubernetesservicehost.Decide(p.Config.Webhooks.KubernetesServiceHost.Host), nil
+		}),
+		hook(Row{
+			Name: podkubeapiserverloadbalancing.Name, Switch: "webhooks.podKubeAPIServerLoadBalancing.enabled",
 			Doc:   "Leads Pods of a control plane to their kube-apiserver through the ingress gateway.",
 			Reads: reads(podkubeapiserverloadbalancing.Reads),
-			Path:  podkubeapiserverloadbalancing.Path, Mutating: podkubeapiserverloadbalancing.Registrations,
-			Start: hook(podkubeapiserverloadbalancing.Name, podkubeapiserverloadbalancing.Path, func(p *Process) (admit.Func, error) {
-				return podkubeapiserverloadbalancing.Decide(p.fresh(p.Target)), nil
-			}),
-		},
-		{
-			Name: systemcomponentsconfig.Name, Switch: "webhooks.systemComponentsConfig.enabled", Runs: feature.EveryReplica,
+			Path:  podkubeapiserverloadbalancing.Path, Mutating: each(podkubeapiserverloadbalancing.Registrations),
+		}, func(p *Process) (admit.Func, error) {
+			return podkubeapiserverloadbalancing.Decide(p.fresh(p.Target)), nil
+		}),
+		hook(Row{
+			Name: systemcomponentsconfig.Name, Switch: "webhooks.systemComponentsConfig.enabled",
 			Doc:   "Places Pods of system components on the Nodes that are meant for them.",
 			Reads: reads(systemcomponentsconfig.Reads),
 			Path:  systemcomponentsconfig.Path, Mutating: one(systemcomponentsconfig.Registration),
-			Start: hook(systemcomponentsconfig.Name, systemcomponentsconfig.Path, func(p *Process) (admit.Func, error) {
-				return systemcomponentsconfig.Decide(&p.Config.Webhooks.SystemComponentsConfig, p.Target.Cache), nil
-			}),
-		},
-		{
-			Name: endpointslicehints.Name, Switch: "webhooks.endpointSliceHints.enabled", Runs: feature.EveryReplica,
+		}, func(p *Process) (admit.Func, error) {
+			return systemcomponentsconfig.Decide(&p.Config.Webhooks.SystemComponentsConfig, p.Target.Cache), nil
+		}),
+		hook(Row{
+			Name: endpointslicehints.Name, Switch: "webhooks.endpointSliceHints.enabled",
 			Doc:  "Keeps traffic in its zone by hints in EndpointSlices, before Kubernetes 1.32.",
 			Path: endpointslicehints.Path, Mutating: one(endpointslicehints.Registration),
-			Start: hook(endpointslicehints.Name, endpointslicehints.Path, decideHints),
-		},
-		{
-			Name: podtopologyspreadconstraints.Name, Switch: "webhooks.podTopologySpreadConstraints.enabled", Runs: feature.EveryReplica,
+		}, decideHints),
+		hook(Row{
+			Name: podtopologyspreadconstraints.Name, Switch: "webhooks.podTopologySpreadConstraints.enabled",
 			Doc:  "Spreads each generation of a Deployment's Pods by itself.",
 			Path: podtopologyspreadconstraints.Path, Mutating: one(podtopologyspreadconstraints.Registration),
-			Start: hook(podtopologyspreadconstraints.Name, podtopologyspreadconstraints.Path, func(*Process) (admit.Func, error) { return podtopologyspreadconstraints.Decide(), nil }),
-		},
-		{
-			Name: vpainplaceupdates.Name, Switch: "webhooks.vpaInPlaceUpdates.enabled", Runs: feature.EveryReplica,
+		}, func(*Process) (admit.Func, error) { return podtopologyspreadconstraints.Decide(), nil }),
+		hook(Row{
+			Name: vpainplaceupdates.Name, Switch: "webhooks.vpaInPlaceUpdates.enabled",
 			Doc:  "Lets vertical autoscalers change Pods in place, where they would evict them.",
 			Path: vpainplaceupdates.Path, Mutating: one(vpainplaceupdates.Registration),
-			Start: hook(vpainplaceupdates.Name, vpainplaceupdates.Path, func(*Process) (admit.Func, error) { return vpainplaceupdates.Decide(), nil }),
-		},
-		{
-			Name: podzoneaffinity.Name, Switch: "webhooks.podZoneAffinity.enabled", Runs: feature.EveryReplica,
+		}, func(*Process) (admit.Func, error) { return vpainplaceupdates.Decide(), nil }),
+		hook(Row{
+			Name: podzoneaffinity.Name, Switch: "webhooks.podZoneAffinity.enabled",
 			Doc:   "Keeps the Pods of a namespace together in one zone.",
 			Reads: reads(podzoneaffinity.Reads),
 			Path:  podzoneaffinity.Path, Mutating: one(podzoneaffinity.Registration),
-			Start: hook(podzoneaffinity.Name, podzoneaffinity.Path, func(p *Process) (admit.Func, error) { return podzoneaffinity.Decide(p.fresh(p.Source)), nil }),
-		},
+		}, func(p *Process) (admit.Func, error) { return podzoneaffinity.Decide(p.fresh(p.Source)), nil }),
 		// Validating webhooks.
-		{
-			Name: deletionprotection.Name, Switch: "webhooks.crdDeletionProtection.enabled", Runs: feature.EveryReplica,
+		hook(Row{
+			Name: deletionprotection.Name, Switch: "webhooks.crdDeletionProtection.enabled",
 			Doc:   "Refuses to delete protected CRDs, extension resources and Etcds unless somebody confirmed it.",
 			Reads: reads(deletionprotection.Reads),
 			Path:  deletionprotection.Path, Validating: same(deletionprotection.Registrations),
-			Start: hook(deletionprotection.Name, deletionprotection.Path, func(p *Process) (admit.Func, error) { return deletionprotection.Decide(p.Source.Client), nil }),
-		},
+		}, func(p *Process) (admit.Func, error) { return deletionprotection.Decide(p.Source.Client), nil }),
 		{
 			Name: extensionvalidation.Name, Switch: "webhooks.extensionValidation.enabled", Runs: feature.EveryReplica,
 			Doc:        "Judges extension resources and Etcds when they are written.",

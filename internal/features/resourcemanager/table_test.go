@@ -60,7 +60,7 @@ func TestTable(t *testing.T) {
 
 // namePaths says whether the registrations of a row have a path each.
 func namePaths(row Row) bool {
-	for _, entry := range row.Validating(feature.Installation{}) {
+	for _, entry := range row.Validating(&configuration{}, feature.Installation{}) {
 		if entry.ClientConfig.Service == nil || entry.ClientConfig.Service.Path == nil {
 			return false
 		}
@@ -99,7 +99,7 @@ func TestRegistrations(t *testing.T) {
 			continue
 		}
 		for _, shoot := range []bool{false, true} {
-			for _, entry := range row.Mutating(feature.Installation{Shoot: shoot, Garden: true}) {
+			for _, entry := range row.Mutating(&configuration{}, feature.Installation{Shoot: shoot, Garden: true}) {
 				if !shoot {
 					got = append(got, strings.TrimSuffix(entry.Name, ".resources.gardener.cloud"))
 				}

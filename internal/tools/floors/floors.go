@@ -48,7 +48,7 @@ var house = []floor{
 	},
 	{name: "engine", rooms: []string{"internal/engine", "internal/graphpage", "internal/shoots"}},
 	{name: "process", rooms: []string{"internal/process"}},
-	{name: "features", rooms: []string{"internal/features/..."}, shared: []string{"internal/features/agents"}},
+	{name: "features", rooms: []string{"internal/features/..."}, shared: []string{"internal/features/agents", "internal/features/manifests"}},
 	{name: "executables", rooms: []string{"cmd/...", "internal/docgen"}},
 	{name: "tests", rooms: []string{"test/..."}, together: true},
 }

@@ -3,10 +3,31 @@ package resourcesize
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
+	"github.com/espalier-project/espalier/internal/feature"
 )
+
+// Reads are the lists that limits of counts need. Which kinds there are is up to whoever writes the limits.
+func Reads(cfg *config.ResourceAdmissionConfiguration) []feature.Read {
+	var all []feature.Read
+	if cfg == nil {
+		return nil
+	}
+	for _, l := range cfg.Limits {
+		if l.Count == nil {
+			continue
+		}
+		for _, group := range l.APIGroups {
+			for _, resource := range l.Resources {
+				all = append(all, feature.Read{Cluster: feature.Garden, Kind: schema.GroupVersionKind{Group: group}, Resource: resource, ClusterScoped: true, Form: feature.Live, Listed: true})
+			}
+		}
+	}
+	return all
+}
 
 // Registrations are the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it: one rule for each limit, and
 // none without limits.

@@ -1,4 +1,4 @@
-package main
+package admissioncontroller
 
 import (
 	"net/http"
@@ -12,7 +12,6 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/restriction"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // TestRestrictionsWaitForTheGraph: the Secret of a generated name is refused with 403 when the graph says that it is nobody's backup, but
@@ -21,17 +20,16 @@ func TestRestrictionsWaitForTheGraph(t *testing.T) {
 	review := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","namespace":"garden","name":"of-nobody",` +
 		`"resource":{"group":"","version":"v1","resource":"secrets"},"userInfo":{"username":"gardener.cloud:system:seed:a","groups":["gardener.cloud:system:seeds"]},` +
 		`"object":{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"garden","name":"of-nobody"}}}}`
+	p := newProcess(t, func(*configuration) {})
 	synced := false
-	h := &restriction.Handler{Graph: graph.New(relation.Schema), Budgets: none{}, Clock: clock.RealClock{}, Log: logr.Discard()}
-	for name, decide := range map[string]http.Handler{
-		restriction.SeedName:  restrictionEndpoint(admit.Options{Ready: func() bool { return synced }}, restriction.SeedName, h.Decide, h.Log),
-		restriction.ShootName: restrictionEndpoint(admit.Options{Ready: func() bool { return synced }}, restriction.ShootName, restriction.SelfHosted{Handler: h}.Decide, h.Log),
-	} {
+	h := restriction.Handler{Graph: graph.New(relation.Schema), Budgets: none{}, Clock: clock.RealClock{}, Log: logr.Discard()}
+	for name, decides := range map[string]decision{restriction.SeedName: h.Decide, restriction.ShootName: restriction.SelfHosted{Handler: &h}.Decide} {
+		endpoint := p.restricts(name, decides, func() bool { return synced })
 		ask := func() *httptest.ResponseRecorder {
 			request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(review))
 			request.Header.Set("Content-Type", "application/json")
 			answer := httptest.NewRecorder()
-			decide.ServeHTTP(answer, request)
+			endpoint.ServeHTTP(answer, request)
 			return answer
 		}
 		synced = false

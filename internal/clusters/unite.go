@@ -1,0 +1,63 @@
+package clusters
+
+import "reflect"
+
+// unite adds to one part of a whole what another part of the same whole has beside it: fields that the one lacks, and keys of maps. Where
+// both have something that differs, such as two selections from a list, it takes that of the whole.
+func unite(one, other, whole reflect.Value) {
+	switch {
+	case !other.IsValid() || isEmpty(other):
+	case isEmpty(one):
+		one.Set(other)
+	case one.Kind() == reflect.Pointer:
+		unite(one.Elem(), other.Elem(), elem(whole, one))
+	case one.Kind() == reflect.Struct && settable(one.Type()):
+		for i := range one.NumField() {
+			unite(one.Field(i), other.Field(i), whole.Field(i))
+		}
+	case one.Kind() == reflect.Map:
+		uniteMaps(one, other, whole)
+	case !reflect.DeepEqual(one.Interface(), other.Interface()):
+		one.Set(whole)
+	}
+}
+
+func uniteMaps(one, other, whole reflect.Value) {
+	for _, key := range other.MapKeys() {
+		value := other.MapIndex(key)
+		if has := one.MapIndex(key); has.IsValid() && !reflect.DeepEqual(has.Interface(), value.Interface()) {
+			if value = whole.MapIndex(key); !value.IsValid() {
+				continue
+			}
+		}
+		one.SetMapIndex(key, value)
+	}
+}
+
+// elem returns what a pointer of the whole leads to, or what a part has where the whole has nothing.
+func elem(whole, part reflect.Value) reflect.Value {
+	if whole.IsNil() {
+		return part.Elem()
+	}
+	return whole.Elem()
+}
+
+// isEmpty says that a value holds nothing.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Map, reflect.Slice:
+		return v.Len() == 0
+	default:
+		return v.IsZero()
+	}
+}
+
+// settable says that all fields of a struct can be set; others, such as times, are taken as they are.
+func settable(t reflect.Type) bool {
+	for i := range t.NumField() {
+		if !t.Field(i).IsExported() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,102 @@
+package clusters
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+)
+
+// node is one whose fields somebody may need.
+func node() *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "n", Labels: map[string]string{"a": "1", "b": "2"}, Annotations: map[string]string{"c": "3"},
+			DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		},
+		Spec:   corev1.NodeSpec{Taints: []corev1.Taint{{Key: "x"}, {Key: "y"}}, Unschedulable: true, PodCIDR: "10.0.0.0/24"},
+		Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{SizeBytes: 1}}},
+	}
+}
+
+// needs are what readers of Nodes may keep, each a field.
+var needs = map[string]func(from, into *corev1.Node){
+	"labels":   func(from, into *corev1.Node) { into.Labels = from.Labels },
+	"a":        func(from, into *corev1.Node) { into.Labels = map[string]string{"a": from.Labels["a"]} },
+	"c":        func(from, into *corev1.Node) { into.Annotations = from.Annotations },
+	"deletion": func(from, into *corev1.Node) { into.DeletionTimestamp = from.DeletionTimestamp },
+	"taints":   func(from, into *corev1.Node) { into.Spec.Taints = from.Spec.Taints },
+	"x":        func(from, into *corev1.Node) { into.Spec.Taints = from.Spec.Taints[:1] },
+	"y":        func(from, into *corev1.Node) { into.Spec.Taints = from.Spec.Taints[1:] },
+	"cordoned": func(from, into *corev1.Node) { into.Spec.Unschedulable = from.Spec.Unschedulable },
+}
+
+// keeping is what a reader strips that needs some of it.
+func keeping(names []string) func(any) (any, error) {
+	return func(object any) (any, error) {
+		into := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: object.(*corev1.Node).Name}}
+		for _, name := range names {
+			needs[name](object.(*corev1.Node), into)
+		}
+		return into, nil
+	}
+}
+
+// TestStrippingLaw: what is kept for several readers has for each of them what it would have kept, and nothing that none of them keeps.
+func TestStrippingLaw(t *testing.T) {
+	// A reader keeps at most one of each.
+	all := [][]string{{"labels", "a"}, {"c"}, {"deletion"}, {"taints", "x", "y"}, {"cordoned"}}
+	reader := rapid.Custom(func(t *rapid.T) (names []string) {
+		for _, one := range all {
+			if name := rapid.SampledFrom(append([]string{""}, one...)).Draw(t, "field"); name != "" {
+				names = append(names, name)
+			}
+		}
+		return names
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		readers := rapid.SliceOfN(reader, 1, 4).Draw(t, "readers")
+		var strips []func(any) (any, error)
+		needed := map[string]bool{}
+		for _, names := range readers {
+			strips = append(strips, keeping(names))
+			for _, name := range names {
+				needed[name] = true
+			}
+		}
+		whole := node()
+		object, err := stripping(strips)(whole.DeepCopy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := object.(*corev1.Node)
+		if needed["labels"] {
+			if diff := cmp.Diff(whole.Labels, kept.Labels); diff != "" {
+				t.Errorf("labels: %s", diff)
+			}
+		} else if needed["a"] != (len(kept.Labels) == 1) {
+			t.Errorf("labels %v", kept.Labels)
+		}
+		if needed["c"] != (kept.Annotations["c"] == "3") || needed["deletion"] != (kept.DeletionTimestamp != nil) || needed["cordoned"] != kept.Spec.Unschedulable {
+			t.Errorf("for %v: %v", readers, kept)
+		}
+		for key, wanted := range map[string]bool{"x": needed["x"] || needed["taints"], "y": needed["y"] || needed["taints"]} {
+			has := false
+			for _, taint := range kept.Spec.Taints {
+				has = has || taint.Key == key
+			}
+			if wanted && !has {
+				t.Errorf("taint %s is missing for %v", key, readers)
+			}
+		}
+		if kept.Spec.PodCIDR != "" || kept.Status.Images != nil || kept.ManagedFields != nil {
+			t.Errorf("what nobody needs is kept: %v", kept)
+		}
+		if diff := cmp.Diff(node(), whole); diff != "" {
+			t.Errorf("the whole was changed: %s", diff)
+		}
+	})
+}

@@ -1,0 +1,79 @@
+package admissioncontroller
+
+import (
+	"context"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/graphpage"
+	"github.com/espalier-project/espalier/internal/restriction"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/serve/review"
+)
+
+// review serves an authorizer under a path, once the graph is complete.
+func (p *Process) review(name, path string, decides *authorizer.Authorizer) error {
+	p.Manager.GetWebhookServer().Register(path, review.New(review.Options{
+		Authorizer: decides, Ready: p.watches.Synced, Bodies: p.reviews, Log: p.Log.WithName("webhook." + name),
+	}))
+	return nil
+}
+
+// decision is a restriction's.
+type decision = func(context.Context, *admissionv1.AdmissionRequest) error
+
+// restricting is the row of a restriction.
+func restricting(row Row, decides func(*restriction.Handler) decision) Row {
+	row.Runs = feature.EveryReplica
+	row.Start = func(_ context.Context, p *Process) error {
+		h := p.restriction
+		h.Log = p.Log.WithName("webhook." + row.Name)
+		p.Manager.GetWebhookServer().Register(row.Path, p.restricts(row.Name, decides(&h), p.watches.Synced))
+		return nil
+	}
+	return row
+}
+
+// restricts is the endpoint of a restriction. Restrictions ask the graph, too: while it is not complete they would refuse what it does not
+// have yet, and a 403 is final for whoever gets it.
+func (p *Process) restricts(name string, decides decision, synced func() bool) http.Handler {
+	return admit.New(admit.Options{
+		Name: name, Decide: admit.Decide(decides), Ready: synced, Bodies: p.judged, Metrics: p.hooks, Log: p.Log.WithName("webhook." + name),
+	})
+}
+
+// page is the row of the debug page of a graph.
+func page(name, path string, of func(*Process) *authorizer.Authorizer) Row {
+	return Row{
+		Name: name, Switch: "server.enableDebugHandlers", Runs: feature.EveryReplica,
+		Doc: "Shows a graph and explains decisions, without authentication.", Path: path,
+		Start: func(_ context.Context, p *Process) error {
+			p.Log.Info("Serving the debug page of a graph without authentication", "path", path)
+			a := of(p)
+			p.Manager.GetWebhookServer().Register(path, &graphpage.Handler{Path: path, Graph: a.Graph, Authorizer: a, Log: p.Log})
+			return nil
+		},
+	}
+}
+
+// hook is the row of a webhook beside the restrictions. One that reads from a cache is answered with 503 until that is complete; the cache
+// begins with the first request that needs it.
+func hook(row Row, decide func(*Process) (admit.Func, error)) Row {
+	row.Runs = feature.EveryReplica
+	row.Start = func(_ context.Context, p *Process) error {
+		does, err := decide(p)
+		if err != nil {
+			return err
+		}
+		options := admit.Options{Name: row.Name, Decide: does, Bodies: p.bodies, Metrics: p.hooks, Log: p.Log.WithName("webhook." + row.Name)}
+		if kept := p.kept[row.Path]; !kept.Empty() {
+			options.Ready = p.first.ready(kept.Synced)
+		}
+		p.Manager.GetWebhookServer().Register(row.Path, admit.New(options))
+		return nil
+	}
+	return row
+}

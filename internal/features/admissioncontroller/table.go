@@ -1,0 +1,134 @@
+package admissioncontroller
+
+import (
+	"context"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
+	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/garden"
+	"github.com/espalier-project/espalier/internal/graphpage"
+	"github.com/espalier-project/espalier/internal/relation"
+	"github.com/espalier-project/espalier/internal/restriction"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/webhook/auditpolicy"
+	"github.com/espalier-project/espalier/internal/webhook/authenticationconfig"
+	"github.com/espalier-project/espalier/internal/webhook/authorizationconfig"
+	"github.com/espalier-project/espalier/internal/webhook/internaldomain"
+	"github.com/espalier-project/espalier/internal/webhook/kubeconfigsecret"
+	"github.com/espalier-project/espalier/internal/webhook/namespacedeletion"
+	"github.com/espalier-project/espalier/internal/webhook/providersecretlabels"
+	"github.com/espalier-project/espalier/internal/webhook/resourcesize"
+	"github.com/espalier-project/espalier/internal/webhook/shootkubeconfigsecretref"
+	"github.com/espalier-project/espalier/internal/webhook/updaterestriction"
+)
+
+// Row is a feature of admission-controller.
+type Row = feature.Row[configuration, *Process]
+
+type configuration = config.AdmissionControllerConfiguration
+
+// Table returns all features, in the order in which they start. Every replica runs all of them (AE-24: no leader is elected).
+func Table() []Row {
+	return []Row{
+		{
+			Name: "graph", Runs: feature.EveryReplica,
+			Doc:   "Follows the garden and keeps the graphs that say what belongs to which seed and to which self-hosted shoot.",
+			Reads: reads(func() []feature.Read { return garden.Reads(relation.Watches, relation.SelfHosted) }),
+			Start: func(_ context.Context, p *Process) error { return p.Manager.Add(p.watches) },
+		},
+		{
+			Name: authorizer.SeedName, Runs: feature.EveryReplica,
+			Doc:   "Decides what the clients of a seed may do, as a webhook authorizer.",
+			Path:  authorizer.SeedPath,
+			Reads: reads(authorizer.SeedReads), Writes: writes(selectorQuestion),
+			Start: func(_ context.Context, p *Process) error {
+				return p.review(authorizer.SeedName, authorizer.SeedPath, p.seeds)
+			},
+		},
+		{
+			Name: authorizer.ShootName, Runs: feature.EveryReplica,
+			Doc:   "Decides what the clients of a self-hosted shoot may do, as a webhook authorizer.",
+			Path:  authorizer.ShootPath,
+			Reads: reads(authorizer.ShootReads), Writes: writes(selectorQuestion),
+			Start: func(_ context.Context, p *Process) error {
+				return p.review(authorizer.ShootName, authorizer.ShootPath, p.shoots)
+			},
+		},
+		restricting(Row{
+			Name: restriction.SeedName,
+			Doc:  "Judges what the clients of a seed create, and changes whose body counts.",
+			Path: restriction.SeedPath, Reads: reads(restriction.SeedReads),
+			Validating: configured(func(cfg *configuration) []admissionregistrationv1.ValidatingWebhook {
+				return []admissionregistrationv1.ValidatingWebhook{restriction.SeedRegistration(cfg.Server.SeedAuthorizer.References == config.ReferencesChecked)}
+			}),
+		}, func(h *restriction.Handler) decision { return h.Decide }),
+		restricting(Row{
+			Name: restriction.ShootName,
+			Doc:  "Judges what the clients of a self-hosted shoot create.",
+			Path: restriction.ShootPath, Reads: reads(restriction.ShootReads),
+			Validating: one(restriction.ShootRegistration),
+		}, func(h *restriction.Handler) decision { return restriction.SelfHosted{Handler: h}.Decide }),
+		page("graph page of seeds", graphpage.SeedPath, func(p *Process) *authorizer.Authorizer { return p.seeds }),
+		page("graph page of self-hosted shoots", graphpage.ShootPath, func(p *Process) *authorizer.Authorizer { return p.shoots }),
+		// The other webhooks (B0).
+		hook(Row{
+			Name: auditpolicy.Name, Doc: "Judges the audit policies of Shoots.",
+			Path: auditpolicy.Path, Reads: reads(auditpolicy.Reads), Validating: one(auditpolicy.Registration),
+		}, func(p *Process) (admit.Func, error) { return auditpolicy.Decide(p.Garden.Cache, p.Garden.Client) }),
+		hook(Row{
+			Name: authenticationconfig.Name, Doc: "Judges the authentication configurations of Shoots.",
+			Path: authenticationconfig.Path, Reads: reads(authenticationconfig.Reads), Validating: one(authenticationconfig.Registration),
+		}, func(p *Process) (admit.Func, error) {
+			return authenticationconfig.Decide(p.Garden.Cache, p.Garden.Client), nil
+		}),
+		hook(Row{
+			Name: authorizationconfig.Name, Doc: "Judges the authorization configurations of Shoots.",
+			Path: authorizationconfig.Path, Reads: reads(authorizationconfig.Reads), Validating: one(authorizationconfig.Registration),
+		}, func(p *Process) (admit.Func, error) {
+			return authorizationconfig.Decide(p.Garden.Cache, p.Garden.Client), nil
+		}),
+		hook(Row{
+			Name: internaldomain.Name, Doc: "Keeps the Secret with the internal domain the only one, and as it is while Shoots use it.",
+			Path: internaldomain.Path, Reads: reads(internaldomain.Reads), Validating: one(internaldomain.Registration),
+		}, func(p *Process) (admit.Func, error) { return internaldomain.Decide(p.Garden.Client), nil }),
+		hook(Row{
+			Name: kubeconfigsecret.Name, Doc: "Refuses kubeconfigs that run programs, read files or impersonate.",
+			Path: kubeconfigsecret.Path, Validating: one(kubeconfigsecret.Registration),
+		}, func(p *Process) (admit.Func, error) { return kubeconfigsecret.Decide(p.rejections), nil }),
+		hook(Row{
+			Name: namespacedeletion.Name, Doc: "Refuses to delete the namespace of a project.",
+			Path: namespacedeletion.Path, Reads: reads(namespacedeletion.Reads), Validating: one(namespacedeletion.Registration),
+		}, func(p *Process) (admit.Func, error) { return namespacedeletion.Decide(p.Garden.Client), nil }),
+		hook(Row{
+			Name: providersecretlabels.Name, Doc: "Labels credentials with the providers that bindings use them for.",
+			Path: providersecretlabels.Path, Reads: reads(providersecretlabels.Reads), Mutating: one(providersecretlabels.Registration),
+		}, func(p *Process) (admit.Func, error) {
+			return providersecretlabels.Decide(providersecretlabels.Options{Bindings: p.Garden.Cache, RemoveUnreferenced: p.Config.Server.ProviderSecretLabels.RemoveUnreferenced}), nil
+		}),
+		hook(Row{
+			Name: resourcesize.Name, Doc: "Limits the size and the number of objects, if limits are configured.",
+			Path: resourcesize.Path,
+			Reads: func(cfg *configuration) []feature.Read {
+				return resourcesize.Reads(cfg.Server.ResourceAdmissionConfiguration)
+			},
+			Validating: configured(func(cfg *configuration) []admissionregistrationv1.ValidatingWebhook {
+				return resourcesize.Registrations(cfg.Server.ResourceAdmissionConfiguration)
+			}),
+		}, func(p *Process) (admit.Func, error) {
+			return resourcesize.Decide(resourcesize.Options{
+				Config: p.Config.Server.ResourceAdmissionConfiguration, Garden: p.Garden.Client, Rejections: p.rejections, Log: p.Log.WithName("webhook." + resourcesize.Name),
+			}), nil
+		}),
+		hook(Row{
+			Name: shootkubeconfigsecretref.Name, Doc: "Keeps the kubeconfig in Secrets that Shoots refer to.",
+			Path: shootkubeconfigsecretref.Path, Reads: reads(shootkubeconfigsecretref.Reads), Validating: one(shootkubeconfigsecretref.Registration),
+		}, func(p *Process) (admit.Func, error) { return shootkubeconfigsecretref.Decide(p.Garden.Cache), nil }),
+		hook(Row{
+			Name: updaterestriction.Name, Doc: "Lets only the system change what is labelled as the system's.",
+			Path: updaterestriction.Path, Validating: one(updaterestriction.Registration),
+		}, func(*Process) (admit.Func, error) { return updaterestriction.Decide(), nil }),
+	}
+}

@@ -1,0 +1,105 @@
+package admissioncontroller
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/espalier-project/espalier/internal/feature"
+)
+
+// post asks a path of a process that was never started.
+func post(p *Process, path, body string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	p.Manager.GetWebhookServer().WebhookMux().ServeHTTP(recorder, request)
+	return recorder
+}
+
+// TestServed: each webhook is served at its path (B0). One that reads from the cache answers 503 while the cache is empty, and has it begin;
+// the others neither wait for it nor have it begin (OPB-15).
+func TestServed(t *testing.T) {
+	cached, others := newProcess(t, func(*configuration) {}), newProcess(t, func(*configuration) {})
+	var answers sync.WaitGroup // Some of them wait a while for the cache.
+	for _, row := range Table() {
+		if row.Switch != "" || row.Validating == nil && row.Mutating == nil || strings.HasSuffix(row.Name, "restriction") && strings.HasPrefix(row.Path, "/webhooks/admission/s") {
+			continue // The graph's answer for others.
+		}
+		reads := []feature.Read{}
+		if row.Reads != nil {
+			reads = row.Reads(cached.Config)
+		}
+		p, isCached := others, slices.ContainsFunc(reads, func(r feature.Read) bool { return r.Form == feature.Whole })
+		if isCached {
+			p = cached
+		}
+		answers.Go(func() {
+			got := post(p, row.Path, `{"request":{"uid":"u","operation":"CREATE","object":{}}}`).Code
+			if isCached && got != http.StatusServiceUnavailable {
+				t.Errorf("%s answers %d while the cache is empty", row.Name, got)
+			} else if !isCached && got != http.StatusOK {
+				t.Errorf("%s answers %d", row.Name, got)
+			}
+		})
+	}
+	answers.Wait()
+	if !cached.first.Asked() || others.first.Asked() {
+		t.Errorf("the cache was asked for: %t by those that read from it, %t by the others", cached.first.Asked(), others.first.Asked())
+	}
+}
+
+// TestGraphDecides: authorizers and restrictions give no opinion and refuse nothing before the graph is complete (B-3, AE-22).
+func TestGraphDecides(t *testing.T) {
+	p := newProcess(t, func(*configuration) {})
+	const subject = `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"gardener.cloud:system:seed:a","groups":["gardener.cloud:system:seeds"]}}`
+	const creation = `{"request":{"uid":"u","operation":"CREATE","object":{}}}`
+	for path, c := range map[string]struct{ body, want string }{
+		"/webhooks/auth/seed": {subject, "503 not synced yet"}, "/webhooks/auth/shoot": {subject, "503 not synced yet"},
+		"/webhooks/admission/seedrestriction": {creation, "not synced yet"}, "/webhooks/admission/shootrestriction": {creation, "not synced yet"},
+	} {
+		if got := post(p, path, c.body).Body.String(); !strings.Contains(got, c.want) {
+			t.Errorf("%s answers %s", path, got)
+		}
+	}
+	if p.Synced() || p.Contact() != nil {
+		t.Errorf("synced: %t, contact: %v", p.Synced(), p.Contact())
+	}
+}
+
+// TestPages: the debug pages are there if they are switched on (BH-GR-10, DBG-1).
+func TestPages(t *testing.T) {
+	on := true
+	for want, p := range map[int]*Process{
+		http.StatusNotFound: newProcess(t, func(*configuration) {}),
+		http.StatusOK:       newProcess(t, func(cfg *configuration) { cfg.Server.EnableDebugHandlers = &on }),
+	} {
+		for _, path := range []string{"/debug/resource-dependency-graph", "/debug/resource-dependency-graph-shoot"} {
+			recorder := httptest.NewRecorder()
+			p.Manager.GetWebhookServer().WebhookMux().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+			if recorder.Code != want {
+				t.Errorf("%s: %d, want %d", path, recorder.Code, want)
+			}
+		}
+	}
+}
+
+// TestKeptOnce: Shoots are kept once, and stripped.
+func TestKeptOnce(t *testing.T) {
+	cfg := &configuration{}
+	shoots := 0
+	for _, read := range once(feature.AllReads(feature.Enabled(Table(), cfg), cfg)) {
+		if read.Resource == "shoots" && read.Form == feature.Whole {
+			shoots++
+			if read.Strip == nil {
+				t.Error("Shoots are kept whole")
+			}
+		}
+	}
+	if shoots != 1 {
+		t.Errorf("Shoots are kept %d times", shoots)
+	}
+}

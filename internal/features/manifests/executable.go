@@ -1,0 +1,38 @@
+package manifests
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// Executable is what the commands print from.
+type Executable[C, E any] struct {
+	// Name of the executable; its ServiceAccount and its webhook configurations have it with the prefix "gardener-" by default.
+	Name string
+	// Account is its usual ServiceAccount, as <namespace>/<name>.
+	Account string
+	// Clusters are those that it has rights in.
+	Clusters []feature.Cluster
+	// Rows are its features.
+	Rows []feature.Row[C, E]
+	// Namespaces are those that a configuration restricts it to in its clusters; nil means that none does.
+	Namespaces func(*C) map[feature.Cluster][]string
+	// Flags adds the flags that lead to the configuration, and Configuration reads it.
+	Flags         func(*pflag.FlagSet)
+	Configuration func(*pflag.FlagSet) (*C, error)
+	// Places says that registrations depend on the kind of cluster that they are for.
+	Places bool
+}
+
+// Subcommands are the commands of an executable: webhooks only if it has any.
+func (x Executable[C, E]) Subcommands() []process.Subcommand {
+	commands := []process.Subcommand{x.Rights()}
+	for _, row := range x.Rows {
+		if row.Mutating != nil || row.Validating != nil {
+			return append(commands, x.Webhooks())
+		}
+	}
+	return commands
+}

@@ -1,0 +1,171 @@
+package nodeagentauthorizer
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
+	"github.com/espalier-project/espalier/internal/agentview"
+	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
+	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/features/agents"
+	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/internal/serve"
+	"github.com/espalier-project/espalier/internal/serve/review"
+	"github.com/espalier-project/espalier/internal/shoots"
+)
+
+// Process is what features start in.
+type Process struct {
+	Config  *configuration
+	Manager manager.Manager
+	// Checks are what readiness and liveness wait for, once the features are started.
+	Checks []process.Check
+
+	source  clusters.Connection
+	metrics *nodeagent.Metrics
+	views   *agentview.Metrics
+	// bodies are of all shoots together.
+	bodies *serve.Bodies
+	log    logr.Logger
+}
+
+// New returns the process, ready to run. It sends nothing.
+func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
+	log.Info("Getting rest configs")
+	mgr, err := process.NewManager(process.ManagerOptions{
+		// Nothing of the manager talks to a cluster: no election, no cache.
+		REST: &rest.Config{}, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,
+		Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{
+		Config: cfg, Manager: mgr, metrics: nodeagent.NewMetrics(registry), views: agentview.NewMetrics(registry), bodies: review.NewBodies(),
+		log: log.WithName("webhook." + nodeagent.Name),
+	}
+	if cfg.MachineNamespace != nil || cfg.ShootsDirectory != "" {
+		if p.source, err = cluster(&cfg.SourceClientConnection, "KUBECONFIG"); err != nil && cfg.ShootsDirectory == "" {
+			return nil, fmt.Errorf("source cluster: %w", err)
+		}
+	}
+	for _, row := range feature.Enabled(Table(), cfg) {
+		if err := row.Start(context.Background(), p); err != nil {
+			return nil, fmt.Errorf("feature %s: %w", row.Name, err)
+		}
+	}
+	return p, nil
+}
+
+// start serves the shoot of the configuration, or those of a folder.
+func start(_ context.Context, p *Process) error {
+	begin := p.serveOne
+	if p.Config.ShootsDirectory != "" {
+		begin = p.serveMany
+	}
+	var err error
+	p.Checks, err = begin()
+	return err
+}
+
+func cluster(connection *config.ClientConnection, environment string) (clusters.Connection, error) {
+	restConfig, err := process.RESTConfig(connection.Connection(), environment)
+	if err != nil {
+		return clusters.Connection{}, err
+	}
+	return clusters.Connect(restConfig)
+}
+
+// serveOne serves the shoot of the configuration; it returns what readiness waits for (NAA-9).
+func (p *Process) serveOne() ([]process.Check, error) {
+	shoot, err := cluster(&p.Config.TargetClientConnection, "TARGET_KUBECONFIG")
+	if err != nil {
+		return nil, fmt.Errorf("target cluster: %w", err)
+	}
+	served, err := p.shoot("", &p.Config.Agents, shoot, p.log)
+	if err != nil {
+		return nil, err
+	}
+	view := served.View
+	p.Manager.GetWebhookServer().Register(nodeagent.Path, served.Reviews)
+	return []process.Check{
+		process.SyncCheck("source-informer-sync", view.SourceSynced, p.log), process.SyncCheck("target-informer-sync", view.TargetSynced, p.log),
+		process.ContactCheck(view.Silences, p.Config.MaxStaleness.Duration),
+	}, p.Manager.Add(view)
+}
+
+// shoot returns what is known of a shoot and the endpoint that decides by it.
+func (p *Process) shoot(name string, c *config.Agents, target clusters.Connection, log logr.Logger) (*agents.Shoot, error) {
+	mode := agentview.SelectorsNever
+	switch c.AuthorizeWithSelectors {
+	case config.SelectorsTrue:
+		mode = agentview.SelectorsAlways
+	case config.SelectorsAuto:
+		mode = agentview.SelectorsAuto
+	}
+	return agents.New(agents.Options{
+		View: agentview.Options{
+			Source: p.source, MachineNamespace: ptr.Deref(c.MachineNamespace, ""), Target: target, Selectors: mode,
+			Shoot: name, Metrics: p.views, Clock: clock.RealClock{}, Log: log,
+		},
+		AllowWatchAll: c.Nodes.AllowWatchAll, Metrics: p.metrics, Bodies: p.bodies,
+	})
+}
+
+// serveMany serves the shoots of a folder, each under a path of its own. Readiness does not wait for shoots: one that cannot be reached
+// must not take the others away; its own requests are answered with 503 until it is known.
+func (p *Process) serveMany() ([]process.Check, error) {
+	directory := &shoots.Directory{
+		Path: p.Config.ShootsDirectory, Clock: clock.RealClock{}, Log: p.log,
+		Serve: func(ctx context.Context, name string, entry *config.ShootEntry) (shoots.Handler, error) {
+			target, err := cluster(&entry.TargetClientConnection, "")
+			if err != nil {
+				return shoots.Handler{}, fmt.Errorf("target cluster: %w", err)
+			}
+			if entry.MachineNamespace != nil && p.source.REST == nil {
+				return shoots.Handler{}, fmt.Errorf("the shoot has Machines, but there is no connection to the source cluster")
+			}
+			served, err := p.shoot(name, &entry.Agents, target, p.log.WithValues("shoot", name))
+			if err != nil {
+				return shoots.Handler{}, err
+			}
+			go func() {
+				if err := served.View.Start(ctx); err != nil {
+					p.log.Error(err, "Shoot cannot be followed", "shoot", name)
+				}
+				target.HTTP.CloseIdleConnections()
+			}()
+			return shoots.Handler{Handler: served.Reviews, Ready: served.View.Synced}, nil
+		},
+		Absent: p.absent,
+	}
+	p.Manager.GetWebhookServer().Register(nodeagent.Path+"/", directory)
+	always := func() bool { return true }
+	return []process.Check{
+		process.SyncCheck("source-informer-sync", always, p.log), process.SyncCheck("target-informer-sync", directory.Read, p.log),
+	}, p.Manager.Add(directory)
+}
+
+// absent answers for a shoot that has no entry: agents are denied, and about others there is no opinion.
+func (p *Process) absent(name string) http.Handler {
+	return review.New(review.Options{Authorizer: noShoot(name), Concerns: nodeagent.IsAgent, DenyOnError: true, Bodies: p.bodies, Log: p.log})
+}
+
+type noShoot string
+
+// Authorize implements authorizer.UnconditionalAuthorizer.
+func (n noShoot) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+	return authorizer.DecisionDeny, "", serve.WithStatus(http.StatusNotFound, fmt.Errorf("no shoot %q is served", string(n)))
+}

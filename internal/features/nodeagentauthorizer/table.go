@@ -1,0 +1,41 @@
+package nodeagentauthorizer
+
+import (
+	"k8s.io/utils/ptr"
+
+	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
+	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/features/agents"
+	"github.com/espalier-project/espalier/internal/selectors"
+)
+
+// Row is a feature of node-agent-authorizer.
+type Row = feature.Row[configuration, *Process]
+
+type configuration = config.NodeAgentAuthorizerConfiguration
+
+// Table returns the only feature.
+func Table() []Row {
+	return []Row{{
+		Name: nodeagent.Name, Runs: feature.EveryReplica,
+		Doc:  "Decides what the agents of Nodes may do, as a webhook authorizer.",
+		Path: nodeagent.Path, Reads: reads, Writes: writes, Start: start,
+	}}
+}
+
+// reads are those of the shoot of the configuration. The shoots of a folder come and go, so that Machines of any namespace are read then.
+func reads(cfg *configuration) []feature.Read {
+	if cfg.ShootsDirectory != "" {
+		return agents.Reads(ptr.To(""))
+	}
+	return agents.Reads(cfg.MachineNamespace)
+}
+
+// writes are what finding out needs whether selectors are sent (NAA-5). An entry of a folder may ask for that, too.
+func writes(cfg *configuration) []feature.Write {
+	if cfg.ShootsDirectory == "" && cfg.AuthorizeWithSelectors != config.SelectorsAuto {
+		return nil
+	}
+	return []feature.Write{selectors.Write(feature.Target)}
+}

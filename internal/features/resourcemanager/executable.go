@@ -1,0 +1,16 @@
+package resourcemanager
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/features/manifests"
+)
+
+// Executable is what its manifests are printed from; the functions add the flags that lead to a configuration, and read it.
+func Executable(flags func(*pflag.FlagSet), read func(*pflag.FlagSet) (*configuration, error)) manifests.Executable[configuration, *Process] {
+	return manifests.Executable[configuration, *Process]{
+		Name: "resource-manager", Account: "garden/gardener-resource-manager", Clusters: []feature.Cluster{feature.Source, feature.Target},
+		Rows: Table(), Namespaces: Namespaces, Flags: flags, Configuration: read, Places: true,
+	}
+}

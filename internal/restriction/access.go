@@ -1,0 +1,44 @@
+package restriction
+
+import (
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	seedmanagement "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	access "github.com/espalier-project/espalier/internal/garden"
+)
+
+// SeedReads is what SeedRestriction reads: whether an object whose creation is refused exists already (RES-2), and what its rules look up.
+func SeedReads() []feature.Read {
+	resources := map[schema.GroupResource]bool{}
+	for resource, operations := range rules {
+		if operations[admissionv1.Create] != nil {
+			resources[resource] = true
+		}
+	}
+	for _, resource := range []schema.GroupVersionResource{
+		v1beta1.Resource("backupbuckets"), v1beta1.Resource("backupentries"), v1beta1.Resource("seeds"), v1beta1.Resource("shoots"),
+		seedmanagement.Resource("gardenlets"), seedmanagement.Resource("managedseeds"), corev1.SchemeGroupVersion.WithResource("namespaces"),
+	} {
+		resources[resource.GroupResource()] = true
+	}
+	return lookups(resources)
+}
+
+// ShootReads is what the rules of ShootRestriction look up.
+func ShootReads() []feature.Read {
+	return lookups(map[schema.GroupResource]bool{
+		v1beta1.Resource("backupbuckets").GroupResource(): true, seedmanagement.Resource("managedseeds").GroupResource(): true,
+	})
+}
+
+func lookups(resources map[schema.GroupResource]bool) []feature.Read {
+	var all []feature.Read
+	for resource := range resources {
+		all = append(all, access.Lookup(resource))
+	}
+	return all
+}
