@@ -67,6 +67,8 @@ type Index struct {
 	groups     map[string]*group // by what the annotation says
 	policies   map[types.NamespacedName]*Existing
 	observed   map[types.NamespacedName]*shelf // by Service
+	// deleted are policies of which only an answer says that they are gone, as the last event told of them.
+	deleted map[types.NamespacedName]*Existing
 	// waiting are the requests that a policy of another Service keeps from their own of the same name.
 	waiting   map[types.NamespacedName]map[Request]bool
 	writing   map[types.NamespacedName][]*Writing
@@ -97,7 +99,7 @@ func (g *group) matches(set labels.Set) bool {
 func NewIndex(o Options) *Index {
 	x := &Index{
 		options: o, complete: map[Kind]bool{}, services: map[string]map[string]*Service{}, namespaces: map[string]*namespace{}, groups: map[string]*group{},
-		policies: map[types.NamespacedName]*Existing{}, observed: map[types.NamespacedName]*shelf{},
+		policies: map[types.NamespacedName]*Existing{}, observed: map[types.NamespacedName]*shelf{}, deleted: map[types.NamespacedName]*Existing{},
 		waiting: map[types.NamespacedName]map[Request]bool{}, writing: map[types.NamespacedName][]*Writing{}, ingresses: map[string]map[string][]Backend{},
 		pods: newPods(), istio: newIstio(),
 	}

@@ -133,11 +133,14 @@ func (r *run) tell() {
 	r.ask(r.index.SetPolicy(e.object))
 }
 
-// list tells of all that there is, as a watch does that had to begin anew.
+// list tells of all that there is, as a watch does that had to begin anew. Answers may arrive before its end.
 func (r *run) list() {
 	r.server.events = nil
 	for _, k := range slices.SortedFunc(maps.Keys(r.server.policies), compareNames) {
 		r.ask(r.index.SetPolicy(r.server.policies[k]))
+	}
+	for len(r.answers) > 0 && rapid.Bool().Draw(r.t, "an answer before the end of the list") {
+		r.answer(rapid.IntRange(0, len(r.answers)-1).Draw(r.t, "answer"), false)
 	}
 	there := maps.Clone(r.server.policies)
 	r.ask(r.index.RetainPolicies("", func(namespace, name string) bool { return there[key(namespace, name)] != nil }))

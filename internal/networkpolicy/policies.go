@@ -19,7 +19,8 @@ type Existing struct {
 	Digest          Digest
 	// ahead says that it is known from the answer to a write, and that no event about it came yet.
 	ahead bool
-	// behind is the last event that was older than the answer: what counts if it is that of a list (etcd may have been restored).
+	// behind is the last event that was older than the answer, or came before it: what counts if it is that of a list whose end comes next
+	// (etcd may have been restored).
 	behind *Existing
 	// gate says that its clients are chosen by other labels than those with which Pods ask for access: Pods of a gate.
 	gate bool
@@ -67,8 +68,9 @@ func (x *Index) SetPolicy(o *networkingv1.NetworkPolicy) []Request {
 
 func (x *Index) setPolicyLocked(e *Existing) []Request {
 	old := x.policies[e.NamespacedName]
+	delete(x.deleted, e.NamespacedName)
 	if old != nil && old.UID == e.UID && old.Service == e.Service && old.Digest == e.Digest {
-		old.ResourceVersion, old.ahead, old.behind = e.ResourceVersion, e.ahead, nil
+		old.ResourceVersion, old.ahead, old.behind = e.ResourceVersion, e.ahead, e.behind
 		return nil
 	}
 	requests := x.forgetLocked(old)
@@ -93,6 +95,7 @@ func (x *Index) removePolicyLocked(key types.NamespacedName) []Request {
 	}
 	old := x.policies[key]
 	delete(x.policies, key)
+	delete(x.deleted, key)
 	return x.forgetLocked(old)
 }
 
@@ -114,6 +117,15 @@ func (x *Index) RetainPolicies(namespace string, has Has) []Request {
 			requests = append(requests, x.removePolicyLocked(key)...)
 		case e.behind != nil:
 			requests = append(requests, x.setPolicyLocked(e.behind)...)
+		}
+	}
+	for key, e := range x.deleted {
+		switch {
+		case !isIn(namespace, key.Namespace):
+		case has(key.Namespace, key.Name):
+			requests = append(requests, x.setPolicyLocked(e)...)
+		default:
+			delete(x.deleted, key)
 		}
 	}
 	return requests
@@ -176,11 +188,29 @@ func (x *Index) End(w *Writing, now *networkingv1.NetworkPolicy, deleted types.U
 	}
 	switch old := x.policies[w.key]; {
 	case e != nil && !w.disturbed && (old == nil || old.UID != e.UID || isOlder(old.ResourceVersion, e.ResourceVersion)):
-		e.ahead = true
+		// If the event that it comes after was that of a list whose end is still to come, the list has the last word.
+		if e.ahead, e.behind = true, old.event(); old == nil {
+			e.behind = x.deleted[w.key]
+		}
 		x.setPolicyLocked(e)
 	case deleted != "" && !w.disturbed && old != nil && old.UID == deleted:
 		x.removePolicyLocked(w.key)
+		if event := old.event(); event != nil {
+			x.deleted[w.key] = event
+		}
 	}
+}
+
+// event returns the last event about a policy, without what answers said; nil if there is none.
+func (e *Existing) event() *Existing {
+	switch {
+	case e == nil:
+		return nil
+	case e.ahead:
+		return e.behind
+	}
+	event := *e
+	return &event
 }
 
 // Knows says whether a policy with the labels of a Service is there.
