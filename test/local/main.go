@@ -65,11 +65,8 @@ func run(ctx context.Context, bin string, once bool) error {
 		Config: map[string]any{
 			"logFormat":      "text",
 			"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": "kube-system"},
-			"controllers": map[string]any{
-				"clusterID":       "local-seed",
-				"managedResource": map[string]any{"syncPeriod": "1h"},
-			},
-			"webhooks": webhooks,
+			"controllers":    controllers(),
+			"webhooks":       webhooks,
 		},
 	})
 	if err != nil {

@@ -24,10 +24,14 @@ const (
 type tour struct {
 	*harness.Landscape
 	manager *harness.Process
+	// littered is when the garbage was left.
+	littered time.Time
 }
 
 func (t *tour) run(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{t.applyExamples, t.showDrift, t.showAutoscaler, t.showBroken, t.showWebhooks, t.showRequests} {
+	for _, part := range []func(context.Context) error{
+		t.leaveGarbage, t.applyExamples, t.showDrift, t.showAutoscaler, t.showBroken, t.showWebhooks, t.showRenewal, t.showCertificates, t.showPolicies, t.showGarbage, t.showRequests,
+	} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -227,6 +231,8 @@ func (t *tour) explain() {
 	step("kubectl --kubeconfig %s apply -f docs/examples/managedresource.yaml", seed)
 	step("kubectl --kubeconfig %s -n kube-system delete configmap coredns", shoot)
 	step("kubectl --kubeconfig %s -n kube-system get configmap coredns -o yaml", shoot)
+	step("kubectl --kubeconfig %s get networkpolicies -A -l networking.resources.gardener.cloud/service-name=echo", shoot)
+	step("kubectl --kubeconfig %s get csr", shoot)
 	step("curl -s http://127.0.0.1:%d/metrics | grep espalier", t.manager.Metrics)
 	step("curl -s http://127.0.0.1:%d/readyz?verbose", t.manager.Health)
 }
