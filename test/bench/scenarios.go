@@ -40,21 +40,41 @@ func executable(_ context.Context, b *bench) error {
 }
 
 func idle(ctx context.Context, b *bench) error {
-	p, err := b.startReady(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer p.Stop()
-	if err := settle(ctx, p); err != nil {
-		return err
-	}
-	u, err := usageOf(p)
+	u, err := b.idleUsage(ctx, nil)
 	if err != nil {
 		return err
 	}
 	b.add("resident memory, idle, empty clusters", u.rss, "MiB", "", reference(u.rss, 65)+"; target ≤ 40")
 	b.add("… of it anonymous", u.anonymous, "MiB", "", "target ≤ 14")
+	on := map[string]any{"enabled": true}
+	all, err := b.idleUsage(ctx, map[string]any{
+		"controllers": map[string]any{
+			"garbageCollector": on, "tokenRequestor": on, "tokenInvalidator": on, "networkPolicy": on, "nodeCriticalComponents": on,
+			"nodeAgentReconciliationDelay": on, "istioClusterConfiguration": on,
+			"csrApprover": map[string]any{"enabled": true, "machineNamespace": "default"},
+		},
+		// Two controllers are there only with their webhooks.
+		"webhooks": map[string]any{"tokenInvalidator": on, "highAvailabilityConfig": on},
+	})
+	if err != nil {
+		return err
+	}
+	b.add("resident memory, idle, all controllers", all.rss, "MiB", "", fmt.Sprintf("%+.1f MiB; target ≤ +15", all.rss-u.rss))
+	b.add("… of it anonymous", all.anonymous, "MiB", "", fmt.Sprintf("%+.1f MiB", all.anonymous-u.anonymous))
 	return nil
+}
+
+// idleUsage is what a process uses that has nothing to do.
+func (b *bench) idleUsage(ctx context.Context, config map[string]any) (usage, error) {
+	p, err := b.startReady(ctx, config)
+	if err != nil {
+		return usage{}, err
+	}
+	defer p.Stop()
+	if err := settle(ctx, p); err != nil {
+		return usage{}, err
+	}
+	return usageOf(p)
 }
 
 func startUp(ctx context.Context, b *bench) error {
