@@ -20,9 +20,14 @@ help: ## Explain the targets.
 up: build controlplane ## Start a local garden, seed and shoot, run the executables there, and show what they do; ONCE=1 exits afterwards.
 	@go run ./test/local -bin bin $(if $(filter 1,$(ONCE)),-once)
 
+.PHONY: cluster
+cluster: controlplane ## Start an empty API server on this machine, for docs/quickstart.md, until Ctrl-C.
+	@go run ./test/quickstart
+
 .PHONY: test
 test: controlplane test-unit ## Run all tests: unit, property, integration and process tests.
 	go test $(GOFLAGS_TEST) -count=1 -timeout 25m ./test/...
+	go test -C internal/tools/monitoring -count=1 ./...
 	go test -C internal/tools ./rulecheck ./floors ./docscheck
 	@go run -C internal/tools ./rulecheck ../..
 

@@ -1,5 +1,6 @@
 // build builds etcd, kube-apiserver and kube-controller-manager from their modules into the user's cache, once a version,
-// and prints the folder. What the folder KUBEBUILDER_ASSETS has is not built. It must be run in its module.
+// and prints the folder. What the folder KUBEBUILDER_ASSETS has is not built. With kubectl as argument it builds that, too. It must be run in its
+// module.
 package main
 
 import (
@@ -8,18 +9,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
+type program struct{ name, path string }
+
 // programs are built in this order: the longest first, as it also builds what the others share.
-var programs = []struct{ name, path string }{
+var programs = []program{
 	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
 	{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
 	{"etcd", "go.etcd.io/etcd/server/v3"},
 }
 
+// kubectl is built where it is asked for.
+const kubectl = "kubectl"
+
 func main() {
+	if slices.Contains(os.Args[1:], kubectl) {
+		programs = append(programs, program{kubectl, "k8s.io/kubernetes/cmd/kubectl"})
+	}
 	folder, err := build()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "building the control plane:", err)

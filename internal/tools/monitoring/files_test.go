@@ -1,0 +1,209 @@
+package monitoring
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+const (
+	root     = "../../.."
+	folder   = root + "/deploy/monitoring"
+	runbooks = "docs/operations/runbooks"
+)
+
+var promql = parser.NewParser(parser.Options{})
+
+func files(t *testing.T, pattern string) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(folder, pattern))
+	if err != nil || len(all) == 0 {
+		t.Fatalf("no %s in %s: %v", pattern, folder, err)
+	}
+	return all
+}
+
+// alerts are the alerts of all files of rules, by name.
+func alerts(t *testing.T) map[string]rulefmt.Rule {
+	t.Helper()
+	all := map[string]rulefmt.Rule{}
+	for _, file := range files(t, "rules/*.yaml") {
+		groups, errs := rulefmt.ParseFile(file, false, model.UTF8Validation, promql, promslog.NewNopLogger())
+		for _, err := range errs {
+			t.Error(err)
+		}
+		if groups == nil {
+			continue
+		}
+		for _, group := range groups.Groups {
+			for _, rule := range group.Rules {
+				if _, twice := all[rule.Alert]; twice || rule.Alert == "" {
+					t.Errorf("%s: %q is not the name of one alert", file, rule.Alert)
+				}
+				all[rule.Alert] = rule
+			}
+		}
+	}
+	return all
+}
+
+// TestAlertsSayWhatToDo holds that every alert has a severity, a summary and a runbook, and that every runbook has an alert.
+func TestAlertsSayWhatToDo(t *testing.T) {
+	wanted := map[string]bool{"README.md": true}
+	for name, rule := range alerts(t) {
+		page := runbooks + "/" + name + ".md"
+		wanted[name+".md"] = true
+		if !slices.Contains([]string{"critical", "warning", "info"}, rule.Labels["severity"]) {
+			t.Errorf("%s has severity %q", name, rule.Labels["severity"])
+		}
+		if rule.Annotations["summary"] == "" || rule.Annotations["runbook"] != page {
+			t.Errorf("%s has annotations %v, want a summary and runbook %s", name, rule.Annotations, page)
+		}
+		content, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Error(err)
+		} else if !strings.HasPrefix(string(content), "# "+name+"\n") {
+			t.Errorf("the title of %s is not the name of the alert", page)
+		}
+	}
+	there, err := filepath.Glob(filepath.Join(root, runbooks, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range there {
+		if !wanted[filepath.Base(page)] {
+			t.Errorf("%s is the runbook of no alert", page)
+		}
+	}
+}
+
+// dashboard is what is looked at of a dashboard of Grafana.
+type dashboard struct {
+	UID        string `json:"uid"`
+	Title      string `json:"title"`
+	Templating struct {
+		List []struct {
+			Name  string          `json:"name"`
+			Type  string          `json:"type"`
+			Query json.RawMessage `json:"query"`
+		} `json:"list"`
+	} `json:"templating"`
+	Panels []struct {
+		ID          int    `json:"id"`
+		Type        string `json:"type"`
+		Title       string `json:"title"`
+		Description string `json:"description"`
+		GridPos     struct{ H, W, X, Y int }
+		Targets     []struct {
+			Expr         string `json:"expr"`
+			LegendFormat string `json:"legendFormat"`
+		} `json:"targets"`
+	} `json:"panels"`
+}
+
+// expressions are those of a dashboard, by the title of the panel, with a value for each variable.
+func (d *dashboard) expressions() map[string][]string {
+	all := map[string][]string{}
+	variables := strings.NewReplacer("$__rate_interval", "5m", "$namespace", ".*", "$job", ".*")
+	for _, panel := range d.Panels {
+		for _, target := range panel.Targets {
+			all[panel.Title] = append(all[panel.Title], variables.Replace(target.Expr))
+		}
+	}
+	for _, variable := range d.Templating.List {
+		var query struct{ Query string }
+		if json.Unmarshal(variable.Query, &query) != nil {
+			continue
+		}
+		if match := labelValues.FindStringSubmatch(query.Query); match != nil {
+			all["variable "+variable.Name] = append(all["variable "+variable.Name], variables.Replace(match[1]))
+		}
+	}
+	return all
+}
+
+var labelValues = regexp.MustCompile(`^label_values\((.*), \w+\)$`)
+
+func dashboards(t *testing.T) map[string]*dashboard {
+	t.Helper()
+	all := map[string]*dashboard{}
+	for _, file := range files(t, "dashboards/*.json") {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &dashboard{}
+		if err := json.Unmarshal(content, d); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		all[filepath.Base(file)] = d
+	}
+	return all
+}
+
+// TestDashboards holds that panels can be told apart, say what they show, do not overlap, and ask what Prometheus understands.
+func TestDashboards(t *testing.T) {
+	uids := map[string]string{}
+	for file, d := range dashboards(t) {
+		if d.Title == "" || d.UID == "" || uids[d.UID] != "" {
+			t.Errorf("%s: title %q, uid %q", file, d.Title, d.UID)
+		}
+		uids[d.UID] = file
+		taken, ids := map[[2]int]string{}, map[int]bool{}
+		for _, panel := range d.Panels {
+			if ids[panel.ID] || panel.Title == "" {
+				t.Errorf("%s: panel %d %q", file, panel.ID, panel.Title)
+			}
+			ids[panel.ID] = true
+			for x := panel.GridPos.X; x < panel.GridPos.X+panel.GridPos.W; x++ {
+				for y := panel.GridPos.Y; y < panel.GridPos.Y+panel.GridPos.H; y++ {
+					if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
+						t.Fatalf("%s: %q is where %q is, or beside the page", file, panel.Title, other)
+					}
+					taken[[2]int{x, y}] = panel.Title
+				}
+			}
+			if panel.Type != "row" && (panel.Description == "" || len(panel.Targets) == 0) {
+				t.Errorf("%s: panel %q shows nothing or does not say what", file, panel.Title)
+			}
+		}
+		for where, expressions := range d.expressions() {
+			for _, expression := range expressions {
+				if _, err := promql.ParseExpr(expression); err != nil {
+					t.Errorf("%s: %s: %s: %v", file, where, expression, err)
+				}
+			}
+		}
+	}
+}
+
+// metrics are the names of the metrics that an expression reads.
+func metrics(t *testing.T, expression string) []string {
+	t.Helper()
+	parsed, err := promql.ParseExpr(expression)
+	if err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+	var names []string
+	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+		if selector, is := node.(*parser.VectorSelector); is {
+			for _, m := range selector.LabelMatchers {
+				if m.Name == labels.MetricName {
+					names = append(names, m.Value)
+				}
+			}
+		}
+		return nil
+	})
+	return names
+}

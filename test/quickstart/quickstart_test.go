@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/espalier-project/espalier/test/cluster"
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+// page is where the commands stand that a newcomer follows.
+const page = "docs/quickstart.md"
+
+// block is a block of commands, and what they must print at the end, if that is said.
+type block struct {
+	line           int
+	commands, want string
+}
+
+var fenced = regexp.MustCompile("(?m)^```(sh|text)\n((?s:.*?))^```$")
+
+// blocks are those of a page, in their order. A block of text belongs to the commands right before it.
+func blocks(content string) []block {
+	var all []block
+	for _, match := range fenced.FindAllStringSubmatchIndex(content, -1) {
+		language, text := content[match[2]:match[3]], content[match[4]:match[5]]
+		if language == "sh" {
+			all = append(all, block{line: 1 + strings.Count(content[:match[0]], "\n"), commands: text})
+		} else if len(all) > 0 {
+			all[len(all)-1].want = text
+		}
+	}
+	return all
+}
+
+// script is all blocks as one, which ends with the first command that fails, tells where it is, and keeps what each block prints apart.
+func script(all []block) string {
+	var out strings.Builder
+	out.WriteString("set -euo pipefail\n")
+	for i, b := range all {
+		fmt.Fprintf(&out, "echo '%s'\necho 'line %d' >&2\n%s\n", mark(i), b.line, b.commands)
+	}
+	return out.String()
+}
+
+func mark(i int) string { return fmt.Sprintf("--- block %d ---", i) }
+
+// TestQuickstart follows the quickstart from top to bottom, in a copy of what it needs of the repository.
+func TestQuickstart(t *testing.T) {
+	root, err := harness.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := blocks(string(content))
+	if len(all) < 10 {
+		t.Fatalf("%s has only %d blocks of commands", page, len(all))
+	}
+	work := workplace(t, root)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	c, err := start(ctx, filepath.Join(work, ".local", "cluster"), func(text string) { t.Log(text) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Stop()
+
+	command := exec.CommandContext(ctx, "bash", "-c", withFreePorts(t, script(all)))
+	command.Dir = work
+	command.Env = append(os.Environ(), "PATH="+tools(t, work)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	// What runs in the background is of one group, and ends with the test.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	command.WaitDelay = 10 * time.Second
+	if err := command.Run(); err != nil {
+		_ = command.Cancel()
+		log, _ := os.ReadFile(filepath.Join(work, ".local", "quickstart", "log"))
+		t.Fatalf("%v\n%s\n%s\nresource-manager: %s", err, stdout.String(), stderr.String(), log)
+	}
+	for i, b := range all {
+		_, printed, _ := strings.Cut(stdout.String(), mark(i)+"\n")
+		printed, _, _ = strings.Cut(printed, mark(i+1)+"\n")
+		if b.want != "" && !strings.HasSuffix(printed, b.want) {
+			t.Errorf("%s:%d printed\n%s\nwant at the end\n%s", page, b.line, printed, b.want)
+		}
+		t.Logf("%s:%d\n%s", page, b.line, printed)
+	}
+}
+
+// workplace is a folder with what the commands need of the repository, and the executable; its Makefile builds nothing.
+func workplace(t *testing.T, root string) string {
+	work := t.TempDir()
+	for _, name := range []string{"docs", "deploy"} {
+		if err := os.Symlink(filepath.Join(root, name), filepath.Join(work, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := harness.Build(filepath.Join(work, "bin"), "resource-manager"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(work, "Makefile"), []byte("build:\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return work
+}
+
+// withFreePorts replaces the ports of the page by some that nobody listens on, as tests run beside each other.
+func withFreePorts(t *testing.T, text string) string {
+	ports, err := cluster.FreePorts(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, port := range []string{"18080", "18081", "19449"} {
+		if !strings.Contains(text, port) {
+			t.Fatalf("%s does not use port %s", page, port)
+		}
+		text = strings.ReplaceAll(text, port, strconv.Itoa(ports[i]))
+	}
+	return text
+}
+
+// tools is a folder with kubectl, if there is none on the machine.
+func tools(t *testing.T, work string) string {
+	if _, err := exec.LookPath("kubectl"); err == nil {
+		return work
+	}
+	command := exec.Command("go", "run", "./build", "kubectl")
+	command.Stderr = os.Stderr
+	root, err := harness.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command.Dir = filepath.Join(root, "test", "controlplane")
+	folder, err := command.Output()
+	if err != nil {
+		t.Fatalf("building kubectl: %v", err)
+	}
+	return strings.TrimSpace(string(folder))
+}
