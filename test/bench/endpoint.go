@@ -32,9 +32,23 @@ const (
 	hostilePart     = "hostile"
 )
 
-// endpoint measures admission-controller as kube-apiserver speaks to it, and as somebody hostile does.
+// endpoint measures admission-controller as kube-apiserver speaks to it.
 func endpoint(ctx context.Context, b *bench) error {
-	garden, err := harness.StartGarden(ctx, filepath.Join(b.dir, "endpoint"), nil)
+	return inSmallGarden(ctx, b, "endpoint", (*gate).overHTTP2)
+}
+
+// hostility measures admission-controller as somebody hostile speaks to it.
+func hostility(ctx context.Context, b *bench) error {
+	return inSmallGarden(ctx, b, "hostility", func(g *gate, ctx context.Context) error {
+		if err := g.besideHostility(ctx, "/webhooks/auth/seed"); err != nil {
+			return err
+		}
+		return g.besideHostility(ctx, "/webhooks/admission/seedrestriction")
+	})
+}
+
+func inSmallGarden(ctx context.Context, b *bench, name string, measure func(*gate, context.Context) error) error {
+	garden, err := harness.StartGarden(ctx, filepath.Join(b.dir, name), nil)
 	if err != nil {
 		return err
 	}
@@ -42,9 +56,9 @@ func endpoint(ctx context.Context, b *bench) error {
 	if _, err := fill(ctx, garden, small); err != nil {
 		return err
 	}
-	g := &gate{bench: b, garden: garden, certificates: filepath.Join(b.dir, "endpoint", "ca.crt")}
+	g := &gate{bench: b, garden: garden, certificates: filepath.Join(b.dir, name, "ca.crt")}
 	if g.process, err = garden.Run(harness.GardenProcessOptions{
-		Binary: filepath.Join(filepath.Dir(b.binary), "admission-controller"), Dir: filepath.Join(b.dir, "endpoint-process"),
+		Binary: filepath.Join(filepath.Dir(b.binary), "admission-controller"), Dir: filepath.Join(b.dir, name+"-process"),
 		Config: map[string]any{"debugging": map[string]any{"enableProfiling": b.profile != ""}},
 	}); err != nil {
 		return err
@@ -53,10 +67,7 @@ func endpoint(ctx context.Context, b *bench) error {
 	if err := g.process.AwaitReady(ctx); err != nil {
 		return err
 	}
-	if err := g.overHTTP2(ctx); err != nil {
-		return err
-	}
-	return g.besideHostility(ctx)
+	return measure(g, ctx)
 }
 
 // profiled saves a profile of what comes next, if profiles are wanted.
@@ -231,8 +242,8 @@ func (g *gate) overHTTP2(ctx context.Context) error {
 	return nil
 }
 
-// besideHostility asks at a steady pace, alone and beside a hostile client.
-func (g *gate) besideHostility(ctx context.Context) error {
+// besideHostility asks for decisions at a steady pace, alone and beside a hostile client of a path.
+func (g *gate) besideHostility(ctx context.Context, path string) error {
 	url := fmt.Sprintf("https://127.0.0.1:%d/webhooks/auth/seed", g.process.Web)
 	pace := func() ([]time.Duration, error) {
 		client, err := g.caller()
@@ -264,7 +275,7 @@ func (g *gate) besideHostility(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	command, err := part(ctx, hostilePart, url, g.certificates)
+	command, err := part(ctx, hostilePart, fmt.Sprintf("https://127.0.0.1:%d%s", g.process.Web, path), g.certificates)
 	if err != nil {
 		return err
 	}
@@ -279,7 +290,7 @@ func (g *gate) besideHostility(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g.add("200 decisions a second beside a hostile client, 200 connections: p99", milliseconds(quantile(beside, 0.99)), "ms",
+	g.add(fmt.Sprintf("200 decisions a second beside a hostile client of %s, 200 connections: p99", path), milliseconds(quantile(beside, 0.99)), "ms",
 		fmt.Sprintf("p50 %.2f, worst %.1f ms (n=%d)", milliseconds(quantile(beside, 0.5)), milliseconds(slices.Max(beside)), len(beside)),
 		fmt.Sprintf("alone p99 %.2f ms; target ≤ 20", milliseconds(quantile(alone, 0.99))))
 	g.add("… memory meanwhile", after.rss, "MiB", fmt.Sprintf("peak %.0f", peakOf(g.process)), fmt.Sprintf("before %.0f; %.1f s processor time", before.rss, after.cpu-before.cpu))
@@ -300,9 +311,14 @@ func hostile(url, certificates string) error {
 		go func() {
 			for i := 0; ; i++ {
 				var body io.Reader
-				switch c % 4 {
+				switch admission := strings.Contains(url, "/admission/"); c % 4 {
 				case 0:
-					_, review, _ := bytes.Cut(reviewOf(gardenletOf("hostile"), seedsGroup, "secrets", "default", fmt.Sprint("invented-", c, "-", i), ""), []byte("\r\n\r\n"))
+					name := fmt.Sprint("invented-", c, "-", i)
+					if admission {
+						body = strings.NewReader(creationOf(gardenletOf("hostile"), name))
+						break
+					}
+					_, review, _ := bytes.Cut(reviewOf(gardenletOf("hostile"), seedsGroup, "secrets", "default", name, ""), []byte("\r\n\r\n"))
 					body = bytes.NewReader(review)
 				case 1:
 					body = io.MultiReader(strings.NewReader(`{"spec":`), &drip{})
@@ -319,6 +335,13 @@ func hostile(url, certificates string) error {
 		}()
 	}
 	select {}
+}
+
+// creationOf is an AdmissionReview about a Secret that is named after a Shoot and has a megabyte.
+func creationOf(user, shoot string) string {
+	return fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","namespace":"default","name":"%[2]s.ca-cluster",
+		"kind":{"group":"","version":"v1","kind":"Secret"},"resource":{"group":"","version":"v1","resource":"secrets"},"userInfo":{"username":"%[1]s","groups":["%[3]s"]},
+		"object":{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"default","name":"%[2]s.ca-cluster"},"data":{"a":"%[4]s"}}}}`, user, shoot, seedsGroup, strings.Repeat("YWFh", 250_000))
 }
 
 // drip is a body of one space a second.

@@ -65,6 +65,7 @@ var scenarios = []scenario{
 	{"checks", checks},
 	{"gatekeeper", gatekeeper},
 	{"endpoint", endpoint},
+	{"hostility", hostility},
 	{"agents", nodeAgents},
 	{"networkpolicies", networkPolicies},
 }

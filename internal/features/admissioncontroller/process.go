@@ -78,7 +78,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 	}
 	p := &Process{
 		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log,
-		reviews: review.NewBodies(), judged: serve.NewBodies(admit.CostlyAtOnce), bodies: serve.NewBodies(admit.CostlyAtOnce),
+		reviews: review.NewBodies(), judged: admit.NewBodies(), bodies: admit.NewBodies(),
 		hooks: admit.NewMetrics(registry), rejections: admit.NewRejections(registry), kept: map[string]*clusters.Kept{}, first: &asked{clock: clock.RealClock{}},
 	}
 	rows := feature.Enabled(Table(), cfg)

@@ -77,7 +77,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 	}
 	p := &Process{
 		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source,
-		bodies: serve.NewBodies(admit.CostlyAtOnce), hooks: admit.NewMetrics(registry), kept: map[string]*clusters.Kept{}, identified: make(chan struct{}),
+		bodies: admit.NewBodies(), hooks: admit.NewMetrics(registry), kept: map[string]*clusters.Kept{}, identified: make(chan struct{}),
 	}
 	scheme, err := targetScheme()
 	if err != nil {

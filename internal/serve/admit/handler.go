@@ -26,9 +26,15 @@ const (
 	reviewsAtOnce = 256
 	// budget is how long a request may take; kube-apiserver waits ten seconds by default.
 	budget = 10 * time.Second
-	// CostlyAtOnce is how many large bodies are worked on at a time. Large objects are usual here, so that it is more than one.
-	CostlyAtOnce = 4
 )
+
+// pace lets large reviews have half a processor: objects of 64 KiB and more are usual here, but others in the process, authorizers among
+// them, are asked thousands of times a second. One of a megabyte is answered after some 50 ms then, and nobody waits for more than the eight
+// that there may be.
+var pace = serve.Pace{Large: 8, Grace: 250 * time.Millisecond, Rest: 1}
+
+// NewBodies returns what bounds the bodies of AdmissionReviews, for all endpoints that share it. Large ones are worked on one at a time.
+func NewBodies() *serve.Bodies { return serve.NewBodies(1).Paced(pace) }
 
 // Func decides about a request: it returns what is to be changed, or why the request is refused (refusal.go says how errors are answered).
 type Func func(ctx context.Context, request *admissionv1.AdmissionRequest) (Patch, error)
@@ -68,7 +74,7 @@ type Handler struct {
 // New returns an endpoint.
 func New(o Options) *Handler {
 	if o.Bodies == nil {
-		o.Bodies = serve.NewBodies(CostlyAtOnce)
+		o.Bodies = NewBodies()
 	}
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(prometheus.NewRegistry())
