@@ -29,6 +29,7 @@ test: controlplane test-unit ## Run all tests: unit, property, integration and p
 	go test $(GOFLAGS_TEST) -count=1 -timeout 25m ./test/...
 	go test -C internal/tools/monitoring -count=1 ./...
 	go test -C internal/tools ./rulecheck ./floors ./docscheck
+	go test -C internal/tools/images ./...
 	@go run -C internal/tools ./rulecheck ../..
 
 .PHONY: test-unit
@@ -79,6 +80,11 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, the reference pages 
 build: ## Build the executables into bin/.
 	@mkdir -p bin
 	@for c in $(COMMANDS); do echo "building bin/$$c"; CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/$$c ./cmd/$$c; done
+
+.PHONY: images
+images: ## Build an OCI image of each executable for linux/amd64 and linux/arm64 into bin/images, with a list of its parts; no daemon is needed.
+	@for a in amd64 arm64; do for c in $(COMMANDS); do echo "building bin/linux-$$a/$$c"; CGO_ENABLED=0 GOOS=linux GOARCH=$$a go build -trimpath -ldflags '$(LDFLAGS)' -o bin/linux-$$a/$$c ./cmd/$$c; done; done
+	@go run -C internal/tools/images . -binaries $(CURDIR)/bin -out $(CURDIR)/bin/images -version '$(VERSION)' -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)" $(COMMANDS)
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kube-controller-manager into the cache, once (some minutes).
