@@ -147,13 +147,22 @@ func launch(o launchOptions) (*Process, error) {
 		}
 	}
 	p.config = file
+	return p, p.start(exec.Command(o.binary, append([]string{"--config=" + file}, o.args...)...), append(os.Environ(), o.env...))
+}
+
+// Start starts an executable with the arguments and the environment that are given and no others; what it writes goes to a file.
+func Start(name, binary, log string, arguments, environment []string) (*Process, error) {
+	p := &Process{Name: name, Log: log, ended: make(chan struct{})}
+	return p, p.start(exec.Command(binary, arguments...), environment)
+}
+
+func (p *Process) start(command *exec.Cmd, environment []string) error {
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p.command = exec.Command(o.binary, append([]string{"--config=" + file}, o.args...)...)
-	p.command.Stdout, p.command.Stderr = log, log
-	p.command.Env = append(os.Environ(), o.env...)
+	p.command = command
+	command.Stdout, command.Stderr, command.Env = log, log, environment
 	started := make(chan error, 1)
 	go func() {
 		unlock := dieTogether(p.command)
@@ -166,7 +175,7 @@ func launch(o launchOptions) (*Process, error) {
 		_ = log.Close()
 		close(p.ended)
 	}()
-	return p, <-started
+	return <-started
 }
 
 func overlay(base, over map[string]any) {
