@@ -1,9 +1,12 @@
-// docgen writes the reference pages that are made from tables in the code, and the picture in the comment of package relation.
+// docgen writes the reference pages that are made from tables in the code, the picture in the comment of package relation, and the roles of
+// all executables.
 //
 //	go run ./internal/docgen graph > docs/reference/graph.md
+//	go run ./internal/docgen rbac deploy/rbac
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -25,8 +28,17 @@ func main() {
 		"resource-manager-features": resourcemanager.Reference, "admission-controller-features": admissioncontroller.Reference,
 		"node-agent-authorizer-features": nodeagentauthorizer.Reference,
 	}
+	if len(os.Args) == 3 && os.Args[1] == "rbac" {
+		if err := errors.Join(
+			resourcemanager.Executable(nil, nil).WriteRights(os.Args[2]), admissioncontroller.Executable(nil, nil).WriteRights(os.Args[2]), nodeagentauthorizer.Executable(nil, nil).WriteRights(os.Args[2]),
+		); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) != 2 || pages[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: docgen "+strings.Join(slices.Sorted(maps.Keys(pages)), " | "))
+		fmt.Fprintln(os.Stderr, "usage: docgen rbac <folder> | "+strings.Join(slices.Sorted(maps.Keys(pages)), " | "))
 		os.Exit(2)
 	}
 	fmt.Print(pages[os.Args[1]]())

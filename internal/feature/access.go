@@ -98,8 +98,8 @@ type Scope struct {
 	Namespace string
 }
 
-// Rights returns what the rows may do in each scope, each group, resource and set of names once, sorted. What is in namespaces is allowed in
-// those that the process is restricted to in a cluster, if there are any.
+// Rights returns what the rows may do in each scope, each group, resource and set of names once, sorted, and nothing that is allowed anyway.
+// What is in namespaces is allowed in those that the process is restricted to in a cluster, if there are any.
 func Rights[C, E any](rows []Row[C, E], cfg *C, namespaces map[Cluster][]string) map[Scope][]rbacv1.PolicyRule {
 	all := map[Scope][]rbacv1.PolicyRule{}
 	allow := func(cluster Cluster, namespace string, clusterScoped bool, rule rbacv1.PolicyRule) {
@@ -126,14 +126,35 @@ func Rights[C, E any](rows []Row[C, E], cfg *C, namespaces map[Cluster][]string)
 	for scope, rules := range all {
 		all[scope] = Join(rules)
 	}
+	for scope, rules := range all {
+		everywhere := all[Scope{Cluster: scope.Cluster}]
+		if scope.Namespace == "" {
+			everywhere = nil
+		}
+		rest := slices.DeleteFunc(slices.Clone(rules), func(rule rbacv1.PolicyRule) bool { return covered(rule, everywhere) })
+		if all[scope] = rest; len(rest) == 0 {
+			delete(all, scope)
+		}
+	}
 	return all
+}
+
+// covered says whether one of some rules allows all that a rule does.
+func covered(rule rbacv1.PolicyRule, by []rbacv1.PolicyRule) bool {
+	within := func(few, many []string) bool {
+		return slices.Contains(many, "*") || !slices.ContainsFunc(few, func(one string) bool { return !slices.Contains(many, one) })
+	}
+	return slices.ContainsFunc(by, func(other rbacv1.PolicyRule) bool {
+		return within(rule.APIGroups, other.APIGroups) && within(rule.Resources, other.Resources) && within(rule.Verbs, other.Verbs) &&
+			(len(other.ResourceNames) == 0 || len(rule.ResourceNames) > 0 && within(rule.ResourceNames, other.ResourceNames))
+	})
 }
 
 // verbOrder is the usual order of verbs.
 var verbOrder = []string{"*", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
-// Join returns rules that allow the same, each group, resource and set of names once, sorted; resources of a group with the same verbs are
-// one rule.
+// Join returns rules that allow the same, each group, resource and set of names once, sorted, and none that another one covers; resources of
+// a group with the same verbs are one rule.
 func Join(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	type what struct{ group, resource, names string }
 	verbs := map[what]map[string]bool{}
@@ -179,5 +200,10 @@ func Join(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	slices.SortFunc(result, func(a, b rbacv1.PolicyRule) int {
 		return cmp.Or(strings.Compare(a.APIGroups[0], b.APIGroups[0]), slices.Compare(a.Resources, b.Resources), slices.Compare(a.ResourceNames, b.ResourceNames), slices.Compare(a.Verbs, b.Verbs))
 	})
+	for i := len(result) - 1; i >= 0; i-- {
+		if covered(result[i], slices.Delete(slices.Clone(result), i, i+1)) {
+			result = slices.Delete(result, i, i+1)
+		}
+	}
 	return result
 }

@@ -14,7 +14,8 @@ type section struct {
 }
 
 type settings struct {
-	Enabled     bool `json:"enabled"` // Of the whole, which is no feature.
+	Enabled     bool  `json:"enabled"` // Of the whole, which is no feature.
+	Debugging   *bool `json:"debugging,omitempty"`
 	Controllers struct {
 		Tokens  section `json:"tokens,omitempty"`
 		Garbage section `json:"garbage,omitempty"`
@@ -42,6 +43,17 @@ func TestSwitches(t *testing.T) {
 	} {
 		if got := IsOn(cfg, path); got != want {
 			t.Errorf("%q is on: %t", path, got)
+		}
+	}
+	if !Turn(cfg, "controllers.garbage.enabled", true) || !IsOn(cfg, "controllers.garbage.enabled") || !Turn(cfg, "controllers.garbage.enabled", false) || IsOn(cfg, "controllers.garbage.enabled") {
+		t.Error("a switch does not turn")
+	}
+	if IsOn(cfg, "debugging") || !Turn(cfg, "debugging", true) || !IsOn(cfg, "debugging") {
+		t.Error("a switch that may be absent does not turn")
+	}
+	for _, path := range []string{"controllers", "controllers.period", "controllers.none", "", "debugging.enabled"} {
+		if Turn(cfg, path, true) {
+			t.Errorf("%q is no switch", path)
 		}
 	}
 	names := ""
@@ -88,14 +100,22 @@ func TestRights(t *testing.T) {
 	all[1].Writes = func(*settings) []Write {
 		return []Write{
 			{Cluster: Source, Resource: "secrets", Verbs: []string{"patch"}}, {Cluster: Source, Resource: "configmaps", Verbs: []string{"watch", "list", "patch", "get"}},
-			{Cluster: Target, Group: "*", Resource: "*", ClusterScoped: true, Verbs: []string{"get", "*"}},
+			{Cluster: Garden, Group: "*", Resource: "*", ClusterScoped: true, Verbs: []string{"get", "*"}},
+			{Cluster: Garden, Group: "apps", Resource: "deployments/status", Verbs: []string{"patch"}},
+			{Cluster: Garden, Resource: "secrets", Verbs: []string{"patch"}, Namespace: "a", Names: []string{"b"}},
+			{Cluster: Source, Resource: "secrets", Verbs: []string{"watch", "delete"}, Names: []string{"b"}},
+			{Cluster: Source, Resource: "secrets", Verbs: []string{"patch", "get"}, Names: []string{"c"}},
+			{Cluster: Target, Resource: "nodes", Verbs: []string{"list"}, Namespace: "kube-system"},
 		}
 	}
 	want := map[Scope][]rbacv1.PolicyRule{
-		{Cluster: Source}: {{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get", "list", "watch", "patch"}}},
+		{Cluster: Source}: {
+			{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get", "list", "watch", "patch"}},
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"b"}, Verbs: []string{"watch", "delete"}},
+		},
+		{Cluster: Garden}: {{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
 		{Cluster: Target}: {
 			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list"}},
-			{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		},
 		{Cluster: Target, Namespace: "a"}:           {{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}},
 		{Cluster: Target, Namespace: "b"}:           {{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}},

@@ -37,21 +37,40 @@ func collect(t reflect.Type, path string, all *[]string) {
 
 // IsOn says whether a switch of a configuration is on. A path that names no switch is none that is on.
 func IsOn(cfg any, path string) bool {
-	value := reflect.Indirect(reflect.ValueOf(cfg))
+	value := reflect.Indirect(at(cfg, path))
+	return value.IsValid() && value.Kind() == reflect.Bool && value.Bool()
+}
+
+// Turn turns a switch of a configuration on or off, and says whether there is such a switch.
+func Turn(cfg any, path string, on bool) bool {
+	value := at(cfg, path)
+	switch {
+	case !value.IsValid():
+		return false
+	case value.Type() == reflect.TypeFor[*bool]():
+		value.Set(reflect.ValueOf(&on))
+	case value.Kind() == reflect.Bool:
+		value.SetBool(on)
+	default:
+		return false
+	}
+	return true
+}
+
+// at returns the field at a path; it is not valid if there is none.
+func at(cfg any, path string) reflect.Value {
+	value := reflect.ValueOf(cfg)
 	for _, part := range strings.Split(path, ".") {
-		if value.Kind() != reflect.Struct {
-			return false
+		if value = reflect.Indirect(value); value.Kind() != reflect.Struct {
+			return reflect.Value{}
 		}
-		next := value.FieldByNameFunc(func(name string) bool {
-			f, _ := value.Type().FieldByName(name)
+		of := value.Type()
+		value = value.FieldByNameFunc(func(name string) bool {
+			f, _ := of.FieldByName(name)
 			return jsonName(f) == part
 		})
-		if !next.IsValid() {
-			return false
-		}
-		value = reflect.Indirect(next)
 	}
-	return value.Kind() == reflect.Bool && value.Bool()
+	return value
 }
 
 func jsonName(f reflect.StructField) string {

@@ -12,5 +12,6 @@ func Executable(flags func(*pflag.FlagSet), read func(*pflag.FlagSet) (*configur
 	return manifests.Executable[configuration, *Process]{
 		Name: "admission-controller", Account: "kube-system/gardener-admission-controller", Clusters: []feature.Cluster{feature.Garden},
 		Rows: Table(), Flags: flags, Configuration: read,
+		Everything: func() *configuration { return turned(true) }, Least: func() *configuration { return turned(false) },
 	}
 }

@@ -6,8 +6,14 @@ import (
 )
 
 // Reference is the page about all features.
-func Reference() string {
+func Reference() string { return feature.Reference("admission-controller", Table(), turned(true)) }
+
+// turned is a configuration with all switches on or off.
+func turned(on bool) *configuration {
 	cfg := &configuration{}
+	for _, row := range Table() {
+		feature.Turn(cfg, row.Switch, on)
+	}
 	config.SetDefaults(cfg)
-	return feature.Reference("admission-controller", Table(), cfg)
+	return cfg
 }

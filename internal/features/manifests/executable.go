@@ -22,6 +22,8 @@ type Executable[C, E any] struct {
 	// Flags adds the flags that lead to the configuration, and Configuration reads it.
 	Flags         func(*pflag.FlagSet)
 	Configuration func(*pflag.FlagSet) (*C, error)
+	// Everything returns a configuration with all that there is switched on, and Least one with all switched off that can be.
+	Everything, Least func() *C
 	// Places says that registrations depend on the kind of cluster that they are for.
 	Places bool
 }

@@ -34,7 +34,7 @@ func (x Executable[C, E]) Rights() process.Subcommand {
 			}
 			for _, known := range x.Clusters {
 				if string(known) == cluster {
-					return Print(out, feature.Roles(x.Name, known, x.RightsOf(cfg), Subject(account)))
+					return Print(out, x.roles(known, cfg, account))
 				}
 			}
 			return fmt.Errorf("--cluster: %q is none of %s", cluster, strings.Join(names, ", "))

@@ -11,6 +11,6 @@ import (
 func Executable(flags func(*pflag.FlagSet), read func(*pflag.FlagSet) (*configuration, error)) manifests.Executable[configuration, *Process] {
 	return manifests.Executable[configuration, *Process]{
 		Name: "node-agent-authorizer", Account: "kube-system/node-agent-authorizer", Clusters: []feature.Cluster{feature.Source, feature.Target},
-		Rows: Table(), Flags: flags, Configuration: read,
+		Rows: Table(), Flags: flags, Configuration: read, Everything: everything, Least: least,
 	}
 }

@@ -8,9 +8,18 @@ import (
 )
 
 // Reference is the page about the feature, for a shoot with Machines.
-func Reference() string {
-	cfg := &configuration{}
+func Reference() string { return feature.Reference("node-agent-authorizer", Table(), everything()) }
+
+// everything is the configuration for a shoot with Machines, whose API server may be any.
+func everything() *configuration {
+	cfg := least()
 	cfg.MachineNamespace, cfg.AuthorizeWithSelectors = ptr.To("shoot--project--name"), config.SelectorsAuto
+	return cfg
+}
+
+// least is the configuration for a shoot without Machines.
+func least() *configuration {
+	cfg := &configuration{}
 	config.SetDefaults(cfg)
-	return feature.Reference("node-agent-authorizer", Table(), cfg)
+	return cfg
 }

@@ -12,5 +12,6 @@ func Executable(flags func(*pflag.FlagSet), read func(*pflag.FlagSet) (*configur
 	return manifests.Executable[configuration, *Process]{
 		Name: "resource-manager", Account: "garden/gardener-resource-manager", Clusters: []feature.Cluster{feature.Source, feature.Target},
 		Rows: Table(), Namespaces: Namespaces, Flags: flags, Configuration: read, Places: true,
+		Everything: everything, Least: func() *configuration { return turned(false) },
 	}
 }

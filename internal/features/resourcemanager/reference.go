@@ -8,12 +8,24 @@ import (
 )
 
 // Reference is the page about all features, of an instance for a shoot with Machines.
-func Reference() string {
+func Reference() string { return feature.Reference("resource-manager", Table(), everything()) }
+
+// everything is the configuration of an instance for a shoot with Machines that does all there is.
+func everything() *configuration {
+	cfg := turned(true)
+	cfg.Controllers.CSRApprover.MachineNamespace = ptr.To("shoot--project--name")
+	cfg.Webhooks.NodeAgentAuthorizer.MachineNamespace = ptr.To("shoot--project--name")
+	return cfg
+}
+
+// turned is a configuration with all switches on or off.
+func turned(on bool) *configuration {
 	cfg := &configuration{}
 	cfg.LeaderElection.ResourceNamespace = "garden"
 	cfg.Controllers.ClusterID = ptr.To(config.ClusterIDFromCluster)
-	cfg.Controllers.CSRApprover.MachineNamespace = ptr.To("shoot--project--name")
-	cfg.Webhooks.NodeAgentAuthorizer.MachineNamespace = ptr.To("shoot--project--name")
+	for _, row := range Table() {
+		feature.Turn(cfg, row.Switch, on)
+	}
 	config.SetDefaults(cfg)
-	return feature.Reference("resource-manager", Table(), cfg)
+	return cfg
 }
