@@ -18,27 +18,31 @@ import (
 	"github.com/espalier-project/espalier/test/harness"
 )
 
-// page is where the commands stand that a newcomer follows.
-const page = "docs/quickstart.md"
+// block is a block of commands, where it stands, and what it must print at the end, if that is said.
+type block struct{ where, commands, want string }
 
-// block is a block of commands, and what they must print at the end, if that is said.
-type block struct {
-	line           int
-	commands, want string
-}
-
-var fenced = regexp.MustCompile("(?m)^```(sh|text)\n((?s:.*?))^```$")
+// A block may be indented, as part of an item.
+var fenced = regexp.MustCompile("(?m)^( *)```(sh|text)\n((?s:.*?))^ *```$")
 
 // blocks are those of a page, in their order. A block of text belongs to the commands right before it.
-func blocks(content string) []block {
+func blocks(t *testing.T, root, page string) []block {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var all []block
-	for _, match := range fenced.FindAllStringSubmatchIndex(content, -1) {
-		language, text := content[match[2]:match[3]], content[match[4]:match[5]]
+	for _, match := range fenced.FindAllSubmatchIndex(content, -1) {
+		indent, language, text := string(content[match[2]:match[3]]), string(content[match[4]:match[5]]), string(content[match[6]:match[7]])
+		text = strings.ReplaceAll("\n"+text, "\n"+indent, "\n")[1:]
 		if language == "sh" {
-			all = append(all, block{line: 1 + strings.Count(content[:match[0]], "\n"), commands: text})
+			all = append(all, block{where: fmt.Sprintf("%s:%d", page, 1+bytes.Count(content[:match[0]], []byte("\n"))), commands: text})
 		} else if len(all) > 0 {
 			all[len(all)-1].want = text
 		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("%s has no commands", page)
 	}
 	return all
 }
@@ -48,28 +52,39 @@ func script(all []block) string {
 	var out strings.Builder
 	out.WriteString("set -euo pipefail\n")
 	for i, b := range all {
-		fmt.Fprintf(&out, "echo '%s'\necho 'line %d' >&2\n%s\n", mark(i), b.line, b.commands)
+		fmt.Fprintf(&out, "echo '%s'\necho '%s' >&2\n%s\n", mark(i), b.where, b.commands)
 	}
 	return out.String()
 }
 
 func mark(i int) string { return fmt.Sprintf("--- block %d ---", i) }
 
-// TestQuickstart follows the quickstart from top to bottom, in a copy of what it needs of the repository.
+// TestQuickstart follows the quickstart from top to bottom.
 func TestQuickstart(t *testing.T) {
+	follow(t, []string{"resource-manager"}, withFreePorts, "docs/quickstart.md")
+}
+
+// TestGuides follows the guides of operators. They work with the same files.
+func TestGuides(t *testing.T) {
+	follow(t, []string{"resource-manager", "admission-controller", "node-agent-authorizer"}, nil,
+		"docs/operations/install.md", "docs/operations/upgrade.md", "docs/operations/migrate.md")
+}
+
+// follow runs the commands of pages against an API server of their own, in a folder with what they need of the repository.
+func follow(t *testing.T, executables []string, change func(*testing.T, string) string, pages ...string) {
 	root, err := harness.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(filepath.Join(root, page))
-	if err != nil {
-		t.Fatal(err)
+	var all []block
+	for _, page := range pages {
+		all = append(all, blocks(t, root, page)...)
 	}
-	all := blocks(string(content))
-	if len(all) < 10 {
-		t.Fatalf("%s has only %d blocks of commands", page, len(all))
+	text := script(all)
+	if change != nil {
+		text = change(t, text)
 	}
-	work := workplace(t, root)
+	work := workplace(t, root, executables)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	c, err := start(ctx, filepath.Join(work, ".local", "cluster"), func(text string) { t.Log(text) })
@@ -78,9 +93,9 @@ func TestQuickstart(t *testing.T) {
 	}
 	defer c.Stop()
 
-	command := exec.CommandContext(ctx, "bash", "-c", withFreePorts(t, script(all)))
+	command := exec.CommandContext(ctx, "bash", "-c", text)
 	command.Dir = work
-	command.Env = append(os.Environ(), "PATH="+tools(t, work)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	command.Env = append(os.Environ(), "KUBECONFIG=", "PATH="+tools(t, work)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	// What runs in the background is of one group, and ends with the test.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
@@ -96,22 +111,24 @@ func TestQuickstart(t *testing.T) {
 		_, printed, _ := strings.Cut(stdout.String(), mark(i)+"\n")
 		printed, _, _ = strings.Cut(printed, mark(i+1)+"\n")
 		if b.want != "" && !strings.HasSuffix(printed, b.want) {
-			t.Errorf("%s:%d printed\n%s\nwant at the end\n%s", page, b.line, printed, b.want)
+			t.Errorf("%s printed\n%s\nwant at the end\n%s", b.where, printed, b.want)
 		}
-		t.Logf("%s:%d\n%s", page, b.line, printed)
+		t.Logf("%s\n%s", b.where, printed)
 	}
 }
 
-// workplace is a folder with what the commands need of the repository, and the executable; its Makefile builds nothing.
-func workplace(t *testing.T, root string) string {
+// workplace is a folder with what the commands need of the repository, and executables; its Makefile builds nothing.
+func workplace(t *testing.T, root string, executables []string) string {
 	work := t.TempDir()
 	for _, name := range []string{"docs", "deploy"} {
 		if err := os.Symlink(filepath.Join(root, name), filepath.Join(work, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := harness.Build(filepath.Join(work, "bin"), "resource-manager"); err != nil {
-		t.Fatal(err)
+	for _, name := range executables {
+		if _, err := harness.Build(filepath.Join(work, "bin"), name); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := os.WriteFile(filepath.Join(work, "Makefile"), []byte("build:\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -119,7 +136,7 @@ func workplace(t *testing.T, root string) string {
 	return work
 }
 
-// withFreePorts replaces the ports of the page by some that nobody listens on, as tests run beside each other.
+// withFreePorts replaces the ports of the quickstart by some that nobody listens on, as tests run beside each other.
 func withFreePorts(t *testing.T, text string) string {
 	ports, err := cluster.FreePorts(3)
 	if err != nil {
@@ -127,7 +144,7 @@ func withFreePorts(t *testing.T, text string) string {
 	}
 	for i, port := range []string{"18080", "18081", "19449"} {
 		if !strings.Contains(text, port) {
-			t.Fatalf("%s does not use port %s", page, port)
+			t.Fatalf("no command uses port %s", port)
 		}
 		text = strings.ReplaceAll(text, port, strconv.Itoa(ports[i]))
 	}
