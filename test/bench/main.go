@@ -68,6 +68,7 @@ var scenarios = []scenario{
 	{"hostility", hostility},
 	{"agents", nodeAgents},
 	{"networkpolicies", networkPolicies},
+	{"webhooks", webhooks},
 }
 
 func run(ctx context.Context, bin, only, profile string, seconds int) error {

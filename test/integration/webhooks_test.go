@@ -34,6 +34,7 @@ podZoneAffinity: {enabled: true}
 projectedTokenMount: {enabled: true}
 seccompProfile: {enabled: true}
 systemComponentsConfig: {enabled: true, nodeSelector: {pool: system}, podNodeSelector: {pool: system}, podTolerations: [{key: dedicated, operator: Exists}]}
+tokenInvalidator: {enabled: true}
 vpaInPlaceUpdates: {enabled: true}
 `
 
@@ -114,11 +115,19 @@ var cases = map[string]hooked{
 	"ESH-T2/WHC-11, asked for":                    {`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {namespace: hooks-role, generateName: x-, labels: {endpoint-slice-hints.resources.gardener.cloud/consider: "true"}}, addressType: IPv4, endpoints: [{addresses: [10.1.2.3], zone: a}]}`, map[string]string{"/endpoints/0/hints": "{forZones: [{name: a}]}"}, ""},
 	"VIP-T1/WHC-9, Auto":                          {`{apiVersion: autoscaling.k8s.io/v1, kind: VerticalPodAutoscaler, metadata: {namespace: hooks-role, generateName: x-}, spec: {updatePolicy: {updateMode: Auto, minReplicas: 1}}}`, map[string]string{"/spec/updatePolicy": "{updateMode: InPlaceOrRecreate, minReplicas: 1}", "/metadata/labels": `{vpa-in-place-updates.resources.gardener.cloud/mutated: "true"}`}, ""},
 	"VIP-T7/skipped":                              {`{apiVersion: autoscaling.k8s.io/v1, kind: VerticalPodAutoscaler, metadata: {namespace: hooks-role, generateName: x-, labels: {vpa-in-place-updates.resources.gardener.cloud/skip: "any"}}, spec: {}}`, map[string]string{"/spec": "{}"}, ""},
+	"TIW-T2/WHC-10, a token":                      {token("resources.gardener.cloud/purpose: token-invalidator, token-invalidator.resources.gardener.cloud/consider: 'true'", "token: dG9rZW4=, ca.crt: Y2E="), map[string]string{"/data": "{token: AAAA, ca.crt: Y2E=}"}, ""},
+	"TIW-T3/WHC-10, to be made anew":              {token("resources.gardener.cloud/purpose: token-invalidator", "token: AAAA, ca.crt: Y2E="), map[string]string{"/data": "{ca.crt: Y2E=}"}, ""},
+	"TIW-T4/WHC-10, a token that stays":           {token("resources.gardener.cloud/purpose: token-invalidator", "token: dG9rZW4="), map[string]string{"/data": "{token: dG9rZW4=}"}, ""},
+	"WHC-10/a Secret of another purpose":          {token("token-invalidator.resources.gardener.cloud/consider: 'true'", "token: dG9rZW4="), map[string]string{"/data": "{token: dG9rZW4=}"}, ""},
 	"HA-T1/WHC-2, not asked for":                  {workload("Deployment", "hooks-role", "controller"), map[string]string{"/spec/replicas": "1", "/spec/template/spec/affinity": "null", "/spec/template/spec/topologySpreadConstraints": "null", "/spec/template/spec/tolerations": "null"}, ""},
 	"HA-T13/BH-HA-1, a Deployment":                {workload("Deployment", "hooks-considered", "controller"), map[string]string{"/spec/replicas": "2", "/spec/template/spec/topologySpreadConstraints/1/minDomains": "2", "/spec/template/spec/topologySpreadConstraints/0": "{topologyKey: kubernetes.io/hostname, maxSkew: 1, minDomains: 2, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [pod-template-hash], labelSelector: {matchLabels: {app: x}}}", "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions/0/values": "[a, b]", "/spec/template/spec/tolerations/1/key": "node.kubernetes.io/unreachable"}, ""},
 	"HA-T13/a StatefulSet":                        {workload("StatefulSet", "hooks-considered", "server"), map[string]string{"/spec/replicas": "2", "/spec/template/spec/topologySpreadConstraints/1": "{topologyKey: topology.kubernetes.io/zone, maxSkew: 1, minDomains: 2, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: x}}}"}, ""},
 	"HA-T24/a StatefulSet without a selector":     {strings.Replace(workload("StatefulSet", "hooks-considered", "server"), "selector: {matchLabels: {app: x}}, ", "", 1), nil, "spec.selector"},
 	"HA-T18/an autoscaler":                        {`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {namespace: hooks-considered, generateName: x-, labels: {high-availability-config.resources.gardener.cloud/type: controller}}, spec: {minReplicas: 1, maxReplicas: 1, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: other}}}`, map[string]string{"/spec/minReplicas": "2", "/spec/maxReplicas": "2"}, ""},
+}
+
+func token(labels, data string) string {
+	return `{apiVersion: v1, kind: Secret, metadata: {namespace: hooks-role, generateName: x-, labels: {` + labels + `}}, data: {` + data + `}}`
 }
 
 func workload(kind, namespace, component string) string {
@@ -263,17 +272,35 @@ func checkScale(ctx context.Context, t *testing.T) {
 	}
 }
 
-// checkNobodyLeft: with nobody to answer and the failure policy Fail, Pods of resource-manager come up all the same, and Pods of others do
-// not where their webhook matters (DEP-7).
+// checkNobodyLeft: with nobody to answer and the failure policy Fail, resource-manager comes up from no replicas all the same: its Deployment
+// is created and scaled, and its Pods are created, with the labels that exempt them. Others do not where their webhook matters (DEP-7).
 func checkNobodyLeft(ctx context.Context, t *testing.T) {
-	own := `, labels: {app: gardener-resource-manager, projected-token-mount.resources.gardener.cloud/skip: "true", system-components-config.resources.gardener.cloud/skip: "true", resources.gardener.cloud/managed-by: gardener}`
+	const name = `app: gardener-resource-manager, resources.gardener.cloud/managed-by: gardener, `
+	const skips = name + `projected-token-mount.resources.gardener.cloud/skip: "true", system-components-config.resources.gardener.cloud/skip: "true"`
+	template := `{metadata: {labels: {` + skips + `}}, spec: {containers: [{name: c, image: i}]}}`
 	for _, namespace := range []string{"hooks-role", "hooks-considered", "kube-system"} {
-		if err := landscape.SeedClient.Create(ctx, decode(t, pod(namespace, own, ""))); err != nil {
-			t.Errorf("DEP-7: resource-manager cannot start in %s: %v", namespace, err)
+		deployment := decode(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: `+namespace+`, name: hooks-gardener-resource-manager, labels: {`+name+
+			`high-availability-config.resources.gardener.cloud/type: server, high-availability-config.resources.gardener.cloud/skip: "true"}}, spec: {replicas: 0, selector: {matchLabels: {app: gardener-resource-manager}}, template: `+template+`}}`)
+		if err := landscape.SeedClient.Create(ctx, deployment); err != nil {
+			t.Fatalf("DEP-7: resource-manager cannot be deployed to %s: %v", namespace, err)
+		}
+		t.Cleanup(func() { _ = landscape.SeedClient.Delete(context.WithoutCancel(ctx), deployment) })
+		if err := landscape.SeedClient.Patch(ctx, deployment, harness.MergePatch(map[string]any{"spec": map[string]any{"replicas": 2}})); err != nil {
+			t.Errorf("DEP-7: resource-manager cannot be scaled from nothing in %s: %v", namespace, err)
+		}
+		for range 2 {
+			if err := landscape.SeedClient.Create(ctx, decode(t, pod(namespace, ", labels: {"+skips+"}", ""))); err != nil {
+				t.Errorf("DEP-7: resource-manager cannot start in %s: %v", namespace, err)
+			}
 		}
 	}
-	if err := landscape.SeedClient.Create(ctx, decode(t, pod("hooks-role", "", ""))); err == nil || !apierrors.IsInternalError(err) {
-		t.Errorf("DEP-5: without an answer a Pod was treated with %v", err)
+	for _, other := range []string{
+		pod("hooks-role", "", ""), workload("Deployment", "hooks-considered", "server"), pod("kube-system", ", labels: {resources.gardener.cloud/managed-by: gardener}", ""),
+		token("resources.gardener.cloud/purpose: token-invalidator", "token: dG9rZW4="),
+	} {
+		if err := landscape.SeedClient.Create(ctx, decode(t, other)); err == nil || !apierrors.IsInternalError(err) {
+			t.Errorf("DEP-5: without an answer %s was treated with %v", other, err)
+		}
 	}
 	if err := landscape.SeedClient.Create(ctx, decode(t, pod("hooks-plain", "", ""))); err != nil {
 		t.Errorf("DEP-5: webhooks that are to be ignored refused: %v", err)
