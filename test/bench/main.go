@@ -69,6 +69,7 @@ var scenarios = []scenario{
 	{"agents", nodeAgents},
 	{"networkpolicies", networkPolicies},
 	{"webhooks", webhooks},
+	{"gardenwebhooks", gardenWebhooks},
 }
 
 func run(ctx context.Context, bin, only, profile string, seconds int) error {
@@ -97,7 +98,7 @@ func run(ctx context.Context, bin, only, profile string, seconds int) error {
 
 // isolated runs a scenario with clusters of its own, so that none works on what another one has left.
 func (b *bench) isolated(ctx context.Context, s scenario) error {
-	if !slices.Contains([]string{"executable", "checks", "gatekeeper", "endpoint", "agents", "networkpolicies"}, s.name) {
+	if !slices.Contains([]string{"executable", "checks", "gatekeeper", "endpoint", "agents", "networkpolicies", "gardenwebhooks"}, s.name) {
 		var err error
 		b.scenario = s.name
 		if b.Landscape, err = harness.StartLandscape(ctx, filepath.Join(b.dir, s.name), s.name == "landscape" || s.name == "drift", nil); err != nil {

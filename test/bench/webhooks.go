@@ -209,3 +209,68 @@ func reviewAbout(group, kind, resource string, object map[string]any) ([]byte, e
 		},
 	})
 }
+
+// gardenWebhooks measures what the webhooks cost that judge what users write: from their first request on they keep Shoots and bindings.
+func gardenWebhooks(ctx context.Context, b *bench) error {
+	garden, err := harness.StartGarden(ctx, filepath.Join(b.dir, "garden-webhooks"), nil)
+	if err != nil {
+		return err
+	}
+	defer garden.Stop()
+	if _, err := fill(ctx, garden, largest); err != nil {
+		return err
+	}
+	g := &gate{bench: b, garden: garden, certificates: filepath.Join(b.dir, "garden-webhooks", "ca.crt")}
+	// The API server ends streams while it still takes in what was made.
+	if err := harness.Poll(ctx, 2*time.Minute, func() error { return g.readBarely(ctx) }); err != nil {
+		return err
+	}
+	if err := g.startUp(ctx); err != nil {
+		return err
+	}
+	defer g.process.Stop()
+	before, err := usageOf(g.process)
+	if err != nil {
+		return err
+	}
+	client, err := g.caller()
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	namespace, _ := largest.ShootName(0)
+	review, err := json.Marshal(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": map[string]any{
+		"uid": "u", "kind": map[string]any{"version": "v1", "kind": "ConfigMap"}, "namespace": namespace, "name": "of-nobody", "operation": "UPDATE",
+		"object": map[string]any{"data": map[string]any{"a": "b"}}, "oldObject": map[string]any{},
+	}})
+	if err != nil {
+		return err
+	}
+	url := fmt.Sprintf("https://127.0.0.1:%d/webhooks/audit-policies", g.process.Web)
+	once := func() (time.Duration, error) { return ask(client, url, review, "is not referenced by a Shoot") }
+	started := time.Now()
+	if err := harness.Poll(ctx, 2*time.Minute, func() error { _, err := once(); return err }); err != nil {
+		return err
+	}
+	complete := time.Since(started).Seconds()
+	if err := settle(ctx, g.process); err != nil {
+		return err
+	}
+	after, err := usageOf(g.process)
+	if err != nil {
+		return err
+	}
+	var took []time.Duration
+	for range 500 {
+		one, err := once()
+		if err != nil {
+			return err
+		}
+		took = append(took, one)
+	}
+	g.add(fmt.Sprintf("%d Shoots: memory of admission-controller before a request of these webhooks", largest.Shoots), before.rss, "MiB", fmt.Sprintf("%.1f anonymous", before.anonymous), "")
+	g.add("… after it", after.rss, "MiB", fmt.Sprintf("%.1f anonymous, peak %.0f", after.anonymous, peakOf(g.process)), fmt.Sprintf("%.0f bytes more a Shoot, of anonymous memory", (after.anonymous-before.anonymous)*(1<<20)/float64(largest.Shoots)))
+	g.add("… the first request until it is answered", complete, "s", "", "")
+	g.add("… a review about a ConfigMap in a namespace of 20 Shoots, one connection: p50", milliseconds(quantile(took, 0.5)), "ms", fmt.Sprintf("p99 %.2f ms (n=%d)", milliseconds(quantile(took, 0.99)), len(took)), "")
+	return nil
+}

@@ -166,7 +166,7 @@ func startHooks(ctx context.Context, t *testing.T) *harness.Process {
 	dir := t.TempDir()
 	process, err := harness.Run(harness.ProcessOptions{
 		Binary: binary, Dir: dir, Source: landscape.Seed, Target: landscape.Seed,
-		Config: map[string]any{"webhooks": enabled, "controllers": map[string]any{"clusterID": "seed-1", "resourceClass": "hooks"}},
+		Config: map[string]any{"webhooks": enabled, "controllers": map[string]any{"clusterID": "seed-1", "resourceClass": "hooks", "tokenInvalidator": map[string]any{"enabled": true}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -160,7 +160,7 @@ func (h *Handler) Respond(ctx context.Context, r *admissionv1.AdmissionRequest) 
 		status := statusOf(err)
 		resource := (&metav1.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}).String()
 		h.Log.Info("Refused", "code", status.Code, "reason", status.Message, "user", r.UserInfo.Username, "operation", r.Operation,
-			"resource", resource, "namespace", r.Namespace, "name", r.Name)
+			"resource", resource, "namespace", r.Namespace, "name", called(r))
 		return &admissionv1.AdmissionResponse{Result: status}
 	}
 	response := &admissionv1.AdmissionResponse{Allowed: true, Result: &metav1.Status{Code: http.StatusOK, Message: call.explanation}}
@@ -173,6 +173,16 @@ func (h *Handler) Respond(ctx context.Context, r *admissionv1.AdmissionRequest) 
 	kind := admissionv1.PatchTypeJSONPatch
 	response.PatchType = &kind
 	return response
+}
+
+// called is what a log calls the object of a request: one whose name is still to be invented goes by what that begins with (WB-24).
+func called(r *admissionv1.AdmissionRequest) string {
+	if r.Name != "" {
+		return r.Name
+	}
+	metadata, _ := member(r.Object.Raw, "metadata")
+	begins, _ := textAt(metadata, "generateName") // Without one there is nothing to tell.
+	return begins
 }
 
 // decide answers a panic with an error, so that the connection stays usable and others are served (CW-2, CW-T9).

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -265,4 +266,25 @@ func FuzzAdmit(f *testing.F) {
 			t.Error(review.Response.Result.Message)
 		}
 	})
+}
+
+// TestLoggedName: the log of a refusal names the object, also before it has a name (WB-24).
+func TestLoggedName(t *testing.T) {
+	for sent, want := range map[string]string{
+		`{"name":"x","object":{"metadata":{"generateName":"web-"}}}`: `"name"="x"`,
+		`{"object":{"metadata":{"generateName":"web-"}}}`:            `"name"="web-"`,
+		`{"object":{"metadata":{"generateName":1}}}`:                 `"name"=""`,
+		`{}`: `"name"=""`,
+	} {
+		request, logged := &admissionv1.AdmissionRequest{}, ""
+		if err := json.Unmarshal([]byte(sent), request); err != nil {
+			t.Fatal(err)
+		}
+		log := funcr.New(func(_, line string) { logged += line }, funcr.Options{})
+		refuse := Decide(func(context.Context, *admissionv1.AdmissionRequest) error { return Refuse(http.StatusForbidden, "no") })
+		New(Options{Decide: refuse, Log: log}).Respond(t.Context(), request)
+		if !strings.Contains(logged, want) {
+			t.Errorf("WB-24: %s is logged as %s, want %s", sent, logged, want)
+		}
+	}
 }
