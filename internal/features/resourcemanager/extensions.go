@@ -11,7 +11,7 @@ import (
 func serveExtensionValidation(_ context.Context, p *Process) error {
 	for _, w := range extensionvalidation.Webhooks() {
 		p.Manager.GetWebhookServer().Register(w.Path, admit.New(admit.Options{
-			Name: w.Name, Decide: w.Decide, Bodies: p.bodies, Metrics: p.hooks, Log: p.Log.WithName("webhook." + w.Name),
+			Name: w.Name, Decide: w.Decide, Bodies: p.bodies, Metrics: p.hooks, Log: p.Log.WithName("webhook." + extensionvalidation.Name),
 		}))
 	}
 	return nil

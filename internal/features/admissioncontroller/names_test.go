@@ -1,0 +1,28 @@
+package admissioncontroller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestLogNames: webhooks have the names by which people look for their log lines (OBS-5); loggers are made of the rows' names.
+func TestLogNames(t *testing.T) {
+	var got []string
+	for _, row := range Table() {
+		if strings.HasPrefix(row.Path, "/webhooks/") {
+			got = append(got, row.Name)
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"auditpolicy_validator", "authenticationconfig_validator", "authorizationconfig_validator", "internal_domain", "kubeconfig_validator", "namespace_validator",
+		"resource_size_validator", "seedauthorizer", "seedrestriction", "shootauthorizer", "shootkubeconfigsecretref_validator", "shootrestriction",
+		"sync-provider-secret-labels", "update_restriction",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("OBS-5: -want, +got:\n%s", diff)
+	}
+}
