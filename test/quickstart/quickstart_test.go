@@ -85,6 +85,7 @@ func follow(t *testing.T, executables []string, change func(*testing.T, string) 
 		text = change(t, text)
 	}
 	work := workplace(t, root, executables)
+	path := tools(t, work) + string(os.PathListSeparator) + os.Getenv("PATH")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	c, err := start(ctx, filepath.Join(work, ".local", "cluster"), func(text string) { t.Log(text) })
@@ -95,7 +96,7 @@ func follow(t *testing.T, executables []string, change func(*testing.T, string) 
 
 	command := exec.CommandContext(ctx, "bash", "-c", text)
 	command.Dir = work
-	command.Env = append(os.Environ(), "KUBECONFIG=", "PATH="+tools(t, work)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	command.Env = append(os.Environ(), "KUBECONFIG=", "PATH="+path)
 	// What runs in the background is of one group, and ends with the test.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
