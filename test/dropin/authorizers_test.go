@@ -1,0 +1,140 @@
+package dropin
+
+import (
+	"encoding/base64"
+	"net/http"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+// verdict asks an authorizer as kube-apiserver does, and returns allowed, denied and whether it could not tell.
+func (p *pod) verdict(c *http.Client, url, version string, user string, groups []any, attributes object) [3]bool {
+	p.t.Helper()
+	spec := object{"user": user, "resourceAttributes": attributes}
+	spec[map[string]string{"v1": "groups", "v1beta1": "group"}[version]] = groups
+	status, answer := p.ask(c, url, object{"apiVersion": "authorization.k8s.io/" + version, "kind": "SubjectAccessReview", "spec": spec})
+	if status != http.StatusOK || answer["apiVersion"] != "authorization.k8s.io/"+version {
+		p.t.Fatalf("PRC-44: status %d, answer %v", status, answer)
+	}
+	verdict, _ := answer["status"].(object)
+	allowed, _ := verdict["allowed"].(bool)
+	denied, _ := verdict["denied"].(bool)
+	_, failed := verdict["evaluationError"]
+	return [3]bool{allowed, denied, failed}
+}
+
+var (
+	allowed   = [3]bool{true, false, false}
+	denied    = [3]bool{false, true, false}
+	noOpinion = [3]bool{false, false, false}
+)
+
+// ADM-2, ADM-11 … ADM-21, ADM-30 … ADM-37, ADM-40 … ADM-48, ACC-1, PRC-57, PRC-58: admission-controller under the manifests of a garden.
+func TestGarden(t *testing.T) {
+	g := get(t, virtualGarden)
+	ca := newAuthority(t)
+	filled := values(t, g, ca, "gardener-admission-controller", "garden")
+	filled["target"], filled["targetCA"] = g.URL(), base64.StdEncoding.EncodeToString(g.ca(t))
+	g.deploy(t, "garden.yaml", filled)
+	access := accessSecret("garden", "gardener-admission-controller", nil)
+	g.issued(t, g, access, bare)
+	seedObject := harness.Object("core.gardener.cloud/v1beta1", "Seed", "", "a")
+	must(t, g.client.Create(t.Context(), seedObject))
+
+	p := g.startPod(t, "garden", "gardener-admission-controller")
+	p.ready()
+	p.hooks(ca, "garden-webhooks.yaml", filled, "garden-dev")
+	c := p.client(ca)
+	ofSeed := []any{"gardener.cloud:system:seeds"}
+	for name, tc := range map[string]struct {
+		path, user string
+		groups     []any
+		attributes object
+		want       [3]bool
+	}{
+		"a gardenlet, its Seed":        {"seed", "gardener.cloud:system:seed:a", ofSeed, object{"verb": "get", "group": "core.gardener.cloud", "version": "v1beta1", "resource": "seeds", "name": "a"}, allowed},
+		"a gardenlet, another's Lease": {"seed", "gardener.cloud:system:seed:a", ofSeed, object{"verb": "update", "group": "coordination.k8s.io", "version": "v1", "resource": "leases", "namespace": "gardener-system-seed-lease", "name": "b"}, noOpinion},
+		"somebody":                     {"seed", "somebody", nil, object{"verb": "get", "resource": "secrets", "version": "v1", "namespace": "garden", "name": "x"}, noOpinion},
+		"somebody, of shoots":          {"shoot", "somebody", nil, object{"verb": "get", "resource": "secrets", "version": "v1", "namespace": "garden", "name": "x"}, noOpinion},
+	} {
+		for _, version := range []string{"v1", "v1beta1"} {
+			if got := p.verdict(c, "https://gardener-admission-controller/webhooks/auth/"+tc.path, version, tc.user, tc.groups, tc.attributes); got != tc.want {
+				t.Errorf("ADM-2, %s, %s: allowed, denied, failed are %v", name, version, got)
+			}
+		}
+	}
+	p.absent(ca, "https://gardener-admission-controller.garden", "/debug/resource-dependency-graph", "/debug/resource-dependency-graph-shoot")
+	if status, _ := p.Get(p.ports[2723], "/metrics"); status != http.StatusOK {
+		t.Errorf("ADM-39: status %d", status)
+	}
+	p.stop()
+	user := "system:serviceaccount:kube-system:gardener-admission-controller"
+	if refused := g.requests(t, user, forbidden); len(refused) > 0 {
+		t.Errorf("ADM-41 … ADM-48: refused: %v", refused)
+	}
+	if leases := g.requests(t, user, func(r *request) bool {
+		return writes(r) || r.Object.Resource == "leases" && r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
+	}); len(leases) > 0 {
+		t.Errorf("ACC-1: it writes: %v", leases)
+	}
+}
+
+// NAA-1 … NAA-3, NAA-6, NAA-8 … NAA-11: node-agent-authorizer with the configuration and the mounts that resource-manager has, and with no right
+// that it does not need.
+func TestAgents(t *testing.T) {
+	source, target := get(t, seed), get(t, shoot)
+	const namespace = "shoot--dev--agents"
+	ca := newAuthority(t)
+	filled := shootValues(t, source, target, ca, namespace)
+	source.deploy(t, "agents.yaml", filled)
+	target.deploy(t, "agents-target.yaml", nil)
+	source.issued(t, target, accessSecret(namespace, "node-agent-authorizer", nil), bare)
+	for _, name := range []string{"own", "other"} {
+		machine := harness.Object("machine.sapcloud.io/v1alpha1", "Machine", namespace, "machine-"+name)
+		machine.SetLabels(map[string]string{"node": "node-" + name})
+		must(t, source.client.Create(t.Context(), machine))
+		must(t, client.IgnoreAlreadyExists(target.client.Create(t.Context(), harness.Object("v1", "Node", "", "node-"+name))))
+	}
+
+	p := source.startPod(t, namespace, "node-agent-authorizer")
+	p.ready()
+	c := p.client(ca)
+	agents := []any{"gardener.cloud:node-agents"}
+	node := func(verb, name string) object {
+		return object{"verb": verb, "version": "v1", "resource": "nodes", "name": name}
+	}
+	for name, tc := range map[string]struct {
+		user       string
+		groups     []any
+		attributes object
+		want       [3]bool
+	}{
+		"its Node":      {"gardener.cloud:node-agent:machine:machine-own", agents, node("get", "node-own"), allowed},
+		"another Node":  {"gardener.cloud:node-agent:machine:machine-own", agents, node("get", "node-other"), denied},
+		"somebody else": {"somebody", nil, node("get", "node-own"), noOpinion},
+	} {
+		for _, version := range []string{"v1", "v1beta1"} {
+			if got := p.verdict(c, "https://gardener-resource-manager/webhooks/auth/nodeagent", version, tc.user, tc.groups, tc.attributes); got != tc.want {
+				t.Errorf("NAA-8, %s, %s: allowed, denied, failed are %v", name, version, got)
+			}
+		}
+	}
+	began := time.Now()
+	p.stop()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("CT-32: it ended after %s", took)
+	}
+	inSource, inShoot := "system:serviceaccount:"+namespace+":node-agent-authorizer", "system:serviceaccount:kube-system:node-agent-authorizer"
+	for user, on := range map[string]*audited{inSource: source, inShoot: target} {
+		if refused := on.requests(t, user, forbidden); len(refused) > 0 {
+			t.Errorf("NAA-6: %s was refused: %v", user, refused)
+		}
+		if written := on.requests(t, user, func(r *request) bool { return writes(r) || r.Object.Resource == "leases" }); len(written) > 0 {
+			t.Errorf("NAA-1: %s writes: %v", user, written)
+		}
+	}
+}
