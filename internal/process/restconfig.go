@@ -2,7 +2,6 @@ package process
 
 import (
 	"fmt"
-	"os"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -11,14 +10,9 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
-// RESTConfig returns the configuration of the client of a cluster; the environment variable comes before the file
-// (CLI-20, CLI-21), and of a kubeconfig only what is harmless is used (CCH-1 … CCH-3).
-func RESTConfig(connection *shared.ClientConnection, environment string) (*rest.Config, error) {
-	path := connection.Kubeconfig
-	if fromEnvironment := os.Getenv(environment); fromEnvironment != "" {
-		path = fromEnvironment
-	}
-	config, err := load(path)
+// RESTConfig returns the configuration of the client of a cluster. Of a kubeconfig only what is harmless is used (CCH-1 … CCH-3).
+func RESTConfig(connection *shared.ClientConnection) (*rest.Config, error) {
+	config, err := load(connection.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ var (
 // New returns the process with everything that is enabled, ready to run. It sends nothing.
 func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
 	log.Info("Getting rest config")
-	restConfig, err := process.RESTConfig(cfg.GardenClientConnection.Connection(), "KUBECONFIG")
+	restConfig, err := process.RESTConfig(cfg.GardenClientConnection.Connection())
 	if err != nil {
 		return nil, fmt.Errorf("garden cluster: %w", err)
 	}

@@ -57,7 +57,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 		log: log.WithName("webhook." + nodeagent.Name),
 	}
 	if cfg.MachineNamespace != nil || cfg.ShootsDirectory != "" {
-		if p.source, err = cluster(&cfg.SourceClientConnection, "KUBECONFIG"); err != nil && cfg.ShootsDirectory == "" {
+		if p.source, err = cluster(&cfg.SourceClientConnection); err != nil && cfg.ShootsDirectory == "" {
 			return nil, fmt.Errorf("source cluster: %w", err)
 		}
 	}
@@ -80,8 +80,8 @@ func start(_ context.Context, p *Process) error {
 	return err
 }
 
-func cluster(connection *config.ClientConnection, environment string) (clusters.Connection, error) {
-	restConfig, err := process.RESTConfig(connection.Connection(), environment)
+func cluster(connection *config.ClientConnection) (clusters.Connection, error) {
+	restConfig, err := process.RESTConfig(connection.Connection())
 	if err != nil {
 		return clusters.Connection{}, err
 	}
@@ -90,7 +90,7 @@ func cluster(connection *config.ClientConnection, environment string) (clusters.
 
 // serveOne serves the shoot of the configuration; it returns what readiness waits for (NAA-9).
 func (p *Process) serveOne() ([]process.Check, error) {
-	shoot, err := cluster(&p.Config.TargetClientConnection, "TARGET_KUBECONFIG")
+	shoot, err := cluster(&p.Config.TargetClientConnection)
 	if err != nil {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
@@ -130,7 +130,7 @@ func (p *Process) serveMany() ([]process.Check, error) {
 	directory := &shoots.Directory{
 		Path: p.Config.ShootsDirectory, Clock: clock.RealClock{}, Log: p.log,
 		Serve: func(ctx context.Context, name string, entry *config.ShootEntry) (shoots.Handler, error) {
-			target, err := cluster(&entry.TargetClientConnection, "")
+			target, err := cluster(&entry.TargetClientConnection)
 			if err != nil {
 				return shoots.Handler{}, fmt.Errorf("target cluster: %w", err)
 			}

@@ -54,11 +54,11 @@ type Process struct {
 // New returns the process with everything that is enabled, ready to run. It sends nothing.
 func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
 	log.Info("Getting rest configs")
-	sourceConfig, err := process.RESTConfig(&cfg.SourceClientConnection, "KUBECONFIG")
+	sourceConfig, err := process.RESTConfig(&cfg.SourceClientConnection)
 	if err != nil {
 		return nil, fmt.Errorf("source cluster: %w", err)
 	}
-	targetConfig, err := process.RESTConfig(cfg.TargetClientConnection, "TARGET_KUBECONFIG")
+	targetConfig, err := process.RESTConfig(cfg.TargetClientConnection)
 	if err != nil {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
