@@ -75,7 +75,9 @@ type oracle struct {
 	wanted map[apiserver.Key][]wish
 	// contested objects were wanted by two ManagedResources at once: what they are is not said.
 	contested map[apiserver.Key]bool
-	until     map[apiserver.Key]time.Time
+	// twice are those that one ManagedResource describes twice, which nobody may want. Who has seen one of the descriptions only wants them.
+	twice map[apiserver.Key]bool
+	until map[apiserver.Key]time.Time
 	// versions and forms are the history of Secrets and ManagedResources (by UID and generation).
 	versions map[string][]version
 	forms    map[string][]form
@@ -99,7 +101,7 @@ func newOracle(w *world) *oracle {
 	return &oracle{
 		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
 		wanted: map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
-		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, restored: map[string]bool{},
+		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{},
 		turnedBack: map[string]int64{}, blind: map[string]bool{},
 	}
 }
@@ -175,6 +177,7 @@ func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver
 	for _, at := range twice {
 		delete(wishes, at)               // What is described twice is an error.
 		w.contested[unscoped(at)] = true // What another one injected meanwhile may stay on it.
+		w.twice[unscoped(at)] = true
 	}
 	return wishes, ok
 }
@@ -198,8 +201,8 @@ func referencesOf(mr object) []string {
 // wantLocked computes anew what is wanted.
 func (w *world) wantLocked() {
 	now := time.Now()
-	before := w.wanted
-	w.wanted = map[apiserver.Key][]wish{}
+	before, twice := w.wanted, w.twice
+	w.wanted, w.twice = map[apiserver.Key][]wish{}, map[apiserver.Key]bool{}
 	for key, mr := range w.source.AllLocked() {
 		if key.GroupResource != managedResources {
 			continue
@@ -222,13 +225,16 @@ func (w *world) wantLocked() {
 			w.until[at] = now
 		}
 	}
+	for at := range twice {
+		w.until[at] = now
+	}
 }
 
 // wantedLately says whether somebody wanted an object a while ago or does now.
 func (o *oracle) wantedLately(key apiserver.Key) bool {
 	key = unscoped(key)
 	until, found := o.until[key]
-	return len(o.wanted[key]) > 0 || found && time.Since(until) < patience+o.lag
+	return len(o.wanted[key]) > 0 || o.twice[key] || found && time.Since(until) < patience+o.lag
 }
 
 // sourceChanged observes the source.

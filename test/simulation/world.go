@@ -27,6 +27,8 @@ const (
 	mostRequests = 8000
 	// idle is how long it is watched afterwards.
 	idle = 3 * time.Minute
+	// arrival is longer than any request is on its way.
+	arrival = time.Minute
 	// stuck is how long a run may take in real time. It is a thousand times what it takes.
 	stuck = 2 * time.Minute
 )
@@ -174,6 +176,8 @@ func (w *world) run() {
 			w.violate("the process goes on", "instance %s ended: %v", i.name, i.err)
 		}
 	}
+	// What was on its way when an instance ended arrives: the bubble's time stands still once its first goroutine is done.
+	time.Sleep(arrival)
 	close(stop)
 	controllers.Wait()
 }

@@ -428,6 +428,29 @@ func TestStuckDeletionsAreCheap(t *testing.T) {
 	}
 }
 
+// MRX-11: an object that has left the filter of a watch, and then something holds, is there; the ManagedResource waits for it.
+func TestWithoutLabelsIsNotGone(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.target.change("a", func(o *unstructured.Unstructured) {
+		o.SetLabels(nil)
+		o.SetFinalizers([]string{"x/y"})
+	})
+	f.Ledger.Gone(f.Ledger.Refs(ownerOf(f.get("m")))[0].Key, "", f.target.versionOf("a")) // What a filtered watch makes of it.
+	f.must(f.source.Delete(f.ctx, f.get("m")))
+	_, _ = f.run("m")
+	if got := f.condition("m"); !strings.Contains(got, "it waits for the finalizers x/y") {
+		t.Errorf("got %s", got)
+	}
+	f.target.remove("a")
+	f.clock.SetTime(f.clock.Now().Add(stuckRetry))
+	f.settle("m")
+	if err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, &resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
+		t.Error("the ManagedResource outlives its object")
+	}
+}
+
 // MR-15: a webhook that hangs is asked a few times for a kind, and not for each of its objects.
 func TestSlowKind(t *testing.T) {
 	f := newFixture(t)

@@ -261,6 +261,13 @@ func (s *store) remove(name string) {
 	delete(s.objects, name)
 }
 
+// versionOf is the resource version of an object.
+func (s *store) versionOf(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprint(metaOf(s.objects[name])["resourceVersion"])
+}
+
 // values are the names and values of what is there.
 func (s *store) value(name string) (string, bool) {
 	s.mu.Lock()

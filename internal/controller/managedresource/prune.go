@@ -85,7 +85,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	}
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return apply.Compare(b.Kind, b.Name, a.Kind, a.Name) })
-	p := &pruner{Reconciler: r, mr: mr, waiting: map[*resourcesv1alpha1.ObjectReference]error{}}
+	p := &pruner{Reconciler: r, mr: mr, waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{}}
 	p.prove = once(ctx, func() (holders, error) {
 		if err := r.confirm(ctx, mr); err != nil {
 			return holders{}, err
@@ -143,6 +143,8 @@ type pruner struct {
 	mu sync.Mutex
 	// waiting are the objects that are not gone; nil for those whose deletion was accepted.
 	waiting map[*resourcesv1alpha1.ObjectReference]error
+	// accepted are the objects as they were when their deletion was accepted.
+	accepted map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured
 }
 
 func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
@@ -151,8 +153,19 @@ func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
 	p.waiting[ref] = err
 }
 
+// endsAtOnce says whether what the watches told of an object proves that it is gone: it ended after its deletion was accepted, and nothing
+// held it then. What is held may leave the filter of a watch while it is still there, by a change of its labels.
+func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, finding ledger.Finding) bool {
+	live := p.accepted[ref]
+	if live == nil || !finding.GoneSince(live.GetResourceVersion()) {
+		return false
+	}
+	content, _, _ := unstructured.NestedSlice(live.Object, "spec", "finalizers") // A Namespace has its own.
+	return len(live.GetFinalizers())+len(content) == 0 && propagation(live.GroupVersionKind().Group) == ""
+}
+
 // awaitGone waits a moment for the objects whose deletion was accepted: most are gone at once (MRB-33). The watches tell; what
-// none covers is read twice. What takes longer is told by the watches, or by the next run.
+// none covers, and what may only have left their filter, is read twice. What takes longer is told by the watches, or by the next run.
 func (p *pruner) awaitGone(ctx context.Context) {
 	for round, pause := range []time.Duration{20 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
 		var unknown []*resourcesv1alpha1.ObjectReference
@@ -162,9 +175,9 @@ func (p *pruner) awaitGone(ctx context.Context) {
 			finding := p.Ledger.Lookup(entry.Key)
 			switch {
 			case err != nil || p.stuck.knows(ownerOf(p.mr), entry.Key):
-			case finding.Known && !finding.Present:
+			case p.endsAtOnce(ref, finding):
 				delete(p.waiting, ref)
-			case !p.Watches.Covered(entry) && round%2 == 1:
+			case (finding.Known && !finding.Present || !p.Watches.Covered(entry)) && round%2 == 1:
 				unknown = append(unknown, ref)
 			default:
 				open++
@@ -264,6 +277,9 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		return false, err
 	}
 	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
+	p.mu.Lock()
+	p.accepted[ref] = live
+	p.mu.Unlock()
 	_, err = finalizeAfter(live)
 	return false, err
 }

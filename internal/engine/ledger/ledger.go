@@ -404,6 +404,12 @@ type Finding struct {
 	Mark Mark
 }
 
+// GoneSince says whether the object was seen to be gone later than at a resource version. One that left the filter of a watch looks the
+// same, so that it must not be concluded of one whose end takes time.
+func (f Finding) GoneSince(resourceVersion string) bool {
+	return f.Known && !f.Present && newer(f.ResourceVersion, resourceVersion)
+}
+
 // Lookup returns what is known of an object.
 func (l *Ledger) Lookup(key Key) Finding {
 	l.mu.Lock()

@@ -73,7 +73,7 @@ func (a *Autoscalers) ready(ctx context.Context) error {
 	}
 	resource := a.watches.client.dynamic.Resource(served.resource)
 	if a.watches.disabled {
-		_, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List))
+		_, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List), func() bool { return true })
 		return err
 	}
 	a.start(resource)
@@ -107,56 +107,77 @@ func (a *Autoscalers) start(resource dynamic.ResourceInterface) {
 		return
 	}
 	a.started = true
-	source := newListWatch(func(ctx context.Context) (string, error) {
-		version, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List))
-		if err == nil {
-			a.active.listed(version)
-		}
-		return version, err
-	}, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		a.watches.metrics.count("watch")
-		return resource.Watch(ctx, options)
-	}, a.failed, a.active.resumed)
-	log := a.watches.log.WithValues("groupVersionKind", autoscalerKind.String())
-	reflector := cache.NewReflectorWithOptions(source, nil, a, cache.ReflectorOptions{
-		Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, TypeDescription: autoscalerKind.String(),
-	})
 	a.watches.metrics.watching.Inc()
-	go a.run(ctx, reflector)
+	go a.run(ctx, resource)
 }
 
 // run follows the autoscalers until the context ends, and begins anew whenever it is asked to.
-func (a *Autoscalers) run(ctx context.Context, reflector *cache.Reflector) {
+func (a *Autoscalers) run(ctx context.Context, resource dynamic.ResourceInterface) {
+	log := a.watches.log.WithValues("groupVersionKind", autoscalerKind.String())
 	for ctx.Err() == nil {
 		following, cancel := context.WithCancel(ctx)
-		a.active.follows(cancel)
+		sink := &autoscalerSink{a, a.active.follows(cancel)}
+		reflector := cache.NewReflectorWithOptions(sink.requests(resource), nil, sink, cache.ReflectorOptions{
+			Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, TypeDescription: autoscalerKind.String(),
+		})
 		reflector.RunWithContext(following)
-		a.active.end()
+		sink.active.end()
 		cancel()
 	}
 }
 
-func (a *Autoscalers) failed(err error) {
-	a.mu.Lock()
-	a.lastErr = err
-	a.mu.Unlock()
-	a.active.lost()
+// autoscalerSink takes what lists and a watch of autoscalers deliver, as long as it is the one that follows them.
+type autoscalerSink struct {
+	*Autoscalers
+	active follower
+}
+
+func (s *autoscalerSink) requests(resource dynamic.ResourceInterface) listWatch {
+	return newListWatch(func(ctx context.Context) (string, error) {
+		version := ""
+		// One that was given up ends before the next one begins: what it tells is older.
+		err := s.active.list(ctx, func() (err error) {
+			version, err = s.list(ctx, pagesOf(s.watches.metrics, resource.List), s.active.heeded)
+			return err
+		})
+		if err == nil && !s.active.listed(version) {
+			err = errRenewed
+		}
+		return version, err
+	}, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		s.watches.metrics.count("watch")
+		return resource.Watch(ctx, options)
+	}, s.failed, s.active.resumed)
+}
+
+func (s *autoscalerSink) failed(err error) {
+	if s.active.heeded() {
+		s.mu.Lock()
+		s.lastErr = err
+		s.mu.Unlock()
+		s.active.lost()
+	}
 	if unserved(err) {
-		a.watches.client.mappings.forgetKind(autoscalerKind.GroupKind())
+		s.watches.client.mappings.forgetKind(autoscalerKind.GroupKind())
 	}
 }
 
-// list reports all autoscalers.
-func (a *Autoscalers) list(ctx context.Context, page pageFunc) (string, error) {
+// list reports all autoscalers, as long as somebody heeds that.
+func (a *Autoscalers) list(ctx context.Context, page pageFunc, heeded func() bool) (string, error) {
 	listed := map[types.UID]struct{}{}
 	version, err := listPages(ctx, metav1.ListOptions{}, page, paging{
 		start: func() { clear(listed) },
-		begin: func(string) error { return nil },
+		begin: func(string) error {
+			if !heeded() {
+				return errRenewed
+			}
+			return nil
+		},
 		each: func(object runtime.Object) error {
 			if accessor, err := meta.Accessor(object); err == nil {
 				listed[accessor.GetUID()] = struct{}{}
 			}
-			return a.Update(object)
+			return a.update(object)
 		},
 	})
 	if err == nil {
@@ -166,10 +187,31 @@ func (a *Autoscalers) list(ctx context.Context, page pageFunc) (string, error) {
 }
 
 // Add implements cache.ReflectorStore.
-func (a *Autoscalers) Add(object any) error { return a.Update(object) }
+func (s *autoscalerSink) Add(object any) error { return s.Update(object) }
 
 // Update implements cache.ReflectorStore.
-func (a *Autoscalers) Update(object any) error {
+func (s *autoscalerSink) Update(object any) error {
+	if !s.active.heeded() {
+		return nil
+	}
+	return s.update(object)
+}
+
+// Delete implements cache.ReflectorStore.
+func (s *autoscalerSink) Delete(object any) error {
+	if !s.active.heeded() {
+		return nil
+	}
+	return s.forget(object)
+}
+
+// Replace implements cache.ReflectorStore. The list was reported page by page before.
+func (s *autoscalerSink) Replace([]any, string) error { return nil }
+
+// Resync implements cache.ReflectorStore.
+func (s *autoscalerSink) Resync() error { return nil }
+
+func (a *Autoscalers) update(object any) error {
 	autoscaler, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return fmt.Errorf("unexpected object %T", object)
@@ -178,14 +220,13 @@ func (a *Autoscalers) Update(object any) error {
 	if err != nil {
 		// One malformed autoscaler must not keep everything else from being applied (MRB-12).
 		a.watches.log.Info("Ignoring a HorizontalPodAutoscaler", "object", apply.NameOf(autoscaler), "reason", err.Error())
-		return a.Delete(object)
+		return a.forget(object)
 	}
 	a.set(autoscaler.GetUID(), key)
 	return nil
 }
 
-// Delete implements cache.ReflectorStore.
-func (a *Autoscalers) Delete(object any) error {
+func (a *Autoscalers) forget(object any) error {
 	accessor, ok := object.(metav1.Object)
 	if !ok {
 		return fmt.Errorf("unexpected object %T", object)
@@ -193,12 +234,6 @@ func (a *Autoscalers) Delete(object any) error {
 	a.set(accessor.GetUID(), apply.Key{})
 	return nil
 }
-
-// Replace implements cache.ReflectorStore. The list was reported page by page before.
-func (a *Autoscalers) Replace([]any, string) error { return nil }
-
-// Resync implements cache.ReflectorStore.
-func (a *Autoscalers) Resync() error { return nil }
 
 // forgetOthers forgets the autoscalers that a complete list does not have.
 func (a *Autoscalers) forgetOthers(listed map[types.UID]struct{}) {

@@ -39,14 +39,44 @@ func lists(objects ...*unstructured.Unstructured) pageFunc {
 	}
 }
 
+func sinkOf(a *Autoscalers) *autoscalerSink {
+	return &autoscalerSink{a, a.active.follows(func() {})}
+}
+
+// TestAutoscalersAreFollowedAnew holds that a list that was given up, and fails or ends late, changes nothing: what is applied waits for
+// the autoscalers, and would wait until their watch ends.
+func TestAutoscalersAreFollowedAnew(t *testing.T) {
+	a := newAutoscalers(NewWatches(nil, ledger.New(), WatchOptions{Log: logr.Discard()}))
+	former := sinkOf(a)
+	a.active.renew()
+	if a.active.covers() {
+		t.Error("what was known counts after a restore")
+	}
+	present := sinkOf(a)
+	if !present.active.listed("7") {
+		t.Error("the present list does not count")
+	}
+	former.failed(context.Canceled)
+	former.active.end()
+	if _, err := former.list(t.Context(), lists(autoscaler("old", "apps/v1", "Deployment", "d")), former.active.heeded); err == nil || former.active.listed("9") {
+		t.Error("a list that was given up counts")
+	}
+	if err := former.Add(autoscaler("old", "apps/v1", "Deployment", "d")); err != nil || len(a.targetOf) != 0 {
+		t.Errorf("an event of a watch that was given up counts: %v", err)
+	}
+	if !a.active.covers() || a.lastErr != nil || a.active.version() != "7" {
+		t.Errorf("covers %t at version %q with error %v", a.active.covers(), a.active.version(), a.lastErr)
+	}
+}
+
 func TestAutoscalers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAutoscalers(NewWatches(nil, ledger.New(), WatchOptions{Log: logr.Discard()}))
+		a := sinkOf(newAutoscalers(NewWatches(nil, ledger.New(), WatchOptions{Log: logr.Discard()})))
 		scales := func(group string) bool {
 			return a.Scales(apply.NewEquivalences(nil).Keys(apply.Key{Group: group, Kind: "Deployment", Namespace: "ns", Name: "d"}))
 		}
 		list := func(objects ...*unstructured.Unstructured) error {
-			_, err := a.list(t.Context(), lists(objects...))
+			_, err := a.list(t.Context(), lists(objects...), a.active.heeded)
 			return err
 		}
 		pass := func(d time.Duration) error {
@@ -91,7 +121,7 @@ func TestReplicasChangeHandsLate(t *testing.T) {
 		var suspected atomic.Int32
 		l.Subscribe(func(ledger.Owner, ledger.Key) { suspected.Add(1) }, func(ledger.Owner) {})
 		l.Track(ledger.Owner{Name: "mr"}, []ledger.Ref{{Key: ledger.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "ns", Name: "d"}, Version: "v1"}})
-		a := newAutoscalers(NewWatches(nil, l, WatchOptions{Log: logr.Discard()}))
+		a := sinkOf(newAutoscalers(NewWatches(nil, l, WatchOptions{Log: logr.Discard()})))
 		for i, step := range []struct {
 			do   func() error
 			want int

@@ -9,7 +9,8 @@ import (
 // activeWatch is the watch of a scope.
 //
 // Invariant: covered is true only while every change is told: from the end of a complete list on, and until a list or a watch
-// fails. A watch that goes on from where everything was reported covers again.
+// fails. A watch that goes on from where everything was reported covers again. Only what follows the scope at present says so: requests
+// that it has given up may still be answered.
 type activeWatch struct {
 	users  int
 	cancel context.CancelFunc
@@ -21,7 +22,7 @@ type activeWatch struct {
 	listing chan struct{}
 
 	mu sync.Mutex
-	// follower is the number of what follows the scope at present; what an earlier one still tells does not count.
+	// follower is the number of the one that is heeded.
 	follower int
 	// restart ends what follows the scope at present, so that it begins anew.
 	restart context.CancelFunc
@@ -94,52 +95,75 @@ func (a *activeWatch) covers() bool {
 	return a.covered
 }
 
-// listed tells of a complete list.
-func (a *activeWatch) listed(resourceVersion string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.complete, a.covered, a.failed, a.latest = true, true, false, resourceVersion
-	a.tellLocked()
-}
-
-// lost tells that a request failed.
+// lost tells that the scope can't be followed.
 func (a *activeWatch) lost() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.lostLocked()
+}
+
+func (a *activeWatch) lostLocked() {
 	a.covered, a.failed = false, true
 	a.tellLocked()
 }
 
-// resumed tells that a watch goes on from where the last report ended.
-func (a *activeWatch) resumed() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.covered, a.failed = a.complete, a.failed && !a.complete
-	a.tellLocked()
+// follower follows a scope. What it tells counts until the next one begins, or the scope is renewed.
+type follower struct {
+	*activeWatch
+	number int
 }
 
-// end tells that the scope is no longer followed.
-func (a *activeWatch) end() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.complete, a.covered, a.failed = false, false, true
-	a.tellLocked()
-}
-
-// follows tells how to end what follows the scope from now on, and returns its number.
-func (a *activeWatch) follows(restart context.CancelFunc) int {
+// follows tells how to end what follows the scope from now on.
+func (a *activeWatch) follows(restart context.CancelFunc) follower {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.restart = restart
 	a.follower++
-	return a.follower
+	return follower{a, a.follower}
 }
 
-// heeds says whether what follows the scope under a number still does.
-func (a *activeWatch) heeds(follower int) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.follower == follower
+// heeded says whether what the follower tells counts.
+func (f follower) heeded() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.follower == f.number
+}
+
+// tells changes what is known, and wakes those who wait for that, if the follower is heeded.
+func (f follower) tells(change func()) (heeded bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.follower != f.number {
+		return false
+	}
+	change()
+	f.tellLocked()
+	return true
+}
+
+// listed tells of a complete list, and says whether it counts.
+func (f follower) listed(resourceVersion string) bool {
+	return f.tells(func() { f.complete, f.covered, f.failed, f.latest = true, true, false, resourceVersion })
+}
+
+// lost tells that a request failed.
+func (f follower) lost() bool { return f.tells(func() { f.covered, f.failed = false, true }) }
+
+// resumed tells that a watch goes on from where the last report ended.
+func (f follower) resumed() {
+	f.tells(func() { f.covered, f.failed = f.complete, f.failed && !f.complete })
+}
+
+// end tells that the scope is no longer followed.
+func (f follower) end() { f.tells(func() { f.complete, f.covered, f.failed = false, false, true }) }
+
+// reached tells of an event or a bookmark.
+func (f follower) reached(resourceVersion string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.follower == f.number {
+		f.latest = resourceVersion
+	}
 }
 
 // renew ends what follows the scope, and has it begin anew at once.
@@ -148,6 +172,8 @@ func (a *activeWatch) renew() {
 	restart := a.restart
 	a.follower++
 	a.latest = ""
+	a.complete = false
+	a.lostLocked()
 	a.mu.Unlock()
 	if restart == nil {
 		return
@@ -157,13 +183,6 @@ func (a *activeWatch) renew() {
 	case a.served <- struct{}{}:
 	default:
 	}
-}
-
-// reached tells of an event or a bookmark.
-func (a *activeWatch) reached(resourceVersion string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.latest = resourceVersion
 }
 
 func (a *activeWatch) version() string {

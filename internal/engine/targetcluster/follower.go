@@ -134,9 +134,10 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	requests := w.requestsFor(s, served)
-	sink := &sink{watches: w, scope: s, active: a, follower: a.follows(cancel)}
+	follower := a.follows(cancel)
+	sink := &sink{watches: w, scope: s, active: follower}
 	failed := func(err error) {
-		a.lost()
+		follower.lost()
 		if unserved(err) || meta.IsNoMatchError(err) {
 			// What the watch was made from has ended.
 			w.client.mappings.forget(s.gvk, served)
@@ -149,7 +150,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 			w.selector(s)(&options)
 			w.metrics.count("watch")
 			return requests.watch(ctx, options)
-		}, failed, a.resumed)
+		}, failed, follower.resumed)
 	log.V(1).Info("Watching")
 	w.metrics.watching.Inc()
 	defer w.metrics.watching.Dec()
@@ -157,7 +158,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 		Name: "target " + s.gvk.String(), MinWatchTimeout: minWatchTimeout, Logger: &log,
 	})
 	reflector.RunWithContext(ctx)
-	a.end()
+	follower.end()
 }
 
 // selector narrows requests to a scope.

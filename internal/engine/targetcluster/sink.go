@@ -21,9 +21,7 @@ import (
 type sink struct {
 	watches *Watches
 	scope   scope
-	active  *activeWatch
-	// follower is the number under which the sink follows the scope.
-	follower int
+	active  follower
 }
 
 var (
@@ -38,7 +36,7 @@ func (s *sink) Add(object any) error { return s.Update(object) }
 
 // Update implements cache.ReflectorStore.
 func (s *sink) Update(object any) error {
-	if !s.active.heeds(s.follower) {
+	if !s.active.heeded() {
 		return nil
 	}
 	sighting, err := s.sighting(object)
@@ -53,9 +51,7 @@ func (s *sink) Resync() error { return nil }
 
 // UpdateResourceVersion implements cache.ResourceVersionUpdater: it is told of every event and bookmark.
 func (s *sink) UpdateResourceVersion(resourceVersion string) {
-	if s.active.heeds(s.follower) {
-		s.active.reached(resourceVersion)
-	}
+	s.active.reached(resourceVersion)
 }
 
 // Replace implements cache.ReflectorStore. The list was reported page by page before.
@@ -72,7 +68,7 @@ func (s *sink) Delete(object any) error {
 	if !ok {
 		return fmt.Errorf("unexpected object %T", object)
 	}
-	if !s.active.heeds(s.follower) {
+	if !s.active.heeded() {
 		return nil
 	}
 	switch {
@@ -117,7 +113,9 @@ func (s *sink) list(ctx context.Context, requests scopeRequests) (string, error)
 	if err != nil {
 		return "", err
 	}
-	s.active.listed(version)
+	if !s.active.listed(version) {
+		return "", errRenewed
+	}
 	return version, nil
 }
 
@@ -142,7 +140,7 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 			listing = s.watches.ledger.StartListing(s.scope.gvk.GroupKind(), s.active.version(), s.covers)
 		},
 		begin: func(version string) error {
-			if !s.active.heeds(s.follower) {
+			if !s.active.heeded() {
 				return errRenewed
 			}
 			if !listing.At(version) {

@@ -202,7 +202,7 @@ func TestPodsOfANamespaceAreForgotten(t *testing.T) {
 	l.SetReplicaSet("one", "rs-one", "d-one")
 	l.SetReplicaSet("two", "rs-two", "d-two")
 	list := func(namespace string, names ...string) {
-		s := &sink{watches: w, scope: scope{gvk: podKind, namespace: namespace}, active: newActiveWatch()}
+		s := &sink{watches: w, scope: scope{gvk: podKind, namespace: namespace}, active: follower{activeWatch: newActiveWatch()}}
 		_, err := s.list(t.Context(), scopeRequests{list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			pods := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 			for _, name := range names {
@@ -223,7 +223,7 @@ func TestPodsOfANamespaceAreForgotten(t *testing.T) {
 	if one, two := l.Pods("d-one"), l.Pods("d-two"); one != 1 || two != 1 {
 		t.Errorf("got %d and %d, want 1 and 1", one, two)
 	}
-	s := &sink{watches: w, scope: scope{gvk: replicaSetKind, namespace: "one"}, active: newActiveWatch()}
+	s := &sink{watches: w, scope: scope{gvk: replicaSetKind, namespace: "one"}, active: follower{activeWatch: newActiveWatch()}}
 	s.forgetPods(nil)
 	if one, two := l.Pods("d-one"), l.Pods("d-two"); one != 0 || two != 1 {
 		t.Errorf("ReplicaSets: got %d and %d, want 0 and 1", one, two)
