@@ -162,7 +162,8 @@ func (w *world) checkIdle() {
 	defer w.lock.Unlock()
 	failing := 0
 	for key, mr := range w.source.AllLocked() {
-		if key.GroupResource == managedResources && (condition(mr, "ResourcesApplied") != "True" || condition(mr, "ResourcesHealthy") != "True") {
+		// After a restore that nobody told of, an instance goes by the status that it has written, not by the one that is there.
+		if key.GroupResource == managedResources && (w.blind["source/managedresources"] || condition(mr, "ResourcesApplied") != "True" || condition(mr, "ResourcesHealthy") != "True") {
 			failing++
 		}
 	}
