@@ -1,6 +1,7 @@
 // mutate puts the defects of test/simulation/mutants back, one at a time, into a copy of the module, and prints which invariant
 // of the simulation finds each, and after how many runs. A finding counts if the same seed, run several times, ends well without
-// the defect. It must be run in the root of the module.
+// the defect. A patch of what cannot show in the simulated world begins with the test that finds it, as "Found by: <package> <test>";
+// that one must fail with the patch, and pass without. It must be run in the root of the module.
 package main
 
 import (
@@ -49,18 +50,13 @@ func run(runs int, only string) error {
 	fmt.Println("| defect put back | found by | in run |\n|---|---|---|")
 	survivors := 0
 	for i, patch := range patches {
-		mutant, err := build(filepath.Join(dir, strconv.Itoa(i)), patch)
+		invariant, found, err := find(filepath.Join(dir, strconv.Itoa(i)), patch, base, runs)
 		if err != nil {
 			return fmt.Errorf("%s: %w", patch, err)
 		}
-		invariant, seed, err := search(mutant, base, runs)
-		if err != nil {
-			return fmt.Errorf("%s: %w", patch, err)
-		}
-		found := strconv.Itoa(seed)
-		if seed == 0 {
+		if invariant == "" {
 			survivors++
-			invariant, found = "-", fmt.Sprintf("none of %d", runs)
+			invariant = "-"
 		}
 		fmt.Printf("| %s | %s | %s |\n", strings.TrimSuffix(filepath.Base(patch), ".patch"), invariant, found)
 	}
@@ -68,6 +64,53 @@ func run(runs int, only string) error {
 		return fmt.Errorf("%d defects were not found", survivors)
 	}
 	return nil
+}
+
+// foundBy is how a patch names the test that finds it.
+var foundBy = regexp.MustCompile(`(?m)^Found by: (\./\S+) (Test\w+)$`)
+
+// find returns what finds the defect of a patch, "" for nothing, and the run in which it does.
+func find(dir, patch, base string, runs int) (invariant, run string, err error) {
+	text, err := os.ReadFile(patch)
+	if err != nil {
+		return "", "", err
+	}
+	if named := foundBy.FindSubmatch(text); named != nil {
+		invariant, err := byTest(dir, patch, string(named[1]), string(named[2]))
+		return invariant, "a unit test", err
+	}
+	mutant, err := build(dir, patch)
+	if err != nil {
+		return "", "", err
+	}
+	invariant, seed, err := search(mutant, base, runs)
+	if seed == 0 {
+		return "", fmt.Sprintf("none of %d", runs), err
+	}
+	return invariant, strconv.Itoa(seed), err
+}
+
+// byTest returns a test if it passes without a patch, and fails with it.
+func byTest(dir, patch, pkg, test string) (string, error) {
+	if err := copyModule(dir); err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // it is in a temporary folder
+	run := []string{"go", "test", "-trimpath", "-count=1", "-timeout=5m", "-run=^" + test + "$", "-v", pkg}
+	output, err := in(dir, run...)
+	if err != nil || !strings.Contains(output, "--- PASS: "+test) {
+		return "", fmt.Errorf("%s does not pass without the defect: %w: %s", test, err, output)
+	}
+	if err := apply(dir, patch); err != nil {
+		return "", err
+	}
+	if output, err = in(dir, run...); err == nil {
+		return "", nil
+	}
+	if !strings.Contains(output, "--- FAIL: "+test) && !strings.Contains(output, "panic: ") {
+		return "", fmt.Errorf("%s could not be run with the defect: %s", test, output)
+	}
+	return "`" + test + "`", nil
 }
 
 // search returns the first seed of 1 … runs with which a mutant is found and the base is not, and the invariant; 0 if there is none.
@@ -93,31 +136,50 @@ func search(mutant, base string, runs int) (invariant string, seed int, err erro
 
 // build returns the simulation with a patch, "" for none.
 func build(dir, patch string) (string, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := copyModule(dir); err != nil {
 		return "", err
 	}
-	copied := exec.Command("bash", "-c", `git ls-files -z go.mod go.sum api internal test | tar --null -T - -c | tar -x -C "$0"`, dir)
-	if output, err := copied.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("copying the module: %w: %s", err, output)
-	}
-	// Without paths, so that what is the same is compiled once.
-	commands := [][]string{{"go", "test", "-c", "-trimpath", "-o", dir + ".test", "./test/simulation"}}
 	if patch != "" {
-		absolute, err := filepath.Abs(patch)
-		if err != nil {
+		if err := apply(dir, patch); err != nil {
 			return "", err
 		}
-		commands = append([][]string{{"git", "apply", "-C1", "--recount", absolute}}, commands...)
 	}
-	for _, command := range commands {
-		c := exec.Command(command[0], command[1:]...)
-		// git must not take the copy for a part of a repository around it.
-		c.Dir, c.Env = dir, append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
-		if output, err := c.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, output)
-		}
+	// Without paths, so that what is the same is compiled once.
+	if output, err := in(dir, "go", "test", "-c", "-trimpath", "-o", dir+".test", "./test/simulation"); err != nil {
+		return "", fmt.Errorf("%w: %s", err, output)
 	}
 	return dir + ".test", os.RemoveAll(dir)
+}
+
+// copyModule copies what is under version control.
+func copyModule(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	copied := exec.Command("bash", "-c", `git ls-files -z go.mod go.sum api internal deploy test | tar --null -T - -c | tar -x -C "$0"`, dir)
+	if output, err := copied.CombinedOutput(); err != nil {
+		return fmt.Errorf("copying the module: %w: %s", err, output)
+	}
+	return nil
+}
+
+func apply(dir, patch string) error {
+	absolute, err := filepath.Abs(patch)
+	if err != nil {
+		return err
+	}
+	if output, err := in(dir, "git", "apply", "-C1", "--recount", absolute); err != nil {
+		return fmt.Errorf("%w: %s", err, output)
+	}
+	return nil
+}
+
+// in runs a command in a copy. git must not take that for a part of a repository around it.
+func in(dir string, command ...string) (string, error) {
+	c := exec.Command(command[0], command[1:]...)
+	c.Dir, c.Env = dir, append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	output, err := c.CombinedOutput()
+	return string(output), err
 }
 
 // simulate runs seeds from first on until one is found; seed is 0 if none is.

@@ -17,7 +17,7 @@ func TestPatchesFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check := exec.Command("git", "apply", "--check", absolute)
+		check := exec.Command("git", "apply", "--check", "-C1", "--recount", absolute)
 		check.Dir = "../../.."
 		if out, err := check.CombinedOutput(); err != nil {
 			t.Errorf("%s: %s", filepath.Base(patch), out)
