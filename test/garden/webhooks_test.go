@@ -68,7 +68,7 @@ type asked struct {
 	want string
 }
 
-// TestWebhooksOfUsers asks each webhook through a real API server (ADM-11 to ADM-19 are how they are registered).
+// TestWebhooksOfUsers asks each webhook through a real API server (ADM-11 to ADM-19 are how they are registered, and each is tested beside its webhook).
 func TestWebhooksOfUsers(t *testing.T) {
 	const system = "metadata: {labels: {gardener.cloud/update-restriction: 'true'}}"
 	create(t, "Namespace garden-hooks", "metadata: {labels: {gardener.cloud/role: project, project.gardener.cloud/name: hooks}}")

@@ -46,6 +46,7 @@ func FuzzPolicy(f *testing.F) {
 	admittest.FuzzContent(f, decide(f), "policy", "policy")
 }
 
+// TestDocument: the document shows what the webhook does and how it is registered (ADM-14).
 func TestDocument(t *testing.T) {
 	r := admittest.Filled("policy", "policy", "x")
 	admittest.Judged{Decide: decide(t), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())

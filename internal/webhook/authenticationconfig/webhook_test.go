@@ -114,6 +114,7 @@ func FuzzConfiguration(f *testing.F) {
 	admittest.FuzzContent(f, Decide(garden, garden), "authn", "config.yaml")
 }
 
+// TestDocument: the document shows what the webhook does and how it is registered (ADM-15).
 func TestDocument(t *testing.T) {
 	r := admittest.Filled("authn", "config.yaml", "x")
 	garden := admittest.NewReader(t, shoot("", ", serviceAccountConfig: {acceptedIssuers: [https://issuer.example.com]}", ""))

@@ -88,6 +88,7 @@ func FuzzConfiguration(f *testing.F) {
 	admittest.FuzzContent(f, Decide(garden, garden), "authz", "config.yaml")
 }
 
+// TestDocument: the document shows what the webhook does and how it is registered (ADM-16).
 func TestDocument(t *testing.T) {
 	r := admittest.Filled("authz", "config.yaml", "x")
 	garden := admittest.NewReader(t, shoot("web", "{authorizerName: policy, secretName: s}"))

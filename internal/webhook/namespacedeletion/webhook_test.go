@@ -59,6 +59,7 @@ func FuzzWebhook(f *testing.F) {
 	admittest.FuzzReviews(f, Decide(admittest.NewReader(f, namespace+project)), deletion)
 }
 
+// TestDocument: the document shows what the webhook does and how it is registered (ADM-11).
 func TestDocument(t *testing.T) {
 	other := deletion
 	other.Name = "garden-test"

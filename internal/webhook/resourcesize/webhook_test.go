@@ -185,6 +185,7 @@ func FuzzWebhook(f *testing.F) {
 	admittest.FuzzReviews(f, Decide(Options{Config: limits("block"), Garden: admittest.NewReader(f, ""), Rejections: &rejections{}, Log: logr.Discard()}), request("shoots", ""), small, `{"metadata":[]}`, `{"metadata":{"managedFields":1}}`)
 }
 
+// TestDocument: the document shows what the webhook does and how it is registered (ADM-19).
 func TestDocument(t *testing.T) {
 	blocks := admittest.Blocks(t, admittest.GardenDocument, Name)
 	if len(blocks) != 3 {

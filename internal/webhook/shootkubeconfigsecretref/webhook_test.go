@@ -70,6 +70,7 @@ func FuzzWebhook(f *testing.F) {
 	admittest.FuzzReviews(f, Decide(admittest.NewReader(f, shoots)), update("s", `{}`))
 }
 
+// TestDocument: the document shows what the webhook does and how it is registered (ADM-17).
 func TestDocument(t *testing.T) {
 	r := update("authorizer", `{}`)
 	garden := admittest.NewReader(t, "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}\nspec: {kubernetes: {kubeAPIServer: {structuredAuthorization: {kubeconfigs: [{secretName: authorizer}]}}}}")

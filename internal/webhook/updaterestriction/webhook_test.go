@@ -60,6 +60,7 @@ func TestLaw(t *testing.T) {
 
 func FuzzWebhook(f *testing.F) { admittest.FuzzReviews(f, Decide(), request("", "jane")) }
 
+// TestDocument: the document shows what the webhook does and how it is registered (ADM-18).
 func TestDocument(t *testing.T) {
 	admittest.Judged{Decide: Decide(), Request: request(admissionv1.Update, "jane"), Other: request(admissionv1.Update, internal)}.Document(t, Name, Registration())
 }
