@@ -27,6 +27,7 @@ cluster: controlplane ## Start an empty API server on this machine, for docs/qui
 .PHONY: test
 test: controlplane test-unit ## Run all tests: unit, property, integration and process tests.
 	go test $(GOFLAGS_TEST) -count=1 -timeout 25m ./test/...
+	go test -C internal/tools/charts -count=1 -timeout 10m .
 	go test -C internal/tools/monitoring -count=1 ./...
 	go test -C internal/tools ./rulecheck ./floors ./docscheck
 	go test -C internal/tools/images ./...
@@ -67,10 +68,11 @@ lint: $(TOOLS)/.stamp ## Run the linters, and check the floors of the house and 
 	@go run -C internal/tools ./docscheck ../..
 
 .PHONY: generate
-generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, the reference pages and the picture of the graph.
+generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts have from the code, the reference pages and the picture of the graph.
 	$(TOOLS)/controller-gen object paths=./api/...
 	$(TOOLS)/controller-gen object paths=./internal/foreign/...
 	$(TOOLS)/controller-gen crd paths=./api/resources/... output:crd:dir=deploy/crds
+	@go run ./internal/chartgen deploy
 	@for c in resource-manager admission-controller node-agent-authorizer; do go run -C internal/tools ./configdoc ../.. $$c > docs/reference/$$c-configuration.md; done
 	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules resource-manager-features admission-controller-features node-agent-authorizer-features; do go run ./internal/docgen $$p > docs/reference/$$p.md; done
 	@for c in $(COMMANDS); do go run ./cmd/$$c reference > docs/reference/$$c-command-line.md; go run ./cmd/$$c man --dir docs/man; done

@@ -49,6 +49,6 @@ var house = []floor{
 	{name: "engine", rooms: []string{"internal/engine", "internal/graphpage", "internal/shoots"}},
 	{name: "process", rooms: []string{"internal/process"}},
 	{name: "features", rooms: []string{"internal/features/..."}, shared: []string{"internal/features/agents", "internal/features/manifests"}},
-	{name: "executables", rooms: []string{"cmd/...", "internal/docgen"}},
+	{name: "executables", rooms: []string{"cmd/...", "internal/docgen", "internal/chartgen"}},
 	{name: "tests", rooms: []string{"test/..."}, together: true},
 }

@@ -25,9 +25,11 @@ type AdmissionControllerConfiguration struct {
 	// +optional
 	GardenClientConnection GardenClientConnection `json:"gardenClientConnection,omitempty"`
 	// LogLevel is debug, info or error. Default info.
+	// +kubebuilder:validation:Enum=debug;info;error
 	// +optional
 	LogLevel string `json:"logLevel,omitempty"`
 	// LogFormat is json or text. Default json.
+	// +kubebuilder:validation:Enum=json;text
 	// +optional
 	LogFormat string `json:"logFormat,omitempty"`
 	// Server configures what listens.
@@ -54,6 +56,7 @@ type GardenClientConnection struct {
 	// +optional
 	QPS float32 `json:"qps,omitempty"`
 	// Burst is how many requests may exceed QPS for a moment. Default 100.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Burst int32 `json:"burst,omitempty"`
 }

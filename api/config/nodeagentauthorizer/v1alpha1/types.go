@@ -32,9 +32,11 @@ type NodeAgentAuthorizerConfiguration struct {
 	// +optional
 	Debugging *shared.Debugging `json:"debugging,omitempty"`
 	// LogLevel is debug, info or error. Default info.
+	// +kubebuilder:validation:Enum=debug;info;error
 	// +optional
 	LogLevel string `json:"logLevel,omitempty"`
 	// LogFormat is json or text. Default json.
+	// +kubebuilder:validation:Enum=json;text
 	// +optional
 	LogFormat string `json:"logFormat,omitempty"`
 	// ShootsDirectory is a folder with an entry for each shoot, if the process serves several; see ShootEntry.
@@ -89,6 +91,7 @@ type ClientConnection struct {
 	// +optional
 	QPS float32 `json:"qps,omitempty"`
 	// Burst is how many requests may exceed QPS for a moment. Default 130.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Burst int32 `json:"burst,omitempty"`
 }

@@ -40,9 +40,11 @@ type ResourceManagerConfiguration struct {
 	// +optional
 	Debugging *shared.Debugging `json:"debugging,omitempty"`
 	// LogLevel is debug, info or error. Default info.
+	// +kubebuilder:validation:Enum=debug;info;error
 	// +optional
 	LogLevel string `json:"logLevel,omitempty"`
 	// LogFormat is json or text. Default json.
+	// +kubebuilder:validation:Enum=json;text
 	// +optional
 	LogFormat string `json:"logFormat,omitempty"`
 	// Controllers configures the controllers.
@@ -357,9 +359,11 @@ type HighAvailabilityConfigWebhookConfig struct {
 	// +optional
 	Enabled bool `json:"enabled"`
 	// DefaultNotReadyTolerationSeconds is how long Pods stay on a Node that is not ready, in seconds.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	DefaultNotReadyTolerationSeconds *int64 `json:"defaultNotReadyTolerationSeconds,omitempty"`
 	// DefaultUnreachableTolerationSeconds is how long Pods stay on a Node that is unreachable, in seconds.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	DefaultUnreachableTolerationSeconds *int64 `json:"defaultUnreachableTolerationSeconds,omitempty"`
 	// RelaxHostSpreadOnSingleNode makes the spread over hosts a wish where there is but one Node. Default true when enabled.

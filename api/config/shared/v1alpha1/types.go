@@ -29,6 +29,7 @@ type ClientConnection struct {
 	// +optional
 	QPS float32 `json:"qps,omitempty"`
 	// Burst is how many requests may exceed QPS for a moment. Default 130.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Burst int32 `json:"burst,omitempty"`
 	// Namespaces restricts watches of namespaced kinds. Empty means all namespaces.
@@ -77,6 +78,8 @@ type Server struct {
 	// +optional
 	BindAddress string `json:"bindAddress,omitempty"`
 	// Port is the TCP port to listen on.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	Port int `json:"port,omitempty"`
 }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// condition is one on the configuration at a path: one of some values, none of some values, or anything at all.
+type condition struct {
+	Path  string `json:"path"`
+	Is    []any  `json:"is"`
+	IsNot []any  `json:"isNot"`
+	// Default is what counts where the configuration has nothing.
+	Default any `json:"default"`
+}
+
+// found is when there is a fact.
+type found struct {
+	each *each
+	when []condition
+}
+
+// conditions finds out when there is each fact of a row, which are its keys: always unless a change of a field takes it away, or when a change
+// brings it. A fact may come in several ways.
+func conditions[K comparable](probes []probe, always map[K]bool, with func(probe) map[K]bool) map[K][]found {
+	unless := map[K][]condition{}
+	brought := map[K][]found{}
+	for _, p := range probes {
+		now := with(p)
+		for key := range now {
+			if !always[key] {
+				brought[key] = bring(brought[key], p)
+			}
+		}
+		for key := range always {
+			if !now[key] && p.value != nil {
+				unless[key] = append(unless[key], condition{Path: p.path, IsNot: []any{p.value}, Default: p.fallback})
+			}
+		}
+	}
+	for key := range always {
+		brought[key] = []found{{when: unless[key]}}
+	}
+	return brought
+}
+
+// bring adds a way in which a fact comes, unless a known one says as much.
+func bring(ways []found, p probe) []found {
+	for i, known := range ways {
+		switch {
+		case known.each != nil && p.each != nil && known.each.List == p.each.List:
+			return ways
+		case known.each != nil || p.each != nil:
+		case len(known.when[0].Is) > 0 && known.when[0].Path == p.path && p.value != nil:
+			ways[i].when[0].Is = append(known.when[0].Is, p.value)
+			return ways
+		case len(known.when[0].Is) == 0 && (known.when[0].Path == p.path || strings.HasPrefix(p.path, known.when[0].Path+".")):
+			return ways // Whoever sets a field of a section has the section.
+		}
+	}
+	if p.each != nil {
+		return append(ways, found{each: p.each})
+	}
+	way := condition{Path: p.path, Default: p.fallback}
+	if p.value != nil {
+		way.Is = []any{p.value}
+	}
+	return append(ways, found{when: []condition{way}})
+}
+
+// text tells ways apart, in an order that stays.
+func (f found) text() string {
+	content, err := json.Marshal([]any{f.each, f.when})
+	if err != nil {
+		panic(err) // Texts and truth values only.
+	}
+	return string(content)
+}
+
+// sorted are the keys of a map, in their order.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

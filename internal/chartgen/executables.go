@@ -1,0 +1,114 @@
+package main
+
+import (
+	"reflect"
+	"strings"
+
+	resourcemanager "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	older "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/feature"
+	manages "github.com/espalier-project/espalier/internal/features/resourcemanager"
+)
+
+// executable is what a chart needs to know.
+type executable struct {
+	facts
+	// config is the type of the configuration.
+	config reflect.Type
+	// dropped are keys that have no effect any more.
+	dropped []older.Alias
+	// copies are files below deploy that the chart has, too.
+	copies []string
+	err    error
+}
+
+// facts are written into the chart, for its templates.
+type facts struct {
+	Executable string `json:"executable"`
+	// Config is the configuration of somebody who says nothing, as far as the chart must know it.
+	Config map[string]any `json:"config"`
+	// Elects says that the configuration has an election, whose Lease is in the namespace of the release.
+	Elects bool `json:"elects"`
+	// Connections are the clusters that the configuration leads to.
+	Connections []connection `json:"connections"`
+	// WebhooksOf is the cluster whose API server asks the webhooks.
+	WebhooksOf feature.Cluster `json:"webhooksOf"`
+	// Base are the namespaces that most webhooks are about, by mode, where the values name none.
+	Base map[string]any `json:"base"`
+	// Aliases are older keys of the configuration that rights may depend on.
+	Aliases  []alias        `json:"aliases"`
+	Features []featureFacts `json:"features"`
+}
+
+type connection struct {
+	Cluster feature.Cluster `json:"cluster"`
+	// Path is the section of the configuration.
+	Path string `json:"path"`
+}
+
+type alias struct {
+	Old          string   `json:"old"`
+	New          string   `json:"new"`
+	EmptyIsUnset []string `json:"emptyIsUnset"`
+}
+
+// featureFacts are those of a row of the table.
+type featureFacts struct {
+	Name     string     `json:"name"`
+	Switch   string     `json:"switch"`
+	Rights   []right    `json:"rights"`
+	Webhooks []hookFact `json:"webhooks"`
+}
+
+// name gives an executable the older keys of its configuration.
+func (e *executable) name(aliases []older.Alias) {
+	for _, a := range aliases {
+		if a.New == "" {
+			e.dropped = append(e.dropped, a)
+		} else {
+			e.Aliases = append(e.Aliases, alias{a.Old, a.New, a.EmptyIsUnset})
+		}
+	}
+}
+
+// ports are those of a defaulted configuration.
+func ports(webhooks, health, metrics int) map[string]any {
+	port := func(n int) map[string]any { return map[string]any{"port": n} }
+	return map[string]any{"webhooks": port(webhooks), "healthProbes": port(health), "metrics": port(metrics)}
+}
+
+func executables() []*executable { return []*executable{resourceManager()} }
+
+func resourceManager() *executable {
+	defaults := &resourcemanager.ResourceManagerConfiguration{}
+	resourcemanager.SetDefaults(defaults)
+	e := &executable{
+		config: reflect.TypeFor[resourcemanager.ResourceManagerConfiguration](),
+		copies: []string{"crds/resources.gardener.cloud_managedresources.yaml"},
+		facts: facts{
+			Executable: "resource-manager", Elects: true, WebhooksOf: feature.Target,
+			Config: map[string]any{
+				"apiVersion": resourcemanager.APIVersion, "kind": resourcemanager.Kind,
+				"server": ports(defaults.Server.Webhooks.Port, defaults.Server.HealthProbes.Port, defaults.Server.Metrics.Port),
+			},
+			Connections: []connection{{feature.Source, "sourceClientConnection"}, {feature.Target, "targetClientConnection"}},
+			Base:        map[string]any{"runtime": feature.Installation{}.Namespaces(), "shoot": feature.Installation{Shoot: true}.Namespaces()},
+		},
+	}
+	table := table[resourcemanager.ResourceManagerConfiguration]{
+		setDefaults: resourcemanager.SetDefaults,
+		// The chart sets these in any case.
+		prepare: func(c *resourcemanager.ResourceManagerConfiguration) {
+			c.LeaderElection.ResourceName, c.LeaderElection.ResourceNamespace = reference("leaderElection.resourceName"), reference("leaderElection.resourceNamespace")
+		},
+		meanings: map[string][]string{"controllers.clusterID": {resourcemanager.ClusterIDFromCluster, resourcemanager.ClusterIDDefault}},
+	}
+	e.name(resourcemanager.Aliases)
+	e.Features, e.err = describe(table, manages.Table())
+	return e
+}
+
+// reference stands for what the configuration has at a path, in facts.
+func reference(path string) string { return "$(" + path + ")" }
+
+func isReference(text string) bool { return strings.HasPrefix(text, "$(") }

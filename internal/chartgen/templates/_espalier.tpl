@@ -1,0 +1,245 @@
+{{- /* Name of the objects: that of the component, with the prefix of the installation. */ -}}
+{{- define "espalier.name" -}}
+{{- printf "%s%s" .Values.namePrefix (include "chart.name" .) -}}
+{{- end -}}
+
+{{- define "espalier.serviceAccountName" -}}
+{{- .Values.serviceAccount.name | default (include "espalier.name" .) -}}
+{{- end -}}
+
+{{- define "espalier.tlsSecretName" -}}
+{{- .Values.tls.secretName | default (printf "%s-tls" (include "espalier.name" .)) -}}
+{{- end -}}
+
+{{- define "espalier.image" -}}
+{{- $tag := .Values.image.tag | default .Chart.AppVersion -}}
+{{- printf "%s%s%s" .Values.image.repository (hasPrefix "sha256:" $tag | ternary "@" ":") $tag -}}
+{{- end -}}
+
+{{- /* Labels of all objects. Those that select Pods are "chart.selectorLabels". */ -}}
+{{- define "espalier.labels" -}}
+{{- $labels := dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/instance" .Release.Name "app.kubernetes.io/managed-by" .Release.Service -}}
+{{- $_ := set $labels "app.kubernetes.io/version" (.Chart.AppVersion | replace "+" "_") -}}
+{{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_") -}}
+{{- merge (include "chart.selectorLabels" . | fromYaml) (deepCopy .Values.labels) $labels | toYaml -}}
+{{- end -}}
+
+{{- /* Labels of Pods: of the same key, those that select them count first, then those of the values. */ -}}
+{{- define "espalier.podLabels" -}}
+{{- merge (include "chart.selectorLabels" . | fromYaml) (deepCopy .Values.podLabels) (deepCopy .Values.networkPolicies.podLabels) (include "chart.podLabels" . | fromYaml) | toYaml -}}
+{{- end -}}
+
+{{- /* What is at a path of a section, as JSON: "" if nothing is. Takes in and path. */ -}}
+{{- define "espalier.get" -}}
+{{- $at := .in -}}
+{{- range splitList "." .path -}}
+{{- if kindIs "map" $at }}{{ $at = get $at . }}{{ else }}{{ $at = "" }}{{ end -}}
+{{- end -}}
+{{- toJson $at -}}
+{{- end -}}
+
+{{- /* The configuration of the executable: that of the values, with older keys under their present names, and with what this chart decides:
+where certificate and kubeconfigs are mounted, the ports that the Service leads to, and the Lease of the election. */ -}}
+{{- define "espalier.config" -}}
+{{- $facts := .Files.Get "files/facts.yaml" | fromYaml -}}
+{{- $config := deepCopy .Values.config -}}
+{{- range $alias := $facts.aliases -}}
+{{- $keys := splitList "." .old -}}
+{{- $section := $config -}}
+{{- range initial $keys }}{{ if kindIs "map" $section }}{{ $section = get $section . }}{{ end }}{{ end -}}
+{{- if and (kindIs "map" $section) (hasKey $section (last $keys)) -}}
+{{- $value := get $section (last $keys) -}}
+{{- $_ := unset $section (last $keys) -}}
+{{- range .emptyIsUnset }}{{ if eq (toJson (get $value .)) `""` }}{{ $_ := unset $value . }}{{ end }}{{ end -}}
+{{- range reverse (splitList "." .new) }}{{ $value = dict . $value }}{{ end -}}
+{{- $newer := merge (deepCopy $config) (deepCopy $value) -}}
+{{- if ne (toJson $newer) (toJson (merge (deepCopy $value) (deepCopy $config))) }}{{ fail (printf "config.%s differs from config.%s: set one of the two only" .old .new) }}{{ end -}}
+{{- $config = $newer -}}
+{{- end -}}
+{{- end -}}
+{{- $name := include "espalier.name" . -}}
+{{- $config = merge $config $facts.config (dict "server" (dict "webhooks" (dict "tls" (dict "serverCertDir" (include "chart.certificateFolder" .))))) -}}
+{{- if $facts.elects }}{{ $config = merge $config (dict "leaderElection" (dict "resourceName" $name "resourceNamespace" .Release.Namespace)) }}{{ end -}}
+{{- range $facts.connections -}}
+{{- $given := get $.Values.kubeconfigs .cluster | default dict -}}
+{{- if or (get $given "secretName") (get $given "content") -}}
+{{- $config = merge $config (dict .path (dict "kubeconfig" (printf "/etc/%s/kubeconfigs/%s/kubeconfig" (include "chart.name" $) .cluster))) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{- /* What templates need to know of the configuration, as JSON: config itself; connections with kubeconfig, namespaces, whether the cluster is
+this one, and whether what belongs into it is installed by this release; folders with kubeconfigs; and installed and shoot about webhooks. */ -}}
+{{- define "espalier.context" -}}
+{{- $facts := .Files.Get "files/facts.yaml" | fromYaml -}}
+{{- $config := include "espalier.config" . | fromYaml -}}
+{{- $connections := list -}}
+{{- $folders := dict -}}
+{{- $hooks := dict -}}
+{{- range $facts.connections -}}
+{{- $section := get $config .path | default dict -}}
+{{- $path := get $section "kubeconfig" -}}
+{{- $namespaces := get $section "namespaces" | default list -}}
+{{- with get $section "namespace" }}{{ $namespaces = append $namespaces . | uniq }}{{ end -}}
+{{- $here := empty $path -}}
+{{- $installed := ternary $.Values.install.runtime $.Values.install.remote $here -}}
+{{- $connections = append $connections (dict "cluster" .cluster "kubeconfig" $path "namespaces" $namespaces "here" $here "installed" $installed) -}}
+{{- if eq .cluster $facts.webhooksOf }}{{ $hooks = dict "installed" $installed "here" $here }}{{ end -}}
+{{- if $path -}}
+{{- if not (isAbs $path) }}{{ fail (printf "config.%s.kubeconfig: %s is no absolute path" .path $path) }}{{ end -}}
+{{- $given := get $.Values.kubeconfigs .cluster | default dict -}}
+{{- $secret := get $given "secretName" | default (printf "%s-%s-kubeconfig" (include "espalier.name" $) .cluster) -}}
+{{- $sources := get $folders (dir $path) | default list -}}
+{{- $sources = append $sources (dict "secret" (dict "name" $secret "items" (list (dict "key" (get $given "key" | default "kubeconfig") "path" (base $path))))) -}}
+{{- with get $given "tokenSecretName" }}{{ $sources = append $sources (dict "secret" (dict "name" . "items" (list (dict "key" (get $given "tokenKey" | default "token") "path" "token")))) }}{{ end -}}
+{{- $_ := set $folders (dir $path) (uniq $sources) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson (dict "facts" $facts "config" $config "connections" $connections "folders" $folders "webhooks" $hooks) -}}
+{{- end -}}
+
+{{- /* Whether conditions on the configuration hold: true or nothing. Takes config and when. */ -}}
+{{- define "espalier.holds" -}}
+{{- $all := true -}}
+{{- range .when -}}
+{{- $value := include "espalier.get" (dict "in" $.config "path" .path) -}}
+{{- if eq $value `""` }}{{ $value = toJson .default }}{{ end -}}
+{{- $holds := not (has $value (list `""` "null" "false" "[]")) -}}
+{{- if or .is .isNot -}}
+{{- $holds = empty .is -}}
+{{- range .is }}{{ if eq (toJson .) $value }}{{ $holds = true }}{{ end }}{{ end -}}
+{{- range .isNot }}{{ if eq (toJson .) $value }}{{ $holds = false }}{{ end }}{{ end -}}
+{{- end -}}
+{{- $all = and $all $holds -}}
+{{- end -}}
+{{- if $all }}true{{ end -}}
+{{- end -}}
+
+{{- /* The elements of a list of the configuration that have a field, as JSON. Takes in and each. */ -}}
+{{- define "espalier.list" -}}
+{{- $kept := list -}}
+{{- $each := .each -}}
+{{- $all := include "espalier.get" (dict "in" .in "path" .each.list) -}}
+{{- if hasPrefix "[" $all -}}
+{{- range fromJsonArray $all }}{{ if or (not $each.has) (hasKey . $each.has) }}{{ $kept = append $kept . }}{{ end }}{{ end -}}
+{{- end -}}
+{{- toJson $kept -}}
+{{- end -}}
+
+{{- /* A text of the facts: $(path) stands for what the configuration has there. Takes config and text. */ -}}
+{{- define "espalier.resolve" -}}
+{{- if hasPrefix "$(" .text -}}
+{{- include "espalier.get" (dict "in" .config "path" (.text | trimPrefix "$(" | trimSuffix ")")) | printf "[%s]" | fromJsonArray | first -}}
+{{- else -}}
+{{- .text -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The rights of the enabled features in a cluster, as JSON: namespace (empty for all of the cluster) to rules, each group, resource and set
+of names once. Takes root, context and connection. */ -}}
+{{- define "espalier.rights" -}}
+{{- $context := .context -}}
+{{- $connection := .connection -}}
+{{- $managed := get .root.Values "managedObjects" -}}
+{{- $scopes := dict -}}
+{{- range $feature := $context.facts.features -}}
+{{- if or (not .switch) (eq (include "espalier.get" (dict "in" $context.config "path" .switch)) "true") -}}
+{{- range $right := .rights -}}
+{{- if and (eq .cluster $connection.cluster) (include "espalier.holds" (dict "config" $context.config "when" .when)) -}}
+{{- $namespaces := list "" -}}
+{{- if .namespace -}}
+{{- $namespaces = list (include "espalier.resolve" (dict "config" $context.config "text" .namespace)) -}}
+{{- else if and (not .clusterScoped) $connection.namespaces -}}
+{{- $namespaces = $connection.namespaces -}}
+{{- end -}}
+{{- $rules := .rules -}}
+{{- if and $managed (eq (toJson (first .rules).resources) `["*"]`) }}{{ $rules = $managed }}{{ end -}}
+{{- if .each -}}
+{{- $rules = list -}}
+{{- range $element := include "espalier.list" (dict "in" $context.config "each" .each) | fromJsonArray -}}
+{{- range $right.rules }}{{ $rules = append $rules (dict "apiGroups" (get $element "apiGroups") "resources" (get $element "resources") "verbs" .verbs) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- range $namespace := $namespaces -}}
+{{- $scope := get $scopes $namespace | default dict -}}
+{{- range $rule := $rules -}}
+{{- $names := list -}}
+{{- range get . "resourceNames" | default list }}{{ $names = append $names (include "espalier.resolve" (dict "config" $context.config "text" .)) }}{{ end -}}
+{{- range $group := .apiGroups -}}
+{{- range $resource := $rule.resources -}}
+{{- $key := printf "%s/%s/%s" $group $resource (join "," $names) -}}
+{{- $verbs := concat (get (get $scope $key | default dict) "verbs" | default list) $rule.verbs -}}
+{{- $ordered := list -}}
+{{- range list "*" "get" "list" "watch" "create" "update" "patch" "delete" "deletecollection" }}{{ if has . $verbs }}{{ $ordered = append $ordered . }}{{ end }}{{ end -}}
+{{- range $verbs }}{{ if not (has . $ordered) }}{{ $ordered = append $ordered . }}{{ end }}{{ end -}}
+{{- if has "*" $ordered }}{{ $ordered = list "*" }}{{ end -}}
+{{- $joined := dict "apiGroups" (list $group) "resources" (list $resource) "verbs" $ordered -}}
+{{- if $names }}{{ $_ := set $joined "resourceNames" $names }}{{ end -}}
+{{- $_ := set $scope $key $joined -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $scopes $namespace $scope -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $everything := get (get $scopes "" | default dict) "*/*/" | default dict -}}
+{{- if has "*" (get $everything "verbs" | default list) }}{{ $scopes = dict "" (dict "*/*/" $everything) }}{{ end -}}
+{{- toJson $scopes -}}
+{{- end -}}
+
+{{- /* The entries of webhook configurations of the enabled features, as JSON: Mutating and Validating. Takes root and context. */ -}}
+{{- define "espalier.webhooks" -}}
+{{- $root := .root -}}
+{{- $context := .context -}}
+{{- $installation := get .root.Values "installation" | default dict -}}
+{{- $shoot := or (get $installation "shoot" | default false) (not $context.webhooks.here) -}}
+{{- $mode := printf "%s%s" (ternary "shoot" "runtime" $shoot) (get $installation "garden" | default false | ternary "-garden" "") -}}
+{{- $base := get $installation "namespaceSelector" | default (get ($context.facts.base | default dict) (ternary "shoot" "runtime" $shoot)) | default dict -}}
+{{- $entries := dict "Mutating" list "Validating" list -}}
+{{- range $feature := $context.facts.features -}}
+{{- if and (or (not .switch) (eq (include "espalier.get" (dict "in" $context.config "path" .switch)) "true")) (include "chart.serves" (dict "root" $root "config" $context.config "feature" .name)) -}}
+{{- range .webhooks -}}
+{{- $entry := toJson .entry | replace "$(prefix)" $root.Values.namePrefix | fromJson -}}
+{{- $there := and (or (not .modes) (has $mode .modes)) (include "espalier.holds" (dict "config" $context.config "when" .when)) -}}
+{{- if .each -}}
+{{- $rules := list -}}
+{{- range $element := include "espalier.list" (dict "in" $context.config "each" .each) | fromJsonArray -}}
+{{- range $entry.rules }}{{ $rules = append $rules (merge (pick $element "apiGroups" "apiVersions" "resources") .) }}{{ end -}}
+{{- end -}}
+{{- $_ := set $entry "rules" $rules -}}
+{{- $there = and $there $rules -}}
+{{- end -}}
+{{- if $there -}}
+{{- $selector := get $entry "namespaceSelector" | default dict -}}
+{{- $expressions := list -}}
+{{- range get $selector "matchExpressions" | default list -}}
+{{- if eq .key "$(base)" -}}
+{{- $expressions = concat $expressions (get $base "matchExpressions" | default list) -}}
+{{- $_ := set $selector "matchLabels" (merge (get $selector "matchLabels" | default dict) (get $base "matchLabels" | default dict)) -}}
+{{- else -}}
+{{- $expressions = append $expressions . -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $selector "matchExpressions" $expressions -}}
+{{- range list "matchLabels" "matchExpressions" }}{{ if empty (get $selector .) }}{{ $_ := unset $selector . }}{{ end }}{{ end -}}
+{{- $_ := set $entry "namespaceSelector" $selector -}}
+{{- $reach := dict -}}
+{{- if or $root.Values.webhookConfigurations.url (not $context.webhooks.here) -}}
+{{- $url := $root.Values.webhookConfigurations.url | default (printf "https://%s.%s" (include "espalier.name" $root) $root.Release.Namespace) -}}
+{{- $_ := set $reach "url" (printf "%s%s" (trimSuffix "/" $url) .path) -}}
+{{- else -}}
+{{- $_ := set $reach "service" (dict "namespace" $root.Release.Namespace "name" (include "espalier.name" $root) "path" .path "port" 443) -}}
+{{- end -}}
+{{- with $root.Values.webhookConfigurations.caBundle }}{{ $_ := set $reach "caBundle" (b64enc .) }}{{ end -}}
+{{- $_ := set $entry "clientConfig" $reach -}}
+{{- $_ := set $entries .kind (append (get $entries .kind) $entry) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson (dict "entries" $entries "shoot" $shoot) -}}
+{{- end -}}
