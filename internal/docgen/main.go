@@ -15,7 +15,9 @@ import (
 
 	"github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/features/admissioncontroller"
+	"github.com/espalier-project/espalier/internal/features/manifests"
 	"github.com/espalier-project/espalier/internal/features/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/features/resourcemanager"
 	"github.com/espalier-project/espalier/internal/relation"
@@ -26,7 +28,7 @@ func main() {
 		"graph": relation.Reference, "relation-doc": relation.PackageComment,
 		"seed-authorizer-rules": garden.SeedReference, "shoot-authorizer-rules": garden.ShootReference, "node-agent-rules": nodeagent.Reference,
 		"resource-manager-features": resourcemanager.Reference, "admission-controller-features": admissioncontroller.Reference,
-		"node-agent-authorizer-features": nodeagentauthorizer.Reference,
+		"node-agent-authorizer-features": nodeagentauthorizer.Reference, "metrics": metrics,
 	}
 	if len(os.Args) == 3 && os.Args[1] == "rbac" {
 		if err := errors.Join(
@@ -42,4 +44,11 @@ func main() {
 		os.Exit(2)
 	}
 	fmt.Print(pages[os.Args[1]]())
+}
+
+// metrics is the page about the metrics of all executables.
+func metrics() string {
+	resources, admissions, agents := resourcemanager.Executable(nil, nil), admissioncontroller.Executable(nil, nil), nodeagentauthorizer.Executable(nil, nil)
+	return manifests.MetricsPage(map[string][]feature.Metric{resources.Name: resources.Metrics(), admissions.Name: admissions.Metrics(), agents.Name: agents.Metrics()},
+		[]string{resources.Name, admissions.Name, agents.Name})
 }

@@ -1,13 +1,16 @@
 package engine
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/managedresource"
 	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
@@ -33,4 +36,10 @@ func Writes(*config.ResourceManagerConfiguration) []feature.Write {
 		{Cluster: feature.Source, Resource: "events", Verbs: []string{"create"}},
 		{Cluster: feature.Target, Group: "*", Resource: "*", ClusterScoped: true, Verbs: []string{"*"}},
 	}
+}
+
+// Metrics registers the metrics of the engine.
+func Metrics(registry prometheus.Registerer) {
+	managedresource.NewMetrics(registry)
+	targetcluster.NewMetrics(registry)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
@@ -35,6 +36,8 @@ type Row[C, E any] struct {
 	Validating func(*C, Installation) []admissionregistrationv1.ValidatingWebhook
 	// Path is where its webhook is served.
 	Path string
+	// Metrics registers its metrics, as its start does; nil means that it has none of its own. Pages are made from it.
+	Metrics func(prometheus.Registerer)
 	// Start starts it. Nil means that the feature is not built: to switch it on ends the start of the process with an error.
 	Start func(context.Context, E) error
 }

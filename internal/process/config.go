@@ -19,6 +19,9 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
+// RegisterMetrics registers the metrics of a process beside those of the libraries.
+func RegisterMetrics(registry prometheus.Registerer) { tellUnknownKeys(registry, 0) }
+
 // tellUnknownKeys has a metric say how many keys were not known when a configuration file was read last.
 func tellUnknownKeys(registry prometheus.Registerer, n int) {
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{

@@ -7,12 +7,14 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/espalier-project/espalier/internal/features/admissioncontroller"
 	"github.com/espalier-project/espalier/test/harness"
 )
 
@@ -91,6 +93,20 @@ func TestMetrics(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestMetricsPage: nothing is shown that the page about metrics does not have.
+func TestMetricsPage(t *testing.T) {
+	page := admissioncontroller.Executable(nil, nil).Metrics()
+	names, wrong, err := suite.Process.Shown(page)
+	if err != nil || len(wrong) > 0 {
+		t.Errorf("%v, %v", wrong, err)
+	}
+	for _, m := range page {
+		if len(m.Labels) == 0 && !slices.Contains(names, m.Name) {
+			t.Errorf("%s is not shown", m.Name)
+		}
+	}
 }
 
 // TestDebugPage is BH-GR-7 to BH-GR-9, PRC-45 and CT-G-23 for what only a process shows.

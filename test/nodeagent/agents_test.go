@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/features/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/test/harness"
 )
 
@@ -348,6 +349,9 @@ func TestProcess(t *testing.T) {
 		if !strings.Contains(metrics, metric) {
 			t.Errorf("%s is missing", metric)
 		}
+	}
+	if _, wrong, err := process.Shown(nodeagentauthorizer.Executable(nil, nil).Metrics()); err != nil || len(wrong) > 0 {
+		t.Errorf("the page about metrics: %v, %v", wrong, err)
 	}
 	valitail := []byte(strings.NewReplacer(`"resource":"nodes","name":"x"`, `"resource":"secrets","namespace":"kube-system","name":"gardener-valitail"`).Replace(string(body)))
 	if _, answer, err := process.Ask(https, http.MethodPost, "/webhooks/auth/nodeagent", "application/json", valitail); err != nil || !strings.Contains(answer, `"allowed":false,"denied":true`) {

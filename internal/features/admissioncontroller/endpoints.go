@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 
 	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
@@ -27,7 +28,7 @@ type decision = func(context.Context, *admissionv1.AdmissionRequest) error
 
 // restricting is the row of a restriction.
 func restricting(row Row, decides func(*restriction.Handler) decision) Row {
-	row.Runs = feature.EveryReplica
+	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admit.NewMetrics)
 	row.Start = func(_ context.Context, p *Process) error {
 		h := p.restriction
 		h.Log = p.Log.WithName("webhook." + row.Name)
@@ -62,7 +63,7 @@ func page(name, path string, of func(*Process) *authorizer.Authorizer) Row {
 // hook is the row of a webhook beside the restrictions. One that reads from a cache is answered with 503 until that is complete; the cache
 // begins with the first request that needs it.
 func hook(row Row, decide func(*Process) (admit.Func, error)) Row {
-	row.Runs = feature.EveryReplica
+	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admit.NewMetrics)
 	row.Start = func(_ context.Context, p *Process) error {
 		does, err := decide(p)
 		if err != nil {
@@ -74,6 +75,15 @@ func hook(row Row, decide func(*Process) (admit.Func, error)) Row {
 		}
 		p.Manager.GetWebhookServer().Register(row.Path, admit.New(options))
 		return nil
+	}
+	return row
+}
+
+// rejecting is the row of a webhook that counts what it refuses (OBS-20).
+func rejecting(row Row) Row {
+	row.Metrics = func(registry prometheus.Registerer) {
+		admit.NewMetrics(registry)
+		admit.NewRejections(registry)
 	}
 	return row
 }

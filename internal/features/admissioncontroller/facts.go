@@ -1,7 +1,15 @@
 package admissioncontroller
 
 import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/garden"
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/selectors"
 )
 
@@ -29,3 +37,8 @@ func configured[W any](registrations func(*configuration) []W) func(*configurati
 
 // selectorQuestion is what authorizers write: the question whether the garden sends selectors.
 func selectorQuestion() []feature.Write { return []feature.Write{selectors.Write(feature.Garden)} }
+
+// graphMetrics registers those of a graph and of what keeps it.
+func graphMetrics(registry prometheus.Registerer) {
+	garden.NewMetrics(registry, graph.New(relation.Schema), authorizer.Buckets()).Follow("", func() time.Duration { return 0 })
+}

@@ -35,15 +35,16 @@ func Table() []Row {
 	return []Row{
 		{
 			Name: "graph", Runs: feature.EveryReplica,
-			Doc:   "Follows the garden and keeps the graphs that say what belongs to which seed and to which self-hosted shoot.",
-			Reads: reads(func() []feature.Read { return garden.Reads(relation.Watches, relation.SelfHosted) }),
-			Start: func(_ context.Context, p *Process) error { return p.Manager.Add(p.watches) },
+			Doc:     "Follows the garden and keeps the graphs that say what belongs to which seed and to which self-hosted shoot.",
+			Reads:   reads(func() []feature.Read { return garden.Reads(relation.Watches, relation.SelfHosted) }),
+			Metrics: graphMetrics,
+			Start:   func(_ context.Context, p *Process) error { return p.Manager.Add(p.watches) },
 		},
 		{
 			Name: authorizer.SeedName, Runs: feature.EveryReplica,
 			Doc:   "Decides what the clients of a seed may do, as a webhook authorizer.",
 			Path:  authorizer.SeedPath,
-			Reads: reads(authorizer.SeedReads), Writes: writes(selectorQuestion),
+			Reads: reads(authorizer.SeedReads), Writes: writes(selectorQuestion), Metrics: feature.Registers(authorizer.NewMetrics),
 			Start: func(_ context.Context, p *Process) error {
 				return p.review(authorizer.SeedName, authorizer.SeedPath, p.seeds)
 			},
@@ -52,7 +53,7 @@ func Table() []Row {
 			Name: authorizer.ShootName, Runs: feature.EveryReplica,
 			Doc:   "Decides what the clients of a self-hosted shoot may do, as a webhook authorizer.",
 			Path:  authorizer.ShootPath,
-			Reads: reads(authorizer.ShootReads), Writes: writes(selectorQuestion),
+			Reads: reads(authorizer.ShootReads), Writes: writes(selectorQuestion), Metrics: feature.Registers(authorizer.NewMetrics),
 			Start: func(_ context.Context, p *Process) error {
 				return p.review(authorizer.ShootName, authorizer.ShootPath, p.shoots)
 			},
@@ -94,10 +95,10 @@ func Table() []Row {
 			Name: internaldomain.Name, Doc: "Keeps the Secret with the internal domain the only one, and as it is while Shoots use it.",
 			Path: internaldomain.Path, Reads: reads(internaldomain.Reads), Validating: one(internaldomain.Registration),
 		}, func(p *Process) (admit.Func, error) { return internaldomain.Decide(p.Garden.Client), nil }),
-		hook(Row{
+		rejecting(hook(Row{
 			Name: kubeconfigsecret.Name, Doc: "Refuses kubeconfigs that run programs, read files or impersonate.",
 			Path: kubeconfigsecret.Path, Validating: one(kubeconfigsecret.Registration),
-		}, func(p *Process) (admit.Func, error) { return kubeconfigsecret.Decide(p.rejections), nil }),
+		}, func(p *Process) (admit.Func, error) { return kubeconfigsecret.Decide(p.rejections), nil })),
 		hook(Row{
 			Name: namespacedeletion.Name, Doc: "Refuses to delete the namespace of a project.",
 			Path: namespacedeletion.Path, Reads: reads(namespacedeletion.Reads), Validating: one(namespacedeletion.Registration),
@@ -108,7 +109,7 @@ func Table() []Row {
 		}, func(p *Process) (admit.Func, error) {
 			return providersecretlabels.Decide(providersecretlabels.Options{Bindings: p.Garden.Cache, RemoveUnreferenced: p.Config.Server.ProviderSecretLabels.RemoveUnreferenced}), nil
 		}),
-		hook(Row{
+		rejecting(hook(Row{
 			Name: resourcesize.Name, Doc: "Limits the size and the number of objects, if limits are configured.",
 			Path: resourcesize.Path,
 			Reads: func(cfg *configuration) []feature.Read {
@@ -121,7 +122,7 @@ func Table() []Row {
 			return resourcesize.Decide(resourcesize.Options{
 				Config: p.Config.Server.ResourceAdmissionConfiguration, Garden: p.Garden.Client, Rejections: p.rejections, Log: p.Log.WithName("webhook." + resourcesize.Name),
 			}), nil
-		}),
+		})),
 		hook(Row{
 			Name: shootkubeconfigsecretref.Name, Doc: "Keeps the kubeconfig in Secrets that Shoots refer to.",
 			Path: shootkubeconfigsecretref.Path, Reads: reads(shootkubeconfigsecretref.Reads), Validating: one(shootkubeconfigsecretref.Registration),

@@ -2,6 +2,7 @@
 package agents
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -39,6 +40,12 @@ func New(o Options) (*Shoot, error) {
 	return &Shoot{View: view, Reviews: review.New(review.Options{
 		Authorizer: decides, Ready: view.Synced, Concerns: nodeagent.IsAgent, DenyOnError: true, Bodies: o.Bodies, Log: o.View.Log,
 	})}, nil
+}
+
+// Metrics registers the metrics of the authorizer and of what it knows.
+func Metrics(registry prometheus.Registerer) {
+	nodeagent.NewMetrics(registry)
+	agentview.NewMetrics(registry)
 }
 
 // Reads are what is read to decide about the agents of a shoot whose Machines are in a namespace of the source: nil means that it has none,

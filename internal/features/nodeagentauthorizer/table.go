@@ -20,7 +20,7 @@ func Table() []Row {
 	return []Row{{
 		Name: nodeagent.Name, Runs: feature.EveryReplica,
 		Doc:  "Decides what the agents of Nodes may do, as a webhook authorizer.",
-		Path: nodeagent.Path, Reads: reads, Writes: writes, Start: start,
+		Path: nodeagent.Path, Reads: reads, Writes: writes, Metrics: agents.Metrics, Start: start,
 	}}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // hook is the row of a webhook: every replica serves it under its path (CW-10), and answers with 503 until what the row reads is complete.
 func hook(row Row, decide func(*Process) (admit.Func, error)) Row {
-	row.Runs = feature.EveryReplica
+	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admit.NewMetrics)
 	row.Start = func(_ context.Context, p *Process) error {
 		does, err := decide(p)
 		if err != nil {

@@ -15,6 +15,7 @@ func everything() *configuration {
 	cfg := turned(true)
 	cfg.Controllers.CSRApprover.MachineNamespace = ptr.To("shoot--project--name")
 	cfg.Webhooks.NodeAgentAuthorizer.MachineNamespace = ptr.To("shoot--project--name")
+	cfg.Webhooks.KubernetesServiceHost.Host = "api.example.com"
 	return cfg
 }
 

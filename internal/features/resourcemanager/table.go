@@ -3,6 +3,9 @@ package resourcemanager
 import (
 	"context"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/controller/criticalcomponents"
@@ -16,6 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor"
 	"github.com/espalier-project/espalier/internal/engine"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/features/agents"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
 	"github.com/espalier-project/espalier/internal/webhook/endpointslicehints"
@@ -44,7 +48,7 @@ func Table() []Row {
 		{
 			Name: "managedresource", Runs: feature.Leader,
 			Doc:   "Applies the objects of ManagedResources, keeps them so, and judges their health and progress.",
-			Reads: engine.Reads, Writes: engine.Writes, Start: func(ctx context.Context, p *Process) error { return p.Engine.Start(ctx) },
+			Reads: engine.Reads, Writes: engine.Writes, Metrics: engine.Metrics, Start: func(ctx context.Context, p *Process) error { return p.Engine.Start(ctx) },
 		},
 		{
 			Name: "leader-election", Runs: feature.EveryReplica,
@@ -55,11 +59,13 @@ func Table() []Row {
 			Name: garbagecollector.Name, Switch: "controllers.garbageCollector.enabled", Runs: feature.Leader,
 			Doc:   "Deletes ConfigMaps and Secrets that nothing refers to any more.",
 			Reads: garbagecollector.Reads, Writes: garbagecollector.Writes, Start: startGarbageCollector,
+			Metrics: feature.Registers(garbagecollector.NewMetrics),
 		},
 		{
 			Name: tokenrequestor.Name, Switch: "controllers.tokenRequestor.enabled", Runs: feature.Leader,
 			Doc:   "Requests ServiceAccount tokens of the target and keeps them fresh in Secrets of the source.",
 			Reads: tokenrequestor.Reads, Writes: tokenrequestor.Writes, Start: startTokenRequestor,
+			Metrics: func(r prometheus.Registerer) { tokenrequestor.NewMetrics(r, clock.RealClock{}) },
 		},
 		{
 			Name: tokeninvalidation.Name, Switch: "controllers.tokenInvalidator.enabled", Runs: feature.Leader,
@@ -70,6 +76,7 @@ func Table() []Row {
 			Name: csrapprover.Name, Switch: "controllers.csrApprover.enabled", Runs: feature.Leader,
 			Doc:   "Approves and denies the certificate requests of kubelets and node agents.",
 			Reads: csrapprover.Reads, Writes: csrapprover.Writes, Start: startCSRApprover,
+			Metrics: feature.Registers(csrapprover.NewMetrics),
 		},
 		{
 			Name: networkpolicy.Name, Switch: "controllers.networkPolicy.enabled", Runs: feature.Leader,
@@ -99,7 +106,7 @@ func Table() []Row {
 		{
 			Name: nodeagent.Name, Switch: "webhooks.nodeAgentAuthorizer.enabled", Runs: feature.EveryReplica,
 			Doc:  "Decides what the agents of Nodes may do, as a webhook authorizer.",
-			Path: nodeagent.Path, Reads: nodeAgentReads, Start: startNodeAgents,
+			Path: nodeagent.Path, Reads: nodeAgentReads, Metrics: agents.Metrics, Start: startNodeAgents,
 		},
 		// Mutating webhooks, in the order in which they are registered (DEP-2).
 		hook(Row{
@@ -189,7 +196,7 @@ func Table() []Row {
 		{
 			Name: extensionvalidation.Name, Switch: "webhooks.extensionValidation.enabled", Runs: feature.EveryReplica,
 			Doc:        "Judges extension resources and Etcds when they are written.",
-			Validating: same(extensionvalidation.Registrations), Start: serveExtensionValidation,
+			Validating: same(extensionvalidation.Registrations), Metrics: feature.Registers(admit.NewMetrics), Start: serveExtensionValidation,
 		},
 	}
 }

@@ -193,6 +193,21 @@ func TestNotSynced(t *testing.T) {
 	}
 }
 
+// TestExamples: configurations with everything and with the least are ones that the executable takes.
+func TestExamples(t *testing.T) {
+	x := Executable(nil, nil)
+	for name, cfg := range map[string]*configuration{"everything": x.Everything(), "least": x.Least()} {
+		if errs := config.Validate(cfg); len(errs) != 0 {
+			t.Errorf("%s: %v", name, errs)
+		}
+		for _, row := range Table() {
+			if row.Switch != "" && feature.IsOn(cfg, row.Switch) != (name == "everything") {
+				t.Errorf("%s: %s is on: %t", name, row.Switch, feature.IsOn(cfg, row.Switch))
+			}
+		}
+	}
+}
+
 // TestRights: what is off needs no right, and Secrets are never deleted (COM-10: the rights that a drop-in replacement must live with).
 func TestRights(t *testing.T) {
 	cfg := &configuration{}

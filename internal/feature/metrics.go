@@ -1,0 +1,147 @@
+package feature
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metric is one that a process shows.
+type Metric struct {
+	Name, Help string
+	// Type is counter, gauge, histogram or summary.
+	Type   string
+	Labels []string
+	// Features are those that show it; none means the process itself.
+	Features []string
+}
+
+// Registers is what a constructor of metrics registers.
+func Registers[M any](construct func(prometheus.Registerer) M) func(prometheus.Registerer) {
+	return func(registry prometheus.Registerer) { construct(registry) }
+}
+
+// Metrics are what the rows show beside what others register for the process itself, sorted by name. All of it is read from the collectors.
+func Metrics[C, E any](rows []Row[C, E], process func(prometheus.Registerer)) []Metric {
+	byName := map[string]*Metric{}
+	note := func(name string, register func(prometheus.Registerer)) {
+		r := &recorder{}
+		register(r)
+		for _, m := range r.metrics {
+			known := byName[m.Name]
+			if known == nil {
+				known = &m
+				byName[m.Name] = known
+			}
+			known.Labels = slices.Compact(slices.Sorted(slices.Values(append(known.Labels, m.Labels...))))
+			if name != "" && !slices.Contains(known.Features, name) {
+				known.Features = append(known.Features, name)
+			}
+		}
+	}
+	note("", process)
+	for _, row := range rows {
+		if row.Metrics != nil {
+			note(row.Name, row.Metrics)
+		}
+	}
+	all := make([]Metric, 0, len(byName))
+	for _, m := range byName {
+		all = append(all, *m)
+	}
+	slices.SortFunc(all, func(a, b Metric) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// recorder is a registry that only takes note of what is registered.
+type recorder struct{ metrics []Metric }
+
+// Register implements prometheus.Registerer.
+func (r *recorder) Register(c prometheus.Collector) error {
+	described := make(chan *prometheus.Desc)
+	go func() { c.Describe(described); close(described) }()
+	for d := range described {
+		r.metrics = append(r.metrics, describe(d, typeOf(c)))
+	}
+	return nil
+}
+
+// MustRegister implements prometheus.Registerer.
+func (r *recorder) MustRegister(all ...prometheus.Collector) {
+	for _, c := range all {
+		_ = r.Register(c)
+	}
+}
+
+// Unregister implements prometheus.Registerer.
+func (r *recorder) Unregister(prometheus.Collector) bool { return false }
+
+// described is the text of a prometheus.Desc, which has no other way to tell what it says.
+var described = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"),.* constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
+
+func describe(d *prometheus.Desc, typed string) Metric {
+	parts := described.FindStringSubmatch(d.String())
+	if parts == nil {
+		panic(fmt.Sprintf("a metric describes itself in another way: %s", d)) // Only where pages are generated and in tests.
+	}
+	m := Metric{Type: typed}
+	m.Name, _ = strconv.Unquote(parts[1])
+	m.Help, _ = strconv.Unquote(parts[2])
+	for _, pair := range strings.Split(parts[3], ",") {
+		if label, _, found := strings.Cut(pair, "="); found {
+			m.Labels = append(m.Labels, label)
+		}
+	}
+	if parts[4] != "" {
+		m.Labels = append(m.Labels, strings.Split(parts[4], ",")...)
+	}
+	slices.Sort(m.Labels)
+	return m
+}
+
+// typeOf tells the type of a collector's metrics. One of ours that has none yet shows gauges.
+func typeOf(c prometheus.Collector) string {
+	switch c.(type) {
+	case *prometheus.CounterVec:
+		return "counter"
+	case *prometheus.GaugeVec:
+		return "gauge"
+	case *prometheus.HistogramVec:
+		return "histogram"
+	case *prometheus.SummaryVec:
+		return "summary"
+	}
+	registry := prometheus.NewRegistry()
+	if registry.Register(c) == nil {
+		if families, err := registry.Gather(); err == nil && len(families) > 0 {
+			return strings.ToLower(families[0].GetType().String())
+		}
+	}
+	return "gauge"
+}
+
+// MetricsTable is the table of metrics in a page.
+func MetricsTable(all []Metric) string {
+	var b strings.Builder
+	b.WriteString("| metric | type | labels | shown by | says |\n|---|---|---|---|---|\n")
+	for _, m := range all {
+		by := strings.Join(m.Features, ", ")
+		switch {
+		case by == "":
+			by = "the process"
+		case len(m.Features) > 4:
+			by = fmt.Sprintf("%d features", len(m.Features))
+		}
+		labels := ""
+		if len(m.Labels) > 0 {
+			labels = "`" + strings.Join(m.Labels, "`, `") + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Name, m.Type, labels, by, m.Help)
+	}
+	return b.String()
+}
