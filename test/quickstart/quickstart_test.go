@@ -86,7 +86,7 @@ func follow(t *testing.T, executables []string, change func(*testing.T, string) 
 	}
 	work := workplace(t, root, executables)
 	path := tools(t, work) + string(os.PathListSeparator) + os.Getenv("PATH")
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	c, err := start(ctx, filepath.Join(work, ".local", "cluster"), func(text string) { t.Log(text) })
 	if err != nil {
