@@ -383,15 +383,15 @@ func TestNetworkPolicies(t *testing.T) {
 		chosen := object{"matchLabels": object{"app": name}}
 		peer := prefix + "to-" + name + "-tcp-8443"
 		peers, ports := []any{object{"podSelector": object{"matchLabels": object{peer: "allowed"}}}}, []any{object{"port": int64(8443), "protocol": "TCP"}}
-		make := func(policy, text string, spec object) object {
-			return object{"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": object{"name": policy, "namespace": "garden", "labels": labels, "annotations": object{"gardener.cloud/description": text}}, "spec": spec}
+		policy := func(name, text string, spec object) object {
+			return object{"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": object{"name": name, "namespace": "garden", "labels": labels, "annotations": object{"gardener.cloud/description": text}}, "spec": spec}
 		}
 		return []object{
-			make("ingress-to-"+name+"-tcp-8443", "Allows ingress TCP traffic to port 8443 for pods selected by the garden/"+name+" service selector from pods running in namespace garden labeled with map["+peer+":allowed].",
+			policy("ingress-to-"+name+"-tcp-8443", "Allows ingress TCP traffic to port 8443 for pods selected by the garden/"+name+" service selector from pods running in namespace garden labeled with map["+peer+":allowed].",
 				object{"policyTypes": []any{"Ingress"}, "podSelector": chosen, "ingress": []any{object{"from": peers, "ports": ports}}}),
-			make("egress-to-"+name+"-tcp-8443", "Allows egress TCP traffic to port 8443 from pods running in namespace garden labeled with map["+peer+":allowed] to pods selected by the garden/"+name+" service selector.",
+			policy("egress-to-"+name+"-tcp-8443", "Allows egress TCP traffic to port 8443 from pods running in namespace garden labeled with map["+peer+":allowed] to pods selected by the garden/"+name+" service selector.",
 				object{"policyTypes": []any{"Egress"}, "podSelector": object{"matchLabels": object{peer: "allowed"}}, "egress": []any{object{"to": []any{object{"podSelector": chosen}}, "ports": ports}}}),
-			make("ingress-to-"+name+"-from-world", "Allows ingress traffic from everywhere to ports [TCP/443] for pods selected by the garden/"+name+" service selector.",
+			policy("ingress-to-"+name+"-from-world", "Allows ingress traffic from everywhere to ports [TCP/443] for pods selected by the garden/"+name+" service selector.",
 				object{"policyTypes": []any{"Ingress"}, "podSelector": chosen, "ingress": []any{object{"ports": []any{object{"port": int64(443), "protocol": "TCP"}}}}}),
 		}
 	}

@@ -75,7 +75,7 @@ func TestMissingRightIsNamed(t *testing.T) {
 		"controllers":            map[string]any{"cacheSyncTimeout": "3s"},
 	})
 	want := fmt.Sprintf("the right to list secrets in namespace %q is missing", ns)
-	if code := p.Wait(patience); code != 1 || !strings.Contains(strings.ReplaceAll(p.Output(), `\"`, `"`), want) {
+	if code := p.Wait(patience); code != 1 || !strings.Contains(unescaped(p), want) {
 		t.Errorf("exit code %d, output %s", code, p.Output())
 	}
 }

@@ -117,6 +117,9 @@ func remove(t *testing.T, ns, name string) {
 	})
 }
 
+// unescaped is what a process wrote, with the quotes that the log's JSON escapes.
+func unescaped(p *harness.Process) string { return strings.ReplaceAll(p.Output(), `\"`, `"`) }
+
 func TestKubeconfigAllowList(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	write := func(user string) {
@@ -129,7 +132,7 @@ func TestKubeconfigAllowList(t *testing.T) {
 	} {
 		write(user)
 		p := start(t, nil, func(o *harness.ProcessOptions) { o.TargetKubeconfig = kubeconfig })
-		if code := p.Wait(patience); code != 1 || !strings.Contains(p.Output(), want) {
+		if code := p.Wait(patience); code != 1 || !strings.Contains(unescaped(p), want) {
 			t.Errorf("CT-24/CCH-2 %s: exit code %d, output %s", user, code, p.Output())
 		}
 	}
@@ -241,7 +244,7 @@ func TestCertificates(t *testing.T) {
 func TestClusterIdentity(t *testing.T) {
 	p := start(t, map[string]any{"controllers": map[string]any{"clusterID": "<cluster>"}})
 	want := `unable to determine cluster id: cannot determine cluster identity from configmap: configmaps "cluster-identity" not found`
-	if code := p.Wait(patience); code != 1 || !strings.Contains(p.Output(), want) {
+	if code := p.Wait(patience); code != 1 || !strings.Contains(unescaped(p), want) {
 		t.Errorf("CT-33/MRC-7a/BH-MR-32: exit code %d, output %s", code, p.Output())
 	}
 	ns := namespace(t)
