@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -28,9 +27,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 	if err := target.IndexField(ctx, &corev1.Pod{}, fieldNode, nodeOf); err != nil {
 		return err
 	}
-	return kit.Add(mgr, Name, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: workers(r.Config), CacheSyncTimeout: cacheSyncTimeout, ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
-	},
+	return kit.Add(mgr, Name, kit.Options(r, workers(r.Config), cacheSyncTimeout),
 		ctrlsource.Kind[client.Object](target, &corev1.Node{}, &handler.EnqueueRequestForObject{}, tainted()),
 		// Whatever a Pod tells of its Node costs nothing if the Node is free.
 		ctrlsource.Kind[client.Object](target, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {

@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -86,10 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // AddToManager adds the controller; what it watches is in the cache.
 func (r *Reconciler) AddToManager(mgr manager.Manager, requests cache.Cache, cacheSyncTimeout time.Duration) error {
-	return kit.Add(mgr, Name, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: *r.Config.ConcurrentSyncs, CacheSyncTimeout: cacheSyncTimeout,
-		ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
-	}, ctrlsource.Kind[client.Object](requests, &certificatesv1.CertificateSigningRequest{}, &handler.EnqueueRequestForObject{}, concerned()))
+	return kit.Add(mgr, Name, kit.Options(r, *r.Config.ConcurrentSyncs, cacheSyncTimeout), ctrlsource.Kind[client.Object](requests, &certificatesv1.CertificateSigningRequest{}, &handler.EnqueueRequestForObject{}, concerned()))
 }
 
 // concerned passes what is created or changed, if its signer is one of ours and nothing is decided yet (CSR-1, CSR-2).

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -174,9 +173,7 @@ func Writes() []feature.Write {
 func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache, cacheSyncTimeout time.Duration) error {
 	nodes := &metav1.PartialObjectMetadata{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	return kit.Add(mgr, Name, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: 1, CacheSyncTimeout: cacheSyncTimeout, ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
-	}, ctrlsource.Kind[client.Object](target, nodes, single()))
+	return kit.Add(mgr, Name, kit.Options(r, 1, cacheSyncTimeout), ctrlsource.Kind[client.Object](target, nodes, single()))
 }
 
 // single queues the same request for each Node that comes or goes, and nothing for all else that happens to Nodes.

@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -57,10 +56,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Dur
 	if err != nil {
 		return err
 	}
-	return kit.Add(mgr, Name, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: *r.Config.ConcurrentSyncs, CacheSyncTimeout: cacheSyncTimeout,
-		ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
-	}, watches)
+	return kit.Add(mgr, Name, kit.Options(r, *r.Config.ConcurrentSyncs, cacheSyncTimeout), watches)
 }
 
 // Reconcile writes what differs. What an event tells of it asks again.

@@ -8,7 +8,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -28,9 +27,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache, cache
 	nodes, secrets := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
 	nodes.SetGroupVersionKind(nodeKind)
 	secrets.SetGroupVersionKind(secretKind)
-	return kit.Add(mgr, Name, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: 1, CacheSyncTimeout: cacheSyncTimeout, ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
-	},
+	return kit.Add(mgr, Name, kit.Options(r, 1, cacheSyncTimeout),
 		ctrlsource.Kind[client.Object](target, nodes, single(), predicate.Or(existence(), changes())),
 		ctrlsource.Kind[client.Object](target, secrets, single(), predicate.And(configurations(), predicate.Or(existence(), changes()))))
 }

@@ -72,9 +72,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache, cache
 }
 
 func (r *Reconciler) options(cacheSyncTimeout time.Duration) controller.Options {
-	return controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: ptr.Deref(r.Config.ConcurrentSyncs, 5), CacheSyncTimeout: cacheSyncTimeout, ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
-	}
+	return kit.Options(r, ptr.Deref(r.Config.ConcurrentSyncs, 5), cacheSyncTimeout)
 }
 
 // tokens passes Secrets that name a ServiceAccount, when they are created or changed (TI-1).

@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -35,10 +34,7 @@ func secrets() *metav1.PartialObjectMetadata {
 
 // AddToManager adds the controller; the Secrets are in the cache of the source.
 func (r *Reconciler) AddToManager(mgr manager.Manager, source cache.Cache, cacheSyncTimeout time.Duration) error {
-	return kit.Add(mgr, Name, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: *r.Config.ConcurrentSyncs, CacheSyncTimeout: cacheSyncTimeout,
-		ReconciliationTimeout: kit.Timeout, RateLimiter: kit.Retries(),
-	}, ctrlsource.Kind[client.Object](source, secrets(), &handler.EnqueueRequestForObject{}, r.relevant()), r.followCA(source))
+	return kit.Add(mgr, Name, kit.Options(r, *r.Config.ConcurrentSyncs, cacheSyncTimeout), ctrlsource.Kind[client.Object](source, secrets(), &handler.EnqueueRequestForObject{}, r.relevant()), r.followCA(source))
 }
 
 // relevant passes what is or was relevant (TR-3).

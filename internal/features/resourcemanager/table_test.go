@@ -193,6 +193,28 @@ func TestNotSynced(t *testing.T) {
 	}
 }
 
+// TestSelectors: where features select a kind in one form differently, all of it is kept, and each looks at what it gets. These do; whoever
+// adds one checks that its feature does, too, and that the memory is worth it.
+func TestSelectors(t *testing.T) {
+	cfg := everything()
+	first, differ := map[string]feature.Read{}, map[string]bool{}
+	for _, read := range feature.AllReads(feature.Enabled(Table(), cfg), cfg) {
+		if read.Form != feature.Whole && read.Form != feature.Metadata {
+			continue
+		}
+		key := string(read.Cluster) + " " + read.Resource + " " + string(read.Form)
+		other, found := first[key]
+		if !found {
+			first[key] = read
+		} else if other.Selector != read.Selector || other.FieldSelector != read.FieldSelector || other.Namespace != read.Namespace {
+			differ[key] = true
+		}
+	}
+	if diff := cmp.Diff(map[string]bool{"target secrets metadata": true}, differ); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestExamples: configurations with everything and with the least are ones that the executable takes.
 func TestExamples(t *testing.T) {
 	x := Executable(nil, nil)

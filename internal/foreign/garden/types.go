@@ -1,5 +1,9 @@
 // Package garden is the slice of the garden's kinds that the webhooks of admission-controller read. Nothing is ever written back from it.
 //
+// Its Shoot is another one than that of core/v1beta1, which the graph is made of. Those come as events, are cut to what makes edges, and are
+// forgotten; their metadata is a slice, too. These are kept in a cache of controller-runtime, which wants whole metadata, once somebody
+// registers the webhooks. In one type each would decode and keep what only the other one reads.
+//
 // +kubebuilder:object:generate=true
 package garden
 
