@@ -61,9 +61,9 @@ type Plan struct {
 	Release []resourcesv1alpha1.ObjectReference
 	// Delete are entries of the inventory that no manifest has any more (MR-10).
 	Delete []resourcesv1alpha1.ObjectReference
-	// Keep are entries of the inventory that must stay in it, though no object of this plan matches them: while a
+	// Unmatched are entries of the inventory that must stay in it, though no object of this plan matches them: while a
 	// document can't be decoded, nobody knows which object it was (MRB-2).
-	Keep []resourcesv1alpha1.ObjectReference
+	Unmatched []resourcesv1alpha1.ObjectReference
 	// Inventory is the inventory once the plan has been carried out, sorted (MRS-7).
 	Inventory []resourcesv1alpha1.ObjectReference
 	// Errors are objects that can't be applied as they are written.
@@ -114,7 +114,7 @@ func NewPlan(decoded manifest.Result, inventory []resourcesv1alpha1.ObjectRefere
 	for _, object := range desired {
 		if duplicates[object.Key] {
 			if object.Old != nil {
-				plan.Keep = append(plan.Keep, *object.Old)
+				plan.Unmatched = append(plan.Unmatched, *object.Old)
 			}
 			continue
 		}
@@ -126,11 +126,11 @@ func NewPlan(decoded manifest.Result, inventory []resourcesv1alpha1.ObjectRefere
 
 	// With any document unread nothing is deleted: the object may be the unread one (MRB-2).
 	if len(decoded.Errors) > 0 || len(plan.Errors) > 0 {
-		plan.Keep = append(plan.Keep, index.rest()...)
+		plan.Unmatched = append(plan.Unmatched, index.rest()...)
 	} else {
 		plan.Delete = index.rest()
 	}
-	plan.Inventory = append(plan.Inventory, plan.Keep...)
+	plan.Inventory = append(plan.Inventory, plan.Unmatched...)
 	SortReferences(plan.Inventory)
 	return plan
 }

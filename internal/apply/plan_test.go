@@ -91,7 +91,7 @@ func TestPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := plan(t, tc.manifests, tc.inventory)
 			for what, pair := range map[string][2]string{
-				"inventory": {keys(p.Inventory), tc.want}, "delete": {keys(p.Delete), tc.deletes}, "keep": {keys(p.Keep), tc.keeps}, "release": {keys(p.Release), tc.releases},
+				"inventory": {keys(p.Inventory), tc.want}, "delete": {keys(p.Delete), tc.deletes}, "keep": {keys(p.Unmatched), tc.keeps}, "release": {keys(p.Release), tc.releases},
 			} {
 				if pair[0] != pair[1] {
 					t.Errorf("%s: got %q, want %q", what, pair[0], pair[1])

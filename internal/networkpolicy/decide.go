@@ -113,7 +113,7 @@ func (x *Index) takenLocked(r Request, p *Policy, e *Existing) Problem {
 
 // staysLocked says whether a policy that is not wanted stays nevertheless: what cannot be read may want it, or its namespace ends with it.
 func (x *Index) staysLocked(s *Service, e *Existing) bool {
-	if n := x.namespaces[e.Namespace]; n == nil || n.terminating || s.keeps(e.NamespacedName) {
+	if n := x.namespaces[e.Namespace]; n == nil || n.terminating || s.mayStay(e.NamespacedName) {
 		return true
 	}
 	if e.gate && !e.isControllers() && !x.isIstioKnownLocked(s.NamespacedName) {

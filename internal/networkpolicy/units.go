@@ -89,8 +89,8 @@ func peersOf(service, policy types.NamespacedName) []string {
 	return []string{policy.Namespace}
 }
 
-// keeps says whether a policy may be there because of what cannot be read.
-func (s *Service) keeps(policy types.NamespacedName) bool {
+// mayStay says whether a policy may be there because of what cannot be read.
+func (s *Service) mayStay(policy types.NamespacedName) bool {
 	if s.unread.world && policy.Namespace == s.Namespace && policy.Name == s.worldName() {
 		return true
 	}

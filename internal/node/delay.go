@@ -56,7 +56,7 @@ func Serial(secrets []metav1.PartialObjectMetadata) map[string]bool {
 
 // StripDelay removes from the metadata of a Node, or of a Secret with a configuration, what is not looked at.
 func StripDelay(object *metav1.PartialObjectMetadata) {
-	keep := func(all map[string]string, keys ...string) map[string]string {
+	only := func(all map[string]string, keys ...string) map[string]string {
 		var kept map[string]string
 		for _, key := range keys {
 			if value, found := all[key]; found {
@@ -68,7 +68,7 @@ func StripDelay(object *metav1.PartialObjectMetadata) {
 		}
 		return kept
 	}
-	object.Labels = keep(object.Labels, LabelAgentSecret, LabelRole)
-	object.Annotations = keep(object.Annotations, AnnotationDelay, AnnotationSerial)
+	object.Labels = only(object.Labels, LabelAgentSecret, LabelRole)
+	object.Annotations = only(object.Annotations, AnnotationDelay, AnnotationSerial)
 	object.OwnerReferences, object.Finalizers = nil, nil
 }

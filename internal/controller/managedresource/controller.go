@@ -178,7 +178,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 			r.passes.doubt(mr, false)
 			return reconcile.Result{RequeueAfter: pendingRetry}, nil // Nothing new before the old is gone (MR-10).
 		}
-		plan.Keep = append(plan.Keep, plan.Delete...)
+		plan.Unmatched = append(plan.Unmatched, plan.Delete...)
 		plan.Inventory = append(plan.Inventory, plan.Delete...)
 		apply.SortReferences(plan.Inventory)
 	}

@@ -106,8 +106,8 @@ func (l *live) drop() {
 	l.size = 0
 }
 
-// keep keeps an object of the list of a scope that is under way. Who wrote its fields is not kept.
-func (l *live) keep(s scope, object *unstructured.Unstructured) {
+// hold keeps an object of the list of a scope that is under way. Who wrote its fields is not kept.
+func (l *live) hold(s scope, object *unstructured.Unstructured) {
 	managedFields := object.GetManagedFields()
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
 	content, err := object.MarshalJSON()

@@ -162,7 +162,7 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 			}
 			finding := listing.Seen(sighting)
 			if u, ok := object.(*unstructured.Unstructured); ok && whole && finding.Tracked && !finding.Verified {
-				s.watches.live.keep(s.scope, u)
+				s.watches.live.hold(s.scope, u)
 			}
 			if s.countsPods() {
 				uids[sighting.UID] = struct{}{}
