@@ -4,9 +4,13 @@ import (
 	"reflect"
 	"strings"
 
+	admissioncontroller "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
+	nodeagentauthorizer "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	resourcemanager "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	older "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
+	admits "github.com/espalier-project/espalier/internal/features/admissioncontroller"
+	agents "github.com/espalier-project/espalier/internal/features/nodeagentauthorizer"
 	manages "github.com/espalier-project/espalier/internal/features/resourcemanager"
 )
 
@@ -44,6 +48,8 @@ type connection struct {
 	Cluster feature.Cluster `json:"cluster"`
 	// Path is the section of the configuration.
 	Path string `json:"path"`
+	// Unless is the field that, where it is set, makes the cluster another one whatever the section says.
+	Unless string `json:"unless"`
 }
 
 type alias struct {
@@ -77,7 +83,9 @@ func ports(webhooks, health, metrics int) map[string]any {
 	return map[string]any{"webhooks": port(webhooks), "healthProbes": port(health), "metrics": port(metrics)}
 }
 
-func executables() []*executable { return []*executable{resourceManager()} }
+func executables() []*executable {
+	return []*executable{resourceManager(), nodeAgentAuthorizer(), admissionController()}
+}
 
 func resourceManager() *executable {
 	defaults := &resourcemanager.ResourceManagerConfiguration{}
@@ -91,7 +99,7 @@ func resourceManager() *executable {
 				"apiVersion": resourcemanager.APIVersion, "kind": resourcemanager.Kind,
 				"server": ports(defaults.Server.Webhooks.Port, defaults.Server.HealthProbes.Port, defaults.Server.Metrics.Port),
 			},
-			Connections: []connection{{feature.Source, "sourceClientConnection"}, {feature.Target, "targetClientConnection"}},
+			Connections: []connection{{Cluster: feature.Source, Path: "sourceClientConnection"}, {Cluster: feature.Target, Path: "targetClientConnection"}},
 			Base:        map[string]any{"runtime": feature.Installation{}.Namespaces(), "shoot": feature.Installation{Shoot: true}.Namespaces()},
 		},
 	}
@@ -105,6 +113,53 @@ func resourceManager() *executable {
 	}
 	e.name(resourcemanager.Aliases)
 	e.Features, e.err = describe(table, manages.Table())
+	return e
+}
+
+func nodeAgentAuthorizer() *executable {
+	type configuration = nodeagentauthorizer.NodeAgentAuthorizerConfiguration
+	defaults := &configuration{}
+	nodeagentauthorizer.SetDefaults(defaults)
+	e := &executable{
+		config: reflect.TypeFor[configuration](),
+		copies: []string{"nodeagentauthorizer/authorization-configuration.yaml", "nodeagentauthorizer/node-agent-authorizer-kubeconfig.yaml"},
+		facts: facts{
+			Executable: "node-agent-authorizer", WebhooksOf: feature.Target,
+			Config: map[string]any{
+				"apiVersion": nodeagentauthorizer.APIVersion, "kind": nodeagentauthorizer.Kind,
+				"server": ports(defaults.Server.Webhooks.Port, defaults.Server.HealthProbes.Port, defaults.Server.Metrics.Port),
+			},
+			Connections: []connection{{Cluster: feature.Source, Path: "sourceClientConnection"}, {Cluster: feature.Target, Path: "targetClientConnection", Unless: "shootsDirectory"}},
+		},
+	}
+	e.Features, e.err = describe(table[configuration]{
+		setDefaults: nodeagentauthorizer.SetDefaults, prepare: func(*configuration) {},
+		meanings: map[string][]string{"authorizeWithSelectors": {string(nodeagentauthorizer.SelectorsAuto)}},
+	}, agents.Table())
+	return e
+}
+
+func admissionController() *executable {
+	type configuration = admissioncontroller.AdmissionControllerConfiguration
+	defaults := &configuration{}
+	admissioncontroller.SetDefaults(defaults)
+	e := &executable{
+		config: reflect.TypeFor[configuration](),
+		copies: []string{"admissioncontroller/authorization-configuration.yaml", "admissioncontroller/seed-authorizer-kubeconfig.yaml", "admissioncontroller/shoot-authorizer-kubeconfig.yaml"},
+		facts: facts{
+			Executable: "admission-controller", WebhooksOf: feature.Garden,
+			Config: map[string]any{
+				"apiVersion": admissioncontroller.APIVersion, "kind": admissioncontroller.Kind,
+				"server": ports(defaults.Server.Webhooks.Port, defaults.Server.HealthProbes.Port, defaults.Server.Metrics.Port),
+			},
+			Connections: []connection{{Cluster: feature.Garden, Path: "gardenClientConnection"}},
+		},
+	}
+	e.name(admissioncontroller.Aliases)
+	e.Features, e.err = describe(table[configuration]{
+		setDefaults: admissioncontroller.SetDefaults, prepare: func(*configuration) {},
+		meanings: map[string][]string{"server.seedAuthorizer.references": {string(admissioncontroller.ReferencesChecked)}},
+	}, admits.Table())
 	return e
 }
 

@@ -50,13 +50,7 @@ func printValues(b *strings.Builder, section *yaml.Node, path string) error {
 	for i := 0; i < len(section.Content); i += 2 {
 		key, value := section.Content[i], section.Content[i+1]
 		name, meaning := path+key.Value, explanation(key)
-		explained := false
-		if value.Kind == yaml.MappingNode {
-			for j := 0; j < len(value.Content); j += 2 {
-				explained = explained || explanation(value.Content[j]) != ""
-			}
-		}
-		if explained {
+		if explains(value) {
 			if meaning != "" {
 				fmt.Fprintf(b, "| `%s` | | %s |\n", name, meaning)
 			}
@@ -79,6 +73,19 @@ func printValues(b *strings.Builder, section *yaml.Node, path string) error {
 		fmt.Fprintf(b, "| `%s` | `%s` | %s |\n", name, text, meaning)
 	}
 	return nil
+}
+
+// explains says whether a section has an explained value, at any depth.
+func explains(section *yaml.Node) bool {
+	if section.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i < len(section.Content); i += 2 {
+		if explanation(section.Content[i]) != "" || explains(section.Content[i+1]) {
+			return true
+		}
+	}
+	return false
 }
 
 func explanation(key *yaml.Node) string {

@@ -126,7 +126,9 @@ func agrees(dir, name string, values map[string]any, r *rendered, config string)
 		}
 		kubeconfig, _ := at(content, cluster+"ClientConnection.kubeconfig").(string)
 		want := []string{}
-		if (kubeconfig != "") == remote {
+		// The shoots of a folder are other clusters.
+		elsewhere := kubeconfig != "" || cluster == "target" && at(content, "shootsDirectory") != nil
+		if elsewhere == remote {
 			all, err := objects(printed)
 			if err != nil {
 				return err
@@ -177,8 +179,9 @@ func TestExecutable(t *testing.T) {
 
 // registers: the webhook configurations are those that the executable prints.
 func registers(dir, name string, values map[string]any, r *rendered, config string) error {
-	if name != "resource-manager" {
-		return nil
+	object, cluster := "gardener-"+name, map[string]string{"resource-manager": "target", "admission-controller": "garden"}[name]
+	if cluster == "" {
+		return nil // It has none.
 	}
 	file := filepath.Join(dir, "config.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -188,21 +191,25 @@ func registers(dir, name string, values map[string]any, r *rendered, config stri
 	if err := yaml.Unmarshal([]byte(config), &content); err != nil {
 		return err
 	}
-	kubeconfig, _ := at(content, "targetClientConnection.kubeconfig").(string)
+	kubeconfig, _ := at(content, cluster+"ClientConnection.kubeconfig").(string)
 	prefix, _ := values["namePrefix"].(string)
-	shoot := kubeconfig != "" || at(values, "installation.shoot") == true
-	arguments := []string{"webhooks", "--config=" + file, "--prefix=" + prefix, "--name=" + prefix + "gardener-resource-manager"}
-	if shoot {
-		arguments[3] += "-shoot"
-		arguments = append(arguments, "--shoot")
+	arguments := []string{"webhooks", "--config=" + file}
+	registration := prefix + object
+	if name == "resource-manager" {
+		arguments = append(arguments, "--prefix="+prefix)
+		if kubeconfig != "" || at(values, "installation.shoot") == true {
+			registration += "-shoot"
+			arguments = append(arguments, "--shoot")
+		}
+		if at(values, "installation.garden") == true {
+			arguments = append(arguments, "--garden")
+		}
 	}
-	if at(values, "installation.garden") == true {
-		arguments = append(arguments, "--garden")
-	}
+	arguments = append(arguments, "--name="+registration)
 	if kubeconfig == "" {
-		arguments = append(arguments, "--service="+namespace+"/"+prefix+"gardener-resource-manager:443")
+		arguments = append(arguments, "--service="+namespace+"/"+prefix+object+":443")
 	} else {
-		arguments = append(arguments, "--url=https://"+prefix+"gardener-resource-manager."+namespace)
+		arguments = append(arguments, "--url=https://"+prefix+object+"."+namespace)
 	}
 	if ca, ok := at(values, "webhookConfigurations.caBundle").(string); ok {
 		bundle := filepath.Join(dir, "ca.crt")
@@ -227,10 +234,15 @@ func registers(dir, name string, values map[string]any, r *rendered, config stri
 		for _, object := range list {
 			if strings.HasSuffix(object.GetKind(), "WebhookConfiguration") {
 				webhooks, _ := object.Object["webhooks"].([]any)
+				kept := []any{}
 				for _, webhook := range webhooks {
 					tidy(webhook.(map[string]any))
+					restricts := strings.HasSuffix(fmt.Sprint(at(webhook.(map[string]any), "name")), "-restriction.gardener.cloud") && !strings.HasPrefix(fmt.Sprint(at(webhook.(map[string]any), "name")), "update-")
+					if !restricts || at(values, "global.admission.seedRestriction.enabled") == true {
+						kept = append(kept, webhook)
+					}
 				}
-				all[object.GetKind()+" "+object.GetName()] = webhooks
+				all[object.GetKind()+" "+object.GetName()] = kept
 			}
 		}
 		return all

@@ -22,6 +22,13 @@ func TestSchema(t *testing.T) {
 			"config.webhooks.highAvailabilityConfig.defaultNotReadyTolerationSeconds": -1, "crds.enabled": true, "managedObjects": []any{map[string]any{"apiGroups": []any{"x"}}}, "installation.seed": true,
 		},
 	}
+	own["node-agent-authorizer"] = map[string]any{
+		"config.maxStaleness": "soon", "config.machineNamespace": 5, "config.authorizeWithSelectors": "maybe", "config.targetClientConnection.burst": -1, "config.nodes.allowWatchEverything": true, "shoots.name": "x",
+	}
+	own["admission-controller"] = map[string]any{
+		"config.server.seedAuthorizer.readScope": "Some", "config.server.resourceAdmissionConfiguration.operationMode": "warn", "config.server.resourceAdmissionConfiguration.limits": []any{map[string]any{"sizes": "1Ki"}},
+		"config.gardenClientConnection.burst": -1, "config.server.enableDebugHandlers": "yes", "global.rbac.seedAuthorizer.enabled": "yes", "global.admission.seedRestriction.on": true,
+	}
 	accepted := map[string]map[string]any{
 		"": {
 			"config.logLevel": "debug", "config.logFormat": "text", "config.server.webhooks.port": 0, "config.server.metrics.port": 65535, "image.tag": "v1", "resources.limits.memory": "1Gi", "resources.limits.cpu": 2,

@@ -128,14 +128,17 @@ const (
 type SeedAuthorizerConfiguration struct {
 	// ReadScope is All (seeds read all Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots) or Related
 	// (only theirs, lists with a selector). Default All.
+	// +kubebuilder:validation:Enum=All;Related
 	// +optional
 	ReadScope ReadScope `json:"readScope,omitempty"`
 	// WriteScope is Referenced (seeds write ConfigMaps, Secrets and InternalSecrets that are related to them in any way) or Owned
 	// (only those that their clients manage). Default Referenced.
+	// +kubebuilder:validation:Enum=Referenced;Owned
 	// +optional
 	WriteScope WriteScope `json:"writeScope,omitempty"`
 	// References is Trusted (what a seed names in its own BackupBuckets, Seed, Gardenlet and ManagedSeeds it may read and write) or Checked
 	// (SeedRestriction refuses references to what the seed could not reach before; it must be sent the updates, too). Default Trusted.
+	// +kubebuilder:validation:Enum=Trusted;Checked
 	// +optional
 	References References `json:"references,omitempty"`
 	// MaxStaleness is how long nothing may be heard of a watch until the instance is not ready any more; at least 5m. 0 means for ever. Default 10m.
@@ -152,6 +155,7 @@ type ResourceAdmissionConfiguration struct {
 	// +optional
 	UnrestrictedSubjects []rbacv1.Subject `json:"unrestrictedSubjects,omitempty"`
 	// OperationMode is block or log. Default block.
+	// +kubebuilder:validation:Enum=block;log
 	// +optional
 	OperationMode *string `json:"operationMode,omitempty"`
 }

@@ -83,7 +83,7 @@ this one, and whether what belongs into it is installed by this release; folders
 {{- $path := get $section "kubeconfig" -}}
 {{- $namespaces := get $section "namespaces" | default list -}}
 {{- with get $section "namespace" }}{{ $namespaces = append $namespaces . | uniq }}{{ end -}}
-{{- $here := empty $path -}}
+{{- $here := and (empty $path) (not (and .unless (get $config .unless))) -}}
 {{- $installed := ternary $.Values.install.runtime $.Values.install.remote $here -}}
 {{- $connections = append $connections (dict "cluster" .cluster "kubeconfig" $path "namespaces" $namespaces "here" $here "installed" $installed) -}}
 {{- if eq .cluster $facts.webhooksOf }}{{ $hooks = dict "installed" $installed "here" $here }}{{ end -}}

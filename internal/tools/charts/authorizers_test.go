@@ -1,0 +1,110 @@
+package charts
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+// TestAuthorizersOnlyRead: what decides changes nothing, and reads nothing by wildcard (NAA-6, ADM-41 to ADM-48).
+func TestAuthorizersOnlyRead(t *testing.T) {
+	for _, name := range []string{"node-agent-authorizer", "admission-controller"} {
+		for c, values := range cases(t, name) {
+			for _, remote := range []bool{false, true} {
+				values := with(with(values, "install.runtime", !remote), "install.remote", remote)
+				if name == "admission-controller" {
+					values = with(values, "global.rbac.seedAuthorizer.enabled", true) // Else gardenlets get all rights, by a role of theirs.
+				}
+				for _, rule := range rules(t, render(t, name, values)) {
+					for _, verb := range rule.Verbs {
+						if !slices.Contains([]string{"get", "list", "watch"}, verb) && (verb != "create" || !slices.Equal(rule.APIGroups, []string{"authorization.k8s.io"})) {
+							t.Errorf("%s/%s may %v", name, c, rule)
+						}
+					}
+					if slices.Contains(slices.Concat(rule.APIGroups, rule.Resources), "*") {
+						t.Errorf("%s/%s: %v", name, c, rule)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestSeedAuthorizer: the values of the specification (ADM-1, ADM-3, ADM-7, ADM-20, BH-SA-1).
+func TestSeedAuthorizer(t *testing.T) {
+	const name = "admission-controller"
+	for _, enabled := range []bool{false, true} {
+		r := render(t, name, with(with(nil, "global.rbac.seedAuthorizer.enabled", enabled), "webhookConfigurations.caBundle", "authority"))
+		everything := slices.ContainsFunc(all[rbacv1.ClusterRoleBinding](t, r, "ClusterRoleBinding"), func(b *rbacv1.ClusterRoleBinding) bool {
+			return b.Name == "gardener.cloud:system:seeds" && b.Subjects[0].Name == "gardener.cloud:system:seeds"
+		})
+		if everything == enabled {
+			t.Errorf("ADM-7: with the authorizer %v gardenlets may do everything: %v", enabled, everything)
+		}
+		asked := kubeAPIServer(t, r)
+		if (asked != nil) != enabled {
+			t.Fatalf("ADM-3: with the authorizer %v kube-apiserver is told %v", enabled, asked)
+		}
+		if !enabled {
+			continue
+		}
+		if got := asked["authorization-configuration.yaml"]; !strings.Contains(got, "name: seed-authorizer") || !strings.Contains(got, "name: shoot-authorizer") {
+			t.Errorf("ADM-3: got %s", got)
+		}
+		for _, kind := range []string{"seed", "shoot"} {
+			kubeconfig := asked[kind+"-authorizer-kubeconfig.yaml"]
+			if !strings.Contains(kubeconfig, "server: https://gardener-admission-controller.garden/webhooks/auth/"+kind+"\n") || !strings.Contains(kubeconfig, "certificate-authority-data: YXV0aG9yaXR5\n") {
+				t.Errorf("ADM-2: got %s", kubeconfig)
+			}
+		}
+	}
+	for _, enabled := range []bool{false, true} {
+		text := render(t, name, with(nil, "global.admission.seedRestriction.enabled", enabled)).Text
+		if got := strings.Contains(text, "name: seed-restriction.gardener.cloud"); got != enabled {
+			t.Errorf("ADM-20: with seedRestriction %v it is registered: %v", enabled, got)
+		}
+	}
+	if elsewhere := kubeAPIServer(t, render(t, "node-agent-authorizer", with(nil, "webhookConfigurations.url", "https://other:1/"))); !strings.Contains(elsewhere["node-agent-authorizer-kubeconfig.yaml"], "server: https://other:1/webhooks/auth/nodeagent\n") {
+		t.Errorf("NAA-8: got %v", elsewhere)
+	}
+}
+
+// kubeAPIServer is what kube-apiserver needs; each file is YAML.
+func kubeAPIServer(t *testing.T, r *rendered) map[string]string {
+	t.Helper()
+	for _, cm := range all[corev1.ConfigMap](t, r, "ConfigMap") {
+		if strings.HasSuffix(cm.Name, "-kube-apiserver") {
+			for file, content := range cm.Data {
+				if err := yaml.UnmarshalStrict([]byte(content), &map[string]any{}); err != nil {
+					t.Errorf("%s: %v", file, err)
+				}
+			}
+			return cm.Data
+		}
+	}
+	return nil
+}
+
+// TestNodeAgentAuthorizerRights: with everything switched on nothing is forbidden (NAA-6).
+func TestNodeAgentAuthorizerRights(t *testing.T) {
+	s := start(t)
+	r := render(t, "node-agent-authorizer", cases(t, "node-agent-authorizer")["all-features"])
+	s.runs(t, "node-agent-authorizer", r)
+	s.granted(t, r, "watch /nodes", "watch /pods", "watch /secrets", "watch certificates.k8s.io/certificatesigningrequests", "watch machine.sapcloud.io/machines")
+}
+
+// TestAdmissionControllerRights: with everything switched on nothing is forbidden, whatever its webhooks are asked (ADM-41 to ADM-48, OPB-26).
+func TestAdmissionControllerRights(t *testing.T) {
+	s := start(t)
+	must(t, harness.InstallGardenAPI(t.Context(), s.client))
+	r := render(t, "admission-controller", cases(t, "admission-controller")["all-features"])
+	p := s.runs(t, "admission-controller", r)
+	p.reviews(t, r)
+	s.granted(t, r, "watch core.gardener.cloud/shoots", "watch core.gardener.cloud/seeds", "watch /serviceaccounts", "watch /namespaces", "watch certificates.k8s.io/certificatesigningrequests")
+}
