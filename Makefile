@@ -86,7 +86,7 @@ build: ## Build the executables into bin/.
 
 .PHONY: images
 images: ## Build an OCI image of each executable for linux/amd64 and linux/arm64 into bin/images, with a list of its parts; no daemon is needed.
-	@for a in amd64 arm64; do for c in $(COMMANDS); do echo "building bin/linux-$$a/$$c"; CGO_ENABLED=0 GOOS=linux GOARCH=$$a go build -trimpath -ldflags '$(LDFLAGS)' -o bin/linux-$$a/$$c ./cmd/$$c; done; done
+	@for a in amd64 arm64; do for c in $(COMMANDS); do echo "building bin/linux-$$a/$$c"; CGO_ENABLED=0 GOOS=linux GOARCH=$$a go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/linux-$$a/$$c ./cmd/$$c; done; done
 	@go run -C internal/tools/images . -binaries $(CURDIR)/bin -out $(CURDIR)/bin/images -version '$(VERSION)' -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)" $(COMMANDS)
 
 .PHONY: controlplane
