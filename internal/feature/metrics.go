@@ -135,7 +135,7 @@ func MetricsTable(all []Metric) string {
 		case by == "":
 			by = "the process"
 		case len(m.Features) > 4:
-			by = fmt.Sprintf("%d features", len(m.Features))
+			by = "many features"
 		}
 		labels := ""
 		if len(m.Labels) > 0 {

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
-	seedmanagement "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
 	access "github.com/espalier-project/espalier/internal/garden"
 )
 
@@ -20,8 +20,8 @@ func SeedReads() []feature.Read {
 		}
 	}
 	for _, resource := range []schema.GroupVersionResource{
-		v1beta1.Resource("backupbuckets"), v1beta1.Resource("backupentries"), v1beta1.Resource("seeds"), v1beta1.Resource("shoots"),
-		seedmanagement.Resource("gardenlets"), seedmanagement.Resource("managedseeds"), corev1.SchemeGroupVersion.WithResource("namespaces"),
+		gardencorev1beta1.Resource("backupbuckets"), gardencorev1beta1.Resource("backupentries"), gardencorev1beta1.Resource("seeds"), gardencorev1beta1.Resource("shoots"),
+		seedmanagementv1alpha1.Resource("gardenlets"), seedmanagementv1alpha1.Resource("managedseeds"), corev1.SchemeGroupVersion.WithResource("namespaces"),
 	} {
 		resources[resource.GroupResource()] = true
 	}
@@ -31,7 +31,7 @@ func SeedReads() []feature.Read {
 // ShootReads is what the rules of ShootRestriction look up.
 func ShootReads() []feature.Read {
 	return lookups(map[schema.GroupResource]bool{
-		v1beta1.Resource("backupbuckets").GroupResource(): true, seedmanagement.Resource("managedseeds").GroupResource(): true,
+		gardencorev1beta1.Resource("backupbuckets").GroupResource(): true, seedmanagementv1alpha1.Resource("managedseeds").GroupResource(): true,
 	})
 }
 
