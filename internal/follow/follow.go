@@ -177,7 +177,7 @@ func (f *Follower) watch(ctx context.Context, options metav1.ListOptions) (watch
 	if f.shape != nil {
 		inner, err = f.shape.watch(ctx, f.request(&options), f.contact, beginning, f.undecodable)
 	} else if inner, err = f.request(&options).Watch(ctx); err == nil {
-		inner = watch.Filter(inner, func(event watch.Event) (watch.Event, bool) { return f.arrived(ctx, beginning, event) })
+		inner = filter(inner, func(event watch.Event) (watch.Event, bool) { return f.arrived(ctx, beginning, event) })
 	}
 	if err != nil {
 		end(nil)

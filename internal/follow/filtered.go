@@ -1,0 +1,44 @@
+package follow
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// filtered is a stream whose events go through a function that may leave some out. The library's own waits for ever for somebody to take an
+// event that was at hand when it was stopped.
+type filtered struct {
+	watch.Interface
+	result chan watch.Event
+	stop   sync.Once
+	done   chan struct{}
+}
+
+func filter(inner watch.Interface, through func(watch.Event) (watch.Event, bool)) watch.Interface {
+	f := &filtered{Interface: inner, result: make(chan watch.Event), done: make(chan struct{})}
+	go func() {
+		defer close(f.result)
+		for event := range inner.ResultChan() {
+			event, keep := through(event)
+			if !keep {
+				continue
+			}
+			select {
+			case f.result <- event:
+			case <-f.done:
+				return
+			}
+		}
+	}()
+	return f
+}
+
+// ResultChan implements watch.Interface.
+func (f *filtered) ResultChan() <-chan watch.Event { return f.result }
+
+// Stop implements watch.Interface.
+func (f *filtered) Stop() {
+	f.stop.Do(func() { close(f.done) })
+	f.Interface.Stop()
+}
