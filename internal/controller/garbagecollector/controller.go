@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -85,6 +87,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: r.Config.SyncPeriod.Duration}, nil
 }
 
+// marked selects what may be collected: whatever the controller of ManagedResources leaves to the collector (GC-13), which would stay for ever
+// otherwise (GC-15).
+var marked = labels.SelectorFromSet(nil).Add(*must(labels.NewRequirement(resourcesv1alpha1.LabelGarbageCollectableReference, selection.In,
+	[]string{"1", "t", "T", "true", "TRUE", "True"})))
+
+// must returns what constants lead to.
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
 // candidate is an object that is collected if nothing refers to it, in the version that was listed.
 type candidate struct {
 	kind            references.Kind
@@ -113,7 +128,7 @@ func (r *Reconciler) candidates(ctx context.Context) ([]candidate, error) {
 				}
 			}
 			return nil
-		}, client.MatchingLabels{resourcesv1alpha1.LabelGarbageCollectableReference: "true"})
+		}, client.MatchingLabelsSelector{Selector: marked})
 		if err != nil {
 			return nil, fmt.Errorf("failed listing %s: %w", kind.plural, err)
 		}

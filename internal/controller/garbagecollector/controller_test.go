@@ -162,18 +162,21 @@ func TestCandidates(t *testing.T) {
 	f := newFixture(t)
 	f.run()
 	unmarked := func(m *metav1.ObjectMeta) { m.Labels = nil }
-	truthy := func(m *metav1.ObjectMeta) {
-		m.Labels["resources.gardener.cloud/garbage-collectable-reference"] = "True"
+	label := func(value string) func(m *metav1.ObjectMeta) {
+		return func(m *metav1.ObjectMeta) {
+			m.Labels["resources.gardener.cloud/garbage-collectable-reference"] = value
+		}
 	}
 	f = newFixture(t,
 		garbage(references.Secret, "a", "old", time.Hour), garbage(references.ConfigMap, "b", "old", time.Hour), garbage(references.ConfigMap, "b", "exactly", 10*time.Minute),
 		garbage(references.Secret, "a", "young", 5*time.Minute), garbage(references.Secret, "a", "unmarked", time.Hour, unmarked), garbage(references.ConfigMap, "a", "unmarked-too", time.Hour, unmarked),
-		garbage(references.ConfigMap, "a", "gc-15", time.Hour, truthy))
+		garbage(references.ConfigMap, "a", "true", time.Hour, label("True")), garbage(references.Secret, "a", "one", time.Hour, label("1")),
+		garbage(references.ConfigMap, "a", "false", time.Hour, label("false")), garbage(references.ConfigMap, "a", "yes", time.Hour, label("yes")))
 	f.run()
-	f.leaves("GC-4, GC-5, GC-15", "a/gc-15", "a/unmarked", "a/unmarked-too", "a/young")
+	f.leaves("GC-4, GC-5, GC-15", "a/false", "a/unmarked", "a/unmarked-too", "a/yes", "a/young")
 	f.clock.SetTime(now.Add(5 * time.Minute))
 	f.run()
-	f.leaves("GC-5, ten minutes later", "a/gc-15", "a/unmarked", "a/unmarked-too")
+	f.leaves("GC-5, ten minutes later", "a/false", "a/unmarked", "a/unmarked-too", "a/yes")
 
 	f = newFixture(t, garbage(references.Secret, "a", "young", time.Second))
 	f.Config.MinimumAge = &metav1.Duration{}
