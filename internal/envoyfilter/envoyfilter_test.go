@@ -279,7 +279,7 @@ func TestChanges(t *testing.T) {
 	for what, changed := range map[string][]string{
 		"ICC-3/ports":              x.SetService(svc("a", "web", "*", ports[0])),
 		"ICC-3/exportTo":           x.SetService(svc("a", "web", "in1", ports[0])),
-		"ICC-3/DestinationRule":    x.SetRule(rule(t, "{host: web, exportTo: [in1]}")),
+		"ICC-3/DestinationRule":    x.SetRule(rule(t, "{host: web, exportTo: [in1, in3]}")),
 		"ICC-3/Service gone":       x.RemoveService("a", "web"),
 		"ICC-3/ingress namespace":  x.SetNamespace(space("in3", "gardener.cloud/role=istio-ingress")),
 		"ICC-3/not one any more":   x.SetNamespace(space("in3")),
@@ -288,6 +288,9 @@ func TestChanges(t *testing.T) {
 		if !slices.Contains(changed, "a") {
 			t.Errorf("%s: concerns %v", what, changed)
 		}
+	}
+	if changed := x.SetNamespace(space("in4", "gardener.cloud/role=istio-ingress")); slices.Contains(changed, "a") {
+		t.Errorf("ICC-3/an ingress namespace that no rule of a names: %v", changed)
 	}
 	if changed := x.SetNamespace(space("in3", "some=label")); slices.Contains(changed, "a") {
 		t.Errorf("ICC-3/a label that does not count: %v", changed)

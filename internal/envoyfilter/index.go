@@ -237,9 +237,32 @@ func (x *Index) SetNamespace(o metav1.Object) []string {
 	}
 	x.namespaces[o.GetName()] = &fresh
 	if fresh.ingress || old != nil && old.ingress {
-		return x.allLocked()
+		return append(x.reachingLocked(o.GetName()), o.GetName())
 	}
 	return []string{o.GetName()}
+}
+
+// reachingLocked are the source namespaces whose rules reach gateways in a namespace, and those that have a filter there (ICC-3: a rule that
+// names it, or all, or its own namespace).
+func (x *Index) reachingLocked(gateways string) []string {
+	if !x.isCompleteLocked() {
+		return nil
+	}
+	var all []string
+	for source, rules := range x.rules {
+		for _, r := range rules {
+			if slices.Contains(r.ExportTo, "*") || slices.Contains(r.ExportTo, gateways) || source == gateways && slices.Contains(r.ExportTo, ".") {
+				all = append(all, source)
+				break
+			}
+		}
+	}
+	for source, filters := range x.filters {
+		if filters[gateways] != nil && !slices.Contains(all, source) {
+			all = append(all, source)
+		}
+	}
+	return all
 }
 
 // RemoveNamespace tells that a Namespace is gone.
@@ -249,7 +272,7 @@ func (x *Index) RemoveNamespace(name string) []string {
 	old := x.namespaces[name]
 	delete(x.namespaces, name)
 	if old != nil && old.ingress {
-		return x.allLocked()
+		return x.reachingLocked(name)
 	}
 	return nil // ICC-4: what a source namespace had is collected with it.
 }
