@@ -17,7 +17,7 @@ import (
 
 const grm = "gardener-resource-manager"
 
-// BH-NP-1, BH-NP-2, BH-NP-3, BH-NP-4, BH-NP-5, NP-11, NP-19, NP-24, C5: the document's example, to the character.
+// BH-NP-1, BH-NP-2, BH-NP-3, BH-NP-4, BH-NP-5, NP-11, NP-19, NP-24, C5, SW-2: the document's example, to the character.
 func TestExample(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.namespace("a")

@@ -90,6 +90,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// COM-2: source and target may be the same cluster.
 func TestSameCluster(t *testing.T) {
 	a := &rest.Config{Host: "h", BearerToken: "t", QPS: 1}
 	b := rest.CopyConfig(a)

@@ -18,7 +18,7 @@ import (
 )
 
 // TestTokenInvalidator: static tokens of ServiceAccounts that do not mount any are invalid, also those that kube-controller-manager makes anew, unless
-// a Pod uses them or they are skipped; then they are made anew (TI-1 to TI-14, BH-TI-2 to BH-TI-6).
+// a Pod uses them or they are skipped; then they are made anew (TI-1 to TI-14, BH-TI-2 to BH-TI-6, SW-10).
 func TestTokenInvalidator(t *testing.T) {
 	f := newFixture(t)
 	on := map[string]any{"enabled": true}
