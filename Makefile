@@ -47,11 +47,12 @@ laws: ## Check the laws of the graph with CHECKS (default 20000) sequences of ev
 	go test ./internal/graph ./internal/relation ./internal/limit ./internal/networkpolicy ./internal/envoyfilter -run Law -count=1 -timeout 60m -rapid.checks=$(or $(CHECKS),20000)
 	go test ./internal/authorizer/garden -run Law -count=1 -timeout 60m -law-times=$(or $(TIMES),50)
 
+SIMULATED := $(if $(filter 1,$(CONTROLLERS)),TestController,Test)
 .PHONY: simulate
-simulate: ## Run the engine in a simulated world RUNS (default 2000) times, from seed FIRST (default 1); SEED tells the run of one seed.
+simulate: ## Run the engine, or with CONTROLLERS=1 the other controllers, in a simulated world RUNS (default 2000) times, from seed FIRST (default 1); SEED tells the run of one seed.
 	@go test -c -o $(CACHE)/simulation.test ./test/simulation
-	@if [ -n "$(SEED)" ]; then $(CACHE)/simulation.test -test.v -test.run 'TestSeed$$' -simulate.seed=$(SEED); \
-	else GOMAXPROCS=1 $(CACHE)/simulation.test -test.v -test.timeout 0 -test.run 'TestSeeds$$' -simulate.runs=$(or $(RUNS),2000) -simulate.first=$(or $(FIRST),1); fi
+	@if [ -n "$(SEED)" ]; then $(CACHE)/simulation.test -test.v -test.run '$(SIMULATED)Seed$$' -simulate.seed=$(SEED); \
+	else GOMAXPROCS=1 $(CACHE)/simulation.test -test.v -test.timeout 0 -test.run '$(SIMULATED)Seeds$$' -simulate.runs=$(or $(RUNS),2000) -simulate.first=$(or $(FIRST),1); fi
 
 .PHONY: mutants
 mutants: ## Put defects back one at a time, and print which invariant of the simulation finds each in which of RUNS (default 2000) runs.

@@ -50,7 +50,7 @@ func (w *world) boot(name, class string) *instance {
 	i := &instance{name: name, class: class, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(i.done)
-		i.err = w.runInstance(ctx, i)
+		i.err = w.process(ctx, i)
 	}()
 	return i
 }

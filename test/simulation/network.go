@@ -41,8 +41,9 @@ func (n *network) Carry(from *http.Request, r *apiserver.Request, do func() *htt
 	if r.Verb == "discovery" {
 		// The libraries hold a mutex meanwhile, and a bubble's time does not pass for whoever waits for a mutex.
 		before, after = 0, 0
-		if fault == "429" {
-			fault = "500" // The former says when to come again, and the client waits for that.
+		// The client waits for when a 429 says to come again, and tries again after a reset. In the world of controllers several wait for it.
+		if fault == "429" || w.heard != nil && (fault == "lost" || fault == "reset") {
+			fault = "500"
 		}
 	}
 	if fault == "slow" && r.Verb != "discovery" {
@@ -57,6 +58,9 @@ func (n *network) Carry(from *http.Request, r *apiserver.Request, do func() *htt
 		return nil, errors.Join(errGone, err)
 	}
 	response, err := n.answer(from, r, fault, do)
+	if w.heard != nil {
+		w.heard(n, r, response != nil && response.StatusCode < http.StatusBadRequest)
+	}
 	if response != nil && response.StatusCode == http.StatusOK {
 		w.asked(n.cluster, r.Resource, r.Verb, r.Query.Get("resourceVersion"))
 	}
@@ -111,7 +115,7 @@ func (n *network) answer(from *http.Request, r *apiserver.Request, fault string,
 		return nil, errReset
 	case "meddle", "meddle-delete":
 		response := do()
-		w.meddle(n.cluster, r, fault == "meddle-delete")
+		w.meddler(n.cluster, r, fault == "meddle-delete")
 		return response, nil
 	case "lost":
 		do()

@@ -22,8 +22,10 @@ type Scenario struct {
 	Widgets int
 	// Classes is true if an instance of another class runs, too.
 	Classes bool
-	Steps   []Step
-	Faults  []Fault
+	// Act names the controllers that run in the place of the engine; empty for the engine.
+	Act    string
+	Steps  []Step
+	Faults []Fault
 }
 
 // Step is something that users, other writers, operators or the ground do.
@@ -46,6 +48,10 @@ type Fault struct {
 func (s *Scenario) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, pace %d, secrets %v, references %v, strangers %v, widgets %d, classes %t\n", s.Seed, s.Pace, s.Secrets, s.References, s.Strangers, s.Widgets, s.Classes)
+	if s.Act != "" {
+		b.Reset()
+		fmt.Fprintf(&b, "seed %d, pace %d, %s\n", s.Seed, s.Pace, s.Act)
+	}
 	for _, step := range s.Steps {
 		fmt.Fprintf(&b, "  after %v: %s\n", step.Wait, step)
 	}

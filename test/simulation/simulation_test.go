@@ -52,10 +52,15 @@ func TestInvariants(t *testing.T) {
 var generator = rapid.Custom(drawScenario)
 
 // TestSeeds runs a number of seeds: one seed is one scenario. Without flags these are always the same.
-func TestSeeds(t *testing.T) {
+func TestSeeds(t *testing.T) { runSeeds(t, generator, Run, *runs) }
+
+// happening lets a scenario happen.
+type happening = func(*testing.T, *Scenario, logr.Logger) Result
+
+func runSeeds(t *testing.T, generator *rapid.Generator[*Scenario], run happening, runs int) {
 	begin, found, requests := time.Now(), map[string][]int{}, 0
-	for seed := *first; seed < *first+*runs; seed++ {
-		result := Run(t, generator.Example(seed), logr.Discard())
+	for seed := *first; seed < *first+runs; seed++ {
+		result := run(t, generator.Example(seed), logr.Discard())
 		requests += result.Requests
 		if len(result.Violations) == 0 {
 			continue
@@ -70,11 +75,13 @@ func TestSeeds(t *testing.T) {
 	for name, seeds := range found {
 		t.Logf("%s: %d runs, such as seeds %v", name, len(seeds), seeds[:min(len(seeds), 8)])
 	}
-	t.Logf("%d runs in %v, %d requests", *runs, time.Since(begin).Round(time.Second), requests)
+	t.Logf("%d runs in %v, %d requests", runs, time.Since(begin).Round(time.Second), requests)
 }
 
 // TestSeed tells the run of one seed.
-func TestSeed(t *testing.T) {
+func TestSeed(t *testing.T) { tellSeed(t, generator, Run) }
+
+func tellSeed(t *testing.T, generator *rapid.Generator[*Scenario], run happening) {
 	if *only == 0 {
 		t.Skip("no seed")
 	}
@@ -83,7 +90,7 @@ func TestSeed(t *testing.T) {
 		logger = funcr.New(func(prefix, arguments string) { fmt.Println(time.Now().Format("04:05.000000"), prefix, arguments) }, funcr.Options{Verbosity: 1})
 	}
 	scenario := generator.Example(*only)
-	result := Run(t, scenario, logger)
+	result := run(t, scenario, logger)
 	t.Logf("%s\n%s", scenario, result.Trace())
 	for _, v := range result.Violations {
 		t.Error(v)

@@ -25,6 +25,12 @@ type Kind struct {
 	Counts bool
 	// Custom is true for custom resources, whose updates need a resource version.
 	Custom bool
+	// Approval is true if there is a subresource of that name, which writes the status.
+	Approval bool
+	// Issue answers for what is created in a subresource of an object, by the subresource's name. Nothing is stored.
+	Issue map[string]func(of, sent Object) (Object, error)
+	// Answer answers for what is created of a kind that is not stored; nil for others.
+	Answer func(sent Object) (Object, error)
 	// Defaults fills in what is left out; nil for none.
 	Defaults func(Object)
 	// Validate refuses an object; old is nil for a new one. nil for none.
@@ -64,6 +70,13 @@ func BuiltIn() []*Kind {
 		kind("", "v1", "ServiceAccount", "serviceaccounts"), kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
 		kind("", "v1", "Event", "events"),
 	}
+}
+
+// BuiltInKind is a kind of Kubernetes beside those of BuiltIn.
+func BuiltInKind(group, version, name, resource string, namespaced bool) *Kind {
+	k := kind(group, version, name, resource)
+	k.Namespaced = namespaced
+	return k
 }
 
 // CustomKind is the kind of a CustomResourceDefinition with a status.

@@ -170,6 +170,12 @@ func (s *Server) Do(from *http.Request, r *Request, delay func() time.Duration) 
 		}
 	case "create":
 		code = http.StatusCreated
+		if k.Answer != nil || r.Subresource != "" {
+			if answer, err = s.issue(k, r); err == nil {
+				return respond(from, code, mustMarshal(answer))
+			}
+			break
+		}
 		answer, err = s.create(k, r)
 	case "update", "patch":
 		answer, err = s.change(k, r)
@@ -188,7 +194,7 @@ func (s *Server) Do(from *http.Request, r *Request, delay func() time.Duration) 
 }
 
 func (k *Kind) hasSubresource(name string) bool {
-	return name == "status" && k.Status || name == "finalize" && k.Kind == "Namespace"
+	return name == "status" && k.Status || name == "finalize" && k.Kind == "Namespace" || name == "approval" && k.Approval || k.Issue[name] != nil
 }
 
 func (s *Server) find(k *Kind, key Key) (Object, error) {

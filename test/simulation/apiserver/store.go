@@ -57,6 +57,9 @@ type Server struct {
 	// encoded and discovered are answers that were given before, by what is stored and by path.
 	encoded    map[uintptr]*encoded
 	discovered map[string][]byte
+	// QuietEnd has a watch whose client is gone end like one that is over. The library's cache of metadata leaves a goroutine behind for each
+	// that ends with an error.
+	QuietEnd bool
 	// observe is called with every write, in order, while the lock is held.
 	observe func(Change)
 }

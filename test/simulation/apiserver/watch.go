@@ -117,6 +117,9 @@ func (w *stream) Read(p []byte) (int, error) {
 		select {
 		case <-w.ctx.Done():
 			timer.Stop()
+			if w.server.QuietEnd {
+				return 0, io.EOF
+			}
 			return 0, w.ctx.Err()
 		case <-w.news:
 		case <-timer.C:

@@ -58,6 +58,26 @@ func (s *Server) create(k *Kind, r *Request) (Object, error) {
 	return o, nil
 }
 
+// issue answers for what is created and not stored.
+func (s *Server) issue(k *Kind, r *Request) (Object, error) {
+	sent, err := decodeBody(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if k.Answer != nil {
+		return k.Answer(sent)
+	}
+	of, err := s.find(k, r.Key())
+	if err != nil {
+		return nil, err
+	}
+	answer := k.Issue[r.Subresource]
+	if answer == nil {
+		return nil, apierrors.NewMethodNotSupported(k.groupResource(), "create")
+	}
+	return answer(of, sent)
+}
+
 func (s *Server) checkNamespace(k *Kind, r *Request, metadata Object) error {
 	if !k.Namespaced {
 		delete(metadata, "namespace")
@@ -68,8 +88,16 @@ func (s *Server) checkNamespace(k *Kind, r *Request, metadata Object) error {
 	}
 	metadata["namespace"] = r.Namespace
 	namespaces := schema.GroupResource{Resource: "namespaces"}
-	if s.objects[Key{GroupResource: namespaces, Name: r.Namespace}] == nil && r.Verb == "create" {
+	if r.Verb != "create" {
+		return nil
+	}
+	switch namespace := s.objects[Key{GroupResource: namespaces, Name: r.Namespace}]; {
+	case namespace == nil:
 		return apierrors.NewNotFound(namespaces, r.Namespace)
+	case meta(namespace)["deletionTimestamp"] != nil:
+		err := apierrors.NewForbidden(k.groupResource(), text(metadata, "name"), fmt.Errorf("unable to create new content in namespace %s because it is being terminated", r.Namespace))
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: "NamespaceTerminating", Message: "namespace " + r.Namespace + " is being terminated", Field: "metadata.namespace"}}
+		return err
 	}
 	return nil
 }
@@ -168,7 +196,7 @@ func checkIdentity(k *Kind, r *Request, next, old Object) error {
 func inherit(k *Kind, r *Request, next, old Object) Object {
 	metadata, before := meta(next), meta(old)
 	switch {
-	case r.Subresource == "status":
+	case r.Subresource == "status", r.Subresource == "approval":
 		status, found := next["status"]
 		next = runtime.DeepCopyJSON(old)
 		if delete(next, "status"); found {

@@ -83,7 +83,7 @@ func find(dir, patch, base string, runs int) (invariant, run string, err error) 
 	if err != nil {
 		return "", "", err
 	}
-	invariant, seed, err := search(mutant, base, runs)
+	invariant, seed, err := search(testOf(patch), mutant, base, runs)
 	if seed == 0 {
 		return "", fmt.Sprintf("none of %d", runs), err
 	}
@@ -113,15 +113,23 @@ func byTest(dir, patch, pkg, test string) (string, error) {
 	return "`" + test + "`", nil
 }
 
+// testOf is the test that is to find the defect of a patch: names that begin with c are about the controllers beside the engine.
+func testOf(patch string) string {
+	if strings.HasPrefix(filepath.Base(patch), "c-") {
+		return "TestControllerSeeds"
+	}
+	return "TestSeeds"
+}
+
 // search returns the first seed of 1 … runs with which a mutant is found and the base is not, and the invariant; 0 if there is none.
-func search(mutant, base string, runs int) (invariant string, seed int, err error) {
+func search(test, mutant, base string, runs int) (invariant string, seed int, err error) {
 	for first := 1; first <= runs; first = seed + 1 {
-		if invariant, seed, err = simulate(mutant, first, runs-first+1); seed == 0 || err != nil {
+		if invariant, seed, err = simulate(test, mutant, first, runs-first+1); seed == 0 || err != nil {
 			return "", 0, err
 		}
 		clean := true
 		for range repetitions {
-			_, without, err := simulate(base, seed, 1)
+			_, without, err := simulate(test, base, seed, 1)
 			if err != nil {
 				return "", 0, err
 			}
@@ -183,8 +191,8 @@ func in(dir string, command ...string) (string, error) {
 }
 
 // simulate runs seeds from first on until one is found; seed is 0 if none is.
-func simulate(binary string, first, runs int) (invariant string, seed int, err error) {
-	c := exec.Command(binary, "-test.run=TestSeeds$", "-test.timeout="+(time.Hour).String(), "-simulate.until",
+func simulate(test, binary string, first, runs int) (invariant string, seed int, err error) {
+	c := exec.Command(binary, "-test.run="+test+"$", "-test.timeout="+(time.Hour).String(), "-simulate.until",
 		fmt.Sprintf("-simulate.first=%d", first), fmt.Sprintf("-simulate.runs=%d", runs))
 	c.Env = append(os.Environ(), "GOMAXPROCS=1")
 	output, err := c.CombinedOutput()

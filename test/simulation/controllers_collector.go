@@ -1,0 +1,188 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/test/simulation/apiserver"
+)
+
+// Invariants of the garbage collector.
+const (
+	collectsUnused   = "nothing is collected that was referred to at the last look"
+	collectsOld      = "nothing is collected before its time"
+	collectsMarked   = "nothing is collected that is not marked"
+	collectsAll      = "an incomplete view collects nothing"
+	becomesCollected = "garbage is collected"
+)
+
+const (
+	collectorPeriod = time.Minute
+	collectorAge    = 90 * time.Second
+	// refersTo is where a holder says for the oracle what it refers to in its own way.
+	refersTo = "example.org/refers-to"
+)
+
+// collector is a world of ConfigMaps and Secrets that come and go, and of those that refer to them.
+type collector struct {
+	*stage
+	referred since
+}
+
+func newCollector(s *stage) act { return &collector{stage: s, referred: since{}} }
+
+func (c *collector) configure(cfg *config.ResourceManagerConfiguration) {
+	cfg.Controllers.GarbageCollector = config.GarbageCollectorControllerConfig{
+		Enabled: true, SyncPeriod: &metav1.Duration{Duration: collectorPeriod}, MinimumAge: &metav1.Duration{Duration: collectorAge}, ScanPodSpecs: ptr.To(true),
+	}
+}
+
+// litterKeys are what may be collected.
+var litterKeys = []apiserver.Key{
+	keyOf("", "configmaps", targetNamespace, "c0"), keyOf("", "configmaps", targetNamespace, "c1"), keyOf("", "configmaps", "kube-system", "c0"), keyOf("", "secrets", targetNamespace, "s0"),
+}
+
+// holderKeys may refer to what is in their namespace.
+var holderKeys = []apiserver.Key{
+	keyOf("apps", "deployments", targetNamespace, "h"), keyOf("", "pods", targetNamespace, "h"), keyOf("apps", "replicasets", targetNamespace, "h"), keyOf("batch", "cronjobs", targetNamespace, "h"),
+	keyOf("apps", "daemonsets", "kube-system", "h"), keyOf("batch", "jobs", "kube-system", "h"), keyOf("apps", "statefulsets", targetNamespace, "h"),
+}
+
+func (c *collector) populate() {
+	for i := range litterKeys {
+		c.do(Step{Do: "make", A: i})
+	}
+	c.do(Step{Do: "refer", A: 0, B: 0})
+}
+
+func (c *collector) do(step Step) {
+	key, holder := litterKeys[step.A%len(litterKeys)], holderKeys[step.B%len(holderKeys)]
+	switch step.Do {
+	case "make":
+		label := []string{"true", "true", "true", "True", "false"}[step.B%5]
+		at := key
+		at.Name = ""
+		o := object{"metadata": object{"name": key.Name, "labels": object{"resources.gardener.cloud/garbage-collectable-reference": label}}}
+		c.request(c.target, "POST", c.pathOf(c.target, at), o)
+	case "remake":
+		c.remove(c.target, key)
+		c.do(Step{Do: "make", A: step.A, B: step.B})
+	case "touch":
+		c.patch(c.target, key, object{"metadata": object{"annotations": object{"touched": fmt.Sprint(step.B)}}})
+	case "refer":
+		c.put(c.target, holder, referring(holder, key, step.A+step.B))
+	case "unrefer":
+		c.remove(c.target, holder)
+	}
+}
+
+// referring returns a holder that refers to what has the name of the key in the namespace of the holder, in one of several ways.
+func referring(holder, key apiserver.Key, way int) object {
+	kind, field, name := "configmap", "configMap", key.Name
+	from, by := "configMapRef", "name"
+	if key.Resource == "secrets" {
+		kind, field, from, by = "secret", "secret", "secretRef", "secretName"
+	}
+	container := object{"name": "c", "image": "i"}
+	pod := object{"containers": []any{container}}
+	annotations := object{refersTo: holder.Namespace + "/" + key.Resource + "/" + name}
+	if holder.Resource == "replicasets" {
+		way = 1 + way%3 // An annotation of its own is copied from the Deployment, and says nothing.
+	}
+	switch way % 4 {
+	case 0:
+		annotations["reference.resources.gardener.cloud/"+kind+"-12345678"] = name
+	case 1:
+		pod["volumes"] = []any{object{"name": "v", field: object{by: name}}}
+	case 2:
+		container["envFrom"] = []any{object{from: object{"name": name}}}
+	case 3:
+		pod["initContainers"] = []any{object{"name": "i", "image": "i", "envFrom": []any{object{from: object{"name": name}}}}}
+	}
+	o := object{"metadata": object{"annotations": annotations}}
+	template := object{"metadata": object{"labels": object{"app": "h"}}, "spec": pod}
+	selector := object{"matchLabels": object{"app": "h"}}
+	switch holder.Resource {
+	case "pods":
+		o["spec"] = pod
+	case "cronjobs":
+		o["spec"] = object{"schedule": "* * * * *", "jobTemplate": object{"spec": object{"template": template}}}
+	default:
+		o["spec"] = object{"selector": selector, "template": template}
+	}
+	return o
+}
+
+// holdersOf are the holders that refer to what has the key.
+func (c *collector) holdersOf(key apiserver.Key) []apiserver.Key {
+	var all []apiserver.Key
+	for _, holder := range holderKeys {
+		if apiserver.Text(c.target.GetLocked(holder), "metadata", "annotations", refersTo) == key.Namespace+"/"+key.Resource+"/"+key.Name {
+			all = append(all, holder)
+		}
+	}
+	return all
+}
+
+// heldKey names a reference: who refers to what.
+func heldKey(holder, key apiserver.Key) apiserver.Key {
+	holder.Name += " to " + key.String()
+	return holder
+}
+
+func (c *collector) look() {
+	for _, key := range litterKeys {
+		held := map[apiserver.Key]bool{}
+		for _, holder := range c.holdersOf(key) {
+			held[holder] = true
+		}
+		for _, holder := range holderKeys {
+			c.referred.note(heldKey(holder, key), held[holder])
+		}
+	}
+}
+
+func (c *collector) changed(cluster string, change apiserver.Change) {
+	if !isInstance(change.By) {
+		return
+	}
+	if cluster != "target" || change.Verb != "delete" || change.Key.Resource != "configmaps" && change.Key.Resource != "secrets" {
+		c.violateLocked(collectsMarked, "%s %ss %s in the %s", change.By, change.Verb, change.Key, cluster)
+		return
+	}
+	label := apiserver.Text(change.Before, "metadata", "labels", "resources.gardener.cloud/garbage-collectable-reference")
+	if label != "true" && label != "True" {
+		c.violateLocked(collectsMarked, "%s deleted %s, which has the label %q", change.By, change.Key, label)
+	}
+	created, err := time.Parse(time.RFC3339, apiserver.Text(change.Before, "metadata", "creationTimestamp"))
+	if err != nil || time.Since(created) < collectorAge {
+		c.violateLocked(collectsOld, "%s deleted %s, which is %v old", change.By, change.Key, time.Since(created))
+	}
+	for _, holder := range holderKeys {
+		listed, failed := c.heardAt(change.By, "target", "list", holder.Resource, "", ""), c.failedAt(change.By, "target", "list", holder.Resource, "", "")
+		if listed.IsZero() || failed.After(listed) {
+			c.violateLocked(collectsAll, "%s deleted %s, and its last list of %s did not succeed", change.By, change.Key, holder.Resource)
+		}
+		// What refers to it since before the list was seen by it.
+		if began, holds := c.referred[heldKey(holder, change.Key)]; holds && began.Before(listed) {
+			c.violateLocked(collectsUnused, "%s deleted %s, which %s refers to since %v; it listed them at %v", change.By, change.Key, holder, began.Sub(c.begin), listed.Sub(c.begin))
+		}
+	}
+}
+
+func (c *collector) play(map[apiserver.Key]object) {}
+
+func (c *collector) settled() {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for _, key := range litterKeys {
+		o := c.target.GetLocked(key)
+		if label := apiserver.Text(o, "metadata", "labels", "resources.gardener.cloud/garbage-collectable-reference"); o != nil && (label == "true" || label == "True") && len(c.holdersOf(key)) == 0 {
+			c.violateLocked(becomesCollected, "%s is still there", key)
+		}
+	}
+}
