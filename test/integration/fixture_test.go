@@ -27,6 +27,8 @@ type fixture struct {
 	ns    string
 	seed  client.Client
 	shoot client.Client
+	// killed are processes that did not end in order.
+	killed map[*harness.Process]bool
 }
 
 func newFixture(t testing.TB) *fixture {

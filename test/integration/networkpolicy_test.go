@@ -229,6 +229,32 @@ func TestNetworkPoliciesAfterRestart(t *testing.T) {
 	}
 }
 
+// NP-1, COM-3: where nobody looks nothing is written, and Services there have no policies.
+func TestNetworkPoliciesInSomeNamespaces(t *testing.T) {
+	f := newFixture(t)
+	n := &network{fixture: f, a: f.ns + "-a", b: f.ns + "-b", c: f.ns + "-c"}
+	for _, name := range []string{n.a, n.b, n.c} {
+		n.namespace(name, "client", f.ns)
+	}
+	n.process = f.resourceManager(map[string]any{
+		"controllers":            map[string]any{"networkPolicy": map[string]any{"enabled": true}},
+		"targetClientConnection": map[string]any{"namespaces": []any{n.a, n.b}},
+	})
+	elsewhere := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: n.c, Name: "elsewhere"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "x"}, Ports: []corev1.ServicePort{tcp(80, 8080)}}}
+	n.must(n.shoot.Create(n.ctx, elsewhere))
+	n.service("s", map[string]string{"namespace-selectors": `[{"matchLabels":{"client":"$NS"}}]`}, tcp(80, 8080))
+	n.has("s", "a/ingress-to-s-tcp-8080", "a/egress-to-s-tcp-8080", "a/ingress-to-s-tcp-8080-from-b", "b/egress-to-a-s-tcp-8080", "a/ingress-to-s-tcp-8080-from-c")
+	n.stays(500*time.Millisecond, func() error {
+		list := &networkingv1.NetworkPolicyList{}
+		if err := n.shoot.List(n.ctx, list, client.InNamespace(n.c)); err != nil || len(list.Items) > 0 {
+			return fmt.Errorf("policies of a namespace that is none of ours: %v, %w", list.Items, err)
+		}
+		return nil
+	})
+	n.must(n.shoot.Delete(n.ctx, n.policy(n.b, "egress-to-"+n.a+"-s-tcp-8080")))
+	n.has("s", "a/ingress-to-s-tcp-8080", "a/egress-to-s-tcp-8080", "a/ingress-to-s-tcp-8080-from-b", "b/egress-to-a-s-tcp-8080", "a/ingress-to-s-tcp-8080-from-c")
+}
+
 // NP-6: a namespace that ends.
 func TestNetworkPoliciesOfTerminatingNamespaces(t *testing.T) {
 	n := newNetwork(t, map[string]any{})
