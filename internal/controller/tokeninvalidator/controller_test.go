@@ -211,7 +211,11 @@ func TestEvents(t *testing.T) {
 	queued := func(before, after client.Object) []string {
 		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		defer queue.ShutDown()
-		f.accounts().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, queue)
+		if before == nil {
+			f.accounts().Create(t.Context(), event.CreateEvent{Object: after}, queue)
+		} else {
+			f.accounts().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, queue)
+		}
 		var names []string
 		for queue.Len() > 0 {
 			request, _ := queue.Get()
@@ -222,6 +226,9 @@ func TestEvents(t *testing.T) {
 	}
 	if got := queued(before, after); !slices.Equal(got, []string{"ns/is", "ns/named", "ns/was"}) {
 		t.Errorf("TI-2: got %v", got)
+	}
+	if got := queued(nil, after); !slices.Equal(got, []string{"ns/is", "ns/named"}) {
+		t.Errorf("TI-2, TI-4: a ServiceAccount that comes after its Secrets: got %v", got)
 	}
 	if got := queued(before, before); len(got) > 0 {
 		t.Errorf("TI-2: nothing has changed: got %v", got)

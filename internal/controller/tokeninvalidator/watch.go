@@ -81,29 +81,41 @@ func tokens() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: is.Create, UpdateFunc: is.Update, DeleteFunc: kit.NoDelete, GenericFunc: kit.NoGeneric}
 }
 
-// accounts queues the Secrets of a ServiceAccount of which something changed that decides: those that it lists or listed, and those that name it,
-// as ServiceAccounts no longer list their Secrets (TI-2).
+// accounts queues the Secrets of a ServiceAccount that is new, as they may have been looked at before it was there, or of which something
+// changed that decides: those that it lists or listed, and those that name it, as ServiceAccounts no longer list their Secrets (TI-2).
 func (r *Reconciler) accounts() handler.EventHandler {
-	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		before, ok := e.ObjectOld.(*corev1.ServiceAccount)
-		after, isAccount := e.ObjectNew.(*corev1.ServiceAccount)
-		if !ok || !isAccount || !invalidation.Changed(before, after) {
-			return
-		}
-		for _, refs := range [][]corev1.ObjectReference{before.Secrets, after.Secrets} {
-			for _, ref := range refs {
-				queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: after.Namespace, Name: ref.Name}})
+	type queueing = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue queueing) {
+			if account, ok := e.Object.(*corev1.ServiceAccount); ok {
+				r.queueSecrets(ctx, queue, account)
 			}
-		}
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-		if err := r.Kept.List(ctx, list, client.InNamespace(after.Namespace)); err != nil {
-			log.FromContext(ctx).Error(err, "Could not list the Secrets of a ServiceAccount", "serviceAccount", client.ObjectKeyFromObject(after).String())
-		}
-		for i := range list.Items {
-			if invalidation.AccountOf(list.Items[i].Annotations) == after.Name {
-				queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queueing) {
+			before, ok := e.ObjectOld.(*corev1.ServiceAccount)
+			after, isAccount := e.ObjectNew.(*corev1.ServiceAccount)
+			if ok && isAccount && invalidation.Changed(before, after) {
+				r.queueSecrets(ctx, queue, after, before.Secrets...)
 			}
+		},
+	}
+}
+
+// queueSecrets queues the Secrets of a ServiceAccount, and others that it listed.
+func (r *Reconciler) queueSecrets(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], account *corev1.ServiceAccount, others ...corev1.ObjectReference) {
+	for _, refs := range [][]corev1.ObjectReference{others, account.Secrets} {
+		for _, ref := range refs {
+			queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: account.Namespace, Name: ref.Name}})
 		}
-	}}
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := r.Kept.List(ctx, list, client.InNamespace(account.Namespace)); err != nil {
+		log.FromContext(ctx).Error(err, "Could not list the Secrets of a ServiceAccount", "serviceAccount", client.ObjectKeyFromObject(account).String())
+	}
+	for i := range list.Items {
+		if invalidation.AccountOf(list.Items[i].Annotations) == account.Name {
+			queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
 }
