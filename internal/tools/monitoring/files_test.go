@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/promslog"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -185,25 +184,4 @@ func TestDashboards(t *testing.T) {
 			}
 		}
 	}
-}
-
-// metrics are the names of the metrics that an expression reads.
-func metrics(t *testing.T, expression string) []string {
-	t.Helper()
-	parsed, err := promql.ParseExpr(expression)
-	if err != nil {
-		t.Fatalf("%s: %v", expression, err)
-	}
-	var names []string
-	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
-		if selector, is := node.(*parser.VectorSelector); is {
-			for _, m := range selector.LabelMatchers {
-				if m.Name == labels.MetricName {
-					names = append(names, m.Value)
-				}
-			}
-		}
-		return nil
-	})
-	return names
 }

@@ -1,10 +1,12 @@
 package monitoring
 
 import (
+	"fmt"
 	"go/ast"
-	"go/parser"
+	goparser "go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -12,16 +14,23 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// kubeStateMetrics are those of kube-state-metrics that alerts need: whether a Pod is ready is told by nobody else.
+const page = root + "/docs/reference/metrics.md"
+
+// kubeStateMetrics are those of kube-state-metrics that alerts need, as whether a Pod is ready is told by nobody else.
 var kubeStateMetrics = []string{"kube_deployment_status_replicas_ready", "kube_deployment_spec_replicas"}
 
+// targetLabels are those that Prometheus adds to each series; exported_namespace is a metric's own namespace where both have one.
+var targetLabels = []string{labels.MetricName, "namespace", "job", "instance", "exported_namespace"}
+
 // TestMetricsExist holds that every metric that rules, their tests and dashboards name is one of ours, of the libraries that register metrics in
-// our processes, or of kube-state-metrics.
+// our processes, or of kube-state-metrics, and that ours have the labels that are asked for.
 func TestMetricsExist(t *testing.T) {
-	known := names{}
-	known.add(t, filepath.Join(root, "internal"))
+	k := &known{labels: documented(t), texts: texts{}}
 	for _, library := range []string{"sigs.k8s.io/controller-runtime", "github.com/prometheus/client_golang"} {
 		list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", library)
 		list.Dir = root
@@ -29,73 +38,158 @@ func TestMetricsExist(t *testing.T) {
 		if err != nil {
 			t.Fatalf("finding %s: %v", library, err)
 		}
-		known.add(t, strings.TrimSpace(string(dir)))
+		k.texts.add(t, strings.TrimSpace(string(dir)))
 	}
-	exists := func(name string) bool {
-		if slices.Contains(kubeStateMetrics, name) || known.has(name) {
-			return true
+	for expression, wrong := range map[string]bool{
+		"espalier_managedresource_no_such_total": true, `espalier_target_requests_total{no_such="a"}`: true, "sum by (no_such) (espalier_target_watches)": true,
+		"workqueue_depth": false, "espalier_target_watches": false, `sum by (verb) (rate(espalier_target_requests_total{verb="get"}[5m]))`: false,
+	} {
+		if got := k.problems(t, expression); (len(got) > 0) != wrong {
+			t.Fatalf("%s: %v", expression, got)
 		}
-		for _, suffix := range []string{"_bucket", "_count", "_sum"} {
-			if base, cut := strings.CutSuffix(name, suffix); cut && known.has(base) {
-				return true
-			}
-		}
-		return false
 	}
-	if exists("espalier_managedresource_no_such_total") || !exists("workqueue_depth") || !exists("espalier_target_watches") {
-		t.Fatal("what exists is not known")
+	check := func(where, expression string) {
+		for _, problem := range k.problems(t, expression) {
+			t.Errorf("%s: %s", where, problem)
+		}
 	}
 	for name, rule := range alerts(t) {
-		for _, metric := range metrics(t, rule.Expr) {
-			if !exists(metric) {
-				t.Errorf("%s reads %s, which does not exist", name, metric)
-			}
-		}
+		check(name, rule.Expr)
 	}
 	for file, d := range dashboards(t) {
 		for where, expressions := range d.expressions() {
 			for _, expression := range expressions {
-				for _, metric := range metrics(t, expression) {
-					if !exists(metric) {
-						t.Errorf("%s: %s reads %s, which does not exist", file, where, metric)
-					}
-				}
+				check(file+": "+where, expression)
 			}
 		}
 	}
 	for file, s := range suites(t) {
 		for _, c := range s.Tests {
 			for _, series := range c.InputSeries {
-				for _, metric := range metrics(t, series.Series) {
-					if !exists(metric) {
-						t.Errorf("%s: %s has %s, which does not exist", file, c.Name, metric)
-					}
-				}
+				check(file+": "+c.Name, series.Series)
 			}
 		}
 	}
 }
 
-// names are the texts in code that can be a metric's name, or a part of it.
-type names map[string]bool
+// documented are the labels of our metrics, as the page has them that is generated from the collectors.
+func documented(t *testing.T) map[string][]string {
+	t.Helper()
+	content, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| (counter|gauge|histogram|summary) \\| ([^|]*) \\|")
+	all := map[string][]string{}
+	for _, match := range row.FindAllStringSubmatch(string(content), -1) {
+		name := match[1]
+		for _, label := range strings.Split(match[3], ",") {
+			if label = strings.Trim(label, " `"); label != "" {
+				all[name] = append(all[name], label)
+			}
+		}
+		if match[2] == "histogram" {
+			for _, suffix := range []string{"_bucket", "_count", "_sum"} {
+				all[name+suffix] = append(slices.Clone(all[name]), "le")
+			}
+		}
+		all[name] = append(all[name], targetLabels...)
+	}
+	if len(all) < 20 {
+		t.Fatalf("%s has only %d metrics", page, len(all))
+	}
+	return all
+}
 
-var name = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+// known is what is known of metrics: the labels of ours, and what the libraries may register.
+type known struct {
+	labels map[string][]string
+	texts  texts
+}
+
+// problems are the metrics of an expression that do not exist, and the labels that ours do not have.
+func (k *known) problems(t *testing.T, expression string) []string {
+	t.Helper()
+	parsed, err := promql.ParseExpr(expression)
+	if err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+	var problems []string
+	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+		switch node := node.(type) {
+		case *parser.VectorSelector:
+			name := metricOf(node)
+			has, ours := k.labels[name]
+			if !ours && !k.others(name) {
+				problems = append(problems, name+" does not exist")
+			}
+			for _, m := range node.LabelMatchers {
+				if ours && !slices.Contains(has, m.Name) && !slices.Contains(targetLabels, m.Name) {
+					problems = append(problems, fmt.Sprintf("%s has no label %s", name, m.Name))
+				}
+			}
+		case *parser.AggregateExpr:
+			has, ours := slices.Clone(targetLabels), true
+			parser.Inspect(node.Expr, func(below parser.Node, _ []parser.Node) error {
+				if selector, is := below.(*parser.VectorSelector); is {
+					own, is := k.labels[metricOf(selector)]
+					has, ours = append(has, own...), ours && is
+				}
+				return nil
+			})
+			for _, label := range node.Grouping {
+				if ours && !slices.Contains(has, label) {
+					problems = append(problems, fmt.Sprintf("no metric of %s has a label %s", node.Expr, label))
+				}
+			}
+		}
+		return nil
+	})
+	return problems
+}
+
+func metricOf(selector *parser.VectorSelector) string {
+	for _, m := range selector.LabelMatchers {
+		if m.Name == labels.MetricName {
+			return m.Value
+		}
+	}
+	return ""
+}
+
+// others says whether a metric is one of somebody else that may be read.
+func (k *known) others(name string) bool {
+	if slices.Contains(kubeStateMetrics, name) || k.texts.has(name) {
+		return true
+	}
+	for _, suffix := range []string{"_bucket", "_count", "_sum"} {
+		if base, cut := strings.CutSuffix(name, suffix); cut && k.texts.has(base) {
+			return true
+		}
+	}
+	return false
+}
+
+// texts are those in the code of libraries that can be a metric's name, or a part of it.
+type texts map[string]bool
+
+var metricName = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 
 // add reads the code below a folder, without tests.
-func (n names) add(t *testing.T, dir string) {
+func (x texts) add(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		file, err := goparser.ParseFile(token.NewFileSet(), path, nil, goparser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
 		ast.Inspect(file, func(node ast.Node) bool {
 			if literal, is := node.(*ast.BasicLit); is && literal.Kind == token.STRING {
-				if text, err := strconv.Unquote(literal.Value); err == nil && name.MatchString(text) {
-					n[text] = true
+				if text, err := strconv.Unquote(literal.Value); err == nil && metricName.MatchString(text) {
+					x[text] = true
 				}
 			}
 			return true
@@ -107,29 +201,15 @@ func (n names) add(t *testing.T, dir string) {
 	}
 }
 
-// has says whether a name is one text of the code, or a namespace, a subsystem and a name, of which the first two may be missing.
-func (n names) has(metric string) bool {
-	if n[metric] {
+// has says whether a name is one text of the code, or a subsystem and a name.
+func (x texts) has(metric string) bool {
+	if x[metric] {
 		return true
 	}
 	for i, r := range metric {
-		if r != '_' || !n[metric[:i]] {
-			continue
-		}
-		if rest := metric[i+1:]; n[rest] || slices.ContainsFunc(n.after(rest), func(last string) bool { return n[last] }) {
+		if r == '_' && x[metric[:i]] && x[metric[i+1:]] {
 			return true
 		}
 	}
 	return false
-}
-
-// after are the rests of a text that follow one of the names.
-func (n names) after(text string) []string {
-	var all []string
-	for i, r := range text {
-		if r == '_' && n[text[:i]] {
-			all = append(all, text[i+1:])
-		}
-	}
-	return all
 }
