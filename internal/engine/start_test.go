@@ -11,8 +11,10 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -89,4 +91,26 @@ func TestStartAwaitsTheSource(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The leader is not ready without the right to list Secrets, and says that it is missing.
+func TestReadinessNamesTheMissingRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := fake.NewClientset()
+		source.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("nobody allows it"))
+		})
+		e := &Engine{secrets: sourcecluster.NewSecrets(source.CoreV1(), nil, clock.RealClock{}, logr.Discard())}
+		if err := e.Ready(); err != nil {
+			t.Errorf("who does not lead needs no Secrets: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go e.secrets.Start(ctx) //nolint:errcheck // It ends with the context.
+		synctest.Wait()
+		const want = "the right to list secrets in all namespaces is missing"
+		if err := e.Ready(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	})
 }

@@ -1,6 +1,8 @@
 package managedresource
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,6 +81,42 @@ func TestBackOffIsBounded(t *testing.T) {
 	}
 	if last != time.Minute {
 		t.Errorf("MRB-20/MRC-12/PRC-31: got %s", last)
+	}
+}
+
+// delays notes after what time each ManagedResource is to be taken up.
+type delays struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	after []time.Duration
+}
+
+func (d *delays) AddAfter(_ reconcile.Request, after time.Duration) { d.after = append(d.after, after) }
+
+// OPB-16: after a gap in the watch of Secrets every ManagedResource is in doubt, and they are woken one after the other.
+func TestGapsWakeOneAfterTheOther(t *testing.T) {
+	r := &Reconciler{}
+	triggers, queue := &Triggers{reconciler: r}, &delays{}
+	if err := triggers.start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	const many = 1000
+	mr := &resourcesv1alpha1.ManagedResource{}
+	for i := range many {
+		mr.Namespace, mr.Name = "n", fmt.Sprint(i)
+		r.passes.reads(mr)
+	}
+	triggers.SecretsMissed()
+	slices.Sort(queue.after)
+	if len(queue.after) != many || !r.passes.inDoubt(ownerOf(mr)) {
+		t.Fatalf("%d of %d are woken, in doubt: %t", len(queue.after), many, r.passes.inDoubt(ownerOf(mr)))
+	}
+	for i := range many - 1 {
+		if pause := queue.after[i+1] - queue.after[i]; pause < time.Millisecond {
+			t.Fatalf("the next one is woken %s after the one at %s", pause, queue.after[i])
+		}
+	}
+	if last := queue.after[many-1]; last > time.Minute {
+		t.Errorf("the last one is woken after %s", last)
 	}
 }
 
