@@ -129,10 +129,10 @@ func (s *stage) targetKinds() []*apiserver.Kind {
 	requests.Status, requests.Approval = true, true
 	add("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", false).Answer = s.reviewToken
 	for _, k := range kinds {
-		switch {
-		case k.Resource == "serviceaccounts":
+		switch k.Resource {
+		case "serviceaccounts":
 			k.Issue = map[string]func(of, sent object) (object, error){"token": s.issueToken}
-		case k.Resource == "secrets":
+		case "secrets":
 			defaults := k.Defaults
 			k.Defaults = func(o object) { defaults(o); invalidate(o) }
 		}

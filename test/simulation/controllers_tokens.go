@@ -23,7 +23,7 @@ const (
 // tokens is a world of Secrets that ask for tokens.
 type tokens struct {
 	*stage
-	// settledAt is when tokens are counted from; counted is how many were issued then.
+	// counted is how many were issued when counting began.
 	counted int
 }
 
