@@ -123,7 +123,7 @@ func (o Options) count(ctx context.Context, r *admissionv1.AdmissionRequest, res
 		found += int64(len(list.Items))
 		switch {
 		case found >= *limit.Count:
-			return o.violation(r, resource, "Count Exceeded", fmt.Errorf("maximum resource count exceeded! max allowed: %d", *limit.Count))
+			return o.violation(r, resource, "Count Exceeded", []any{"limit", *limit.Count}, fmt.Errorf("maximum resource count exceeded! max allowed: %d", *limit.Count))
 		case list.Continue == "":
 			return nil
 		}
@@ -142,7 +142,7 @@ func (o Options) size(r *admissionv1.AdmissionRequest, resource schema.GroupVers
 	if size <= limit.Size.Value() {
 		return nil
 	}
-	return o.violation(r, resource, "Size Exceeded", fmt.Errorf("maximum resource size exceeded! Size in request: %d bytes, max allowed: %s", size, limit.Size))
+	return o.violation(r, resource, "Size Exceeded", []any{"requestObjectSize", size, "limit", limit.Size.String()}, fmt.Errorf("maximum resource size exceeded! Size in request: %d bytes, max allowed: %s", size, limit.Size))
 }
 
 // sizeOf is the size of an object without what the system writes.
@@ -169,10 +169,10 @@ func sizeOf(raw []byte) (int64, error) {
 	return int64(len(counted)), nil
 }
 
-// violation refuses, or only says so (RSZ-6).
-func (o Options) violation(r *admissionv1.AdmissionRequest, resource schema.GroupVersionResource, reason string, why error) error {
+// violation refuses, or only says so (RSZ-6), and logs what was measured (OBS-6).
+func (o Options) violation(r *admissionv1.AdmissionRequest, resource schema.GroupVersionResource, reason string, measured []any, why error) error {
 	if ptr.Deref(o.Config.OperationMode, config.OperationModeBlock) == config.OperationModeLog {
-		o.Log.Info("Object would be refused", "resource", resource.GroupResource().String(), "namespace", r.Namespace, "name", r.Name, "user", r.UserInfo.Username, "reason", why.Error())
+		o.Log.WithValues(measured...).Info("Object would be refused", "resource", resource.GroupResource().String(), "namespace", r.Namespace, "name", r.Name, "user", r.UserInfo.Username, "reason", why.Error())
 		return nil
 	}
 	o.Rejections.Count(r, reason)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -119,6 +120,16 @@ func TestDecisions(t *testing.T) {
 	}
 	if response := admittest.Respond(Decide(Options{}), request("shoots", large, wide)); !response.Allowed {
 		t.Errorf("RSZ-T9, WB-39: without a configuration: %+v", response.Result)
+	}
+}
+
+// OBS-6, RSZ-6: what would be refused is logged with its size and the limit.
+func TestLog(t *testing.T) {
+	var lines []string
+	log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+	admittest.Respond(Decide(Options{Config: limits("log"), Rejections: &rejections{}, Log: log}), request("projects", "{}", func(r *admissionv1.AdmissionRequest) { r.Resource.Group = "other" }))
+	if len(lines) != 1 || !strings.Contains(lines[0], `"requestObjectSize"=2 "limit"="0"`) {
+		t.Errorf("got %q", lines)
 	}
 }
 
