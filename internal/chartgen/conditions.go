@@ -54,7 +54,7 @@ func bring(ways []found, p probe) []found {
 			return ways
 		case known.each != nil || p.each != nil:
 		case len(known.when[0].Is) > 0 && known.when[0].Path == p.path && p.value != nil:
-			ways[i].when[0].Is = append(known.when[0].Is, p.value)
+			ways[i].when[0].Is = append(ways[i].when[0].Is, p.value)
 			return ways
 		case len(known.when[0].Is) == 0 && (known.when[0].Path == p.path || strings.HasPrefix(p.path, known.when[0].Path+".")):
 			return ways // Whoever sets a field of a section has the section.
