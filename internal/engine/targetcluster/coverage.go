@@ -147,7 +147,7 @@ func (f follower) listed(resourceVersion string) bool {
 }
 
 // lost tells that a request failed.
-func (f follower) lost() bool { return f.tells(func() { f.covered, f.failed = false, true }) }
+func (f follower) lost() { f.tells(func() { f.covered, f.failed = false, true }) }
 
 // resumed tells that a watch goes on from where the last report ended.
 func (f follower) resumed() {

@@ -18,9 +18,6 @@ func TestAuthorizersOnlyRead(t *testing.T) {
 		for c, values := range cases(t, name) {
 			for _, remote := range []bool{false, true} {
 				values := with(with(values, "install.runtime", !remote), "install.remote", remote)
-				if name == "admission-controller" {
-					values = with(values, "global.rbac.seedAuthorizer.enabled", true) // Else gardenlets get all rights, by a role of theirs.
-				}
 				for _, rule := range rules(t, render(t, name, values)) {
 					for _, verb := range rule.Verbs {
 						if !slices.Contains([]string{"get", "list", "watch"}, verb) && (verb != "create" || !slices.Equal(rule.APIGroups, []string{"authorization.k8s.io"})) {
