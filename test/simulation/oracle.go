@@ -213,6 +213,8 @@ func (w *world) wantLocked() {
 			since := now
 			if i := slices.IndexFunc(before[at], func(w wish) bool { return w.mr == key }); i >= 0 {
 				since = before[at][i].since
+			} else if w.inInventoryLocked(at, key) {
+				w.contested[at] = true // What its former ManagedResource injected stays on it when it is handed over.
 			}
 			w.wanted[at] = append(w.wanted[at], wish{key, value, since})
 			if len(w.wanted[at]) > 1 {
