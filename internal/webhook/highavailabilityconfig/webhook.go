@@ -105,8 +105,7 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 // Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. The Deployment of resource-manager
 // has the label that leaves it alone where it runs in the cluster that it looks after.
 func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
-	namespaces := i.Namespaces()
-	namespaces.MatchLabels = map[string]string{Consider: "true"}
+	namespaces := metav1.AddLabelToSelector(i.Namespaces(), Consider, "true")
 	entry := feature.Entry(Name, namespaces, feature.Select(i.Objects(), feature.Without(Skip)),
 		feature.OnCreateAndUpdate(appsv1.GroupName, "v1", "deployments", "statefulsets"),
 		feature.OnCreateAndUpdate(autoscalingv2.GroupName, "v2", "horizontalpodautoscalers"))

@@ -225,3 +225,11 @@ func TestDocument(t *testing.T) {
 		t.Errorf("WHC-2: %s", diff)
 	}
 }
+
+// TestNamespacesOfTheInstallation holds that the webhook's own label is asked for beside those of the installation's selector (DEP-3).
+func TestNamespacesOfTheInstallation(t *testing.T) {
+	entry := Registration(feature.Installation{Base: feature.Select(map[string]string{"role": "shoot"})})
+	if got := entry.NamespaceSelector.MatchLabels; got["role"] != "shoot" || got[Consider] != "true" {
+		t.Errorf("got %v", got)
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -163,7 +164,7 @@ func Reads() []feature.Read {
 func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
 	namespaces := i.Namespaces()
 	if !i.Shoot {
-		namespaces.MatchLabels = map[string]string{Consider: "true"}
+		namespaces = metav1.AddLabelToSelector(namespaces, Consider, "true")
 	}
 	return feature.PodEntry(Name, namespaces, feature.Select(i.Objects(), feature.Without(Skip)))
 }

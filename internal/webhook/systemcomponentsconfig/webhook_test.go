@@ -196,3 +196,11 @@ func (o one) List(_ context.Context, list client.ObjectList, options ...client.L
 	}
 	return nil
 }
+
+// TestNamespacesOfTheInstallation holds that the webhook's own label is asked for beside those of the installation's selector (DEP-3).
+func TestNamespacesOfTheInstallation(t *testing.T) {
+	entry := Registration(feature.Installation{Base: feature.Select(map[string]string{"role": "shoot"})})
+	if got := entry.NamespaceSelector.MatchLabels; got["role"] != "shoot" || got[Consider] != "true" {
+		t.Errorf("got %v", got)
+	}
+}
