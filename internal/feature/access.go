@@ -33,6 +33,8 @@ const (
 	Metadata Form = "metadata"
 	// Live means that single objects are asked for, and nothing is kept.
 	Live Form = "live"
+	// List means that they are listed when they are needed, and nothing is kept.
+	List Form = "list"
 	// Stream means that a watch tells of them, and nothing is kept.
 	Stream Form = "stream"
 )
@@ -53,7 +55,7 @@ type Read struct {
 	Namespace string
 	// Names restricts what is read live.
 	Names []string
-	// Listed says that live reads list the kind, too.
+	// Listed says that the kind is listed beside live reads of single objects.
 	Listed bool
 	// Optional says that the kind may not be there, or come later: nobody waits for it.
 	Optional bool
@@ -83,6 +85,9 @@ func (r *Read) Rights() rbacv1.PolicyRule {
 		if r.Listed {
 			verbs = append(verbs, "list")
 		}
+	}
+	if r.Form == List {
+		verbs = []string{"list"}
 	}
 	return rbacv1.PolicyRule{APIGroups: []string{r.Kind.Group}, Resources: []string{r.Resource}, Verbs: verbs, ResourceNames: r.Names}
 }

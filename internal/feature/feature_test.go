@@ -91,6 +91,7 @@ func TestRights(t *testing.T) {
 			{Cluster: Source, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Resource: "secrets", Form: Whole},
 			{Cluster: Target, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}, Resource: "nodes", ClusterScoped: true, Form: Live, Listed: true},
 			{Cluster: Target, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Form: Metadata},
+			{Cluster: Target, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Resource: "namespaces", ClusterScoped: true, Form: List},
 			{Cluster: Target, Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Form: Live, Names: []string{"a"}, Namespace: "kube-system"},
 		}
 	}
@@ -115,6 +116,7 @@ func TestRights(t *testing.T) {
 		},
 		{Cluster: Garden}: {{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
 		{Cluster: Target}: {
+			{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}},
 			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list"}},
 		},
 		{Cluster: Target, Namespace: "a"}:           {{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}},

@@ -10,11 +10,11 @@ import (
 // Reads are lists of the target, once in a period; nothing is kept.
 func Reads(*config.ResourceManagerConfiguration) []feature.Read {
 	all := []feature.Read{
-		{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Form: feature.Live, Listed: true},
-		{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: "configmaps", Form: feature.Live, Listed: true},
+		{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Form: feature.List},
+		{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: "configmaps", Form: feature.List},
 	}
 	for _, kind := range holders {
-		all = append(all, feature.Read{Cluster: feature.Target, Kind: kind.gvk, Resource: kind.resource, Form: feature.Live, Listed: true, Optional: kind.optional})
+		all = append(all, feature.Read{Cluster: feature.Target, Kind: kind.gvk, Resource: kind.resource, Form: feature.List, Optional: kind.optional})
 	}
 	return all
 }

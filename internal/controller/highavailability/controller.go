@@ -155,9 +155,9 @@ func Reads() []feature.Read {
 				return object, nil
 			},
 		},
-		{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: "namespaces", ClusterScoped: true, Form: feature.Live, Listed: true},
-		{Cluster: feature.Target, Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Resource: "deployments", Form: feature.Live, Listed: true},
-		{Cluster: feature.Target, Kind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Resource: "statefulsets", Form: feature.Live, Listed: true},
+		{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: "namespaces", ClusterScoped: true, Form: feature.List},
+		{Cluster: feature.Target, Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Resource: "deployments", Form: feature.List},
+		{Cluster: feature.Target, Kind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Resource: "statefulsets", Form: feature.List},
 	}
 }
 

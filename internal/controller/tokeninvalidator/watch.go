@@ -53,7 +53,7 @@ func Reads() []feature.Read {
 		},
 		{Cluster: feature.Target, Kind: secretKind, Resource: "secrets", Form: feature.Live},
 		{Cluster: feature.Target, Kind: accountKind, Resource: "serviceaccounts", Form: feature.Live},
-		{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: "pods", Form: feature.Live, Listed: true},
+		{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: "pods", Form: feature.List},
 	}
 }
 

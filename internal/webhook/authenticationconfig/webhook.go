@@ -42,7 +42,7 @@ const (
 // Reads are what it reads of the garden.
 func Reads() []feature.Read {
 	return append(configref.Reads(),
-		feature.Read{Cluster: feature.Garden, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Namespace: names.Garden, Form: feature.Live, Listed: true},
+		feature.Read{Cluster: feature.Garden, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Namespace: names.Garden, Form: feature.List},
 		feature.Read{Cluster: feature.Garden, Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: "namespaces", ClusterScoped: true, Form: feature.Live})
 }
 

@@ -7,7 +7,7 @@ func Reads() []feature.Read {
 	var all []feature.Read
 	for version, resources := range protected {
 		for _, resource := range resources {
-			all = append(all, feature.Read{Cluster: feature.Source, Kind: version.WithKind(resource), Resource: resource, ClusterScoped: version.Group == crds.Group, Form: feature.Live, Listed: true, Optional: true})
+			all = append(all, feature.Read{Cluster: feature.Source, Kind: version.WithKind(resource), Resource: resource, ClusterScoped: version.Group == crds.Group, Form: feature.List, Optional: true})
 		}
 	}
 	return all

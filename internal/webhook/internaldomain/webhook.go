@@ -44,8 +44,8 @@ var (
 // Reads are what it reads of the garden.
 func Reads() []feature.Read {
 	return []feature.Read{
-		{Cluster: feature.Garden, Kind: secrets, Resource: "secrets", Form: feature.Live, Listed: true},
-		{Cluster: feature.Garden, Kind: shoots, Resource: "shoots", Form: feature.Live, Listed: true},
+		{Cluster: feature.Garden, Kind: secrets, Resource: "secrets", Form: feature.List},
+		{Cluster: feature.Garden, Kind: shoots, Resource: "shoots", Form: feature.List},
 	}
 }
 

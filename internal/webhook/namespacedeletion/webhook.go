@@ -39,7 +39,7 @@ func Reads() []feature.Read {
 	return []feature.Read{
 		{Cluster: feature.Garden, Kind: namespaces, Resource: "namespaces", ClusterScoped: true, Form: feature.Live},
 		{Cluster: feature.Garden, Kind: projects, Resource: "projects", ClusterScoped: true, Form: feature.Live},
-		{Cluster: feature.Garden, Kind: shoots, Resource: "shoots", Form: feature.Live, Listed: true},
+		{Cluster: feature.Garden, Kind: shoots, Resource: "shoots", Form: feature.List},
 	}
 }
 

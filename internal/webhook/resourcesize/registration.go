@@ -22,7 +22,7 @@ func Reads(cfg *config.ResourceAdmissionConfiguration) []feature.Read {
 		}
 		for _, group := range l.APIGroups {
 			for _, resource := range l.Resources {
-				all = append(all, feature.Read{Cluster: feature.Garden, Kind: schema.GroupVersionKind{Group: group}, Resource: resource, ClusterScoped: true, Form: feature.Live, Listed: true})
+				all = append(all, feature.Read{Cluster: feature.Garden, Kind: schema.GroupVersionKind{Group: group}, Resource: resource, ClusterScoped: true, Form: feature.List})
 			}
 		}
 	}
