@@ -2,7 +2,9 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -23,7 +25,7 @@ func TestIstioClusterConfiguration(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: "web", Annotations: map[string]string{"networking.istio.io/exportTo": "*"}},
 		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Name: "https-main", Port: 443}, {Name: "grpc-main", Port: 80}}},
 	}))
-	f.controllers(map[string]any{"istioClusterConfiguration": map[string]any{"enabled": true}})
+	process := f.controllers(map[string]any{"istioClusterConfiguration": map[string]any{"enabled": true}})
 	define := func() []client.Object {
 		var all []client.Object
 		for _, crd := range []*unstructured.Unstructured{istioCRD("destinationrules", "DestinationRule", "v1beta1"), istioCRD("envoyfilters", "EnvoyFilter", "v1alpha3")} {
@@ -73,6 +75,28 @@ func TestIstioClusterConfiguration(t *testing.T) {
 	if owner := metav1.GetControllerOf(o); owner == nil || owner.Kind != "Namespace" || owner.Name != f.ns || len(o.GetLabels()) != 1 {
 		t.Errorf("ICC-10: got %v, %v", owner, o.GetLabels())
 	}
+
+	// A restart writes nothing, and what happened meanwhile is put right.
+	process.Stop()
+	again := f.controllers(map[string]any{"istioClusterConfiguration": map[string]any{"enabled": true}})
+	looked := regexp.MustCompile(`controller_runtime_reconcile_total\{controller="istio-cluster-configuration",result="success"\} [1-9]`)
+	f.eventually(func() error {
+		if _, metrics := again.Get(again.Metrics, "/metrics"); !looked.MatchString(metrics) {
+			return errors.New("not looked at yet")
+		}
+		return nil
+	})
+	unchanged, err := filter()
+	f.must(err)
+	if unchanged.GetResourceVersion() != o.GetResourceVersion() {
+		t.Error("ICC-10: a restart has written the filter")
+	}
+	again.Stop()
+	f.must(f.shoot.Delete(f.ctx, unchanged))
+	f.controllers(map[string]any{"istioClusterConfiguration": map[string]any{"enabled": true}})
+	clusters(both...)
+	o, err = filter()
+	f.must(err)
 
 	// What others do to it is undone.
 	f.must(f.shoot.Patch(f.ctx, o, harness.MergePatch(map[string]any{"spec": map[string]any{"configPatches": []any{}}})))

@@ -25,6 +25,12 @@ import (
 // fixture is a reconciler with a rule of namespace a for the gateways of namespace in, over a fake API server.
 func fixture(t *testing.T, objects ...client.Object) (*Reconciler, client.Client) {
 	t.Helper()
+	return meddledFixture(t, func(client.Client, client.Object) {}, objects...)
+}
+
+// meddledFixture is a fixture in which somebody else does something before each update.
+func meddledFixture(t *testing.T, before func(client.Client, client.Object), objects ...client.Object) (*Reconciler, client.Client) {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: istio.Group, Version: "v1alpha3", Kind: "EnvoyFilter"}, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: istio.Group, Version: "v1alpha3", Kind: "EnvoyFilterList"}, &unstructured.UnstructuredList{})
@@ -36,6 +42,10 @@ func fixture(t *testing.T, objects ...client.Object) (*Reconciler, client.Client
 				t.Errorf("%s/%s is deleted without preconditions", object.GetNamespace(), object.GetName())
 			}
 			return c.Delete(ctx, object)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.UpdateOption) error {
+			before(c, object)
+			return c.Update(ctx, object, o...)
 		},
 	})
 	r := New(Options{Client: server, Log: logr.Discard()})
@@ -111,5 +121,39 @@ func TestForeign(t *testing.T) {
 	}
 	if object, err := existing(server); err != nil || object.Object["spec"].(map[string]any)["mine"] != "own" {
 		t.Errorf("got %v, %v", object, err)
+	}
+}
+
+// ICC-10: what somebody else writes between the reading and the writing of an EnvoyFilter stays: the write conflicts, and is made anew.
+func TestConflict(t *testing.T) {
+	ctx := context.Background()
+	times := 0
+	r, server := meddledFixture(t, func(c client.Client, object client.Object) {
+		if times++; times > 1 {
+			return
+		}
+		theirs := envoyfilter.Empty(object.GetNamespace(), object.GetName())
+		if err := c.Get(ctx, client.ObjectKeyFromObject(theirs), theirs); err != nil {
+			t.Fatal(err)
+		}
+		theirs.SetAnnotations(map[string]string{"foreign": "stays"})
+		if err := c.Update(ctx, theirs); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if _, err := r.Reconcile(ctx, request); err != nil {
+		t.Fatal(err)
+	}
+	r.index.SetService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web", Annotations: map[string]string{envoyfilter.AnnotationExportTo: "*"}}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}, {Port: 443}}}})
+	if _, err := r.Reconcile(ctx, request); err != nil {
+		t.Fatal(err)
+	}
+	object, err := existing(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patches, _, _ := unstructured.NestedSlice(object.Object, "spec", "configPatches")
+	if len(patches) != 2 || object.GetAnnotations()["foreign"] != "stays" || times != 2 {
+		t.Errorf("after %d updates: %v", times, object)
 	}
 }
