@@ -194,7 +194,7 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 		a.repaired(ctx, desired, done)
 	}
 	if done.result == "created" {
-		a.Ledger.Created(sighting.Key, sighting.UID)
+		a.Ledger.Created(sighting)
 	}
 	a.Ledger.Verified(ownerOf(a.mr), sighting)
 }

@@ -2,16 +2,19 @@ package ledger
 
 import "k8s.io/apimachinery/pkg/types"
 
-// Created notes that this process created the object with this UID: the proof that it is ours, should its origin be taken away.
-// To have written to it proves nothing: a restored target may have it as it was before.
-func (l *Ledger) Created(key Key, uid types.UID) {
+// Created notes that this process created the object: the proof that it is ours, should its origin be taken away. To have written to it
+// proves nothing: a restored target may have it as it was before. An answer that is older than what is known of another object of that
+// name is about one that is gone, and must not take the place of what another run has created since.
+func (l *Ledger) Created(s Sighting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r := l.findLocked(key); r != nil {
-		if uid == r.uid {
-			uid = r.uid // One copy in memory is enough.
-		}
-		r.created = uid
+	r := l.findLocked(s.Key)
+	switch {
+	case r == nil:
+	case r.uid == s.UID:
+		r.created = r.uid // One copy in memory is enough.
+	case r.created == "" || r.created != r.uid || !newer(r.resourceVersion, s.ResourceVersion):
+		r.created = s.UID
 	}
 }
 

@@ -342,3 +342,18 @@ func TestPass(t *testing.T) {
 		t.Errorf("the one that is asked has %v in doubt, want the object", dirty)
 	}
 }
+
+// MR-30, MRX-5: two runs create an object one after the other, as somebody deletes it in between; the answer to the first comes last.
+func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
+	first, second := Sighting{Key: cm.Key, UID: "1", ResourceVersion: "4"}, Sighting{Key: cm.Key, UID: "2", ResourceVersion: "6"}
+	for name, answers := range map[string][]Sighting{"in order": {first, second}, "the first comes last": {second, first}} {
+		r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
+		for _, answer := range answers {
+			r.Created(answer)
+			r.Verified(mr1, answer)
+		}
+		if !r.IsOurs(cm.Key, "2") || r.IsOurs(cm.Key, "1") {
+			t.Errorf("%s: it is not known what was created", name)
+		}
+	}
+}
