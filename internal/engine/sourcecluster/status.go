@@ -303,6 +303,10 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	if len(status) == 0 {
 		return current, false, nil
 	}
+	if r := change.Reconciled; r != nil {
+		// What is said to be done is said whole: a restored source may give the version to a form with another status.
+		status["observedGeneration"], status["secretsDataChecksum"] = r.Generation, r.Checksum
+	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": current.ResourceVersion},
 		"status":   status,

@@ -161,3 +161,21 @@ func TestAnotherUID(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// MRS-1, MR-14: where a restored source has given the version to a form with another status, what is said to be done is said whole.
+func TestReconciledIsSaidWhole(t *testing.T) {
+	s, live, cache, _ := newStatuses(t)
+	cache.mr.Status.ObservedGeneration = 1
+	if _, err := s.Update(t.Context(), key, "u", func(*resourcesv1alpha1.ManagedResource) *Change {
+		return &Change{Reconciled: &Reconciled{Generation: 1, Checksum: "sum"}}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	there := &resourcesv1alpha1.ManagedResource{}
+	if err := live.Get(t.Context(), key, there); err != nil {
+		t.Fatal(err)
+	}
+	if there.Status.ObservedGeneration != 1 || there.Status.SecretsDataChecksum == nil || *there.Status.SecretsDataChecksum != "sum" {
+		t.Errorf("got %+v", there.Status)
+	}
+}
