@@ -181,25 +181,33 @@ func (g *gate) askFor(url string, streams int, during time.Duration) ([]time.Dur
 	return all, failed
 }
 
-// overHTTP2 compares decisions over HTTP/2 and TLS with a handler that answers without thinking, in turns.
-func (g *gate) overHTTP2(ctx context.Context) error {
+// startThoughtless starts a process that answers without thinking, with a certificate of a cluster, and returns its URL.
+func (b *bench) startThoughtless(ctx context.Context, certify func(dir string) error) (command *exec.Cmd, url string, stop func(), err error) {
 	ports, err := cluster.FreePorts(1)
 	if err != nil {
-		return err
+		return nil, "", nil, err
 	}
-	certificates := filepath.Join(g.dir, "thoughtless")
-	if err := g.garden.ServingCertificate(certificates); err != nil {
-		return err
+	certificates := filepath.Join(b.dir, "thoughtless")
+	if err := certify(certificates); err != nil {
+		return nil, "", nil, err
 	}
 	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(ports[0]))
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	command, err := part(ctx, thoughtlessPart, address, certificates)
+	if command, err = part(ctx, thoughtlessPart, address, certificates); err != nil {
+		cancel()
+		return nil, "", nil, err
+	}
+	return command, "https://" + address + "/", func() { cancel(); _ = command.Wait() }, nil
+}
+
+// overHTTP2 compares decisions over HTTP/2 and TLS with a handler that answers without thinking, in turns.
+func (g *gate) overHTTP2(ctx context.Context) error {
+	command, theirs, stop, err := g.startThoughtless(ctx, g.garden.ServingCertificate)
 	if err != nil {
 		return err
 	}
-	defer func() { cancel(); _ = command.Wait() }()
-	theirs, ours := "https://"+address+"/", fmt.Sprintf("https://127.0.0.1:%d/webhooks/auth/seed", g.process.Web)
+	defer stop()
+	ours := fmt.Sprintf("https://127.0.0.1:%d/webhooks/auth/seed", g.process.Web)
 	if err := harness.Poll(ctx, 30*time.Second, func() error { _, err := g.askFor(theirs, 1, 0); return err }); err != nil {
 		return err
 	}

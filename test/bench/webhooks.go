@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/espalier-project/espalier/test/cluster"
 	"github.com/espalier-project/espalier/test/harness"
 )
 
@@ -46,24 +44,12 @@ func webhooks(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer process.Stop()
-	ports, err := cluster.FreePorts(1)
+	command, theirs, stop, err := b.startThoughtless(ctx, b.Seed.ServingCertificate)
 	if err != nil {
 		return err
 	}
-	certificates := filepath.Join(b.dir, "thoughtless")
-	if err := b.Seed.ServingCertificate(certificates); err != nil {
-		return err
-	}
-	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(ports[0]))
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	command, err := part(ctx, thoughtlessPart, address, certificates)
-	if err != nil {
-		return err
-	}
-	defer func() { cancel(); _ = command.Wait() }()
+	defer stop()
 	g := &gate{bench: b, certificates: filepath.Join(b.Seed.Dir, "ca.crt")}
-	theirs := "https://" + address + "/"
 	pod, err := reviewOfPod()
 	if err != nil {
 		return err

@@ -223,21 +223,8 @@ func (s *stage) run() {
 	s.leader = s.bootLocked("")
 	s.mu.Unlock()
 	time.Sleep(time.Second)
-	for _, step := range s.scenario.Steps {
-		for _, cluster := range []string{"source", "target"} {
-			s.backups[cluster] = append(s.backups[cluster], s.server(cluster).Backup())
-		}
-		time.Sleep(step.Wait)
-		s.tracef("== %s", step)
-		s.takeStep(step)
-	}
-	s.tracef("== faults end")
-	s.mu.Lock()
-	s.healed = true
-	for _, until := range []map[string]time.Time{s.stalled, s.denied, s.down} {
-		clear(until)
-	}
-	s.mu.Unlock()
+	s.eachStep(s.takeStep)
+	s.endFaults()
 	time.Sleep(settleControllers)
 	s.act.settled()
 	s.end()
@@ -305,21 +292,7 @@ func shown(o object) string {
 
 // playKubernetes does on the target what others do there, when something has changed.
 func (s *stage) playKubernetes(stop <-chan struct{}) {
-	for {
-		select {
-		case <-stop:
-			return
-		case <-s.news:
-		}
-		time.Sleep(5*time.Millisecond + time.Duration(s.chance("control plane")%50)*time.Millisecond)
-		s.lock.Lock()
-		objects := make(map[apiserver.Key]object, 16)
-		for key, o := range s.target.AllLocked() {
-			objects[key] = o
-		}
-		s.lock.Unlock()
-		s.act.play(objects)
-	}
+	s.atNews(stop, s.act.play)
 }
 
 // hear notes when an instance has learned something.

@@ -20,6 +20,22 @@ func (w *world) poke() {
 
 // controlPlane does on the target what kube-controller-manager and the API server's own controllers do there.
 func (w *world) controlPlane(stop <-chan struct{}) {
+	w.atNews(stop, func(objects map[apiserver.Key]object) {
+		w.serveCustomKinds(objects)
+		for key, o := range objects {
+			switch key.Resource {
+			case "deployments":
+				w.rollOut(key, o)
+			case "customresourcedefinitions":
+				w.establish(key, o)
+			}
+			w.collect(key, o)
+		}
+	})
+}
+
+// atNews calls play with what is on the target, a moment after something has changed there.
+func (w *world) atNews(stop <-chan struct{}, play func(map[apiserver.Key]object)) {
 	for {
 		select {
 		case <-stop:
@@ -33,16 +49,7 @@ func (w *world) controlPlane(stop <-chan struct{}) {
 			objects[key] = o
 		}
 		w.lock.Unlock()
-		w.serveCustomKinds(objects)
-		for key, o := range objects {
-			switch key.Resource {
-			case "deployments":
-				w.rollOut(key, o)
-			case "customresourcedefinitions":
-				w.establish(key, o)
-			}
-			w.collect(key, o)
-		}
+		play(objects)
 	}
 }
 

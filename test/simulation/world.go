@@ -192,14 +192,7 @@ func (w *world) run() {
 	}
 	w.mu.Unlock()
 	time.Sleep(time.Second)
-	for _, step := range w.scenario.Steps {
-		for _, cluster := range []string{"source", "target"} {
-			w.backups[cluster] = append(w.backups[cluster], w.server(cluster).Backup())
-		}
-		time.Sleep(step.Wait)
-		w.tracef("== %s", step)
-		w.take(step)
-	}
+	w.eachStep(w.take)
 	w.heal()
 	time.Sleep(settle)
 	w.checkSettled()
@@ -291,15 +284,32 @@ func (w *world) handOver(overlap time.Duration) {
 	})
 }
 
-// heal ends all faults.
-func (w *world) heal() {
+// eachStep lets the steps of the scenario happen; before each one both clusters are backed up.
+func (w *world) eachStep(take func(Step)) {
+	for _, step := range w.scenario.Steps {
+		for _, cluster := range []string{"source", "target"} {
+			w.backups[cluster] = append(w.backups[cluster], w.server(cluster).Backup())
+		}
+		time.Sleep(step.Wait)
+		w.tracef("== %s", step)
+		take(step)
+	}
+}
+
+// endFaults ends all faults of the network.
+func (w *world) endFaults() {
 	w.tracef("== faults end")
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.healed = true
 	for _, until := range []map[string]time.Time{w.stalled, w.denied, w.down} {
 		clear(until)
 	}
-	w.mu.Unlock()
+}
+
+// heal ends all faults, and lets go of what somebody holds.
+func (w *world) heal() {
+	w.endFaults()
 	for _, t := range things {
 		w.editThing(t, func(o object) { delete(apiserver.Meta(o), "finalizers") })
 	}

@@ -292,20 +292,14 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	if change.Resources != nil && !managed.SameInventory(current.Status.Resources, *change.Resources) {
 		status["resources"], next.Status.Resources = *change.Resources, *change.Resources
 	}
-	if r := change.Reconciled; r != nil {
-		if current.Status.ObservedGeneration != r.Generation {
-			status["observedGeneration"], next.Status.ObservedGeneration = r.Generation, r.Generation
-		}
-		if current.Status.SecretsDataChecksum == nil || *current.Status.SecretsDataChecksum != r.Checksum {
-			status["secretsDataChecksum"], next.Status.SecretsDataChecksum = r.Checksum, &r.Checksum
-		}
+	if r := change.Reconciled; r != nil && (len(status) > 0 || current.Status.ObservedGeneration != r.Generation ||
+		current.Status.SecretsDataChecksum == nil || *current.Status.SecretsDataChecksum != r.Checksum) {
+		// What is said to be done is said whole: a restored source may give the version to a form with another status.
+		status["observedGeneration"], next.Status.ObservedGeneration = r.Generation, r.Generation
+		status["secretsDataChecksum"], next.Status.SecretsDataChecksum = r.Checksum, &r.Checksum
 	}
 	if len(status) == 0 {
 		return current, false, nil
-	}
-	if r := change.Reconciled; r != nil {
-		// What is said to be done is said whole: a restored source may give the version to a form with another status.
-		status["observedGeneration"], status["secretsDataChecksum"] = r.Generation, r.Checksum
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": current.ResourceVersion},

@@ -1,9 +1,6 @@
 package charts
 
 import (
-	"bufio"
-	"errors"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -22,7 +19,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
 
@@ -132,22 +128,8 @@ func renderIn(c *chart.Chart, namespace string, values map[string]any) (*rendere
 		}
 		r.Text += "---\n# " + file + "\n" + files[file] + "\n"
 	}
-	for documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(r.Text))); ; {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return r, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		object := &unstructured.Unstructured{}
-		if err := yaml.UnmarshalStrict(document, &object.Object); err != nil {
-			return nil, err
-		}
-		if len(object.Object) > 0 {
-			r.Objects = append(r.Objects, object)
-		}
-	}
+	r.Objects, err = objects(r.Text)
+	return r, err
 }
 
 func render(t testing.TB, name string, values map[string]any) *rendered {
