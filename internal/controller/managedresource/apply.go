@@ -170,6 +170,8 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 		a.failed(ctx, desired, fmt.Errorf("not tried, as requests for other objects of its kind took too long"))
 		return
 	}
+	compared := a.Ledger.Writing(keyOf(desired), digest)
+	defer a.Ledger.Written(keyOf(desired))
 	done, err := a.write(ctx, desired, options)
 	if errors.Is(err, targetcluster.ErrMisplaced) {
 		a.misplaced()
@@ -190,7 +192,7 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 		a.Ledger.Cleared(ownerOf(a.mr), sighting.Key)
 		return
 	}
-	if a.Ledger.Lookup(sighting.Key).Suspect && done.result != "unchanged" {
+	if compared && done.result != "unchanged" {
 		a.repaired(ctx, desired, done)
 	}
 	if done.result == "created" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -513,6 +514,69 @@ func TestDriftIsToldAndDelayed(t *testing.T) {
 	if value, _ := f.target.value("a"); value != "2" {
 		t.Errorf("a new manifest does not wait: %q", value)
 	}
+}
+
+// MRB-8: what this instance writes and deletes itself is no drift, even if a watch tells of it before the answer does.
+func TestOwnWritesAreNoDrift(t *testing.T) {
+	f := newFixture(t)
+	key := func(name string) ledger.Key {
+		return ledger.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: name}
+	}
+	// The watch tells of each write at once.
+	f.target.after = func(method, name string) int {
+		f.target.mu.Lock()
+		object := f.target.objects[name]
+		version := fmt.Sprint(f.target.version)
+		f.target.mu.Unlock()
+		switch {
+		case method == http.MethodGet:
+		case object == nil:
+			f.Ledger.Gone(key(name), "", version)
+		default:
+			f.Ledger.Seen(f.Watches.View().Sighting(&unstructured.Unstructured{Object: object}))
+		}
+		return 0
+	}
+	// A list before the creation did not have them.
+	f.target.on = func(method, name string) int {
+		if method == http.MethodPost {
+			f.Ledger.Gone(key(name), "", "")
+		}
+		return 0
+	}
+	f.managed("m", "a=1", "b=1")
+	f.settle("m")
+	f.secret("m", "2", "a=2")
+	f.settle("m")
+	if value, _ := f.target.value("a"); value != "2" {
+		t.Fatalf("a has %q", value)
+	}
+	if corrected, noticed := total(t, f.Metrics.drift), total(t, f.Metrics.driftNoticed); corrected != 0 || noticed != 0 || f.events() != "" {
+		t.Errorf("%v corrected, %v noticed, events: %s", corrected, noticed, f.events())
+	}
+	f.target.put("a", "theirs", nil)
+	f.target.after(http.MethodPut, "a")
+	f.settle("m")
+	if corrected, noticed := total(t, f.Metrics.drift), total(t, f.Metrics.driftNoticed); corrected != 1 || noticed != 1 || !strings.Contains(f.events(), "v1/ConfigMap/n/a was changed") {
+		t.Errorf("%v corrected, %v noticed, events: %s", corrected, noticed, f.events())
+	}
+}
+
+// total is the sum of a metric over all its labels.
+func total(t *testing.T, metric prometheus.Collector) (sum float64) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metric)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			sum += m.GetCounter().GetValue()
+		}
+	}
+	return sum
 }
 
 // MRB-34: a ManagedResource that can't be completed looks at everything each time, and takes part in no quarrel either.

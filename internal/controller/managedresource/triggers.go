@@ -18,6 +18,7 @@ import (
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/apply"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
 	"github.com/espalier-project/espalier/internal/engine/managed"
@@ -120,8 +121,13 @@ func (t *Triggers) add(owner ledger.Owner, after time.Duration) {
 	}
 }
 
-// Drift takes an object that may not be as it should any more. One that is not put right at once is told of at once.
+// Drift takes an object that may not be as it should any more. One that is not put right at once is told of at once. What a run is
+// deleting is expected to go, and no drift; its end is told nevertheless.
 func (t *Triggers) Drift(owner ledger.Owner, key ledger.Key) {
+	if t.reconciler.leaving.has(owner, apply.Key{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}) {
+		t.add(owner, 0)
+		return
+	}
 	t.reconciler.Metrics.driftNoticed.WithLabelValues(key.Kind).Inc()
 	wait := t.reconciler.drifts.noticed(key)
 	if !t.reconciler.drifts.quarrels(key) {

@@ -1,6 +1,10 @@
 package ledger
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"math"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // Created notes that this process created the object: the proof that it is ours, should its origin be taken away. To have written to it
 // proves nothing: a restored target may have it as it was before. An answer that is older than what is known of another object of that
@@ -42,4 +46,34 @@ func (l *Ledger) Cleared(owner Owner, key Key) {
 	if o := l.owners[owner]; o != nil {
 		delete(o.dirty, l.findLocked(key))
 	}
+}
+
+// Writing notes that requests are about to be sent that may change an object, or create it: a watch may tell of that before the answer
+// does, and nobody is told of it until Written is called. It reports whether what they will change is drift: what was compared with the
+// same desired state, and is to be so no more.
+func (l *Ledger) Writing(key Key, desired uint64) (compared bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.findLocked(key)
+	if r == nil {
+		return false
+	}
+	if r.writes < math.MaxUint8 {
+		r.writes++
+	}
+	return r.desired == desired && (r.verified || r.suspect)
+}
+
+// Written ends what Writing began, after the answer was reported. An object that is in doubt then is told of.
+func (l *Ledger) Written(key Key) {
+	var told notices
+	l.mu.Lock()
+	if r := l.findLocked(key); r != nil {
+		r.writes = max(r.writes, 1) - 1
+		if r.untold && r.writes == 0 {
+			r.tellLocked(&told)
+		}
+	}
+	l.mu.Unlock()
+	told.send(l)
 }

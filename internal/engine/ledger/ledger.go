@@ -214,7 +214,7 @@ func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *not
 	}
 	l.setUIDLocked(r, s.UID)
 	r.state, r.digest, r.desired, r.verified, r.suspect = present, s.Digest, s.Desired, true, false
-	r.passed = 0
+	r.passed, r.untold = 0, false
 	for _, o := range r.owners {
 		delete(o.dirty, r)
 	}

@@ -142,6 +142,45 @@ func TestDrift(t *testing.T) {
 			r.Verified(mr1, sighting(cm, "u", "b", 0))
 			r.Verified(mr1, sighting(cm, "u", "b", 0))
 		}, "[ns/one ns/one]"},
+		"our creation, after a list without it, event first": {func(r *recorder) {
+			r.list(nil, "4")
+			r.Writing(cm.Key, 1)
+			r.Seen(sighting(cm, "u", "5", 0))
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Written(cm.Key)
+		}, "[]"},
+		"our update, event first": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Writing(cm.Key, 1)
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.Verified(mr1, sighting(cm, "u", "6", 0))
+			r.Written(cm.Key)
+		}, "[]"},
+		"our update without an answer": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Writing(cm.Key, 1)
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.Written(cm.Key)
+		}, "[ns/one]"},
+		"somebody's change after our update, before its answer": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Writing(cm.Key, 1)
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.Seen(sighting(cm, "u", "7", 0))
+			r.Verified(mr1, sighting(cm, "u", "6", 0))
+			r.Written(cm.Key)
+		}, "[ns/one]"},
+		"two writes, told after both": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Writing(cm.Key, 1)
+			r.Writing(cm.Key, 1)
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.Written(cm.Key)
+			if len(r.drift) > 0 {
+				panic("told before the end of the second")
+			}
+			r.Written(cm.Key)
+		}, "[ns/one]"},
 		"MRB-16 the last of two is told": {func(r *recorder) {
 			r.Verified(mr1, sighting(cm, "u", "5", 0))
 			r.Track(mr2, []Ref{cm})
@@ -355,5 +394,34 @@ func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
 		if !r.IsOurs(cm.Key, "2") || r.IsOurs(cm.Key, "1") {
 			t.Errorf("%s: it is not known what was created", name)
 		}
+	}
+}
+
+// What is changed is drift only if it was compared with the same desired state before.
+func TestWritingTellsOfDrift(t *testing.T) {
+	verified := func(desired uint64) Sighting {
+		s := sighting(cm, "u", "5", 0)
+		s.Desired = desired
+		return s
+	}
+	for name, tc := range map[string]struct {
+		do   func(*recorder)
+		want bool
+	}{
+		"nothing is known":              {func(*recorder) {}, false},
+		"a list did not have it":        {func(r *recorder) { r.list(nil, "4") }, false},
+		"verified":                      {func(r *recorder) { r.Verified(mr1, verified(1)) }, true},
+		"changed since":                 {func(r *recorder) { r.Verified(mr1, verified(1)); r.Seen(sighting(cm, "u", "6", 0)) }, true},
+		"deleted since":                 {func(r *recorder) { r.Verified(mr1, verified(1)); r.Gone(cm.Key, "u", "6") }, true},
+		"verified, with another state":  {func(r *recorder) { r.Verified(mr1, verified(2)) }, false},
+		"changed, with another desired": {func(r *recorder) { r.Verified(mr1, verified(2)); r.Seen(sighting(cm, "u", "6", 0)) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+			tc.do(r)
+			if got := r.Writing(cm.Key, 1); got != tc.want {
+				t.Errorf("compared: %t", got)
+			}
+		})
 	}
 }

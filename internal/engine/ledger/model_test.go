@@ -112,7 +112,19 @@ func TestModel(t *testing.T) {
 		var answers []answer // of our reads and writes, on their way
 		looked := false      // somebody has compared the object since the start
 		blind := false       // no list and no watch tells anything since a restore
-		ask := func(o object) { answers = append(answers, answer{o, r.Lookup(cm.Key).Mark}) }
+		alone := true        // nobody but us has changed the object since the start, and nothing was forgotten
+		// sent is a request, and what the API server did about it before its answer arrives.
+		sent := func(did func() object) {
+			since := r.Lookup(cm.Key).Mark
+			r.Writing(cm.Key, 1)
+			answers = append(answers, answer{did(), since})
+		}
+		lost := func(n int) {
+			answers = answers[n:]
+			for range n {
+				r.Written(cm.Key)
+			}
+		}
 
 		// list returns whether it proved that versions were turned back.
 		list := func() bool {
@@ -129,7 +141,9 @@ func TestModel(t *testing.T) {
 		take := func(a answer) {
 			turnedBack := false
 			r.OnTurnedBack(func() { turnedBack = true })
-			if r.Verified(mr1, a.told(digests)); turnedBack {
+			r.Verified(mr1, a.told(digests))
+			r.Written(cm.Key)
+			if turnedBack {
 				// All is looked at anew, and listed from nothing.
 				r.TurnedBack(func(Ref) bool { return false })
 				since, blind = "", false
@@ -164,16 +178,23 @@ func TestModel(t *testing.T) {
 			if finding.Suspect && len(r.Dirty(mr1)) == 0 {
 				t.Fatalf("suspect, and nobody is to look: %+v", finding)
 			}
+			if finding.Suspect && len(answers) == 0 && len(r.drift) == 0 {
+				t.Fatalf("suspect, and nobody was told: %+v", finding)
+			}
+			if alone && len(r.drift) > 0 {
+				t.Fatalf("told of drift, though nobody else changed it: %+v", finding)
+			}
 		}
 		list()
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(*rapid.T) { honest() },
 			"we look": func(t *rapid.T) {
-				if w.object != nil && w.object.ours {
-					ask(*w.object)
-				} else {
-					ask(w.write(true))
-				}
+				sent(func() object {
+					if w.object != nil && w.object.ours {
+						return *w.object
+					}
+					return w.write(true)
+				})
 				looked = true
 			},
 			"an answer arrives": func(t *rapid.T) {
@@ -188,9 +209,13 @@ func TestModel(t *testing.T) {
 				if len(answers) == 0 {
 					t.Skip("none is on its way")
 				}
-				answers = answers[1:]
+				lost(1)
+				alone = false // What a lost answer would have said is not known.
 			},
-			"somebody changes it": func(*rapid.T) { w.write(false) },
+			"somebody changes it": func(*rapid.T) {
+				w.write(false)
+				alone = false
+			},
 			"its status changes": func(t *rapid.T) {
 				if w.object == nil {
 					t.Skip("it is not there")
@@ -198,6 +223,7 @@ func TestModel(t *testing.T) {
 				w.version++
 				w.object.version = w.version
 				w.tell(false)
+				alone = alone && digests // Else it may be any change.
 			},
 			"somebody deletes it": func(t *rapid.T) {
 				if w.object == nil {
@@ -206,7 +232,7 @@ func TestModel(t *testing.T) {
 				w.version++
 				w.object.version = w.version
 				w.tell(true)
-				w.object = nil
+				w.object, alone = nil, false
 			},
 			"an event arrives": func(t *rapid.T) {
 				if len(w.history) == 0 || blind {
@@ -225,7 +251,8 @@ func TestModel(t *testing.T) {
 					t.Skip("no backup is that old")
 				}
 				// Answers from before are lost: their connections were cut.
-				answers = nil
+				lost(len(answers))
+				alone = false
 				w.restore(rapid.IntRange(first, w.version-1).Draw(t, "backup"))
 				if rapid.Bool().Draw(t, "and lists are forbidden") {
 					blind = true
@@ -235,7 +262,7 @@ func TestModel(t *testing.T) {
 			},
 			"we restart": func(*rapid.T) {
 				r = newRecorder(map[Owner][]Ref{mr1: {cm}})
-				answers, since, looked, blind = nil, "", false, false
+				answers, since, looked, blind, alone = nil, "", false, false, false
 				list()
 			},
 		})
@@ -258,7 +285,7 @@ func TestModel(t *testing.T) {
 			if w.object == nil || !w.object.ours {
 				w.write(true)
 			}
-			ask(*w.object)
+			sent(func() object { return *w.object })
 			looked = true
 			for len(w.history) > 0 && !blind {
 				deliver()

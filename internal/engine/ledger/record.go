@@ -40,6 +40,8 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 //     the same uid and digest. A verification that is older than that verifies nothing.
 //   - suspect means not verified, and in the dirty set of the last of its owners unless that one was told to leave it (Cleared).
 //   - an object that was present, and was seen to change or to go since it was last compared, is suspect.
+//   - untold means that a doubt was raised while a write of ours was under way, and that nobody was told: with no write under way,
+//     nothing is untold.
 type record struct {
 	kind       kind
 	name       name
@@ -52,6 +54,9 @@ type record struct {
 	suspect     bool
 	// passed is how many of the owners said, since the object was last verified, that they cannot look at it.
 	passed uint8
+	// writes is how many requests of ours may change the object at present.
+	writes uint8
+	untold bool
 	// listed is the number of the latest listing that had the object.
 	listed uint32
 
@@ -83,11 +88,18 @@ func (r *record) ref() Ref {
 	return Ref{Key: r.key(), Version: r.version.Value(), Unlabelled: r.unlabelled}
 }
 
-// doubtLocked takes back what was verified and tells the ManagedResource that is to look.
+// doubtLocked takes back what was verified and tells the ManagedResource that is to look, once no write of ours is under way.
 func (r *record) doubtLocked(told *notices) {
 	r.verified, r.suspect = false, true
+	r.owners[len(r.owners)-1].dirty[r] = struct{}{}
+	r.tellLocked(told)
+}
+
+func (r *record) tellLocked(told *notices) {
+	if r.untold = r.writes > 0; r.untold {
+		return
+	}
 	o := r.owners[len(r.owners)-1]
-	o.dirty[r] = struct{}{}
 	told.drift = append(told.drift, drift{o.owner, r.key()})
 }
 
