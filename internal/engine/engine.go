@@ -112,11 +112,14 @@ func (e *Engine) start(group *kit.Group) error {
 		e.Identified()
 	}
 	// What is there to be seen is asked of the cache before there are controllers.
-	if _, err := e.Manager.GetCache().GetInformer(ctx, &resourcesv1alpha1.ManagedResource{}, cache.BlockUntilSynced(false)); err != nil {
+	informer, err := e.Manager.GetCache().GetInformer(ctx, &resourcesv1alpha1.ManagedResource{}, cache.BlockUntilSynced(false))
+	if err != nil {
 		return err
 	}
-
 	class := managed.NewClass(*e.Config.Controllers.ResourceClass)
+	if _, err := informer.AddEventHandler(e.metrics.Follow(class)); err != nil {
+		return err
+	}
 	events := sourcecluster.NewEvents(e.Source.CoreV1(), e.Clock)
 	statuses := sourcecluster.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock, events)
 	assessor := targetcluster.NewAssessor(e.client, e.ledger, e.watches, e.Clock)

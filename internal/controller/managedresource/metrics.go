@@ -13,6 +13,7 @@ type Metrics struct {
 	takeovers    prometheus.Counter
 	orphans      *prometheus.CounterVec
 	lastSuccess  *prometheus.GaugeVec
+	unhealthy    *prometheus.GaugeVec
 }
 
 // NewMetrics returns metrics that a registry knows.
@@ -54,7 +55,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Name: "espalier_managedresource_last_success_timestamp_seconds",
 			Help: "When a ManagedResource was last applied without any failure.",
 		}, []string{"namespace", "name"}),
+		unhealthy: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "espalier_managedresource_unhealthy_since_timestamp_seconds",
+			Help: "Since when a condition of a ManagedResource is not as it should be; there is no series where all is well.",
+		}, []string{"namespace", "name", "condition", "reason"}),
 	}
-	registry.MustRegister(m.objects, m.drift, m.objectsHeld, m.driftNoticed, m.failures, m.deleted, m.takeovers, m.orphans, m.lastSuccess)
+	registry.MustRegister(m.objects, m.drift, m.objectsHeld, m.driftNoticed, m.failures, m.deleted, m.takeovers, m.orphans, m.lastSuccess, m.unhealthy)
 	return m
 }

@@ -86,15 +86,24 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	}
 }
 
+// datasource is where a panel or a variable asks.
+type datasource struct{ Type, UID string }
+
+// chosen is the data source that the user of a dashboard chooses by the variable of that name.
+var chosen = datasource{"prometheus", "${datasource}"}
+
 // dashboard is what is looked at of a dashboard of Grafana.
 type dashboard struct {
-	UID        string `json:"uid"`
-	Title      string `json:"title"`
-	Templating struct {
+	UID   string `json:"uid"`
+	Title string `json:"title"`
+	// SchemaVersion is that of Grafana's dashboards in the form before version 2, in which panels are a list.
+	SchemaVersion int `json:"schemaVersion"`
+	Templating    struct {
 		List []struct {
-			Name  string          `json:"name"`
-			Type  string          `json:"type"`
-			Query json.RawMessage `json:"query"`
+			Name       string          `json:"name"`
+			Type       string          `json:"type"`
+			Datasource datasource      `json:"datasource"`
+			Query      json.RawMessage `json:"query"`
 		} `json:"list"`
 	} `json:"templating"`
 	Panels []struct {
@@ -102,8 +111,15 @@ type dashboard struct {
 		Type        string `json:"type"`
 		Title       string `json:"title"`
 		Description string `json:"description"`
-		GridPos     struct{ H, W, X, Y int }
-		Targets     []struct {
+		Datasource  datasource
+		FieldConfig struct {
+			Defaults struct {
+				Unit string `json:"unit"`
+			} `json:"defaults"`
+		} `json:"fieldConfig"`
+		GridPos struct{ H, W, X, Y int }
+		Targets []struct {
+			RefID        string `json:"refId"`
 			Expr         string `json:"expr"`
 			LegendFormat string `json:"legendFormat"`
 		} `json:"targets"`
@@ -150,7 +166,7 @@ func dashboards(t *testing.T) map[string]*dashboard {
 	return all
 }
 
-// TestDashboards holds that panels can be told apart, say what they show, do not overlap, and ask what Prometheus understands.
+// TestDashboards holds that panels can be told apart, say what they show and in which unit, do not overlap, and ask what Prometheus understands.
 func TestDashboards(t *testing.T) {
 	uids := map[string]string{}
 	for file, d := range dashboards(t) {
@@ -158,6 +174,14 @@ func TestDashboards(t *testing.T) {
 			t.Errorf("%s: title %q, uid %q", file, d.Title, d.UID)
 		}
 		uids[d.UID] = file
+		if d.SchemaVersion < 39 || len(d.Templating.List) == 0 || d.Templating.List[0].Name != "datasource" || d.Templating.List[0].Type != "datasource" {
+			t.Errorf("%s: schema %d, variables %v", file, d.SchemaVersion, d.Templating.List)
+		}
+		for _, variable := range d.Templating.List {
+			if variable.Type == "query" && variable.Datasource != chosen {
+				t.Errorf("%s: variable %s asks %v", file, variable.Name, variable.Datasource)
+			}
+		}
 		taken, ids := map[[2]int]string{}, map[int]bool{}
 		for _, panel := range d.Panels {
 			if ids[panel.ID] || panel.Title == "" {
@@ -172,7 +196,20 @@ func TestDashboards(t *testing.T) {
 					taken[[2]int{x, y}] = panel.Title
 				}
 			}
-			if panel.Type != "row" && (panel.Description == "" || len(panel.Targets) == 0) {
+			if panel.Type == "row" {
+				continue
+			}
+			if panel.Datasource != chosen || panel.FieldConfig.Defaults.Unit == "" {
+				t.Errorf("%s: panel %q asks %v, and has unit %q", file, panel.Title, panel.Datasource, panel.FieldConfig.Defaults.Unit)
+			}
+			refs := map[string]bool{}
+			for _, target := range panel.Targets {
+				if refs[target.RefID] || target.RefID == "" || target.LegendFormat == "" {
+					t.Errorf("%s: panel %q has target %q with legend %q", file, panel.Title, target.RefID, target.LegendFormat)
+				}
+				refs[target.RefID] = true
+			}
+			if panel.Description == "" || len(panel.Targets) == 0 {
 				t.Errorf("%s: panel %q shows nothing or does not say what", file, panel.Title)
 			}
 		}
