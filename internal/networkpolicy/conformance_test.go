@@ -482,7 +482,7 @@ func TestLongKeys(t *testing.T) {
 		"to-" + strings.Repeat("a", 60):                                         "to-" + strings.Repeat("a", 60),
 	} {
 		if got := ShortKey(prefix + in); got != prefix+want {
-			t.Errorf("NP-22: got %s", got)
+			t.Errorf("NP-22, HLP-10: got %s", got)
 		}
 	}
 	if foreign := "example.com/" + strings.Repeat("a", 70); ShortKey(foreign) != foreign {

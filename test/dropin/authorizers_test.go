@@ -33,7 +33,7 @@ var (
 	noOpinion = [3]bool{false, false, false}
 )
 
-// ADM-2, ADM-11 … ADM-21, ADM-30 … ADM-37, ADM-40 … ADM-48, ACC-1, PRC-57, PRC-58: admission-controller under the manifests of a garden.
+// ADM-2, ADM-11 … ADM-21, ADM-30 … ADM-37, ADM-40, ADM-41 … ADM-48, ACC-1, PRC-57, PRC-58: admission-controller under the manifests of a garden.
 func TestGarden(t *testing.T) {
 	g := get(t, virtualGarden)
 	ca := newAuthority(t)

@@ -38,7 +38,7 @@ func hash8(content []byte) string {
 	return hex.EncodeToString(sum[:])[:8]
 }
 
-// release is a ManagedResource as gardenlet's helpers write it (HLP-1 … HLP-6), and what the reference makes of it.
+// release is a ManagedResource as gardenlet's helpers write it (HLP-1, HLP-2, HLP-3, HLP-4, HLP-6), and what the reference makes of it.
 type release struct {
 	namespace, name string
 	objects         []map[string]any

@@ -37,7 +37,7 @@ func TestPrinterColumns(t *testing.T) {
 	}
 }
 
-// MR-9, MRV-120, MRS-5, MRS-9, CT-44, CT-45: how the conditions move when the content changes.
+// MR-9, MRV-120, MRS-5, MRS-9, CT-44, CT-45, HLP-24: how the conditions move when the content changes.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

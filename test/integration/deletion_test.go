@@ -93,14 +93,17 @@ func TestDeletionIsQuick(t *testing.T) {
 	}
 }
 
-// BH-MR-6, MRX-2, MRX-5, MRA-4f, MRV-74, MRV-83, MRV-84: what stays, and what goes though it is ignored.
+// BH-MR-6, MRX-2, MRX-5, MRA-4f, MRV-74, MRV-83, MRV-84: what stays, and what goes though it is ignored. Whoever deletes ManagedResources deletes
+// their Secrets first (HLP-7), and may want the objects kept at the last moment only (HLP-30).
 func TestWhatStays(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("keep", configMap("annotated", "  annotations: {resources.gardener.cloud/keep-object: '1'}\n")+configMap("goes"))
 	f.managed("all", configMap("stays")+configMap("dropped"), func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.KeepObjects = ptr.To(true) })
 	f.managed("ignored", configMap("ignored"))
-	for _, name := range []string{"keep", "all", "ignored"} {
+	f.managed("migrated", configMap("migrated"))
+	all := []string{"keep", "all", "ignored", "migrated"}
+	for _, name := range all {
 		f.settled(name)
 	}
 	f.secret("all", map[string]string{"data.yaml": configMap("stays")})
@@ -108,7 +111,9 @@ func TestWhatStays(t *testing.T) {
 	f.settled("all")
 	f.annotateMR("ignored", resourcesv1alpha1.AnnotationIgnore, "true")
 	f.applied("ignored", "True/ManagedResourceIgnored")
-	for _, name := range []string{"keep", "all", "ignored"} {
+	f.patchMR("migrated", map[string]any{"spec": map[string]any{"keepObjects": true}})
+	for _, name := range all {
+		f.must(f.seed.Delete(f.ctx, harness.Secret(f.ns, name, nil)))
 		f.must(f.seed.Delete(f.ctx, f.mr(name)))
 		f.mrGone(name)
 	}
@@ -116,6 +121,7 @@ func TestWhatStays(t *testing.T) {
 	f.gone("v1", "ConfigMap", "ignored")
 	f.get("v1", "ConfigMap", "annotated")
 	f.get("v1", "ConfigMap", "stays")
+	f.get("v1", "ConfigMap", "migrated")
 }
 
 // BH-MR-26, MRX-9, MRV-76: finalizers go when their time is up.

@@ -449,7 +449,7 @@ func TestForced(t *testing.T) {
 	f.wants(f.source, key.Namespace, key.Name, map[string]string{"token": "token-2"})
 }
 
-// TR-19: a change between read and write is not overwritten.
+// TR-19, HLP-8: a change between read and write is not overwritten.
 func TestConflict(t *testing.T) {
 	f := newFixture(t)
 	f.given(nil)

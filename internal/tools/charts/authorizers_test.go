@@ -1,12 +1,16 @@
 package charts
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/test/harness"
@@ -70,6 +74,59 @@ func TestSeedAuthorizer(t *testing.T) {
 	if elsewhere := kubeAPIServer(t, render(t, "node-agent-authorizer", with(nil, "webhookConfigurations.url", "https://other:1/"))); !strings.Contains(elsewhere["node-agent-authorizer-kubeconfig.yaml"], "server: https://other:1/webhooks/auth/nodeagent\n") {
 		t.Errorf("NAA-8: got %v", elsewhere)
 	}
+}
+
+// TestVirtualGarden: the example values are how the operator deploys admission-controller.
+func TestVirtualGarden(t *testing.T) {
+	const name, own, prefix = "admission-controller", "gardener-admission-controller", "networking.resources.gardener.cloud/"
+	r := render(t, name, cases(t, name)["virtual-garden"])
+	d := deployment(t, r)
+	pod := &d.Spec.Template
+	is := func(rule string, got, want any) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", rule, diff)
+		}
+	}
+	is("ADM-30", []any{d.Name, d.Labels["app"], d.Labels["role"], d.Labels["high-availability-config.resources.gardener.cloud/type"], *d.Spec.RevisionHistoryLimit, pod.Spec.PriorityClassName},
+		[]any{own, "gardener", "admission-controller", "server", int32(2), "gardener-garden-system-400"})
+	is("ADM-30", pod.Spec.Containers[0].Args, []string{"--config=/etc/gardener-admission-controller/config/config.yaml"})
+	for _, label := range []string{"networking.gardener.cloud/to-dns", prefix + "to-virtual-garden-kube-apiserver-tcp-443"} {
+		is("ADM-31", pod.Labels[label], "allowed")
+	}
+	mounted := map[string]string{}
+	for _, mount := range pod.Spec.Containers[0].VolumeMounts {
+		mounted[mount.MountPath] = mount.Name
+	}
+	is("ADM-32, ADM-35", mounted, map[string]string{
+		"/etc/gardener-admission-controller/srv": "tls", "/etc/gardener-admission-controller/config": "config", path.Dir(kubeconfig): "kubeconfig-0",
+	})
+	access, _ := mountOf(t, &pod.Spec, path.Join(path.Dir(kubeconfig), "token"))
+	is("ADM-35", access.Projected.Sources[1].Secret.Name, "shoot-access-"+own)
+	config := configuration(t, r)
+	for key, want := range map[string]any{
+		"gardenClientConnection.qps": 100.0, "gardenClientConnection.burst": 130.0, "gardenClientConnection.kubeconfig": kubeconfig,
+		"server.webhooks.port": 2719.0, "server.healthProbes.port": 2722.0, "server.metrics.port": 2723.0, "server.webhooks.tls.serverCertDir": "/etc/gardener-admission-controller/srv",
+	} {
+		is("ADM-33, "+key, at(config, key), want)
+	}
+	service := only[corev1.Service](t, r, "Service")
+	ports := map[string]int32{}
+	for _, port := range service.Spec.Ports {
+		ports[port.Name] = port.Port
+	}
+	is("ADM-36", ports, map[string]int32{"https": 443, "health": 2722, "metrics": 2723})
+	is("ADM-36", service.Annotations, map[string]string{
+		prefix + "from-all-webhook-targets-allowed-ports": `[{"port":2719,"protocol":"TCP"}]`, prefix + "from-all-garden-scrape-targets-allowed-ports": `[{"port":2723,"protocol":"TCP"}]`,
+	})
+	budget := only[policyv1.PodDisruptionBudget](t, r, "PodDisruptionBudget")
+	is("ADM-37", []any{budget.Spec.MaxUnavailable.IntValue(), *budget.Spec.UnhealthyPodEvictionPolicy}, []any{1, policyv1.AlwaysAllow})
+	autoscaler := only[unstructured.Unstructured](t, r, "VerticalPodAutoscaler")
+	is("ADM-38", []any{autoscaler.GetName(), at(autoscaler.Object, "spec.updatePolicy.updateMode"), at(autoscaler.Object, "spec.resourcePolicy.containerPolicies")}, []any{own + "-vpa", "InPlaceOrRecreate", []any{
+		map[string]any{"containerName": own, "controlledValues": "RequestsOnly", "minAllowed": map[string]any{"memory": "25Mi"}}, map[string]any{"containerName": "*", "mode": "Off"},
+	}})
+	monitor := only[unstructured.Unstructured](t, r, "ServiceMonitor")
+	is("ADM-39", []any{monitor.GetName(), monitor.GetLabels()["prometheus"]}, []any{"garden-" + own, "garden"})
 }
 
 // kubeAPIServer is what kube-apiserver needs; each file is YAML.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
@@ -358,6 +359,11 @@ func TestCertificate(t *testing.T) {
 		certificate := only[unstructured.Unstructured](t, asked, "Certificate")
 		if at(certificate.Object, "spec.secretName") != secret || at(certificate.Object, "spec.issuerRef.name") != "i" {
 			t.Errorf("%s: got %v", name, certificate.Object)
+		}
+		service := only[corev1.Service](t, asked, "Service").Name
+		names := []any{service, service + "." + namespace, service + "." + namespace + ".svc", service + "." + namespace + ".svc.cluster.local"}
+		if diff := cmp.Diff([]any{service, names}, []any{at(certificate.Object, "spec.commonName"), at(certificate.Object, "spec.dnsNames")}); diff != "" {
+			t.Errorf("%s: DPL-82, ADM-34: %s", name, diff)
 		}
 	}
 }

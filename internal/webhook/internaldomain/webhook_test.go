@@ -114,7 +114,7 @@ func FuzzWebhook(f *testing.F) {
 	admittest.FuzzReviews(f, Decide(admittest.NewReader(f, "kind: Shoot\nmetadata: {name: web}")), admissionv1.AdmissionRequest{Namespace: "garden", Name: "s"}, string(about("", "garden", domainIs("a"), "").Object.Raw))
 }
 
-// TestDocument: the document shows what the webhook does and how it is registered (ADM-13).
+// TestDocument: the document shows what the webhook does and how it is registered: for the label that Secrets have (ADM-13, OPB-22).
 func TestDocument(t *testing.T) {
 	r := about(admissionv1.Update, "garden", "x: y", "")
 	admittest.Judged{

@@ -54,7 +54,7 @@ func TestFromAnnotations(t *testing.T) {
 }
 
 // TestWalkerKnowsAllFields: every field of a Pod's spec that can name a Secret or ConfigMap is found, whatever version of the API the types
-// are of. Each gets a name of its own.
+// are of: of init containers and ephemeral ones, too (OPB-32). Each gets a name of its own.
 func TestWalkerKnowsAllFields(t *testing.T) {
 	spec := &corev1.PodSpec{}
 	wanted := map[string]Reference{}

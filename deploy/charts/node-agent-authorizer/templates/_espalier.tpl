@@ -71,19 +71,22 @@ where certificate and kubeconfigs are mounted, the ports that the Service leads 
 {{- end -}}
 
 {{- /* What templates need to know of the configuration, as JSON: config itself; connections with kubeconfig, namespaces, whether the cluster is
-this one, and whether what belongs into it is installed by this release; folders with kubeconfigs; and installed and shoot about webhooks. */ -}}
+this one, and whether what belongs into it is installed by this release; folders with kubeconfigs; inCluster, whether this cluster is one of
+them; and installed and here about webhooks. */ -}}
 {{- define "espalier.context" -}}
 {{- $facts := .Files.Get "files/facts.yaml" | fromYaml -}}
 {{- $config := include "espalier.config" . | fromYaml -}}
 {{- $connections := list -}}
 {{- $folders := dict -}}
 {{- $hooks := dict -}}
+{{- $inCluster := false -}}
 {{- range $facts.connections -}}
 {{- $section := get $config .path | default dict -}}
 {{- $path := get $section "kubeconfig" -}}
 {{- $namespaces := get $section "namespaces" | default list -}}
 {{- with get $section "namespace" }}{{ $namespaces = append $namespaces . | uniq }}{{ end -}}
 {{- $here := and (empty $path) (not (and .unless (get $config .unless))) -}}
+{{- $inCluster = or $inCluster $here -}}
 {{- $installed := ternary $.Values.install.runtime $.Values.install.remote $here -}}
 {{- $connections = append $connections (dict "cluster" .cluster "kubeconfig" $path "namespaces" $namespaces "here" $here "installed" $installed) -}}
 {{- if eq .cluster $facts.webhooksOf }}{{ $hooks = dict "installed" $installed "here" $here }}{{ end -}}
@@ -97,7 +100,62 @@ this one, and whether what belongs into it is installed by this release; folders
 {{- $_ := set $folders (dir $path) (uniq $sources) -}}
 {{- end -}}
 {{- end -}}
-{{- toJson (dict "facts" $facts "config" $config "connections" $connections "folders" $folders "webhooks" $hooks) -}}
+{{- toJson (dict "facts" $facts "config" $config "connections" $connections "folders" $folders "inCluster" $inCluster "webhooks" $hooks) -}}
+{{- end -}}
+
+{{- /* The volumes of the Pods. Takes root and context. */ -}}
+{{- define "espalier.volumes" -}}
+- name: config
+  configMap:
+    name: {{ include "espalier.name" .root }}
+- name: tls
+  secret:
+    secretName: {{ include "espalier.tlsSecretName" .root }}
+    defaultMode: 0640
+{{- if .context.inCluster }}
+- name: kube-api-access
+  projected:
+    defaultMode: 0640
+    sources:
+    - serviceAccountToken:
+        path: token
+        expirationSeconds: 43200
+    - configMap:
+        name: kube-root-ca.crt
+        items:
+        - key: ca.crt
+          path: ca.crt
+    - downwardAPI:
+        items:
+        - path: namespace
+          fieldRef:
+            fieldPath: metadata.namespace
+{{- end }}
+{{- range $i, $folder := keys .context.folders | sortAlpha }}
+- name: kubeconfig-{{ $i }}
+  projected:
+    defaultMode: 0640
+    sources:
+      {{- toYaml (get $.context.folders $folder) | nindent 6 }}
+{{- end }}
+{{- with include "chart.volumes" (dict "root" .root "config" .context.config) }}
+{{ . }}
+{{- end }}
+{{- end -}}
+
+{{- /* Annotations that name the ConfigMaps and Secrets in use, so that the garbage collector leaves those alone that have its label. Takes
+volumes and pullSecrets. */ -}}
+{{- define "espalier.references" -}}
+{{- $references := dict -}}
+{{- $prefix := "reference.resources.gardener.cloud" -}}
+{{- range .volumes -}}
+{{- range prepend (dig "projected" "sources" list .) . -}}
+{{- with dig "configMap" "name" "" . }}{{ $_ := set $references (printf "%s/configmap-%s" $prefix (sha256sum . | trunc 8)) . }}{{ end -}}
+{{- with dig "secret" "secretName" (dig "secret" "name" "" .) . }}{{ $_ := set $references (printf "%s/secret-%s" $prefix (sha256sum . | trunc 8)) . }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- range .pullSecrets }}{{ $_ := set $references (printf "%s/secret-%s" $prefix (sha256sum .name | trunc 8)) .name }}{{ end -}}
+{{- toYaml $references -}}
 {{- end -}}
 
 {{- /* Whether conditions on the configuration hold: true or nothing. Takes config and when. */ -}}
