@@ -27,7 +27,7 @@ type Options struct {
 	ControllerManager bool
 	// AuthorizationConfig is the path of an AuthorizationConfiguration; empty means Node and RBAC.
 	AuthorizationConfig string
-	// APIServerFlags are added to those of kube-apiserver, and come before the ones of the same name.
+	// APIServerFlags are added to those of kube-apiserver, and are in force before the ones of the same name.
 	APIServerFlags []string
 	// Progress is told what happens, if it is set.
 	Progress func(string)
@@ -38,6 +38,8 @@ type Cluster struct {
 	Options
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
+	// Requests is the folder with what AuditedGroup asked for; empty if nobody wants to know.
+	Requests string
 
 	authority *authority
 	port      int
@@ -76,6 +78,9 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	if err := c.startEtcd(ports[1], ports[2]); err != nil {
+		return err
+	}
+	if err := c.audit(); err != nil {
 		return err
 	}
 	c.apiArgs = c.apiserverArgs(ports[1])

@@ -3,11 +3,14 @@ package harness
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,8 +66,41 @@ func Grant(binary, dir string, c *cluster.Cluster, name, user string, arguments 
 			return "", err
 		}
 	}
+	if err := note(binary, c, name, user, arguments); err != nil {
+		return "", err
+	}
 	kubeconfig := filepath.Join(dir, name+"-kubeconfig")
-	return kubeconfig, c.WriteKubeconfig(kubeconfig, user)
+	return kubeconfig, c.WriteKubeconfig(kubeconfig, user, cluster.AuditedGroup)
+}
+
+// Granted is who got the rights of which executable, under which configuration, in which of its clusters.
+type Granted struct {
+	User, Executable, Cluster string
+	Config                    []byte
+}
+
+// GrantedFiles are the files with a Granted each, in the folder of a cluster's requests.
+const GrantedFiles = "granted-*.json"
+
+// note writes down who got rights, beside the requests that show which of them are used.
+func note(binary string, c *cluster.Cluster, name, user string, arguments []string) error {
+	if c.Requests == "" {
+		return nil
+	}
+	granted := Granted{User: user, Executable: filepath.Base(binary), Cluster: name}
+	for _, argument := range arguments {
+		if file, found := strings.CutPrefix(argument, "--config="); found {
+			var err error
+			if granted.Config, err = os.ReadFile(file); err != nil {
+				return err
+			}
+		}
+	}
+	content, err := json.Marshal(granted)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(c.Requests, strings.ReplaceAll(GrantedFiles, "*", name+"-"+user)), content, 0o600)
 }
 
 // Printed returns what a command of an executable prints.
