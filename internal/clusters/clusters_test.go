@@ -31,7 +31,7 @@ func TestShape(t *testing.T) {
 		return feature.Read{Cluster: feature.Target, Kind: kind, Form: form, Selector: selector}
 	}
 	strip := read(secrets, feature.Whole, "")
-	strip.Strip = func(object any) (any, error) { object.(*corev1.Secret).Data = nil; return object, nil }
+	strip.Strip = feature.Stripping(func(secret *corev1.Secret) { secret.Data = nil })
 	elsewhere := read(secrets, feature.Whole, "")
 	elsewhere.Cluster = feature.Source
 	local := read(pods, feature.Whole, "")

@@ -3,6 +3,7 @@ package clusters
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -97,20 +98,22 @@ func join(reads []feature.Read) (cache.ByObject, error) {
 	if first.Namespace != "" && sameNamespace {
 		by.Namespaces = map[string]cache.Config{first.Namespace: {}}
 	}
-	strips := make([]func(any) (any, error), 0, len(reads))
-	for _, read := range reads {
-		if read.Strip != nil {
-			strips = append(strips, read.Strip)
-		}
-	}
-	if len(strips) == len(reads) { // Else somebody needs all of it.
-		by.Transform = stripping(strips)
-	}
+	by.Transform = stripping(reads)
 	return by, nil
 }
 
-// stripping removes managed fields, and then what none of the readers needs.
-func stripping(strips []func(any) (any, error)) toolscache.TransformFunc {
+// stripping returns what removes managed fields, and then what none of the readers needs; nil if one of them needs all the rest. What
+// several strip alike is stripped once.
+func stripping(reads []feature.Read) toolscache.TransformFunc {
+	var strips []feature.Strip
+	for _, read := range reads {
+		switch {
+		case read.Strip == nil:
+			return nil
+		case !slices.Contains(strips, read.Strip):
+			strips = append(strips, read.Strip)
+		}
+	}
 	managed := cache.TransformStripManagedFields()
 	return func(object any) (any, error) {
 		object, err := managed(object)
@@ -119,14 +122,14 @@ func stripping(strips []func(any) (any, error)) toolscache.TransformFunc {
 		}
 		whole, isObject := object.(runtime.Object)
 		if len(strips) == 1 || !isObject {
-			return strips[0](object)
+			return strips[0].Strip(object)
 		}
-		kept, err := strips[0](whole.DeepCopyObject())
+		kept, err := strips[0].Strip(whole.DeepCopyObject())
 		if err != nil {
 			return nil, err
 		}
 		for _, strip := range strips[1:] {
-			other, err := strip(whole.DeepCopyObject())
+			other, err := strip.Strip(whole.DeepCopyObject())
 			if err != nil {
 				return nil, err
 			}

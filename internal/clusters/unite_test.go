@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -8,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/internal/feature"
 )
 
 // node is one whose fields somebody may need.
@@ -35,13 +38,40 @@ var needs = map[string]func(from, into *corev1.Node){
 }
 
 // keeping is what a reader strips that needs some of it.
-func keeping(names []string) func(any) (any, error) {
-	return func(object any) (any, error) {
-		into := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: object.(*corev1.Node).Name}}
+func keeping(names []string) feature.Strip {
+	return feature.Stripping(func(node *corev1.Node) {
+		into := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}
 		for _, name := range names {
-			needs[name](object.(*corev1.Node), into)
+			needs[name](node, &into)
 		}
-		return into, nil
+		*node = into
+	})
+}
+
+// TestStrippedOnce: what readers strip alike is stripped once, and what one of them needs whole is not stripped.
+func TestStrippedOnce(t *testing.T) {
+	stripped := map[string]int{}
+	counting := func(name string) feature.Read {
+		return feature.Read{Strip: feature.Stripping(func(*corev1.Node) { stripped[name]++ })}
+	}
+	a, b := counting("a"), counting("b")
+	for name, c := range map[string]struct {
+		reads []feature.Read
+		want  map[string]int
+	}{
+		"one reader":                           {[]feature.Read{a}, map[string]int{"a": 1}},
+		"readers that strip alike":             {[]feature.Read{a, a, a}, map[string]int{"a": 1}},
+		"readers that do not":                  {[]feature.Read{a, b, a}, map[string]int{"a": 1, "b": 1}},
+		"one of the readers needs all of them": {[]feature.Read{a, {}, b}, nil},
+	} {
+		clear(stripped)
+		if strip := stripping(c.reads); (strip == nil) != (c.want == nil) {
+			t.Errorf("%s: stripped: %t", name, strip != nil)
+		} else if strip != nil {
+			if _, err := strip(node()); err != nil || !maps.Equal(stripped, c.want) {
+				t.Errorf("%s: got %v, %v", name, stripped, err)
+			}
+		}
 	}
 }
 
@@ -59,16 +89,16 @@ func TestStrippingLaw(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		readers := rapid.SliceOfN(reader, 1, 4).Draw(t, "readers")
-		var strips []func(any) (any, error)
+		var reads []feature.Read
 		needed := map[string]bool{}
 		for _, names := range readers {
-			strips = append(strips, keeping(names))
+			reads = append(reads, feature.Read{Strip: keeping(names)})
 			for _, name := range names {
 				needed[name] = true
 			}
 		}
 		whole := node()
-		object, err := stripping(strips)(whole.DeepCopy())
+		object, err := stripping(reads)(whole.DeepCopy())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ import (
 func Reads() []feature.Read {
 	return []feature.Read{
 		{Cluster: feature.Garden, Kind: configMaps, Resource: "configmaps", Form: feature.Live},
-		{Cluster: feature.Garden, Kind: shoots, Resource: "shoots", Form: feature.Whole, Strip: garden.Strip},
+		{Cluster: feature.Garden, Kind: shoots, Resource: "shoots", Form: feature.Whole, Strip: garden.Strip{}},
 	}
 }
 

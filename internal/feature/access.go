@@ -59,8 +59,8 @@ type Read struct {
 	Listed bool
 	// Optional says that the kind may not be there, or come later: nobody waits for it.
 	Optional bool
-	// Strip removes from an object what nobody reads, before it is kept.
-	Strip func(object any) (any, error)
+	// Strip removes what the reader has no use for; nil means that it needs all of what is kept in the form.
+	Strip Strip
 }
 
 // Write is what a feature writes of a kind.

@@ -16,15 +16,15 @@ func Reads() []feature.Read {
 	return []feature.Read{
 		{
 			Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Node"), Resource: "nodes", ClusterScoped: true, Form: feature.Whole,
-			Strip: strip(node.StripNode),
+			Strip: feature.Stripping(node.StripNode),
 		},
 		{
 			Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: "pods", Form: feature.Whole,
-			Namespace: node.NamespaceCritical, Selector: selector, Strip: strip(node.StripPod),
+			Namespace: node.NamespaceCritical, Selector: selector, Strip: feature.Stripping(node.StripPod),
 		},
 		{
 			Cluster: feature.Target, Kind: appsv1.SchemeGroupVersion.WithKind("DaemonSet"), Resource: "daemonsets", Form: feature.Whole,
-			Namespace: node.NamespaceCritical, Selector: selector, Strip: strip(node.StripDaemonSet),
+			Namespace: node.NamespaceCritical, Selector: selector, Strip: feature.Stripping(node.StripDaemonSet),
 		},
 		{Cluster: feature.Target, Kind: storagev1.SchemeGroupVersion.WithKind("CSINode"), Resource: "csinodes", ClusterScoped: true, Form: feature.Live},
 	}
@@ -35,15 +35,5 @@ func Writes() []feature.Write {
 	return []feature.Write{
 		{Cluster: feature.Target, Resource: "nodes", Verbs: []string{"patch"}},
 		{Cluster: feature.Target, Resource: "events", Verbs: []string{"create"}},
-	}
-}
-
-// strip removes what nobody reads from objects of a type, and leaves others.
-func strip[T any](from func(T)) func(any) (any, error) {
-	return func(object any) (any, error) {
-		if typed, ok := object.(T); ok {
-			from(typed)
-		}
-		return object, nil
 	}
 }

@@ -16,12 +16,7 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	all := []feature.Read{
 		{
 			Cluster: feature.Target, Kind: certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), Resource: "certificatesigningrequests", ClusterScoped: true, Form: feature.Whole,
-			Strip: func(object any) (any, error) {
-				if request, ok := object.(*certificatesv1.CertificateSigningRequest); ok {
-					csr.Strip(request)
-				}
-				return object, nil
-			},
+			Strip: feature.Stripping(csr.Strip),
 		},
 		{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Node"), Resource: "nodes", ClusterScoped: true, Form: feature.Live},
 	}

@@ -148,12 +148,9 @@ func Reads() []feature.Read {
 	return []feature.Read{
 		{
 			Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Node"), Resource: "nodes", ClusterScoped: true, Form: feature.Metadata,
-			Strip: func(object any) (any, error) {
-				if n, ok := object.(*metav1.PartialObjectMetadata); ok {
-					n.Labels, n.Annotations, n.OwnerReferences, n.Finalizers = nil, nil, nil, nil
-				}
-				return object, nil
-			},
+			Strip: feature.Stripping(func(n *metav1.PartialObjectMetadata) {
+				n.Labels, n.Annotations, n.OwnerReferences, n.Finalizers = nil, nil, nil, nil
+			}),
 		},
 		{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: "namespaces", ClusterScoped: true, Form: feature.List},
 		{Cluster: feature.Target, Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Resource: "deployments", Form: feature.List},

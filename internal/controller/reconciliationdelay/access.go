@@ -9,12 +9,7 @@ import (
 
 // Reads are metadata, and of it only what decides about delays.
 func Reads() []feature.Read {
-	strip := func(object any) (any, error) {
-		if metadata, ok := object.(*metav1.PartialObjectMetadata); ok {
-			node.StripDelay(metadata)
-		}
-		return object, nil
-	}
+	strip := feature.Stripping(node.StripDelay)
 	return []feature.Read{
 		{Cluster: feature.Target, Kind: nodeKind, Resource: "nodes", ClusterScoped: true, Form: feature.Metadata, Strip: strip},
 		{Cluster: feature.Target, Kind: nodeKind, Resource: "nodes", ClusterScoped: true, Form: feature.Live},

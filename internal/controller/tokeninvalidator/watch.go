@@ -34,22 +34,14 @@ func Reads() []feature.Read {
 	return []feature.Read{
 		{
 			Cluster: feature.Target, Kind: secretKind, Resource: "secrets", Form: feature.Metadata, FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken),
-			Strip: func(object any) (any, error) {
-				if secret, ok := object.(*metav1.PartialObjectMetadata); ok {
-					secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: invalidation.AccountOf(secret.Annotations)}
-					secret.Labels, secret.OwnerReferences = nil, nil
-				}
-				return object, nil
-			},
+			Strip: feature.Stripping(func(secret *metav1.PartialObjectMetadata) {
+				secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: invalidation.AccountOf(secret.Annotations)}
+				secret.Labels, secret.OwnerReferences = nil, nil
+			}),
 		},
 		{
 			Cluster: feature.Target, Kind: accountKind, Resource: "serviceaccounts", Form: feature.Whole,
-			Strip: func(object any) (any, error) {
-				if account, ok := object.(*corev1.ServiceAccount); ok {
-					invalidation.Strip(account)
-				}
-				return object, nil
-			},
+			Strip: feature.Stripping(invalidation.Strip),
 		},
 		{Cluster: feature.Target, Kind: secretKind, Resource: "secrets", Form: feature.Live},
 		{Cluster: feature.Target, Kind: accountKind, Resource: "serviceaccounts", Form: feature.Live},

@@ -23,12 +23,7 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	return []feature.Read{
 		{
 			Cluster: feature.Source, Kind: secretKind, Resource: "secrets", Form: feature.Metadata, Selector: selector.String(),
-			Strip: func(object any) (any, error) {
-				if secret, ok := object.(*metav1.PartialObjectMetadata); ok {
-					secret.Annotations, secret.OwnerReferences = nil, nil
-				}
-				return object, nil
-			},
+			Strip: feature.Stripping(func(secret *metav1.PartialObjectMetadata) { secret.Annotations, secret.OwnerReferences = nil, nil }),
 		},
 		{Cluster: feature.Source, Kind: secretKind, Resource: "secrets", Form: feature.Live},
 		{Cluster: feature.Target, Kind: secretKind, Resource: "secrets", Form: feature.Live},

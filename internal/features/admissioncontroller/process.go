@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -140,7 +139,7 @@ func (p *Process) cache(rows []Row, restConfig *rest.Config) error {
 	}
 	connection := clusters.Connection{REST: restConfig, HTTP: p.Manager.GetHTTPClient()}
 	var err error
-	if p.Garden, err = connection.Caching(feature.Garden, clusters.Options{Scheme: scheme, Reads: once(feature.AllReads(rows, p.Config))}); err != nil {
+	if p.Garden, err = connection.Caching(feature.Garden, clusters.Options{Scheme: scheme, Reads: feature.AllReads(rows, p.Config)}); err != nil {
 		return err
 	}
 	return p.Manager.Add(later{p.Garden, func() bool { return p.first.Asked() && p.watches.Synced() }, p.Clock})
@@ -175,21 +174,4 @@ func (p *Process) Synced() bool { return p.watches.Synced() }
 // Contact says whether every watch was heard of within the configured time.
 func (p *Process) Contact() error {
 	return p.watches.Contact(p.Config.Server.SeedAuthorizer.MaxStaleness.Duration)
-}
-
-// once returns each kind that is kept in each form once: whoever keeps a kind of the garden strips it alike.
-func once(reads []feature.Read) []feature.Read {
-	type shape struct {
-		kind schema.GroupVersionKind
-		form feature.Form
-	}
-	var all []feature.Read
-	seen := map[shape]bool{}
-	for _, read := range reads {
-		if key := (shape{read.Kind, read.Form}); !seen[key] {
-			seen[key] = true
-			all = append(all, read)
-		}
-	}
-	return all
 }

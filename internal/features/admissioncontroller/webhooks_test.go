@@ -87,19 +87,19 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestKeptOnce: Shoots are kept once, and stripped.
-func TestKeptOnce(t *testing.T) {
-	cfg := &configuration{}
-	shoots := 0
-	for _, read := range once(feature.AllReads(feature.Enabled(Table(), cfg), cfg)) {
-		if read.Resource == "shoots" && read.Form == feature.Whole {
-			shoots++
-			if read.Strip == nil {
-				t.Error("Shoots are kept whole")
-			}
+// TestStrippedAlike: whoever keeps a kind of the garden strips it, and alike, so that an object is copied for none of them.
+func TestStrippedAlike(t *testing.T) {
+	cfg, strips := &configuration{}, map[string]feature.Strip{}
+	for _, read := range feature.AllReads(feature.Enabled(Table(), cfg), cfg) {
+		if read.Form != feature.Whole {
+			continue
 		}
+		if other, found := strips[read.Resource]; read.Strip == nil || found && read.Strip != other {
+			t.Errorf("%s are stripped in another way", read.Resource)
+		}
+		strips[read.Resource] = read.Strip
 	}
-	if shoots != 1 {
-		t.Errorf("Shoots are kept %d times", shoots)
+	if _, found := strips["shoots"]; !found {
+		t.Error("nobody keeps Shoots")
 	}
 }

@@ -6,9 +6,12 @@ import (
 	"github.com/espalier-project/espalier/internal/foreign/names"
 )
 
-// Strip removes from an object what nobody reads of it in a cache: all metadata but what identifies it, when it goes, and whether its
-// issuer is managed.
-func Strip(object any) (any, error) {
+// Strip removes from objects what nobody reads of them in a cache: all metadata but what identifies them, when they go, and whether their
+// issuer is managed. Whoever keeps a kind of the garden keeps it like this.
+type Strip struct{}
+
+// Strip changes an object of this package, and returns any as what is kept of it.
+func (Strip) Strip(object any) (any, error) {
 	switch o := object.(type) {
 	case *Shoot:
 		o.ObjectMeta = strip(&o.ObjectMeta)

@@ -89,12 +89,9 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	live.Form = feature.Live
 	all := []feature.Read{namespace, live, {
 		Cluster: feature.Target, Kind: autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), Resource: "horizontalpodautoscalers", Form: feature.Whole,
-		Strip: func(object any) (any, error) {
-			if hpa, ok := object.(*autoscalingv2.HorizontalPodAutoscaler); ok {
-				hpa.Annotations, hpa.Spec.Metrics, hpa.Spec.Behavior, hpa.Status = nil, nil, nil, autoscalingv2.HorizontalPodAutoscalerStatus{}
-			}
-			return object, nil
-		},
+		Strip: feature.Stripping(func(hpa *autoscalingv2.HorizontalPodAutoscaler) {
+			hpa.Annotations, hpa.Spec.Metrics, hpa.Spec.Behavior, hpa.Status = nil, nil, nil, autoscalingv2.HorizontalPodAutoscalerStatus{}
+		}),
 	}}
 	if relaxes(&cfg.Webhooks.HighAvailabilityConfig) {
 		all = append(all, feature.Read{Cluster: feature.Target, Kind: nodes, Resource: "nodes", ClusterScoped: true, Form: feature.Metadata})

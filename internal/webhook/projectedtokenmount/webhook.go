@@ -168,12 +168,9 @@ func mountInto(c *container) {
 
 // Reads are what the webhook reads: of ServiceAccounts, only whether they mount tokens is kept.
 func Reads() []feature.Read {
-	account := feature.Read{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), Resource: "serviceaccounts", Form: feature.Whole, Strip: func(object any) (any, error) {
-		if account, ok := object.(*corev1.ServiceAccount); ok {
-			account.Labels, account.Annotations, account.Secrets, account.ImagePullSecrets = nil, nil, nil, nil
-		}
-		return object, nil
-	}}
+	account := feature.Read{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), Resource: "serviceaccounts", Form: feature.Whole, Strip: feature.Stripping(func(account *corev1.ServiceAccount) {
+		account.Labels, account.Annotations, account.Secrets, account.ImagePullSecrets = nil, nil, nil, nil
+	})}
 	live := account
 	live.Form = feature.Live
 	return []feature.Read{account, live}

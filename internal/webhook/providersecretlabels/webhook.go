@@ -40,8 +40,8 @@ var (
 // Reads are what it reads of the garden.
 func Reads() []feature.Read {
 	return []feature.Read{
-		{Cluster: feature.Garden, Kind: garden.Core.WithKind("SecretBinding"), Resource: "secretbindings", Form: feature.Whole, Strip: garden.Strip},
-		{Cluster: feature.Garden, Kind: garden.Security.WithKind("CredentialsBinding"), Resource: "credentialsbindings", Form: feature.Whole, Strip: garden.Strip},
+		{Cluster: feature.Garden, Kind: garden.Core.WithKind("SecretBinding"), Resource: "secretbindings", Form: feature.Whole, Strip: garden.Strip{}},
+		{Cluster: feature.Garden, Kind: garden.Security.WithKind("CredentialsBinding"), Resource: "credentialsbindings", Form: feature.Whole, Strip: garden.Strip{}},
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 
 // Reads are what it reads of the garden.
 func Reads() []feature.Read {
-	return []feature.Read{{Cluster: feature.Garden, Kind: garden.Core.WithKind("Shoot"), Resource: "shoots", Form: feature.Whole, Strip: garden.Strip}}
+	return []feature.Read{{Cluster: feature.Garden, Kind: garden.Core.WithKind("Shoot"), Resource: "shoots", Form: feature.Whole, Strip: garden.Strip{}}}
 }
 
 // Lister lists Shoots from a cache; they are not changed.

@@ -150,12 +150,9 @@ func union(lists ...[]corev1.Toleration) []corev1.Toleration {
 func Reads() []feature.Read {
 	return []feature.Read{{
 		Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Node"), Resource: "nodes", ClusterScoped: true, Form: feature.Whole,
-		Strip: func(object any) (any, error) {
-			if node, ok := object.(*corev1.Node); ok {
-				node.Annotations, node.Spec, node.Status = nil, corev1.NodeSpec{Taints: node.Spec.Taints}, corev1.NodeStatus{}
-			}
-			return object, nil
-		},
+		Strip: feature.Stripping(func(node *corev1.Node) {
+			node.Annotations, node.Spec, node.Status = nil, corev1.NodeSpec{Taints: node.Spec.Taints}, corev1.NodeStatus{}
+		}),
 	}}
 }
 
