@@ -5,13 +5,8 @@ package shoots
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
-	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
-	"path"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,7 +14,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/yaml"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 )
@@ -34,8 +28,9 @@ type Handler struct {
 	Ready func() bool
 }
 
-// Directory is a folder of shoots.
-type Directory struct {
+// Options are all that a Directory needs; each is required.
+type Options struct {
+	// Path is that of the folder.
 	Path string
 	// Serve begins to serve a shoot until the context ends.
 	Serve func(ctx context.Context, name string, entry *config.ShootEntry) (Handler, error)
@@ -43,6 +38,11 @@ type Directory struct {
 	Absent func(name string) http.Handler
 	Clock  clock.Clock
 	Log    logr.Logger
+}
+
+// Directory is a folder of shoots.
+type Directory struct {
+	Options
 
 	read atomic.Bool
 	mu   sync.RWMutex
@@ -57,6 +57,11 @@ type served struct {
 	stop   context.CancelFunc
 }
 
+// New returns a folder of shoots, none of which is served before Start.
+func New(o Options) *Directory {
+	return &Directory{Options: o, shoots: map[string]*served{}, next: map[string]*served{}}
+}
+
 // Read says whether the folder has been read.
 func (d *Directory) Read() bool { return d.read.Load() }
 
@@ -65,9 +70,6 @@ func (d *Directory) NeedLeaderElection() bool { return false }
 
 // Start serves until the context ends.
 func (d *Directory) Start(ctx context.Context) error {
-	d.mu.Lock()
-	d.shoots, d.next = map[string]*served{}, map[string]*served{}
-	d.mu.Unlock()
 	for {
 		if err := d.look(ctx); err != nil {
 			d.Log.Error(err, "Folder of shoots cannot be read; what was served is served on", "path", d.Path)
@@ -90,7 +92,7 @@ func (d *Directory) look(ctx context.Context) error {
 	}
 	present := map[string]bool{}
 	for _, file := range files {
-		name, is := strings.CutSuffix(file.Name(), ".yaml")
+		name, is := strings.CutSuffix(file.Name(), suffix)
 		if !is || name == "" || strings.HasPrefix(name, ".") {
 			continue
 		}
@@ -121,7 +123,7 @@ func (d *Directory) look(ctx context.Context) error {
 
 // update serves a shoot if it is new or its files have changed.
 func (d *Directory) update(ctx context.Context, name string) error {
-	entry, digest, err := d.entry(name)
+	entry, digest, err := readEntry(d.Path, name)
 	if err != nil {
 		return err
 	}
@@ -150,42 +152,4 @@ func (d *Directory) update(ctx context.Context, name string) error {
 	}
 	d.Log.Info("Serving a shoot", "shoot", name)
 	return nil
-}
-
-// entry reads the files of a shoot; the digest changes with either.
-func (d *Directory) entry(name string) (*config.ShootEntry, [sha256.Size]byte, error) {
-	content, err := os.ReadFile(filepath.Join(d.Path, name+".yaml"))
-	if err != nil {
-		return nil, [sha256.Size]byte{}, err
-	}
-	entry := &config.ShootEntry{}
-	if err := yaml.UnmarshalStrict(content, entry); err != nil {
-		return nil, [sha256.Size]byte{}, fmt.Errorf("error decoding entry: %w", err)
-	}
-	config.SetDefaultsEntry(entry)
-	if err := config.ValidateEntry(entry).ToAggregate(); err != nil {
-		return nil, [sha256.Size]byte{}, err
-	}
-	kubeconfig := &entry.TargetClientConnection.Kubeconfig
-	if !filepath.IsAbs(*kubeconfig) {
-		*kubeconfig = filepath.Join(d.Path, *kubeconfig)
-	}
-	credentials, err := os.ReadFile(*kubeconfig)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, [sha256.Size]byte{}, err
-	}
-	return entry, sha256.Sum256(append(append(content, 0), credentials...)), err
-}
-
-// ServeHTTP implements http.Handler.
-func (d *Directory) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	name := path.Base(request.URL.Path)
-	d.mu.RLock()
-	shoot := d.shoots[name]
-	d.mu.RUnlock()
-	if shoot != nil {
-		shoot.ServeHTTP(w, request)
-		return
-	}
-	d.Absent(name).ServeHTTP(w, request)
 }

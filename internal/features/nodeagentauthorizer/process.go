@@ -127,7 +127,7 @@ func (p *Process) shoot(name string, c *config.Agents, target clusters.Connectio
 // serveMany serves the shoots of a folder, each under a path of its own. Readiness does not wait for shoots: one that cannot be reached
 // must not take the others away; its own requests are answered with 503 until it is known.
 func (p *Process) serveMany() ([]process.Check, error) {
-	directory := &shoots.Directory{
+	directory := shoots.New(shoots.Options{
 		Path: p.Config.ShootsDirectory, Clock: clock.RealClock{}, Log: p.log,
 		Serve: func(ctx context.Context, name string, entry *config.ShootEntry) (shoots.Handler, error) {
 			target, err := cluster(&entry.TargetClientConnection)
@@ -150,7 +150,7 @@ func (p *Process) serveMany() ([]process.Check, error) {
 			return shoots.Handler{Handler: served.Reviews, Ready: served.View.Synced}, nil
 		},
 		Absent: p.absent,
-	}
+	})
 	p.Manager.GetWebhookServer().Register(nodeagent.Path+"/", directory)
 	always := func() bool { return true }
 	return []process.Check{
