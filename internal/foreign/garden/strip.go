@@ -8,6 +8,7 @@ import (
 
 // Strip removes from objects what nobody reads of them in a cache: all metadata but what identifies them, when they go, and whether their
 // issuer is managed. Whoever keeps a kind of the garden keeps it like this.
+// +kubebuilder:object:generate=false
 type Strip struct{}
 
 // Strip changes an object of this package, and returns any as what is kept of it.
