@@ -31,8 +31,8 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 // Writes are what it writes.
 func Writes(*config.ResourceManagerConfiguration) []feature.Write {
 	return []feature.Write{
-		{Cluster: feature.Source, Group: resourcesv1alpha1.GroupName, Resource: "managedresources", Verbs: []string{"update", "patch"}},
-		{Cluster: feature.Source, Group: resourcesv1alpha1.GroupName, Resource: "managedresources/status", Verbs: []string{"update", "patch"}},
+		{Cluster: feature.Source, Group: resourcesv1alpha1.GroupName, Resource: "managedresources", Verbs: []string{"patch"}},
+		{Cluster: feature.Source, Group: resourcesv1alpha1.GroupName, Resource: "managedresources/status", Verbs: []string{"patch"}},
 		{Cluster: feature.Source, Resource: "events", Verbs: []string{"create"}},
 		{Cluster: feature.Target, Group: "*", Resource: "*", ClusterScoped: true, Verbs: []string{"*"}},
 	}

@@ -84,6 +84,10 @@ func TestWebhooksOfUsers(t *testing.T) {
 	create(t, "Shoot garden-hooks/web", "spec: {seedName: hooked, kubernetes: {version: 1.34.1, kubeAPIServer: {auditConfig: {auditPolicy: {configMapRef: {name: policy}}}, serviceAccountConfig: {acceptedIssuers: ['https://own.example.com']}, structuredAuthentication: {configMapName: authn}, structuredAuthorization: {configMapName: authz, kubeconfigs: [{authorizerName: hook, secretName: used}]}}}}")
 	create(t, "CredentialsBinding garden-hooks/aws", "{provider: {type: aws}, credentialsRef: {apiVersion: v1, kind: Secret, name: labelled, namespace: garden-hooks}}")
 	create(t, "Secret seed-hooked/domain", "metadata: {labels: {gardener.cloud/role: internal-domain}, annotations: {dns.gardener.cloud/domain: a.example.com, dns.gardener.cloud/provider: aws}}")
+	// What the issuer of a Shoot would be that has a managed one.
+	managed := create(t, "Shoot garden-hooks/managed", "metadata: {annotations: {authentication.gardener.cloud/issuer: managed}}\nspec: {kubernetes: {version: 1.34.1, kubeAPIServer: {structuredAuthentication: {configMapName: authn}}}}")
+	computed := "issuer.example.com/projects/hooks/shoots/" + string(managed.GetUID()) + "/issuer"
+	create(t, "Secret garden/issuer-of-hooks", "metadata: {labels: {gardener.cloud/role: shoot-service-account-issuer}}\ndata: {hostname: aXNzdWVyLmV4YW1wbGUuY29t}")
 	register(t)
 	// Caches and registrations are complete a moment later.
 	awaitRefusal(t, asked{"patch", "ConfigMap garden-hooks/policy", inside("policy", badPolicy), "", "provided invalid audit policy"})
@@ -97,6 +101,7 @@ func TestWebhooksOfUsers(t *testing.T) {
 		"CV-T5/CV-7, a Shoot without its policy":      {"create", "Shoot garden-hooks/b", apiServer("auditConfig: {auditPolicy: {configMapRef: {name: none}}}"), "", `referenced audit policy ConfigMap garden-hooks/none does not exist: configmaps "none" not found`},
 		"CV-T6/CV-12, a ConfigMap of nobody":          {"patch", "ConfigMap garden-hooks/bad", inside("policy", "worse"), "", ""},
 		"CV-T8/AUT-3, an issuer of the Shoot":         {"patch", "ConfigMap garden-hooks/authn", inside("config.yaml", fmt.Sprintf(issuer, "own.example.com")), "", "URL must not overlap with disallowed issuers"},
+		"AUT-2/the managed issuer of a Shoot":         {"patch", "ConfigMap garden-hooks/authn", inside("config.yaml", fmt.Sprintf(issuer, computed)), "", "URL must not overlap with disallowed issuers"},
 		"AUT-1/another issuer":                        {"patch", "ConfigMap garden-hooks/authn", inside("config.yaml", fmt.Sprintf(issuer, "other.example.com")), "", ""},
 		"CV-T11/AUZ-3, no kubeconfig":                 {"patch", "ConfigMap garden-hooks/authz", inside("config.yaml", fmt.Sprintf(authorizer, "other")), "", `must provide kubeconfig secret name reference for webhook authorizer "other" in shoot garden-hooks/web`},
 		"CV-T11/a Shoot without the kubeconfig":       {"create", "Shoot garden-hooks/b", apiServer("structuredAuthorization: {configMapName: authz}"), "", `must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-hooks/b`},

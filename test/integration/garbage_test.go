@@ -16,6 +16,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	"github.com/espalier-project/espalier/test/harness"
 )
 
 // collectable creates a ConfigMap in the shoot that the garbage collector may collect.
@@ -74,9 +75,13 @@ func TestGarbageCollector(t *testing.T) {
 		return f.shoot.Update(f.ctx, mounted)
 	}))
 
+	secret := harness.Secret(f.ns, "unused", nil)
+	secret.Labels = map[string]string{resourcesv1alpha1.LabelGarbageCollectableReference: "true"}
+	f.must(f.shoot.Create(f.ctx, secret))
+
 	process := f.controllers(map[string]any{"garbageCollector": map[string]any{"enabled": true, "minimumAge": "0s", "syncPeriod": "15s"}})
 	f.eventually(func() error {
-		if f.hasConfigMap("unused") {
+		if f.hasConfigMap("unused") || !apierrors.IsNotFound(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(secret), secret)) {
 			return errors.New("unused is still there: " + lastLog(process))
 		}
 		return nil

@@ -110,6 +110,19 @@ func TestTokens(t *testing.T) {
 		t.Error("C14: the source holds the token, or has lost what was its own")
 	}
 
+	// What somebody changes is put right when a token is renewed, also the Secret in the target.
+	held := inKubeconfig(f.shoot, "there")()
+	elsewhere := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: "elsewhere"}}
+	f.must(f.shoot.Patch(f.ctx, elsewhere, harness.MergePatch(map[string]any{"automountServiceAccountToken": true})))
+	f.must(f.seed.Patch(f.ctx, harness.Secret(f.ns, "elsewhere", nil), harness.MergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{renewAt: nil}}})))
+	f.eventually(func() error {
+		f.must(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(elsewhere), elsewhere))
+		if *elsewhere.AutomountServiceAccountToken || inKubeconfig(f.shoot, "there")() == held {
+			return errors.New("TR-13, C14: not renewed and put right yet")
+		}
+		return nil
+	})
+
 	// A token that is no good is replaced, and so is one whose time is taken away.
 	f.must(f.seed.Patch(f.ctx, harness.Secret(f.ns, "bare", nil), harness.MergePatch(map[string]any{"stringData": map[string]any{"token": "garbage"}})))
 	second := f.works("bare", bare("bare"))

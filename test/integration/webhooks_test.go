@@ -62,6 +62,12 @@ const surroundings = `
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: istio-internal-load-balancing, namespace: hooks-shoot}, data: {hosts: "api.a,api.b", istio-namespace: hooks-istio}}
 ---
+{apiVersion: v1, kind: Namespace, metadata: {name: hooks-shoot2, labels: {gardener.cloud/role: shoot}}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: hooks-shoot3, labels: {gardener.cloud/role: shoot}}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: istio-internal-load-balancing, namespace: hooks-shoot3}, data: {hosts: api.c, istio-namespace: hooks-plain}}
+---
 {apiVersion: v1, kind: Service, metadata: {name: istio-ingressgateway-internal, namespace: hooks-istio}, spec: {clusterIP: 10.0.77.77, ports: [{port: 443}]}}
 `
 
@@ -110,6 +116,8 @@ var cases = map[string]hooked{
 	"PZA-T2/WHC-12, pinned":                       {pod("hooks-pinned", "", ""), map[string]string{"/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution": "[{labelSelector: {}, topologyKey: topology.kubernetes.io/zone}]", "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions": zoneTerm}, ""},
 	"PZA-T10/not pinned":                          {pod("hooks-role", "", ""), map[string]string{"/spec/affinity": "null"}, ""},
 	"KLB-T4/WHC-6, a control plane":               {pod("hooks-shoot", "", "volumes: [{name: k, secret: {secretName: generic-token-kubeconfig}}]"), map[string]string{"/spec/hostAliases": "[{ip: 10.0.77.77, hostnames: [api.a, api.b]}]", "/metadata/labels": "{networking.resources.gardener.cloud/to-hooks-istio-istio-ingressgateway-internal-tcp-9443: allowed}"}, ""},
+	"KLB-2/no gateway is named":                   {pod("hooks-shoot2", "", "volumes: [{name: k, secret: {secretName: generic-token-kubeconfig}}]"), map[string]string{"/spec/hostAliases": "null"}, ""},
+	"KLB-5/there is no such gateway":              {pod("hooks-shoot3", "", "volumes: [{name: k, secret: {secretName: generic-token-kubeconfig}}]"), nil, `services "istio-ingressgateway-internal" not found`},
 	"KLB-T1/another namespace":                    {pod("hooks-role", "", "volumes: [{name: k, secret: {secretName: generic-token-kubeconfig}}]"), map[string]string{"/spec/hostAliases": "null"}, ""},
 	"ESH-T1/not asked for":                        {`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {namespace: hooks-role, generateName: x-}, addressType: IPv4, endpoints: [{addresses: [10.1.2.3], zone: a}]}`, map[string]string{"/endpoints/0/hints": "null"}, ""},
 	"ESH-T2/WHC-11, asked for":                    {`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {namespace: hooks-role, generateName: x-, labels: {endpoint-slice-hints.resources.gardener.cloud/consider: "true"}}, addressType: IPv4, endpoints: [{addresses: [10.1.2.3], zone: a}]}`, map[string]string{"/endpoints/0/hints": "{forZones: [{name: a}]}"}, ""},

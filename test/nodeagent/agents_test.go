@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -138,6 +139,8 @@ func matrix(prefix string) []attempt {
 		{"NA-7", "delete the own lease", func(ctx context.Context, cl client.Client) error {
 			return cl.Delete(ctx, lease("kube-system", "gardener-node-agent-"+own+"-node"))
 		}, "only the following verbs"},
+		{"NA-9", "get a Pod that nobody has seen", get(podOf(own + "-nobody")), `no pod "default/` + own + `-nobody" found`},
+		{"NA-5", "get a certificate request that nobody has seen", get(&certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: own + "-nobody"}}), `no CertificateSigningRequest "` + own + `-nobody" found`},
 		{"NA-9", "get an own Pod", get(podOf(own + "-pod")), ""},
 		{"NA-9", "get another node's Pod", get(podOf(other + "-pod")), `pod "default/` + other + `-pod" does not belong to node "` + own + `-node"`},
 		{"NA-9", "list own Pods", func(ctx context.Context, cl client.Client) error {
