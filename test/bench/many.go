@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+func manyManagedResources(ctx context.Context, b *bench) error {
+	const n = 200
+	p, err := b.startReady(ctx, map[string]any{"controllers": map[string]any{"managedResource": map[string]any{"concurrentSyncs": 20}}})
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	before, err := usageOf(p)
+	if err != nil {
+		return err
+	}
+	sent, started := requests(p), time.Now()
+	created := make(chan error, 1)
+	go func() {
+		created <- parallel(n, writer, func(i int) error {
+			name := fmt.Sprintf("mr-%d", i)
+			return b.create(ctx, b.SeedClient, "default", name, map[string][]byte{"data.yaml": []byte(configMaps(10, name))})
+		})
+	}()
+	if err := b.await(ctx, n, harness.Settled); err != nil {
+		return err
+	}
+	took := time.Since(started).Seconds()
+	if err := <-created; err != nil {
+		return err
+	}
+	after, err := usageOf(p)
+	if err != nil {
+		return err
+	}
+	total := requests(p) - sent
+	b.add("200 ManagedResources × 10 ConfigMaps, all conditions", took, "s", "", reference(took, 6.4)+"; target ≤ 3")
+	b.add("… requests", total, "", "", reference(total, 3217)+"; target ≤ 2700")
+	b.add("… processor time", after.cpu-before.cpu, "s", "", reference(after.cpu-before.cpu, 2.3)+"; target ≤ 1.5")
+	if err := settle(ctx, p); err != nil {
+		return err
+	}
+	if after, err = usageOf(p); err != nil {
+		return err
+	}
+	b.add("… resident memory then", after.rss, "MiB", fmt.Sprintf("%.1f anonymous", after.anonymous), reference(after.rss, 90)+"; target ≤ 60")
+	bare, err := b.bareManagedResources(ctx, "bare-many", n, 10)
+	if err != nil {
+		return err
+	}
+	b.add("… a bare client that makes the same writes, those in the source included, 16 at a time", bare, "s", "", fmt.Sprintf("ratio %.2f; target ≤ 1.5", took/bare))
+	if err := settle(ctx, p); err != nil {
+		return err
+	}
+
+	sent = requests(p)
+	if b.profile != "" {
+		go b.saveProfile(p, filepath.Join(b.profile, "steady.pprof"))
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(2 * time.Minute):
+	}
+	u, err := usageOf(p)
+	if err != nil {
+		return err
+	}
+	b.add("steady state, sync period 1 min: requests", (requests(p)-sent)/2, "/min", "over 2 min", "the reference: 406; target 0")
+	b.add("… processor time", (u.cpu-after.cpu)/2, "s/min", "", "the reference: 1.4; target ≤ 0.05")
+	return nil
+}
+
+func largeManagedResource(ctx context.Context, b *bench) error {
+	const n = 2000
+	var times, cpus []float64
+	p, err := b.startReady(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	for round := range 3 {
+		name := fmt.Sprintf("large-%d", round)
+		before, err := usageOf(p)
+		if err != nil {
+			return err
+		}
+		started := time.Now()
+		if err := b.create(ctx, b.SeedClient, "default", name, map[string][]byte{"data.yaml": []byte(configMaps(n, name))}); err != nil {
+			return err
+		}
+		if err := b.await(ctx, round+1, harness.Settled); err != nil {
+			return err
+		}
+		times = append(times, time.Since(started).Seconds())
+		after, err := usageOf(p)
+		if err != nil {
+			return err
+		}
+		cpus = append(cpus, after.cpu-before.cpu)
+	}
+	b.add("one ManagedResource × 2000 ConfigMaps", median(times), "s", spreadOf(times), reference(median(times), 5.6)+"; target ≤ 2.0")
+	b.add("… processor time", median(cpus), "s", spreadOf(cpus), reference(median(cpus), 2.0)+"; target ≤ 1.2")
+	var bares []float64
+	for round := range 3 {
+		bare, err := b.bareManagedResources(ctx, fmt.Sprintf("bare-large-%d", round), 1, n)
+		if err != nil {
+			return err
+		}
+		bares = append(bares, bare)
+	}
+	b.add("… a bare client that makes the same writes, 16 at a time", median(bares), "s", spreadOf(bares), fmt.Sprintf("ratio %.2f; target ≤ 1.3", median(times)/median(bares)))
+	return nil
+}
+
+// bareManagedResources makes the writes that number ManagedResources of size ConfigMaps each cost, in source and target: their
+// Secrets and themselves, the finalizer, the inventory before the first object, the objects, and the result. Classes that nobody
+// has keep them from being anybody's.
+func (b *bench) bareManagedResources(ctx context.Context, namespace string, number, size int) (float64, error) {
+	for _, c := range []client.Client{b.SeedClient, b.ShootClient} {
+		if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+			return 0, err
+		}
+	}
+	resource, err := harness.Dynamic(b.ShootREST, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
+	if err != nil {
+		return 0, err
+	}
+	labels := map[string]string{resourcesv1alpha1.LabelManagedBy: "nobody"}
+	annotations := map[string]string{resourcesv1alpha1.AnnotationOrigin: namespace + "/mr", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue}
+	limit := make(chan struct{}, writer)
+	started := time.Now()
+	err = parallel(number, writer, func(i int) error {
+		name := fmt.Sprintf("mr-%d", i)
+		mr := harness.ManagedResource(namespace, name, name)
+		class := "none"
+		mr.Spec.Class = &class
+		if err := b.SeedClient.Create(ctx, harness.Secret(namespace, name, map[string][]byte{"data.yaml": []byte(configMaps(size, name))})); err != nil {
+			return err
+		}
+		if err := b.SeedClient.Create(ctx, mr); err != nil {
+			return err
+		}
+		if err := b.SeedClient.Patch(ctx, mr, harness.MergePatch(map[string]any{"metadata": map[string]any{"finalizers": []string{"example.org/bare"}}})); err != nil {
+			return err
+		}
+		var inventory []resourcesv1alpha1.ObjectReference
+		for k := range size {
+			inventory = append(inventory, resourcesv1alpha1.ObjectReference{Labels: labels, ObjectReference: corev1.ObjectReference{
+				APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: fmt.Sprintf("%s-%d", name, k)}})
+		}
+		if err := b.SeedClient.Status().Patch(ctx, mr, harness.MergePatch(map[string]any{"status": map[string]any{"resources": inventory}})); err != nil {
+			return err
+		}
+		if err := parallel(size, writer, func(k int) error {
+			limit <- struct{}{}
+			defer func() { <-limit }()
+			object := harness.Object("v1", "ConfigMap", namespace, inventory[k].Name)
+			object.SetLabels(labels)
+			object.SetAnnotations(annotations)
+			object.Object["data"] = map[string]any{"key": "value"}
+			_, err := resource.Namespace(namespace).Create(ctx, object, metav1.CreateOptions{})
+			return err
+		}); err != nil {
+			return err
+		}
+		return b.SeedClient.Status().Patch(ctx, mr, harness.MergePatch(map[string]any{"status": map[string]any{"observedGeneration": 1}}))
+	})
+	return time.Since(started).Seconds(), err
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+func four(name string) string {
+	return fmt.Sprintf(`---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: %[1]s, namespace: default}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: %[1]s, namespace: default}
+spec: {selector: {app: %[1]s}, ports: [{name: http, port: 80, targetPort: 8080}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s, namespace: default}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec:
+      serviceAccountName: %[1]s
+      containers: [{name: main, image: 'registry.example.org/main:1', ports: [{containerPort: 8080}], resources: {requests: {cpu: 10m, memory: 20Mi}}}]
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: %[1]s, namespace: default}
+spec: {rules: [{host: %[1]s.example.org, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: %[1]s, port: {number: 80}}}}]}}]}
+`, name)
+}
+
+// thousandManagedResources compares with a bare client that writes the same Secrets, ManagedResources, objects and statuses.
+func thousandManagedResources(ctx context.Context, b *bench) error {
+	const n = 1000
+	// The bare client goes first: later the servers are larger, and slower.
+	bare, err := b.bareLandscape(ctx, n)
+	if err != nil {
+		return err
+	}
+	p, err := b.startReady(ctx, map[string]any{"controllers": map[string]any{
+		"managedResource": map[string]any{"concurrentSyncs": 20}, "health": map[string]any{"concurrentSyncs": 10}}})
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	sent, started := requests(p), time.Now()
+	created := make(chan error, 1)
+	go func() {
+		created <- parallel(n, writer, func(i int) error {
+			name := fmt.Sprintf("mr-%d", i)
+			return b.create(ctx, b.SeedClient, "default", name, map[string][]byte{"data.yaml": []byte(four(name))})
+		})
+	}()
+	if err := b.await(ctx, n, harness.Settled); err != nil {
+		return err
+	}
+	took := time.Since(started).Seconds()
+	if err := <-created; err != nil {
+		return err
+	}
+	total := requests(p) - sent
+	u, err := usageOf(p)
+	if err != nil {
+		return err
+	}
+	b.add("1000 ManagedResources × 4 objects, all conditions", took, "s", fmt.Sprintf("%.0f requests, %.1f s processor time", total, u.cpu),
+		fmt.Sprintf("%.2f × the bare client's %.1f; target ≤ 2.0", took/bare, bare))
+	if err := settle(ctx, p); err != nil {
+		return err
+	}
+	if u, err = usageOf(p); err != nil {
+		return err
+	}
+	b.add("… resident memory then", u.rss, "MiB", fmt.Sprintf("%.1f anonymous", u.anonymous), "target ≤ 100")
+
+	p.Kill()
+	return b.restart(ctx, 4*n)
+}
+
+// restart starts a process that finds everything as it should be, and measures until it has compared all objects.
+func (b *bench) restart(ctx context.Context, n int) error {
+	p, err := b.startReady(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	started := time.Now()
+	if err := harness.Poll(ctx, 5*time.Minute, func() error {
+		if compared := metric(p, `espalier_managedresource_objects_total{`); compared < float64(n) {
+			return fmt.Errorf("%.0f of %d objects are compared", compared, n)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	took := time.Since(started).Seconds()
+	if err := settle(ctx, p); err != nil {
+		return err
+	}
+	u, err := usageOf(p)
+	if err != nil {
+		return err
+	}
+	b.add("… after a restart: from ready until all objects are compared, default limits", took, "s", fmt.Sprintf("%.1f s processor time", u.cpu), "target ≤ 5")
+	var verbs []string
+	for _, verb := range []string{"discover", "list", "watch", "get"} {
+		verbs = append(verbs, fmt.Sprintf("%s %.0f", verb, metric(p, `espalier_target_requests_total{verb="`+verb+`"}`)))
+	}
+	b.add("… requests to the target", metric(p, "espalier_target_requests_total{"), "", strings.Join(verbs, ", "), "target ≤ 100")
+	b.add("… writes to the target", updates(p), "", "", "target 0")
+	return nil
+}
+
+// metric is the sum of the samples that begin like this.
+func metric(p *harness.Process, prefix string) float64 {
+	_, body := p.Get(p.Metrics, "/metrics")
+	total := 0.0
+	for _, line := range strings.Split(body, "\n") {
+		if strings.HasPrefix(line, prefix) {
+			value, _ := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+			total += value
+		}
+	}
+	return total
+}
+
+// bareLandscape writes what resource-manager would have to write at least: the objects, and two statuses and a finalizer a
+// ManagedResource, in namespaces of its own.
+func (b *bench) bareLandscape(ctx context.Context, n int) (float64, error) {
+	for _, c := range []client.Client{b.SeedClient, b.ShootClient} {
+		if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}); err != nil {
+			return 0, err
+		}
+	}
+	target, err := dynamic.NewForConfig(b.ShootREST)
+	if err != nil {
+		return 0, err
+	}
+	resources := []schema.GroupVersionResource{
+		{Version: "v1", Resource: "serviceaccounts"}, {Version: "v1", Resource: "services"},
+		{Group: "apps", Version: "v1", Resource: "deployments"}, {Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
+	}
+	started := time.Now()
+	err = parallel(n, writer, func(i int) error {
+		name := fmt.Sprintf("mr-%d", i)
+		objects, err := decodeYAML(four(name))
+		if err != nil {
+			return err
+		}
+		// Class "none" keeps these ManagedResources from being anybody's.
+		mr := harness.ManagedResource("bare", name, name)
+		class := "none"
+		mr.Spec.Class = &class
+		if err := b.SeedClient.Create(ctx, harness.Secret("bare", name, map[string][]byte{"data.yaml": []byte(four(name))})); err != nil {
+			return err
+		}
+		if err := b.SeedClient.Create(ctx, mr); err != nil {
+			return err
+		}
+		if err := b.SeedClient.Patch(ctx, mr, harness.MergePatch(map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}})); err != nil {
+			return err
+		}
+		for _, status := range []int{1, 2} {
+			if err := b.SeedClient.Status().Patch(ctx, mr, harness.MergePatch(map[string]any{"status": map[string]any{"observedGeneration": status}})); err != nil {
+				return err
+			}
+		}
+		for i, object := range objects {
+			object.SetNamespace("bare")
+			if _, err := target.Resource(resources[i]).Namespace("bare").Create(ctx, object, metav1.CreateOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return time.Since(started).Seconds(), err
+}
