@@ -8,6 +8,8 @@ VERSION      ?= $(shell git describe --tags --match 'v[0-9]*.[0-9]*.[0-9]*' --di
 LDFLAGS      := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X k8s.io/component-base/version.gitCommit=$(shell git rev-parse HEAD 2>/dev/null)
 # The race detector needs a C compiler; where there is none the tests run without it.
 GOFLAGS_TEST ?= $(if $(shell command -v gcc || command -v clang),-race)
+# What the executables ask API servers for in tests, to find rights that none of them uses.
+REQUESTS     := $(CURDIR)/.local/requests
 COMMANDS     := $(notdir $(wildcard cmd/*))
 
 .DEFAULT_GOAL := help
@@ -26,12 +28,14 @@ cluster: controlplane ## Start an empty API server on this machine, for docs/qui
 
 .PHONY: test
 test: controlplane test-unit ## Run all tests: unit, property, integration and process tests.
-	go test $(GOFLAGS_TEST) -count=1 -timeout 25m ./test/...
+	@rm -rf $(REQUESTS)
+	ESPALIER_REQUESTS=$(REQUESTS) go test $(GOFLAGS_TEST) -count=1 -timeout 25m ./test/...
 	go test -C internal/tools/charts -count=1 -timeout 10m .
 	go test -C internal/tools/monitoring -count=1 ./...
 	go test -C internal/tools ./rulecheck ./floors ./docscheck
 	go test -C internal/tools/images ./...
 	@go run -C internal/tools ./rulecheck ../..
+	@go run ./test/rights $(REQUESTS)
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane.

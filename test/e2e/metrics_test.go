@@ -23,7 +23,6 @@ func TestMetricsOfAll(t *testing.T) {
 	}
 	config["controllers"].(map[string]any)["clusterID"] = "all"
 	p := start(t, config, func(o *harness.ProcessOptions) { o.Env = []string{"KUBE_FEATURE_WatchListClient=false"} })
-	ready(t, p)
 	page := executable.Metrics()
 	eventually(t, func() error {
 		names, wrong, err := p.Shown(page)
