@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
@@ -43,6 +45,8 @@ type pod struct {
 	container  *corev1.Container
 	root       string
 	paths      *strings.Replacer
+	// host is where the Pod looks for its API server.
+	host string
 	// ports are those of this machine, by those of the container.
 	ports map[int]int
 }
@@ -70,8 +74,12 @@ func (a *audited) startPod(t *testing.T, namespace, name string) *pod {
 	for _, mount := range mounts {
 		p.mount(mount.MountPath, p.volume(spec, mount.Name))
 	}
-	environment := []string{"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=" + a.URL()[strings.LastIndex(a.URL(), ":")+1:], "TMPDIR=" + t.TempDir()}
+	p.host = "127.0.0.1"
+	environment := []string{"KUBERNETES_SERVICE_HOST=" + p.host, "KUBERNETES_SERVICE_PORT=" + a.URL()[strings.LastIndex(a.URL(), ":")+1:], "TMPDIR=" + t.TempDir()}
 	for _, variable := range p.container.Env {
+		if variable.Name == "KUBERNETES_SERVICE_HOST" {
+			p.host = variable.Value
+		}
 		environment = append(environment, variable.Name+"="+p.paths.Replace(variable.Value))
 	}
 	var arguments []string
@@ -164,12 +172,29 @@ func (a *audited) token(t *testing.T, namespace, name, audience string, seconds 
 	return request.Status.Token
 }
 
+// mount puts files into a folder, all at once and in place of older ones: a kubelet exchanges the link to a folder that has them.
 func (p *pod) mount(path string, files map[string][]byte) {
 	p.t.Helper()
 	dir := filepath.Join(p.root, path)
 	must(p.t, os.MkdirAll(dir, 0o755))
+	version, err := os.MkdirTemp(dir, "..")
+	must(p.t, err)
 	for name, content := range files {
-		must(p.t, os.WriteFile(filepath.Join(dir, name), []byte(p.paths.Replace(string(content))), 0o600))
+		must(p.t, os.WriteFile(filepath.Join(version, name), []byte(p.paths.Replace(string(content))), 0o600))
+	}
+	link := filepath.Join(dir, "..data")
+	older, err := os.Readlink(link)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.t.Fatal(err)
+	}
+	must(p.t, os.Symlink(filepath.Base(version), link+"_tmp"))
+	must(p.t, os.Rename(link+"_tmp", link))
+	if older != "" {
+		must(p.t, os.RemoveAll(filepath.Join(dir, older)))
+		return
+	}
+	for name := range files {
+		must(p.t, os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)))
 	}
 }
 
@@ -216,7 +241,7 @@ func (p *pod) inCluster() string {
 	}
 	file := filepath.Join(p.root, "in-cluster-kubeconfig")
 	must(p.t, os.WriteFile(file, fmt.Appendf(nil, "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"+
-		"clusters: [{name: c, cluster: {server: '%s', certificate-authority: %s/ca.crt}}]\nusers: [{name: u, user: {tokenFile: %s/token}}]\n", p.on.URL(), dir, dir), 0o600))
+		"clusters: [{name: c, cluster: {server: '%s', certificate-authority: %s/ca.crt}}]\nusers: [{name: u, user: {tokenFile: %s/token}}]\n", strings.Replace(p.on.URL(), "127.0.0.1", p.host, 1), dir, dir), 0o600))
 	return file
 }
 

@@ -20,6 +20,7 @@ func values(t *testing.T, on *audited, ca *authority, service, namespace string)
 	certificate, key := ca.serving(t, service, namespace)
 	return map[string]string{
 		"namespace": namespace, "clusterCA": quoted(on.ca(t)), "caBundle": base64.StdEncoding.EncodeToString(ca.pem), "tls.crt": certificate, "tls.key": key,
+		"prefix": "",
 	}
 }
 

@@ -24,21 +24,33 @@ import (
 
 type object = map[string]any
 
-// managedObjects are of kinds that the reference merges in ways of their own, and of some that it does not.
-func managedObjects() []any {
-	labels := object{"app": "x"}
+// managedObjects are of kinds that the reference merges in ways of their own, and of some that it does not, all with one name. The Deployment
+// needs a ConfigMap that the garbage collector would take.
+func managedObjects(name string) []any {
+	labels, needs := object{"app": name}, object{referencesAre + "configmap-" + hash8([]byte(inUse(name))): inUse(name)}
 	return []any{
-		object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "x", "namespace": "kube-system", "annotations": object{"example.org/of": "manifest"}}, "data": object{"a": "1"}},
-		object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "x", "namespace": "kube-system"}, "type": "Opaque", "data": object{"a": base64.StdEncoding.EncodeToString([]byte("1"))}},
-		object{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": "x", "namespace": "kube-system"}, "automountServiceAccountToken": false},
-		object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "x", "namespace": "kube-system"}, "spec": object{"selector": labels, "ports": []any{object{"name": "web", "port": int64(80), "targetPort": int64(8080)}}}},
-		object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": object{"name": "x"}, "rules": []any{object{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get"}}}},
-		object{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": object{"name": "x", "namespace": "kube-system"}, "spec": object{"maxUnavailable": int64(1), "selector": object{"matchLabels": labels}}},
-		object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "x", "namespace": "kube-system"}, "spec": object{
+		object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name, "namespace": "kube-system", "annotations": object{"example.org/of": "manifest"}}, "data": object{"a": "1"}},
+		object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": name, "namespace": "kube-system"}, "type": "Opaque", "data": object{"a": base64.StdEncoding.EncodeToString([]byte("1"))}},
+		object{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": name, "namespace": "kube-system"}, "automountServiceAccountToken": false},
+		object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": name, "namespace": "kube-system"}, "spec": object{"selector": labels, "ports": []any{object{"name": "web", "port": int64(80), "targetPort": int64(8080)}}}},
+		object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": object{"name": name}, "rules": []any{object{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get"}}}},
+		object{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": object{"name": name, "namespace": "kube-system"}, "spec": object{"maxUnavailable": int64(1), "selector": object{"matchLabels": labels}}},
+		object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": name, "namespace": "kube-system", "annotations": needs}, "spec": object{
 			"replicas": int64(0), "selector": object{"matchLabels": labels},
-			"template": object{"metadata": object{"labels": labels}, "spec": object{"containers": []any{object{"name": "c", "image": "i", "resources": object{"requests": object{"cpu": "1000m"}}}}}},
+			"template": object{"metadata": object{"labels": labels, "annotations": needs}, "spec": object{"containers": []any{object{"name": "c", "image": "i", "resources": object{"requests": object{"cpu": "1000m"}}}}}},
 		}},
 	}
+}
+
+// inUse is the name of the ConfigMap that they need.
+func inUse(name string) string { return name + "-used-1a2b3c4d" }
+
+// leftOver is the name of one that nobody needs any more.
+func leftOver(name string) string { return name + "-left-5e6f7a8b" }
+
+// generation is a ConfigMap of which there is one for each content.
+func generation(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system", Labels: map[string]string{garbage: "true"}}, Immutable: ptr.To(true)}
 }
 
 // rolledOut gives a Deployment the status of one that its controller is done with; there is no such controller here.
@@ -129,23 +141,21 @@ func (p *pod) again(t *testing.T, source *audited, mr *resourcesv1alpha1.Managed
 	})
 }
 
-// MRV-22, MRA-6, MRD-17, MRD-19, MRL-5 … MRL-16, MRM-1 … MRM-14, MRS-2, MRS-4, TR-7 … TR-13, GC-7: what the reference has left in source and
-// target is taken over without a write to either, as nothing differs. Then what differs is put right, so that it is known that somebody looked.
-func TestTakeover(t *testing.T) {
-	source, target := get(t, seed), get(t, shoot)
-	const namespace = "shoot--dev--old"
-	ca := newAuthority(t)
-	filled := shootValues(t, source, target, ca, namespace)
-	filled["alwaysUpdate"] = "false" // With true there is a write for each object, whatever it is like (MRC-3c).
+// takeOver deploys a hosted shoot beside what the reference has left of three ManagedResources and of Secrets with tokens. It returns the
+// ManagedResource whose objects have the name.
+func takeOver(t *testing.T, source, target *audited, namespace, name, alwaysUpdate string) *release {
+	t.Helper()
+	filled := shootValues(t, source, target, newAuthority(t), namespace)
+	filled["alwaysUpdate"] = alwaysUpdate
 	source.deploy(t, "shoot.yaml", filled)
 
 	at := time.Now().Add(-time.Hour)
 	must(t, client.IgnoreNotFound(target.client.Delete(t.Context(), harness.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "gardener.cloud:target:resource-manager"))))
 	rights := newRelease(t, namespace, "shoot-core-gardener-resource-manager", ownRights()...)
 	rights.leave(t, source, target, at)
-	system := newRelease(t, namespace, "shoot-core-system", managedObjects()...)
+	system := newRelease(t, namespace, "shoot-core-system", managedObjects(name)...)
 	system.leave(t, source, target, at)
-	rolledOut(t, target, "x")
+	rolledOut(t, target, name)
 	empty := newRelease(t, namespace, "shoot-core-empty")
 	empty.leave(t, source, target, at)
 
@@ -155,8 +165,19 @@ func TestTakeover(t *testing.T) {
 	source.issued(t, target, accessSecret(namespace, "with-ca", map[string]string{"serviceaccount.resources.gardener.cloud/inject-ca-bundle": "true"}), func(token string) map[string][]byte {
 		return map[string][]byte{"token": []byte(token), "bundle.crt": target.ca(t)}
 	})
-	// A generation of a ConfigMap that is in use, and a foreign one with its label, both too young to be collected.
-	must(t, target.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "generation-1a2b3c4d", Namespace: "kube-system", Labels: map[string]string{garbage: "true"}}, Immutable: ptr.To(true)}))
+	// One that is in use, and one that is not.
+	must(t, target.client.Create(t.Context(), generation(inUse(name))))
+	must(t, target.client.Create(t.Context(), generation(leftOver(name))))
+	return system
+}
+
+// MRV-22, MRA-6, MRD-17, MRD-19, MRL-5 … MRL-16, MRM-1 … MRM-14, MRS-2, MRS-4, TR-7 … TR-13, GC-7: what the reference has left in source and
+// target is taken over without a write to either, as nothing differs. Then what differs is put right, so that it is known that somebody looked.
+func TestTakeover(t *testing.T) {
+	source, target := get(t, seed), get(t, shoot)
+	const namespace = "shoot--dev--old"
+	// With true there is a write for each object, whatever it is like (MRC-3c).
+	system := takeOver(t, source, target, namespace, "x", "false")
 
 	before := source.versions(t, namespace)
 	beforeTarget := target.versions(t, "kube-system")
@@ -254,7 +275,7 @@ func TestHandBack(t *testing.T) {
 	must(t, source.client.Delete(t.Context(), harness.Secret(namespace, accessKey, nil)))
 	source.issued(t, target, accessSecret(namespace, "gardener-resource-manager", nil), bare)
 
-	system := newRelease(t, namespace, "shoot-core-system", managedObjects()...)
+	system := newRelease(t, namespace, "shoot-core-system", managedObjects("x")...)
 	must(t, source.client.Create(t.Context(), system.secret))
 	must(t, source.client.Create(t.Context(), system.managedResource()))
 	asked := accessSecret(namespace, "kube-scheduler-new", nil)

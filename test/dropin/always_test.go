@@ -1,0 +1,86 @@
+package dropin
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+)
+
+// configure merges a patch into the configuration of a hosted shoot that is deployed already.
+func (a *audited) configure(t *testing.T, namespace string, patch object) {
+	t.Helper()
+	for _, manifest := range manifests(t, "shoot.yaml", map[string]string{"namespace": namespace, "prefix": ""}) {
+		if text(manifest.Object, "data", "config.yaml") == "" {
+			continue
+		}
+		there := a.live(t, "v1", "ConfigMap", namespace, manifest.GetName())
+		config := object{}
+		must(t, yaml.Unmarshal([]byte(text(there.Object, "data", "config.yaml")), &config))
+		content, err := yaml.Marshal(merge(config, patch))
+		must(t, err)
+		must(t, unstructured.SetNestedField(there.Object, string(content), "data", "config.yaml"))
+		there.SetResourceVersion("")
+		a.create(t, []*unstructured.Unstructured{there})
+	}
+}
+
+// MRC-3c, DPL-25, GC-5, R11: with alwaysUpdate, as gardenlet has it, what the reference has left is written once more a round, whatever it is
+// like. As nothing differs, nothing changes by that: no conflict, no other version of anything, no condition that moves. A ConfigMap that is old
+// enough goes if nobody needs it, and stays if a Deployment says that it does.
+func TestTakeoverAlwaysUpdate(t *testing.T) {
+	source, target := get(t, seed), get(t, shoot)
+	const namespace, name = "shoot--dev--always", "always"
+	system := takeOver(t, source, target, namespace, name, "true")
+	// Nobody here waits ten minutes until they are old.
+	source.configure(t, namespace, object{"controllers": object{"garbageCollector": object{"minimumAge": "0s"}}})
+	before, beforeTarget := source.versions(t, namespace), target.versions(t, "kube-system")
+	inSource := "system:serviceaccount:" + namespace + ":gardener-resource-manager"
+	ofReleases := func(r *request) bool { return writes(r) && r.Object.Name == name }
+	already := len(target.requests(t, inTarget, ofReleases))
+
+	p := source.startPod(t, namespace, "gardener-resource-manager")
+	p.ready()
+	source.leads(t, namespace, "")
+	p.looked(map[string]int{"managedresource": 3, "health": 3, "health-progressing": 3, "token-requestor": 3, "garbage-collector": 1})
+	if diff := cmp.Diff(before, source.versions(t, namespace)); diff != "" {
+		t.Errorf("changed in the source: %s", diff)
+	}
+	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: system.name}}
+	must(t, source.client.Get(t.Context(), client.ObjectKeyFromObject(mr), mr))
+	conditions := mr.Status.Conditions
+	p.again(t, source, mr)
+	if diff := cmp.Diff(conditions, mr.Status.Conditions); diff != "" {
+		t.Errorf("MRS-4: the conditions moved: %s", diff)
+	}
+	sent := target.requests(t, inTarget, ofReleases)
+	if len(sent)-already < len(system.objects) {
+		t.Errorf("MRC-3c: written are %v", sent[already:])
+	}
+	eventually(t, patience, func() error {
+		err := target.client.Get(t.Context(), client.ObjectKeyFromObject(generation(leftOver(name))), &corev1.ConfigMap{})
+		if err == nil {
+			return fmt.Errorf("GC-5: %s is still there", leftOver(name))
+		}
+		return client.IgnoreNotFound(err)
+	})
+	delete(beforeTarget, "v1/ConfigMap/"+leftOver(name))
+	if diff := cmp.Diff(beforeTarget, target.versions(t, "kube-system")); diff != "" {
+		t.Errorf("changed in the target: %s", diff)
+	}
+	for user, on := range map[string]*audited{inSource: source, inTarget: target} {
+		conflicts := on.requests(t, user, func(r *request) bool { return r.Response.Code == http.StatusConflict && r.Object.Resource != "leases" })
+		if len(conflicts) > 0 {
+			t.Errorf("conflicts: %v", conflicts)
+		}
+	}
+	p.stop()
+}
