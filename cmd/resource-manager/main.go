@@ -3,10 +3,12 @@ package main
 
 import (
 	"os"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
@@ -50,7 +52,7 @@ func subcommands() []process.Subcommand {
 	}
 	return append([]process.Subcommand{
 		process.ValidateConfig(format, func(file process.ConfigFlags) (any, []shared.Warning, error) {
-			alone := options{ConfigFlags: file}
+			alone := options{ConfigFlags: file, anywhere: true}
 			cfg, warnings, err := alone.configuration(nil)
 			if err == nil {
 				err = resourcemanager.NotBuilt(cfg, nil).ToAggregate()
@@ -63,6 +65,8 @@ func subcommands() []process.Subcommand {
 // options are the command line.
 type options struct {
 	process.ConfigFlags
+	// anywhere says that the configuration is for a Pod, but may be read outside of one.
+	anywhere              bool
 	extraTargetNamespaces []string
 	old                   oldFlags
 }
@@ -105,7 +109,17 @@ func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerCo
 	}
 	process.FromEnvironment(&cfg.SourceClientConnection.Kubeconfig, sourceVariable)
 	process.FromEnvironment(&cfg.TargetClientConnection.Kubeconfig, targetVariable)
-	if err := config.Validate(cfg).ToAggregate(); err != nil {
+	errs := config.Validate(cfg)
+	if namespace := "leaderElection.resourceNamespace"; o.anywhere {
+		errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
+			found := e.Field == namespace && e.Type == field.ErrorTypeRequired
+			if found {
+				warnings = append(warnings, shared.Warning{Path: namespace, Text: namespace + " is not set: a Pod takes its own namespace, elsewhere nothing starts"})
+			}
+			return found
+		})
+	}
+	if err := errs.ToAggregate(); err != nil {
 		return nil, warnings, err
 	}
 	return cfg, warnings, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/espalier-project/espalier/test/cluster"
 	"github.com/espalier-project/espalier/test/harness"
 )
 
@@ -137,6 +138,7 @@ func TestResourceManager(t *testing.T) {
 		"OLD-20 old flags are read": {[]string{"--sync-period=1s", "--leader-election=false"}, "Error: controllers.managedResources.syncPeriod: Invalid value: \"1s\": must be at least 15s\n"},
 		"CLI-4 in a verb":           {[]string{"rights", "--foo"}, "Error: unknown flag: --foo\n\nUsage:\n  resource-manager rights [flags]\n"},
 		"CT-5 with its line":        {[]string{"validate-config", write(t, "leaderElection: {leaderElect: false}\ncontrollers:\n  managedResource:\n    syncPeriod: 1s\n")}, ":4: controllers.managedResources.syncPeriod: Invalid value: \"1s\": must be at least 15s\n"},
+		"OPB-2 with another fault":  {[]string{"validate-config", write(t, "logLevel: x\n")}, ":1: logLevel: Unsupported value: \"x\": "},
 		"OLD-32 with its line":      {[]string{"validate-config", write(t, "leaderElection: {leaderElect: false}\ncontrollers:\n  kubeletCSRApprover:\n    enabled: true\n    concurrentSyncs: 0\n")}, ":5: controllers.csrApprover.concurrentSyncs: Invalid value: 0: must be at least 1\n"},
 	} {
 		t.Run(rule, func(t *testing.T) {
@@ -151,10 +153,27 @@ func TestResourceManager(t *testing.T) {
 	}
 }
 
+// OPB-2: whoever checks a file on another machine is told what a Pod adds.
+func TestNamespaceOfThePod(t *testing.T) {
+	file := write(t, "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1\nleaderElection:\n  leaderElect: true\n")
+	want := result{stdout: file + ":2: warning: leaderElection.resourceNamespace is not set: a Pod takes its own namespace, elsewhere nothing starts\n"}
+	if got := run(t, "resource-manager", nil, "validate-config", file); got != want {
+		t.Errorf("got %+v", got)
+	}
+	if got := run(t, "resource-manager", nil, "--config="+file); got.code != 1 || !strings.Contains(got.stderr, "leaderElection.resourceNamespace: Required value") {
+		t.Errorf("CT-1: got %+v", got)
+	}
+}
+
 // CLI-6, OPB-8: once there is a log, an error is in it, and nowhere else.
 func TestErrorsOfTheStartAreInTheLog(t *testing.T) {
+	ports, err := cluster.FreePorts(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := fmt.Sprintf("server: {webhooks: {port: %d}, healthProbes: {port: %d}, metrics: {port: %d}}\n", ports[0], ports[1], ports[2])
 	for name, kind := range kinds {
-		got := run(t, name, []string{"KUBECONFIG=/none", "TARGET_KUBECONFIG=/none"}, "--config="+write(t, kind+"leaderElection: {leaderElect: false}\n"))
+		got := run(t, name, []string{"KUBECONFIG=/none", "TARGET_KUBECONFIG=/none"}, "--config="+write(t, kind+server+"leaderElection: {leaderElect: false}\n"))
 		errors := 0
 		for line := range strings.Lines(got.stderr) {
 			entry := map[string]any{}

@@ -36,7 +36,7 @@ func (f *hookFlags) add(set *pflag.FlagSet, places bool) {
 		return
 	}
 	set.StringVar(&f.installation.Prefix, "prefix", "", "prefix of the deployment's name, such as virtual-garden-")
-	set.BoolVar(&f.installation.Shoot, "shoot", false, "the target is a shoot or the virtual garden, and not the cluster in which resource-manager runs")
+	set.BoolVar(&f.installation.Shoot, "shoot", false, "the target is a shoot or the virtual garden, and not the cluster in which resource-manager runs; no webhook judges there")
 	set.BoolVar(&f.installation.Garden, "garden", false, "the target is the cluster of a garden")
 	set.StringVar(&f.namespaces, "namespace-selector", "", "label selector of the namespaces that most webhooks are about, in place of the usual ones: those with a role, or the system's of a shoot")
 }

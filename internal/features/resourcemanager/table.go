@@ -191,12 +191,12 @@ func Table() []Row {
 			Name: deletionprotection.Name, Switch: "webhooks.crdDeletionProtection.enabled",
 			Doc:   "Refuses to delete protected CRDs, extension resources and Etcds unless somebody confirmed it.",
 			Reads: reads(deletionprotection.Reads),
-			Path:  deletionprotection.Path, Validating: same(deletionprotection.Registrations),
+			Path:  deletionprotection.Path, Validating: judging(deletionprotection.Registrations),
 		}, func(p *Process) (admit.Func, error) { return deletionprotection.Decide(p.Source.Client), nil }),
 		{
 			Name: extensionvalidation.Name, Switch: "webhooks.extensionValidation.enabled", Runs: feature.EveryReplica,
 			Doc:        "Judges extension resources and Etcds when they are written.",
-			Validating: same(extensionvalidation.Registrations), Metrics: feature.Registers(admit.NewMetrics), Start: serveExtensionValidation,
+			Validating: judging(extensionvalidation.Registrations), Metrics: feature.Registers(admit.NewMetrics), Start: serveExtensionValidation,
 		},
 	}
 }

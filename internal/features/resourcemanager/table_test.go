@@ -131,6 +131,19 @@ func TestRegistrations(t *testing.T) {
 	}
 }
 
+// DEP-6, DPL-49: webhooks that judge are registered in the cluster in which resource-manager runs only.
+func TestJudges(t *testing.T) {
+	for _, row := range Table() {
+		if row.Validating == nil {
+			continue
+		}
+		runtime, shoot := row.Validating(&configuration{}, feature.Installation{}), row.Validating(&configuration{}, feature.Installation{Shoot: true})
+		if len(runtime) == 0 || len(shoot) != 0 {
+			t.Errorf("%s: %d entries here, %d in a shoot", row.Name, len(runtime), len(shoot))
+		}
+	}
+}
+
 // newProcess returns one that is made from a configuration, with kubeconfigs of clusters that nobody ever asks.
 func newProcess(t *testing.T, change func(*configuration)) *Process {
 	t.Helper()
