@@ -144,7 +144,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	owner := ownerOf(mr)
 	r.passes.reads(mr)
 	began := r.passes.of(mr)
-	if began.complete && began.generation == mr.Generation && !began.inDoubt() && r.nothingInDoubt(owner) {
+	if began.complete && began.generation == mr.Generation && !began.inDoubt() && began.reported(mr) && r.nothingInDoubt(owner) {
 		r.passes.update(mr, func(p *pass) { p.moves = 0 })
 		return reconcile.Result{}, nil // The sweep tells if that changes.
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,10 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
 )
 
 // beforeStatus calls f before the n-th write of a status.
@@ -513,6 +516,44 @@ func TestDriftIsToldAndDelayed(t *testing.T) {
 	f.settle("m")
 	if value, _ := f.target.value("a"); value != "2" {
 		t.Errorf("a new manifest does not wait: %q", value)
+	}
+}
+
+// MRS-4: what a process that was the leader before says after it is taken back, though nothing else asks for a run.
+func TestReportOfAFormerLeader(t *testing.T) {
+	for name, report := range map[string]func(*resourcesv1alpha1.ManagedResourceStatus){
+		"of a run that never ends": func(status *resourcesv1alpha1.ManagedResourceStatus) {
+			status.Conditions, _ = managed.Conditions(status.Conditions).With(time.Now(), managed.Conditions(status.Conditions).Invalidation(false)...)
+			status.Resources = append(status.Resources, managed.AsPlanned(resourcesv1alpha1.ObjectReference{
+				ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: "old"}}))
+		},
+		"of a run that failed": func(status *resourcesv1alpha1.ManagedResourceStatus) {
+			status.Conditions, _ = managed.Conditions(status.Conditions).With(time.Now(),
+				managed.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonApplyFailed, "no"))
+		},
+		"of other content": func(status *resourcesv1alpha1.ManagedResourceStatus) { status.SecretsDataChecksum = ptr.To("old") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1")
+			f.settle("m")
+			before := f.get("m")
+			after := before.DeepCopy()
+			report(&after.Status)
+			f.must(f.source.Status().Update(f.ctx, after))
+			if !f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+				t.Error("it asks for no run")
+			}
+			f.settle("m")
+			if got := f.get("m").Status; managed.Conditions(got.Conditions).Status(resourcesv1alpha1.ResourcesApplied) != resourcesv1alpha1.ConditionTrue ||
+				*got.SecretsDataChecksum != *before.Status.SecretsDataChecksum || f.inventory("m") != "a" {
+				t.Errorf("it says %+v", got)
+			}
+			now := f.get("m")
+			if f.predicate().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: now}) {
+				t.Error("the own report asks for another run")
+			}
+		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
 )
 
 // pass is what is remembered of the runs for one ManagedResource, that of the uid. It lives in memory only: after a restart
@@ -24,8 +25,7 @@ type pass struct {
 	// complete is true if a run ended well since the start of the process; what follows is what the last such run was for.
 	complete   bool
 	generation int64
-	secrets    map[string]string
-	checksum   string
+	end
 	// told are the versions of Secrets that a watch told of and no run that ended well has read; "" is a deleted one.
 	told map[string]string
 	// names are the Secrets that the last run was going to read.
@@ -36,8 +36,23 @@ type pass struct {
 	attempted, tried string
 }
 
+// end is how a run ended well: with the Secrets in those versions, the checksum of what they have, and ResourcesApplied.
+type end struct {
+	secrets  map[string]string
+	checksum string
+	applied  managed.ConditionChange
+}
+
 // inDoubt says whether a run is needed though no object is in doubt.
 func (p *pass) inDoubt() bool { return p.raised != p.settled || len(p.told) > 0 }
+
+// reported says whether the status of a ManagedResource is what the last run that ended well made of it. A process that was the leader
+// before may have begun a run meanwhile, and not ended it, or ended one with what it had read before.
+func (p *pass) reported(mr *resourcesv1alpha1.ManagedResource) bool {
+	condition := managed.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
+	return condition != nil && condition.Status == p.applied.Status && condition.Reason == p.applied.Reason &&
+		mr.Status.ObservedGeneration == p.generation && mr.Status.SecretsDataChecksum != nil && *mr.Status.SecretsDataChecksum == p.checksum
+}
 
 // wantsFull says whether that must be a full run: there was none yet, or it was asked for and has not ended well since.
 func (p *pass) wantsFull() bool { return !p.complete || p.fullRaised > p.settled }
@@ -127,13 +142,14 @@ func (p *passes) readsLocked(owner ledger.Owner, known *pass, names []string) {
 
 // finished notes a run that ended well; began is what was remembered when it began. What a watch had told of by then is not
 // newer than what was read, and what it told of in the meantime is no news if it is what was read.
-func (p *passes) finished(mr *resourcesv1alpha1.ManagedResource, began pass, versions map[string]string, checksum string) {
+func (p *passes) finished(mr *resourcesv1alpha1.ManagedResource, began pass, end end) {
 	p.update(mr, func(pass *pass) {
 		pass.settled = max(pass.settled, began.raised)
 		pass.complete, pass.generation, pass.attempted, pass.moves = true, mr.Generation, "", 0
-		pass.secrets, pass.checksum = versions, checksum
+		pass.end = end
+		pass.applied.Message = "" // It may be long, and nobody asks.
 		maps.DeleteFunc(pass.told, func(name, version string) bool {
-			read, found := versions[name]
+			read, found := end.secrets[name]
 			before, old := began.told[name]
 			return !found || read == version || (old && before == version)
 		})
@@ -152,6 +168,14 @@ func (p *passes) moved(mr *resourcesv1alpha1.ManagedResource) time.Duration {
 	known := p.getLocked(mr)
 	known.moves = min(known.moves+1, 12)
 	return again << (known.moves - 1)
+}
+
+// contradicts says whether a ManagedResource that no run is due for says something else than the last run that ended well.
+func (p *passes) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.byOwner[ownerOf(mr)]
+	return known != nil && known.uid == mr.UID && known.complete && known.generation == mr.Generation && !known.inDoubt() && !known.reported(mr)
 }
 
 func (p *passes) forget(owner ledger.Owner) {

@@ -51,7 +51,7 @@ func TestDoubtLaw(t *testing.T) {
 				}
 			case "end well":
 				if began != nil && read >= 0 {
-					p.finished(mr, *began, map[string]string{"s": name(read)}, "checksum")
+					p.finished(mr, *began, end{secrets: map[string]string{"s": name(read)}, checksum: "checksum"})
 					applied, began, ask = read, nil, false
 				}
 			case "end badly":
@@ -76,7 +76,7 @@ func TestDoubtLaw(t *testing.T) {
 		for range 2 {
 			p.reads(mr)
 			b := p.of(mr)
-			p.finished(mr, b, map[string]string{"s": name(version)}, "checksum")
+			p.finished(mr, b, end{secrets: map[string]string{"s": name(version)}, checksum: "checksum"})
 		}
 		if known := p.of(mr); known.inDoubt() {
 			t.Fatalf("still in doubt: %+v", known)
@@ -96,12 +96,12 @@ func TestDeletedTwice(t *testing.T) {
 	began := p.of(mr)
 	p.secretChanged(secret, "2")
 	p.secretChanged(secret, "")
-	p.finished(mr, began, map[string]string{"s": "2"}, "checksum")
+	p.finished(mr, began, end{secrets: map[string]string{"s": "2"}, checksum: "checksum"})
 	if known := p.of(mr); !known.inDoubt() {
 		t.Error("the second deletion is forgotten")
 	}
 	began = p.of(mr)
-	p.finished(mr, began, map[string]string{"s": "3"}, "checksum")
+	p.finished(mr, began, end{secrets: map[string]string{"s": "3"}, checksum: "checksum"})
 	if known := p.of(mr); known.inDoubt() {
 		t.Error("the doubt does not end")
 	}
@@ -113,7 +113,7 @@ func TestPasses(t *testing.T) {
 	mr.Spec.SecretRefs = []corev1.LocalObjectReference{{Name: "s"}}
 	var p passes
 	p.reads(mr)
-	p.finished(mr, p.of(mr), map[string]string{"s": "1"}, "")
+	p.finished(mr, p.of(mr), end{secrets: map[string]string{"s": "1"}, checksum: ""})
 	if known := p.of(mr); known.wantsFull() || known.inDoubt() {
 		t.Errorf("a run that ended well settles: %+v", known)
 	}
@@ -126,7 +126,7 @@ func TestPasses(t *testing.T) {
 	if known := p.of(mr); !known.wantsFull() {
 		t.Error("MRT-7: and it stays asked for when that run failed")
 	}
-	p.finished(mr, p.of(mr), map[string]string{"s": "1"}, "")
+	p.finished(mr, p.of(mr), end{secrets: map[string]string{"s": "1"}, checksum: ""})
 	if known := p.of(mr); known.wantsFull() {
 		t.Error("MRT-7: until one ended well")
 	}

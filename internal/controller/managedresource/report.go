@@ -116,7 +116,7 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		return err
 	}
 	r.track(owner, &apply.Plan{}, inventory)
-	r.passes.finished(mr, began, read.versions, checksum)
+	r.passes.finished(mr, began, end{read.versions, checksum, applied})
 	if !maps.Equal(began.secrets, read.versions) || began.generation != mr.Generation {
 		for _, warning := range done.plan.Warnings {
 			log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)

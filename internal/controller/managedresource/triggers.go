@@ -89,7 +89,8 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 		operation != before.Annotations[resourcesv1alpha1.AnnotationOperation] &&
 			(operation == resourcesv1alpha1.OperationMigrate || operation == resourcesv1alpha1.OperationRestore ||
 				before.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState),
-		r.Class.WaitsForHandOver(before) && !r.Class.WaitsForHandOver(after):
+		r.Class.WaitsForHandOver(before) && !r.Class.WaitsForHandOver(after),
+		r.passes.contradicts(after): // By one that was the leader before.
 		return true
 	}
 	was := managed.Conditions(before.Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy)
