@@ -54,9 +54,14 @@ laws: ## Check the laws of the graph with CHECKS (default 20000) sequences of ev
 SIMULATED := $(if $(filter 1,$(CONTROLLERS)),TestController,Test)
 .PHONY: simulate
 simulate: ## Run the engine, or with CONTROLLERS=1 the other controllers, in a simulated world RUNS (default 2000) times, from seed FIRST (default 1); SEED tells the run of one seed.
-	@go test -c -o $(CACHE)/simulation.test ./test/simulation
-	@if [ -n "$(SEED)" ]; then $(CACHE)/simulation.test -test.v -test.run '$(SIMULATED)Seed$$' -simulate.seed=$(SEED); \
-	else GOMAXPROCS=1 $(CACHE)/simulation.test -test.v -test.timeout 0 -test.run '$(SIMULATED)Seeds$$' -simulate.runs=$(or $(RUNS),2000) -simulate.first=$(or $(FIRST),1); fi
+	@go run ./test/simulation/repeatable -o $(CACHE)/simulation.test
+	@export GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1; if [ -n "$(SEED)" ]; then $(CACHE)/simulation.test -test.v -test.run '$(SIMULATED)Seed$$' -simulate.seed=$(SEED); \
+	else $(CACHE)/simulation.test -test.v -test.timeout 0 -test.run '$(SIMULATED)Seeds$$' -simulate.runs=$(or $(RUNS),2000) -simulate.first=$(or $(FIRST),1); fi
+
+.PHONY: repeatable
+repeatable: ## Check that a seed of the simulation is the same run whenever it is run.
+	@go run ./test/simulation/repeatable -o $(CACHE)/simulation.test
+	@cd test/simulation && GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 $(CACHE)/simulation.test -test.v -test.run OneSeedIsOneRun
 
 .PHONY: mutants
 mutants: ## Put defects back one at a time, and print which invariant of the simulation finds each in which of RUNS (default 2000) runs.

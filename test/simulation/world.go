@@ -138,6 +138,7 @@ func inBubble(t *testing.T, scenario *Scenario, happen func() *world) Result {
 			panic(r)
 		}
 	}()
+	seedBubbles(scenario.Seed)
 	synctest.Test(t, func(*testing.T) {
 		w := happen()
 		w.lock.Lock()

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"os/exec"
+	"testing"
+)
+
+// The files of the present Go are still what they are taken for, and what becomes of them is accepted by the compiler.
+func TestOverlay(t *testing.T) {
+	overlay, err := writeOverlay(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	vet := exec.Command("go", "build", "-overlay", overlay, "runtime")
+	if output, err := vet.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, output)
+	}
+}
+
+func TestReplaceOnce(t *testing.T) {
+	for _, content := range []string{"", "aba"} {
+		if _, err := replace(content, []replacement{{"a", "b"}}); err == nil {
+			t.Errorf("%q has it not once", content)
+		}
+	}
+}
