@@ -1,107 +1,87 @@
 package relation
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/base64"
-	"encoding/pem"
-	"fmt"
-	"strings"
+	"cmp"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/test/builders"
 )
 
-func certificateRequest(t *testing.T, user, organization, usages string) string {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: user, Organization: []string{organization}}}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
-	return fmt.Sprintf("metadata: {name: csr}\nspec: {usages: [%s], request: %s}", usages, base64.StdEncoding.EncodeToString(request))
-}
+const clientUsages = "client auth, key encipherment, digital signature"
 
 // TestSizes is CT-G-1: what each kind of object adds, and that nothing is left of it.
 func TestSizes(t *testing.T) {
-	token := map[string]string{"mode": "BootstrapToken"}
 	for name, c := range map[string]struct {
-		watch        *Watch
-		text, before string
-		beforeWatch  *Watch
-		want, after  string
+		watch  *Watch
+		object *builders.Object
+		// seed is there before, if any.
+		seed *builders.Object
+		// want are vertices and edges; left is what is still there without the object, nothing if it is empty.
+		want, left string
 	}{
-		"Seed":    {watch: seeds, text: seedText, want: "10 / 9"},
-		"Seed/no": {watch: seeds, text: "{metadata: {name: a}, spec: {resources: [{resourceRef: {apiVersion: v1, kind: Secret, name: res}}]}}", want: "5 / 4"},
-		"Seed/of old": {watch: seeds, want: "7 / 6",
-			text: "{metadata: {name: a}, spec: {secretRef: {namespace: garden, name: kubeconfig}, backup: {secretRef: {namespace: garden, name: b}}, dns: {provider: {secretRef: {namespace: garden, name: c}}}}}"},
-		"Shoot":                        {watch: shoots, text: shootText, want: "24 / 23"},
-		"Shoot/without a binding":      {watch: shoots, text: strings.Replace(shootText, "  secretBindingName: sb\n", "", 1), want: "23 / 22"},
-		"Shoot/exposure class":         {watch: shoots, text: shootText + "  exposureClassName: internet\n", want: "25 / 24"},
-		"Shoot/of old":                 {watch: shoots, text: "{metadata: {namespace: garden-dev, name: web}, spec: {cloudProfileName: cp, dns: {providers: [{secretName: dns}]}}}", want: "12 / 11"},
-		"Project":                      {watch: projects, text: "{metadata: {name: dev}, spec: {namespace: garden-dev}}", want: "2 / 1"},
-		"Project/without namespace":    {watch: projects, text: "{metadata: {name: dev}}", want: "0 / 0"},
-		"BackupBucket":                 {watch: backupBuckets, text: bucketText, want: "4 / 3"},
-		"BackupBucket/of old":          {watch: backupBuckets, text: "{metadata: {name: b}, spec: {secretRef: {namespace: garden, name: x}}}", want: "2 / 1"},
-		"BackupBucket/of a shoot":      {watch: backupBuckets, text: "{metadata: {name: b}, spec: {shootRef: {apiVersion: core.gardener.cloud/v1beta1, kind: Shoot, namespace: garden, name: s}}}", want: "2 / 1"},
-		"BackupEntry":                  {watch: backupEntries, text: entryText, want: "4 / 3"},
-		"BackupEntry/in migration":     {watch: backupEntries, text: entryText + "status: {seedName: b}\n", want: "5 / 4"},
-		"Bastion":                      {watch: bastions, text: "{metadata: {namespace: garden-dev, name: b}, spec: {seedName: a}}", want: "2 / 1"},
-		"SecretBinding":                {watch: secretBindings, text: "{metadata: {namespace: garden-dev, name: sb}, secretRef: {namespace: other, name: s}}", want: "2 / 1"},
-		"CredentialsBinding":           {watch: credentialsBindings, text: "{metadata: {namespace: garden-dev, name: cb}, credentialsRef: {apiVersion: v1, kind: Secret, namespace: other, name: s}}", want: "2 / 1"},
-		"ControllerInstallation":       {watch: controllerInstallations, text: installationText, want: "5 / 4"},
-		"ControllerDeployment":         {watch: controllerDeployments, text: "{metadata: {name: d}, helm: {ociRepository: {pullSecretRef: {name: p}, caBundleSecretRef: {name: c}}}}", want: "3 / 2"},
-		"ControllerDeployment/CT-G-17": {watch: controllerDeployments, text: "{metadata: {name: d}, helm: {rawChart: x}}", want: "0 / 0"},
-		"ControllerDeployment/B-9": {watch: controllerDeployments, want: "3 / 2",
-			text: "{metadata: {name: d}, resources: [{resourceRef: {apiVersion: v1, kind: ConfigMap, name: c}}, {resourceRef: {apiVersion: v1, kind: Secret, name: s}}, {resourceRef: {apiVersion: v2, kind: Secret, name: t}}]}"},
-		"ManagedSeed/no Seed":         {watch: managedSeeds, text: render(t, managedSeedText, token), want: "6 / 6"},
-		"ManagedSeed/Seed, valid":     {watch: managedSeeds, text: render(t, managedSeedText, token), beforeWatch: seeds, before: childSeed("2026-11-21T13:00:00Z"), want: "8 / 8", after: "4 / 3"},
-		"ManagedSeed/ServiceAccount":  {watch: managedSeeds, text: render(t, managedSeedText, map[string]string{"mode": "ServiceAccount"}), want: "7 / 7"},
-		"ManagedSeed/no shoot, B-8":   {watch: managedSeeds, text: "{metadata: {namespace: garden, name: child}}", want: "2 / 2"},
-		"ManagedSeed/broken, CT-G-14": {watch: managedSeeds, text: "{metadata: {namespace: garden, name: child}, spec: {shoot: {name: s}, gardenlet: {bootstrap: BootstrapToken, config: {apiVersion: v1, kind: x}}}}", want: "3 / 3"},
-		"Gardenlet":                   {watch: gardenlets, text: render(t, gardenletText, nil), want: "5 / 4"},
-		"Gardenlet/renews":            {watch: gardenlets, text: render(t, gardenletText, map[string]string{"annotations": "gardener.cloud/operation: renew-kubeconfig"}), beforeWatch: seeds, before: "{metadata: {name: a}}", want: "9 / 8", after: "4 / 3"},
-		"Gardenlet/broken, B-12":      {watch: gardenlets, text: "{metadata: {namespace: garden, name: a}, spec: {config: {kind: 5}, deployment: {helm: {ociRepository: {pullSecretRef: {name: p}}}}}}", want: "3 / 2"},
-		"Gardenlet/self-hosted":       {watch: gardenlets, text: "{metadata: {namespace: garden-dev, name: self-hosted-shoot-x}}", want: "1 / 0"},
-		"ServiceAccount":              {watch: serviceAccounts, text: "{metadata: {namespace: garden, name: gardenlet-bootstrap-x}, secrets: [{name: a}, {name: b}]}", want: "3 / 2"},
-		"ServiceAccount/CT-G-16":      {watch: serviceAccounts, text: "{metadata: {namespace: garden, name: other}, secrets: [{name: a}, {name: b}]}", want: "0 / 0"},
-		"CSR":                         {watch: certificateSigningRequests, text: certificateRequest(t, names.SeedUserPrefix+"a", names.SeedsGroup, "client auth, key encipherment, digital signature"), want: "2 / 1"},
-		"CSR/wrong usages":            {watch: certificateSigningRequests, text: certificateRequest(t, names.SeedUserPrefix+"a", names.SeedsGroup, "server auth"), want: "0 / 0"},
-		"CSR/B-4, no seed":            {watch: certificateSigningRequests, text: certificateRequest(t, names.SeedUserPrefix, names.SeedsGroup, "client auth, key encipherment, digital signature"), want: "0 / 0"},
+		"Seed":                         {watch: seeds, object: seedA(), want: "10 / 9"},
+		"Seed/no backup, no DNS":       {watch: seeds, object: builders.Seed("a").Resource(builders.Ref("Secret", "res")), want: "5 / 4"},
+		"Seed/of old":                  {watch: seeds, object: builders.Seed("a").With("spec.secretRef", builders.At("garden/kubeconfig")).With("spec.backup.secretRef", builders.At("garden/b")).With("spec.dns.provider.secretRef", builders.At("garden/c")), want: "7 / 6"},
+		"Shoot":                        {watch: shoots, object: web(), want: "24 / 23"},
+		"Shoot/without a binding":      {watch: shoots, object: web().Without("spec.secretBindingName"), want: "23 / 22"},
+		"Shoot/exposure class":         {watch: shoots, object: web().With("spec.exposureClassName", "internet"), want: "25 / 24"},
+		"Shoot/of old":                 {watch: shoots, object: builders.Shoot("garden-dev", "web").With("spec.cloudProfileName", "cp").Add("spec.dns.providers", map[string]any{"secretName": "dns"}), want: "12 / 11"},
+		"Project":                      {watch: projects, object: builders.Project("dev", "garden-dev"), want: "2 / 1"},
+		"Project/without namespace":    {watch: projects, object: builders.Project("dev", ""), want: "0 / 0"},
+		"BackupBucket":                 {watch: backupBuckets, object: bucket(), want: "4 / 3"},
+		"BackupBucket/of old":          {watch: backupBuckets, object: builders.BackupBucket("b").With("spec.secretRef", builders.At("garden/x")), want: "2 / 1"},
+		"BackupBucket/of a shoot":      {watch: backupBuckets, object: builders.BackupBucket("b").With("spec.shootRef", builders.Ref("Shoot", "garden/s")), want: "2 / 1"},
+		"BackupEntry":                  {watch: backupEntries, object: entry(), want: "4 / 3"},
+		"BackupEntry/in migration":     {watch: backupEntries, object: entry().StillOnSeed("b"), want: "5 / 4"},
+		"Bastion":                      {watch: bastions, object: builders.Bastion("garden-dev", "b").OnSeed("a"), want: "2 / 1"},
+		"SecretBinding":                {watch: secretBindings, object: builders.SecretBinding("garden-dev", "sb", "other/s"), want: "2 / 1"},
+		"CredentialsBinding":           {watch: credentialsBindings, object: builders.CredentialsBinding("garden-dev", "cb", builders.Ref("Secret", "other/s")), want: "2 / 1"},
+		"ControllerInstallation":       {watch: controllerInstallations, object: installation(), want: "5 / 4"},
+		"ControllerDeployment":         {watch: controllerDeployments, object: builders.ControllerDeployment("d").Pulls("p", "c"), want: "3 / 2"},
+		"ControllerDeployment/CT-G-17": {watch: controllerDeployments, object: builders.ControllerDeployment("d").With("helm.rawChart", "x"), want: "0 / 0"},
+		"ControllerDeployment/B-9": {
+			watch: controllerDeployments, want: "3 / 2",
+			object: builders.ControllerDeployment("d").Add("resources", refers(builders.Ref("ConfigMap", "c")), refers(builders.Ref("Secret", "s")), refers(builders.Ref("Secret", "t").Version("v2"))),
+		},
+		"ManagedSeed/no Seed":         {watch: managedSeeds, object: child("BootstrapToken"), want: "6 / 6"},
+		"ManagedSeed/Seed, valid":     {watch: managedSeeds, object: child("BootstrapToken"), seed: childSeed("2026-11-21T13:00:00Z"), want: "8 / 8", left: "4 / 3"},
+		"ManagedSeed/ServiceAccount":  {watch: managedSeeds, object: child("ServiceAccount"), want: "7 / 7"},
+		"ManagedSeed/no shoot, B-8":   {watch: managedSeeds, object: builders.ManagedSeed("garden", "child", ""), want: "2 / 2"},
+		"ManagedSeed/broken, CT-G-14": {watch: managedSeeds, object: builders.ManagedSeed("garden", "child", "s").Bootstrap("BootstrapToken").With("spec.gardenlet.config", map[string]any{"apiVersion": "v1", "kind": "x"}), want: "3 / 3"},
+		"Gardenlet":                   {watch: gardenlets, object: gardenletA(), want: "5 / 4"},
+		"Gardenlet/renews":            {watch: gardenlets, object: renewing(gardenletA()), seed: builders.Seed("a"), want: "9 / 8", left: "4 / 3"},
+		"Gardenlet/broken, B-12":      {watch: gardenlets, object: builders.Gardenlet("garden", "a").With("spec.config.kind", 5).With("spec.deployment.helm.ociRepository.pullSecretRef.name", "p"), want: "3 / 2"},
+		"Gardenlet/self-hosted":       {watch: gardenlets, object: builders.Gardenlet("garden-dev", "self-hosted-shoot-x"), want: "1 / 0"},
+		"ServiceAccount":              {watch: serviceAccounts, object: bootstrapping("x", "a", "b"), want: "3 / 2"},
+		"ServiceAccount/CT-G-16":      {watch: serviceAccounts, object: builders.ServiceAccount("garden", "other", "a", "b"), want: "0 / 0"},
+		"CSR":                         {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", names.SeedUserPrefix+"a", names.SeedsGroup, clientUsages), want: "2 / 1"},
+		"CSR/wrong usages":            {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", names.SeedUserPrefix+"a", names.SeedsGroup, "server auth"), want: "0 / 0"},
+		"CSR/B-4, no seed":            {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", names.SeedUserPrefix, names.SeedsGroup, clientUsages), want: "0 / 0"},
 	} {
 		t.Run("CT-G-1/"+name, func(t *testing.T) {
 			g := newGarden(t)
 			if c.watch == shoots {
 				g.SetNamespace(projectNamespace)
 			}
-			if c.beforeWatch != nil {
-				g.set(c.beforeWatch, c.before)
+			if c.seed != nil {
+				g.set(seeds, c.seed)
 			}
-			g.set(c.watch, c.text)
+			g.set(c.watch, c.object)
 			g.wantSize(c.want)
 			before := len(g.updates)
 			total := g.total()
-			g.set(c.watch, c.text)
+			g.set(c.watch, c.object)
 			g.wantSize(c.want)
 			if g.total() != total || len(g.updates) != before {
 				t.Errorf("CT-G-22: an update that changes nothing is counted: %v", g.updates)
 			}
-			owner := c.watch.Owner(decode(t, c.watch, c.text))
+			owner := c.watch.Owner(seen(t, c.watch, c.object))
 			g.Delete(c.watch, owner.Namespace, owner.Name)
-			if c.after == "" {
-				c.after = "0 / 0"
-			}
-			g.wantSize(c.after)
+			g.wantSize(cmp.Or(c.left, "0 / 0"))
 		})
 	}
 }
@@ -113,22 +93,12 @@ func (g *garden) total() (n int) {
 	return n
 }
 
-const (
-	bucketText       = "{metadata: {name: b}, spec: {seedName: a, credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: creds}}, status: {generatedSecretRef: {namespace: garden, name: generated-bucket-b}}}"
-	entryText        = "metadata: {namespace: garden-dev, name: e, ownerReferences: [{apiVersion: x, kind: Other, name: o, uid: u}, {apiVersion: core.gardener.cloud/v1beta1, kind: Shoot, name: web, uid: u}]}\nspec: {seedName: a, bucketName: b}\n"
-	installationText = "{metadata: {name: i}, spec: {registrationRef: {name: r}, deploymentRef: {name: d}, seedRef: {name: a}, shootRef: {namespace: garden, name: s}}}"
-)
-
 var projectNamespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-dev", Labels: map[string]string{names.Project: "dev"}}}
-
-func childSeed(expires string) string {
-	return "{metadata: {name: child}, status: {clientCertificateExpirationTimestamp: " + expires + "}}"
-}
 
 func TestPathsOfShoots(t *testing.T) {
 	g := newGarden(t)
 	g.SetNamespace(projectNamespace)
-	g.set(shoots, shootText)
+	g.set(shoots, web())
 	for _, from := range []string{
 		"Shoot:garden-dev/web", "CloudProfile:cp", "SecretBinding:garden-dev/sb", "CredentialsBinding:garden-dev/cb", "Namespace:garden-dev",
 		"Secret:garden-dev/res-secret", "ConfigMap:garden-dev/res-config", "WorkloadIdentity:garden-dev/res-identity",
@@ -140,11 +110,10 @@ func TestPathsOfShoots(t *testing.T) {
 		g.wantPath(from, "Seed:a", true)
 		g.wantPath(from, "Seed:b", false)
 	}
-	migrating := strings.Replace(shootText, "spec:", "status: {seedName: b}\nspec:", 1)
-	g.set(shoots, migrating)
+	g.set(shoots, web().StillOnSeed("b"))
 	g.wantPath("CloudProfile:cp", "Seed:a", true) // Both seeds of a migration count (C20, CT-G-3).
 	g.wantPath("CloudProfile:cp", "Seed:b", true)
-	g.set(shoots, strings.NewReplacer("seedName: a", "seedName: c", "cloudProfile: {name: cp}", "cloudProfile: {kind: NamespacedCloudProfile, name: ncp}\n  cloudProfileName: cp").Replace(shootText))
+	g.set(shoots, web().OnSeed("c").CloudProfile("ncp").With("spec.cloudProfile.kind", "NamespacedCloudProfile").With("spec.cloudProfileName", "cp"))
 	for _, seed := range []string{"Seed:a", "Seed:b"} {
 		g.wantPath("Shoot:garden-dev/web", seed, false)
 	}
@@ -153,10 +122,10 @@ func TestPathsOfShoots(t *testing.T) {
 
 	// CT-G-9: annotation and label decide about the issuer's Secret.
 	issuer := "Secret:gardener-system-shoot-issuer/dev--1234"
-	g.set(shoots, strings.Replace(shootText, "managed", "other", 1))
+	g.set(shoots, web().Annotated(names.Issuer, "other"))
 	g.wantPath(issuer, "Seed:a", false)
 	g.DeleteNamespace("garden-dev")
-	g.set(shoots, shootText)
+	g.set(shoots, web())
 	g.wantPath(issuer, "Seed:a", false)
 	g.wantPath("CloudProfile:cp", "Seed:a", true)
 	g.SetNamespace(projectNamespace) // B-13's trigger: the label arrives after the Shoot.
@@ -171,11 +140,9 @@ func TestPathsOfShoots(t *testing.T) {
 
 func TestSharedObjects(t *testing.T) {
 	g := newGarden(t)
-	shoot := func(binding string) string {
-		return "{metadata: {namespace: garden-dev, name: web}, spec: {seedName: a, secretBindingName: " + binding + ", resources: [{resourceRef: {apiVersion: v1, kind: Secret, name: shared}}]}}"
-	}
-	binding := "{metadata: {namespace: garden-dev, name: sb}, secretRef: {namespace: other, name: s}}"
-	g.set(shoots, shoot("sb"))
+	onA := builders.Shoot("garden-dev", "web").OnSeed("a").SecretBinding("sb").Resource(builders.Ref("Secret", "shared"))
+	binding := builders.SecretBinding("garden-dev", "sb", "other/s")
+	g.set(shoots, onA)
 	g.set(secretBindings, binding)
 	g.wantPath("Secret:other/s", "Seed:a", true)
 	g.Delete(secretBindings, "garden-dev", "sb")
@@ -184,41 +151,38 @@ func TestSharedObjects(t *testing.T) {
 	g.set(secretBindings, binding)
 	g.wantPath("Secret:other/s", "Seed:a", true) // CT-G-5, B-13: without an event of the Shoot.
 
-	g.set(seeds, "{metadata: {name: a}}")
+	g.set(seeds, builders.Seed("a"))
 	g.Delete(seeds, "", "a")
 	g.wantPath("Shoot:garden-dev/web", "Seed:a", true) // CT-G-21: what the Shoot says is still so.
 	g.wantPath("Lease:gardener-system-seed-lease/a", "Seed:a", false)
 
-	g.set(backupBuckets, "{metadata: {name: b}, spec: {seedName: a, secretRef: {namespace: garden-dev, name: shared}}}")
-	g.set(shoots, "{metadata: {namespace: garden-dev, name: web}, spec: {seedName: z}}")
+	g.set(backupBuckets, builders.BackupBucket("b").OnSeed("a").With("spec.secretRef", builders.At("garden-dev/shared")))
+	g.set(shoots, builders.Shoot("garden-dev", "web").OnSeed("z"))
 	g.wantPath("Secret:garden-dev/shared", "Seed:a", true) // The other one refers to it still (CT-G-6).
 	g.wantPath("Secret:garden-dev/shared", "Seed:z", false)
 }
 
 func TestCredentialsSwitch(t *testing.T) {
 	g := newGarden(t)
-	text := func(apiVersion, kind string) string {
-		return "{metadata: {namespace: garden-dev, name: cb}, credentialsRef: {apiVersion: " + apiVersion + ", kind: " + kind + ", namespace: other, name: c}}"
-	}
-	g.set(shoots, "{metadata: {namespace: garden-dev, name: web}, spec: {seedName: a, credentialsBindingName: cb}}")
-	all := map[string]string{"Secret": "v1", "WorkloadIdentity": "security.gardener.cloud/v1alpha1", "InternalSecret": "core.gardener.cloud/v1beta1"}
-	for kind, apiVersion := range all { // Each kind of credentials after each other (CT-G-8).
-		g.set(credentialsBindings, text(apiVersion, kind))
-		for other := range all {
+	g.set(shoots, builders.Shoot("garden-dev", "web").OnSeed("a").CredentialsBinding("cb"))
+	kinds := []string{"Secret", "WorkloadIdentity", "InternalSecret"}
+	for _, kind := range kinds { // Each kind of credentials after each other (CT-G-8).
+		g.set(credentialsBindings, builders.CredentialsBinding("garden-dev", "cb", builders.Ref(kind, "other/c")))
+		for _, other := range kinds {
 			g.wantPath(other+":other/c", "Seed:a", other == kind)
 		}
 	}
-	g.set(credentialsBindings, text("v7", "Secret")) // Of a version that nobody knows (CT-G-14).
+	g.set(credentialsBindings, builders.CredentialsBinding("garden-dev", "cb", builders.Ref("Secret", "other/c").Version("v7"))) // Of a version that nobody knows (CT-G-14).
 	g.wantPath("Secret:other/c", "Seed:a", false)
 	g.wantPath("CredentialsBinding:garden-dev/cb", "Seed:a", true)
 }
 
 func TestBackupEntries(t *testing.T) {
 	g := newGarden(t)
-	g.set(backupEntries, entryText)
+	g.set(backupEntries, entry())
 	g.wantPath("BackupBucket:b", "Seed:a", true)
 	g.wantPath("BackupBucket:b", "Shoot:garden-dev/web", false) // Only Seeds are sinks.
-	g.set(backupEntries, "{metadata: {namespace: garden-dev, name: e}, spec: {seedName: a, bucketName: c}, status: {seedName: s}}")
+	g.set(backupEntries, builders.BackupEntry("garden-dev", "e", "c").OnSeed("a").StillOnSeed("s"))
 	g.wantPath("BackupBucket:b", "Seed:a", false) // The entry has another bucket (CT-G-7).
 	g.wantPath("BackupBucket:c", "Seed:a", true)
 	g.wantPath("BackupEntry:garden-dev/e", "Seed:s", true)
@@ -227,10 +191,10 @@ func TestBackupEntries(t *testing.T) {
 
 func TestParentGardenlet(t *testing.T) {
 	g := newGarden(t)
-	g.set(shoots, "{metadata: {namespace: garden, name: child-shoot}, spec: {seedName: parent}}")
-	g.set(managedSeeds, render(t, managedSeedText, map[string]string{"mode": "BootstrapToken"}))
+	g.set(shoots, builders.Shoot("garden", "child-shoot").OnSeed("parent"))
+	g.set(managedSeeds, child("BootstrapToken"))
 	g.set(seeds, childSeed("2026-11-21T13:00:00Z"))
-	g.set(shoots, "{metadata: {namespace: garden-dev, name: web}, spec: {seedName: child}}")
+	g.set(shoots, builders.Shoot("garden-dev", "web").OnSeed("child"))
 	g.wantPath("Seed:child", "Seed:parent", true) // The parent reaches the Seed itself, round the circle (CT-G-19, CT-G-20, BH-SA-28), …
 	g.wantPath("ManagedSeed:garden/child", "Seed:parent", true)
 	g.wantPath("ManagedSeed:garden/child", "Seed:child", true)
@@ -252,9 +216,6 @@ func TestBootstrapping(t *testing.T) {
 		role    = "ClusterRoleBinding:gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-child"
 	)
 	tokenOf := token + names.BootstrapTokenID("garden", "child")
-	managed := func(mode, annotations string) string {
-		return render(t, managedSeedText, map[string]string{"mode": mode, "annotations": annotations})
-	}
 	g := newGarden(t)
 	has := func(rule, name string, want bool) {
 		t.Helper()
@@ -262,9 +223,9 @@ func TestBootstrapping(t *testing.T) {
 			t.Errorf("%s: %s is there: %v, want %v", rule, name, got, want)
 		}
 	}
-	g.set(managedSeeds, managed("BootstrapToken", ""))
+	g.set(managedSeeds, child("BootstrapToken"))
 	has("CT-G-10, no Seed", tokenOf, true)
-	g.set(seeds, "{metadata: {name: child}}")
+	g.set(seeds, builders.Seed("child"))
 	has("CT-G-11, a Seed that says nothing of its certificate", tokenOf, false)
 	g.set(seeds, childSeed("2026-11-21T11:00:00Z"))
 	has("CT-G-11, expired", tokenOf, true)
@@ -283,28 +244,28 @@ func TestBootstrapping(t *testing.T) {
 	g.Delete(seeds, "", "child")
 	has("B-11, the Seed is gone", tokenOf, true)
 	g.set(seeds, childSeed("2026-11-21T23:00:00Z"))
-	g.set(managedSeeds, managed("BootstrapToken", "gardener.cloud/operation: renew-kubeconfig"))
+	g.set(managedSeeds, renewing(child("BootstrapToken")))
 	has("CT-G-10, renew-kubeconfig", tokenOf, true)
-	g.set(managedSeeds, managed("ServiceAccount", "gardener.cloud/operation: renew-kubeconfig"))
+	g.set(managedSeeds, renewing(child("ServiceAccount")))
 	has("CT-G-10, mode ServiceAccount", tokenOf, false)
 	has("CT-G-10, mode ServiceAccount", account, true)
 	has("CT-G-10, mode ServiceAccount", role, true)
 
 	gardenletToken := token + names.BootstrapTokenID("garden", "a")
-	g.set(gardenlets, render(t, gardenletText, map[string]string{"annotations": "gardener.cloud/operation: renew-kubeconfig"}))
+	g.set(gardenlets, renewing(gardenletA()))
 	has("CT-G-12, no Seed", gardenletToken, false)
-	g.set(seeds, "{metadata: {name: a}}")
+	g.set(seeds, builders.Seed("a"))
 	has("CT-G-12, a Seed", gardenletToken, true)
-	g.set(gardenlets, render(t, gardenletText, nil))
+	g.set(gardenlets, gardenletA())
 	has("CT-G-12, no annotation", gardenletToken, false)
-	g.set(seeds, "{metadata: {name: a}, status: {clientCertificateExpirationTimestamp: 2026-11-21T01:00:00Z}}")
+	g.set(seeds, expiring("a", "2026-11-21T01:00:00Z"))
 	has("CT-G-12, expired", gardenletToken, true)
 }
 
 func TestRetain(t *testing.T) {
 	g := newGarden(t)
-	g.set(projects, "{metadata: {name: one}, spec: {namespace: garden-one}}")
-	g.set(projects, "{metadata: {name: two}, spec: {namespace: garden-two}}")
+	g.set(projects, builders.Project("one", "garden-one"))
+	g.set(projects, builders.Project("two", "garden-two"))
 	g.Retain(projects, func(string, string) bool { return false })
 	g.wantSize("0 / 0") // CT-G-15: deletions that were missed.
 	for _, w := range Watches {
@@ -315,7 +276,7 @@ func TestRetain(t *testing.T) {
 
 func TestServiceAccountLosesItsName(t *testing.T) {
 	g := newGarden(t)
-	g.set(serviceAccounts, "{metadata: {namespace: garden, name: gardenlet-bootstrap-x}, secrets: [{name: a}]}")
-	g.set(serviceAccounts, "{metadata: {namespace: garden, name: gardenlet-bootstrap-x}}")
+	g.set(serviceAccounts, bootstrapping("x", "a"))
+	g.set(serviceAccounts, bootstrapping("x"))
 	g.wantSize("0 / 0") // Without Secrets it needs no vertex (B-10).
 }

@@ -1,18 +1,17 @@
 package relation
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
-	"text/template"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-project/espalier/internal/foreign/names"
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/test/builders"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -33,19 +32,19 @@ func newGarden(t *testing.T) *garden {
 	return g
 }
 
-// decode reads an object of a watched kind.
-func decode(t *testing.T, w *Watch, text string) runtime.Object {
+// seen is what a watch makes of an object.
+func seen(t *testing.T, w *Watch, o *builders.Object) runtime.Object {
 	t.Helper()
 	object := w.New()
-	if err := yaml.Unmarshal([]byte(text), object); err != nil {
-		t.Fatalf("%s: %v\n%s", Schema.Names[w.Kind], err, text)
+	if err := o.Into(object); err != nil {
+		t.Fatalf("%s: %v", Schema.Names[w.Kind], err)
 	}
 	return object
 }
 
-func (g *garden) set(w *Watch, text string) {
+func (g *garden) set(w *Watch, o *builders.Object) {
 	g.t.Helper()
-	g.Set(w, decode(g.t, w, text))
+	g.Set(w, seen(g.t, w, o))
 }
 
 // nothing is known of other objects.
@@ -101,74 +100,63 @@ func (g *garden) wantPath(from, to string, want bool) {
 	}
 }
 
-func render(t *testing.T, text string, values any) string {
-	t.Helper()
-	var out bytes.Buffer
-	if err := template.Must(template.New("").Parse(text)).Execute(&out, values); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
+// secret leads to a Secret in namespace garden.
+func secret(name string) builders.Reference { return builders.Ref("Secret", "garden/"+name) }
+
+// web is a Shoot on Seed a with everything that leads somewhere.
+func web() *builders.Object {
+	return builders.Shoot("garden-dev", "web").UID("1234").Annotated(names.Issuer, names.ManagedIssuer).OnSeed("a").
+		SecretBinding("sb").CredentialsBinding("cb").CloudProfile("cp").
+		Resource(builders.Ref("Secret", "res-secret"), builders.Ref("ConfigMap", "res-config"), builders.Ref("WorkloadIdentity", "res-identity"), builders.Ref("Unsupported", "x")).
+		DNSProvider(builders.Ref("Secret", "dns1")).DNSProvider(builders.Ref("WorkloadIdentity", "dns2")).
+		AuditPolicy("audit").Authentication("authn").Authorization("authz").Authorizer("x", "authz-kubeconfig")
 }
 
-const shootText = `
-metadata: {namespace: garden-dev, name: web, uid: 1234, annotations: {authentication.gardener.cloud/issuer: managed}}
-spec:
-  seedName: a
-  secretBindingName: sb
-  credentialsBindingName: cb
-  cloudProfile: {name: cp}
-  resources:
-  - {name: one, resourceRef: {apiVersion: v1, kind: Secret, name: res-secret}}
-  - {name: two, resourceRef: {apiVersion: v1, kind: ConfigMap, name: res-config}}
-  - {name: three, resourceRef: {apiVersion: security.gardener.cloud/v1alpha1, kind: WorkloadIdentity, name: res-identity}}
-  - {name: four, resourceRef: {apiVersion: foo, kind: bar, name: unsupported}}
-  dns:
-    providers:
-    - {credentialsRef: {apiVersion: v1, kind: Secret, name: dns1}}
-    - {credentialsRef: {apiVersion: security.gardener.cloud/v1alpha1, kind: WorkloadIdentity, name: dns2}}
-  kubernetes:
-    kubeAPIServer:
-      auditConfig: {auditPolicy: {configMapRef: {name: audit}}}
-      structuredAuthentication: {configMapName: authn}
-      structuredAuthorization: {configMapName: authz, kubeconfigs: [{secretName: authz-kubeconfig, authorizerName: x}]}
-`
+// seedA is a Seed with everything that leads to it.
+func seedA() *builders.Object {
+	return builders.Seed("a").
+		With("spec.backup.credentialsRef", secret("backup")).With("spec.dns.provider.credentialsRef", secret("dns-provider")).With("spec.dns.internal.credentialsRef", secret("dns-internal")).
+		Add("spec.dns.defaults", map[string]any{"credentialsRef": secret("dns-default-1")}, map[string]any{"credentialsRef": secret("dns-default-2")}).
+		Resource(builders.Ref("Secret", "res"))
+}
 
-const seedText = `
-metadata: {name: a}
-spec:
-  backup: {provider: x, credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: backup}}
-  dns:
-    provider: {credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: dns-provider}}
-    internal: {credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: dns-internal}}
-    defaults:
-    - {credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: dns-default-1}}
-    - {credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: dns-default-2}}
-  resources:
-  - {name: x, resourceRef: {apiVersion: v1, kind: Secret, name: res}}
-`
+// child is a ManagedSeed whose gardenlet joins in a way.
+func child(mode string) *builders.Object {
+	return builders.ManagedSeed("garden", "child", "child-shoot").Bootstrap(mode).
+		SeedSpec("backup.secretRef", builders.At("garden/child-backup")).SeedSpec("resources", []any{map[string]any{"resourceRef": builders.Ref("Secret", "child-resource")}})
+}
 
-const managedSeedText = `
-metadata: {namespace: garden, name: child, annotations: { {{- .annotations -}} }}
-spec:
-  shoot: {name: child-shoot}
-  gardenlet:
-    bootstrap: {{.mode}}
-    config:
-      apiVersion: gardenlet.config.gardener.cloud/v1alpha1
-      kind: GardenletConfiguration
-      seedConfig:
-        spec:
-          backup: {secretRef: {namespace: garden, name: child-backup}}
-          resources:
-          - {name: x, resourceRef: {apiVersion: v1, kind: Secret, name: child-resource}}
-`
+// childSeed is its Seed, with a certificate until some time.
+func childSeed(expires string) *builders.Object { return expiring("child", expires) }
 
-const gardenletText = `
-metadata: {namespace: garden, name: a, annotations: { {{- .annotations -}} }}
-spec:
-  deployment: {helm: {ociRepository: {pullSecretRef: {name: pull}, caBundleSecretRef: {name: ca}}}}
-  config:
-    apiVersion: gardenlet.config.gardener.cloud/v1alpha1
-    kind: GardenletConfiguration
-    seedConfig: {spec: {backup: {credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: gardenlet-backup}}}}
-`
+func expiring(seed, expires string) *builders.Object {
+	return builders.Seed(seed).With("status.clientCertificateExpirationTimestamp", expires)
+}
+
+// gardenletA is the Gardenlet of Seed a.
+func gardenletA() *builders.Object {
+	return builders.Gardenlet("garden", "a").Pulls("pull", "ca").SeedSpec("backup.credentialsRef", secret("gardenlet-backup"))
+}
+
+// renewing has a gardenlet join again.
+func renewing(o *builders.Object) *builders.Object {
+	return o.Annotated(names.Operation, names.RenewKubeconfig)
+}
+
+// bucket, entry and installation are on Seed a.
+func bucket() *builders.Object {
+	return builders.BackupBucket("b").OnSeed("a").With("spec.credentialsRef", secret("creds")).With("status.generatedSecretRef", builders.At("garden/generated-bucket-b"))
+}
+
+func entry() *builders.Object {
+	return builders.BackupEntry("garden-dev", "e", "b").OnSeed("a").OwnedBy("Other", "o").OwnedBy("Shoot", "web")
+}
+
+func installation() *builders.Object {
+	return builders.ControllerInstallation("i", "r").With("spec.deploymentRef.name", "d").With("spec.seedRef.name", "a").With("spec.shootRef", builders.At("garden/s"))
+}
+
+// bootstrapping is the ServiceAccount that a gardenlet joins with.
+func bootstrapping(seed string, secrets ...string) *builders.Object {
+	return builders.ServiceAccount("garden", names.BootstrapServiceAccount+seed, secrets...)
+}

@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/internal/foreign/names"
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/test/builders"
 )
 
 // TestRanks proves that no ordinary edge of the table can be part of a circle (C21): each leads to a higher rank.
@@ -99,25 +101,24 @@ func leaves(t reflect.Type, path string) []string {
 }
 
 // samples are objects of all watched kinds with references to a few others, so that they meet.
-func samples(t *testing.T) map[*Watch][]string {
-	token, account := map[string]string{"mode": "BootstrapToken"}, map[string]string{"mode": "ServiceAccount"}
-	return map[*Watch][]string{
-		seeds:          {seedText, childSeed("2026-11-21T13:00:00Z"), childSeed("2026-11-21T11:00:00Z"), "{metadata: {name: a}}"},
-		shoots:         {shootText, strings.Replace(shootText, "seedName: a", "seedName: child", 1), "{metadata: {namespace: garden, name: child-shoot}, spec: {seedName: a, exposureClassName: internet}}"},
-		backupBuckets:  {bucketText, "{metadata: {name: b}, spec: {seedName: child}}", "{metadata: {name: b}, spec: {shootRef: {namespace: garden-dev, name: web}}}"},
-		backupEntries:  {entryText, entryText + "status: {seedName: child}\n"},
-		bastions:       {"{metadata: {namespace: garden-dev, name: b}, spec: {seedName: a}}"},
-		projects:       {"{metadata: {name: dev}, spec: {namespace: garden-dev}}", "{metadata: {name: dev}}"},
-		secretBindings: {"{metadata: {namespace: garden-dev, name: sb}, secretRef: {namespace: garden-dev, name: dns1}}"},
-		credentialsBindings: {"{metadata: {namespace: garden-dev, name: cb}, credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: backup}}",
-			"{metadata: {namespace: garden-dev, name: cb}, credentialsRef: {apiVersion: core.gardener.cloud/v1beta1, kind: InternalSecret, namespace: garden, name: x}}"},
-		controllerInstallations: {installationText, "{metadata: {name: i}, spec: {registrationRef: {name: r}, seedRef: {name: child}}}"},
-		controllerDeployments:   {"{metadata: {name: d}, helm: {ociRepository: {pullSecretRef: {name: backup}}}}", "{metadata: {name: d}}"},
-		gardenlets:              {render(t, gardenletText, nil), render(t, gardenletText, map[string]string{"annotations": "gardener.cloud/operation: renew-kubeconfig"})},
-		managedSeeds:            {render(t, managedSeedText, token), render(t, managedSeedText, account)},
-		serviceAccounts:         {"{metadata: {namespace: garden, name: gardenlet-bootstrap-child}, secrets: [{name: a}]}", "{metadata: {namespace: garden, name: gardenlet-bootstrap-child}}"},
-		certificateSigningRequests: {certificateRequest(t, "gardener.cloud:system:seed:a", "gardener.cloud:system:seeds", "client auth, key encipherment, digital signature"),
-			certificateRequest(t, "gardener.cloud:system:seed:child", "gardener.cloud:system:seeds", "client auth, key encipherment, digital signature")},
+func samples() map[*Watch][]*builders.Object {
+	return map[*Watch][]*builders.Object{
+		seeds:                   {seedA(), childSeed("2026-11-21T13:00:00Z"), childSeed("2026-11-21T11:00:00Z"), builders.Seed("a")},
+		shoots:                  {web(), web().OnSeed("child"), builders.Shoot("garden", "child-shoot").OnSeed("a").With("spec.exposureClassName", "internet")},
+		backupBuckets:           {bucket(), builders.BackupBucket("b").OnSeed("child"), builders.BackupBucket("b").With("spec.shootRef", builders.At("garden-dev/web"))},
+		backupEntries:           {entry(), entry().StillOnSeed("child")},
+		bastions:                {builders.Bastion("garden-dev", "b").OnSeed("a")},
+		projects:                {builders.Project("dev", "garden-dev"), builders.Project("dev", "")},
+		secretBindings:          {builders.SecretBinding("garden-dev", "sb", "garden-dev/dns1")},
+		credentialsBindings:     {builders.CredentialsBinding("garden-dev", "cb", secret("backup")), builders.CredentialsBinding("garden-dev", "cb", builders.Ref("InternalSecret", "garden/x"))},
+		controllerInstallations: {installation(), builders.ControllerInstallation("i", "r").With("spec.seedRef.name", "child")},
+		controllerDeployments:   {builders.ControllerDeployment("d").With("helm.ociRepository.pullSecretRef.name", "backup"), builders.ControllerDeployment("d")},
+		gardenlets:              {gardenletA(), renewing(gardenletA())},
+		managedSeeds:            {child("BootstrapToken"), child("ServiceAccount")},
+		serviceAccounts:         {bootstrapping("child", "a"), bootstrapping("child")},
+		certificateSigningRequests: {
+			builders.CertificateRequest("csr", names.SeedUserPrefix+"a", names.SeedsGroup, clientUsages), builders.CertificateRequest("csr", names.SeedUserPrefix+"child", names.SeedsGroup, clientUsages),
+		},
 	}
 }
 
@@ -126,11 +127,11 @@ func TestRowsKeepTheirWord(t *testing.T) {
 	g := newGarden(t)
 	g.SetNamespace(projectNamespace)
 	found := map[string]bool{}
-	all := samples(t)
-	all[managedSeeds] = append(all[managedSeeds], render(t, managedSeedText, map[string]string{"mode": "BootstrapToken", "annotations": "gardener.cloud/operation: renew-kubeconfig"}))
-	for w, texts := range all {
-		for _, text := range texts {
-			_, edges, _ := w.Contribute(decode(t, w, text), g.Facts())
+	all := samples()
+	all[managedSeeds] = append(all[managedSeeds], renewing(child("BootstrapToken")))
+	for w, objects := range all {
+		for _, o := range objects {
+			_, edges, _ := w.Contribute(seen(t, w, o), g.Facts())
 			for _, e := range edges {
 				declared := false
 				for _, r := range w.Rows {
@@ -160,9 +161,9 @@ func TestLawOfEvents(t *testing.T) {
 		object runtime.Object
 	}
 	var all []object
-	for w, texts := range samples(t) {
-		for _, text := range texts {
-			all = append(all, object{w, decode(t, w, text)})
+	for w, objects := range samples() {
+		for _, o := range objects {
+			all = append(all, object{w, seen(t, w, o)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b object) int { return int(a.watch.Kind) - int(b.watch.Kind) })

@@ -74,9 +74,13 @@ func Project(name, namespace string) *Object {
 // BackupBucket begins a BackupBucket.
 func BackupBucket(name string) *Object { return New(core, "BackupBucket", "", name) }
 
-// BackupEntry begins a BackupEntry in a BackupBucket.
+// BackupEntry begins a BackupEntry in a BackupBucket; an empty one is none.
 func BackupEntry(namespace, name, bucket string) *Object {
-	return New(core, "BackupEntry", namespace, name).With("spec.bucketName", bucket)
+	o := New(core, "BackupEntry", namespace, name)
+	if bucket != "" {
+		o.With("spec.bucketName", bucket)
+	}
+	return o
 }
 
 // Bastion begins a Bastion.
