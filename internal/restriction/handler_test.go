@@ -2,13 +2,6 @@ package restriction
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,6 +21,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/test/builders"
 )
 
 // garden answers from texts by "resource ns/name" or "resource name"; "error" stands for one that cannot be read.
@@ -187,20 +181,13 @@ func decided(t *testing.T, g garden, question, object string) string {
 	return fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message)
 }
 
-func csr(t *testing.T, seed, usages string) string {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
-		CommonName: "gardener.cloud:system:seed:" + seed, Organization: []string{"gardener.cloud:system:seeds"}}}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
-	return fmt.Sprintf("spec: {usages: [%s], request: %s}", usages, base64.StdEncoding.EncodeToString(request))
+// csr asks for a certificate of a seed.
+func csr(seed, usages string) string {
+	return text(builders.CertificateRequest("x", "gardener.cloud:system:seed:"+seed, "gardener.cloud:system:seeds", usages))
 }
+
+// text is an object as it is sent.
+func text(o *builders.Object) string { return string(o.JSON()) }
 
 func TestFrame(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -255,8 +242,11 @@ func TestRules(t *testing.T) {
 	restoring := "{spec: {seedName: seed}, status: {lastOperation: {type: Restore, state: Processing}}}"
 	source := "{metadata: {name: source-e, ownerReferences: [{kind: Shoot, name: s}]}, spec: {seedName: seed, bucketName: b, more: 1}}"
 	bootstrapper := "gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-m"
-	roleRef := "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gardener.cloud:system:seed-bootstrapper}"
-	const subject = "subjects: [{kind: ServiceAccount, namespace: garden, name: gardenlet-bootstrap-m}]"
+	binding := func(subjects ...any) string {
+		return text(builders.New("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", bootstrapper).Add("subjects", subjects...).
+			With("roleRef", map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "gardener.cloud:system:seed-bootstrapper"}))
+	}
+	account := map[string]any{"kind": "ServiceAccount", "namespace": "garden", "name": "gardenlet-bootstrap-m"}
 	managed := garden{"managedseeds garden/m": "{spec: {shoot: {name: s}}}", "shoots garden/s": on("seed")}
 	deleted := "{metadata: {deletionTimestamp: 2026-11-21T11:00:00Z}, spec: {shoot: {name: s}}}"
 	for name, c := range map[string]struct {
@@ -311,19 +301,19 @@ func TestRules(t *testing.T) {
 		"CT-RES-16/RES-18, own":                {garden{"shoots n/s": on("seed")}, "G CREATE configmaps n/s.ca-kubelet", "{}", "allowed"},
 		"CT-RES-16/RES-20, own":                {garden{"shoots n/s": on("seed")}, "G CREATE internalsecrets n/s.ca-client", "{}", "allowed"},
 		"CT-RES-16/RES-20, another name":       {nil, "G CREATE internalsecrets n/s.ca-cluster", "{}", belongs},
-		"CT-RES-17/RES-16, usages":             {nil, "G CREATE certificatesigningrequests x", csr(t, "seed", "server auth"), "403 can only create CSRs for seed clusters: key usages are not set to [key encipherment digital signature client auth]"},
-		"CT-RES-17/RES-16, another seed":       {nil, "G CREATE certificatesigningrequests x", csr(t, "x", usages), belongs},
-		"CT-RES-17/RES-16, CT-ID-1, own":       {nil, "G CREATE certificatesigningrequests x", csr(t, "seed", usages), "allowed"},
-		"CT-RES-17/RES-16, extension":          {nil, "E CREATE certificatesigningrequests x", csr(t, "seed", usages), "403 extension client may not create CertificateSigningRequests"},
+		"CT-RES-17/RES-16, usages":             {nil, "G CREATE certificatesigningrequests x", csr("seed", "server auth"), "403 can only create CSRs for seed clusters: key usages are not set to [key encipherment digital signature client auth]"},
+		"CT-RES-17/RES-16, another seed":       {nil, "G CREATE certificatesigningrequests x", csr("x", usages), belongs},
+		"CT-RES-17/RES-16, CT-ID-1, own":       {nil, "G CREATE certificatesigningrequests x", csr("seed", usages), "allowed"},
+		"CT-RES-17/RES-16, extension":          {nil, "E CREATE certificatesigningrequests x", csr("seed", usages), "403 extension client may not create CertificateSigningRequests"},
 		"RES-16/no request":                    {nil, "G CREATE certificatesigningrequests x", "{}", "400 PEM block type must be CERTIFICATE REQUEST"},
 		"CT-RES-18/RES-17, another name":       {nil, "G CREATE clusterrolebindings x", "{}", belongs},
 		"CT-RES-18/RES-17, another role":       {nil, "G CREATE clusterrolebindings " + bootstrapper, "{}", "403 can only bindings referring to the bootstrapper role"},
 		"CT-RES-18/RES-17, extension":          {nil, "E CREATE clusterrolebindings " + bootstrapper, "{}", "403 extension client may not create ClusterRoleBindings"},
-		"CT-RES-18/RES-17, no ManagedSeed":     {nil, "G CREATE clusterrolebindings " + bootstrapper, "{" + roleRef + ", " + subject + "}", `403 managedseeds.seedmanagement.gardener.cloud "m" not found`},
-		"B/RES-17, no subject":                 {managed, "G CREATE clusterrolebindings " + bootstrapper, "{" + roleRef + "}", "403 can only bind ServiceAccount garden/gardenlet-bootstrap-m"},
-		"B/RES-17, one subject too many":       {managed, "G CREATE clusterrolebindings " + bootstrapper, "{" + roleRef + ", subjects: [{kind: ServiceAccount, namespace: garden, name: gardenlet-bootstrap-m}, {kind: ServiceAccount, namespace: garden, name: gardenlet-bootstrap-m}]}", "403 can only bind ServiceAccount garden/gardenlet-bootstrap-m"},
-		"CT-RES-18/RES-17, allowed":            {managed, "G CREATE clusterrolebindings " + bootstrapper, "{" + roleRef + ", " + subject + "}", "allowed"},
-		"B/RES-17, another subject":            {managed, "G CREATE clusterrolebindings " + bootstrapper, "{" + roleRef + ", subjects: [{kind: User, name: u}]}", "403 can only bind ServiceAccount garden/gardenlet-bootstrap-m"},
+		"CT-RES-18/RES-17, no ManagedSeed":     {nil, "G CREATE clusterrolebindings " + bootstrapper, binding(account), `403 managedseeds.seedmanagement.gardener.cloud "m" not found`},
+		"B/RES-17, no subject":                 {managed, "G CREATE clusterrolebindings " + bootstrapper, binding(), "403 can only bind ServiceAccount garden/gardenlet-bootstrap-m"},
+		"B/RES-17, one subject too many":       {managed, "G CREATE clusterrolebindings " + bootstrapper, binding(account, account), "403 can only bind ServiceAccount garden/gardenlet-bootstrap-m"},
+		"CT-RES-18/RES-17, allowed":            {managed, "G CREATE clusterrolebindings " + bootstrapper, binding(account), "allowed"},
+		"B/RES-17, another subject":            {managed, "G CREATE clusterrolebindings " + bootstrapper, binding(map[string]any{"kind": "User", "name": "u"}), "403 can only bind ServiceAccount garden/gardenlet-bootstrap-m"},
 		"CT-RES-19/RES-19, namespace":          {nil, "G CREATE gardenlets n/seed", "{}", `400 object must be in namespace: "garden"`},
 		"CT-RES-19/RES-19, another":            {nil, "G CREATE gardenlets garden/x", "{}", belongs},
 		"CT-RES-19/RES-19, own":                {nil, "G CREATE gardenlets garden/seed", "{}", "allowed"},
@@ -349,18 +339,16 @@ func TestRules(t *testing.T) {
 }
 
 func TestSecrets(t *testing.T) {
-	issuer := func(labels string) string { return "{metadata: {labels: {" + labels + "}}}" }
-	full := "shoot.gardener.cloud/name: s, shoot.gardener.cloud/namespace: ns"
-	token := func(description, more string) string {
-		if more == "" {
-			more = "usage-bootstrap-authentication: dHJ1ZQ==, usage-bootstrap-signing: dHJ1ZQ=="
+	// issuer is the Secret of Shoot ns/s that a seed publishes, with more labels.
+	issuer := func(more ...string) string {
+		o := builders.Secret("", "").Labelled("shoot.gardener.cloud/name", "s").Labelled("shoot.gardener.cloud/namespace", "ns")
+		for _, label := range more {
+			o.Labelled(label, "serviceaccount")
 		}
-		return "{type: bootstrap.kubernetes.io/token, data: {" + more + ", description: " + base64.StdEncoding.EncodeToString([]byte(description)) + "}}"
+		return text(o)
 	}
-	ofManagedSeed := "A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource garden/m."
-	ofGardenlet := func(name string) string {
-		return "A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource " + name + "."
-	}
+	const public, ofOld = "discovery.gardener.cloud/public", "authentication.gardener.cloud/public-keys"
+	ofManagedSeed, ofGardenlet := bootstrapToken("ManagedSeed", "garden/m"), func(name string) *builders.Object { return bootstrapToken("Gardenlet", name) }
 	with := func(pairs ...string) garden {
 		g := garden{"managedseeds garden/m": "{spec: {shoot: {name: s}}}", "shoots garden/s": on("seed"), "gardenlets garden/seed": "{}"}
 		for i := 0; i < len(pairs); i += 2 {
@@ -375,11 +363,11 @@ func TestSecrets(t *testing.T) {
 	expired := "{status: {clientCertificateExpirationTimestamp: 2026-11-21T11:00:00Z}}"
 	valid := "{status: {clientCertificateExpirationTimestamp: 2026-11-21T13:00:00Z}}"
 	renews := "metadata: {annotations: {gardener.cloud/operation: renew-kubeconfig}}"
-	backupOf := func(shoot, config string) string {
-		return "{spec: {shoot: {name: " + shoot + "}, gardenlet: {config: {" + config + "}}}}"
+	// backupOf is the ManagedSeed of a Shoot, whose Seed has backups with the Secret ns/b.
+	managedSeed := func(shoot string) *builders.Object { return builders.ManagedSeed("garden", "m", shoot) }
+	backupOf := func(shoot string) string {
+		return text(managedSeed(shoot).SeedSpec("backup.credentialsRef", builders.Ref("Secret", "ns/b")))
 	}
-	config := "apiVersion: gardenlet.config.gardener.cloud/v1alpha1, kind: GardenletConfiguration"
-	backup := ", seedConfig: {spec: {backup: {credentialsRef: {apiVersion: v1, kind: Secret, namespace: ns, name: b}}}}"
 	const issuerSecret, tokenSecret = "G CREATE secrets gardener-system-shoot-issuer/dev--u", "G CREATE secrets kube-system/bootstrap-token-abcdef"
 	for name, c := range map[string]struct {
 		garden           garden
@@ -397,48 +385,48 @@ func TestSecrets(t *testing.T) {
 		"CT-RES-11/RES-30, status counts not": {garden{"shoots n/s": "{spec: {seedName: x}, status: {seedName: seed}}"}, "G CREATE secrets n/s.monitoring", "{}", belongs},
 		"CT-RES-11/RES-30, own":               {garden{"shoots n/s": on("seed")}, "G CREATE secrets n/s.ca-cluster", "{}", "allowed"},
 		"CT-RES-11/RES-30, of old":            {garden{"shoots n/s": on("seed")}, "G CREATE secrets n/s.kubeconfig", "{}", "allowed"},
-		"CT-RES-12/RES-31, label 1":           {nil, issuerSecret, issuer(""), `422 label "shoot.gardener.cloud/name" is missing`},
-		"CT-RES-12/RES-31, label 2":           {nil, issuerSecret, issuer("shoot.gardener.cloud/name: s"), `422 label "shoot.gardener.cloud/namespace" is missing`},
-		"CT-RES-12/RES-31, label 3":           {nil, issuerSecret, issuer(full), `422 label "discovery.gardener.cloud/public" is missing`},
-		"CT-RES-12/RES-31, value":             {nil, issuerSecret, issuer(full + ", discovery.gardener.cloud/public: x"), `422 label "discovery.gardener.cloud/public" value must be set to "serviceaccount"`},
-		"CT-RES-12/RES-31, no shoot":          {nil, issuerSecret, issuer(full + ", discovery.gardener.cloud/public: serviceaccount"), `403 shoots.core.gardener.cloud "s" not found`},
-		"CT-RES-12/RES-31, unreadable":        {garden{"shoots ns/s": "error"}, issuerSecret, issuer(full + ", discovery.gardener.cloud/public: serviceaccount"), "500 fake-err"},
-		"CT-RES-12/RES-31, another":           {garden{"shoots ns/s": on("x")}, issuerSecret, issuer(full + ", discovery.gardener.cloud/public: serviceaccount"), belongs},
-		"CT-RES-12/RES-31, own":               {garden{"namespaces ns": "{metadata: {labels: {project.gardener.cloud/name: dev}}}", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, issuerSecret, issuer(full + ", discovery.gardener.cloud/public: serviceaccount"), "allowed"},
-		"D-10/RES-31, of old":                 {garden{"namespaces ns": "{metadata: {labels: {project.gardener.cloud/name: dev}}}", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, issuerSecret, issuer(full + ", authentication.gardener.cloud/public-keys: serviceaccount"), "allowed"},
-		"B/RES-31, another name":              {garden{"namespaces ns": "{metadata: {labels: {project.gardener.cloud/name: dev}}}", "shoots ns/s": "{metadata: {uid: v}, spec: {seedName: seed}}"}, issuerSecret, issuer(full + ", discovery.gardener.cloud/public: serviceaccount"), belongs},
-		"B/RES-31, another project":           {garden{"namespaces ns": "{metadata: {labels: {project.gardener.cloud/name: other}}}", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, issuerSecret, issuer(full + ", discovery.gardener.cloud/public: serviceaccount"), belongs},
-		"B/RES-31, no project":                {garden{"namespaces ns": "{}", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, "G CREATE secrets gardener-system-shoot-issuer/--u", issuer(full + ", discovery.gardener.cloud/public: serviceaccount"), belongs},
-		"B/RES-31, namespace unreadable":      {garden{"namespaces ns": "error", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, issuerSecret, issuer(full + ", discovery.gardener.cloud/public: serviceaccount"), "500 fake-err"},
+		"CT-RES-12/RES-31, label 1":           {nil, issuerSecret, text(builders.Secret("", "")), `422 label "shoot.gardener.cloud/name" is missing`},
+		"CT-RES-12/RES-31, label 2":           {nil, issuerSecret, text(builders.Secret("", "").Labelled("shoot.gardener.cloud/name", "s")), `422 label "shoot.gardener.cloud/namespace" is missing`},
+		"CT-RES-12/RES-31, label 3":           {nil, issuerSecret, issuer(), `422 label "discovery.gardener.cloud/public" is missing`},
+		"CT-RES-12/RES-31, value":             {nil, issuerSecret, text(builders.Secret("", "").Labelled("shoot.gardener.cloud/name", "s").Labelled("shoot.gardener.cloud/namespace", "ns").Labelled(public, "x")), `422 label "discovery.gardener.cloud/public" value must be set to "serviceaccount"`},
+		"CT-RES-12/RES-31, no shoot":          {nil, issuerSecret, issuer(public), `403 shoots.core.gardener.cloud "s" not found`},
+		"CT-RES-12/RES-31, unreadable":        {garden{"shoots ns/s": "error"}, issuerSecret, issuer(public), "500 fake-err"},
+		"CT-RES-12/RES-31, another":           {garden{"shoots ns/s": on("x")}, issuerSecret, issuer(public), belongs},
+		"CT-RES-12/RES-31, own":               {garden{"namespaces ns": "{metadata: {labels: {project.gardener.cloud/name: dev}}}", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, issuerSecret, issuer(public), "allowed"},
+		"D-10/RES-31, of old":                 {garden{"namespaces ns": "{metadata: {labels: {project.gardener.cloud/name: dev}}}", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, issuerSecret, issuer(ofOld), "allowed"},
+		"B/RES-31, another name":              {garden{"namespaces ns": "{metadata: {labels: {project.gardener.cloud/name: dev}}}", "shoots ns/s": "{metadata: {uid: v}, spec: {seedName: seed}}"}, issuerSecret, issuer(public), belongs},
+		"B/RES-31, another project":           {garden{"namespaces ns": "{metadata: {labels: {project.gardener.cloud/name: other}}}", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, issuerSecret, issuer(public), belongs},
+		"B/RES-31, no project":                {garden{"namespaces ns": "{}", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, "G CREATE secrets gardener-system-shoot-issuer/--u", issuer(public), belongs},
+		"B/RES-31, namespace unreadable":      {garden{"namespaces ns": "error", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, issuerSecret, issuer(public), "500 fake-err"},
 		"CT-RES-13/RES-32, type":              {nil, tokenSecret, "{type: Opaque}", `422 unexpected secret type: "Opaque"`},
-		"CT-RES-13/RES-32, authentication":    {nil, tokenSecret, token("", "usage-bootstrap-signing: dHJ1ZQ=="), `422 "usage-bootstrap-authentication" must be set to 'true'`},
-		"CT-RES-13/RES-32, signing":           {nil, tokenSecret, token("", "usage-bootstrap-authentication: dHJ1ZQ=="), `422 "usage-bootstrap-signing" must be set to 'true'`},
-		"CT-RES-13/RES-32, groups":            {nil, tokenSecret, token("", "usage-bootstrap-authentication: dHJ1ZQ==, usage-bootstrap-signing: dHJ1ZQ==, auth-extra-groups: eA=="), `422 "auth-extra-groups" must not be set`},
-		"CT-RES-14/RES-32, another kind":      {nil, tokenSecret, token("secret words", ""), `400 unknown kind "" found in bootstrap token secret description`},
-		"CT-RES-13/RES-26, no ManagedSeed":    {nil, tokenSecret, token(ofManagedSeed, ""), `403 managedseeds.seedmanagement.gardener.cloud "m" not found`},
-		"CT-RES-13/RES-26, unreadable":        {with("managedseeds garden/m", "error"), tokenSecret, token(ofManagedSeed, ""), "500 fake-err"},
-		"CT-RES-13/RES-26, no shoot":          {with("shoots garden/s", ""), tokenSecret, token(ofManagedSeed, ""), `500 shoots.core.gardener.cloud "s" not found`},
-		"CT-RES-13/RES-26, another seed":      {with("shoots garden/s", on("x")), tokenSecret, token(ofManagedSeed, ""), belongs},
-		"CT-RES-13/RES-26, Seed unreadable":   {with("seeds m", "error"), tokenSecret, token(ofManagedSeed, ""), "500 fake-err"},
-		"CT-RES-13/RES-26, bootstrapped":      {with("seeds m", valid), tokenSecret, token(ofManagedSeed, ""), "400 managed seed garden/m is already bootstrapped"},
-		"CT-RES-13/RES-26, no Seed":           {with(), tokenSecret, token(ofManagedSeed, ""), "allowed"},
-		"CT-RES-13/RES-26, expired":           {with("seeds m", expired), tokenSecret, token(ofManagedSeed, ""), "allowed"},
-		"CT-RES-13/RES-26, renews":            {with("seeds m", valid, "managedseeds garden/m", "{"+renews+", spec: {shoot: {name: s}}}"), tokenSecret, token(ofManagedSeed, ""), "allowed"},
-		"CT-RES-14/RES-27, another name":      {with(), tokenSecret, token(ofGardenlet("garden/x"), ""), `403 gardenlet garden/x does not belong to seed "seed"`},
-		"CT-RES-14/RES-27, another namespace": {with(), tokenSecret, token(ofGardenlet("ns/seed"), ""), `403 gardenlet ns/seed does not belong to seed "seed"`},
-		"CT-RES-14/RES-27, no Gardenlet":      {with("gardenlets garden/seed", ""), tokenSecret, token(ofGardenlet("garden/seed"), ""), `403 gardenlets.seedmanagement.gardener.cloud "seed" not found`},
-		"CT-RES-14/RES-27, no Seed":           {with(), tokenSecret, token(ofGardenlet("garden/seed"), ""), `403 seeds.core.gardener.cloud "seed" not found`},
-		"CT-RES-14/RES-27, bootstrapped":      {with("seeds seed", valid), tokenSecret, token(ofGardenlet("garden/seed"), ""), "400 gardenlet garden/seed is already bootstrapped"},
-		"CT-RES-14/RES-27, expired":           {with("seeds seed", expired), tokenSecret, token(ofGardenlet("garden/seed"), ""), "allowed"},
-		"CT-RES-14/RES-27, renews":            {with("seeds seed", valid, "gardenlets garden/seed", "{"+renews+"}"), tokenSecret, token(ofGardenlet("garden/seed"), ""), "allowed"},
-		"CT-RES-15/RES-33, own":               {garden{"managedseeds garden/m": backupOf("s", config+backup), "shoots garden/s": on("seed")}, "G CREATE secrets ns/b", "{}", "allowed"},
-		"CT-RES-15/RES-33, another's":         {garden{"managedseeds garden/m": backupOf("s", config+backup), "shoots garden/s": on("x")}, "G CREATE secrets ns/b", "{}", belongs},
-		"CT-RES-15/RES-33, no template":       {garden{"managedseeds garden/m": backupOf("s", config), "shoots garden/s": on("seed")}, "G CREATE secrets ns/b", "{}", belongs},
-		"CT-RES-15/RES-33, another's broken":  {garden{"managedseeds garden/m": backupOf("s", ""), "shoots garden/s": on("x"), "managedseeds garden/k": backupOf("t", config+backup), "shoots garden/t": on("seed")}, "G CREATE secrets ns/b", "{}", "allowed"},
-		"B/RES-33, an unreadable shoot":       {garden{"managedseeds garden/m": backupOf("s", config+backup), "shoots garden/s": "error"}, "G CREATE secrets ns/b", "{}", "500 fake-err"},
-		"CT-RES-15/RES-33, moves away":        {garden{"managedseeds garden/m": backupOf("s", config+backup), "shoots garden/s": "{spec: {seedName: x}, status: {seedName: seed}}"}, "G CREATE secrets ns/b", "{}", belongs},
-		"CT-RES-15/RES-33, two name it":       {garden{"managedseeds garden/a": backupOf("t", config+backup), "shoots garden/t": on("x"), "managedseeds garden/m": backupOf("s", config+backup), "shoots garden/s": on("seed")}, "G CREATE secrets ns/b", "{}", "allowed"},
-		"CT-RES-15/RES-33, the child's own":   {garden{"managedseeds garden/seed": backupOf("s", config+backup), "shoots garden/s": on("x")}, "G CREATE secrets ns/b", "{}", belongs},
+		"CT-RES-13/RES-32, authentication":    {nil, tokenSecret, text(token("").Without("data.usage-bootstrap-authentication")), `422 "usage-bootstrap-authentication" must be set to 'true'`},
+		"CT-RES-13/RES-32, signing":           {nil, tokenSecret, text(token("").Without("data.usage-bootstrap-signing")), `422 "usage-bootstrap-signing" must be set to 'true'`},
+		"CT-RES-13/RES-32, groups":            {nil, tokenSecret, text(token("").With("data.auth-extra-groups", "eA==")), `422 "auth-extra-groups" must not be set`},
+		"CT-RES-14/RES-32, another kind":      {nil, tokenSecret, text(token("secret words")), `400 unknown kind "" found in bootstrap token secret description`},
+		"CT-RES-13/RES-26, no ManagedSeed":    {nil, tokenSecret, text(ofManagedSeed), `403 managedseeds.seedmanagement.gardener.cloud "m" not found`},
+		"CT-RES-13/RES-26, unreadable":        {with("managedseeds garden/m", "error"), tokenSecret, text(ofManagedSeed), "500 fake-err"},
+		"CT-RES-13/RES-26, no shoot":          {with("shoots garden/s", ""), tokenSecret, text(ofManagedSeed), `500 shoots.core.gardener.cloud "s" not found`},
+		"CT-RES-13/RES-26, another seed":      {with("shoots garden/s", on("x")), tokenSecret, text(ofManagedSeed), belongs},
+		"CT-RES-13/RES-26, Seed unreadable":   {with("seeds m", "error"), tokenSecret, text(ofManagedSeed), "500 fake-err"},
+		"CT-RES-13/RES-26, bootstrapped":      {with("seeds m", valid), tokenSecret, text(ofManagedSeed), "400 managed seed garden/m is already bootstrapped"},
+		"CT-RES-13/RES-26, no Seed":           {with(), tokenSecret, text(ofManagedSeed), "allowed"},
+		"CT-RES-13/RES-26, expired":           {with("seeds m", expired), tokenSecret, text(ofManagedSeed), "allowed"},
+		"CT-RES-13/RES-26, renews":            {with("seeds m", valid, "managedseeds garden/m", "{"+renews+", spec: {shoot: {name: s}}}"), tokenSecret, text(ofManagedSeed), "allowed"},
+		"CT-RES-14/RES-27, another name":      {with(), tokenSecret, text(ofGardenlet("garden/x")), `403 gardenlet garden/x does not belong to seed "seed"`},
+		"CT-RES-14/RES-27, another namespace": {with(), tokenSecret, text(ofGardenlet("ns/seed")), `403 gardenlet ns/seed does not belong to seed "seed"`},
+		"CT-RES-14/RES-27, no Gardenlet":      {with("gardenlets garden/seed", ""), tokenSecret, text(ofGardenlet("garden/seed")), `403 gardenlets.seedmanagement.gardener.cloud "seed" not found`},
+		"CT-RES-14/RES-27, no Seed":           {with(), tokenSecret, text(ofGardenlet("garden/seed")), `403 seeds.core.gardener.cloud "seed" not found`},
+		"CT-RES-14/RES-27, bootstrapped":      {with("seeds seed", valid), tokenSecret, text(ofGardenlet("garden/seed")), "400 gardenlet garden/seed is already bootstrapped"},
+		"CT-RES-14/RES-27, expired":           {with("seeds seed", expired), tokenSecret, text(ofGardenlet("garden/seed")), "allowed"},
+		"CT-RES-14/RES-27, renews":            {with("seeds seed", valid, "gardenlets garden/seed", "{"+renews+"}"), tokenSecret, text(ofGardenlet("garden/seed")), "allowed"},
+		"CT-RES-15/RES-33, own":               {garden{"managedseeds garden/m": backupOf("s"), "shoots garden/s": on("seed")}, "G CREATE secrets ns/b", "{}", "allowed"},
+		"CT-RES-15/RES-33, another's":         {garden{"managedseeds garden/m": backupOf("s"), "shoots garden/s": on("x")}, "G CREATE secrets ns/b", "{}", belongs},
+		"CT-RES-15/RES-33, no template":       {garden{"managedseeds garden/m": text(managedSeed("s").SeedSpec("provider.type", "local")), "shoots garden/s": on("seed")}, "G CREATE secrets ns/b", "{}", belongs},
+		"CT-RES-15/RES-33, another's broken":  {garden{"managedseeds garden/m": text(managedSeed("s").With("spec.gardenlet.config", map[string]any{})), "shoots garden/s": on("x"), "managedseeds garden/k": backupOf("t"), "shoots garden/t": on("seed")}, "G CREATE secrets ns/b", "{}", "allowed"},
+		"B/RES-33, an unreadable shoot":       {garden{"managedseeds garden/m": backupOf("s"), "shoots garden/s": "error"}, "G CREATE secrets ns/b", "{}", "500 fake-err"},
+		"CT-RES-15/RES-33, moves away":        {garden{"managedseeds garden/m": backupOf("s"), "shoots garden/s": "{spec: {seedName: x}, status: {seedName: seed}}"}, "G CREATE secrets ns/b", "{}", belongs},
+		"CT-RES-15/RES-33, two name it":       {garden{"managedseeds garden/a": backupOf("t"), "shoots garden/t": on("x"), "managedseeds garden/m": backupOf("s"), "shoots garden/s": on("seed")}, "G CREATE secrets ns/b", "{}", "allowed"},
+		"CT-RES-15/RES-33, the child's own":   {garden{"managedseeds garden/seed": backupOf("s"), "shoots garden/s": on("x")}, "G CREATE secrets ns/b", "{}", belongs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := decided(t, c.garden, c.question, c.object); got != c.want {
@@ -446,6 +434,17 @@ func TestSecrets(t *testing.T) {
 			}
 		})
 	}
+}
+
+// token is the Secret of a bootstrap token with a description.
+func token(description string) *builders.Object {
+	data := map[string]any{"usage-bootstrap-authentication": []byte("true"), "usage-bootstrap-signing": []byte("true"), "description": []byte(description)}
+	return builders.Secret("", "").With("type", "bootstrap.kubernetes.io/token").With("data", data)
+}
+
+// bootstrapToken is the one that a gardenlet of an object joins with.
+func bootstrapToken(kind, object string) *builders.Object {
+	return token("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1." + kind + " resource " + object + ".")
 }
 
 type panics struct{ garden }

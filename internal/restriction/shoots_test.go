@@ -1,7 +1,6 @@
 package restriction
 
 import (
-	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -36,10 +35,6 @@ func TestShootRules(t *testing.T) {
 	const foreign = "403 object does not belong to shoot n/s"
 	own, other := "{spec: {shootRef: {namespace: 'n', name: s}}}", "{spec: {shootRef: {namespace: 'n', name: t}}}"
 	entry := "{spec: {bucketName: b, shootRef: {namespace: 'n', name: s}}}"
-	token := func(description string) string {
-		return "{type: bootstrap.kubernetes.io/token, data: {usage-bootstrap-authentication: dHJ1ZQ==, usage-bootstrap-signing: dHJ1ZQ==, description: " +
-			base64.StdEncoding.EncodeToString([]byte("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1."+description)) + "}}"
-	}
 	const tokenSecret = "SG CREATE secrets kube-system/bootstrap-token-abcdef"
 	for name, c := range map[string]struct {
 		garden           garden
@@ -58,7 +53,7 @@ func TestShootRules(t *testing.T) {
 		"backupentries, another's bucket":   {garden{"backupbuckets b": other}, "SG CREATE backupentries n/x", entry, foreign},
 		"backupentries, own":                {garden{"backupbuckets b": own}, "SG CREATE backupentries n/x", entry, "allowed"},
 		"csr, extension":                    {nil, "SE CREATE certificatesigningrequests x", "{}", "403 only gardenlet clients may create CertificateSigningRequests"},
-		"csr, of a seed":                    {nil, "SG CREATE certificatesigningrequests x", csr(t, "seed", "client auth"), "403 can only create CSRs for shoot clusters: subject's organization is not set to [gardener.cloud:system:shoots]"},
+		"csr, of a seed":                    {nil, "SG CREATE certificatesigningrequests x", csr("seed", "client auth"), "403 can only create CSRs for shoot clusters: subject's organization is not set to [gardener.cloud:system:shoots]"},
 		"configmaps, own":                   {nil, "SG CREATE configmaps n/s.ca-kubelet", "{}", "allowed"},
 		"configmaps, another":               {nil, "SG CREATE configmaps n/t.ca-kubelet", "{}", foreign},
 		"configmaps, another namespace":     {nil, "SG CREATE configmaps m/s.ca-kubelet", "{}", foreign},
@@ -78,9 +73,9 @@ func TestShootRules(t *testing.T) {
 		"secrets, bucket without reference": {garden{"backupbuckets b": "{}"}, "SG CREATE secrets garden/generated-bucket-b", "{}", `403 .spec.shootRef must be set in the BackupBucket resource "b" belonging to this Secret`},
 		"secrets, own bucket":               {garden{"backupbuckets b": own}, "SG CREATE secrets garden/generated-bucket-b", "{}", "allowed"},
 		"secrets, token, type":              {nil, tokenSecret, "{type: Opaque}", `422 unexpected secret type: "Opaque"`},
-		"secrets, token, own gardenlet":     {nil, tokenSecret, token("Gardenlet resource n/self-hosted-shoot-s."), "allowed"},
-		"secrets, token, another":           {nil, tokenSecret, token("Gardenlet resource n/self-hosted-shoot-t."), foreign},
-		"secrets, token, own ManagedSeed":   {garden{"managedseeds n/m": "{spec: {shoot: {name: s}}}"}, tokenSecret, token("ManagedSeed resource n/m."), "allowed"},
+		"secrets, token, own gardenlet":     {nil, tokenSecret, text(bootstrapToken("Gardenlet", "n/self-hosted-shoot-s")), "allowed"},
+		"secrets, token, another":           {nil, tokenSecret, text(bootstrapToken("Gardenlet", "n/self-hosted-shoot-t")), foreign},
+		"secrets, token, own ManagedSeed":   {garden{"managedseeds n/m": "{spec: {shoot: {name: s}}}"}, tokenSecret, text(bootstrapToken("ManagedSeed", "n/m")), "allowed"},
 		"serviceaccounts, extension":        {nil, "SE CREATE serviceaccounts garden/extension-shoot--s--x", "{}", "403 extension client may not create ServiceAccounts"},
 		"serviceaccounts, own":              {nil, "SG CREATE serviceaccounts n/extension-shoot--s--x", "{}", "allowed"},
 		"serviceaccounts, another":          {nil, "SG CREATE serviceaccounts n/extension-shoot--t--x", "{}", foreign},

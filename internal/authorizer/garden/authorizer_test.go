@@ -51,51 +51,65 @@ var rulesOf = map[string]string{
 	"CT-SA-20": "SR-7g, SP-1", "CT-SA-21": "SR-25g, SP-7, SP-8", "CT-SA-22": "SR-16g, SR-16e, SP-3", "CT-SA-23": "SR-4g, SR-4e", "CT-SA-24": "SR-7e, SR-25e", "D-5": "SP-3b",
 }
 
-// TestRules are the cases of 13.3, line by line. A case is "<rule>: <question> => <decision>"; All and Related after the rule limit it
-// to a readScope.
+// TestRules are the cases of 13.3, line by line, in the notation below.
 func TestRules(t *testing.T) {
-	pathOnly := ""
-	for _, resource := range []string{"cloudprofiles", "namespacedcloudprofiles", "exposureclasses", "secretbindings", "credentialsbindings", "projects", "namespaces", "controllerdeployments"} {
-		at := ""
-		switch resource {
-		case "namespacedcloudprofiles", "secretbindings", "credentialsbindings":
-			at = "n/"
-		}
-		for _, client := range []string{"G", "E"} {
-			for _, verb := range []string{"get", "list", "watch"} {
-				pathOnly += "CT-SA-2: " + client + " " + verb + " " + resource + " " + at + "own => A\n"
-				pathOnly += "CT-SA-2: " + client + " " + verb + " " + resource + " " + at + "foreign => N(no relationship found)\n"
-			}
-			for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
-				pathOnly += "CT-SA-2: " + client + " " + verb + " " + resource + " " + at + "own => N(only the following verbs are allowed for this resource type: [get list watch])\n"
-			}
-			pathOnly += "CT-SA-2: " + client + " get " + resource + "/status " + at + "own => N(only the following subresources are allowed for this resource type: [])\n"
-			pathOnly += "CT-SA-2: " + client + " get " + resource + " => N(No Object name found)\n"
-			pathOnly += "CT-SA-3: " + client + " list " + resource + " => N(must specify field or label selector for name seed)\n"
-		}
-	}
-	for _, line := range strings.Split(pathOnly+cases, "\n") {
+	for _, line := range strings.Split(cases, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
 		}
 		name, rest, _ := strings.Cut(line, ": ")
 		question, want, _ := strings.Cut(rest, " => ")
-		for scope, readAll := range map[string]bool{"All": true, "Related": false} {
-			if (strings.HasSuffix(name, " All") || strings.HasSuffix(name, " Related")) && !strings.HasSuffix(name, " "+scope) {
-				continue
+		name, only, _ := strings.Cut(name, " ")
+		decides(t, name, only, question, want)
+	}
+}
+
+// decides asks a question of the case in every readScope, or in the only one that is given.
+func decides(t *testing.T, name, only, question, want string) {
+	t.Helper()
+	for scope, readAll := range map[string]bool{"All": true, "Related": false} {
+		if only != "" && only != scope {
+			continue
+		}
+		t.Run(name+" ("+rulesOf[name]+")/"+scope+"/"+question, func(t *testing.T) {
+			a := ruled()
+			a.ReadAll = readAll
+			if got := decided(a, ask(t, question)); !matches(got, want) {
+				t.Errorf("got %s, want %s", got, want)
 			}
-			t.Run(strings.Fields(name)[0]+" ("+rulesOf[strings.Fields(name)[0]]+")/"+scope+"/"+question, func(t *testing.T) {
-				a := ruled()
-				a.ReadAll = readAll
-				if got := decided(a, ask(t, question)); !matches(got, want) {
-					t.Errorf("got %s, want %s", got, want)
-				}
-			})
+		})
+	}
+}
+
+// TestPathOnly: kinds that clients only read are read by path, and nothing else is done with them.
+func TestPathOnly(t *testing.T) {
+	const readers = "N(only the following verbs are allowed for this resource type: [get list watch])"
+	for resource, namespace := range map[string]string{
+		"cloudprofiles": "", "namespacedcloudprofiles": "n/", "exposureclasses": "", "secretbindings": "n/", "credentialsbindings": "n/", "projects": "", "namespaces": "", "controllerdeployments": "",
+	} {
+		for _, client := range []string{"G", "E"} {
+			for _, verb := range []string{"get", "list", "watch"} {
+				decides(t, "CT-SA-2", "", client+" "+verb+" "+resource+" "+namespace+"own", "A")
+				decides(t, "CT-SA-2", "", client+" "+verb+" "+resource+" "+namespace+"foreign", "N(no relationship found)")
+			}
+			for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
+				decides(t, "CT-SA-2", "", client+" "+verb+" "+resource+" "+namespace+"own", readers)
+			}
+			decides(t, "CT-SA-2", "", client+" get "+resource+"/status "+namespace+"own", "N(only the following subresources are allowed for this resource type: [])")
+			decides(t, "CT-SA-2", "", client+" get "+resource, "N(No Object name found)")
+			decides(t, "CT-SA-3", "", client+" list "+resource, "N(must specify field or label selector for name seed)")
 		}
 	}
 }
 
+// cases are "<rule>: <question> => <decision>", one a line:
+//
+//	rule      the case of the contract; with All or Related after it, it is about that readScope alone
+//	question  "<client> <verb> <resource>[/subresource][.group] [namespace/][name] [field:<selector>] [label:<selector>]"
+//	client    G a gardenlet of seed "seed", E an extension on it, O somebody else
+//	own       leads to that seed, foreign to another one
+//	decision  A is allowed; N(text) is no opinion with the text in its reason, and N() one without a reason
 const cases = `
 CT-SA-1: O get shoots n/own => N()
 CT-SA-1: G get quotas x => N()

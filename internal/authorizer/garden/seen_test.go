@@ -9,10 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
+	"github.com/espalier-project/espalier/test/builders"
 )
 
 // world is both authorizers over graphs that objects are put into.
@@ -44,10 +44,17 @@ func (w *world) set(kind graph.Kind, object runtime.Object) {
 	}
 }
 
-func objectOf(t *testing.T, kind graph.Kind, text string) runtime.Object {
+// has lets both graphs see an object that was built.
+func (w *world) has(t *testing.T, kind graph.Kind, o *builders.Object) {
+	t.Helper()
+	w.set(kind, objectOf(t, kind, o))
+}
+
+// objectOf is what the watch of a kind makes of an object.
+func objectOf(t *testing.T, kind graph.Kind, o *builders.Object) runtime.Object {
 	t.Helper()
 	object := relation.WatchOf(kind).New()
-	if err := yaml.Unmarshal([]byte(text), object); err != nil {
+	if err := o.Into(object); err != nil {
 		t.Fatal(err)
 	}
 	return object
@@ -56,13 +63,13 @@ func objectOf(t *testing.T, kind graph.Kind, text string) runtime.Object {
 // TestParentAndUnseen is B-15 for objects that the graph has not seen: the parent gardenlet gets nothing of the child's by a look-up.
 func TestParentAndUnseen(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
-	w.set(relation.Shoot, objectOf(t, relation.Shoot, "{metadata: {namespace: garden, name: child-shoot}, spec: {seedName: seed}}"))
-	w.set(relation.ManagedSeed, objectOf(t, relation.ManagedSeed, "{metadata: {namespace: garden, name: child}, spec: {shoot: {name: child-shoot}}}"))
+	w.has(t, relation.Shoot, builders.Shoot("garden", "child-shoot").OnSeed("seed"))
+	w.has(t, relation.ManagedSeed, builders.ManagedSeed("garden", "child", "child-shoot"))
 	w.live.objects = map[string]runtime.Object{
-		"shoots:n/new":                 objectOf(t, relation.Shoot, "{metadata: {namespace: 'n', name: new}, spec: {seedName: child}}"),
-		"backupbuckets:/new":           objectOf(t, relation.BackupBucket, "{metadata: {name: new}, spec: {seedName: child}}"),
-		"controllerinstallations:/new": objectOf(t, relation.ControllerInstallation, "{metadata: {name: new}, spec: {seedRef: {name: child}}}"),
-		"seeds:/child":                 objectOf(t, relation.Seed, "{metadata: {name: child}}"),
+		"shoots:n/new":                 objectOf(t, relation.Shoot, builders.Shoot("n", "new").OnSeed("child")),
+		"backupbuckets:/new":           objectOf(t, relation.BackupBucket, builders.BackupBucket("new").OnSeed("child")),
+		"controllerinstallations:/new": objectOf(t, relation.ControllerInstallation, builders.ControllerInstallation("new", "r").With("spec.seedRef.name", "child")),
+		"seeds:/child":                 objectOf(t, relation.Seed, builders.Seed("child")),
 	}
 	for question, want := range map[string]string{
 		"G patch shoots n/new": "N(no relationship found)", "G delete backupbuckets new": "N(no relationship found)",
@@ -77,13 +84,9 @@ func TestParentAndUnseen(t *testing.T) {
 // TestSelfHostedWritesItself: what clients of a self-hosted shoot write into their own Gardenlet and ServiceAccounts opens nothing.
 func TestSelfHostedWritesItself(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
-	w.set(relation.Shoot, objectOf(t, relation.Shoot, "{metadata: {namespace: garden-n, name: s}}"))
-	w.set(relation.Gardenlet, objectOf(t, relation.Gardenlet, `
-metadata: {namespace: garden-n, name: self-hosted-shoot-s}
-spec:
-  deployment: {helm: {ociRepository: {pullSecretRef: {name: pull}, caBundleSecretRef: {name: ca}}}}
-  config: {apiVersion: gardenlet.config.gardener.cloud/v1alpha1, kind: GardenletConfiguration, seedConfig: {spec: {backup: {credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: backup}}}}}`))
-	w.set(relation.ServiceAccount, objectOf(t, relation.ServiceAccount, "{metadata: {namespace: garden-n, name: extension-shoot--s--e}, secrets: [{name: other}]}"))
+	w.has(t, relation.Shoot, builders.Shoot("garden-n", "s"))
+	w.has(t, relation.Gardenlet, builders.Gardenlet("garden-n", "self-hosted-shoot-s").Pulls("pull", "ca").SeedSpec("backup.credentialsRef", builders.Ref("Secret", "garden/backup")))
+	w.has(t, relation.ServiceAccount, builders.ServiceAccount("garden-n", "extension-shoot--s--e", "other"))
 	for question, want := range map[string]string{
 		"SE get secrets garden/backup": "N(", "SE delete secrets garden/backup": "N(", "SE get secrets garden-n/pull": "N(", "SE update secrets garden-n/ca": "N(", "SE get secrets garden-n/other": "N(",
 		"SE get serviceaccounts garden-n/extension-shoot--s--e": "A", "SE patch gardenlets garden-n/self-hosted-shoot-s": "A",
@@ -102,7 +105,7 @@ func TestExplainAsksNobody(t *testing.T) {
 	w.seeds.Metrics = NewMetrics(registry)
 	w.shoots.Metrics = w.seeds.Metrics
 	w.seeds.Budgets, w.shoots.Budgets = noBudget{t}, noBudget{t}
-	w.set(relation.Seed, objectOf(t, relation.Seed, "{metadata: {name: s}}"))
+	w.has(t, relation.Seed, builders.Seed("s"))
 	before := counted(t, registry)
 	for _, question := range []string{"GE delete secrets garden/foo", "GE get secrets kube-system/bootstrap-token-abcdef", "SG delete secrets kube-system/bootstrap-token-abcdef", "SG list bastions n/"} {
 		w.shoots.Explain(context.Background(), ask(t, question))
@@ -126,7 +129,7 @@ func TestExplainAsksNobody(t *testing.T) {
 // judged as one user.
 func TestBudgetsOfDelegated(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
-	w.set(relation.Seed, objectOf(t, relation.Seed, "{metadata: {name: s}}"))
+	w.has(t, relation.Seed, builders.Seed("s"))
 	asked := askedBudgets{}
 	w.seeds.Budgets, w.shoots.Budgets = asked, asked
 	decided(w.shoots, ask(t, "GE delete secrets garden/foo"))

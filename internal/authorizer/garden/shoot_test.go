@@ -31,7 +31,8 @@ func shootAuthorizer(l *live) *Authorizer {
 	return a
 }
 
-// shootCases are "<case>: <question> => <decision>", as in TestRules.
+// shootCases are in the notation of TestRules. Clients are SG, the gardenlet of Shoot n/s, SE, an extension of Shoot garden-n/s, and SA, gardenadm
+// of Shoot n/s; G is the gardenlet of a seed. TOKEN stands for the ID of the Shoot's own bootstrap token.
 const shootCases = `
 CT-SH-3: SG get bastions other/own => N(only the following namespaces are allowed for this resource type: [n])
 CT-SH-3: SG create gardenlets other/ => N([n])
