@@ -1,9 +1,7 @@
 package garden
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,15 +10,19 @@ import (
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
+	"github.com/espalier-project/espalier/test/golden"
 )
 
-var update = flag.Bool("update", false, "write the matrix anew")
+// legend is the head of the matrix.
+const legend = `# A is allowed, and - is no opinion. X/Y is X under readScope All, and Y under Related.
+# own objects lead to the client's seed, foreign ones to another one, absent ones do not exist, and without an object there is no name.
+`
 
 // TestMatrix compares every resource × subresource × object × client × verb with a table that was reviewed against the contract, so
-// that a change of a rule shows all that it changes. Each cell has the answer under readScope All and Related: A, - for no opinion,
-// and / between them where they differ.
+// that a change of a rule shows all that it changes. Its notation is in its head.
 func TestMatrix(t *testing.T) {
 	var out strings.Builder
+	out.WriteString(legend)
 	verbList := append(slices.Clone(verbNames), "foo")
 	fmt.Fprintf(&out, "%-9s %-45s %-8s %s\n", "client", "resource", "object", strings.Join(verbList, " "))
 	for _, r := range seeds.rules {
@@ -40,26 +42,7 @@ func TestMatrix(t *testing.T) {
 			}
 		}
 	}
-	got := strings.ReplaceAll(out.String(), " \n", "\n")
-	const file = "testdata/matrix.txt"
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
-		for i := range min(len(gotLines), len(wantLines)) {
-			if gotLines[i] != wantLines[i] {
-				t.Errorf("line %d:\ngot  %s\nwant %s", i+1, gotLines[i], wantLines[i])
-			}
-		}
-		t.Errorf("the matrix has %d lines, want %d; review, then run with -update", len(gotLines), len(wantLines))
-	}
+	golden.Compare(t, "testdata/matrix.txt", strings.ReplaceAll(out.String(), " \n", "\n"))
 }
 
 // cell asks for an object that the garden has (own and foreign, both in the graph) or has not.

@@ -2,9 +2,7 @@ package nodeagent
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,12 +12,17 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/espalier-project/espalier/internal/agent"
+	"github.com/espalier-project/espalier/test/golden"
 )
 
-var update = flag.Bool("update", false, "write the matrix anew")
+// legend is the head of the matrix.
+const legend = `# A is allowed, - is denied, and e is denied by an error.
+# foo-machine has a Node and a Secret, bar-machine only a Secret, and of none-machine nobody knows.
+# own objects belong to foo-machine, foreign ones to others, absent ones do not exist, and without an object there is no name.
+`
 
 // TestMatrix compares every resource × subresource × namespace × object × agent × verb with a table that was reviewed against the
-// contract (9.7): A is allowed, - denied, e denied by an error.
+// contract (9.7), in the notation of its head.
 func TestMatrix(t *testing.T) {
 	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 	objects := map[string]map[string]string{ // by resource: own, foreign, absent
@@ -31,6 +34,7 @@ func TestMatrix(t *testing.T) {
 	view.pods["kube-system/foo-pod"], view.pods["kube-system/bar-pod"] = "foo-node", "bar-node"
 	view.references["bar-machine-secret"] = []agent.Reference{}
 	var out strings.Builder
+	out.WriteString(legend)
 	fmt.Fprintf(&out, "%-12s %-48s %-12s %-8s %s\n", "machine", "resource", "namespace", "object", strings.Join(verbs, " "))
 	for _, r := range rules {
 		namespaces := []string{"kube-system", "default"}
@@ -71,24 +75,5 @@ func TestMatrix(t *testing.T) {
 	for _, line := range strings.Split(out.String(), "\n") {
 		lines = append(lines, strings.TrimRight(line, " "))
 	}
-	got := strings.Join(lines, "\n")
-	const file = "testdata/matrix.txt"
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		wantLines := strings.Split(string(want), "\n")
-		for i := range min(len(lines), len(wantLines)) {
-			if lines[i] != wantLines[i] {
-				t.Errorf("line %d:\ngot  %s\nwant %s", i+1, lines[i], wantLines[i])
-			}
-		}
-		t.Errorf("the matrix has %d lines, want %d; review, then run with -update", len(lines), len(wantLines))
-	}
+	golden.Compare(t, "testdata/matrix.txt", strings.Join(lines, "\n"))
 }
