@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/foreign/garden"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+	"github.com/espalier-project/espalier/test/builders"
 )
 
 // flow is one whose ConfigMaps are good if they say so; it notes for whom they were judged.
@@ -64,63 +64,67 @@ func about(operation admissionv1.Operation, kind, now, old string) admissionv1.A
 	return r
 }
 
-// shoot refers to a ConfigMap.
-func shoot(configMap, more string) string {
-	return "{metadata: {name: web, namespace: garden-dev}, spec: {kubernetes: {version: 1.33.1, kubeAPIServer: {structuredAuthentication: {configMapName: " + configMap + "}}}" + more + "}}"
+// web refers to a ConfigMap.
+func web(configMap string) *builders.Object {
+	return builders.Shoot("garden-dev", "web").With("spec.kubernetes.version", "1.33.1").Authentication(configMap)
 }
 
-const (
-	good  = "kind: ConfigMap\nmetadata: {name: cm, namespace: garden-dev}\ndata: {key: good}"
-	users = "\n---\nkind: Shoot\nmetadata: {name: a, namespace: garden-dev}\nspec: {kubernetes: {kubeAPIServer: {structuredAuthentication: {configMapName: cm}}}}" +
-		"\n---\nkind: Shoot\nmetadata: {name: b, namespace: garden-dev}\nspec: {kubernetes: {kubeAPIServer: {structuredAuthentication: {configMapName: cm}}}}" +
-		"\n---\nkind: Shoot\nmetadata: {name: c, namespace: garden-dev}" +
-		"\n---\nkind: Shoot\nmetadata: {name: d, namespace: garden-other}\nspec: {kubernetes: {kubeAPIServer: {structuredAuthentication: {configMapName: cm}}}}"
-)
+// text is an object as it is sent.
+func text(o *builders.Object) string { return string(o.JSON()) }
+
+// users are Shoots, two of which refer to the ConfigMap that has some content.
+var users = []*builders.Object{
+	builders.Shoot("garden-dev", "a").Authentication("cm"), builders.Shoot("garden-dev", "b").Authentication("cm"), builders.Shoot("garden-dev", "c"), builders.Shoot("garden-other", "d").Authentication("cm"),
+}
+
+func filled(content string) *builders.Object { return empty().With("data.key", content) }
+
+func empty() *builders.Object { return builders.ConfigMap("garden-dev", "cm") }
 
 func TestFlow(t *testing.T) {
 	const create, update, remove = admissionv1.Create, admissionv1.Update, admissionv1.Delete
-	const valid, empty = "200 referenced test policy is valid", "error getting test policy from ConfigMap garden-dev/cm: "
-	all := func(fields string) string { return "{metadata: {name: cm}, data: " + fields + "}" }
+	const valid, unusable = "200 referenced test policy is valid", "error getting test policy from ConfigMap garden-dev/cm: "
+	good, all := []*builders.Object{filled("good")}, func(objects ...*builders.Object) []*builders.Object { return objects }
 	for name, c := range map[string]struct {
 		request admissionv1.AdmissionRequest
-		garden  string
+		garden  []*builders.Object
 		err     map[string]error
 		want    string
 		judged  []string
 	}{
-		"CV-1/another kind":                  {about(create, "Secret", "{}", ""), "", nil, "200 resource is neither of type core.gardener.cloud/v1beta1.Shoot, operator.gardener.cloud/v1alpha1.Garden, nor corev1.ConfigMap", nil},
-		"CV-2/WB-30, no Shoot":               {about(create, "Shoot", "[]", ""), "", nil, "400 json: cannot unmarshal array into Go value of type v1.TypeMeta", nil},
-		"CV-3/it goes":                       {about(create, "Shoot", "{metadata: {deletionTimestamp: '2020-01-01T00:00:00Z'}, spec: {kubernetes: {kubeAPIServer: {structuredAuthentication: {configMapName: cm}}}}}", ""), "", nil, "200 shoot is already marked for deletion", nil},
-		"CV-T1/CV-4, no API server":          {about(create, "Shoot", "{}", ""), "", nil, "200 Shoot resource does not specify any test policy ConfigMap", nil},
-		"CV-T1/CV-4, no reference":           {about(create, "Shoot", "{spec: {kubernetes: {kubeAPIServer: {}}}}", ""), "", nil, "200 Shoot resource does not specify any test policy ConfigMap", nil},
-		"CV-T2/CV-9, a new Shoot":            {about(create, "Shoot", shoot("cm", ""), ""), good, nil, valid, []string{"garden-dev/web"}},
-		"CV-T3/CV-9, a reference comes":      {about(update, "Shoot", shoot("cm", ""), "{}"), good, nil, valid, []string{"garden-dev/web"}},
-		"CV-T3/CV-9, another reference":      {about(update, "Shoot", shoot("cm", ""), shoot("cm2", "")), good, nil, valid, []string{"garden-dev/web"}},
-		"CV-T3/CV-4, a reference goes":       {about(update, "Shoot", "{spec: {a: b}}", shoot("cm", "")), "", nil, "200 Shoot resource does not specify any test policy ConfigMap", nil},
-		"CV-T4/CV-5, nothing wanted changes": {about(update, "Shoot", shoot("cm", ""), shoot("cm", "")), "", nil, "200 shoot spec was not changed", nil},
-		"CV-6/something else changes":        {about(update, "Shoot", shoot("cm", ", region: b"), shoot("cm", ", region: a")), "", nil, "200 Neither test policy ConfigMap nor Kubernetes version or other relevant fields were changed", nil},
-		"CV-6/the version changes":           {about(update, "Shoot", shoot("cm", ""), strings.Replace(shoot("cm", ""), "1.33.1", "1.32.1", 1)), good, nil, valid, []string{"garden-dev/web"}},
-		"CV-6/what is relevant changes":      {about(update, "Shoot", strings.Replace(shoot("cm", ", region: b"), "name: web", "name: web, annotations: {a: b}", 1), shoot("cm", "")), good, nil, valid, []string{"garden-dev/web"}},
-		"CV-5/WB-30, no Shoot before":        {about(update, "Shoot", shoot("cm", ""), ""), good, nil, "400 there is no content to decode", nil},
-		"CV-T5/CV-7, no ConfigMap":           {about(create, "Shoot", shoot("cm", ""), ""), "", nil, `422 referenced test policy ConfigMap garden-dev/cm does not exist: configmaps "cm" not found`, nil},
-		"CV-T5/CV-7, it cannot be read":      {about(create, "Shoot", shoot("cm", ""), ""), good, map[string]error{"ConfigMap": errors.New("fake")}, "500 could not retrieve test policy ConfigMap garden-dev/cm: fake", nil},
-		"CV-T5/CV-8, WB-31, no key":          {about(create, "Shoot", shoot("cm", ""), ""), "kind: ConfigMap\nmetadata: {name: cm, namespace: garden-dev}", nil, "422 " + empty + "missing test policy key in key ConfigMap data", nil},
-		"CV-T5/CV-8, an empty one":           {about(create, "Shoot", shoot("cm", ""), ""), strings.Replace(good, "good", "''", 1), nil, "422 " + empty + "test policy in key key is empty", nil},
-		"CV-T5/CV-9, a bad one":              {about(create, "Shoot", shoot("cm", ""), ""), strings.Replace(good, "key: good", "key: x", 1), nil, "422 bad", []string{"garden-dev/web"}},
-		"CV-T6/CV-10, a ConfigMap comes":     {about(create, "ConfigMap", all("{}"), ""), users, nil, "200 operation is not update, nothing to validate", nil},
+		"CV-1/another kind":                  {about(create, "Secret", "{}", ""), nil, nil, "200 resource is neither of type core.gardener.cloud/v1beta1.Shoot, operator.gardener.cloud/v1alpha1.Garden, nor corev1.ConfigMap", nil},
+		"CV-2/WB-30, no Shoot":               {about(create, "Shoot", "[]", ""), nil, nil, "400 json: cannot unmarshal array into Go value of type v1.TypeMeta", nil},
+		"CV-3/it goes":                       {about(create, "Shoot", text(web("cm").With("metadata.deletionTimestamp", "2020-01-01T00:00:00Z")), ""), nil, nil, "200 shoot is already marked for deletion", nil},
+		"CV-T1/CV-4, no API server":          {about(create, "Shoot", "{}", ""), nil, nil, "200 Shoot resource does not specify any test policy ConfigMap", nil},
+		"CV-T1/CV-4, no reference":           {about(create, "Shoot", "{spec: {kubernetes: {kubeAPIServer: {}}}}", ""), nil, nil, "200 Shoot resource does not specify any test policy ConfigMap", nil},
+		"CV-T2/CV-9, a new Shoot":            {about(create, "Shoot", text(web("cm")), ""), good, nil, valid, []string{"garden-dev/web"}},
+		"CV-T3/CV-9, a reference comes":      {about(update, "Shoot", text(web("cm")), "{}"), good, nil, valid, []string{"garden-dev/web"}},
+		"CV-T3/CV-9, another reference":      {about(update, "Shoot", text(web("cm")), text(web("cm2"))), good, nil, valid, []string{"garden-dev/web"}},
+		"CV-T3/CV-4, a reference goes":       {about(update, "Shoot", "{spec: {a: b}}", text(web("cm"))), nil, nil, "200 Shoot resource does not specify any test policy ConfigMap", nil},
+		"CV-T4/CV-5, nothing wanted changes": {about(update, "Shoot", text(web("cm")), text(web("cm"))), nil, nil, "200 shoot spec was not changed", nil},
+		"CV-6/something else changes":        {about(update, "Shoot", text(web("cm").With("spec.region", "b")), text(web("cm").With("spec.region", "a"))), nil, nil, "200 Neither test policy ConfigMap nor Kubernetes version or other relevant fields were changed", nil},
+		"CV-6/the version changes":           {about(update, "Shoot", text(web("cm")), text(web("cm").With("spec.kubernetes.version", "1.32.1"))), good, nil, valid, []string{"garden-dev/web"}},
+		"CV-6/what is relevant changes":      {about(update, "Shoot", text(web("cm").With("spec.region", "b").Annotated("a", "b")), text(web("cm"))), good, nil, valid, []string{"garden-dev/web"}},
+		"CV-5/WB-30, no Shoot before":        {about(update, "Shoot", text(web("cm")), ""), good, nil, "400 there is no content to decode", nil},
+		"CV-T5/CV-7, no ConfigMap":           {about(create, "Shoot", text(web("cm")), ""), nil, nil, `422 referenced test policy ConfigMap garden-dev/cm does not exist: configmaps "cm" not found`, nil},
+		"CV-T5/CV-7, it cannot be read":      {about(create, "Shoot", text(web("cm")), ""), good, map[string]error{"ConfigMap": errors.New("fake")}, "500 could not retrieve test policy ConfigMap garden-dev/cm: fake", nil},
+		"CV-T5/CV-8, WB-31, no key":          {about(create, "Shoot", text(web("cm")), ""), all(empty()), nil, "422 " + unusable + "missing test policy key in key ConfigMap data", nil},
+		"CV-T5/CV-8, an empty one":           {about(create, "Shoot", text(web("cm")), ""), all(filled("")), nil, "422 " + unusable + "test policy in key key is empty", nil},
+		"CV-T5/CV-9, a bad one":              {about(create, "Shoot", text(web("cm")), ""), all(filled("x")), nil, "422 bad", []string{"garden-dev/web"}},
+		"CV-T6/CV-10, a ConfigMap comes":     {about(create, "ConfigMap", text(empty()), ""), users, nil, "200 operation is not update, nothing to validate", nil},
 		"CV-11/WB-30, no ConfigMap":          {about(update, "ConfigMap", "[]", "{}"), users, nil, "400 json: cannot unmarshal array into Go value of type v1.TypeMeta", nil},
-		"CV-T6/CV-12, nobody refers to it":   {about(update, "ConfigMap", all("{}"), "{}"), "", nil, "200 ConfigMap is not referenced by a Shoot", nil},
-		"CV-12/the Shoots cannot be read":    {about(update, "ConfigMap", all("{}"), "{}"), "", map[string]error{"Shoot": errors.New("fake")}, "500 failed listing shoots in namespace garden-dev: fake", nil},
-		"CV-13/no key":                       {about(update, "ConfigMap", all("{}"), "{}"), users, nil, "422 " + empty + "missing test policy key in key ConfigMap data", nil},
-		"CV-13/an empty one":                 {about(update, "ConfigMap", all("{key: ''}"), "{}"), users, nil, "422 " + empty + "test policy in key key is empty", nil},
-		"CV-13/WB-30, no ConfigMap before":   {about(update, "ConfigMap", all("{key: good}"), "[]"), users, nil, "400 error decoding old ConfigMap: json: cannot unmarshal array into Go value of type v1.TypeMeta", nil},
-		"CV-T6/CV-13, nothing changes":       {about(update, "ConfigMap", all("{key: x, other: b}"), all("{key: x, other: a}")), users, nil, "200 test policy did not change", nil},
-		"CV-14/for all Shoots":               {about(update, "ConfigMap", all("{key: good}"), all("{key: x}")), users, nil, valid, []string{"garden-dev/a", "garden-dev/b"}},
-		"CV-T6/CV-14, a bad one":             {about(update, "ConfigMap", all("{key: bad}"), all("{key: good}")), users, nil, "422 bad", []string{"garden-dev/a", "garden-dev/b"}},
-		"CV-2/a deletion is not judged":      {about(remove, "Shoot", "", shoot("cm", "")), users, nil, "200 operation is neither create nor update, nothing to validate", nil},
+		"CV-T6/CV-12, nobody refers to it":   {about(update, "ConfigMap", text(empty()), "{}"), nil, nil, "200 ConfigMap is not referenced by a Shoot", nil},
+		"CV-12/the Shoots cannot be read":    {about(update, "ConfigMap", text(empty()), "{}"), nil, map[string]error{"Shoot": errors.New("fake")}, "500 failed listing shoots in namespace garden-dev: fake", nil},
+		"CV-13/no key":                       {about(update, "ConfigMap", text(empty()), "{}"), users, nil, "422 " + unusable + "missing test policy key in key ConfigMap data", nil},
+		"CV-13/an empty one":                 {about(update, "ConfigMap", text(filled("")), "{}"), users, nil, "422 " + unusable + "test policy in key key is empty", nil},
+		"CV-13/WB-30, no ConfigMap before":   {about(update, "ConfigMap", text(filled("good")), "[]"), users, nil, "400 error decoding old ConfigMap: json: cannot unmarshal array into Go value of type v1.TypeMeta", nil},
+		"CV-T6/CV-13, nothing changes":       {about(update, "ConfigMap", text(filled("x").With("data.other", "b")), text(filled("x").With("data.other", "a"))), users, nil, "200 test policy did not change", nil},
+		"CV-14/for all Shoots":               {about(update, "ConfigMap", text(filled("good")), text(filled("x"))), users, nil, valid, []string{"garden-dev/a", "garden-dev/b"}},
+		"CV-T6/CV-14, a bad one":             {about(update, "ConfigMap", text(filled("bad")), text(filled("good"))), users, nil, "422 bad", []string{"garden-dev/a", "garden-dev/b"}},
+		"CV-2/a deletion is not judged":      {about(remove, "Shoot", "", text(web("cm"))), users, nil, "200 operation is neither create nor update, nothing to validate", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reader := admittest.NewReader(t, c.garden)
+			reader := admittest.NewReader(t, builders.Documents(c.garden...))
 			if c.err != nil {
 				reader.Err = c.err
 			}
@@ -140,17 +144,17 @@ func TestFlow(t *testing.T) {
 func TestLaw(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		content := rapid.SampledFrom([]string{"good", "bad", ""}).Draw(rt, "content")
-		reader := admittest.NewReader(t, strings.Replace(good, "good", "'"+content+"'", 1)+users)
+		reader := admittest.NewReader(t, builders.Documents(append(users, filled(content))...))
 		ask := func(r admissionv1.AdmissionRequest) string {
 			var judged []string
 			response := admittest.Respond(flow(reader, &judged).Decide(), r)
 			return fmt.Sprint(response.Allowed, response.Result.Code, response.Result.Message)
 		}
-		created := ask(about(admissionv1.Create, "Shoot", shoot("cm", ""), ""))
-		updated := ask(about(admissionv1.Update, "Shoot", shoot("cm", ""), "{}"))
-		filled := ask(about(admissionv1.Update, "ConfigMap", "{data: {key: '"+content+"'}}", "{data: {key: something}}"))
-		if created != updated || created != filled {
-			rt.Errorf("created %s, updated %s, filled %s", created, updated, filled)
+		created := ask(about(admissionv1.Create, "Shoot", text(web("cm")), ""))
+		updated := ask(about(admissionv1.Update, "Shoot", text(web("cm")), "{}"))
+		changed := ask(about(admissionv1.Update, "ConfigMap", text(filled(content)), text(filled("something"))))
+		if created != updated || created != changed {
+			rt.Errorf("created %s, updated %s, changed %s", created, updated, changed)
 		}
 	})
 }
@@ -182,5 +186,5 @@ func TestSince(t *testing.T) {
 
 func FuzzFlow(f *testing.F) {
 	var judged []string
-	admittest.FuzzReviews(f, flow(admittest.NewReader(f, good+users), &judged).Decide(), about("", "Shoot", "", ""), string(raw(shoot("cm", "")).Raw), `{"spec":null}`, `{"spec":{"kubernetes":{"kubeAPIServer":null}}}`)
+	admittest.FuzzReviews(f, flow(admittest.NewReader(f, builders.Documents(append(users, filled("good"))...)), &judged).Decide(), about("", "Shoot", "", ""), text(web("cm")), `{"spec":null}`, `{"spec":{"kubernetes":{"kubeAPIServer":null}}}`)
 }

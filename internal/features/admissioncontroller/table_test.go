@@ -1,8 +1,6 @@
 package admissioncontroller
 
 import (
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,17 +16,14 @@ import (
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/restriction"
+	"github.com/espalier-project/espalier/test/kubeconfig"
 )
 
 // newProcess returns one that is made from a configuration, with the kubeconfig of a garden that nobody ever asks.
 func newProcess(t *testing.T, change func(*configuration)) *Process {
 	t.Helper()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"clusters":[{"name":"a","cluster":{"server":"http://127.0.0.1:1"}}],"users":[{"name":"a","user":{}}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	cfg := &configuration{}
-	cfg.GardenClientConnection.Kubeconfig = kubeconfig
+	cfg.GardenClientConnection.Kubeconfig = kubeconfig.File(t, kubeconfig.Nowhere)
 	config.SetDefaults(cfg)
 	change(cfg)
 	cfg.Server.HealthProbes.Port, cfg.Server.HealthProbes.BindAddress = 0, "127.0.0.1"

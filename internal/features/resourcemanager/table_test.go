@@ -3,8 +3,6 @@ package resourcemanager
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +18,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
+	"github.com/espalier-project/espalier/test/kubeconfig"
 )
 
 // TestTable: each switch of the configuration has one row, or a webhook and the controller that goes with it, and each row is whole. Every
@@ -147,16 +146,12 @@ func TestJudges(t *testing.T) {
 // newProcess returns one that is made from a configuration, with kubeconfigs of clusters that nobody ever asks.
 func newProcess(t *testing.T, change func(*configuration)) *Process {
 	t.Helper()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"clusters":[{"name":"a","cluster":{"server":"http://127.0.0.1:1"}}],"users":[{"name":"a","user":{}}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	cfg := &configuration{}
 	cfg.LeaderElection.LeaderElect = ptr.To(false)
 	cfg.Controllers.ClusterID = ptr.To("c")
 	config.SetDefaults(cfg)
-	cfg.SourceClientConnection.Kubeconfig = kubeconfig
-	cfg.TargetClientConnection.Kubeconfig = kubeconfig
+	cfg.SourceClientConnection.Kubeconfig = kubeconfig.File(t, kubeconfig.Nowhere)
+	cfg.TargetClientConnection.Kubeconfig = cfg.SourceClientConnection.Kubeconfig
 	change(cfg)
 	config.SetDefaults(cfg)
 	cfg.Server.HealthProbes.Port, cfg.Server.HealthProbes.BindAddress = 0, "127.0.0.1"

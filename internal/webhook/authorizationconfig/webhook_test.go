@@ -7,18 +7,18 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+	"github.com/espalier-project/espalier/test/builders"
 )
 
-// shoot refers to the ConfigMap "authz" and has kubeconfigs of some authorizers.
-func shoot(name, kubeconfigs string) string {
-	return "kind: Shoot\nmetadata: {name: " + name + ", namespace: garden-dev}\nspec: {kubernetes: {version: 1.32.0, kubeAPIServer: {structuredAuthorization: {configMapName: authz, kubeconfigs: [" + kubeconfigs + "]}}}}"
+// shoot refers to the ConfigMap "authz".
+func shoot(name string) *builders.Object {
+	return builders.Shoot("garden-dev", name).With("spec.kubernetes.version", "1.32.0").Authorization("authz")
 }
 
-const hook = "{authorizerName: hook, secretName: s}"
+// hooked has a kubeconfig of the authorizer "hook".
+func hooked(name string) *builders.Object { return shoot(name).Authorizer("hook", "s") }
 
 // configuration has a webhook with some more fields.
 func configuration(version, more string) string {
@@ -27,25 +27,29 @@ func configuration(version, more string) string {
 
 func TestConfigurations(t *testing.T) {
 	const valid, invalid = "200 referenced authorization configuration is valid", "422 provided invalid authorization configuration: "
-	for name, c := range map[string]struct{ garden, content, want string }{
-		"AUZ-1/v1beta1":                      {shoot("a", hook), configuration("v1beta1", ""), valid},
-		"AUZ-1/v1alpha1":                     {shoot("a", hook), configuration("v1alpha1", ""), valid},
-		"WB-32/v1":                           {shoot("a", hook), configuration("v1", ""), valid},
-		"WB-32/v1 and an older version":      {strings.Replace(shoot("a", hook), "1.32.0", "1.31.8", 1), configuration("v1", ""), "422 failed to decode the provided authorization configuration: apiserver.config.k8s.io/v1 needs Kubernetes 1.32, but shoot garden-dev/a has 1.31.8"},
-		"CV-T5/AUZ-1, broken YAML":           {shoot("a", hook), "a: b\n- c", "422 failed to decode the provided authorization configuration: yaml: line 1: did not find expected key"},
-		"AUZ-1/another kind":                 {shoot("a", hook), "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthenticationConfiguration", "500 failed to cast to authorization configuration type: apiserver.config.k8s.io/v1beta1, Kind=AuthenticationConfiguration"},
-		"CV-T12/AUZ-2, AUZ-5, a connection":  {shoot("a", ""), configuration("v1beta1", "    connectionInfo: {type: KubeConfigFile, kubeConfigFile: /etc/passwd}\n"), invalid + "[authorizers[0].connectionInfo: Forbidden: connectionInfo is not allowed to be set]"},
-		"CV-T11/AUZ-3, AUZ-5, no kubeconfig": {shoot("a", "{authorizerName: other, secretName: s}"), strings.Replace(configuration("v1beta1", ""), "NoOpinion", "Wrong", 1), invalid + `must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/a`},
-		"CV-T11/AUZ-3, no kubeconfig at all": {shoot("a", ""), strings.Replace(configuration("v1beta1", ""), "NoOpinion", "Wrong", 1), invalid + `must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/a`},
-		"CV-T11/AUZ-3, one of two Shoots":    {shoot("a", hook) + "\n---\n" + shoot("b", ""), configuration("v1beta1", ""), invalid + `must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/b`},
-		"AUZ-4/an unknown policy":            {shoot("a", hook), strings.Replace(configuration("v1beta1", ""), "NoOpinion", "Wrong", 1), invalid + `[[].authorizers[0].failurePolicy: Unsupported value: "Wrong": supported values: "NoOpinion", "Deny"]`},
-		"AUZ-4/another type":                 {shoot("a", hook), configuration("v1beta1", "- type: RBAC\n  name: rbac\n"), invalid + `[[].authorizers[1].type: Unsupported value: "RBAC": supported values: "Webhook"]`},
-		"AUZ-4/two webhooks":                 {shoot("a", hook+", {authorizerName: two, secretName: t}"), configuration("v1beta1", strings.SplitN(strings.Replace(configuration("v1beta1", ""), "name: hook", "name: two", 1), "authorizers:\n", 2)[1]), valid},
-		"AUZ-4/no authorizers":               {shoot("a", hook), "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthorizationConfiguration", invalid + "[[].authorizers: Required value: at least one authorization mode must be defined]"},
-		"AUZ-4/an expression that is none":   {shoot("a", hook), configuration("v1beta1", "    matchConditions: [{expression: \"request.\"}]\n"), invalid + "[[].authorizers[0].matchConditions[0].expression: Invalid value"},
+	objects := func(all ...*builders.Object) []*builders.Object { return all }
+	for name, c := range map[string]struct {
+		garden        []*builders.Object
+		content, want string
+	}{
+		"AUZ-1/v1beta1":                      {objects(hooked("a")), configuration("v1beta1", ""), valid},
+		"AUZ-1/v1alpha1":                     {objects(hooked("a")), configuration("v1alpha1", ""), valid},
+		"WB-32/v1":                           {objects(hooked("a")), configuration("v1", ""), valid},
+		"WB-32/v1 and an older version":      {objects(hooked("a").With("spec.kubernetes.version", "1.31.8")), configuration("v1", ""), "422 failed to decode the provided authorization configuration: apiserver.config.k8s.io/v1 needs Kubernetes 1.32, but shoot garden-dev/a has 1.31.8"},
+		"CV-T5/AUZ-1, broken YAML":           {objects(hooked("a")), "a: b\n- c", "422 failed to decode the provided authorization configuration: yaml: line 1: did not find expected key"},
+		"AUZ-1/another kind":                 {objects(hooked("a")), "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthenticationConfiguration", "500 failed to cast to authorization configuration type: apiserver.config.k8s.io/v1beta1, Kind=AuthenticationConfiguration"},
+		"CV-T12/AUZ-2, AUZ-5, a connection":  {objects(shoot("a")), configuration("v1beta1", "    connectionInfo: {type: KubeConfigFile, kubeConfigFile: /etc/passwd}\n"), invalid + "[authorizers[0].connectionInfo: Forbidden: connectionInfo is not allowed to be set]"},
+		"CV-T11/AUZ-3, AUZ-5, no kubeconfig": {objects(shoot("a").Authorizer("other", "s")), strings.Replace(configuration("v1beta1", ""), "NoOpinion", "Wrong", 1), invalid + `must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/a`},
+		"CV-T11/AUZ-3, no kubeconfig at all": {objects(shoot("a")), strings.Replace(configuration("v1beta1", ""), "NoOpinion", "Wrong", 1), invalid + `must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/a`},
+		"CV-T11/AUZ-3, one of two Shoots":    {objects(hooked("a"), shoot("b")), configuration("v1beta1", ""), invalid + `must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/b`},
+		"AUZ-4/an unknown policy":            {objects(hooked("a")), strings.Replace(configuration("v1beta1", ""), "NoOpinion", "Wrong", 1), invalid + `[[].authorizers[0].failurePolicy: Unsupported value: "Wrong": supported values: "NoOpinion", "Deny"]`},
+		"AUZ-4/another type":                 {objects(hooked("a")), configuration("v1beta1", "- type: RBAC\n  name: rbac\n"), invalid + `[[].authorizers[1].type: Unsupported value: "RBAC": supported values: "Webhook"]`},
+		"AUZ-4/two webhooks":                 {objects(hooked("a").Authorizer("two", "t")), configuration("v1beta1", strings.SplitN(strings.Replace(configuration("v1beta1", ""), "name: hook", "name: two", 1), "authorizers:\n", 2)[1]), valid},
+		"AUZ-4/no authorizers":               {objects(hooked("a")), "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthorizationConfiguration", invalid + "[[].authorizers: Required value: at least one authorization mode must be defined]"},
+		"AUZ-4/an expression that is none":   {objects(hooked("a")), configuration("v1beta1", "    matchConditions: [{expression: \"request.\"}]\n"), invalid + "[[].authorizers[0].matchConditions[0].expression: Invalid value"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			garden := admittest.NewReader(t, c.garden)
+			garden := admittest.NewReader(t, builders.Documents(c.garden...))
 			response := admittest.Respond(Decide(garden, garden), admittest.Filled("authz", "config.yaml", c.content))
 			if got := fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message); !strings.HasPrefix(got, c.want) || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
@@ -56,24 +60,20 @@ func TestConfigurations(t *testing.T) {
 
 // TestRelevant: other authorizers make the configuration be judged again (CV-6), and a Shoot without a kubeconfig is refused (CV-T11).
 func TestRelevant(t *testing.T) {
-	garden := admittest.NewReader(t, "kind: ConfigMap\nmetadata: {name: authz, namespace: garden-dev}\ndata:\n  config.yaml: |\n    "+strings.ReplaceAll(configuration("v1beta1", ""), "\n", "\n    "))
+	garden := admittest.NewReader(t, builders.Documents(builders.ConfigMap("garden-dev", "authz").With("data", map[string]string{"config.yaml": configuration("v1beta1", "")})))
 	for name, c := range map[string]struct {
 		operation admissionv1.Operation
-		now, old  string
+		now, old  *builders.Object
 		want      string
 	}{
-		"CV-T11/CREATE without a kubeconfig": {admissionv1.Create, shoot("a", ""), "{}", `provided invalid authorization configuration: must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/a`},
-		"CV-T11/UPDATE, a kubeconfig goes":   {admissionv1.Update, shoot("a", ""), shoot("a", hook), `provided invalid authorization configuration: must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/a`},
-		"CV-6/a kubeconfig comes":            {admissionv1.Update, shoot("a", hook), shoot("a", ""), "referenced authorization configuration is valid"},
-		"CV-6/another Secret":                {admissionv1.Update, shoot("a", strings.Replace(hook, "secretName: s", "secretName: t", 1)), shoot("a", hook), "Neither authorization configuration ConfigMap nor Kubernetes version or other relevant fields were changed"},
+		"CV-T11/CREATE without a kubeconfig": {admissionv1.Create, shoot("a"), nil, `provided invalid authorization configuration: must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/a`},
+		"CV-T11/UPDATE, a kubeconfig goes":   {admissionv1.Update, shoot("a"), hooked("a"), `provided invalid authorization configuration: must provide kubeconfig secret name reference for webhook authorizer "hook" in shoot garden-dev/a`},
+		"CV-6/a kubeconfig comes":            {admissionv1.Update, hooked("a"), shoot("a"), "referenced authorization configuration is valid"},
+		"CV-6/another Secret":                {admissionv1.Update, shoot("a").Authorizer("hook", "t"), hooked("a"), "Neither authorization configuration ConfigMap nor Kubernetes version or other relevant fields were changed"},
 	} {
 		r := admissionv1.AdmissionRequest{Operation: c.operation, Namespace: "garden-dev", Kind: metav1.GroupVersionKind{Group: "core.gardener.cloud", Version: "v1beta1", Kind: "Shoot"}}
-		for text, into := range map[string]*runtime.RawExtension{c.now: &r.Object, c.old: &r.OldObject} {
-			object, err := yaml.YAMLToJSON([]byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			into.Raw = object
+		if r.Object.Raw = c.now.JSON(); c.old != nil {
+			r.OldObject.Raw = c.old.JSON()
 		}
 		if response := admittest.Respond(Decide(garden, garden), r); response.Result.Message != c.want {
 			t.Errorf("%s: %+v", name, response.Result)
@@ -84,18 +84,18 @@ func TestRelevant(t *testing.T) {
 func FuzzConfiguration(f *testing.F) {
 	f.Add(configuration("v1beta1", "    matchConditions: [{expression: \"request.user == 'a'\"}]\n"))
 	f.Add(configuration("v1beta1", "- type: Webhook\n  webhook: null\n"))
-	garden := admittest.NewReader(f, shoot("a", hook))
+	garden := admittest.NewReader(f, builders.Documents(hooked("a")))
 	admittest.FuzzContent(f, Decide(garden, garden), "authz", "config.yaml")
 }
 
 // TestDocument: the document shows what the webhook does and how it is registered (ADM-16).
 func TestDocument(t *testing.T) {
 	r := admittest.Filled("authz", "config.yaml", "x")
-	garden := admittest.NewReader(t, shoot("web", "{authorizerName: policy, secretName: s}"))
+	garden := admittest.NewReader(t, builders.Documents(shoot("web").Authorizer("policy", "s")))
 	admittest.Judged{Decide: Decide(garden, garden), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
 }
 
 func BenchmarkDecide(b *testing.B) {
-	garden := admittest.NewReader(b, shoot("a", hook))
+	garden := admittest.NewReader(b, builders.Documents(hooked("a")))
 	admittest.Bench(b, Decide(garden, garden), admittest.Filled("authz", "config.yaml", configuration("v1beta1", "    matchConditions: [{expression: \"request.user == 'a'\"}]\n")))
 }
