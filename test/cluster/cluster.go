@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -65,7 +64,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return err
 	}
-	ports, err := freePorts(4)
+	ports, err := FreePorts(4)
 	if err != nil {
 		return err
 	}
@@ -222,27 +221,3 @@ func (c *Cluster) progress(text string) {
 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-
-// FreePorts returns ports of the loopback interface that nobody listens on.
-func FreePorts(n int) ([]int, error) { return freePorts(n) }
-
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	var listeners []net.Listener
-	defer func() {
-		for _, listener := range listeners {
-			_ = listener.Close()
-		}
-	}()
-	for len(ports) < n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		listeners = append(listeners, listener)
-		if port := listener.Addr().(*net.TCPAddr).Port; !slices.Contains(ports, port) {
-			ports = append(ports, port)
-		}
-	}
-	return ports, nil
-}
