@@ -74,7 +74,8 @@ func build(pkg, output string) error {
 	if err != nil {
 		return err
 	}
-	command := exec.Command("go", "test", "-c", "-o", output, "-overlay", overlay, "-tags", "repeatable", pkg)
+	// Without paths, so that what is the same in copies of the module is compiled once.
+	command := exec.Command("go", "test", "-c", "-trimpath", "-o", output, "-overlay", overlay, "-tags", "repeatable", pkg)
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	return command.Run()
 }
