@@ -23,7 +23,7 @@ up: build controlplane ## Start a local garden, seed and shoot, run the executab
 	@go run ./test/local -bin bin $(if $(filter 1,$(ONCE)),-once)
 
 .PHONY: cluster
-cluster: controlplane ## Start an empty API server on this machine, for docs/quickstart.md, until Ctrl-C.
+cluster: controlplane ## Start an empty API server on this machine, with a Node that runs the executables of bin/, for docs/quickstart.md and docs/walkthrough.md, until Ctrl-C.
 	@go run ./test/quickstart
 
 .PHONY: test
@@ -86,6 +86,7 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 	@for c in resource-manager admission-controller node-agent-authorizer; do go run -C internal/tools ./configdoc ../.. $$c > docs/reference/$$c-configuration.md; done
 	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules resource-manager-features admission-controller-features node-agent-authorizer-features metrics; do go run ./internal/docgen $$p > docs/reference/$$p.md; done
 	@for c in $(COMMANDS); do go run ./cmd/$$c reference > docs/reference/$$c-command-line.md; go run ./cmd/$$c man --dir docs/man; done
+	@go run ./test/quickstart -garden-api > docs/examples/garden/api.yaml
 	@mkdir -p deploy/rbac && rm -f deploy/rbac/*.yaml && go run ./internal/docgen rbac deploy/rbac
 	@comment="$$(go run ./internal/docgen relation-doc)" && echo "$$comment" > internal/relation/doc.go
 
@@ -93,6 +94,12 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 build: ## Build the executables into bin/.
 	@mkdir -p bin
 	@for c in $(COMMANDS); do echo "building bin/$$c"; CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/$$c ./cmd/$$c; done
+
+.PHONY: clients
+clients: ## Build kubectl and Helm into bin/.
+	@mkdir -p bin
+	@cp "$$(go run -C test/controlplane ./build kubectl)/kubectl" bin/
+	@go build -C internal/tools/charts -o $(CURDIR)/bin/helm helm.sh/helm/v4/cmd/helm
 
 .PHONY: images
 images: ## Build an OCI image of each executable for linux/amd64 and linux/arm64 into bin/images, with a list of its parts; no daemon is needed.

@@ -112,17 +112,34 @@ type Check struct {
 	Live, Ready healthz.Checker
 }
 
+// told logs when a check begins to fail, with the reason, which whoever asks is not given, and when it is well again.
+func told(name string, check healthz.Checker, log logr.Logger) healthz.Checker {
+	var failing atomic.Bool
+	return func(request *http.Request) error {
+		err := check(request)
+		if failing.Swap(err != nil) != (err != nil) {
+			if err == nil {
+				log.Info("Probe is well again", "check", name)
+			} else {
+				log.Info("Probe fails", "check", name, "reason", err.Error())
+			}
+		}
+		return err
+	}
+}
+
 // AddChecks adds checks, and those that every executable has: ping, webhook-server and shutdown.
 func AddChecks(mgr manager.Manager, drain *Drain, checks ...Check) error {
+	log := mgr.GetLogger()
 	checks = append(checks, Check{Name: "ping", Live: healthz.Ping}, Check{Name: "webhook-server", Ready: mgr.GetWebhookServer().StartedChecker()}, Check{Name: "shutdown", Ready: drain.Check})
 	for _, c := range checks {
 		if c.Live != nil {
-			if err := mgr.AddHealthzCheck(c.Name, c.Live); err != nil {
+			if err := mgr.AddHealthzCheck(c.Name, told(c.Name, c.Live, log)); err != nil {
 				return err
 			}
 		}
 		if c.Ready != nil {
-			if err := mgr.AddReadyzCheck(c.Name, c.Ready); err != nil {
+			if err := mgr.AddReadyzCheck(c.Name, told(c.Name, c.Ready, log)); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -38,6 +40,21 @@ func TestGrace(t *testing.T) {
 		if got := check(nil); !errors.Is(got, step.want) {
 			t.Errorf("%s: got %v", step.name, got)
 		}
+	}
+}
+
+func TestToldOnce(t *testing.T) {
+	var result error
+	var lines []string
+	check := told("a", func(*http.Request) error { return result }, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+	for _, result = range []error{nil, errors.New("away"), errors.New("still away"), nil, nil} {
+		if got := check(nil); !errors.Is(got, result) {
+			t.Errorf("got %v, want %v", got, result)
+		}
+	}
+	want := []string{`"level"=0 "msg"="Probe fails" "check"="a" "reason"="away"`, `"level"=0 "msg"="Probe is well again" "check"="a"`}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -64,6 +64,11 @@ func TestQuickstart(t *testing.T) {
 	follow(t, []string{"resource-manager"}, withFreePorts, "docs/quickstart.md")
 }
 
+// TestWalkthrough installs all executables by their charts, breaks them, and finds the way back.
+func TestWalkthrough(t *testing.T) {
+	follow(t, []string{"resource-manager", "admission-controller", "node-agent-authorizer", "helm"}, nil, "docs/walkthrough.md")
+}
+
 // TestGuides follows the guides of operators. They work with the same files.
 func TestGuides(t *testing.T) {
 	follow(t, []string{"resource-manager", "admission-controller", "node-agent-authorizer"}, nil,
@@ -88,11 +93,11 @@ func follow(t *testing.T, executables []string, change func(*testing.T, string) 
 	path := tools(t, work) + string(os.PathListSeparator) + os.Getenv("PATH")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	c, err := start(ctx, filepath.Join(work, ".local", "cluster"), func(text string) { t.Log(text) })
+	c, err := start(ctx, filepath.Join(work, ".local", "cluster"), filepath.Join(work, "bin"), func(text string) { t.Log(text) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Stop()
+	defer c.stop()
 
 	command := exec.CommandContext(ctx, "bash", "-c", text)
 	command.Dir = work
@@ -127,14 +132,25 @@ func workplace(t *testing.T, root string, executables []string) string {
 		}
 	}
 	for _, name := range executables {
-		if _, err := harness.Build(filepath.Join(work, "bin"), name); err != nil {
+		if name == "helm" {
+			buildHelm(t, root, filepath.Join(work, "bin"))
+		} else if _, err := harness.Build(filepath.Join(work, "bin"), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(work, "Makefile"), []byte("build:\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(work, "Makefile"), []byte("build clients:\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return work
+}
+
+// buildHelm builds Helm, as make clients does.
+func buildHelm(t *testing.T, root, dir string) {
+	command := exec.Command("go", "build", "-o", filepath.Join(dir, "helm"), "helm.sh/helm/v4/cmd/helm")
+	command.Dir = filepath.Join(root, "internal", "tools", "charts")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("building helm: %v: %s", err, out)
+	}
 }
 
 // withFreePorts replaces the ports of the quickstart by some that nobody listens on, as tests run beside each other.
