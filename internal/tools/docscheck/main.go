@@ -8,6 +8,8 @@
 //   - a line has more than one sentence, or a sentence goes on in the next line,
 //   - a sentence has more than 25 words.
 //
+// And it fails if a figure that pages repeat is not the one of docs/performance.md.
+//
 // It is told where the repository is:
 //
 //	docscheck <root of the repository>
@@ -45,6 +47,7 @@ func check(root string) error {
 			problems = append(problems, checkSentences(p)...)
 		}
 	}
+	problems = append(problems, checkFigures(root)...)
 	return errors.Join(problems...)
 }
 
