@@ -29,20 +29,28 @@ type values = map[string]any
 // register registers the webhooks as resource-manager prints them: those that change objects in the shoot, those that judge them in the seed.
 func (t *tour) register(ctx context.Context, binary, dir string) error {
 	url := fmt.Sprintf("https://127.0.0.1:%d", t.manager.Web)
-	printed, err := harness.Webhooks(binary, filepath.Join(dir, "config.yaml"), url, filepath.Join(t.Seed.Dir, "ca.crt"), "--shoot")
-	if err != nil {
-		return err
-	}
-	for _, configuration := range printed {
-		to, name := t.ShootClient, "shoot"
-		if configuration.GetKind() == "ValidatingWebhookConfiguration" {
-			to, name = t.SeedClient, "seed"
-		}
-		if err := to.Create(ctx, configuration); err != nil {
+	for _, to := range []struct {
+		name, kind string
+		client     client.Client
+		arguments  []string
+	}{
+		{"shoot", "MutatingWebhookConfiguration", t.ShootClient, []string{"--shoot"}},
+		{"seed", "ValidatingWebhookConfiguration", t.SeedClient, nil},
+	} {
+		printed, err := harness.Webhooks(binary, filepath.Join(dir, "config.yaml"), url, filepath.Join(t.Seed.Dir, "ca.crt"), to.arguments...)
+		if err != nil {
 			return err
 		}
-		entries, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
-		step("%d webhooks registered in the %s", len(entries), name)
+		for _, configuration := range printed {
+			if configuration.GetKind() != to.kind {
+				continue
+			}
+			if err := to.client.Create(ctx, configuration); err != nil {
+				return err
+			}
+			entries, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+			step("%d webhooks registered in the %s", len(entries), to.name)
+		}
 	}
 	return nil
 }
