@@ -2,11 +2,8 @@ package csr
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"net"
 	"net/url"
@@ -19,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/builders"
 )
 
 // world is what a test says is there; Machines lead to the Node that they have become.
@@ -316,23 +315,10 @@ func TestLawOwn(t *testing.T) {
 	})
 }
 
-func encode(t testing.TB, template *x509.CertificateRequest) []byte {
-	t.Helper()
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
-}
-
 func TestParse(t *testing.T) {
 	object := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
 		SignerName: "s", Username: "u", Groups: []string{"g"}, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageAny},
-		Request: encode(t, &x509.CertificateRequest{
+		Request: builders.Request(&x509.CertificateRequest{
 			Subject: pkix.Name{CommonName: "cn", Organization: []string{"o"}}, DNSNames: []string{"d"}, EmailAddresses: []string{"a@b"},
 			IPAddresses: []net.IP{net.ParseIP("10.0.0.1"), net.ParseIP("2080:1000:1000:8ff0:0:0:0:0")}, URIs: []*url.URL{{Scheme: "https", Host: "x"}},
 		}),

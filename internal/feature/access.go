@@ -117,10 +117,8 @@ func Rights[C, E any](rows []Row[C, E], cfg *C, namespaces map[Cluster][]string)
 		}
 	}
 	for _, row := range rows {
-		if row.Reads != nil {
-			for _, read := range row.Reads(cfg) {
-				allow(read.Cluster, read.Namespace, read.ClusterScoped, read.Rights())
-			}
+		for _, read := range row.ReadsOf(cfg) {
+			allow(read.Cluster, read.Namespace, read.ClusterScoped, read.Rights())
 		}
 		if row.Writes != nil {
 			for _, write := range row.Writes(cfg) {

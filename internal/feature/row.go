@@ -48,6 +48,14 @@ func (r *Row[C, E]) Key() string { return cmp.Or(r.Path, r.Name) }
 // Built says whether the feature is part of this version.
 func (r *Row[C, E]) Built() bool { return r.Start != nil }
 
+// ReadsOf is what the feature reads under a configuration.
+func (r *Row[C, E]) ReadsOf(cfg *C) []Read {
+	if r.Reads == nil {
+		return nil
+	}
+	return r.Reads(cfg)
+}
+
 // Enabled returns the rows that are switched on, in their order.
 func Enabled[C, E any](rows []Row[C, E], cfg *C) []Row[C, E] {
 	var enabled []Row[C, E]
@@ -63,9 +71,7 @@ func Enabled[C, E any](rows []Row[C, E], cfg *C) []Row[C, E] {
 func AllReads[C, E any](rows []Row[C, E], cfg *C) []Read {
 	var all []Read
 	for _, row := range rows {
-		if row.Reads != nil {
-			all = append(all, row.Reads(cfg)...)
-		}
+		all = append(all, row.ReadsOf(cfg)...)
 	}
 	return all
 }

@@ -158,18 +158,25 @@ func (g *gate) askFor(url string, streams int, during time.Duration) ([]time.Dur
 	if _, err := ask(client, url, questions[0], `"allowed":true`); err != nil {
 		return nil, err
 	}
+	return answers(streams, during, func(stream, i int) (time.Duration, error) {
+		return ask(client, url, questions[(stream+i)%len(questions)], `"allowed":true`)
+	})
+}
+
+// answers has so many ask at once, each one question after the other, and returns how long each answer took.
+func answers(askers int, during time.Duration, ask func(asker, i int) (time.Duration, error)) ([]time.Duration, error) {
 	var mu sync.Mutex
 	var all []time.Duration
 	var failed error
 	var asking sync.WaitGroup
 	end := time.Now().Add(during)
-	for stream := range streams {
+	for asker := range askers {
 		asking.Go(func() {
 			var took []time.Duration
 			var err error
-			for i := stream; err == nil && time.Now().Before(end); i++ {
+			for i := 0; err == nil && time.Now().Before(end); i++ {
 				var one time.Duration
-				one, err = ask(client, url, questions[i%len(questions)], `"allowed":true`)
+				one, err = ask(asker, i)
 				took = append(took, one)
 			}
 			mu.Lock()

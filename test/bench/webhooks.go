@@ -3,11 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/espalier-project/espalier/test/harness"
@@ -115,11 +114,8 @@ func (g *gate) compare(a asked, ours, theirs string, ourPID, theirPID int) error
 
 // askAll asks the same on so many connections at once, and returns how long each answer took.
 func (g *gate) askAll(url string, review []byte, connections int, during time.Duration) ([]time.Duration, error) {
-	var mu sync.Mutex
-	var all []time.Duration
-	var failed error
-	var asking sync.WaitGroup
-	for range connections {
+	clients := make([]*http.Client, connections)
+	for i := range clients {
 		client, err := g.caller()
 		if err != nil {
 			return nil, err
@@ -128,21 +124,11 @@ func (g *gate) askAll(url string, review []byte, connections int, during time.Du
 		if _, err := ask(client, url, review, `"allowed":true`); err != nil {
 			return nil, err
 		}
-		asking.Go(func() {
-			var took []time.Duration
-			var err error
-			for end := time.Now().Add(during); err == nil && time.Now().Before(end); {
-				var one time.Duration
-				one, err = ask(client, url, review, `"allowed":true`)
-				took = append(took, one)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all, failed = append(all, took...), errors.Join(failed, err)
-		})
+		clients[i] = client
 	}
-	asking.Wait()
-	return all, failed
+	return answers(connections, during, func(connection, _ int) (time.Duration, error) {
+		return ask(clients[connection], url, review, `"allowed":true`)
+	})
 }
 
 // containers are five as components have them.

@@ -1,8 +1,13 @@
 package cluster
 
 import (
+	"bufio"
+	"bytes"
 	_ "embed"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -15,6 +20,59 @@ const (
 	// RequestsLog is the file with the requests, in the folder of a cluster. Those that the log is rotated to begin alike.
 	RequestsLog = "requests.log"
 )
+
+// Request is what an API server writes down about one that it was asked.
+type Request struct {
+	Stage string `json:"stage"`
+	Verb  string `json:"verb"`
+	User  struct {
+		Name string `json:"username"`
+	} `json:"user"`
+	Object struct {
+		Group       string `json:"apiGroup"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	Response struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+}
+
+// Resource is the resource with its subresource, as rules name them.
+func (r *Request) Resource() string {
+	if r.Object.Subresource == "" {
+		return r.Object.Resource
+	}
+	return r.Object.Resource + "/" + r.Object.Subresource
+}
+
+// EachRequest reads what an API server wrote into a file, a request a line: those lines that have a text, such as the name of a user.
+func EachRequest(log, having string, do func(*Request)) error {
+	file, err := os.Open(log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	for lines := bufio.NewReader(file); ; {
+		line, err := lines.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF): // Also of a line that the API server did not get to write whole.
+			return nil
+		case err != nil:
+			return err
+		}
+		if !bytes.Contains(line, []byte(having)) {
+			continue
+		}
+		r := &Request{}
+		if err := json.Unmarshal(line, r); err != nil {
+			return fmt.Errorf("%s: %w", log, err)
+		}
+		do(r)
+	}
+}
 
 // auditPolicy tells of who asked for what, and never of a body.
 //

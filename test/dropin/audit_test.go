@@ -1,63 +1,29 @@
 package dropin
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/cluster"
 )
 
 // request is one that an API server has answered.
-type request struct {
-	Stage string `json:"stage"`
-	Verb  string `json:"verb"`
-	URI   string `json:"requestURI"`
-	User  struct {
-		Name string `json:"username"`
-	} `json:"user"`
-	Object struct {
-		Group       string `json:"apiGroup"`
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-		Namespace   string `json:"namespace"`
-		Name        string `json:"name"`
-	} `json:"objectRef"`
-	Response struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-}
+type request cluster.Request
 
 func (r *request) String() string {
-	resource := r.Object.Resource
-	if r.Object.Subresource != "" {
-		resource += "/" + r.Object.Subresource
-	}
-	return fmt.Sprintf("%s %s %s/%s", r.Verb, resource, r.Object.Namespace, r.Object.Name)
+	return fmt.Sprintf("%s %s %s/%s", r.Verb, (*cluster.Request)(r).Resource(), r.Object.Namespace, r.Object.Name)
 }
 
 // requests returns those of a user that a condition holds for.
 func (a *audited) requests(t *testing.T, user string, which func(*request) bool) []string {
 	t.Helper()
-	file, err := os.Open(a.log)
-	must(t, err)
-	defer func() { _ = file.Close() }()
 	var found []string
-	scanner := bufio.NewScanner(file)
-	scanner.Buffer(nil, 1<<20)
-	for scanner.Scan() {
-		if !strings.Contains(scanner.Text(), user) {
-			continue
-		}
-		r := &request{}
-		must(t, json.Unmarshal(scanner.Bytes(), r))
-		if r.User.Name == user && r.Stage == "ResponseComplete" && which(r) {
+	must(t, cluster.EachRequest(a.log, user, func(each *cluster.Request) {
+		if r := (*request)(each); r.User.Name == user && r.Stage == "ResponseComplete" && which(r) {
 			found = append(found, r.String())
 		}
-	}
-	must(t, scanner.Err())
+	}))
 	return found
 }
 

@@ -3,13 +3,9 @@
 package gardengen
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	cryptorand "crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -28,6 +24,7 @@ import (
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
+	"github.com/espalier-project/espalier/test/builders"
 )
 
 // Now is the time in drawn gardens; certificates expire an hour before or after it.
@@ -204,15 +201,7 @@ var requests = sync.OnceValue(func() [][]byte {
 		{names.SeedUserPrefix + "a", names.SeedsGroup}, {names.SeedUserPrefix + "b", names.SeedsGroup}, {names.SeedUserPrefix + "child", "other"},
 		{names.ShootUserPrefix + "garden-n:s", names.ShootsGroup}, {names.ShootUserPrefix + "n:t", names.ShootsGroup},
 	} {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
-		if err != nil {
-			panic(err)
-		}
-		der, err := x509.CreateCertificateRequest(cryptorand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: of[0], Organization: of[1:]}}, key)
-		if err != nil {
-			panic(err)
-		}
-		result = append(result, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+		result = append(result, builders.Request(&x509.CertificateRequest{Subject: pkix.Name{CommonName: of[0], Organization: of[1:]}}))
 	}
 	return result
 })

@@ -1,12 +1,8 @@
 package integration
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -21,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/test/builders"
 	"github.com/espalier-project/espalier/test/harness"
 )
 
@@ -33,12 +30,8 @@ type asked struct {
 // ask has a user ask for a certificate, as the API server sees the user.
 func (f *fixture) ask(user string, groups []string, signer string, usages []certificatesv1.KeyUsage, template *x509.CertificateRequest) *asked {
 	f.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	f.must(err)
-	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
-	f.must(err)
 	object := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-"}, Spec: certificatesv1.CertificateSigningRequestSpec{
-		SignerName: signer, Usages: usages, Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})}}
+		SignerName: signer, Usages: usages, Request: builders.Request(template)}}
 	f.must(as(f, user, groups...).Create(f.ctx, object))
 	return &asked{f, object.Name}
 }

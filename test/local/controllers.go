@@ -3,12 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -22,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/test/builders"
 	"github.com/espalier-project/espalier/test/harness"
 )
 
@@ -182,20 +179,13 @@ func (t *tour) showCertificates(ctx context.Context) error {
 
 // askForCertificate has the kubelet ask for a certificate of the Node's name and an address, and shows the answer.
 func (t *tour) askForCertificate(ctx context.Context, kubelet client.Client, what, address string, want certificatesv1.RequestConditionType) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+	template := &x509.CertificateRequest{
 		Subject:  pkix.Name{CommonName: "system:node:" + worker, Organization: []string{"system:nodes"}},
 		DNSNames: []string{worker}, IPAddresses: []net.IP{net.ParseIP(address)},
-	}, key)
-	if err != nil {
-		return err
 	}
 	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "csr-"}, Spec: certificatesv1.CertificateSigningRequestSpec{
 		SignerName: certificatesv1.KubeletServingSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
-		Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+		Request: builders.Request(template),
 	}}
 	// Its right to ask is a moment old.
 	if err := harness.Poll(ctx, patience, func() error { return kubelet.Create(ctx, request) }); err != nil {

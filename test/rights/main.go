@@ -34,5 +34,7 @@ func run(folder string) error {
 	if err != nil {
 		return err
 	}
-	return report(os.Stdout, distinct(declared(), granted), used, explained)
+	text, err := report(distinct(declared(), granted), used, explained)
+	fmt.Print(text)
+	return err
 }

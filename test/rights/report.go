@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -55,9 +54,10 @@ func explanations(page string) ([]explanation, error) {
 	return all, nil
 }
 
-// report prints the rights that are not used, a line each, and is an error if there is one that nothing explains, or an explanation of a
+// report tells of the rights that are not used, a line each, and is an error if there is one that nothing explains, or an explanation of a
 // right that there is not.
-func report(out io.Writer, rights []right, used map[right]bool, explained []explanation) error {
+func report(rights []right, used map[right]bool, explained []explanation) (string, error) {
+	var out strings.Builder
 	var unexplained []string
 	known, needed, there := 0, map[int]bool{}, map[int]bool{}
 	for _, r := range rights {
@@ -72,23 +72,23 @@ func report(out io.Writer, rights []right, used map[right]bool, explained []expl
 			unexplained = append(unexplained, r.String())
 		}
 	}
-	fmt.Fprintf(out, "%d rights of features, %d used by requests of the tests, %d explained in test/rights/unused.md\n", len(rights), len(rights)-known-len(unexplained), known)
+	fmt.Fprintf(&out, "%d rights of features, %d used by requests of the tests, %d explained in test/rights/unused.md\n", len(rights), len(rights)-known-len(unexplained), known)
 	var err error
 	for i := range explained {
 		switch {
 		case !there[i]:
 			err = errors.Join(err, fmt.Errorf("test/rights/unused.md explains rights that there are not: %s", explained[i].String()))
 		case !needed[i]:
-			fmt.Fprintf(out, "explained in test/rights/unused.md, and all used this time: %s\n", explained[i].String())
+			fmt.Fprintf(&out, "explained in test/rights/unused.md, and all used this time: %s\n", explained[i].String())
 		}
 	}
 	for _, each := range unexplained {
-		fmt.Fprintf(out, "not used: %s\n", each)
+		fmt.Fprintf(&out, "not used: %s\n", each)
 	}
 	if len(unexplained) > 0 {
 		err = errors.Join(err, errors.New("no test used a right: take it away, test what needs it, or say why in test/rights/unused.md"))
 	}
-	return err
+	return out.String(), err
 }
 
 // distinct are rights once each, sorted.

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,38 +13,12 @@ import (
 	"github.com/espalier-project/espalier/test/harness"
 )
 
-// request is what the API server wrote down about one.
-type request struct {
-	Verb string `json:"verb"`
-	User struct {
-		Name string `json:"username"`
-	} `json:"user"`
-	Object struct {
-		Group       string `json:"apiGroup"`
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-		Namespace   string `json:"namespace"`
-		Name        string `json:"name"`
-	} `json:"objectRef"`
-	Response struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-}
-
-// resource is the name that rules have for what was asked for.
-func (r *request) resource() string {
-	if r.Object.Subresource == "" {
-		return r.Object.Resource
-	}
-	return r.Object.Resource + "/" + r.Object.Subresource
-}
-
-// by returns the right of a rule that a request needs, if the rule allows it.
-func (r *request) by(one *rule) (right, bool) {
+// allows returns the right of a rule that a request needs, if the rule allows it.
+func (one *rule) allows(r *cluster.Request) (right, bool) {
 	if one.scope.Namespace != "" && one.scope.Namespace != r.Object.Namespace || len(one.ResourceNames) > 0 && !slices.Contains(one.ResourceNames, r.Object.Name) {
 		return right{}, false
 	}
-	verb, group, resource := among(one.Verbs, r.Verb), among(one.APIGroups, r.Object.Group), among(one.Resources, r.resource())
+	verb, group, resource := among(one.Verbs, r.Verb), among(one.APIGroups, r.Object.Group), among(one.Resources, r.Resource())
 	if verb < 0 || group < 0 || resource < 0 {
 		return right{}, false
 	}
@@ -127,44 +98,21 @@ func markUsed(folder string, rules map[string][]rule, used map[right]bool) error
 		return err
 	}
 	// Most requests are like others; names matter where rules have names.
-	seen := map[request]bool{}
+	seen := map[cluster.Request]bool{}
 	for _, log := range logs {
-		if err := eachRequest(log, func(r request) {
-			if seen[r] || r.Response.Code == http.StatusForbidden || r.Response.Code == http.StatusUnauthorized {
+		if err := cluster.EachRequest(log, "", func(r *cluster.Request) {
+			if seen[*r] || r.Response.Code == http.StatusForbidden || r.Response.Code == http.StatusUnauthorized {
 				return
 			}
-			seen[r] = true
+			seen[*r] = true
 			for _, one := range rules[r.User.Name] {
-				if right, allowed := r.by(&one); allowed {
+				if right, allowed := one.allows(r); allowed {
 					used[right] = true
 				}
 			}
 		}); err != nil {
-			return fmt.Errorf("%s: %w", log, err)
+			return err
 		}
 	}
 	return nil
-}
-
-// eachRequest reads what an API server wrote down, a request a line.
-func eachRequest(log string, do func(request)) error {
-	file, err := os.Open(log)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }()
-	for lines := bufio.NewReader(file); ; {
-		line, err := lines.ReadBytes('\n')
-		switch {
-		case errors.Is(err, io.EOF): // Also of a line that the API server did not get to write whole.
-			return nil
-		case err != nil:
-			return err
-		}
-		var r request
-		if err := json.Unmarshal(line, &r); err != nil {
-			return err
-		}
-		do(r)
-	}
 }

@@ -2,12 +2,8 @@ package csrapprover
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"net"
 	"strings"
@@ -29,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/test/builders"
 )
 
 // fixture is a target and a source, each with hooks that may fail.
@@ -118,27 +115,18 @@ func node(name string) *corev1.Node {
 		{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}}}
 }
 
-func kubelet(t *testing.T, name string) *certificatesv1.CertificateSigningRequest {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+func kubelet(name string) *certificatesv1.CertificateSigningRequest {
 	user := "system:node:" + name
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: user, Organization: []string{"system:nodes"}}, DNSNames: []string{name}, IPAddresses: []net.IP{net.ParseIP("10.0.0.1")}}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := builders.Request(&x509.CertificateRequest{Subject: pkix.Name{CommonName: user, Organization: []string{"system:nodes"}}, DNSNames: []string{name}, IPAddresses: []net.IP{net.ParseIP("10.0.0.1")}})
 	return &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "csr-" + name}, Spec: certificatesv1.CertificateSigningRequestSpec{
 		SignerName: certificatesv1.KubeletServingSignerName, Username: user, Groups: []string{"system:nodes"},
-		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}, Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}, Request: request,
 	}}
 }
 
 // CSR-4: a verdict is one condition, and it is counted.
 func TestWritesOneCondition(t *testing.T) {
-	f := newFixture(t, node("a"), kubelet(t, "a"), kubelet(t, "b"))
+	f := newFixture(t, node("a"), kubelet("a"), kubelet("b"))
 	f.machine("m", "a")
 	for _, name := range []string{"csr-a", "csr-b", "csr-a", "csr-b"} {
 		if err := f.run(name); err != nil {
@@ -164,7 +152,7 @@ func TestWritesOneCondition(t *testing.T) {
 
 // CSR-2, COM-7: what is decided or gone is left alone.
 func TestLeavesWhatIsDecided(t *testing.T) {
-	decided := kubelet(t, "a")
+	decided := kubelet("a")
 	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionFalse, Reason: "Operator"}}
 	f := newFixture(t, node("a"), decided)
 	f.approve = func() error { t.Error("a decided request was written"); return nil }
@@ -177,7 +165,7 @@ func TestLeavesWhatIsDecided(t *testing.T) {
 
 // CSR-6: a Node that cannot be read now leads to no condition, and later to an approval.
 func TestRetriesWhatCannotBeRead(t *testing.T) {
-	f := newFixture(t, node("a"), kubelet(t, "a"))
+	f := newFixture(t, node("a"), kubelet("a"))
 	f.machine("m", "a")
 	f.node = func() error { return apierrors.NewInternalError(errors.New("etcd")) }
 	if err := f.run("csr-a"); err == nil || !strings.Contains(err.Error(), `failed when checking for approval conditions: error getting node object with name "a": `) {
@@ -194,7 +182,7 @@ func TestRetriesWhatCannotBeRead(t *testing.T) {
 
 // CSR-3: garbage is an error and no condition.
 func TestGarbage(t *testing.T) {
-	object := kubelet(t, "a")
+	object := kubelet("a")
 	object.Spec.Request = []byte("garbage")
 	f := newFixture(t, object)
 	if err := f.run("csr-a"); err == nil || err.Error() != "unable to parse csr: PEM block type must be CERTIFICATE REQUEST" || len(f.conditions("csr-a")) > 0 {
@@ -204,7 +192,7 @@ func TestGarbage(t *testing.T) {
 
 // CSR-6: somebody else decides while we do; theirs holds.
 func TestConflict(t *testing.T) {
-	f := newFixture(t, node("a"), kubelet(t, "a"))
+	f := newFixture(t, node("a"), kubelet("a"))
 	f.machine("m", "a")
 	f.approve = func() error {
 		f.approve = nil
@@ -252,11 +240,11 @@ func TestUnknownKindIsNoMissingMachine(t *testing.T) {
 
 // CSR-1, CSR-2: what is queued.
 func TestPredicate(t *testing.T) {
-	other, final := kubelet(t, "a"), kubelet(t, "a")
+	other, final := kubelet("a"), kubelet("a")
 	other.Spec.SignerName = certificatesv1.KubeAPIServerClientKubeletSignerName
 	final.Status.Certificate = []byte("x")
 	p := concerned()
-	if object := kubelet(t, "a"); !p.Create(event.CreateEvent{Object: object}) || !p.Update(event.UpdateEvent{ObjectOld: object, ObjectNew: object}) ||
+	if object := kubelet("a"); !p.Create(event.CreateEvent{Object: object}) || !p.Update(event.UpdateEvent{ObjectOld: object, ObjectNew: object}) ||
 		p.Delete(event.DeleteEvent{Object: object}) || p.Generic(event.GenericEvent{Object: object}) {
 		t.Error("a pending request")
 	}

@@ -149,11 +149,7 @@ func (p *Process) cache(rows []Row, restConfig *rest.Config) error {
 func (p *Process) add(rows []Row) error {
 	byName := map[feature.Cluster]*clusters.Cluster{feature.Garden: p.Garden}
 	for _, row := range rows {
-		var reads []feature.Read
-		if row.Reads != nil {
-			reads = row.Reads(p.Config)
-		}
-		kept, err := clusters.Keep(byName, reads, p.Clock, p.Log.WithName(row.Name))
+		kept, err := clusters.Keep(byName, row.ReadsOf(p.Config), p.Clock, p.Log.WithName(row.Name))
 		if err != nil {
 			return fmt.Errorf("feature %s: %w", row.Name, err)
 		}

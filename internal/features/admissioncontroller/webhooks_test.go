@@ -29,11 +29,7 @@ func TestServed(t *testing.T) {
 		if row.Switch != "" || row.Validating == nil && row.Mutating == nil || strings.HasSuffix(row.Name, "restriction") && strings.HasPrefix(row.Path, "/webhooks/admission/s") {
 			continue // The graph's answer for others.
 		}
-		reads := []feature.Read{}
-		if row.Reads != nil {
-			reads = row.Reads(cached.Config)
-		}
-		p, isCached := others, slices.ContainsFunc(reads, func(r feature.Read) bool { return r.Form == feature.Whole })
+		p, isCached := others, slices.ContainsFunc(row.ReadsOf(cached.Config), func(r feature.Read) bool { return r.Form == feature.Whole })
 		if isCached {
 			p = cached
 		}

@@ -147,11 +147,7 @@ func (p *Process) add(rows []Row) error {
 		if !row.Built() {
 			continue // Nothing but a default of old flags switches it on; the start said so.
 		}
-		var reads []feature.Read
-		if row.Reads != nil {
-			reads = row.Reads(p.Config)
-		}
-		kept, err := clusters.Keep(byName, reads, p.Clock, p.Log.WithName(row.Name))
+		kept, err := clusters.Keep(byName, row.ReadsOf(p.Config), p.Clock, p.Log.WithName(row.Name))
 		if err != nil {
 			return fmt.Errorf("feature %s: %w", row.Name, err)
 		}
