@@ -33,7 +33,7 @@ var house = []floor{
 		name: "domain", together: true, without: outside, except: types,
 		rooms: []string{
 			"internal/manifest", "internal/engine/managed", "internal/apply/...", "internal/health", "internal/engine/ledger", "internal/relation", "internal/identity", "internal/agent", "internal/limit",
-			"internal/networkpolicy", "internal/envoyfilter", "internal/csr", "internal/token", "internal/node", "internal/references", "internal/invalidation", "internal/availability", "internal/zones", "internal/istio",
+			"internal/networkpolicy", "internal/envoyfilter", "internal/csr", "internal/token", "internal/node", "internal/references", "internal/invalidation", "internal/zones",
 		},
 	},
 	{name: "vocabulary", rooms: []string{"internal/feature"}, without: []string{"net/http", "k8s.io/client-go"}},
@@ -43,7 +43,7 @@ var house = []floor{
 	},
 	{name: "endpoints", rooms: []string{"internal/serve/..."}, together: true},
 	{
-		name: "decisions", shared: []string{"internal/controller/kit", "internal/webhook/kit", "internal/configref"},
+		name: "decisions", shared: []string{"internal/controller/kit", "internal/configref"},
 		rooms: []string{"internal/controller/...", "internal/webhook/...", "internal/authorizer/...", "internal/restriction", "internal/configref"},
 	},
 	{name: "engine", rooms: []string{"internal/engine", "internal/graphpage", "internal/shoots"}},

@@ -29,9 +29,16 @@ func main() {
 	}
 }
 
-// check returns an error for every import that goes where it must not.
+// check returns an error for every import that goes where it must not, and for every room that there is not.
 func check(root string, house []floor) error {
 	var problems []error
+	for _, f := range house {
+		for _, room := range slices.Concat(f.rooms, f.shared) {
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(strings.TrimSuffix(room, "/...")))); err != nil {
+				problems = append(problems, fmt.Errorf("the floor %s has no room %s: %w", f.name, room, err))
+			}
+		}
+	}
 	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
