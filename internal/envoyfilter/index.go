@@ -379,7 +379,7 @@ func (x *Index) Decide(source string) Decision {
 	defer x.mu.Unlock()
 	own := x.namespaces[source]
 	if !x.isCompleteLocked() || own == nil || !x.isWatched(source) {
-		return Decision{} // ICC-4.
+		return Decision{} // The namespace is gone, or is not looked after (ICC-4).
 	}
 	for _, r := range x.rules[source] {
 		if r.Unreadable {

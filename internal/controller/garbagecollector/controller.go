@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -189,25 +188,7 @@ func without(all []candidate, held *internalreferences.Graph) []candidate {
 // deleteAll deletes the versions that were listed. One that has changed since is left for the next run, and one that fails stops no other
 // (GC-9, GC-10).
 func (r *Reconciler) deleteAll(ctx context.Context, unused []candidate) error {
-	var (
-		places = make(chan struct{}, parallel)
-		group  sync.WaitGroup
-		mu     sync.Mutex
-		failed []error
-	)
-	for _, c := range unused {
-		places <- struct{}{}
-		group.Go(func() {
-			defer func() { <-places }()
-			if err := r.delete(ctx, c); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed = append(failed, err)
-			}
-		})
-	}
-	group.Wait()
-	return aggregate(failed)
+	return aggregate(kit.Parallel(ctx, parallel, len(unused), func(i int) error { return r.delete(ctx, unused[i]) }))
 }
 
 func (r *Reconciler) delete(ctx context.Context, c candidate) error {

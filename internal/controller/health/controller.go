@@ -7,12 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -72,8 +70,8 @@ type Options struct {
 type Reconciler struct {
 	Options
 
+	queue     kit.Queue
 	mu        sync.Mutex
-	queue     workqueue.TypedRateLimitingInterface[reconcile.Request]
 	unsettled map[ledger.Owner]int
 }
 
@@ -199,34 +197,22 @@ func (r *Reconciler) settled(owner ledger.Owner) {
 
 // period is the sync period with up to a tenth more or less.
 func (r *Reconciler) period() time.Duration {
-	period := r.Config.SyncPeriod.Duration
-	return period - period/10 + time.Duration(rand.Int64N(int64(period/5)+1))
+	return kit.Jitter(r.Config.SyncPeriod.Duration)
 }
 
 // Enqueue asks for a judgement, because the ledger has news of the ManagedResource.
 func (r *Reconciler) Enqueue(owner ledger.Owner) {
-	r.mu.Lock()
-	queue := r.queue
-	r.mu.Unlock()
-	if queue != nil {
-		queue.AddAfter(reconcile.Request{NamespacedName: owner}, changeDelay)
-	}
+	r.queue.AddAfter(reconcile.Request{NamespacedName: owner}, changeDelay)
 }
 
 // AddToManager adds the controller.
 func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
-	capture := ctrlsource.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.queue = queue
-		return nil
-	})
 	return kit.Add(mgr, r.Name, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
 		CacheSyncTimeout:        cacheSyncTimeout,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, lastRetry),
-	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), capture)
+		RateLimiter:             kit.RetriesUpTo(lastRetry),
+	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), &r.queue)
 }
 
 // predicate passes the events of MRT-8.

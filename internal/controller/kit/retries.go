@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -15,5 +16,18 @@ func Retries() workqueue.TypedRateLimiter[reconcile.Request] { return RetriesOf[
 
 // RetriesOf is Retries for items of another type.
 func RetriesOf[R comparable]() workqueue.TypedRateLimiter[R] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[R](5*time.Millisecond, 1000*time.Second)
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[R](firstRetry, 1000*time.Second)
+}
+
+// RetriesUpTo is Retries that never wait longer than a while.
+func RetriesUpTo(last time.Duration) workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, last)
+}
+
+// firstRetry is how long to wait after the first failure.
+const firstRetry = 5 * time.Millisecond
+
+// Jitter is a period with up to a tenth more or less, so that what is looked at periodically does not march in step (OPB-16).
+func Jitter(period time.Duration) time.Duration {
+	return period - period/10 + time.Duration(rand.Int64N(int64(period/5)+1))
 }

@@ -24,6 +24,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
+	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
 	"github.com/espalier-project/espalier/internal/engine/managed"
 	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
@@ -293,8 +294,7 @@ func (r *Reconciler) origin(mr *resourcesv1alpha1.ManagedResource) string {
 
 // period is the sync period with up to a tenth more or less, so that ManagedResources do not march in step (OPB-16).
 func (r *Reconciler) period() time.Duration {
-	period := r.Config.SyncPeriod.Duration
-	return period - period/10 + time.Duration(rand.Int64N(int64(period/5)+1))
+	return kit.Jitter(r.Config.SyncPeriod.Duration)
 }
 
 // spread is a part of the sync period, so that what the sweep wakes does not come all at once (OPB-16).

@@ -3,11 +3,9 @@ package managedresource
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -26,10 +24,9 @@ import (
 )
 
 const (
-	// firstRetry and lastRetry bound the back-off of a failing ManagedResource: an outage of the target that lasted for hours
-	// must not keep it waiting for a quarter of an hour once it is over (MRB-20).
-	firstRetry = 5 * time.Millisecond
-	lastRetry  = time.Minute
+	// lastRetry bounds the back-off of a failing ManagedResource: an outage of the target that lasted for hours must not keep it
+	// waiting for a quarter of an hour once it is over (MRB-20).
+	lastRetry = time.Minute
 	// gapPause is between two ManagedResources that are woken after a gap in the watch of Secrets: each of them reads its Secrets
 	// again, and all at once would use up the client's limit for a long time.
 	gapPause = 20 * time.Millisecond
@@ -41,8 +38,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Dur
 		Reconciler:              r,
 		MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
 		CacheSyncTimeout:        cacheSyncTimeout,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), ctrlsource.Func(r.Triggers.start))
+		RateLimiter:             kit.RetriesUpTo(lastRetry),
+	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), &r.Triggers.queue)
 }
 
 // predicate passes the events that may ask for a run (MRT-1 … MRT-3).
@@ -102,24 +99,11 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 type Triggers struct {
 	reconciler *Reconciler
 
-	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-}
-
-func (t *Triggers) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.queue = queue
-	return nil
+	queue kit.Queue
 }
 
 func (t *Triggers) add(owner ledger.Owner, after time.Duration) {
-	t.mu.Lock()
-	queue := t.queue
-	t.mu.Unlock()
-	if queue != nil {
-		queue.AddAfter(reconcile.Request{NamespacedName: owner}, after)
-	}
+	t.queue.AddAfter(reconcile.Request{NamespacedName: owner}, after)
 }
 
 // Drift takes an object that may not be as it should any more. One that is not put right at once is told of at once. What a run is

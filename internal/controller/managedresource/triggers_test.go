@@ -13,6 +13,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/engine/managed"
 )
 
@@ -74,7 +75,7 @@ func TestPredicate(t *testing.T) {
 }
 
 func TestBackOffIsBounded(t *testing.T) {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
+	limiter := kit.RetriesUpTo(lastRetry)
 	var last time.Duration
 	for range 50 {
 		last = limiter.When(reconcile.Request{})
@@ -96,7 +97,7 @@ func (d *delays) AddAfter(_ reconcile.Request, after time.Duration) { d.after = 
 func TestGapsWakeOneAfterTheOther(t *testing.T) {
 	r := &Reconciler{}
 	triggers, queue := &Triggers{reconciler: r}, &delays{}
-	if err := triggers.start(t.Context(), queue); err != nil {
+	if err := triggers.queue.Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 	const many = 1000

@@ -3,7 +3,6 @@ package networkpolicy
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/networkpolicy"
 )
 
@@ -22,30 +22,14 @@ const atOnce = 4
 
 // write does what was decided. All of it is attempted, whatever fails (NP-8).
 func (r *Reconciler) write(ctx context.Context, d *networkpolicy.Decision) error {
-	var todo []func() error
+	todo := make([]func() error, 0, len(d.Write)+len(d.Delete))
 	for _, p := range d.Write {
 		todo = append(todo, func() error { return r.ensure(ctx, p) })
 	}
 	for _, e := range d.Delete {
 		todo = append(todo, func() error { return r.remove(ctx, e) })
 	}
-	var running sync.WaitGroup
-	places, failed := make(chan struct{}, atOnce), make([]error, len(todo))
-	for i, do := range todo {
-		places <- struct{}{}
-		running.Go(func() {
-			defer func() { <-places }()
-			failed[i] = do()
-		})
-	}
-	running.Wait()
-	var errs []error
-	for _, err := range failed {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return bounded(errs)
+	return bounded(kit.Parallel(ctx, atOnce, len(todo), func(i int) error { return todo[i]() }))
 }
 
 // ensure makes a policy what it should be (NP-9: it is read, then created or patched).

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/node"
 )
 
@@ -52,29 +53,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	delays := node.Delays(nodes.Items, node.Serial(secrets.Items), r.Config.MinDelay.Duration, r.Config.MaxDelay.Duration)
 
-	var (
-		places = make(chan struct{}, parallel)
-		group  sync.WaitGroup
-		mu     sync.Mutex
-		failed []error
-	)
-	for i := range nodes.Items {
-		n := &nodes.Items[i]
-		if n.Annotations[node.AnnotationDelay] == delays[n.Name] {
-			continue
+	differ := slices.DeleteFunc(nodes.Items, func(n metav1.PartialObjectMetadata) bool {
+		return n.Annotations[node.AnnotationDelay] == delays[n.Name]
+	})
+	return reconcile.Result{}, errors.Join(kit.Parallel(ctx, parallel, len(differ), func(i int) error {
+		n := &differ[i]
+		if err := r.write(ctx, n, delays[n.Name]); err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
-		places <- struct{}{}
-		group.Go(func() {
-			defer func() { <-places }()
-			if err := r.write(ctx, n, delays[n.Name]); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed = append(failed, fmt.Errorf("node %s: %w", n.Name, err))
-			}
-		})
-	}
-	group.Wait()
-	return reconcile.Result{}, errors.Join(failed...)
+		return nil
+	})...)
 }
 
 // write sets or removes the annotation of a Node. Somebody else who changes the Node meanwhile is no reason to do all again.

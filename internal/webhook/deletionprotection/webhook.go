@@ -96,7 +96,7 @@ func judge(ctx context.Context, r *admissionv1.AdmissionRequest, raw []byte) err
 	if err := json.Unmarshal(raw, &object); err != nil {
 		return admit.Refuse(http.StatusInternalServerError, "%s", err)
 	}
-	if isCRD(r) && object.Labels[Protected] != "true" { // R13
+	if isCRD(r) && object.Labels[Protected] != "true" { // The label makes a definition protected (R13).
 		admit.Explain(ctx, notProtected)
 		return nil
 	}

@@ -44,7 +44,7 @@ func (w webhook) constrain(ctx context.Context, n needs, load *workload, limit f
 			return c.TopologyKey == corev1.LabelHostname || c.TopologyKey == corev1.LabelTopologyZone
 		})
 		*constraints = append(*constraints, host)
-		if len(n.zones) > 1 && (!n.toleranceGiven || n.tolerance == toleratesZones) { // HA-42, HA-48
+		if len(n.zones) > 1 && (!n.toleranceGiven || n.tolerance == toleratesZones) { // Zones are for those who tolerate the loss of one, or do not say (HA-42, HA-48).
 			*constraints = append(*constraints, constraint(corev1.LabelTopologyZone, load, corev1.DoNotSchedule, min(int32(len(n.zones)), most)))
 		}
 	}

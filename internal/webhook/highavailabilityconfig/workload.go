@@ -83,7 +83,7 @@ func (w webhook) spread(ctx context.Context, load *workload) error {
 	if err := namespace.setReplicas(load, limit); err != nil {
 		return err
 	}
-	if len(namespace.zones) > 0 && (namespace.toleranceGiven || namespace.pinning) { // HA-30, HA-32
+	if len(namespace.zones) > 0 && (namespace.toleranceGiven || namespace.pinning) { // Else an earlier affinity stays (HA-30, HA-32).
 		if load.pods.Affinity == nil {
 			load.pods.Affinity = &corev1.Affinity{}
 		}

@@ -148,7 +148,7 @@ func (o Options) size(r *admissionv1.AdmissionRequest, resource schema.GroupVers
 // sizeOf is the size of an object without what the system writes.
 func sizeOf(raw []byte) (int64, error) {
 	if len(raw) == 0 {
-		raw = []byte("{}") // RSZ-T8
+		raw = []byte("{}") // Nothing is as large as an empty object (RSZ-T8).
 	}
 	var object map[string]any
 	if err := admit.Unmarshal(raw, &object); err != nil {
@@ -160,7 +160,7 @@ func sizeOf(raw []byte) (int64, error) {
 		delete(metadata, "managedFields")
 	case nil:
 	default:
-		return 0, admit.Refuse(http.StatusBadRequest, "error handling size limit: metadata is no object") // WB-39
+		return 0, admit.Refuse(http.StatusBadRequest, "error handling size limit: metadata is no object") // Where the reference panics (WB-39).
 	}
 	counted, err := json.Marshal(object)
 	if err != nil {

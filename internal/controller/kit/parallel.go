@@ -1,0 +1,29 @@
+package kit
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Parallel does n pieces of work, so many at once, and returns the errors of those that failed, in their order. All are attempted, whatever
+// fails, unless the context ends: then no more is begun, and its error is the last one.
+func Parallel(ctx context.Context, atOnce, n int, work func(i int) error) []error {
+	var running sync.WaitGroup
+	places, failed := make(chan struct{}, atOnce), make([]error, n)
+	for i := range n {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if failed[i] = ctx.Err(); failed[i] != nil {
+			break
+		}
+		running.Go(func() {
+			defer func() { <-places }()
+			failed[i] = work(i)
+		})
+	}
+	running.Wait()
+	return slices.DeleteFunc(failed, func(err error) bool { return err == nil })
+}

@@ -1,0 +1,51 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestParallel: all is attempted, never more at once than wanted, and errors come in the order of the work.
+func TestParallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		running, most, done := 0, 0, 0
+		errs := Parallel(t.Context(), 3, 10, func(i int) error {
+			mu.Lock()
+			running++
+			most = max(most, running)
+			mu.Unlock()
+			time.Sleep(time.Duration(10-i) * time.Second) // In the bubble, where it takes no time.
+			mu.Lock()
+			defer mu.Unlock()
+			running--
+			if done++; i%4 == 0 {
+				return fmt.Errorf("%d", i)
+			}
+			return nil
+		})
+		if most != 3 || done != 10 || fmt.Sprint(errs) != "[0 4 8]" {
+			t.Errorf("%d at once, %d done, %v", most, done, errs)
+		}
+	})
+}
+
+// TestParallelEnds: once the context has ended nothing is begun, and what runs is waited for.
+func TestParallelEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	begun := 0
+	errs := Parallel(ctx, 1, 5, func(i int) error {
+		if begun++; i == 1 {
+			cancel()
+		}
+		return nil
+	})
+	if begun != 2 || len(errs) != 1 || !errors.Is(errs[0], context.Canceled) {
+		t.Errorf("%d begun, %v", begun, errs)
+	}
+}

@@ -1,0 +1,35 @@
+package kit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Queue puts requests into the queue of a controller for reasons that are no events. It is one of the controller's sources; before that
+// begins there is nobody to be told, and what is added is forgotten: a controller begins with all that there is.
+type Queue struct {
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+// Start implements source.Source.
+func (q *Queue) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.queue = queue
+	return nil
+}
+
+// AddAfter adds a request after a while.
+func (q *Queue) AddAfter(request reconcile.Request, after time.Duration) {
+	q.mu.Lock()
+	queue := q.queue
+	q.mu.Unlock()
+	if queue != nil {
+		queue.AddAfter(request, after)
+	}
+}

@@ -1,0 +1,23 @@
+package kit
+
+import (
+	"testing"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+var _ source.Source = &Queue{}
+
+func TestQueue(t *testing.T) {
+	q, to := &Queue{}, workqueue.NewTypedRateLimitingQueue(Retries())
+	defer to.ShutDown()
+	q.AddAfter(reconcile.Request{}, 0)
+	if err := q.Start(t.Context(), to); err != nil || to.Len() != 0 {
+		t.Errorf("%d requests before the begin, %v", to.Len(), err)
+	}
+	if q.AddAfter(reconcile.Request{}, 0); to.Len() != 1 {
+		t.Errorf("%d requests", to.Len())
+	}
+}
