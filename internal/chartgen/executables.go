@@ -40,7 +40,9 @@ type facts struct {
 	// Base are the namespaces that most webhooks are about, by mode, where the values name none.
 	Base map[string]any `json:"base"`
 	// Aliases are older keys of the configuration that rights may depend on.
-	Aliases  []alias        `json:"aliases"`
+	Aliases []alias `json:"aliases"`
+	// Needed are the paths of values that must be there.
+	Needed   []string       `json:"needed"`
 	Features []featureFacts `json:"features"`
 }
 

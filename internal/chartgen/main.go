@@ -56,11 +56,20 @@ func (e *executable) write(deploy string, comments comments) error {
 	if err := e.err; err != nil {
 		return err
 	}
-	facts, err := yaml.Marshal(e.facts)
+	schema, err := e.schema(comments)
 	if err != nil {
 		return err
 	}
-	schema, err := e.schema(comments)
+	values, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	if err != nil {
+		return err
+	}
+	defaults := map[string]any{}
+	if err := yaml.UnmarshalStrict(values, &defaults); err != nil {
+		return err
+	}
+	e.Needed = needed(schema, defaults, "")
+	facts, err := yaml.Marshal(e.facts)
 	if err != nil {
 		return err
 	}

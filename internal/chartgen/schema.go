@@ -70,6 +70,31 @@ func (e *executable) schema(comments comments) (map[string]any, error) {
 	return whole, nil
 }
 
+// needed are the paths of the values that templates rely on: those with a default that says something, but for lists, and for the keys of sections
+// that have any or say which they need. The schema does not require them, as the files of users have a few values only; but nobody can take
+// them away with a null.
+func needed(schema, defaults map[string]any, path string) []string {
+	properties, _ := schema["properties"].(map[string]any)
+	var all []string
+	for _, key := range sorted(defaults) {
+		below := strings.TrimPrefix(path+"."+key, ".")
+		section, isSection := defaults[key].(map[string]any)
+		if _, isList := defaults[key].([]any); isList || isSection && len(section) == 0 || defaults[key] == "" {
+			continue
+		}
+		all = append(all, below)
+		described, _ := properties[key].(map[string]any)
+		switch {
+		case below == "config": // The executable has defaults of its own.
+		case isSection && described["properties"] != nil && described["required"] == nil:
+			all = append(all, needed(described, section, below)...)
+		case below == "resources.requests":
+			all = append(all, below+".cpu", below+".memory")
+		}
+	}
+	return all
+}
+
 // section is the schema at a path of another one.
 func section(schema map[string]any, path string) (map[string]any, error) {
 	for _, key := range strings.Split(path, ".") {

@@ -102,6 +102,11 @@ func tryRender(t testing.TB, name string, values map[string]any) (*rendered, err
 }
 
 func renderIn(c *chart.Chart, namespace string, values map[string]any) (*rendered, error) {
+	return renderBy(engine.Engine{Strict: true}, c, namespace, values)
+}
+
+// renderBy renders with an engine. A strict one ends at a value that is not there, as those are that a null takes away.
+func renderBy(by engine.Engine, c *chart.Chart, namespace string, values map[string]any) (*rendered, error) {
 	// Values come from files: what is not YAML is none.
 	content, err := yaml.Marshal(values)
 	if err != nil {
@@ -116,7 +121,7 @@ func renderIn(c *chart.Chart, namespace string, values map[string]any) (*rendere
 	if err != nil {
 		return nil, err
 	}
-	files, err := engine.Engine{Strict: true}.Render(c, full)
+	files, err := by.Render(c, full)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,14 @@
 package charts
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/engine"
+	rbacv1 "k8s.io/api/rbac/v1"
 )
 
 // TestSchema: what cannot be right is refused before anything is installed.
@@ -62,6 +68,77 @@ func TestSchema(t *testing.T) {
 		}
 		if len(own[name]) == 0 {
 			t.Errorf("nothing of the configuration of %s is refused", name)
+		}
+	}
+}
+
+// TestImpossible: what the schema cannot see is refused by the templates, with the key that is wrong: ports and folders that two have, paths that
+// are not whole, and values that a null takes away.
+func TestImpossible(t *testing.T) {
+	server := func(webhooks, health, metrics int) map[string]any {
+		return map[string]any{"webhooks": map[string]any{"port": webhooks}, "healthProbes": map[string]any{"port": health}, "metrics": map[string]any{"port": metrics}}
+	}
+	for _, name := range charts(t) {
+		folder := deployment(t, render(t, name, nil)).Spec.Template.Spec.Containers[0].VolumeMounts[0].MountPath
+		cluster := slices.Sorted(maps.Keys(load(t, name).Values["kubeconfigs"].(map[string]any)))[0]
+		kubeconfig := "config." + cluster + "ClientConnection.kubeconfig"
+		for want, values := range map[string]map[string]any{
+			"config.server.metrics.port: 9000 is the port of config.server.healthProbes, too":  with(nil, "config.server", server(1, 9000, 9000)),
+			"config.server.healthProbes.port: 9000 is the port of config.server.webhooks, too": with(nil, "config.server", server(9000, 9000, 1)),
+			"config.server.metrics.port: 443 is the port of the Service for webhooks, too":     with(nil, "config.server", server(1, 2, 443)),
+			"config.server.webhooks.tls.serverCertDir: a/b is no absolute path":                with(nil, "config.server.webhooks.tls.serverCertDir", "a/b"),
+			"the configuration wants config and tls in one folder: " + folder:                  with(nil, "config.server.webhooks.tls.serverCertDir", folder+"/"),
+			kubeconfig + ": /file is no file in a folder that can be mounted":                  with(nil, kubeconfig, "/file"),
+			kubeconfig + ": /some/where/ is no file in a folder that can be mounted":           with(nil, kubeconfig, "/some/where/"),
+			"the configuration wants config and kubeconfig-0 in one folder: " + folder:         with(nil, kubeconfig, folder+"/kubeconfig"),
+			"resources.requests.memory: the chart needs a value":                               with(nil, "resources.requests.memory", nil),
+			"replicaCount: the chart needs a value":                                            with(nil, "replicaCount", nil),
+			"config: the chart needs a value":                                                  with(nil, "config", nil),
+			"kubeconfigs." + cluster + ": the chart needs a value":                             with(nil, "kubeconfigs."+cluster, nil),
+		} {
+			if _, err := tryRender(t, name, values); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %s", name, err, want)
+			}
+		}
+		// The Service has 443; whoever may, may listen there, too.
+		served(t, render(t, name, with(nil, "config.server", server(443, 2, 3))), map[string]any{"server": map[string]any{
+			"webhooks": map[string]any{"port": 443.0, "tls": at(configuration(t, render(t, name, nil)), "server.webhooks.tls")}, "healthProbes": map[string]any{"port": 2.0}, "metrics": map[string]any{"port": 3.0},
+		}})
+		for _, path := range []string{"labels", "podLabels", "podAnnotations", "affinity", "nodeSelector", "tolerations", "topologySpreadConstraints", "service.annotations", "webhookConfigurations.annotations", "image.tag", "imagePullSecrets"} {
+			if _, err := renderBy(engine.Engine{}, load(t, name), namespace, with(nil, path, nil)); err != nil {
+				t.Errorf("%s without %s: %v", name, path, err)
+			}
+		}
+	}
+	same := with(with(nil, "config.sourceClientConnection.kubeconfig", "/a/file"), "config.targetClientConnection.kubeconfig", "/a/file")
+	if _, err := tryRender(t, "resource-manager", same); err == nil || !strings.Contains(err.Error(), "config.targetClientConnection.kubeconfig: two Secrets have /a/file") {
+		t.Errorf("got %v", err)
+	}
+	same = with(with(same, "kubeconfigs.source.secretName", "s"), "kubeconfigs.target.secretName", "s")
+	r := render(t, "resource-manager", same)
+	served(t, r, configuration(t, r))
+}
+
+// TestManagedObjects: rules for what ManagedResources may contain replace the right to do everything, and none are none (OPB-23).
+func TestManagedObjects(t *testing.T) {
+	for _, list := range []any{[]any{}, nil, []any{map[string]any{"apiGroups": []any{"apps"}, "resources": []any{"deployments"}, "verbs": []any{"get"}}}} {
+		r := render(t, "resource-manager", with(nil, "managedObjects", list))
+		for _, rule := range rules(t, r) {
+			if slices.Contains(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs), "*") {
+				t.Errorf("with %v: %v", list, rule)
+			}
+		}
+		for _, role := range all[rbacv1.ClusterRole](t, r, "ClusterRole") {
+			if len(role.Rules) == 0 {
+				t.Errorf("with %v: %s has no rules", list, role.Name)
+			}
+		}
+	}
+	// Users and groups are in no namespace.
+	there := with(with(with(nil, "config.targetClientConnection.kubeconfig", "/a/b"), "install", map[string]any{"runtime": false, "remote": true}), "rbac.remoteSubject", map[string]any{"kind": "User", "name": "u"})
+	for _, binding := range all[rbacv1.ClusterRoleBinding](t, render(t, "resource-manager", there), "ClusterRoleBinding") {
+		if diff := cmp.Diff([]rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "u"}}, binding.Subjects); diff != "" {
+			t.Error(diff)
 		}
 	}
 }

@@ -22,12 +22,12 @@
 {{- $labels := dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/instance" .Release.Name "app.kubernetes.io/managed-by" .Release.Service -}}
 {{- $_ := set $labels "app.kubernetes.io/version" (.Chart.AppVersion | replace "+" "_") -}}
 {{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_") -}}
-{{- merge (include "chart.selectorLabels" . | fromYaml) (deepCopy .Values.labels) $labels | toYaml -}}
+{{- merge (include "chart.selectorLabels" . | fromYaml) (deepCopy (.Values.labels | default dict)) $labels | toYaml -}}
 {{- end -}}
 
 {{- /* Labels of Pods: of the same key, those that select them count first, then those of the values. */ -}}
 {{- define "espalier.podLabels" -}}
-{{- merge (include "chart.selectorLabels" . | fromYaml) (deepCopy .Values.podLabels) (deepCopy .Values.networkPolicies.podLabels) (include "chart.podLabels" . | fromYaml) | toYaml -}}
+{{- merge (include "chart.selectorLabels" . | fromYaml) (deepCopy (.Values.podLabels | default dict)) (deepCopy .Values.networkPolicies.podLabels) (include "chart.podLabels" . | fromYaml) | toYaml -}}
 {{- end -}}
 
 {{- /* What is at a path of a section, as JSON: "" if nothing is. Takes in and path. */ -}}
@@ -43,6 +43,9 @@
 where certificate and kubeconfigs are mounted, the ports that the Service leads to, and the Lease of the election. */ -}}
 {{- define "espalier.config" -}}
 {{- $facts := .Files.Get "files/facts.yaml" | fromYaml -}}
+{{- range $facts.needed -}}
+{{- if eq (include "espalier.get" (dict "in" $.Values "path" .)) `""` }}{{ fail (printf "%s: the chart needs a value" .) }}{{ end -}}
+{{- end -}}
 {{- $config := deepCopy .Values.config -}}
 {{- range $alias := $facts.aliases -}}
 {{- $keys := splitList "." .old -}}
@@ -60,6 +63,13 @@ where certificate and kubeconfigs are mounted, the ports that the Service leads 
 {{- end -}}
 {{- $name := include "espalier.name" . -}}
 {{- $config = merge $config $facts.config (dict "server" (dict "webhooks" (dict "tls" (dict "serverCertDir" (include "chart.certificateFolder" .))))) -}}
+{{- if not (isAbs $config.server.webhooks.tls.serverCertDir) }}{{ fail (printf "config.server.webhooks.tls.serverCertDir: %s is no absolute path" $config.server.webhooks.tls.serverCertDir) }}{{ end -}}
+{{- $ports := dict "443" "the Service for webhooks" -}}
+{{- range list "webhooks" "healthProbes" "metrics" -}}
+{{- $port := printf "%v" (get (get $config.server .) "port") -}}
+{{- if and (hasKey $ports $port) (or (ne $port "443") (ne . "webhooks")) }}{{ fail (printf "config.server.%s.port: %s is the port of %s, too" . $port (get $ports $port)) }}{{ end -}}
+{{- $_ := set $ports $port (printf "config.server.%s" .) -}}
+{{- end -}}
 {{- if $facts.elects }}{{ $config = merge $config (dict "leaderElection" (dict "resourceName" $name "resourceNamespace" .Release.Namespace)) }}{{ end -}}
 {{- range $facts.connections -}}
 {{- $given := get $.Values.kubeconfigs .cluster | default dict -}}
@@ -92,12 +102,17 @@ them; and installed and here about webhooks. */ -}}
 {{- if eq .cluster $facts.webhooksOf }}{{ $hooks = dict "installed" $installed "here" $here }}{{ end -}}
 {{- if $path -}}
 {{- if not (isAbs $path) }}{{ fail (printf "config.%s.kubeconfig: %s is no absolute path" .path $path) }}{{ end -}}
+{{- if or (eq (dir $path) "/") (hasSuffix "/" $path) }}{{ fail (printf "config.%s.kubeconfig: %s is no file in a folder that can be mounted" .path $path) }}{{ end -}}
 {{- $given := get $.Values.kubeconfigs .cluster | default dict -}}
 {{- $secret := get $given "secretName" | default (printf "%s-%s-kubeconfig" (include "espalier.name" $) .cluster) -}}
 {{- $sources := get $folders (dir $path) | default list -}}
 {{- $sources = append $sources (dict "secret" (dict "name" $secret "items" (list (dict "key" (get $given "key" | default "kubeconfig") "path" (base $path))))) -}}
 {{- with get $given "tokenSecretName" }}{{ $sources = append $sources (dict "secret" (dict "name" . "items" (list (dict "key" (get $given "tokenKey" | default "token") "path" "token")))) }}{{ end -}}
-{{- $_ := set $folders (dir $path) (uniq $sources) -}}
+{{- $sources = uniq $sources -}}
+{{- $files := list -}}
+{{- range $sources }}{{ $files = append $files (first .secret.items).path }}{{ end -}}
+{{- if ne (len $files) (len (uniq $files)) }}{{ fail (printf "config.%s.kubeconfig: two Secrets have %s: the clusters need either another file each or one secretName" .path $path) }}{{ end -}}
+{{- $_ := set $folders (dir $path) $sources -}}
 {{- end -}}
 {{- end -}}
 {{- toJson (dict "facts" $facts "config" $config "connections" $connections "folders" $folders "inCluster" $inCluster "webhooks" $hooks) -}}
@@ -141,6 +156,22 @@ them; and installed and here about webhooks. */ -}}
 {{- with include "chart.volumes" (dict "root" .root "config" .context.config) }}
 {{ . }}
 {{- end }}
+{{- end -}}
+
+{{- /* Where they are mounted. Takes root and context. */ -}}
+{{- define "espalier.volumeMounts" -}}
+{{- $mounts := list (dict "name" "config" "mountPath" (include "chart.configFolder" .root)) (dict "name" "tls" "mountPath" .context.config.server.webhooks.tls.serverCertDir) -}}
+{{- if .context.inCluster }}{{ $mounts = append $mounts (dict "name" "kube-api-access" "mountPath" "/var/run/secrets/kubernetes.io/serviceaccount") }}{{ end -}}
+{{- range $i, $folder := keys .context.folders | sortAlpha }}{{ $mounts = append $mounts (dict "name" (printf "kubeconfig-%d" $i) "mountPath" $folder) }}{{ end -}}
+{{- $mounts = concat $mounts (include "chart.volumeMounts" (dict "root" .root "config" .context.config) | fromYamlArray) -}}
+{{- $folders := dict -}}
+{{- range $mounts -}}
+{{- $folder := clean .mountPath -}}
+{{- if hasKey $folders $folder }}{{ fail (printf "the configuration wants %s and %s in one folder: %s" (get $folders $folder) .name $folder) }}{{ end -}}
+{{- $_ := set $folders $folder .name -}}
+{{- $_ := set . "readOnly" true -}}
+{{- end -}}
+{{- toYaml $mounts -}}
 {{- end -}}
 
 {{- /* Annotations that name the ConfigMaps and Secrets in use, so that the garbage collector leaves those alone that have its label. Takes
@@ -200,7 +231,7 @@ of names once. Takes root, context and connection. */ -}}
 {{- define "espalier.rights" -}}
 {{- $context := .context -}}
 {{- $connection := .connection -}}
-{{- $managed := get .root.Values "managedObjects" -}}
+{{- $managed := get .root.Values "managedObjects" | default list -}}
 {{- $scopes := dict -}}
 {{- range $feature := $context.facts.features -}}
 {{- if or (not .switch) (eq (include "espalier.get" (dict "in" $context.config "path" .switch)) "true") -}}
@@ -213,7 +244,7 @@ of names once. Takes root, context and connection. */ -}}
 {{- $namespaces = $connection.namespaces -}}
 {{- end -}}
 {{- $rules := .rules -}}
-{{- if and $managed (eq (toJson (first .rules).resources) `["*"]`) }}{{ $rules = $managed }}{{ end -}}
+{{- if eq (toJson (first .rules).resources) `["*"]` }}{{ $rules = $managed }}{{ end -}}
 {{- if .each -}}
 {{- $rules = list -}}
 {{- range $element := include "espalier.list" (dict "in" $context.config "each" .each) | fromJsonArray -}}
@@ -239,7 +270,7 @@ of names once. Takes root, context and connection. */ -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- $_ := set $scopes $namespace $scope -}}
+{{- if $scope }}{{ $_ := set $scopes $namespace $scope }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -19,6 +19,7 @@ projected-token-mount.resources.gardener.cloud/skip: "true"
 
 {{- define "chart.volumeMounts" -}}
 {{- with get .config "shootsDirectory" -}}
+{{- if not (isAbs .) }}{{ fail (printf "config.shootsDirectory: %s is no absolute path" .) }}{{ end -}}
 - name: shoots
   mountPath: {{ . }}
   readOnly: true

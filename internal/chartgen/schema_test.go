@@ -1,0 +1,136 @@
+package main
+
+import (
+	"go/ast"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// sections are of all kinds of fields that configurations have.
+type sections struct {
+	metav1.TypeMeta `json:",inline"`
+	Level           string            `json:"level"`
+	Port            int32             `json:"port"`
+	Rate            float32           `json:"rate"`
+	Period          *metav1.Duration  `json:"period,omitempty"`
+	Size            resource.Quantity `json:"size"`
+	On              *bool             `json:"on,omitempty"`
+	Names           []string          `json:"names"`
+	Labels          map[string]string `json:"labels"`
+	Below           struct {
+		Port int `json:"port"`
+	} `json:"below"`
+}
+
+type object = map[string]any
+
+// of is a comment of a field, as a file has it.
+func of(lines ...string) comment {
+	group := &ast.CommentGroup{}
+	for _, line := range lines {
+		group.List = append(group.List, &ast.Comment{Text: "// " + line})
+	}
+	return parse(group)
+}
+
+func TestSchemaOf(t *testing.T) {
+	const path = module + "internal/chartgen.sections."
+	all := comments{path + "Level": of("Level of the log.", "+kubebuilder:validation:Enum=debug;info"), path + "Port": of("+kubebuilder:validation:Minimum=0", "+kubebuilder:validation:Maximum=65535", "+optional")}
+	got, err := schemaOf(reflect.TypeFor[sections](), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := object{"type": "string"}
+	want := object{"type": "object", "additionalProperties": false, "properties": object{
+		"apiVersion": text, "kind": text,
+		"level": object{"type": "string", "description": "Level of the log.", "enum": []any{"debug", "info", ""}}, "port": object{"type": "integer", "minimum": 0, "maximum": 65535},
+		"rate": object{"type": "number"}, "period": object{"type": "string", "pattern": duration}, "size": object{"type": []any{"string", "number"}}, "on": object{"type": "boolean"},
+		"names": object{"type": "array", "items": text}, "labels": object{"type": "object", "additionalProperties": text},
+		"below": object{"type": "object", "additionalProperties": false, "properties": object{"port": object{"type": "integer"}}},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for name, bad := range map[string]struct {
+		comments comments
+		typed    reflect.Type
+		want     string
+	}{
+		"an unknown marker":     {comments{path + "Port": of("+kubebuilder:validation:MultipleOf=2")}, reflect.TypeFor[sections](), "sections.Port: schemas know no marker MultipleOf"},
+		"a limit that is none":  {comments{path + "Port": of("+kubebuilder:validation:Minimum=x")}, reflect.TypeFor[sections](), `sections.Port: strconv.Atoi: parsing "x"`},
+		"a field of a function": {nil, reflect.TypeFor[struct{ F func() }](), "no schema for func()"},
+	} {
+		if _, err := schemaOf(bad.typed, bad.comments); err == nil || !strings.Contains(err.Error(), bad.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// TestDuration: the pattern is that of Go's durations (CFG-6).
+func TestDuration(t *testing.T) {
+	pattern := regexp.MustCompile(duration)
+	for text, want := range map[string]bool{"1h": true, "1h30m": true, "1.5s": true, "-1s": true, ".5s": true, "10µs": true, "": false, "1": false, "soon": false, "1d": false, "1h ": false} {
+		if pattern.MatchString(text) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}
+
+// TestGraft: older keys are beside the newer ones, in sections that are there.
+func TestGraft(t *testing.T) {
+	whole := object{"properties": object{"a": object{"properties": object{"b": object{"type": "integer"}}}}}
+	b, err := section(whole, "a.b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"old", "a.old"} {
+		if err := graft(whole, path, b); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := section(whole, path); err != nil || got["type"] != "integer" {
+			t.Errorf("%s: got %v, %v", path, got, err)
+		}
+	}
+	for _, path := range []string{"c.old", "a.b.old.older"} {
+		if err := graft(whole, path, b); err == nil || !strings.Contains(err.Error(), "the configuration has no "+path[:strings.LastIndex(path, ".")]) {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+}
+
+// TestNeeded: what a null must not take away.
+func TestNeeded(t *testing.T) {
+	schema := object{"properties": object{
+		"image": object{"properties": object{"repository": object{}, "tag": object{}}}, "labels": object{"$ref": "texts"}, "subject": object{"required": []any{"name"}, "properties": object{"name": object{}, "namespace": object{}}},
+		"resources": object{"properties": object{"requests": object{"$ref": "quantities"}}}, "config": object{"properties": object{"level": object{}}},
+	}}
+	defaults := object{
+		"image": object{"repository": "r", "tag": ""}, "replicaCount": 2, "on": false, "labels": object{}, "podLabels": object{"a": "b"}, "subject": object{"name": "n", "namespace": "m"}, "list": []any{"x"},
+		"resources": object{"requests": object{"cpu": "1"}}, "config": object{"level": "info"},
+	}
+	want := []string{"config", "image", "image.repository", "on", "podLabels", "replicaCount", "resources", "resources.requests", "resources.requests.cpu", "resources.requests.memory", "subject"}
+	if diff := cmp.Diff(want, needed(schema, defaults, "")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestComments: text and markers of the fields of the configurations, which are where they are looked for.
+func TestComments(t *testing.T) {
+	all, err := readComments("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	level := all[module+"api/config/resourcemanager/v1alpha1.ResourceManagerConfiguration.LogLevel"]
+	if level.text == "" || strings.Contains(level.text, "+kubebuilder") || level.markers["Enum"] == "" {
+		t.Errorf("got %+v", level)
+	}
+	if _, err := readComments(t.TempDir()); err == nil || !strings.Contains(err.Error(), "there are no configurations in") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// files are those of a folder, by their paths in it.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		all[name] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestRun: what is in the repository is what is written, whatever was there; a chart that lacks what nobody generates is an error that names it.
+func TestRun(t *testing.T) {
+	root := t.TempDir()
+	for from, to := range map[string]string{"../../deploy": "deploy", "../../api/config": "api/config"} {
+		if err := os.CopyFS(filepath.Join(root, to), os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := files(t, "../../deploy/charts")
+	deploy := filepath.Join(root, "deploy")
+	for _, file := range []string{"resource-manager/templates/service.yaml", "admission-controller/files/facts.yaml", "node-agent-authorizer/values.schema.json"} {
+		if err := os.Remove(filepath.Join(deploy, "charts", file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := run(deploy); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, files(t, filepath.Join(deploy, "charts"))); diff != "" {
+		t.Errorf("make generate was forgotten: %s", diff)
+	}
+	if err := os.Remove(filepath.Join(deploy, "charts/admission-controller/values.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(deploy); err == nil || !strings.HasPrefix(err.Error(), "admission-controller: ") || !strings.Contains(err.Error(), "values.yaml") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestReadme: a row for each value that is explained, with its default, between the lines for it.
+func TestReadme(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("README.md", "before\n"+tableBegins+"\nold\n"+tableEnds+"\nafter\n")
+	write("values.yaml", "# How many | or none.\nreplicas: 2\n# Where.\nimage:\n  # Name.\n  # Of it.\n  repository: r\n# All of it.\nlabels:\n  a: b\n")
+	got, err := readme(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "before\n" + tableBegins + "\n\n| value | default | meaning |\n|---|---|---|\n| `replicas` | `2` | How many \\| or none. |\n| `image` | | Where. |\n| `image.repository` | `\"r\"` | Name. Of it. |\n" +
+		"| `labels` | `{\"a\":\"b\"}` | All of it. |\n\n" + tableEnds + "\nafter\n"
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Error(diff)
+	}
+	write("values.yaml", "image:\n  # Name.\n  repository: r\n  tag: t\n")
+	if _, err := readme(dir); err == nil || err.Error() != "values.yaml does not explain image.tag" {
+		t.Errorf("got %v", err)
+	}
+	write("README.md", "nothing")
+	if _, err := readme(dir); err == nil || !strings.Contains(err.Error(), "no place for the table") {
+		t.Errorf("got %v", err)
+	}
+}
