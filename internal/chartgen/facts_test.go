@@ -32,7 +32,8 @@ type limit struct {
 
 type row = feature.Row[settings, struct{}]
 
-func facts0() table[settings] {
+// tried is how the facts of the settings are found out.
+func tried() table[settings] {
 	return table[settings]{
 		setDefaults: func(s *settings) {
 			if s.Machines.Review == nil {
@@ -81,7 +82,7 @@ func TestRights(t *testing.T) {
 		Rule      rbacv1.PolicyRule
 	}
 	got := map[string]fact{}
-	for _, right := range rightsOf(facts0(), r) {
+	for _, right := range rightsOf(tried(), r) {
 		if len(right.Rules) != 1 || right.Cluster != feature.Target {
 			t.Fatalf("got %+v", right)
 		}
@@ -94,7 +95,7 @@ func TestRights(t *testing.T) {
 		"always":       {Rule: rule("always", "get")},
 		"reviews":      {When: []condition{{Path: "machines.review", IsNot: []any{false}, Default: true}}, Rule: rule("reviews", "create")},
 		"more":         {When: []condition{{Path: "mode", Is: []any{"all"}, Default: ""}}, Rule: rule("more", "list")},
-		"machines":     {When: []condition{{Path: "machines.namespace", Default: ""}}, Namespace: "$(machines.namespace)", Rule: rule("machines", "list")},
+		"machines":     {When: []condition{{Path: "machines.namespace"}}, Namespace: "$(machines.namespace)", Rule: rule("machines", "list")},
 		"selected":     {When: []condition{{Path: "selector"}}, Rule: rule("selected", "patch")},
 		"$(resources)": {Each: &each{List: "limits", Has: "count"}, Rule: rule("$(resources)", "list")},
 	}
@@ -125,7 +126,7 @@ func TestHooks(t *testing.T) {
 			return []admissionregistrationv1.ValidatingWebhook{{Name: "judge", ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Path: &path}}}}
 		},
 	}
-	got, err := hooksOf(facts0(), r)
+	got, err := hooksOf(tried(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
