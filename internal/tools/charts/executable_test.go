@@ -98,8 +98,8 @@ func rights(all []*unstructured.Unstructured, bound func(role, subject string) b
 type right struct{ namespace, verb, group, resource, name string }
 
 func (r right) covers(other right) bool {
-	any := func(mine, others, all string) bool { return mine == others || mine == all }
-	return any(r.namespace, other.namespace, "") && any(r.verb, other.verb, "*") && any(r.group, other.group, "*") && any(r.resource, other.resource, "*") && any(r.name, other.name, "")
+	within := func(mine, others, all string) bool { return mine == others || mine == all }
+	return within(r.namespace, other.namespace, "") && within(r.verb, other.verb, "*") && within(r.group, other.group, "*") && within(r.resource, other.resource, "*") && within(r.name, other.name, "")
 }
 
 // agrees: the executable accepts the rendered configuration, and has for it the rights and the webhooks that are rendered.

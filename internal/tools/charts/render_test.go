@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"context"
 	"maps"
 	"os"
 	"path/filepath"
@@ -121,7 +122,7 @@ func renderBy(by engine.Engine, c *chart.Chart, namespace string, values map[str
 	if err != nil {
 		return nil, err
 	}
-	files, err := by.Render(c, full)
+	files, err := by.RenderWithContext(context.Background(), c, full)
 	if err != nil {
 		return nil, err
 	}

@@ -81,11 +81,10 @@ func judge(out io.Writer, contract *contract, named map[string]bool, explanation
 		notBuilt += count[explanation]
 		whole[i] = fmt.Sprintf("%s (%d)", explanation, count[explanation])
 	}
-	fmt.Fprintf(out, "%d rules, %d named by tests, %d explained in docs/contract/%s\n", len(contract.ids), len(contract.ids)-len(single)-notBuilt-len(unexplained), len(single)+notBuilt, untested)
-	fmt.Fprintf(out, "not named by any test, for the reasons given there: %s\n", strings.Join(append(single, whole...), " "))
-	var err error
+	_, err := fmt.Fprintf(out, "%d rules, %d named by tests, %d explained in docs/contract/%s\nnot named by any test, for the reasons given there: %s\n", len(contract.ids), len(contract.ids)-len(single)-notBuilt-len(unexplained), len(single)+notBuilt, untested,
+		strings.Join(append(single, whole...), " "))
 	if len(unexplained) > 0 {
-		err = fmt.Errorf("neither named by a test nor explained: %s", strings.Join(unexplained, " "))
+		err = errors.Join(err, fmt.Errorf("neither named by a test nor explained: %s", strings.Join(unexplained, " ")))
 	}
 	if len(outdated) > 0 {
 		err = errors.Join(err, fmt.Errorf("explained in docs/contract/%s, but defined nowhere or named by tests: %s", untested, strings.Join(outdated, " ")))
