@@ -99,7 +99,7 @@ func (r *Reconciler) missing(ctx context.Context, n *corev1.Node) (reason, messa
 func (r *Reconciler) untaint(ctx context.Context, n *corev1.Node) error {
 	free := n.DeepCopy()
 	free.Spec.Taints = node.Untainted(n)
-	err := r.Nodes.Patch(ctx, free, client.MergeFromWithOptions(n, client.MergeFromWithOptimisticLock{}))
+	err := kit.Patch(ctx, r.Nodes, n, free)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -77,7 +77,7 @@ func (r *Reconciler) patch(ctx context.Context, p *networkpolicy.Policy) (*netwo
 	}
 	changed := present.DeepCopy()
 	p.Apply(changed)
-	if err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(present, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := kit.Patch(ctx, r.Client, present, changed); err != nil {
 		return nil, fmt.Errorf("patching NetworkPolicy %s: %w", p, err)
 	}
 	return changed, nil

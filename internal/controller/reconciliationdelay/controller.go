@@ -76,7 +76,7 @@ func (r *Reconciler) write(ctx context.Context, known *metav1.PartialObjectMetad
 		} else {
 			metav1.SetMetaDataAnnotation(&changed.ObjectMeta, node.AnnotationDelay, delay)
 		}
-		err := r.Live.Patch(ctx, changed, client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{}))
+		err := kit.Patch(ctx, r.Live, current, changed)
 		if apierrors.IsConflict(err) {
 			if err := r.Live.Get(ctx, client.ObjectKeyFromObject(known), current); err != nil {
 				return err

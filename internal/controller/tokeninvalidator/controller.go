@@ -98,7 +98,7 @@ func (r *Reconciler) label(ctx context.Context, secret *corev1.Secret, consider 
 	}
 	changed := secret.DeepCopy()
 	changed.Labels = labels
-	if err := r.Live.Patch(ctx, changed, client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := kit.Patch(ctx, r.Live, secret, changed); err != nil {
 		return fmt.Errorf("labelling the Secret: %w", err)
 	}
 	return nil

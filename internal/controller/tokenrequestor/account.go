@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/token"
 )
 
@@ -36,11 +36,7 @@ func (r *Reconciler) account(ctx context.Context, asked *token.Asked) (types.UID
 	}
 	changed := present.DeepCopy()
 	become(changed, labels)
-	patch := client.MergeFromWithOptions(present, client.MergeFromWithOptimisticLock{})
-	if same(present, changed) {
-		return present.UID, nil
-	}
-	if err := r.Target.Patch(ctx, changed, patch); err != nil {
+	if err := kit.Patch(ctx, r.Target, present, changed); err != nil {
 		return "", fmt.Errorf("updating ServiceAccount %s: %w", asked.Account, err)
 	}
 	return present.UID, nil
@@ -50,16 +46,4 @@ func (r *Reconciler) account(ctx context.Context, asked *token.Asked) (types.UID
 func become(account *corev1.ServiceAccount, labels map[string]string) {
 	account.AutomountServiceAccountToken = ptr.To(false)
 	account.Labels = labels
-}
-
-func same(a, b *corev1.ServiceAccount) bool {
-	if !ptr.Equal(a.AutomountServiceAccountToken, b.AutomountServiceAccountToken) || len(a.Labels) != len(b.Labels) {
-		return false
-	}
-	for key, value := range a.Labels {
-		if other, found := b.Labels[key]; !found || other != value {
-			return false
-		}
-	}
-	return true
 }

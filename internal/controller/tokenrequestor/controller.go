@@ -224,7 +224,7 @@ func (r *Reconciler) write(ctx context.Context, secret *corev1.Secret, held hold
 	changed := secret.DeepCopy()
 	changed.Data = data.source
 	changed.Annotations[token.AnnotationRenew] = renewAt
-	return r.Source.Patch(ctx, changed, client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{}))
+	return kit.Patch(ctx, r.Source, secret, changed)
 }
 
 func (r *Reconciler) writeTarget(ctx context.Context, held holder, data map[string][]byte) error {
@@ -233,7 +233,7 @@ func (r *Reconciler) writeTarget(ctx context.Context, held holder, data map[stri
 	if !held.exists {
 		return r.Target.Create(ctx, changed)
 	}
-	return r.Target.Patch(ctx, changed, client.MergeFromWithOptions(held.Secret, client.MergeFromWithOptimisticLock{}))
+	return kit.Patch(ctx, r.Target, held.Secret, changed)
 }
 
 func (r *Reconciler) forget(key types.NamespacedName, uid types.UID) {
