@@ -3,7 +3,9 @@ package node
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -184,10 +186,10 @@ func (p *pod) adapted(path string, content []byte) ([]byte, error) {
 		return content, nil
 	}
 	config := map[string]any{}
-	if err := yaml.Unmarshal(content, &config); err != nil {
-		return content, nil
+	servers, ok := map[string]any(nil), yaml.Unmarshal(content, &config) == nil
+	if ok {
+		servers, ok = config["server"].(map[string]any)
 	}
-	servers, ok := config["server"].(map[string]any)
 	if !ok {
 		return content, nil
 	}
@@ -238,8 +240,10 @@ func (p *pod) command() (arguments, environment []string, err error) {
 // inCluster writes a kubeconfig that says what is in the ServiceAccount's folder; empty if that is not mounted.
 func (p *pod) inCluster() (string, error) {
 	dir := filepath.Join(p.root(), serviceAccountDir)
-	if _, err := os.Stat(filepath.Join(dir, "token")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "token")); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
+	} else if err != nil {
+		return "", err
 	}
 	file := filepath.Join(p.dir, "in-cluster-kubeconfig")
 	return file, os.WriteFile(file, fmt.Appendf(nil, "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"+

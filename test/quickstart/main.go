@@ -61,7 +61,9 @@ type trial struct {
 
 func (c *trial) stop() {
 	c.leave()
-	<-c.node
+	if err := <-c.node; err != nil {
+		fmt.Fprintln(os.Stderr, "the Node ended:", err)
+	}
 	c.Stop()
 }
 
@@ -103,7 +105,7 @@ func start(ctx context.Context, dir, bin string, progress func(string)) (*trial,
 		return nil, err
 	}
 	if err := c.ServingCertificate(filepath.Join(dir, "tls")); err != nil {
-		c.Cluster.Stop()
+		c.Stop()
 		return nil, err
 	}
 	ctx, c.leave = context.WithCancel(ctx)
