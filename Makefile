@@ -74,6 +74,7 @@ bench: build controlplane ## Measure what baseline numbers exist for, and print 
 .PHONY: lint
 lint: $(TOOLS)/.stamp ## Run the linters, and check the floors of the house and the documents.
 	$(TOOLS)/golangci-lint run ./...
+	@for m in internal/tools internal/tools/images test/controlplane; do echo "$$m:"; (cd $$m && $(TOOLS)/golangci-lint run ./...) || exit 1; done
 	@go run -C internal/tools ./floors ../..
 	@go run -C internal/tools ./docscheck ../..
 

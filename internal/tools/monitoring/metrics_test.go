@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -25,7 +25,7 @@ const page = root + "/docs/reference/metrics.md"
 var kubeStateMetrics = []string{"kube_deployment_status_replicas_ready", "kube_deployment_spec_replicas"}
 
 // targetLabels are those that Prometheus adds to each series; exported_namespace is a metric's own namespace where both have one.
-var targetLabels = []string{labels.MetricName, "namespace", "job", "instance", "exported_namespace"}
+var targetLabels = []string{model.MetricNameLabel, "namespace", "job", "instance", "exported_namespace"}
 
 // TestMetricsExist holds that every metric that rules, their tests and dashboards name is one of ours, of the libraries that register metrics in
 // our processes, or of kube-state-metrics, and that ours have the labels that are asked for.
@@ -150,7 +150,7 @@ func (k *known) problems(t *testing.T, expression string) []string {
 
 func metricOf(selector *parser.VectorSelector) string {
 	for _, m := range selector.LabelMatchers {
-		if m.Name == labels.MetricName {
+		if m.Name == model.MetricNameLabel {
 			return m.Value
 		}
 	}
