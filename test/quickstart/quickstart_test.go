@@ -86,6 +86,11 @@ func follow(t *testing.T, executables []string, change func(*testing.T, string) 
 		all = append(all, blocks(t, root, page)...)
 	}
 	text := script(all)
+	for _, name := range []string{"curl", "openssl"} {
+		if _, err := exec.LookPath(name); err != nil && strings.Contains(text, name+" ") {
+			t.Skipf("%s, which the commands of %v need, is not on this machine", name, pages)
+		}
+	}
 	if change != nil {
 		text = change(t, text)
 	}

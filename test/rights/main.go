@@ -6,7 +6,7 @@
 // Clusters write into the folder what the executables asked for (test/cluster), and who had which rights (test/harness). A request counts
 // for each feature that was on in the process and has the right for it: requests do not tell which feature sent them.
 //
-// unused.md says of which unused rights it is known why. Any other is an error.
+// unused.md says of which unused rights it is known why. Any other is named.
 package main
 
 import (

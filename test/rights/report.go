@@ -54,8 +54,8 @@ func explanations(page string) ([]explanation, error) {
 	return all, nil
 }
 
-// report tells of the rights that are not used, a line each, and is an error if there is one that nothing explains, or an explanation of a
-// right that there is not.
+// report tells of the rights that are not used, a line each. It is an error if there is an explanation of a right that there is not; one that
+// nothing explains is none, as it may depend on moments whether a request is sent.
 func report(rights []right, used map[right]bool, explained []explanation) (string, error) {
 	var out strings.Builder
 	var unexplained []string
@@ -83,10 +83,7 @@ func report(rights []right, used map[right]bool, explained []explanation) (strin
 		}
 	}
 	for _, each := range unexplained {
-		fmt.Fprintf(&out, "not used: %s\n", each)
-	}
-	if len(unexplained) > 0 {
-		err = errors.Join(err, errors.New("no test used a right: take it away, test what needs it, or say why in test/rights/unused.md"))
+		fmt.Fprintf(&out, "NOT USED by any test: %s; take it away, test what needs it, or say why in test/rights/unused.md\n", each)
 	}
 	return out.String(), err
 }

@@ -124,7 +124,7 @@ func TestReport(t *testing.T) {
 		out, fail string
 	}{
 		"all is used":                 {"", map[right]bool{get: true, list: true}, "2 rights of features, 2 used by requests of the tests, 0 explained", ""},
-		"one is not used":             {"", map[right]bool{get: true}, "not used: x f g source list secrets\n", "no test used a right"},
+		"one is not used":             {"", map[right]bool{get: true}, "NOT USED by any test: x f g source list secrets; ", ""},
 		"it is explained":             {"| x | f g | source | list, watch | secrets | because |\n", map[right]bool{get: true}, "1 used by requests of the tests, 1 explained", ""},
 		"explained for nothing":       {"| x | f g | source | list | secrets | because |\n", map[right]bool{get: true, list: true}, "all used this time: x | f g | source | list | secrets\n", ""},
 		"explained, but there is not": {"| x | f g | target | list | secrets | because |\n", map[right]bool{get: true, list: true}, "", "rights that there are not: x | f g | target | list | secrets"},
