@@ -14,15 +14,15 @@ import (
 )
 
 // allows returns the right of a rule that a request needs, if the rule allows it.
-func (one *rule) allows(r *cluster.Request) (right, bool) {
-	if one.scope.Namespace != "" && one.scope.Namespace != r.Object.Namespace || len(one.ResourceNames) > 0 && !slices.Contains(one.ResourceNames, r.Object.Name) {
+func (r *rule) allows(asked *cluster.Request) (right, bool) {
+	if r.scope.Namespace != "" && r.scope.Namespace != asked.Object.Namespace || len(r.ResourceNames) > 0 && !slices.Contains(r.ResourceNames, asked.Object.Name) {
 		return right{}, false
 	}
-	verb, group, resource := among(one.Verbs, r.Verb), among(one.APIGroups, r.Object.Group), among(one.Resources, r.Resource())
+	verb, group, resource := among(r.Verbs, asked.Verb), among(r.APIGroups, asked.Object.Group), among(r.Resources, asked.Resource())
 	if verb < 0 || group < 0 || resource < 0 {
 		return right{}, false
 	}
-	return right{one.executable, one.feature, string(one.scope.Cluster), one.Verbs[verb], inGroup(one.Resources[resource], one.APIGroups[group])}, true
+	return right{r.executable, r.feature, string(r.scope.Cluster), r.Verbs[verb], inGroup(r.Resources[resource], r.APIGroups[group])}, true
 }
 
 // among says which of some names allows one, or -1.
