@@ -84,6 +84,9 @@ func runSeeds(t *testing.T, generator *rapid.Generator[*Scenario], run happening
 		collect()
 		result := run(t, generator.Example(seed), logr.Discard())
 		requests += result.Requests
+		if done := seed - *first + 1; done%1000 == 0 {
+			t.Logf("%d runs in %v", done, time.Since(begin).Round(time.Second))
+		}
 		if len(result.Violations) == 0 {
 			continue
 		}

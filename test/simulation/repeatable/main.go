@@ -27,10 +27,14 @@ var runtimeFiles = map[string][]replacement{
 		{"// mrandinit initializes", `// bubbleStates are for math/rand, maps, selects and timers, each for itself.
 var bubbleStates [4]uint64
 
+// bubbleSelects counts selects.
+var bubbleSelects uint64
+
 // seedBubbles begins anew what chance means in bubbles.
 //
 //go:linkname seedBubbles
 func seedBubbles(seed uint64) {
+	bubbleSelects = 0
 	for i := range bubbleStates {
 		bubbleStates[i] = seed
 	}
@@ -52,10 +56,14 @@ func bubbleRand(i int) uint32 {
 
 // mrandinit initializes`},
 	},
-	"select.go": {{"cheaprandn(uint32(norder + 1))", "uint32((uint64(bubbleRand(2)) * uint64(norder+1)) >> 32)"}},
-	"time.go":   {{"t.rand = cheaprand()", "t.rand = bubbleRand(3)"}},
-	// Nobody is interrupted, and no mutex changes its ways because somebody has waited for long in real time.
-	"proc.go": {{"const forcePreemptNS = 10 * 1000 * 1000", "const forcePreemptNS = 3600 * 1000 * 1000 * 1000"}},
+	// A library that asks a channel again and again until somebody else has done something lets that one go on in time.
+	"select.go": {
+		{"cheaprandn(uint32(norder + 1))", "uint32((uint64(bubbleRand(2)) * uint64(norder+1)) >> 32)"},
+		{"\tpollorder = pollorder[:norder]\n", "\tpollorder = pollorder[:norder]\n\tif getg().bubble != nil {\n\t\tif bubbleSelects++; bubbleSelects%10007 == 0 {\n\t\t\tGosched()\n\t\t}\n\t}\n"},
+	},
+	"time.go": {{"t.rand = cheaprand()", "t.rand = bubbleRand(3)"}},
+	// Nobody is interrupted who does not take very long, and no mutex changes its ways because somebody has waited for long in real time.
+	"proc.go": {{"const forcePreemptNS = 10 * 1000 * 1000", "const forcePreemptNS = 1000 * 1000 * 1000"}},
 	"sema.go": {{"func internal_sync_nanotime() int64 {\n", "func internal_sync_nanotime() int64 {\n\tif getg().bubble != nil {\n\t\treturn 1\n\t}\n"}},
 }
 
