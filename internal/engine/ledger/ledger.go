@@ -78,14 +78,19 @@ func New() *Ledger {
 }
 
 // Subscribe sets what is called, outside the lock, when an object of a ManagedResource may have drifted and when the
-// judgement about one changed. It must be called before anything is reported.
+// judgement about one changed. What was reported before stays untold.
 func (l *Ledger) Subscribe(onDrift func(Owner, Key), onVerdict func(Owner)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.onDrift, l.onVerdict = onDrift, onVerdict
 }
 
-// OnTurnedBack sets what is called, outside the lock, when an answer proves that resource versions were turned back. It must be
-// called before anything is reported.
-func (l *Ledger) OnTurnedBack(do func()) { l.onTurnedBack = do }
+// OnTurnedBack sets what is called, outside the lock, when an answer proves that resource versions were turned back.
+func (l *Ledger) OnTurnedBack(do func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onTurnedBack = do
+}
 
 // Track sets the objects of a ManagedResource; those that it no longer has are forgotten unless another one has them.
 func (l *Ledger) Track(owner Owner, refs []Ref) {
@@ -455,13 +460,19 @@ func (n *notices) judge(r *record) {
 }
 
 func (n *notices) send(l *Ledger) {
+	if len(n.drift) == 0 && len(n.verdicts) == 0 && !n.turnedBack {
+		return
+	}
+	l.mu.Lock()
+	onDrift, onVerdict, onTurnedBack := l.onDrift, l.onVerdict, l.onTurnedBack
+	l.mu.Unlock()
 	for _, d := range n.drift {
-		l.onDrift(d.owner, d.key)
+		onDrift(d.owner, d.key)
 	}
 	for _, owner := range n.verdicts {
-		l.onVerdict(owner)
+		onVerdict(owner)
 	}
 	if n.turnedBack {
-		l.onTurnedBack()
+		onTurnedBack()
 	}
 }

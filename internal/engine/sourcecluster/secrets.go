@@ -49,11 +49,11 @@ type Secrets struct {
 	clock      clock.PassiveClock
 	log        logr.Logger
 
+	mu sync.Mutex
 	// onChange is called with every word on one Secret, onGap with every gap.
 	onChange func(types.NamespacedName, string)
 	onGap    func()
 
-	mu    sync.Mutex
 	fresh map[types.NamespacedName]freshSecret
 	bytes int
 	// answered is the highest resource version that Get returned since the last gap. One number does for all Secrets: versions
@@ -98,14 +98,23 @@ func NewSecrets(client corev1client.SecretsGetter, namespaces []string, clock cl
 
 // Subscribe sets what is told of every change, and when changes may have been missed. A change is the name of the Secret and
 // its version, which is another one whenever the Secret is, also if it was deleted and created again; an empty version means
-// that the Secret was deleted. It must be called before Start; nil stands for nobody.
+// that the Secret was deleted. What came before stays untold; nil stands for nobody.
 func (s *Secrets) Subscribe(onChange func(key types.NamespacedName, version string), onGap func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if onChange != nil {
 		s.onChange = onChange
 	}
 	if onGap != nil {
 		s.onGap = onGap
 	}
+}
+
+// subscribed returns whom to tell, outside the lock.
+func (s *Secrets) subscribed() (onChange func(types.NamespacedName, string), onGap func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.onChange, s.onGap
 }
 
 // Get returns the data of a Secret and its version. Whoever gets the data must not change it. An error is the API server's,
@@ -183,7 +192,8 @@ func (s *Secrets) written(secret *corev1.Secret) {
 	s.forgetLocked(key)
 	s.holdLocked(key, secret)
 	s.mu.Unlock()
-	s.onChange(key, version(secret))
+	onChange, _ := s.subscribed()
+	onChange(key, version(secret))
 }
 
 // deleted takes the word that a Secret was deleted.
@@ -193,7 +203,8 @@ func (s *Secrets) deleted(secret *corev1.Secret) {
 	s.overtakeLocked(func(r *read) bool { return r.key == key }, "")
 	s.forgetLocked(key)
 	s.mu.Unlock()
-	s.onChange(key, "")
+	onChange, _ := s.subscribed()
+	onChange(key, "")
 }
 
 // missed takes that words may have been lost. Resource versions may have turned back meanwhile, with a restored etcd.
@@ -202,7 +213,8 @@ func (s *Secrets) missed() {
 	s.overtakeLocked(func(*read) bool { return true }, "")
 	s.fresh, s.bytes, s.answered = map[types.NamespacedName]freshSecret{}, 0, ""
 	s.mu.Unlock()
-	s.onGap()
+	_, onGap := s.subscribed()
+	onGap()
 }
 
 func (s *Secrets) overtakeLocked(concerned func(*read) bool, version string) {
