@@ -3,7 +3,26 @@ package schema
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
+
+// optional are the fields of ports and addresses of which an empty text is another value than none, which the API server refuses.
+var optional = pointersOf(corev1.EndpointPort{}, corev1.EndpointAddress{}) //nolint:staticcheck // Deprecated, and served all the same.
+
+func pointersOf(structs ...any) map[string]bool {
+	names := map[string]bool{}
+	for _, s := range structs {
+		for field := range reflect.TypeOf(s).Fields() {
+			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); field.Type.Kind() == reflect.Pointer {
+				names[name] = true
+			}
+		}
+	}
+	return names
+}
 
 // sameSubsets compares the subsets of Endpoints as the API server stores them: grouped anew and sorted, so that only which
 // address serves which port, ready or not, counts.
@@ -50,7 +69,7 @@ func served(value any) (map[string]bool, bool) {
 func canonicalJSON(value any) string {
 	if fields, ok := value.(map[string]any); ok {
 		fields = maps.Clone(fields)
-		maps.DeleteFunc(fields, func(_ string, v any) bool { return v == nil || v == "" })
+		maps.DeleteFunc(fields, func(name string, v any) bool { return v == nil || v == "" && !optional[name] })
 		value = fields
 	}
 	raw, err := json.Marshal(value)
