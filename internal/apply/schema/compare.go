@@ -151,7 +151,7 @@ func (w *walk) sameList(t *Type, live, merged any) bool {
 		return sameAny(live, merged)
 	}
 	if t.same != nil {
-		return t.same(liveItems, mergedItems)
+		return t.same(t, liveItems, mergedItems)
 	}
 	if len(liveItems) != len(mergedItems) {
 		return false

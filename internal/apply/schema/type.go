@@ -40,7 +40,7 @@ type Type struct {
 	// items are the values of a List or a Map, or the Struct of a Union.
 	items *Type
 	// same replaces the comparison of lists whose order and grouping the API server rearranges.
-	same func(live, merged any) bool
+	same func(t *Type, live, merged any) bool
 }
 
 // Field is a field of a Struct.

@@ -50,7 +50,7 @@ type Secrets struct {
 	log        logr.Logger
 
 	mu sync.Mutex
-	// onChange is called with every word on one Secret, onGap with every gap.
+	// onChange is called with every word on one Secret, onGap with every gap; outside the lock.
 	onChange func(types.NamespacedName, string)
 	onGap    func()
 
@@ -108,13 +108,6 @@ func (s *Secrets) Subscribe(onChange func(key types.NamespacedName, version stri
 	if onGap != nil {
 		s.onGap = onGap
 	}
-}
-
-// subscribed returns whom to tell, outside the lock.
-func (s *Secrets) subscribed() (onChange func(types.NamespacedName, string), onGap func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.onChange, s.onGap
 }
 
 // Get returns the data of a Secret and its version. Whoever gets the data must not change it. An error is the API server's,
@@ -191,8 +184,8 @@ func (s *Secrets) written(secret *corev1.Secret) {
 	s.overtakeLocked(func(r *read) bool { return r.key == key }, secret.ResourceVersion)
 	s.forgetLocked(key)
 	s.holdLocked(key, secret)
+	onChange := s.onChange
 	s.mu.Unlock()
-	onChange, _ := s.subscribed()
 	onChange(key, version(secret))
 }
 
@@ -202,8 +195,8 @@ func (s *Secrets) deleted(secret *corev1.Secret) {
 	s.mu.Lock()
 	s.overtakeLocked(func(r *read) bool { return r.key == key }, "")
 	s.forgetLocked(key)
+	onChange := s.onChange
 	s.mu.Unlock()
-	onChange, _ := s.subscribed()
 	onChange(key, "")
 }
 
@@ -212,8 +205,8 @@ func (s *Secrets) missed() {
 	s.mu.Lock()
 	s.overtakeLocked(func(*read) bool { return true }, "")
 	s.fresh, s.bytes, s.answered = map[types.NamespacedName]freshSecret{}, 0, ""
+	onGap := s.onGap
 	s.mu.Unlock()
-	_, onGap := s.subscribed()
 	onGap()
 }
 
