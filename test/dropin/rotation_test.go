@@ -138,7 +138,7 @@ func TestRotation(t *testing.T) {
 		must(t, err)
 		files[name] = content
 	}
-	p.mount("/etc/gardener-resource-manager-tls", files)
+	must(t, p.files.Write("/etc/gardener-resource-manager-tls", files))
 	eventually(t, patience, func() error {
 		if signer, err := handshake(); err != nil || !signer.Equal(after.certificate) {
 			return fmt.Errorf("the old certificate is served (%v)", err)

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/cluster"
+	"github.com/espalier-project/espalier/test/kubelet"
 )
 
 const (
@@ -168,6 +169,9 @@ func (n *Node) pod(ctx context.Context, object *corev1.Pod) *pod {
 	}
 	n.last++
 	p := &pod{node: n, object: object, number: n.last, dir: filepath.Join(n.Dir, object.Namespace+"_"+object.Name), ended: make(chan struct{})}
+	p.files = &kubelet.Container{
+		Client: n.client, Namespace: object.Namespace, Spec: &object.Spec, Root: filepath.Join(p.dir, "root"), Server: n.cluster.URL(), Token: p.issue, Listen: p.listen,
+	}
 	ctx, p.end = context.WithCancel(ctx)
 	n.pods[object.UID] = p
 	go p.live(ctx)

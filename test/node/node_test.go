@@ -1,14 +1,11 @@
 package node
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 )
 
 func TestTail(t *testing.T) {
@@ -32,48 +29,6 @@ func TestIsCalled(t *testing.T) {
 		if got := isCalled(service, host); got != want {
 			t.Errorf("%q: %v", host, got)
 		}
-	}
-}
-
-// TestAdapted: a process listens on the address of its Pod only; what is no configuration, or none that can be read, stays as it is.
-func TestAdapted(t *testing.T) {
-	p := &pod{number: 1, object: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Args: []string{"--config=/etc/config.yaml"}}}}}}
-	const config = "kind: A\nserver:\n  metrics: {port: 8080}\n  webhooks: {bindAddress: 0.0.0.0, port: 9449}\n"
-	content, err := p.adapted("/etc/config.yaml", []byte(config))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := struct {
-		Server map[string]struct {
-			BindAddress string
-			Port        int
-		}
-	}{}
-	if err := yaml.Unmarshal(content, &got); err != nil {
-		t.Fatal(err)
-	}
-	if len(got.Server) != 2 || got.Server["metrics"].BindAddress != p.loopback() || got.Server["webhooks"].BindAddress != p.loopback() || got.Server["webhooks"].Port != 9449 {
-		t.Errorf("got %s", content)
-	}
-	for path, text := range map[string]string{"/etc/other.yaml": config, "/etc/config.yaml": ": no YAML"} {
-		if content, err := p.adapted(path, []byte(text)); err != nil || string(content) != text {
-			t.Errorf("%s: got %q, %v", path, content, err)
-		}
-	}
-}
-
-func TestReplace(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "a")
-	for _, text := range []string{"one", "one", "two"} {
-		if err := replace(file, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if content, err := os.ReadFile(file); err != nil || string(content) != text {
-			t.Errorf("got %q, %v", content, err)
-		}
-	}
-	if left, err := filepath.Glob(file + ".*"); err != nil || len(left) > 0 {
-		t.Errorf("left: %s", strings.Join(left, ", "))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/kubelet"
 )
 
 // pod is a Pod of the node, with the process that it stands for.
@@ -26,8 +26,9 @@ type pod struct {
 	object *corev1.Pod
 	// number makes the address.
 	number int
-	// dir has the files of the volumes below root, and the logs.
+	// dir has the files of the container below root, and the logs.
 	dir   string
+	files *kubelet.Container
 	end   context.CancelFunc
 	ended chan struct{}
 	token token
@@ -42,7 +43,6 @@ func (p *pod) container() *corev1.Container { return &p.object.Spec.Containers[0
 func (p *pod) ip() string       { return fmt.Sprintf("10.1.%d.%d", p.number/250, p.number%250+1) }
 func (p *pod) loopback() string { return fmt.Sprintf("127.1.%d.%d", p.number/250, p.number%250+1) }
 
-func (p *pod) root() string            { return filepath.Join(p.dir, "root") }
 func (p *pod) log(restarts int) string { return filepath.Join(p.dir, strconv.Itoa(restarts)+".log") }
 
 func (p *pod) isReady() bool {
@@ -118,7 +118,7 @@ func (p *pod) bind(ctx context.Context) {
 // run starts the process when all of its files are there, looks after it, and returns its exit code.
 func (p *pod) run(ctx context.Context) int {
 	for told := ""; ctx.Err() == nil; wait(ctx, interval) {
-		err := p.mount(ctx)
+		err := p.files.Mount(ctx)
 		if err == nil {
 			break
 		}
@@ -131,7 +131,7 @@ func (p *pod) run(ctx context.Context) int {
 	if ctx.Err() != nil {
 		return 0
 	}
-	arguments, environment, err := p.command()
+	arguments, environment, err := p.files.Command()
 	if err != nil {
 		p.event(ctx, "Failed", err.Error())
 		return -1
@@ -158,7 +158,7 @@ func (p *pod) run(ctx context.Context) int {
 			return result
 		case <-time.After(interval):
 		}
-		_ = p.mount(ctx) // What cannot be read now stays as it is.
+		_ = p.files.Mount(ctx) // What cannot be read now stays as it is.
 		if ready := p.probe(ctx, p.container().ReadinessProbe) == nil; ready != p.isReady() {
 			p.report(ctx, ready, running)
 		}
@@ -199,21 +199,12 @@ func (p *pod) probe(ctx context.Context, probe *corev1.Probe) error {
 	if probe == nil || probe.HTTPGet == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(1, probe.TimeoutSeconds))*time.Second)
-	defer cancel()
-	address := net.JoinHostPort(p.loopback(), strconv.Itoa(p.port(probe.HTTPGet.Port)))
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+probe.HTTPGet.Path, nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	_ = response.Body.Close()
-	if response.StatusCode < 200 || response.StatusCode > 399 {
-		return fmt.Errorf("%s answers %d", probe.HTTPGet.Path, response.StatusCode)
-	}
+	return kubelet.Probe(ctx, probe, net.JoinHostPort(p.loopback(), strconv.Itoa(p.files.Port(probe.HTTPGet.Port))))
+}
+
+// listen lets a server be reached at the Pod's address only.
+func (p *pod) listen(server map[string]any) error {
+	server["bindAddress"] = p.loopback()
 	return nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -100,18 +99,8 @@ func (n *Node) endpoint(ctx context.Context, service *corev1.Service, portText s
 	}
 	for _, object := range pods.Items {
 		if p := n.named(object.Namespace, object.Name); p != nil && p.isReady() && object.DeletionTimestamp == nil {
-			return net.JoinHostPort(p.loopback(), strconv.Itoa(p.port(service.Spec.Ports[i].TargetPort))), nil
+			return net.JoinHostPort(p.loopback(), strconv.Itoa(p.files.Port(service.Spec.Ports[i].TargetPort))), nil
 		}
 	}
 	return "", fmt.Errorf("no Pod of Service %s/%s is ready", service.Namespace, service.Name)
-}
-
-// port resolves a port of the container, a number or a name.
-func (p *pod) port(port intstr.IntOrString) int {
-	for _, declared := range p.container().Ports {
-		if port.Type == intstr.String && declared.Name == port.StrVal {
-			return int(declared.ContainerPort)
-		}
-	}
-	return port.IntValue()
 }
