@@ -270,55 +270,67 @@ func TestSharedObjectsGoWithTheLast(t *testing.T) {
 
 // MRB-3, MR-12: whatever request fails or loses its answer, the next runs put everything right, and say so.
 func TestEveryRequestMayFail(t *testing.T) {
-	for _, where := range []string{"status", "status lost", "target", "target lost"} {
-		for n := 1; n <= 4; n++ {
-			t.Run(fmt.Sprint(where, " ", n), func(t *testing.T) {
-				f := newFixture(t)
-				f.managed("m", "a=1", "b=1")
-				f.settle("m")
-				f.secret("m", "2", "a=2", "c=2")
-				var seen atomic.Int32
-				switch where {
-				case "status":
-					f.beforeStatus(n, func() error { return apierrors.NewInternalError(fmt.Errorf("no")) })
-				case "status lost":
-					f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-						err := c.SubResource(sub).Patch(ctx, object, patch, opts...)
-						if seen.Add(1) == int32(n) && err == nil {
-							return apierrors.NewInternalError(fmt.Errorf("no"))
-						}
-						return err
-					}
-				default:
-					fault := func(method, _ string) int {
-						if method == http.MethodGet {
-							return 0
-						}
-						if seen.Add(1) == int32(n) {
-							return http.StatusInternalServerError
-						}
-						return 0
-					}
-					if where == "target" {
-						f.target.on = fault
-					} else {
-						f.target.after = fault
-					}
-				}
-				for range 3 {
-					_, _ = f.run("m")
-				}
-				a, _ := f.target.value("a")
-				_, b := f.target.value("b")
-				c, _ := f.target.value("c")
-				if a != "2" || b || c != "2" {
-					t.Errorf("a=%q, b there: %t, c=%q", a, b, c)
-				}
-				if got := f.condition("m"); !strings.HasPrefix(got, "True/ApplySucceeded") || f.inventory("m") != "a c" {
-					t.Errorf("%s, inventory %s", got, f.inventory("m"))
-				}
-			})
+	for _, watched := range []bool{false, true} {
+		for _, where := range []string{"status", "status lost", "target", "target lost"} {
+			for n := 1; n <= 4; n++ {
+				t.Run(fmt.Sprint(where, " ", n, ", watched: ", watched), func(t *testing.T) { testRequestFails(t, watched, where, n) })
+			}
 		}
+	}
+}
+
+func testRequestFails(t *testing.T, watched bool, where string, n int) {
+	t.Parallel()
+	f := newFixture(t)
+	if watched {
+		f.watch()
+	}
+	f.managed("m", "a=1", "b=1")
+	f.settle("m")
+	if watched {
+		f.awaitCovered("m")
+		f.settle("m")
+	}
+	f.secret("m", "2", "a=2", "c=2")
+	var seen atomic.Int32
+	switch where {
+	case "status":
+		f.beforeStatus(n, func() error { return apierrors.NewInternalError(fmt.Errorf("no")) })
+	case "status lost":
+		f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			err := c.SubResource(sub).Patch(ctx, object, patch, opts...)
+			if seen.Add(1) == int32(n) && err == nil {
+				return apierrors.NewInternalError(fmt.Errorf("no"))
+			}
+			return err
+		}
+	default:
+		fault := func(method, _ string) int {
+			if method == http.MethodGet {
+				return 0
+			}
+			if seen.Add(1) == int32(n) {
+				return http.StatusInternalServerError
+			}
+			return 0
+		}
+		if where == "target" {
+			f.target.on = fault
+		} else {
+			f.target.after = fault
+		}
+	}
+	for range 3 {
+		_, _ = f.run("m")
+	}
+	a, _ := f.target.value("a")
+	_, b := f.target.value("b")
+	c, _ := f.target.value("c")
+	if a != "2" || b || c != "2" {
+		t.Errorf("a=%q, b there: %t, c=%q", a, b, c)
+	}
+	if got := f.condition("m"); !strings.HasPrefix(got, "True/ApplySucceeded") || f.inventory("m") != "a c" {
+		t.Errorf("%s, inventory %s", got, f.inventory("m"))
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -154,6 +155,33 @@ func (f *fixture) run(name string) (reconcile.Result, error) {
 	return f.Reconcile(f.ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: name}})
 }
 
+// watch lets watches cover what ManagedResources have from now on, so that a run with nothing in doubt does nothing.
+func (f *fixture) watch() {
+	f.target.mu.Lock()
+	f.target.watched = true
+	f.target.mu.Unlock()
+	ctx, cancel := context.WithCancel(f.ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- f.Watches.Start(ctx) }()
+	f.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			f.Error(err)
+		}
+	})
+}
+
+// awaitCovered waits until watches cover what a ManagedResource has.
+func (f *fixture) awaitCovered(name string) {
+	f.Helper()
+	for _, ref := range f.Ledger.Refs(ledger.Owner{Namespace: "n", Name: name}) {
+		covered := func(context.Context) (bool, error) { return f.Watches.Covered(ref), nil }
+		if err := wait.PollUntilContextTimeout(f.ctx, 5*time.Millisecond, 30*time.Second, true, covered); err != nil {
+			f.Fatalf("%s is not covered: %v", ref.Name, err)
+		}
+	}
+}
+
 // settle runs until nothing asks for another run at once.
 func (f *fixture) settle(name string) {
 	f.Helper()
@@ -210,6 +238,8 @@ type store struct {
 	on, after func(method, name string) int
 	// clusterScoped is true if ConfigMaps have no namespaces here.
 	clusterScoped bool
+	// watched is true if ConfigMaps can be listed and watched. Nothing is told but what is listed.
+	watched bool
 }
 
 func newStore() *store {
@@ -299,6 +329,32 @@ func (s *store) scope(clusterScoped bool) {
 	s.clusterScoped = clusterScoped
 }
 
+func (s *store) verbs() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watched {
+		return []string{"get", "list", "watch"}
+	}
+	return []string{"get"}
+}
+
+// serveAll lists, or watches until the client ends it.
+func (s *store) serveAll(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("watch") != "" {
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	items := []any{}
+	for _, object := range s.objects {
+		items = append(items, runtime.DeepCopyJSON(object))
+	}
+	answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": map[string]any{"resourceVersion": fmt.Sprint(s.version)}, "items": items})
+}
+
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/api":
@@ -309,8 +365,13 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case "/api/v1":
 		answer(w, http.StatusOK, map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": []any{
-			map[string]any{"name": "configmaps", "namespaced": !s.scoped(), "kind": "ConfigMap", "verbs": []string{"get"}}}})
+			map[string]any{"name": "configmaps", "namespaced": !s.scoped(), "kind": "ConfigMap", "verbs": s.verbs()}}})
 		return
+	case "/api/v1/configmaps":
+		if r.Method == http.MethodGet {
+			s.serveAll(w, r)
+			return
+		}
 	}
 	name := ""
 	var body map[string]any
