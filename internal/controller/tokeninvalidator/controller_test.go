@@ -139,6 +139,16 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// TI-6: a token stays valid for a ServiceAccount that wants it, though a cache still has what it wanted before.
+func TestAccountIsReadLive(t *testing.T) {
+	f := newFixture(t, secret(nil), account(ptr.To(true)))
+	f.Kept = crfake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(secret(nil), account(ptr.To(false))).Build()
+	if _, err := f.run(); err != nil {
+		t.Fatal(err)
+	}
+	f.wants("the ServiceAccount mounts tokens", purpose)
+}
+
 // TI-8: a token in use is not invalidated until the last Pod is gone, and the Secret is looked at again in between.
 func TestInUse(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}}}}}
