@@ -1,0 +1,175 @@
+package simulation
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/espalier-project/espalier/test/simulation/apiserver"
+)
+
+func (w *world) noteForm(mr object) {
+	id := apiserver.Text(mr, "metadata", "uid") + " " + apiserver.Text(mr, "metadata", "generation")
+	f := form{since: time.Now(), refs: referencesOf(mr), label: apiserver.Text(mr, "spec", "injectLabels", "sim")}
+	for _, known := range w.forms[id] {
+		if slices.Equal(known.refs, f.refs) && known.label == f.label {
+			return
+		}
+	}
+	w.forms[id] = append(w.forms[id], f)
+}
+
+// checkReport is about a status that says that something was done: there was a moment, since that was asked for, at which
+// each object was as it says.
+func (w *world) checkReport(c apiserver.Change) {
+	if c.Before == nil || c.After == nil {
+		return
+	}
+	checksum, generation := apiserver.Text(c.After, "status", "secretsDataChecksum"), apiserver.Text(c.After, "status", "observedGeneration")
+	was := condition(c.Before, "ResourcesApplied")
+	is := condition(c.After, "ResourcesApplied")
+	news := checksum != apiserver.Text(c.Before, "status", "secretsDataChecksum") || generation != apiserver.Text(c.Before, "status", "observedGeneration")
+	if is != "True" || was == "True" && !news || checksum == "" {
+		return
+	}
+	var reasons []string
+	id := apiserver.Text(c.After, "metadata", "uid") + " " + generation
+	for _, f := range w.forms[id] {
+		for _, versions := range w.combinations(f.refs) {
+			if sum(f.refs, versions) != checksum {
+				continue
+			}
+			missing := w.missing(c.Key, f, versions)
+			if missing == "" {
+				return
+			}
+			reasons = append(reasons, missing)
+		}
+	}
+	if len(reasons) == 0 {
+		reasons = []string{"no content of these Secrets has this checksum"}
+	}
+	w.violateLocked(doneAsTold, "%s reported that generation %s of %s with checksum %.8s is applied: %s", c.By, generation, c.Key.Name, checksum, strings.Join(reasons, "; "))
+}
+
+// summaryOf is what matters of a ManagedResource.
+func summaryOf(mr object) string {
+	if mr == nil {
+		return "gone"
+	}
+	text := fmt.Sprintf("generation %s, observed %s, checksum %.6s, finalizers %v, inventory", apiserver.Text(mr, "metadata", "generation"),
+		apiserver.Text(mr, "status", "observedGeneration"), apiserver.Text(mr, "status", "secretsDataChecksum"), apiserver.Meta(mr)["finalizers"])
+	for _, key := range inventoryOf(mr) {
+		text += " " + key.Name
+	}
+	for _, name := range []string{"ResourcesApplied", "ResourcesHealthy", "ResourcesProgressing"} {
+		text += fmt.Sprintf(", %s %s", name, condition(mr, name))
+	}
+	return text
+}
+
+func condition(mr object, name string) string {
+	status, _ := mr["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	for _, entry := range conditions {
+		if c := entry.(map[string]any); c["type"] == name {
+			return apiserver.Text(c, "status")
+		}
+	}
+	return ""
+}
+
+// combinations are all contents that Secrets may have been read with.
+func (o *oracle) combinations(refs []string) [][]version {
+	result := [][]version{nil}
+	for _, name := range refs {
+		var longer [][]version
+		for _, prefix := range result {
+			for _, v := range o.versions[name] {
+				if v.data != nil {
+					longer = append(longer, append(slices.Clone(prefix), v))
+				}
+			}
+		}
+		result = longer
+	}
+	return result
+}
+
+// sum is the checksum of Secrets with one object each value (MRD-17).
+func sum(refs []string, versions []version) string {
+	digest := sha256.New()
+	for i := range refs {
+		for _, key := range sortedNames(versions[i].data) {
+			raw, _ := base64.StdEncoding.DecodeString(versions[i].data[key].(string))
+			digest.Write(raw)
+		}
+	}
+	return hex.EncodeToString(digest.Sum(nil))
+}
+
+func sortedNames(data map[string]any) []string {
+	names := make([]string, 0, len(data))
+	for name := range data {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// lastHad is when an object last had a value. After a restore of the source any injected label will do: what a form injected that
+// the source does not know of any more stays, as no inventory tells whose it is.
+func (w *world) lastHad(key apiserver.Key, value string) time.Time {
+	last := w.had[key][value]
+	if w.restored["source"] {
+		plain, _, _ := strings.Cut(value, "|")
+		for had, at := range w.had[key] {
+			if strings.HasPrefix(had, plain+"|") && at.After(last) {
+				last = at
+			}
+		}
+	}
+	return last
+}
+
+// missing names an object that never was as a content says since the content is there; "" if there is none.
+func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
+	wishes, since := map[*thing]string{}, f.since
+	for _, v := range versions {
+		for _, t := range things {
+			if text, found := v.data[t.name+".json"].(string); found {
+				if _, twice := wishes[t]; twice {
+					return ""
+				}
+				wishes[t] = t.valueOfText(text) + "|" + f.label
+			}
+		}
+	}
+	for t, value := range wishes {
+		key, served := w.keyLocked(t)
+		if !served {
+			continue
+		}
+		o := w.target.GetLocked(key)
+		if o != nil && valueOf(t, o) == value || w.contested[unscoped(key)] || w.inInventoryLocked(key, mr) {
+			continue // It is so, or another ManagedResource may want it otherwise.
+		}
+		// The kind may have been served with another scope a moment ago.
+		at := w.lastHad(key, value)
+		if t.custom != "" {
+			for _, namespaced := range []bool{true, false} {
+				if other := w.lastHad(t.key(namespaced), value); other.After(at) {
+					at = other
+				}
+			}
+		}
+		if at.IsZero() || at.Before(since) {
+			return fmt.Sprintf("%s never had %s", key, value)
+		}
+	}
+	return ""
+}

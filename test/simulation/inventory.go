@@ -1,0 +1,81 @@
+package simulation
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/espalier-project/espalier/test/simulation/apiserver"
+)
+
+func (w *world) inventoryLocked(mr apiserver.Key) []apiserver.Key {
+	return inventoryOf(w.source.GetLocked(mr))
+}
+
+func contains(keys []apiserver.Key, key apiserver.Key) bool {
+	return slices.ContainsFunc(keys, func(k apiserver.Key) bool { return same(k, key) })
+}
+
+// same compares keys; the namespace of a kind whose scope changes is none where a manifest or an old entry has one.
+func same(a, b apiserver.Key) bool { return unscoped(a) == unscoped(b) }
+
+func unscoped(key apiserver.Key) apiserver.Key {
+	if key.Group == "things.example.org" {
+		key.Namespace = ""
+	}
+	return key
+}
+
+func inventoryOf(mr object) []apiserver.Key {
+	status, _ := mr["status"].(map[string]any)
+	resources, _ := status["resources"].([]any)
+	keys := make([]apiserver.Key, 0, len(resources))
+	for _, entry := range resources {
+		ref := entry.(map[string]any)
+		for _, t := range things {
+			if t.kind == ref["kind"] && t.objectName == ref["name"] {
+				keys = append(keys, apiserver.Key{GroupResource: t.resource, Namespace: apiserver.Text(ref, "namespace"), Name: apiserver.Text(ref, "name")})
+			}
+		}
+	}
+	return keys
+}
+
+// inInventoryLocked says whether an inventory has an object, but for that of one ManagedResource.
+func (w *world) inInventoryLocked(key, except apiserver.Key) bool {
+	for mrKey, mr := range w.source.AllLocked() {
+		if mrKey.GroupResource == managedResources && mrKey != except && contains(inventoryOf(mr), key) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkInventory is about what left the inventory with a write, or with the whole ManagedResource.
+func (w *world) checkInventory(c apiserver.Change) {
+	if c.Before == nil || w.excused() {
+		return
+	}
+	is := inventoryOf(c.After)
+	if c.After == nil && apiserver.Text(c.Before, "spec", "keepObjects") == "true" {
+		for _, key := range inventoryOf(c.Before) {
+			w.kept[unscoped(key)] = true
+		}
+		return
+	}
+	for _, key := range inventoryOf(c.Before) {
+		if t := thingAt(key); t != nil {
+			key, _ = w.keyLocked(t) // An entry may be older than the scope of its kind.
+		}
+		o := w.target.GetLocked(key)
+		if w.scenario.Classes && w.contested[unscoped(key)] {
+			continue // Two instances that give up an object at the same moment may each leave it to the other.
+		}
+		if contains(is, key) || o == nil || !w.provable(o, c.By) || w.inInventoryLocked(key, c.Key) {
+			continue
+		}
+		if !strings.HasSuffix(origin(o), "/"+c.Key.Name) && origin(o) != "" {
+			continue // Another ManagedResource has it by now, or says so.
+		}
+		w.violateLocked(keepsEntry, "%s removed %s from the inventory of %s, and it is there", c.By, key, c.Key.Name)
+	}
+}

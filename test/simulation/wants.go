@@ -1,0 +1,128 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/simulation/apiserver"
+)
+
+// keyLocked is where a thing is, and whether its kind is served.
+func (w *world) keyLocked(t *thing) (apiserver.Key, bool) {
+	if t.custom == "" {
+		return t.key(t.namespaced), true
+	}
+	k := w.target.ServedLocked(t.resource)
+	return t.key(k != nil && k.Namespaced), k != nil
+}
+
+func valueOf(t *thing, o object) string {
+	return t.value(o) + "|" + apiserver.Text(o, "metadata", "labels", "sim")
+}
+
+func thingAt(key apiserver.Key) *thing {
+	for _, t := range things {
+		if t.resource == key.GroupResource && t.key(false).Name == key.Name {
+			return t
+		}
+	}
+	return nil
+}
+
+// wishesLocked is what a ManagedResource wants; ok is false if it can't be said, because a Secret or a kind is missing, or
+// because nobody is to look after it at present.
+func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver.Key]string, ok bool) {
+	spec, _ := mr["spec"].(map[string]any)
+	if apiserver.Text(mr, "metadata", "deletionTimestamp") != "" || !w.concernsLocked(mr) {
+		return nil, false
+	}
+	wishes = map[apiserver.Key]string{}
+	var twice []apiserver.Key
+	label := apiserver.Text(spec, "injectLabels", "sim")
+	ok = true
+	for _, name := range referencesOf(mr) {
+		secret := w.source.GetLocked(apiserver.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: name})
+		if secret == nil {
+			return nil, false
+		}
+		data, _ := secret["data"].(map[string]any)
+		for _, t := range things {
+			text, found := data[t.name+".json"].(string)
+			if !found {
+				continue
+			}
+			at, served := w.keyLocked(t)
+			if !served {
+				ok = false
+			}
+			if _, found := wishes[at]; found {
+				ok, twice = false, append(twice, at)
+			}
+			wishes[at] = t.valueOfText(text) + "|" + label
+		}
+	}
+	for _, at := range twice {
+		delete(wishes, at)               // What is described twice is an error.
+		w.contested[unscoped(at)] = true // What another one injected meanwhile may stay on it.
+		w.twice[unscoped(at)] = true
+	}
+	return wishes, ok
+}
+
+// concernsLocked says whether an instance that runs is to look after a ManagedResource.
+func (w *world) concernsLocked(mr object) bool {
+	class := apiserver.Text(mr, "spec", "class")
+	return apiserver.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) == "" && (class == "" || class == "other" && w.scenario.Classes)
+}
+
+func referencesOf(mr object) []string {
+	spec, _ := mr["spec"].(map[string]any)
+	refs, _ := spec["secretRefs"].([]any)
+	names := make([]string, 0, len(refs))
+	for _, ref := range refs {
+		names = append(names, apiserver.Text(ref.(map[string]any), "name"))
+	}
+	return names
+}
+
+// wantLocked computes anew what is wanted.
+func (w *world) wantLocked() {
+	now := time.Now()
+	before, twice := w.wanted, w.twice
+	w.wanted, w.twice = map[apiserver.Key][]wish{}, map[apiserver.Key]bool{}
+	for key, mr := range w.source.AllLocked() {
+		if key.GroupResource != managedResources {
+			continue
+		}
+		wishes, _ := w.wishesLocked(key, mr)
+		for at, value := range wishes {
+			at = unscoped(at)
+			since := now
+			if i := slices.IndexFunc(before[at], func(w wish) bool { return w.mr == key }); i >= 0 {
+				since = before[at][i].since
+			} else if w.inInventoryLocked(at, key) {
+				w.contested[at] = true // What its former ManagedResource injected stays on it when it is handed over.
+			}
+			w.wanted[at] = append(w.wanted[at], wish{key, value, since})
+			if len(w.wanted[at]) > 1 {
+				w.contested[at] = true
+			}
+		}
+	}
+	for at := range before {
+		if len(w.wanted[at]) == 0 {
+			w.until[at] = now
+		}
+	}
+	for at := range twice {
+		w.until[at] = now
+	}
+}
+
+// wantedLately says whether somebody wanted an object a while ago or does now.
+func (o *oracle) wantedLately(key apiserver.Key) bool {
+	key = unscoped(key)
+	until, found := o.until[key]
+	return len(o.wanted[key]) > 0 || o.twice[key] || found && time.Since(until) < patience+o.lag
+}
