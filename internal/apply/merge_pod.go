@@ -27,6 +27,7 @@ func mergePod(c mergeContext) {
 		return
 	}
 	merged, _ := overlay(spec, live, desired).(map[string]any)
+	merged = maps.Clone(merged) // It is the live one if the manifest says all of it.
 	if tolerations := spec.Field("tolerations"); live["tolerations"] != nil && tolerations != nil {
 		merged["tolerations"] = added(tolerations.Items(), live["tolerations"], desired["tolerations"])
 	}

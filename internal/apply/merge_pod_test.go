@@ -90,6 +90,25 @@ func TestPods(t *testing.T) {
 	}
 }
 
+// A manifest that says all of a live Pod's spec, as one that was exported does, takes nothing away from it, nor from what is at hand.
+func TestExportedPod(t *testing.T) {
+	gated := strings.Replace(livePod, "spec:\n", "spec:\n  schedulingGates: [{name: example.org/wait}]\n  ephemeralContainers: [{name: debug, image: d}]\n", 1)
+	live, before, desired := fromYAML(t, gated), fromYAML(t, gated), desiredFrom(t, gated)
+	desired.SetLabels(map[string]string{"new": "label"})
+	merged := Merge(desired, live, MergeOptions{Origin: "n/m"})
+	if !unstructuredEqual(before, live) {
+		t.Error("the live Pod was changed")
+	}
+	if path := Difference(live, merged); !strings.HasPrefix(path, "metadata") {
+		t.Errorf("differs at %q", path)
+	}
+	for _, field := range []string{"schedulingGates", "ephemeralContainers"} {
+		if list, _, _ := unstructured.NestedSlice(merged.Object, "spec", field); len(list) != 1 {
+			t.Errorf("the Pod is to lose its %s", field)
+		}
+	}
+}
+
 func TestCheckUpdateLeavesOtherKindsToTheAPIServer(t *testing.T) {
 	live := fromYAML(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {completions: 1}\n")
 	merged := fromYAML(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {completions: 2}\n")
