@@ -301,19 +301,21 @@ func newInventoryIndex(inventory []resourcesv1alpha1.ObjectReference, equivalenc
 	return index
 }
 
-// take returns the entry that is the same object (MRD-13) and marks it as matched.
+// take returns the entry that is the same object (MRD-13), rather one of the same kind, and marks all that are as matched: a run
+// that did not end leaves the old kind beside the new one (MRD-16).
 func (x *inventoryIndex) take(key Key) *resourcesv1alpha1.ObjectReference {
-	if i, found := x.byKey[key]; found {
+	var same *resourcesv1alpha1.ObjectReference
+	for _, key := range x.equivalences.Keys(key) {
+		i, found := x.byKey[key]
+		if !found {
+			continue
+		}
 		x.taken[i] = true
-		return &x.entries[i]
-	}
-	for _, equivalent := range x.equivalences.Keys(key)[1:] {
-		if i, found := x.byKey[equivalent]; found {
-			x.taken[i] = true
-			return &x.entries[i]
+		if same == nil {
+			same = &x.entries[i]
 		}
 	}
-	return nil
+	return same
 }
 
 func (x *inventoryIndex) rest() []resourcesv1alpha1.ObjectReference {

@@ -76,17 +76,18 @@ func TestPlan(t *testing.T) {
 		releases  string
 		errors    string
 	}{
-		"MRS-7 sorted by key":                    {manifests: cm("b") + object("apps/v1", "Deployment", "a", "") + cm("a"), want: "/ConfigMap/default/a /ConfigMap/default/b apps/Deployment/default/a"},
-		"MRD-8/MRV-19 scopes":                    {manifests: object("rbac.authorization.k8s.io/v1", "ClusterRole", "c", "x: y") + object("x/v1", "Unknown", "u", ""), want: "rbac.authorization.k8s.io/ClusterRole/default/c x/Unknown/default/u"},
-		"MR-10 what no manifest has is deleted":  {manifests: cm("a"), inventory: inventory(cm("a") + cm("b")), want: "/ConfigMap/default/a", deletes: "/ConfigMap/default/b"},
-		"MRB-2 a broken document deletes none":   {manifests: cm("a") + "---\n[\n", inventory: inventory(cm("a") + cm("b")), want: "/ConfigMap/default/a /ConfigMap/default/b", keeps: "/ConfigMap/default/b"},
-		"MRB-15/MRV-29 described twice":          {manifests: cm("a") + cm("a") + cm("b"), inventory: inventory(cm("a")), want: "/ConfigMap/default/a /ConfigMap/default/b", keeps: "/ConfigMap/default/a", errors: `the object is described twice, at index 0 in 'a' in secret 'ns/s' and at index 1`},
-		"MR-32/MRV-15 no kind":                   {manifests: "apiVersion: v1\nmetadata: {name: a}\n", inventory: inventory(cm("b")), want: "/ConfigMap/default/b", keeps: "/ConfigMap/default/b", errors: "'Kind' is missing"},
-		"MRD-7 generateName":                     {manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}\n", errors: "metadata.name is missing"},
-		"MRD-14/MRD-16 equivalent kinds":         {manifests: object("apps/v1", "Deployment", "a", ""), inventory: inventory(object("extensions/v1beta1", "Deployment", "a", "")), want: "apps/Deployment/default/a"},
-		"MRO-1/MRO-2 released":                   {manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {resources.gardener.cloud/mode: Ignore}}\n", inventory: inventory(cm("a")), releases: "/ConfigMap/default/a"},
-		"MRD-12 Namespace has no namespace":      {manifests: object("v1", "Namespace", "a", ""), want: "/Namespace//a"},
-		"MRD-13 another version is the same one": {manifests: object("batch/v1", "CronJob", "a", ""), inventory: inventory(object("batch/v1beta1", "CronJob", "a", "")), want: "batch/CronJob/default/a"},
+		"MRS-7 sorted by key":                      {manifests: cm("b") + object("apps/v1", "Deployment", "a", "") + cm("a"), want: "/ConfigMap/default/a /ConfigMap/default/b apps/Deployment/default/a"},
+		"MRD-8/MRV-19 scopes":                      {manifests: object("rbac.authorization.k8s.io/v1", "ClusterRole", "c", "x: y") + object("x/v1", "Unknown", "u", ""), want: "rbac.authorization.k8s.io/ClusterRole/default/c x/Unknown/default/u"},
+		"MR-10 what no manifest has is deleted":    {manifests: cm("a"), inventory: inventory(cm("a") + cm("b")), want: "/ConfigMap/default/a", deletes: "/ConfigMap/default/b"},
+		"MRB-2 a broken document deletes none":     {manifests: cm("a") + "---\n[\n", inventory: inventory(cm("a") + cm("b")), want: "/ConfigMap/default/a /ConfigMap/default/b", keeps: "/ConfigMap/default/b"},
+		"MRB-15/MRV-29 described twice":            {manifests: cm("a") + cm("a") + cm("b"), inventory: inventory(cm("a")), want: "/ConfigMap/default/a /ConfigMap/default/b", keeps: "/ConfigMap/default/a", errors: `the object is described twice, at index 0 in 'a' in secret 'ns/s' and at index 1`},
+		"MR-32/MRV-15 no kind":                     {manifests: "apiVersion: v1\nmetadata: {name: a}\n", inventory: inventory(cm("b")), want: "/ConfigMap/default/b", keeps: "/ConfigMap/default/b", errors: "'Kind' is missing"},
+		"MRD-7 generateName":                       {manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}\n", errors: "metadata.name is missing"},
+		"MRD-14/MRD-16 equivalent kinds":           {manifests: object("apps/v1", "Deployment", "a", ""), inventory: inventory(object("extensions/v1beta1", "Deployment", "a", "")), want: "apps/Deployment/default/a"},
+		"MRD-13/MRD-16 the run before did not end": {manifests: object("apps/v1", "Deployment", "a", ""), inventory: inventory(object("apps/v1", "Deployment", "a", "") + object("extensions/v1beta1", "Deployment", "a", "")), want: "apps/Deployment/default/a"},
+		"MRO-1/MRO-2 released":                     {manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {resources.gardener.cloud/mode: Ignore}}\n", inventory: inventory(cm("a")), releases: "/ConfigMap/default/a"},
+		"MRD-12 Namespace has no namespace":        {manifests: object("v1", "Namespace", "a", ""), want: "/Namespace//a"},
+		"MRD-13 another version is the same one":   {manifests: object("batch/v1", "CronJob", "a", ""), inventory: inventory(object("batch/v1beta1", "CronJob", "a", "")), want: "batch/CronJob/default/a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := plan(t, tc.manifests, tc.inventory)
