@@ -52,6 +52,9 @@ type packed struct {
 	dictionary []byte
 }
 
+// size is what it takes of heldBytes.
+func (p packed) size() int { return len(p.bytes) + entryBytes }
+
 func newLive() *live {
 	return &live{expected: map[scope]struct{}{}, packers: map[scope]*packer{}, held: map[types.UID]packed{}, lists: make(chan struct{}, wholeLists)}
 }
@@ -124,11 +127,17 @@ func (l *live) hold(s scope, object *unstructured.Unstructured) {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.size+len(bytes)+entryBytes > heldBytes {
+	uid := object.GetUID()
+	if old, found := l.held[uid]; found { // The list was begun anew.
+		delete(l.held, uid)
+		l.size -= old.size()
+	}
+	held := packed{bytes, p.dictionary}
+	if l.size+held.size() > heldBytes {
 		return
 	}
-	l.size += len(bytes) + entryBytes
-	l.held[object.GetUID()] = packed{bytes, p.dictionary}
+	l.size += held.size()
+	l.held[uid] = held
 }
 
 func (l *live) packerOf(s scope, first []byte) *packer {
@@ -148,7 +157,7 @@ func (l *live) take(uid types.UID) *unstructured.Unstructured {
 	p, found := l.held[uid]
 	if found {
 		delete(l.held, uid)
-		l.size -= len(p.bytes) + entryBytes
+		l.size -= p.size()
 		if len(l.held) == 0 {
 			l.held = map[types.UID]packed{} // A map never shrinks.
 		}
