@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	typed "github.com/espalier-project/espalier/internal/apply/schema"
 )
 
 // MergeOptions shape how a desired object is merged into the live one.
@@ -188,9 +189,10 @@ func keepLive(c mergeContext, fields ...string) {
 	unstructured.RemoveNestedField(c.merged.Object, fields...)
 }
 
-// keepLiveIfUnset sets a field to the live value if the desired object leaves it out.
+// keepLiveIfUnset sets a field to the live value if the desired object leaves it out; what counts as that its type says.
 func keepLiveIfUnset(c mergeContext, fields ...string) {
-	if value, found, _ := unstructured.NestedFieldNoCopy(c.merged.Object, fields...); found && !isEmpty(value) {
+	kind, _ := typed.Of(c.merged.GroupVersionKind())
+	if value, found, _ := unstructured.NestedFieldNoCopy(c.merged.Object, fields...); found && !kind.At(fields...).IsZero(value) {
 		return
 	}
 	if value, found, _ := unstructured.NestedFieldNoCopy(c.live.Object, fields...); found && value != nil {
@@ -206,22 +208,6 @@ func setNested(object map[string]any, value any, fields ...string) {
 		}
 	}
 	object[fields[len(fields)-1]] = value
-}
-
-func isEmpty(value any) bool {
-	switch value := value.(type) {
-	case nil:
-		return true
-	case string:
-		return value == ""
-	case int64:
-		return value == 0
-	case map[string]any:
-		return len(value) == 0
-	case []any:
-		return len(value) == 0
-	}
-	return false
 }
 
 func nestedString(object *unstructured.Unstructured, fields ...string) string {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Annotations that tie volumes and claims together, or say how far a controller is: only the control plane writes them.
@@ -34,12 +35,13 @@ func mergePersistentVolume(c mergeContext) {
 	}
 }
 
-// mergePersistentVolumeClaim keeps the binding and the class that the claim got: a claim without them is refused.
+// mergePersistentVolumeClaim keeps the binding and the class that the claim got where its manifest names none: a claim without
+// them is refused. No class at all is "", another wish.
 func mergePersistentVolumeClaim(c mergeContext) {
 	for _, prefix := range []string{prefixVolumeBinding, prefixVolume, prefixVolumeBeta} {
 		keepPrefixed(c, prefix)
 	}
-	for _, field := range []string{"volumeName", "storageClassName", "volumeAttributesClassName"} {
+	for _, field := range []string{"volumeName", "storageClassName"} {
 		keepLiveIfUnset(c, "spec", field)
 	}
 }
@@ -114,8 +116,19 @@ func mergeCertificateSigningRequest(c mergeContext) {
 	}
 }
 
-// mergeHorizontalPodAutoscaler keeps the parts of the status that version 1 has in annotations.
+// StatusAnnotations are the annotations of a kind that are parts of its status: merging keeps the live ones.
+func StatusAnnotations(kind schema.GroupKind) []string {
+	if kind.Group == "autoscaling" && kind.Kind == "HorizontalPodAutoscaler" {
+		return autoscalerStatus
+	}
+	return nil
+}
+
+// autoscalerStatus are those of version 1.
+var autoscalerStatus = []string{"autoscaling.alpha.kubernetes.io/conditions", "autoscaling.alpha.kubernetes.io/current-metrics"}
+
 func mergeHorizontalPodAutoscaler(c mergeContext) {
-	keepPrefixed(c, "autoscaling.alpha.kubernetes.io/conditions")
-	keepPrefixed(c, "autoscaling.alpha.kubernetes.io/current-metrics")
+	for _, name := range autoscalerStatus {
+		keepPrefixed(c, name)
+	}
 }

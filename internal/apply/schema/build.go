@@ -50,13 +50,29 @@ func Of(kind runtimeschema.GroupVersionKind) (*Type, bool) {
 	return t, true
 }
 
+// IsOwn says whether a group is one of Kubernetes' own. Groups that end with k8s.io need not be: the Gateway API, vertical
+// autoscalers and snapshots have such, and are custom resources.
+func IsOwn(group string) bool { return ownGroups()[group] }
+
+var ownGroups = sync.OnceValue(func() map[string]bool {
+	groups := map[string]bool{apiextensionsv1.GroupName: true, apiServiceKind.Group: true}
+	for kind := range scheme.Scheme.AllKnownTypes() {
+		if _, own := goTypeOf(kind); own {
+			groups[kind.Group] = true
+		}
+	}
+	return groups
+})
+
+var apiServiceKind = runtimeschema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
+
 // goTypeOf looks the kind up among the types of Kubernetes itself. A scheme may hold others, too: they don't count, as
 // nothing here says what is filled in for them.
 func goTypeOf(kind runtimeschema.GroupVersionKind) (reflect.Type, bool) {
 	switch kind {
 	case apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"):
 		return reflect.TypeFor[apiextensionsv1.CustomResourceDefinition](), true
-	case runtimeschema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}:
+	case apiServiceKind:
 		return reflect.TypeFor[apiService](), true
 	}
 	t, found := scheme.Scheme.AllKnownTypes()[kind]

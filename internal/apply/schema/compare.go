@@ -49,7 +49,7 @@ func (w *walk) same(t *Type, live, merged any) bool {
 	case Any:
 		return sameAny(live, merged)
 	}
-	return t.isZero(live) && t.isZero(merged) || sameScalar(t, live, merged)
+	return t.IsZero(live) && t.IsZero(merged) || sameScalar(t, live, merged)
 }
 
 // identical is the answer for most values: scalars that are written in the same way.
@@ -119,7 +119,7 @@ func (w *walk) sameField(f *Field, name string, live, merged any, inLive, inMerg
 }
 
 func (w *walk) sameMap(t *Type, live, merged any) bool {
-	if t.isZero(live) && t.isZero(merged) {
+	if t.IsZero(live) && t.IsZero(merged) {
 		return true
 	}
 	liveItems, liveOK := live.(map[string]any)
@@ -142,7 +142,7 @@ func (w *walk) sameMap(t *Type, live, merged any) bool {
 }
 
 func (w *walk) sameList(t *Type, live, merged any) bool {
-	if t.isZero(live) && t.isZero(merged) {
+	if t.IsZero(live) && t.IsZero(merged) {
 		return true
 	}
 	liveItems, liveOK := live.([]any)

@@ -53,7 +53,7 @@ func (t *Type) canonicalJSON(value any) string {
 		fields = maps.Clone(fields)
 		maps.DeleteFunc(fields, func(name string, v any) bool {
 			field := t.Field(name)
-			return v == nil || field != nil && field.isZero(v)
+			return v == nil || field != nil && field.IsZero(v)
 		})
 		value = fields
 	}

@@ -36,7 +36,7 @@ func (f *Field) filled(value any, at scope) any {
 	if f.fill.always != nil {
 		return f.fill.always(at, value)
 	}
-	if !f.isZero(value) {
+	if !f.IsZero(value) {
 		return value
 	}
 	if f.fill.compute != nil {

@@ -45,7 +45,7 @@ func (t *Type) dropEmptyFields(fields map[string]any) {
 func (f *Field) isEmpty(value any) bool {
 	switch f.Kind {
 	case List, Map, Bytes:
-		return f.isZero(value)
+		return f.IsZero(value)
 	}
 	return false
 }

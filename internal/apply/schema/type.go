@@ -59,11 +59,26 @@ func (t *Type) Field(name string) *Field {
 	return t.fields[name]
 }
 
+// At returns the type of what is at a path of fields and of keys of Maps; what no type here knows is Any.
+func (t *Type) At(path ...string) *Type {
+	for _, step := range path {
+		switch field := t.Field(step); {
+		case field != nil:
+			t = field.Type
+		case t != nil && t.Kind == Map:
+			t = t.items
+		default:
+			return &Type{}
+		}
+	}
+	return t
+}
+
 // Items is the type of the values of a List or a Map.
 func (t *Type) Items() *Type { return t.items }
 
-// isZero says whether a value means the same as none at all.
-func (t *Type) isZero(value any) bool {
+// IsZero says whether a value means the same as none at all.
+func (t *Type) IsZero(value any) bool {
 	if value == nil {
 		return true
 	}
