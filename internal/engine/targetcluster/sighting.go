@@ -1,10 +1,15 @@
 package targetcluster
 
 import (
+	"maps"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/espalier-project/espalier/internal/apply"
+	"github.com/espalier-project/espalier/internal/apply/schema"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
 	"github.com/espalier-project/espalier/internal/health"
 )
@@ -15,7 +20,7 @@ type View struct {
 }
 
 // wholeForDrift are kinds whose status changes while nothing that is managed does, and that have no generation to tell.
-var wholeForDrift = map[schema.GroupKind]bool{
+var wholeForDrift = map[runtimeschema.GroupKind]bool{
 	{Kind: "Service"}: true, {Kind: "Namespace"}: true, {Kind: "PersistentVolumeClaim"}: true, {Kind: "PersistentVolume"}: true,
 	{Kind: "Pod"}: true, {Kind: "ResourceQuota"}: true, {Kind: "ReplicationController"}: true, {Kind: "Node"}: true,
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           true,
@@ -30,7 +35,7 @@ var generationTells = map[string]bool{
 }
 
 // Whole says whether the whole objects of a kind are watched, not only their metadata.
-func (v View) Whole(gvk schema.GroupVersionKind) bool {
+func (v View) Whole(gvk runtimeschema.GroupVersionKind) bool {
 	return wholeForDrift[gvk.GroupKind()] || v.Health.NeedsWholeObject(gvk)
 }
 
@@ -41,13 +46,13 @@ func (v View) Sighting(object *unstructured.Unstructured) ledger.Sighting {
 	if v.Whole(gvk) {
 		verdict := v.Health.Assess(object)
 		sighting.Verdict = &verdict
-		sighting.Digest = ledger.ContentDigest(object.Object)
+		sighting.Digest = ledger.ContentDigest(content(gvk, object.Object))
 	}
 	return sighting
 }
 
 // sightingOf is what the metadata of an object say.
-func sightingOf(gvk schema.GroupVersionKind, object metav1.Object) ledger.Sighting {
+func sightingOf(gvk runtimeschema.GroupVersionKind, object metav1.Object) ledger.Sighting {
 	sighting := ledger.Sighting{
 		Key:             ledger.Key{GroupKind: gvk.GroupKind(), Namespace: object.GetNamespace(), Name: object.GetName()},
 		UID:             object.GetUID(),
@@ -61,12 +66,25 @@ func sightingOf(gvk schema.GroupVersionKind, object metav1.Object) ledger.Sighti
 }
 
 // isCustom says whether the kinds of a group are custom resources: their groups have a dot and are not Kubernetes' own.
-func isCustom(group string) bool {
-	const own = ".k8s.io"
-	for i := range group {
-		if group[i] == '.' {
-			return len(group) <= len(own) || group[len(group)-len(own):] != own
-		}
+func isCustom(group string) bool { return strings.Contains(group, ".") && !schema.IsOwn(group) }
+
+// content is what of an object decides about drift: all but its status, also the one that merging leaves alone in annotations.
+func content(gvk runtimeschema.GroupVersionKind, object map[string]any) map[string]any {
+	status := apply.StatusAnnotations(gvk.GroupKind())
+	annotations, _, _ := unstructured.NestedFieldNoCopy(object, "metadata", "annotations")
+	kept, _ := annotations.(map[string]any)
+	if len(status) == 0 || len(kept) == 0 {
+		return object
 	}
-	return false
+	kept = maps.Clone(kept)
+	for _, name := range status {
+		delete(kept, name)
+	}
+	meta, _ := object["metadata"].(map[string]any)
+	object, meta = maps.Clone(object), maps.Clone(meta)
+	object["metadata"] = meta
+	if meta["annotations"] = kept; len(kept) == 0 {
+		delete(meta, "annotations")
+	}
+	return object
 }
