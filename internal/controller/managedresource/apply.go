@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -116,7 +117,7 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 			continue
 		}
 		// A run that looks at everything takes part in no quarrel either: what can't be completed makes no other runs.
-		if wait := a.drifts.held(keyOf(desired)); wait > 0 && (!a.full || a.drifts.quarrels(keyOf(desired))) && a.Ledger.Drifted(keyOf(desired), digest) {
+		if wait := a.drifts.held(keyOf(desired)); wait > 0 && (!a.full || a.drifts.quarrels(keyOf(desired))) && a.Ledger.Drifted(keyOf(desired), digest) && !a.replacing.has(keyOf(desired)) {
 			a.hold(wait)
 			if a.drifts.tell(keyOf(desired)) {
 				work = append(work, func() { a.lookAtDrift(ctx, desired, options, wait) })
@@ -152,6 +153,11 @@ func desiredDigest(desired *apply.Desired, options apply.MergeOptions) uint64 {
 
 func keyOf(desired *apply.Desired) ledger.Key { return targetcluster.RefOf(&desired.Reference).Key }
 
+// describes says whether a plan is to apply an object.
+func describes(plan *apply.Plan, key ledger.Key) bool {
+	return slices.ContainsFunc(plan.Apply, func(d *apply.Desired) bool { return keyOf(d) == key })
+}
+
 func isTrue(b *bool) bool { return b != nil && *b }
 
 // tooSlow is after how many requests of a run that took too long the other objects of their kind are not tried: a webhook that
@@ -186,6 +192,9 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 	sighting := done.sighting
 	sighting.Key, sighting.Desired, sighting.Since = keyOf(desired), digest, done.since
 	a.Watches.Served(targetcluster.RefOf(&desired.Reference))
+	if !sighting.Terminating {
+		a.replacing.end(sighting.Key)
+	}
 	if done.keptBy != (ledger.Owner{}) {
 		// The other one decides whether it is as it should be.
 		a.Ledger.Seen(sighting)
@@ -373,10 +382,24 @@ func (a *applier) replace(ctx context.Context, desired *apply.Desired, live, mer
 			return &completeError{fmt.Errorf("invalid deletion propagation policy on object %s: %q is invalid, supported values: %v", desired.Name(), value, supported)}
 		}
 	}
+	a.replacing.enter(keyOf(desired), ownerOf(a.mr))
 	if err := a.Target.Delete(ctx, merged, policy); err != nil && !apierrors.IsNotFound(err) {
+		if refused(err) {
+			a.replacing.end(keyOf(desired))
+		}
 		return &completeError{fmt.Errorf("error deleting object %q after 'invalid' update error: %w", desired.Name(), err)}
 	}
 	return &completeError{fmt.Errorf("deleted object %q because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object or the resource is an immutable ConfigMap/Secret: %w", desired.Name(), cause)}
+}
+
+// refused says whether an answer proves that a request was not carried out.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
 }
 
 func isImmutable(object *unstructured.Unstructured, err error) bool {

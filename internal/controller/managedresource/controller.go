@@ -65,11 +65,12 @@ type Reconciler struct {
 	// Triggers put ManagedResources into its queue.
 	Triggers *Triggers
 
-	passes  passes
-	slots   chan struct{}
-	drifts  *drifts
-	stuck   stuck
-	leaving leaving
+	passes    passes
+	slots     chan struct{}
+	drifts    *drifts
+	stuck     stuck
+	leaving   leaving
+	replacing replacing
 }
 
 // New returns a reconciler with its triggers.
@@ -165,6 +166,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		return reconcile.Result{}, err
 	}
 	r.track(owner, plan, mr.Status.Resources)
+	r.replacing.keep(owner, func(key ledger.Key) bool { return describes(plan, key) })
 
 	defer r.leaving.enter(owner, plan.Delete)()
 	pending, err := r.prune(ctx, mr, plan.Delete)
@@ -240,7 +242,7 @@ func (r *Reconciler) fail(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 	r.passes.failed(mr)
 	// Another ManagedResource that has the objects which are not even tried may be able to put them right.
 	r.Ledger.Pass(ownerOf(mr), func(key ledger.Key) bool {
-		return done == nil || !slices.ContainsFunc(done.plan.Apply, func(d *apply.Desired) bool { return keyOf(d) == key })
+		return done == nil || !describes(done.plan, key)
 	})
 	_, err := r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
 		change := &sourcecluster.Change{Conditions: []managed.ConditionChange{managed.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())}}
@@ -305,6 +307,7 @@ func (r *Reconciler) spread() time.Duration {
 func (r *Reconciler) forget(owner ledger.Owner) {
 	r.passes.forget(owner)
 	r.stuck.forget(owner)
+	r.replacing.keep(owner, func(ledger.Key) bool { return false })
 	r.Watches.Track(owner, nil)
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
 }

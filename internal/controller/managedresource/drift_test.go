@@ -1,11 +1,13 @@
 package managedresource
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
 )
 
@@ -80,5 +82,41 @@ func TestWhatIsHeldIsBounded(t *testing.T) {
 	}
 	if len(d.byKey) > mostHeld+1 || !d.quarrels(fought) {
 		t.Errorf("%d records, quarrel remembered: %t", len(d.byKey), d.quarrels(fought))
+	}
+}
+
+// delayed makes drift wait for ten minutes.
+func delayed(c *config.ManagedResourceControllerConfig) {
+	c.DriftRepairDelay.Duration = 10 * time.Minute
+}
+
+// MR-33: what this instance deleted to create it anew is no drift, and is not held for the delay.
+func TestReplacedIsNotHeld(t *testing.T) {
+	const replaceable = "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"
+	f := newFixture(t, delayed)
+	f.managed("m")
+	f.manifests("m", "2", configMap("a", "1", replaceable))
+	f.settle("m")
+	f.edited("a", setValue("by hand"))
+	f.settle("m")
+	f.tellOfWrites()
+	f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
+	f.clock.SetTime(f.clock.Now().Add(11 * time.Minute))
+	noticed := total(t, f.Metrics.driftNoticed)
+	_, err := f.run("m")
+	if _, there := f.target.value("a"); there || err == nil {
+		t.Fatalf("it was not deleted: %v", err)
+	}
+	f.settle("m")
+	if _, there := f.target.value("a"); !there {
+		t.Fatalf("it was not created: %s", f.condition("m"))
+	}
+	if got := total(t, f.Metrics.driftNoticed) - noticed; got != 0 {
+		t.Errorf("%v drifts noticed", got)
+	}
+	f.edited("a", setValue("by hand again"))
+	f.settle("m")
+	if value, _ := f.target.value("a"); value != "by hand again" {
+		t.Errorf("the next edit is taken back at once: %s", value)
 	}
 }

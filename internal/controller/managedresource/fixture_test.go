@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/fake"
@@ -133,6 +134,86 @@ func (f *fixture) secret(name, version string, configMaps ...string) {
 		f.must(err)
 	}
 	f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: name}, name+"/"+version)
+}
+
+// manifests writes a Secret with manifests as they are, such as those of configMap.
+func (f *fixture) manifests(name, version string, manifests ...string) {
+	f.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name), ResourceVersion: version}, Data: map[string][]byte{"x.yaml": []byte(strings.Join(manifests, ""))}}
+	_, err := f.secrets.CoreV1().Secrets("n").Update(f.ctx, secret, metav1.UpdateOptions{})
+	f.must(err)
+	f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: name}, name+"/"+version)
+}
+
+// configMap is a manifest with more metadata, such as "labels: {a: b}".
+func configMap(name, value, metadata string) string {
+	return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: '%s', %s}\ndata: {v: '%s'}\n", name, metadata, value)
+}
+
+// live is an object of the target as it is.
+func (f *fixture) live(name string) *unstructured.Unstructured {
+	f.target.mu.Lock()
+	defer f.target.mu.Unlock()
+	return (&unstructured.Unstructured{Object: f.target.objects[name]}).DeepCopy()
+}
+
+// refuse answers requests for one object with a code from now on; zero ends that.
+func (f *fixture) refuse(method, name string, code int) {
+	f.target.mu.Lock()
+	defer f.target.mu.Unlock()
+	f.target.on = func(m, n string) int {
+		if m == method && n == name {
+			return code
+		}
+		return 0
+	}
+}
+
+// edited changes an object as somebody else would, and tells of it as a watch does.
+func (f *fixture) edited(name string, change func(*unstructured.Unstructured)) {
+	f.target.change(name, change)
+	f.Ledger.Seen(f.Watches.View().Sighting(f.live(name)))
+}
+
+func setValue(value string) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, value, "data", "v") }
+}
+
+func setAnnotation(key, value string) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) {
+		annotations := o.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key] = value
+		o.SetAnnotations(annotations)
+	}
+}
+
+// tellOfWrites tells of each write before it is answered, as a watch may.
+func (f *fixture) tellOfWrites() {
+	f.target.mu.Lock()
+	defer f.target.mu.Unlock()
+	f.target.after = func(method, name string) int {
+		if method == http.MethodGet {
+			return 0
+		}
+		f.target.mu.Lock()
+		object, scoped := f.target.objects[name], f.target.clusterScoped
+		f.target.version++
+		version := fmt.Sprint(f.target.version)
+		f.target.mu.Unlock()
+		key := ledger.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: name}
+		if scoped {
+			key.Namespace = ""
+		}
+		if object == nil {
+			f.Ledger.Gone(key, "", version)
+		} else {
+			f.Ledger.Seen(f.Watches.View().Sighting(f.live(name)))
+		}
+		return 0
+	}
 }
 
 func (f *fixture) get(name string) *resourcesv1alpha1.ManagedResource {
