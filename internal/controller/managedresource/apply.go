@@ -37,7 +37,8 @@ type applier struct {
 	*Reconciler
 	mr   *resourcesv1alpha1.ManagedResource
 	plan *apply.Plan
-	full bool
+	// full is true for a run that looks at every object, asked if somebody asked for that: then drift is put right without delay.
+	full, asked bool
 
 	equivalences apply.Equivalences
 	definedKinds map[metav1.GroupKind]bool
@@ -70,10 +71,10 @@ type outcome struct {
 	keptBy ledger.Owner
 }
 
-// newApplier returns what carries out a plan.
-func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, full bool) *applier {
+// newApplier returns what carries out a plan, in a run that began with what pass says.
+func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, began pass) *applier {
 	return &applier{
-		Reconciler: r, mr: mr, plan: plan, full: full, errs: slices.Clone(plan.Errors),
+		Reconciler: r, mr: mr, plan: plan, full: began.wantsFull(), asked: began.asksForFull(), errs: slices.Clone(plan.Errors),
 		equivalences:     apply.NewEquivalences(mr.Spec.Equivalences),
 		definedKinds:     map[metav1.GroupKind]bool{},
 		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, slow: map[metav1.GroupKind]int{}, written: map[apply.Key]outcome{},
@@ -116,8 +117,8 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 		if a.dependsOnFailed(desired) {
 			continue
 		}
-		// A run that looks at everything takes part in no quarrel either: what can't be completed makes no other runs.
-		if wait := a.drifts.held(keyOf(desired)); wait > 0 && (!a.full || a.drifts.quarrels(keyOf(desired))) && a.Ledger.Drifted(keyOf(desired), digest) && !a.replacing.has(keyOf(desired)) {
+		// A run that was asked for takes part in no quarrel either: it may be one that can't be completed.
+		if wait := a.drifts.held(keyOf(desired)); wait > 0 && (!a.asked || a.drifts.quarrels(keyOf(desired))) && a.Ledger.Drifted(keyOf(desired), digest) && !a.replacing.has(keyOf(desired)) {
 			a.hold(wait)
 			if a.drifts.tell(keyOf(desired)) {
 				work = append(work, func() { a.lookAtDrift(ctx, desired, options, wait) })

@@ -189,7 +189,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonReleaseOfOrphansFailed, err, nil)
 	}
 	go read.checksum() // It is needed at the end, and the requests leave time for it.
-	applier := r.newApplier(mr, plan, began.wantsFull())
+	applier := r.newApplier(mr, plan, began)
 	if err := applier.run(ctx); errors.Is(err, errMoved) {
 		r.passes.doubt(mr, false)
 		return reconcile.Result{}, err

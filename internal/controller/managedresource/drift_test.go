@@ -2,12 +2,14 @@ package managedresource
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
 )
 
@@ -118,5 +120,29 @@ func TestReplacedIsNotHeld(t *testing.T) {
 	f.settle("m")
 	if value, _ := f.target.value("a"); value != "by hand again" {
 		t.Errorf("the next edit is taken back at once: %s", value)
+	}
+}
+
+// MRB-34: the delay holds as well for a ManagedResource of which something else has failed since the start, and a run that was
+// asked for does not wait for it.
+func TestDelayWhileSomethingElseFails(t *testing.T) {
+	f := newFixture(t, delayed)
+	f.managed("m", "a=1", "b=1")
+	f.refuse(http.MethodPost, "b", http.StatusForbidden)
+	for range 3 {
+		_, _ = f.run("m")
+	}
+	f.clock.SetTime(f.clock.Now().Add(time.Second)) // Events are named by their time.
+	f.edited("a", setValue("hot fix"))
+	_, _ = f.run("m")
+	if value, _ := f.target.value("a"); value != "hot fix" || !strings.Contains(f.events(), "is put right in 10m0s") {
+		t.Errorf("taken back at once: %s; events: %s", value, f.events())
+	}
+	mr := f.get("m")
+	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
+	f.must(f.source.Update(f.ctx, mr))
+	_, _ = f.run("m")
+	if value, _ := f.target.value("a"); value != "1" {
+		t.Errorf("not put right though a run was asked for: %s", value)
 	}
 }

@@ -55,7 +55,10 @@ func (p *pass) reported(mr *resourcesv1alpha1.ManagedResource) bool {
 }
 
 // wantsFull says whether that must be a full run: there was none yet, or it was asked for and has not ended well since.
-func (p *pass) wantsFull() bool { return !p.complete || p.fullRaised > p.settled }
+func (p *pass) wantsFull() bool { return !p.complete || p.asksForFull() }
+
+// asksForFull says whether a full run was asked for and has not ended well since.
+func (p *pass) asksForFull() bool { return p.fullRaised > p.settled }
 
 // passes is safe for concurrent use.
 type passes struct {
