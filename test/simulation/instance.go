@@ -3,7 +3,6 @@ package simulation
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
@@ -95,9 +94,14 @@ func (w *world) runInstance(ctx context.Context, i *instance) error {
 
 func (w *world) log() logr.Logger { return w.logger }
 
+// clusterOf is how an instance reaches a cluster. All instances are one executable, and have its name in managed fields.
 func clusterOf(server *apiserver.Server, n *network) clusters.Connection {
 	transport := &apiserver.Transport{Server: server, By: n.instance.name, Network: n}
-	cfg := &rest.Config{Host: "http://" + n.cluster, QPS: -1, Transport: transport, WarningHandler: rest.NoWarnings{}, UserAgent: n.instance.name}
+	cfg := &rest.Config{Host: "http://" + n.cluster, QPS: -1, Transport: transport, WarningHandler: rest.NoWarnings{}, UserAgent: rest.DefaultKubernetesUserAgent()}
 	cfg.ContentType = "application/json"
-	return clusters.Connection{REST: cfg, HTTP: &http.Client{Transport: transport}}
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		panic(err) // It has neither certificates nor credentials that could be wrong.
+	}
+	return clusters.Connection{REST: cfg, HTTP: client}
 }

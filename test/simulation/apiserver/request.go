@@ -22,7 +22,9 @@ import (
 
 // Request is a request as the API knows it.
 type Request struct {
-	By          string
+	By string
+	// Manager is the name in managed fields: the first part of the client's User-Agent, By if it sends none.
+	Manager     string
 	Verb        string // get, list, watch, create, update, patch, delete; discovery
 	Path        string
 	Group       string
@@ -63,6 +65,9 @@ func (r *Request) String() string {
 // parse reads a request; its body is read.
 func parse(by string, from *http.Request) (*Request, error) {
 	r := &Request{By: by, Path: from.URL.Path, Query: from.URL.Query(), ContentType: from.Header.Get("Content-Type")}
+	if r.Manager, _, _ = strings.Cut(from.Header.Get("User-Agent"), "/"); r.Manager == "" {
+		r.Manager = by
+	}
 	r.Partial = strings.Contains(from.Header.Get("Accept"), "as=PartialObjectMetadata")
 	if from.Body != nil {
 		defer from.Body.Close() //nolint:errcheck // it is in memory

@@ -54,6 +54,7 @@ func (s *Server) create(k *Kind, r *Request) (Object, error) {
 		return nil, apierrors.NewAlreadyExists(k.groupResource(), name)
 	}
 	o["kind"], o["apiVersion"] = k.Kind, k.GroupVersion().String()
+	fieldsManaged(r, k, Object{}, o)
 	s.put(r.By, "create", key, nil, o)
 	return o, nil
 }
@@ -161,6 +162,7 @@ func (s *Server) change(k *Kind, r *Request) (Object, error) {
 		s.put(r.By, r.Verb, key, old, nil)
 		return next, nil
 	}
+	fieldsManaged(r, k, old, next)
 	s.put(r.By, r.Verb, key, old, next)
 	return next, nil
 }
@@ -208,7 +210,7 @@ func inherit(k *Kind, r *Request, next, old Object) Object {
 			next["status"] = old["status"]
 		}
 	}
-	for _, name := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"} {
+	for _, name := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion", "managedFields"} {
 		if delete(metadata, name); before[name] != nil {
 			metadata[name] = before[name]
 		}

@@ -4,6 +4,7 @@ package fidelity
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,7 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-project/espalier/test/cluster"
@@ -39,6 +41,8 @@ type server struct {
 // request is sent to both. Bodies may have {uid of NAME} and {version of NAME}.
 type request struct {
 	method, path, body, accept string
+	// agent is the client's User-Agent, "asker/1" if it is empty.
+	agent string
 }
 
 const (
@@ -109,6 +113,16 @@ var requests = []request{
 	{method: "PATCH", path: deployments + "/d", body: `{"spec":{"template":{"metadata":{"annotations":{"x":"y"}}}}}`},
 	{method: "DELETE", path: deployments + "/d", body: `{"propagationPolicy":"Foreground"}`},
 	{method: "GET", path: deployments + "/d"},
+	{method: "POST", path: configMaps, body: `{"metadata":{"name":"m","annotations":{"x":"1","y":"1"},"labels":{"l":"1"}},"data":{"k":"1"}}`, agent: "one/1"},
+	{method: "PUT", path: configMaps + "/m", body: `{"metadata":{"name":"m","annotations":{"x":"1","y":"2"},"labels":{"l":"1"}},"data":{"k":"1"}}`, agent: "two/1"},
+	{method: "PATCH", path: configMaps + "/m", body: `{"metadata":{"annotations":{"x":"1","z":"1"}}}`, agent: "three/1"},
+	{method: "PATCH", path: configMaps + "/m", body: `{"metadata":{"annotations":{"y":null}}}`, agent: "three/1"},
+	{method: "PATCH", path: configMaps + "/m", body: `{"metadata":{"annotations":{"y":"2"}}}`, agent: "one/2"},
+	{method: "PUT", path: configMaps + "/m", body: `{"metadata":{"name":"m","annotations":{"x":"1","y":"2","z":"2"}},"data":{"k":"2"}}`, agent: "one"},
+	{method: "PATCH", path: gadgets + "/g", body: `{"metadata":{"annotations":{"y":"2"}}}`, agent: "one/1"},
+	{method: "POST", path: gadgets, body: `{"apiVersion":"things.example.org/v1","kind":"Gadget","metadata":{"name":"h","annotations":{"x":"1"}},"spec":{"v":1}}`, agent: "one/1"},
+	{method: "PATCH", path: gadgets + "/h/status", body: `{"metadata":{"annotations":{"x":"2"}},"status":{"s":3}}`, agent: "two/1"},
+	{method: "PATCH", path: gadgets + "/h", body: `{"metadata":{"annotations":{"x":"2"}}}`, agent: "two/1"},
 }
 
 var reference = regexp.MustCompile(`\{(uid|version) of ([a-z0-9]+)\}`)
@@ -124,6 +138,7 @@ func (s *server) do(r request) (int, map[string]any, error) {
 		from.Header.Set("Content-Type", "application/merge-patch+json")
 	}
 	from.Header.Set("Accept", "application/json")
+	from.Header.Set("User-Agent", cmp.Or(r.agent, "asker/1"))
 	if r.accept != "" {
 		from.Header.Set("Accept", r.accept)
 	}
@@ -185,6 +200,7 @@ func (s *server) ask(r request) (map[string]any, error) {
 		for _, field := range []string{"generation", "finalizers", "labels"} {
 			summary[field] = metadata[field]
 		}
+		summary["managers"] = managersOf(metadata)
 		summary["deleting"] = metadata["deletionTimestamp"] != nil
 		summary["data"] = answer["data"]
 		if answer["kind"] == "Gadget" {
@@ -192,6 +208,22 @@ func (s *server) ask(r request) (map[string]any, error) {
 		}
 	}
 	return summary, nil
+}
+
+// managersOf returns who wrote each annotation, by its name.
+func managersOf(metadata map[string]any) map[string]string {
+	managers := map[string]string{}
+	entries, _ := metadata["managedFields"].([]any)
+	for _, entry := range entries {
+		e := entry.(map[string]any)
+		annotations, _, _ := unstructured.NestedMap(e, "fieldsV1", "f:metadata", "f:annotations")
+		for name := range annotations {
+			if name != "." {
+				managers[name] += fmt.Sprint(e["manager"], " ", e["operation"], " ", e["apiVersion"])
+			}
+		}
+	}
+	return managers
 }
 
 // watch returns the first events of a watch, as text.
@@ -286,7 +318,7 @@ func TestFidelity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("%s %s %s (-real +simulated):\n%s", r.method, r.path, r.body, diff)
 		}
 	}
@@ -306,7 +338,7 @@ func TestFidelity(t *testing.T) {
 			}
 		}
 		if !slices.Equal(told["real"], told["simulated"]) {
-			t.Errorf("watch %s: %s", name, cmp.Diff(told["real"], told["simulated"]))
+			t.Errorf("watch %s: %s", name, gocmp.Diff(told["real"], told["simulated"]))
 		}
 	}
 }
