@@ -10,6 +10,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 )
 
 func compress(t testing.TB, plain string) []byte {
@@ -86,6 +87,19 @@ func TestDecode(t *testing.T) {
 		"MRB-1/MRV-17 trailing garbage after .br":           {data: map[string]string{"a.br": string(compress(t, foo)) + "junk", "b": bar}, names: "bar", errors: []string{"brotli: "}},
 		"MRB-14/MRV-28 a label that is no string":           {data: map[string]string{"a": foo + "  labels: {a: 1}\n---\n" + bar}, names: "bar", errors: []string{"metadata.labels: entry 1 of 1, in the order of keys: must be a string, is a number"}},
 		"MRB-14 an annotation that is no string":            {data: map[string]string{"a": foo + "  annotations: {resources.gardener.cloud/ignore: true}\n"}, errors: []string{"metadata.annotations: entry 1 of 1, in the order of keys: must be a string, is a boolean"}},
+		"MRD-2 the end of a document":                       {data: map[string]string{"a": foo + "...\n# c\n---\n" + bar + "...\n"}, names: "foo bar"},
+		"MRD-4 null and a comment":                          {data: map[string]string{"a": "null # c\n# c\n...\n---\n" + bar}, names: "bar"},
+		"MRD-2 indented as a whole":                         {data: map[string]string{"a": "---\n  apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: foo\n---\n" + bar}, names: "foo bar"},
+		"MRD-2 lines end with CR":                           {data: map[string]string{"a": "# c\r" + strings.ReplaceAll(foo, "\n", "\r")}, names: "foo"},
+		"MRD-2 JSON after a comment":                        {data: map[string]string{"a": "# Source: chart/templates/foo.json\n" + jsonFoo + "\n# c\n---\n# c\n" + jsonBar}, names: "foo bar"},
+		"MRD-2 a tag, an anchor, a quoted key":              {data: map[string]string{"a": "--- !!map\n" + foo + "--- &x\n" + bar + "---\n\"kind\": Quoted\nmetadata: {name: baz}\n"}, names: "foo bar baz"},
+		"MRD-2 what looks like a separator in a text":       {data: map[string]string{"a": foo + "data:\n  a: |\n    ---\n    ...\n    x\n---\n" + bar}, names: "foo bar"},
+		"MRB-1 another document after an end":               {data: map[string]string{"a": foo + "...\n" + bar, "b": bar}, names: "bar", errors: []string{"belongs to no document"}},
+		"MRB-1 JSON objects after a comment":                {data: map[string]string{"a": "# generated\n" + jsonFoo + "\n" + jsonBar, "b": bar}, names: "bar", errors: []string{"belongs to no document"}},
+		"MRB-1 JSON objects after a tag":                    {data: map[string]string{"a": "!!map " + jsonFoo + "\n" + jsonBar, "b": bar}, names: "bar", errors: []string{"belongs to no document"}},
+		"MRB-1 separators between lines that end with CR":   {data: map[string]string{"a": strings.ReplaceAll(foo+"---\n"+bar, "\n", "\r"), "b": bar}, names: "bar", errors: []string{"belongs to no document"}},
+		"MRB-1 less indented than its first line":           {data: map[string]string{"a": "  kind: X\n" + foo, "b": bar}, names: "bar", errors: []string{"belongs to no document"}},
+		"MRB-1 after a null":                                {data: map[string]string{"a": "null # c\n" + foo, "b": bar}, names: "bar", errors: []string{"belongs to no document"}},
 		"MRD-2 content after a separator is a new document": {data: map[string]string{"a": foo + "--- {apiVersion: v1, kind: ConfigMap, metadata: {name: bar}}\n"}, names: "foo bar"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +117,54 @@ func TestDecode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// MRB-1, MRB-2: whatever stands between documents, and however they begin, each of them is read or there is an error; else
+// its object would be deleted, as no manifest has it any more.
+func TestNothingIsLeftOut(t *testing.T) {
+	forms := []string{
+		"kind: X\nmetadata: {name: %}", "  kind: X\n  metadata: {name: %}", `{"kind": "X", "metadata": {"name": "%"}}`, "{kind: X, metadata: {name: %}}",
+		"!!map\nkind: X\nmetadata: {name: %}", "!!map {kind: X, metadata: {name: %}}", "&a {kind: X, metadata: {name: %}}", "# c\n{kind: X, metadata: {name: %}}",
+		" \n\"kind\": X\nmetadata: {name: %}", "? kind\n: X\n? metadata\n: {name: %}", "null # c\nkind: X\nmetadata: {name: %}",
+	}
+	ends := []string{"\n", "\r", "\r\n", "\u0085", "\u2028", "\u2029"}
+	marks := []string{"---", "--- ", "---\t", "...", "... # c", "--- # c", "...\n---", "---\n..."}
+	rapid.Check(t, func(t *rapid.T) {
+		var text strings.Builder
+		want := map[string]bool{}
+		for i := range rapid.IntRange(1, 4).Draw(t, "documents") {
+			form := rapid.SampledFrom(forms).Draw(t, "form")
+			if i > 0 {
+				mark := rapid.SampledFrom(marks).Draw(t, "mark")
+				if strings.Contains(form, "{\"kind") && rapid.Bool().Draw(t, "no mark") {
+					mark = ""
+				}
+				text.WriteString(rapid.SampledFrom(ends).Draw(t, "end") + mark + rapid.SampledFrom(ends).Draw(t, "end"))
+			}
+			name := string(rune('a' + i))
+			want[name] = true
+			text.WriteString(strings.ReplaceAll(strings.ReplaceAll(form, "%", name), "\n", rapid.SampledFrom(ends[:3]).Draw(t, "end of lines")))
+		}
+		result := decodeBytes(t, text.String())
+		if len(result.Errors) > 0 {
+			return
+		}
+		for _, object := range result.Objects {
+			delete(want, object.GetName())
+		}
+		if len(want) > 0 {
+			t.Errorf("%d documents were left out of %q", len(want), text.String())
+		}
+	})
+}
+
+func decodeBytes(t rapid.TB, text string) Result {
+	t.Helper()
+	result, err := Decode(context.Background(), source(map[string]string{"a": text}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
 }
 
 func TestChecksum(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/andybalholm/brotli"
 	goyaml "go.yaml.in/yaml/v2"
@@ -67,7 +68,10 @@ func (p *part) nodes() int {
 	return min(yamlNodes(p.text), maxDocumentNodes)
 }
 
-var byteOrderMark = []byte("\xef\xbb\xbf")
+var (
+	byteOrderMark = []byte("\xef\xbb\xbf")
+	null          = []byte("null")
+)
 
 // parts splits a stream at its separators: lines that start with "---" and go on with nothing, a comment or content that
 // belongs to the next document. No JSON value and no block scalar can contain such a line. Empty parts are left out.
@@ -129,11 +133,24 @@ func separator(line []byte) ([]byte, bool) {
 	if !found || len(rest) > 0 && bytes.IndexByte([]byte(" \t\r\n"), rest[0]) < 0 {
 		return nil, false
 	}
-	if content := bytes.TrimSpace(rest); len(content) == 0 || content[0] == '#' {
+	if blank(rest) {
 		return nil, true
 	}
 	return rest, true
 }
+
+// blank says whether a line surely holds nothing but a comment.
+func blank(line []byte) bool {
+	text := bytes.TrimLeft(line, " \t\r\n")
+	if len(text) == 0 || text[0] != '#' {
+		return len(text) == 0
+	}
+	text, whole := bytes.CutSuffix(text, []byte("\n"))
+	return whole && !bytes.ContainsAny(bytes.TrimSuffix(text, []byte("\r")), otherEnds)
+}
+
+// otherEnds are what only YAML takes for the end of a line.
+const otherEnds = "\r\u0085\u2028\u2029"
 
 // document is one document of a stream: its content, nil if it is empty, or why it could not be read.
 type document struct {
@@ -206,7 +223,7 @@ func (p *part) yamlDocument() document {
 	if err != nil {
 		return document{err: p.invalid(err)}
 	}
-	if p.isJSON() && !endsAfterOneDocument(p.text) {
+	if (bytes.Equal(bytes.TrimSpace(raw), null) || mayGoOn(p.text)) && !endsAfterOneDocument(p.text) {
 		return document{err: errors.New("document is followed by something that belongs to no document")}
 	}
 	return jsonDocument(raw)
@@ -225,19 +242,62 @@ func (p *part) invalid(err error) error {
 	return fmt.Errorf("invalid YAML in the document that begins at line %d of the value", p.line)
 }
 
-// endsAfterOneDocument says whether nothing but comments follows a document in flow style; the parser would silently leave
-// out what does, such as one brace too many (MRB-1).
+// hasMark says whether there is a mark between documents that did not separate parts: the end of a document, or any mark after one
+// of otherEnds.
+func hasMark(part []byte) bool {
+	for _, mark := range []string{"---", "..."} {
+		for at := 0; ; at += len(mark) {
+			next := bytes.Index(part[at:], []byte(mark))
+			if next < 0 {
+				break
+			}
+			at += next
+			before, _ := utf8.DecodeLastRune(part[:at])
+			if at == 0 || before == '\n' || strings.ContainsRune(otherEnds, before) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayGoOn says whether something may follow a document that is not null, without parsing it. A mapping whose first key stands at
+// the beginning of its line goes on to the next mark: all that follows is part of it, or an error at which the parser stops.
+func mayGoOn(part []byte) bool {
+	if hasMark(part) {
+		return true
+	}
+	for line := range bytes.Lines(part) {
+		if blank(line) {
+			continue
+		}
+		first := line[0]
+		return first != '"' && first != '\'' && first != '_' && (first < '0' || first > '9') && (first|0x20 < 'a' || first|0x20 > 'z')
+	}
+	return false
+}
+
+// endsAfterOneDocument says whether nothing but comments follows a document; the parser would silently leave out what does, such
+// as one brace too many (MRB-1).
 func endsAfterOneDocument(part []byte) bool {
 	decoder := goyaml.NewDecoder(bytes.NewReader(part))
-	var first, second any
-	return decoder.Decode(&first) == nil && errors.Is(decoder.Decode(&second), io.EOF)
+	if err := decoder.Decode(&unread{}); err != nil {
+		return errors.Is(err, io.EOF)
+	}
+	return errors.Is(decoder.Decode(&unread{}), io.EOF)
 }
+
+// unread takes any document and nothing of it: only its syntax counts, and no alias is followed.
+type unread struct{}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (*unread) UnmarshalYAML(func(any) error) error { return nil }
 
 // jsonDocument decodes one JSON value; integers stay exact (MRB-7).
 func jsonDocument(raw []byte) document {
 	raw = bytes.TrimSpace(raw)
 	switch {
-	case len(raw) == 0 || bytes.Equal(raw, []byte("null")):
+	case len(raw) == 0 || bytes.Equal(raw, null):
 		return document{}
 	case raw[0] == '[':
 		return document{err: errors.New("document is a list, want a mapping")}
