@@ -187,8 +187,9 @@ func (d *Desired) recallCreation() {
 }
 
 // Pending is the inventory to persist before the first write: everything that was there and everything that is about to
-// be; entries that stay keep their old labels and annotations until their object was applied (MRB-3). New ones of objects that
-// carry no origin are planned until then: whose object it is that may be there, nothing else would tell.
+// be; entries that stay keep their old labels and annotations until their object was applied (MRB-3), beside the new ones, which it may
+// have from now on. New ones of objects that carry no origin are planned until then: whose object it is that may be there, nothing else
+// would tell.
 func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	pending := slices.Clone(inventory)
 	known := make(map[Key]int, len(inventory))
@@ -198,6 +199,10 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resource
 	for _, object := range p.Apply {
 		if i, found := known[object.Key]; found {
 			pending[i].Namespace = object.Reference.Namespace // Its kind may live elsewhere by now, and that is where it will be.
+			if !object.CreateOnly {
+				pending[i].Labels = withMore(pending[i].Labels, object.Reference.Labels)
+				pending[i].Annotations = withMore(pending[i].Annotations, object.Reference.Annotations)
+			}
 		} else {
 			entry := object.Reference
 			if object.CreateOnly {
@@ -208,6 +213,27 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resource
 	}
 	SortReferences(pending)
 	return pending
+}
+
+// withMore returns a map with what another one has beside it.
+func withMore(present, more map[string]string) map[string]string {
+	both := maps.Clone(more)
+	if both == nil {
+		return present
+	}
+	maps.Copy(both, present)
+	return both
+}
+
+// New are the objects that the inventory gets with this plan.
+func (p *Plan) New() []Key {
+	var keys []Key
+	for _, object := range p.Apply {
+		if object.Old == nil {
+			keys = append(keys, object.Key)
+		}
+	}
+	return keys
 }
 
 // CanExist says whether any API server can have an object that is named like this: what can't exist is not there, and need not

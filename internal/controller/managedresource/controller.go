@@ -69,7 +69,7 @@ type Reconciler struct {
 	slots     chan struct{}
 	drifts    *drifts
 	stuck     stuck
-	leaving   leaving
+	moves     moves
 	replacing replacing
 }
 
@@ -123,6 +123,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // run does what one form of a ManagedResource asks for. It ends with errMoved as soon as there is another one.
 func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	switch {
+	case !r.Class.Concerns(mr): // Another class has it since the annotation was removed.
+		r.forget(ownerOf(mr))
+		return reconcile.Result{}, nil
 	case managed.Ignored(mr) && mr.DeletionTimestamp == nil:
 		return reconcile.Result{}, r.ignore(ctx, mr)
 	case mr.DeletionTimestamp != nil || r.Class.HandOverOut(mr):
@@ -162,13 +165,18 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	plan := apply.NewPlan(decoded, mr.Status.Resources, apply.Options{
 		Spec: &mr.Spec, Origin: r.origin(mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue, Scope: func(gvk schema.GroupVersionKind) (apply.Scope, error) { return r.Target.Scope(ctx, gvk) },
 	})
+	gotten, err := r.moves.get(ctx, owner, plan.New())
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	defer gotten()
 	if mr, err = r.announce(ctx, mr, plan, read, began); err != nil || mr == nil {
 		return reconcile.Result{}, err
 	}
 	r.track(owner, plan, mr.Status.Resources)
 	r.replacing.keep(owner, func(key ledger.Key) bool { return describes(plan, key) })
 
-	defer r.leaving.enter(owner, plan.Delete)()
+	defer r.moves.lose(owner, plan.Delete)()
 	pending, err := r.prune(ctx, mr, plan.Delete)
 	if err != nil {
 		return reconcile.Result{}, err

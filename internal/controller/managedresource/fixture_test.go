@@ -256,10 +256,7 @@ func (f *fixture) watch() {
 func (f *fixture) awaitCovered(name string) {
 	f.Helper()
 	for _, ref := range f.Ledger.Refs(ledger.Owner{Namespace: "n", Name: name}) {
-		covered := func(context.Context) (bool, error) { return f.Watches.Covered(ref), nil }
-		if err := wait.PollUntilContextTimeout(f.ctx, 5*time.Millisecond, 30*time.Second, true, covered); err != nil {
-			f.Fatalf("%s is not covered: %v", ref.Name, err)
-		}
+		poll(f.T, ref.Name+" is covered", func() bool { return f.Watches.Covered(ref) })
 	}
 }
 
@@ -297,6 +294,8 @@ func (f *fixture) inventory(name string) string {
 	return strings.Join(entries, " ")
 }
 
+func (f *fixture) uid(name string) string { return string(f.live(name).GetUID()) }
+
 func (f *fixture) events() string {
 	f.Helper()
 	list, err := f.secrets.CoreV1().Events("n").List(f.ctx, metav1.ListOptions{})
@@ -325,6 +324,22 @@ type store struct {
 
 func newStore() *store {
 	return &store{objects: map[string]map[string]any{}, requests: map[string]int{}}
+}
+
+// hook sets what is called before a request.
+func (s *store) hook(on func(method, name string) int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.on = on
+}
+
+// poll waits until something holds.
+func poll(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return holds(), nil })
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
 }
 
 func metaOf(object map[string]any) map[string]any {

@@ -50,7 +50,9 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray targetcluster.Stray) 
 	ref := resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{
 		APIVersion: apiVersion, Kind: kind, Namespace: stray.Namespace, Name: stray.Name,
 	}}
-	holders, err := r.holdersOf(ctx, ledger.Owner{}, []resourcesv1alpha1.ObjectReference{ref})
+	var collector ledger.Owner // Nobody's name: a run that gets the object is another one.
+	defer r.moves.lose(collector, []resourcesv1alpha1.ObjectReference{ref})()
+	holders, err := r.holdersOf(ctx, collector, []resourcesv1alpha1.ObjectReference{ref})
 	if err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray targetcluster.Stray) 
 	if err != nil {
 		return err
 	}
-	if live.GetUID() != stray.UID || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != r.origin(mr) {
+	if live.GetUID() != stray.UID || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != r.origin(mr) || !r.Target.WroteOrigin(live) {
 		return nil
 	}
 	if judged, err := r.judge(mr, &ref, live, holders); err != nil || judged.stays != "" {
@@ -72,11 +74,19 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray targetcluster.Stray) 
 	}
 	r.Metrics.orphans.WithLabelValues(kind).Inc()
 	name := apply.NameOf(live)
-	if !*r.Config.CollectOrphans {
+	// What is older was left on purpose, by an earlier ManagedResource of that name.
+	older := live.GetCreationTimestamp().Time.Before(mr.CreationTimestamp.Time)
+	if !*r.Config.CollectOrphans || older {
 		r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It stays.", name))
 		return nil
 	}
-	if err := r.Target.Delete(ctx, live, propagation(stray.GVK.Group)); err != nil && !targetcluster.Gone(err) {
+	answered := r.moves.deletes(collector, apply.KeyOfReference(&ref.ObjectReference))
+	if answered == nil {
+		return nil // A run is about to have it.
+	}
+	err = r.Target.Delete(ctx, live, propagation(stray.GVK.Group))
+	answered()
+	if err != nil && !targetcluster.Gone(err) {
 		return fmt.Errorf("deleting it: %w", err)
 	}
 	r.Metrics.deleted.WithLabelValues(kind).Inc()

@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -17,56 +18,16 @@ import (
 	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
-// leaving are the objects that runs are about to take out of their inventories. A ManagedResource that is about to lose an object
-// does not count as one that has it: else two that lose it at the same time would each leave it to the other.
-//
-// Invariant: a run enters its objects before it looks who else has them, and takes them out when its inventory was written or it
-// ended otherwise.
-type leaving struct {
-	mu      sync.Mutex
-	byOwner map[ledger.Owner]map[apply.Key]struct{}
-}
-
-// enter notes the objects that a run is about to let go of; the function that it returns ends that.
-func (l *leaving) enter(owner ledger.Owner, refs []resourcesv1alpha1.ObjectReference) func() {
-	if len(refs) == 0 {
-		return func() {}
-	}
-	keys := make(map[apply.Key]struct{}, len(refs))
-	for i := range refs {
-		keys[apply.KeyOfReference(&refs[i].ObjectReference)] = struct{}{}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.byOwner == nil {
-		l.byOwner = map[ledger.Owner]map[apply.Key]struct{}{}
-	}
-	l.byOwner[owner] = keys
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.byOwner, owner)
-	}
-}
-
-func (l *leaving) has(owner ledger.Owner, key apply.Key) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, found := l.byOwner[owner][key]
-	return found
-}
-
 // holders are the other ManagedResources that have objects in their inventories.
 type holders struct {
 	// any has those by key and name, kept those that are to stay.
-	any     map[apply.Key]map[ledger.Owner]struct{}
-	kept    map[apply.Key]ledger.Owner
-	leaving *leaving
+	any  map[apply.Key]map[ledger.Owner]struct{}
+	kept map[apply.Key][]ledger.Owner
 }
 
 // holdersOf looks for objects in the inventories of all other ManagedResources that this instance has to do with.
 func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []resourcesv1alpha1.ObjectReference) (holders, error) {
-	h := holders{map[apply.Key]map[ledger.Owner]struct{}{}, map[apply.Key]ledger.Owner{}, &r.leaving}
+	h := holders{map[apply.Key]map[ledger.Owner]struct{}{}, map[apply.Key][]ledger.Owner{}}
 	if len(refs) == 0 {
 		return h, nil
 	}
@@ -87,8 +48,8 @@ func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []
 				h.any[key] = map[ledger.Owner]struct{}{}
 			}
 			h.any[key][ownerOf(other)] = struct{}{}
-			if other.DeletionTimestamp == nil && r.Class.Responsible(other) && !r.leaving.has(ownerOf(other), key) {
-				h.kept[key] = ownerOf(other)
+			if other.DeletionTimestamp == nil && r.Class.Responsible(other) && !r.moves.leaves(ownerOf(other), key) {
+				h.kept[key] = append(h.kept[key], ownerOf(other))
 			}
 		}
 	})
@@ -101,6 +62,19 @@ func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []
 func (h holders) has(key apply.Key, owner ledger.Owner) bool {
 	_, found := h.any[key][owner]
 	return found
+}
+
+// keeps says whether a ManagedResource has an object and is to keep it.
+func (h holders) keeps(key apply.Key, owner ledger.Owner) bool {
+	return slices.Contains(h.kept[key], owner)
+}
+
+// heir is one of those that keep an object, the same for everybody who asks.
+func (h holders) heir(key apply.Key) (ledger.Owner, bool) {
+	if len(h.kept[key]) == 0 {
+		return ledger.Owner{}, false
+	}
+	return slices.MinFunc(h.kept[key], func(a, b ledger.Owner) int { return strings.Compare(a.String(), b.String()) }), true
 }
 
 // judgement is what is to become of an object that a ManagedResource has no more.
@@ -116,7 +90,7 @@ type judgement struct {
 var errLetGo = errors.New("another ManagedResource that has it is about to let go of it")
 
 // judge says what is to become of an object (MRX-5, MRX-6, MRB-16). What may be deleted is ours, and proven to be: it carries the
-// origin of the ManagedResource, or this process created it, or it was created without an origin and the inventory says so.
+// origin of the ManagedResource, or it carries none and this process created it, or it was created without one and the inventory says so.
 func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, others holders) (judgement, error) {
 	annotations := live.GetAnnotations()
 	if managed.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
@@ -131,22 +105,24 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 		return judgement{}, nil
 	}
 	key := apply.KeyOfReference(&ref.ObjectReference)
-	heir, inherited := others.kept[key]
-	// The identity of the cluster may have been configured anew since; another key is another ManagedResource.
+	heir, inherited := others.heir(key)
 	value, found := annotations[resourcesv1alpha1.AnnotationOrigin]
 	origin, err := managed.ParseOrigin(value)
 	named := found && err == nil
+	here := named && r.isOfThisSource(origin)
 	switch {
-	case named && origin.Key == ownerOf(mr) && inherited:
+	case here && origin.Key == ownerOf(mr) && inherited:
 		return judgement{stays: "ManagedResource " + heir.String() + " has it, too", heir: heir}, nil
 	case inherited:
 		return judgement{stays: "ManagedResource " + heir.String() + " has it, too"}, nil
-	case named && origin.Key == ownerOf(mr):
+	case here && origin.Key == ownerOf(mr):
 		return judgement{}, nil
-	case named && others.has(key, origin.Key) && r.leaving.has(origin.Key, key):
+	case here && others.has(key, origin.Key) && r.moves.leaves(origin.Key, key):
 		return judgement{}, errLetGo
-	case named && others.has(key, origin.Key):
+	case here && others.has(key, origin.Key):
 		return judgement{stays: "it belongs to ManagedResource " + value + " by now"}, nil
+	case named:
+		return judgement{stays: "its origin is " + value}, nil // Whoever created it, somebody else has it by now.
 	case r.Ledger.IsOurs(targetcluster.RefOf(ref).Key, live.GetUID()):
 		return judgement{}, nil
 	case found:
@@ -155,6 +131,11 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 		return judgement{}, nil // Such objects carry no origin; their entry is the record.
 	}
 	return judgement{stays: "nothing proves that it was created for this ManagedResource: it carries no origin"}, nil
+}
+
+// isOfThisSource says whether an origin is about a ManagedResource of this source. One without an identity is from before there was one.
+func (r *Reconciler) isOfThisSource(origin managed.Origin) bool {
+	return origin.ClusterID == r.Identity || origin.ClusterID == "" || r.Identity == ""
 }
 
 // handOver makes another ManagedResource the origin of an object, bound to the object that was judged.
@@ -198,7 +179,7 @@ func (a *applier) ownerOfOrigin(ctx context.Context, desired *apply.Desired, liv
 		if err != nil {
 			return nobody, "", err
 		}
-		if others.kept[desired.Key] == origin.Key {
+		if others.keeps(desired.Key, origin.Key) {
 			return origin.Key, value, nil
 		}
 	}

@@ -26,7 +26,7 @@ import (
 // remove deletes the objects of a ManagedResource that is going, or went to another class, and lets it go (MRX-1 … MRX-4).
 func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	r.passes.update(mr, func(p *pass) { p.complete = false; p.raise(true) })
-	defer r.leaving.enter(ownerOf(mr), mr.Status.Resources)()
+	defer r.moves.lose(ownerOf(mr), mr.Status.Resources)()
 	if err := r.report(ctx, mr, managed.DeletingChanges()...); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -269,7 +269,12 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 			return false, fmt.Errorf("failed cleaning up PersistentVolumeClaims of StatefulSet: %w", err)
 		}
 	}
+	answered := p.moves.deletes(ownerOf(p.mr), apply.KeyOfReference(&ref.ObjectReference))
+	if answered == nil {
+		return false, errLetGo
+	}
 	err = p.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
+	answered()
 	if targetcluster.Gone(err) {
 		return true, nil
 	}
@@ -402,6 +407,8 @@ func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.Manag
 		if live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != r.origin(mr) {
 			return nil
 		}
+		// Whether it was created here proves nothing from now on, even if the answer is lost.
+		r.Ledger.GivenUp(targetcluster.RefOf(ref).Key)
 		// Bound to what was read: meanwhile it may have become another ManagedResource's.
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 			"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),

@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/espalier-project/espalier/internal/apply"
@@ -56,7 +55,7 @@ func (a *applier) tell(desired *apply.Desired, live, merged *unstructured.Unstru
 	news := desired.Name() + " was deleted"
 	if live != nil {
 		news = desired.Name() + " was changed"
-		if who := lastWriter(live.GetManagedFields()); who != "" {
+		if who := lastWriter(live.GetManagedFields(), a.Target.Manager()); who != "" {
 			news += fmt.Sprintf(" by %q", who)
 		}
 		path := apply.Difference(live, merged)
@@ -87,8 +86,7 @@ func (a *applier) tellNews(ctx context.Context) {
 }
 
 // lastWriter names who else wrote an object last, as far as its managed fields tell.
-func lastWriter(fields []metav1.ManagedFieldsEntry) string {
-	own, _, _ := strings.Cut(rest.DefaultKubernetesUserAgent(), "/")
+func lastWriter(fields []metav1.ManagedFieldsEntry, own string) string {
 	who, when := "", time.Time{}
 	for _, entry := range fields {
 		if entry.Manager == own || entry.Subresource == "status" || entry.Time == nil || entry.Time.Time.Before(when) {

@@ -150,23 +150,29 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 		if !found {
 			continue
 		}
+		done, found := a.written[key]
 		switch {
-		case a.written[key].result == "created":
-			inventory[i].FieldPath, inventory[i].UID = "", a.written[key].sighting.UID
-		case desired.Old == nil:
-			inventory[i] = managed.AsPlanned(inventory[i]) // It was there before: it stays somebody else's.
+		case found && (done.result == "created" || a.Ledger.IsOurs(keyOf(desired), done.sighting.UID)):
+			// Also if an earlier run created it, which did not come to say so.
+			inventory[i].FieldPath, inventory[i].UID = "", done.sighting.UID
+		case desired.Old == nil || !createdOnce(desired.Old):
+			inventory[i] = managed.AsPlanned(inventory[i]) // It was there before: it stays somebody else's, or its origin tells whose it is.
 		}
 	}
 	return inventory
 }
 
-// afterFailure returns the inventory of a run that failed: what it created is not planned any more.
+// afterFailure returns the inventory of a run that failed: of what it wrote or found as it should be, it has what is there now (MRB-3).
 func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+	next := map[apply.Key]resourcesv1alpha1.ObjectReference{}
+	for _, entry := range a.inventory() {
+		next[apply.KeyOfReference(&entry.ObjectReference)] = entry
+	}
 	inventory = slices.Clone(inventory)
 	for i := range inventory {
-		done, found := a.written[apply.KeyOfReference(&inventory[i].ObjectReference)]
-		if found && managed.Planned(&inventory[i]) && done.result == "created" {
-			inventory[i].FieldPath, inventory[i].UID = "", done.sighting.UID
+		key := apply.KeyOfReference(&inventory[i].ObjectReference)
+		if _, found := a.written[key]; found {
+			inventory[i] = next[key]
 		}
 	}
 	return inventory

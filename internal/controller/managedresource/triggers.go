@@ -109,7 +109,7 @@ func (t *Triggers) add(owner ledger.Owner, after time.Duration) {
 // Drift takes an object that may not be as it should any more. One that is not put right at once is told of at once. What a run is
 // deleting, for good or to create it anew, is expected to go, and no drift; its end is told nevertheless.
 func (t *Triggers) Drift(owner ledger.Owner, key ledger.Key) {
-	if t.reconciler.leaving.has(owner, apply.Key{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}) || t.reconciler.replacing.has(key) {
+	if t.reconciler.moves.leaves(owner, apply.Key{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}) || t.reconciler.replacing.has(key) {
 		t.add(owner, 0)
 		return
 	}

@@ -22,6 +22,15 @@ func (l *Ledger) Created(s Sighting) {
 	}
 }
 
+// GivenUp notes that what this process created is not ours any more.
+func (l *Ledger) GivenUp(key Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.findLocked(key); r != nil {
+		r.created = ""
+	}
+}
+
 // IsOurs says whether Created was told of the object with this UID.
 func (l *Ledger) IsOurs(key Key, uid types.UID) bool {
 	l.mu.Lock()

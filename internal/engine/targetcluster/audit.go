@@ -19,7 +19,7 @@ import (
 // auditGrace is how long a watch may be behind a list before what differs counts as missed.
 const auditGrace = 5 * time.Second
 
-// Stray is an object that names a ManagedResource as its origin and that nobody here has on record.
+// Stray is an object that names a ManagedResource as its origin, which a process like this one wrote, and that nobody here has on record.
 type Stray struct {
 	GVK             schema.GroupVersionKind
 	Namespace, Name string
@@ -138,7 +138,7 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]ledge
 			if difference != nil {
 				differing = append(differing, *difference)
 			}
-			if origin := accessor.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; !tracked && origin != "" && accessor.GetDeletionTimestamp() == nil {
+			if origin := accessor.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; !tracked && origin != "" && accessor.GetDeletionTimestamp() == nil && w.client.WroteOrigin(accessor) {
 				strays = append(strays, Stray{s.gvk, accessor.GetNamespace(), accessor.GetName(), accessor.GetUID(), origin})
 			}
 			return nil

@@ -38,9 +38,17 @@ func TestAudit(t *testing.T) {
 	s.delete(configMaps, "n", "goes")
 	s.delete(configMaps, "n", "is replaced")
 	s.put(configMaps, "n", "is replaced", nil)
-	lost := s.put(configMaps, "n", "lost", nil)
+	lost, copied := s.put(configMaps, "n", "lost", nil), s.put(configMaps, "n", "copied", nil)
 	s.mu.Lock()
-	lost["metadata"].(map[string]any)["annotations"] = map[string]any{resourcesv1alpha1.AnnotationOrigin: "garden:n/mr"}
+	carry := map[string]any{resourcesv1alpha1.AnnotationOrigin: "garden:n/mr"}
+	wrote := func(manager string) []any {
+		return []any{map[string]any{"manager": manager, "operation": "Update", "fieldsType": "FieldsV1",
+			"fieldsV1": map[string]any{"f:metadata": map[string]any{"f:annotations": map[string]any{"f:" + resourcesv1alpha1.AnnotationOrigin: map[string]any{}}}}}}
+	}
+	lost["metadata"].(map[string]any)["annotations"] = carry
+	lost["metadata"].(map[string]any)["managedFields"] = wrote(client.Manager())
+	copied["metadata"].(map[string]any)["annotations"] = carry
+	copied["metadata"].(map[string]any)["managedFields"] = wrote("kube-controller-manager")
 	s.mu.Unlock()
 
 	kind := w.scopeOf(refs[0])

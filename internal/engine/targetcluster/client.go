@@ -38,6 +38,7 @@ type Client struct {
 	mappings    *mappings
 	metrics     *Metrics
 	definitions definitions
+	manager     string
 }
 
 // NewClient returns a client; it sends nothing yet.
@@ -66,7 +67,7 @@ func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (
 	if err != nil {
 		return nil, err
 	}
-	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, rest: metadataREST, mappings: newMappings(discoveryClient.RESTClient(), metrics), metrics: metrics}, nil
+	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, rest: metadataREST, mappings: newMappings(discoveryClient.RESTClient(), metrics), metrics: metrics, manager: managerOf(config)}, nil
 }
 
 // object returns the client for an object that is on record. One with a namespace whose kind has none by now, or the other way

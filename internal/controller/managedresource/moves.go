@@ -1,0 +1,133 @@
+package managedresource
+
+import (
+	"context"
+	"sync"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/apply"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+)
+
+// moves are the objects that runs are about to take out of their inventories, and those that runs are about to put into theirs. A
+// ManagedResource that is about to lose an object does not count as one that has it: else two that lose it at the same time would each
+// leave it to the other. One that is about to get it counts, though its inventory does not say so yet.
+//
+// Invariant: no object is deleted that another run enters at any time between its judgement and the answer to its deletion. A run enters what it
+// loses before it looks who else has it, and what it gets before it writes its inventory; it takes both out when its inventory was written
+// or it ended otherwise. Whoever comes second learns of the first: one that deletes is told that somebody came, and one that comes
+// waits for the answer to a deletion that is under way.
+type moves struct {
+	mu      sync.Mutex
+	losing  map[ledger.Owner]map[apply.Key]*loss
+	getting map[apply.Key]map[ledger.Owner]struct{}
+}
+
+// loss is an object that a run is about to lose.
+type loss struct {
+	// wanted is true if another run has entered it as one that it gets, since this one entered it or before.
+	wanted bool
+	// deleting is open while its deletion is under way, else nil.
+	deleting chan struct{}
+}
+
+// lose notes the objects that a run is about to let go of; the function that it returns ends that.
+func (m *moves) lose(owner ledger.Owner, refs []resourcesv1alpha1.ObjectReference) func() {
+	if len(refs) == 0 {
+		return func() {}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	losses := make(map[apply.Key]*loss, len(refs))
+	for i := range refs {
+		key := apply.KeyOfReference(&refs[i].ObjectReference)
+		_, own := m.getting[key][owner]
+		losses[key] = &loss{wanted: len(m.getting[key]) > 1 || len(m.getting[key]) == 1 && !own}
+	}
+	if m.losing == nil {
+		m.losing = map[ledger.Owner]map[apply.Key]*loss{}
+	}
+	m.losing[owner] = losses
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.losing, owner)
+	}
+}
+
+// leaves says whether a run is about to let go of an object.
+func (m *moves) leaves(owner ledger.Owner, key apply.Key) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.losing[owner][key] != nil
+}
+
+// get notes the objects that a run is about to put into its inventory, and waits for the deletions of them that are under way, until the
+// context ends; the function that it returns ends that.
+func (m *moves) get(ctx context.Context, owner ledger.Owner, keys []apply.Key) (func(), error) {
+	if len(keys) == 0 {
+		return func() {}, nil
+	}
+	end := func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for _, key := range keys {
+			if delete(m.getting[key], owner); len(m.getting[key]) == 0 {
+				delete(m.getting, key)
+			}
+		}
+	}
+	for _, answered := range m.enter(owner, keys) {
+		select {
+		case <-answered:
+		case <-ctx.Done():
+			end()
+			return nil, ctx.Err()
+		}
+	}
+	return end, nil
+}
+
+// enter notes the objects, and returns what is closed when the deletions of them that are under way were answered.
+func (m *moves) enter(owner ledger.Owner, keys []apply.Key) []chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.getting == nil {
+		m.getting = map[apply.Key]map[ledger.Owner]struct{}{}
+	}
+	var underWay []chan struct{}
+	for _, key := range keys {
+		if m.getting[key] == nil {
+			m.getting[key] = map[ledger.Owner]struct{}{}
+		}
+		m.getting[key][owner] = struct{}{}
+		for other, losses := range m.losing {
+			if l := losses[key]; l != nil && other != owner {
+				l.wanted = true
+				if l.deleting != nil {
+					underWay = append(underWay, l.deleting)
+				}
+			}
+		}
+	}
+	return underWay
+}
+
+// deletes says that a run is about to delete an object that it has entered, and that was judged since; the function that it returns must be called with
+// the answer. It returns nil if another run wants the object.
+func (m *moves) deletes(owner ledger.Owner, key apply.Key) func() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.losing[owner][key]
+	if l == nil || l.wanted {
+		return nil
+	}
+	answered := make(chan struct{})
+	l.deleting = answered
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		l.deleting = nil
+		close(answered)
+	}
+}

@@ -1,0 +1,349 @@
+package managedresource
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
+)
+
+// MR-30, ownership: a foreign object that could never be written, and that the manifest then says to ignore, is not ours.
+func TestForeignObjectThatIsIgnoredLater(t *testing.T) {
+	for _, how := range []string{"left out", "deleted"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.target.put("a", "theirs", nil)
+			f.managed("m", "a=1")
+			f.refuse(http.MethodPut, "a", http.StatusForbidden)
+			_, _ = f.run("m")
+			f.target.on = nil
+			f.secret("m", "2", "a!=1")
+			f.settle("m")
+			if value, _ := f.target.value("a"); value != "theirs" {
+				t.Fatalf("it was written: %s", value)
+			}
+			if how == "deleted" {
+				f.must(f.source.Delete(f.ctx, f.get("m")))
+			} else {
+				f.secret("m", "3")
+			}
+			for range 3 {
+				_, _ = f.run("m")
+			}
+			if _, there := f.target.value("a"); !there {
+				t.Error("a foreign object that was never written was deleted")
+			}
+		})
+	}
+}
+
+// MR-30, ownership: what somebody else put in the place of ours, after the manifest said to ignore it, stays.
+func TestReplacedAfterIgnored(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.secret("m", "2", "a!=1")
+	f.settle("m")
+	f.target.remove("a")
+	f.target.put("a", "theirs", nil)
+	f.secret("m", "3")
+	f.settle("m")
+	if _, there := f.target.value("a"); !there {
+		t.Error("a foreign object was deleted")
+	}
+}
+
+// MRO-2: a released object stays, though another object of the run failed.
+func TestReleasedStays(t *testing.T) {
+	for _, how := range []string{"left out", "deleted"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1")
+			f.settle("m")
+			f.refuse(http.MethodPost, "b", http.StatusForbidden)
+			f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}")+configMap("b", "1", ""))
+			_, _ = f.run("m")
+			if got := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; got != "" {
+				t.Fatalf("it was not released: %s", got)
+			}
+			f.target.on = nil
+			if how == "deleted" {
+				f.must(f.source.Delete(f.ctx, f.get("m")))
+			} else {
+				f.secret("m", "3", "b=1")
+			}
+			for range 3 {
+				_, _ = f.run("m")
+			}
+			if _, there := f.target.value("a"); !there {
+				t.Error("a released object was deleted")
+			}
+		})
+	}
+}
+
+// MRB-16: an object that names somebody else by now is not deleted, whoever created it.
+func TestTakenOverByAnotherInstance(t *testing.T) {
+	for name, origin := range map[string]string{"another class": "n/other", "another source": "elsewhere:n/x"} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1")
+			f.settle("m")
+			other := &resourcesv1alpha1.ManagedResource{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "other", UID: "other", Generation: 1, Finalizers: []string{resourcesv1alpha1.FinalizerName + "-other"}},
+				Spec:       resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To("other")},
+			}
+			f.must(f.source.Create(f.ctx, other))
+			other.Status.Resources = f.get("m").Status.Resources
+			f.must(f.source.Status().Update(f.ctx, other))
+			f.target.change("a", func(o *unstructured.Unstructured) {
+				annotations := o.GetAnnotations()
+				annotations[resourcesv1alpha1.AnnotationOrigin] = origin
+				o.SetAnnotations(annotations)
+			})
+			f.secret("m", "2")
+			f.settle("m")
+			if _, there := f.target.value("a"); !there {
+				t.Errorf("an object whose origin is %s was deleted", origin)
+			}
+		})
+	}
+}
+
+// MRC-8, MRB-16: the ManagedResource of the same name in another source is another one; an identity may be new.
+func TestOfTheSameNameElsewhere(t *testing.T) {
+	for _, tc := range []struct {
+		identity, origin string
+		stays            bool
+	}{{"here", "elsewhere:n/m", true}, {"here", "here:n/m", false}, {"here", "n/m", false}, {"", "here:n/m", false}} {
+		t.Run(tc.identity+" "+tc.origin, func(t *testing.T) {
+			f := newFixture(t)
+			f.Identity = tc.identity
+			f.managed("m", "a=1")
+			f.settle("m")
+			f.target.remove("a")
+			f.target.put("a", "1", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: tc.origin}})
+			f.must(f.source.Delete(f.ctx, f.get("m")))
+			f.settle("m")
+			if _, there := f.target.value("a"); there != tc.stays {
+				t.Errorf("it is there: %t", there)
+			}
+		})
+	}
+}
+
+// staleReader is a cache that lags behind with one ManagedResource.
+type staleReader struct {
+	client.Reader
+	stale *resourcesv1alpha1.ManagedResource
+}
+
+func (s *staleReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if mr, ok := into.(*resourcesv1alpha1.ManagedResource); ok && s.stale != nil && s.stale.Name == key.Name {
+		s.stale.DeepCopyInto(mr)
+		return nil
+	}
+	return s.Reader.Get(ctx, key, into, opts...)
+}
+
+// MRB-23: what went to another class before the annotation is removed is not applied here.
+func TestClassChangesBeforeOperationIsRemoved(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	mr := f.get("m")
+	mr.Finalizers = nil
+	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
+	f.must(f.source.Update(f.ctx, mr))
+	stale := f.get("m")
+	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
+	f.Statuses = sourcecluster.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+	_, err := f.run("m")
+	if _, there := f.target.value("a"); there || len(f.get("m").Finalizers) > 0 {
+		t.Errorf("a ManagedResource of class other was applied by the default one: object there %t, finalizers %v, %v", there, f.get("m").Finalizers, err)
+	}
+}
+
+// MRB-3: labels and annotations that a run wrote which did not end well are removed by the next manifest that has them not.
+func TestRevertAfterFailure(t *testing.T) {
+	for _, how := range []string{"another object fails", "overtaken"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1")
+			f.settle("m")
+			if how == "overtaken" {
+				f.secret("other", "1", "a=1")
+				f.beforeStatus(2, func() error {
+					f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.SecretRefs[0].Name = "other" })
+					return nil
+				})
+				f.manifests("m", "2", configMap("a", "1", "labels: {l: new}, annotations: {resources.gardener.cloud/keep-object: 'true'}"))
+				f.settle("m")
+			} else {
+				f.refuse(http.MethodPost, "b", http.StatusForbidden)
+				f.manifests("m", "2", configMap("a", "1", "labels: {l: new}, annotations: {resources.gardener.cloud/keep-object: 'true'}")+configMap("b", "1", ""))
+				_, _ = f.run("m")
+				f.target.on = nil
+				f.secret("m", "3", "a=1") // The roll-out is taken back.
+				f.settle("m")
+			}
+			if !strings.HasPrefix(f.condition("m"), "True") {
+				t.Fatal(f.condition("m"))
+			}
+			live := f.live("a")
+			if live.GetLabels()["l"] != "" || live.GetAnnotations()[resourcesv1alpha1.AnnotationKeepObject] != "" {
+				t.Errorf("ours, wanted by no manifest, and there for ever: labels %v, annotations %v", live.GetLabels(), live.GetAnnotations())
+			}
+		})
+	}
+}
+
+// MR-30, MRV-71: what was created once, in a run that was overtaken, is on record as ours after the next run.
+func TestCreatedOnceInARunThatWasOvertaken(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a!=1")
+	f.beforeStatus(2, func() error {
+		f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.InjectLabels = map[string]string{"x": "y"} })
+		return nil
+	})
+	f.settle("m")
+	if got := f.inventory("m"); got != "a" {
+		t.Errorf("inventory %s", got)
+	}
+	f.forget(ownerOf(f.get("m"))) // A restart.
+	f.secret("m", "2")
+	f.settle("m")
+	if _, there := f.target.value("a"); there {
+		t.Error("what was created for the ManagedResource stays for ever")
+	}
+}
+
+// MR-30, MRV-71: what was created once more, in a run that failed for another object, is on record as ours.
+func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a!=1")
+	f.settle("m")
+	f.target.remove("a")
+	f.Ledger.Gone(f.Ledger.Refs(ownerOf(f.get("m")))[0].Key, "", "")
+	f.refuse(http.MethodPost, "b", http.StatusForbidden)
+	f.secret("m", "2", "a!=1", "b=1")
+	_, _ = f.run("m")
+	if _, there := f.target.value("a"); !there {
+		t.Fatal("not created again")
+	}
+	f.target.on = nil
+	f.settle("m")
+	for _, ref := range f.get("m").Status.Resources {
+		if ref.Name == "a" && string(ref.UID) != f.uid("a") {
+			t.Errorf("the inventory says that %s is ours, and it is %s", ref.UID, f.uid("a"))
+		}
+	}
+	f.forget(ownerOf(f.get("m"))) // A restart.
+	f.secret("m", "3", "b=1")
+	f.settle("m")
+	if _, there := f.target.value("a"); there {
+		t.Error("what was created for the ManagedResource stays for ever")
+	}
+}
+
+// MRB-16: of three that have an object, the one whose inventory got it last keeps it after a restart, too.
+func TestThreeThatHaveAnObject(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"one", "three", "two"} {
+		f.managed(name, "a=1")
+	}
+	names := []string{"one", "two", "three"}
+	for _, name := range names {
+		f.settle(name)
+	}
+	// Whatever order they are listed in, somebody comes between.
+	for _, last := range names {
+		f.target.change("a", func(o *unstructured.Unstructured) {
+			o.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: "n/" + last, resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})
+		})
+		for _, name := range names {
+			f.forget(ledger.Owner{Namespace: "n", Name: name})
+		}
+		puts := f.target.count(http.MethodPut)
+		for _, name := range names {
+			f.settle(name)
+		}
+		if got := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; got != "n/"+last || f.target.count(http.MethodPut) != puts {
+			t.Errorf("it was %s's, and after a restart with nothing changed its origin is %s, after %d updates", last, got, f.target.count(http.MethodPut)-puts)
+		}
+	}
+}
+
+// MRB-16: an object that another ManagedResource is about to have is not deleted, whenever that begins.
+func TestMovesWhileItIsDeleted(t *testing.T) {
+	for name, hook := range map[string]struct {
+		method string
+		// waits is true if the other one waits for the answer.
+		waits bool
+	}{"before it is judged": {http.MethodGet, false}, "while the deletion is under way": {http.MethodDelete, true}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("from", "a=1")
+			f.settle("from")
+			f.managed("to")
+			f.settle("to")
+			uid := f.uid("a")
+			f.secret("from", "2")
+			f.secret("to", "2", "a=1")
+			ended := make(chan error, 1)
+			f.target.hook(func(method, _ string) int {
+				if method != hook.method {
+					return 0
+				}
+				f.target.hook(nil)
+				go func() {
+					_, err := f.run("to")
+					ended <- err
+				}()
+				if hook.waits {
+					poll(t, "the other one waits", func() bool { return f.moves.gets("a") })
+				} else {
+					f.must(<-ended)
+					ended <- nil
+				}
+				return 0
+			})
+			_, _ = f.run("from")
+			f.must(<-ended)
+			f.settle("to")
+			f.settle("from")
+			if _, there := f.target.value("a"); !there || f.inventory("to") != "a" || f.inventory("from") != "" {
+				t.Errorf("there: %t, inventories %q and %q", there, f.inventory("from"), f.inventory("to"))
+			}
+			if moved := f.uid("a") == uid; moved == hook.waits {
+				t.Errorf("the object was moved: %t", moved)
+			}
+			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/to" {
+				t.Errorf("its origin is %s", origin)
+			}
+			if len(f.moves.losing)+len(f.moves.getting) > 0 {
+				t.Error("something is remembered after all runs have ended")
+			}
+		})
+	}
+}
+
+// gets says whether a run has entered an object as one that it gets.
+func (m *moves) gets(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range m.getting {
+		if key.Name == name {
+			return true
+		}
+	}
+	return false
+}
