@@ -119,9 +119,10 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 		}
 		// A run that was asked for takes part in no quarrel either: it may be one that can't be completed.
 		if wait := a.drifts.held(keyOf(desired)); wait > 0 && (!a.asked || a.drifts.quarrels(keyOf(desired))) && a.Ledger.Drifted(keyOf(desired), digest) && !a.replacing.has(keyOf(desired)) {
-			a.hold(wait)
-			if a.drifts.tell(keyOf(desired)) {
-				work = append(work, func() { a.lookAtDrift(ctx, desired, options, wait) })
+			if a.drifts.untold(keyOf(desired)) {
+				work = append(work, func() { a.lookAtDrift(ctx, desired, options, digest, wait) })
+			} else {
+				a.hold(wait)
 			}
 			continue
 		}
@@ -188,6 +189,11 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 		a.failed(ctx, desired, err)
 		return
 	}
+	a.conclude(ctx, desired, done, digest, compared)
+}
+
+// conclude puts on record that an object is as it should be. compared is true if what was changed about it is drift.
+func (a *applier) conclude(ctx context.Context, desired *apply.Desired, done outcome, digest uint64, compared bool) {
 	a.succeeded(desired, done)
 	a.Metrics.objects.WithLabelValues(desired.GetKind(), done.result).Inc()
 	sighting := done.sighting
@@ -196,14 +202,16 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 	if !sighting.Terminating {
 		a.replacing.end(sighting.Key)
 	}
+	if compared && done.result != "unchanged" && done.keptBy == (ledger.Owner{}) {
+		a.repaired(ctx, desired, done)
+	} else {
+		a.drifts.unfounded(sighting.Key) // Before Verified, which may tell of a later drift.
+	}
 	if done.keptBy != (ledger.Owner{}) {
 		// The other one decides whether it is as it should be.
 		a.Ledger.Seen(sighting)
 		a.Ledger.Cleared(ownerOf(a.mr), sighting.Key)
 		return
-	}
-	if compared && done.result != "unchanged" {
-		a.repaired(ctx, desired, done)
 	}
 	if done.result == "created" {
 		a.Ledger.Created(sighting)
@@ -302,7 +310,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		asKept.Origin = cmp.Or(origin, options.Origin)
 		merged := apply.Merge(desired, live, asKept)
 		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark}
-		if (!*a.Config.AlwaysUpdate || !a.full) && (apply.Equal(live, merged) || a.Target.FilledIn(ctx, live, merged)) {
+		if (!*a.Config.AlwaysUpdate || !a.full) && a.same(ctx, live, merged) {
 			done.sighting = a.Watches.View().Sighting(live)
 			return done, nil
 		}
@@ -323,6 +331,11 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		}
 		return outcome{}, err
 	}
+}
+
+// same says whether an object is as it should be.
+func (a *applier) same(ctx context.Context, live, merged *unstructured.Unstructured) bool {
+	return apply.Equal(live, merged) || a.Target.FilledIn(ctx, live, merged)
 }
 
 // live returns the object as it is. At the first attempt, after a restart, that is what the list of its kind had a moment ago;

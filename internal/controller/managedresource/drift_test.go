@@ -1,11 +1,13 @@
 package managedresource
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
@@ -21,9 +23,10 @@ func TestQuarrelsSlowDown(t *testing.T) {
 		if got := d.noticed(key); got != 0 {
 			t.Fatalf("MRB-34: the first repairs are immediate, got %s", got)
 		}
-	}
-	if d.quarrels(key) {
-		t.Error("MRB-34: a few repairs are no quarrel")
+		if d.quarrels(key) {
+			t.Error("MRB-34: a few repairs are no quarrel")
+		}
+		d.repaired(key)
 	}
 	repairs := 0
 	for end := clock.Now().Add(time.Hour); clock.Now().Before(end); repairs++ {
@@ -32,6 +35,7 @@ func TestQuarrelsSlowDown(t *testing.T) {
 			t.Fatalf("MRB-34: a change while an object is held moves its time from %s to %s", wait, again)
 		}
 		clock.SetTime(clock.Now().Add(wait + 200*time.Millisecond))
+		d.repaired(key)
 	}
 	if repairs > 130 {
 		t.Errorf("MRB-34: %d repairs in an hour, want two a minute", repairs)
@@ -56,7 +60,9 @@ func TestDriftRepairDelay(t *testing.T) {
 	if got := d.noticed(key); got != 10*time.Minute {
 		t.Errorf("the first repair waits, too: %s", got)
 	}
-	if !d.tell(key) || d.tell(key) {
+	told := d.untold(key)
+	d.told(key)
+	if !told || d.untold(key) {
 		t.Error("a drift is told of once")
 	}
 	clock.SetTime(clock.Now().Add(9 * time.Minute))
@@ -67,8 +73,25 @@ func TestDriftRepairDelay(t *testing.T) {
 	if d.held(key) > 0 {
 		t.Error("held for longer than the delay")
 	}
-	if d.noticed(key); !d.tell(key) {
-		t.Error("the next drift is told of again")
+	if got := d.noticed(key); got != 0 {
+		t.Errorf("a change of what is due waits anew: %s", got)
+	}
+	if d.repaired(key) {
+		t.Error("what was told of is told once more when it is put right")
+	}
+	if got := d.noticed(key); got != 10*time.Minute || !d.untold(key) {
+		t.Errorf("the next drift waits %s, and is to be told: %t", got, d.untold(key))
+	}
+	d.unfounded(key)
+	if d.held(key) > 0 || d.untold(key) {
+		t.Error("what is as it should be is held")
+	}
+	clock.SetTime(clock.Now().Add(time.Minute))
+	if got := d.noticed(key); got != 10*time.Minute {
+		t.Errorf("a drift after a change that needed no repair waits %s", got)
+	}
+	if !d.repaired(key) {
+		t.Error("what was not told of is told of when it is put right")
 	}
 }
 
@@ -76,14 +99,48 @@ func TestWhatIsHeldIsBounded(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	d := newDrifts(clock, 0)
 	fought := ledger.Key{Name: "fought"}
-	for range quarrel + 1 {
+	for range quarrel {
 		d.noticed(fought)
+		d.repaired(fought)
 	}
 	for i := range 2 * mostHeld {
-		d.noticed(ledger.Key{Name: string(rune(i))})
+		key := ledger.Key{Name: fmt.Sprint(i)}
+		d.noticed(key)
+		d.repaired(key)
 	}
-	if len(d.byKey) > mostHeld+1 || !d.quarrels(fought) {
+	if len(d.byKey) > mostHeld || !d.quarrels(fought) {
 		t.Errorf("%d records, quarrel remembered: %t", len(d.byKey), d.quarrels(fought))
+	}
+}
+
+// With a delay everything is held, whether there is room for it or not, and what there is no room for costs no search each time.
+func TestWhatIsDelayedIsBounded(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	d := newDrifts(clock, 10*time.Minute)
+	key := func(i int) ledger.Key { return ledger.Key{Name: fmt.Sprint(i)} }
+	for i := range 3 * mostHeld {
+		if got := d.noticed(key(i)); got != 10*time.Minute || d.held(key(i)) != got {
+			t.Fatalf("the %d. object waits %s, and is held for %s", i, got, d.held(key(i)))
+		}
+	}
+	if len(d.byKey) > mostHeld {
+		t.Errorf("%d records", len(d.byKey))
+	}
+	last := key(3*mostHeld - 1)
+	clock.SetTime(clock.Now().Add(9 * time.Minute))
+	if got := d.noticed(last); got != time.Minute {
+		t.Errorf("a second change of what there is no room for waits %s", got)
+	}
+	clock.SetTime(clock.Now().Add(2 * time.Minute))
+	if d.held(last) > 0 || d.held(key(0)) > 0 || !d.repaired(last) {
+		t.Error("held for longer than the delay, or put right without a word")
+	}
+	for i := range mostHeld {
+		d.repaired(key(i))
+	}
+	clock.SetTime(clock.Now().Add(makeRoomPause))
+	if d.noticed(last); d.byKey[last] == nil {
+		t.Error("there is no room though nothing else is held any more")
 	}
 }
 
@@ -144,5 +201,80 @@ func TestDelayWhileSomethingElseFails(t *testing.T) {
 	_, _ = f.run("m")
 	if value, _ := f.target.value("a"); value != "1" {
 		t.Errorf("not put right though a run was asked for: %s", value)
+	}
+}
+
+// MRB-34: drift is told of though the read that says what happened has failed.
+func TestDriftIsToldThoughAReadFails(t *testing.T) {
+	for name, later := range map[string]time.Duration{"while it is held": lookAgain, "when it is put right": 11 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, delayed)
+			f.managed("m", "a=1")
+			f.settle("m")
+			f.edited("a", setValue("by hand"))
+			f.refuse(http.MethodGet, "a", http.StatusInternalServerError)
+			result, err := f.run("m")
+			if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > lookAgain {
+				t.Errorf("looked at again in %s, %v", result.RequeueAfter, err)
+			}
+			f.refuse("", "", 0)
+			f.clock.SetTime(f.clock.Now().Add(later))
+			f.settle("m")
+			if got := f.events(); strings.Count(got, "v1/ConfigMap/n/a was changed") != 1 {
+				t.Errorf("events: %s", got)
+			}
+		})
+	}
+}
+
+// MR-30, MRL-9: what is not put right is not told of, and is no drift that is held.
+func TestWhatStaysIsNotToldOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		manifest string
+		change   func(*unstructured.Unstructured)
+	}{
+		"MR-30 an edit of what is created once": {"a!=1", setValue("theirs")},
+		"MRL-9 a foreign annotation":            {"a=1", setAnnotation("example.org/note", "mine")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, delayed)
+			f.managed("m", tc.manifest)
+			f.settle("m")
+			f.edited("a", tc.change)
+			f.settle("m")
+			if got := f.events(); got != "" {
+				t.Errorf("it says %s", got)
+			}
+			if !f.nothingIsDirty("m") {
+				t.Error("the object is still in doubt")
+			}
+			f.clock.SetTime(f.clock.Now().Add(time.Minute))
+			f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationOrigin, ""))
+			f.settle("m")
+			if got, told := f.events(), tc.manifest == "a=1"; strings.Contains(got, "is put right in 10m0s") != told {
+				t.Errorf("the next change is told of: %t; events: %s", !told, got)
+			}
+		})
+	}
+}
+
+func (f *fixture) nothingIsDirty(name string) bool {
+	return len(f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: name})) == 0
+}
+
+// MRB-34: changes that need no repair are no quarrel.
+func TestForeignAnnotationsAreNoQuarrel(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	for i := range 2 * quarrel {
+		f.clock.SetTime(f.clock.Now().Add(time.Minute))
+		f.edited("a", setAnnotation("example.org/leader", fmt.Sprint(i)))
+		f.settle("m")
+	}
+	f.edited("a", setValue("theirs"))
+	f.settle("m")
+	if value, _ := f.target.value("a"); value != "1" {
+		t.Errorf("after %d repairs the first change is not put right at once; events: %s", f.target.count(http.MethodPut), f.events())
 	}
 }

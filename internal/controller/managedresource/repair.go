@@ -18,34 +18,52 @@ import (
 // reasonDrift is the reason of the Event about objects that somebody else changed.
 const reasonDrift = "ObjectChanged"
 
+// lookAgain is after what time an object is read once more that is held, and could not be read to tell what happened to it.
+const lookAgain = time.Minute
+
 // hold notes that an object is not put right before its time.
 func (a *applier) hold(wait time.Duration) {
 	a.Metrics.objectsHeld.Inc()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.held == 0 || wait < a.held {
 		a.held = wait
 	}
 }
 
-// lookAtDrift reads an object that is not put right yet, to tell what happened to it.
-func (a *applier) lookAtDrift(ctx context.Context, desired *apply.Desired, options apply.MergeOptions, wait time.Duration) {
+// lookAtDrift reads an object that is not put right yet, to tell what happened to it. Where nothing is to be put right, nothing is
+// told, and it is as it should be.
+func (a *applier) lookAtDrift(ctx context.Context, desired *apply.Desired, options apply.MergeOptions, digest uint64, wait time.Duration) {
+	key := keyOf(desired)
+	since := a.Ledger.Lookup(key).Mark
 	live, err := a.get(ctx, desired)
+	if err != nil && !targetcluster.Gone(err) {
+		log.FromContext(ctx).V(1).Info("Could not tell what somebody else changed", "resource", desired.Name(), "reason", err.Error())
+		a.hold(min(wait, lookAgain))
+		return
+	}
+	var merged *unstructured.Unstructured
+	if live != nil {
+		merged = apply.Merge(desired, live, options)
+		if a.same(ctx, live, merged) {
+			a.conclude(ctx, desired, outcome{result: "unchanged", sighting: a.Watches.View().Sighting(live), since: since, before: live, after: merged}, digest, false)
+			return
+		}
+	}
+	a.hold(wait)
+	a.drifts.told(key)
 	what := fmt.Sprintf("is put right in %s", wait.Round(time.Second))
-	if a.drifts.quarrels(keyOf(desired)) {
+	if a.drifts.quarrels(key) {
 		what = "is changed again and again, and put right twice a minute at most"
 	}
-	switch {
-	case targetcluster.Gone(err):
-		a.tell(desired, nil, nil, what)
-	case err == nil:
-		a.tell(desired, live, apply.Merge(desired, live, options), what)
-	}
+	a.tell(desired, live, merged, what)
 }
 
 // repaired tells of an object that was put right.
 func (a *applier) repaired(ctx context.Context, desired *apply.Desired, done outcome) {
 	a.Metrics.drift.WithLabelValues(desired.GetKind()).Inc()
 	log.FromContext(ctx).Info("Put right what somebody else changed", "resource", desired.Name(), "result", done.result)
-	if a.drifts.tell(keyOf(desired)) {
+	if a.drifts.repaired(keyOf(desired)) {
 		a.tell(desired, done.before, done.after, "was put right")
 	}
 }
