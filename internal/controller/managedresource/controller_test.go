@@ -632,6 +632,33 @@ func total(t *testing.T, metric prometheus.Collector) (sum float64) {
 	return sum
 }
 
+// MRB-34: what a run deletes is no drift, whatever its scope, and neither is the end of what was terminating.
+func TestOwnDeletionsAreNoDrift(t *testing.T) {
+	for name, clusterScoped := range map[string]bool{"namespaced": false, "cluster-scoped": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.target.scope(clusterScoped)
+			f.tellOfWrites()
+			f.managed("m", "a=1", "b=1", "c=1")
+			f.settle("m")
+			f.edited("c", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) })
+			f.settle("m")
+			before := total(t, f.Metrics.driftNoticed)
+			f.secret("m", "2", "a=1")
+			_, err := f.run("m")
+			f.must(err)
+			f.target.remove("c") // Its finalizer was removed.
+			refs := f.Ledger.Refs(ledger.Owner{Namespace: "n", Name: "m"})
+			f.Ledger.Gone(refs[slices.IndexFunc(refs, func(r ledger.Ref) bool { return r.Name == "c" })].Key, "", "9999")
+			f.clock.SetTime(f.clock.Now().Add(stuckRetry)) // No watch covers it here.
+			f.settle("m")
+			if got := total(t, f.Metrics.driftNoticed) - before; got != 0 || f.inventory("m") != "a" {
+				t.Errorf("%v drifts noticed; inventory: %s", got, f.inventory("m"))
+			}
+		})
+	}
+}
+
 // MRB-34: a ManagedResource that can't be completed looks at everything each time, and takes part in no quarrel either.
 func TestQuarrelOfWhatCannotBeCompleted(t *testing.T) {
 	f := newFixture(t)

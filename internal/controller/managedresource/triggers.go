@@ -86,6 +86,7 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 		operation != before.Annotations[resourcesv1alpha1.AnnotationOperation] &&
 			(operation == resourcesv1alpha1.OperationMigrate || operation == resourcesv1alpha1.OperationRestore ||
 				before.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState),
+		r.Class.Owns(before) && !r.Class.Owns(after) && after.DeletionTimestamp == nil, // Somebody took our finalizer away.
 		r.Class.WaitsForHandOver(before) && !r.Class.WaitsForHandOver(after),
 		r.passes.contradicts(after): // By one that was the leader before.
 		return true
@@ -107,15 +108,16 @@ func (t *Triggers) add(owner ledger.Owner, after time.Duration) {
 }
 
 // Drift takes an object that may not be as it should any more. One that is not put right at once is told of at once. What a run is
-// deleting, for good or to create it anew, is expected to go, and no drift; its end is told nevertheless.
+// deleting, for good or to create it anew, is expected to go, and no drift, as is the end of what was terminating; it is told nevertheless.
 func (t *Triggers) Drift(owner ledger.Owner, key ledger.Key) {
-	if t.reconciler.moves.leaves(owner, apply.Key{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}) || t.reconciler.replacing.has(key) {
+	r := t.reconciler
+	if r.moves.leaves(owner, apply.KeyOfName(key.GroupKind, key.Namespace, key.Name)) || r.replacing.has(key) || r.stuck.knows(owner, key) {
 		t.add(owner, 0)
 		return
 	}
-	t.reconciler.Metrics.driftNoticed.WithLabelValues(key.Kind).Inc()
-	wait := t.reconciler.drifts.noticed(key)
-	if !t.reconciler.drifts.quarrels(key) {
+	r.Metrics.driftNoticed.WithLabelValues(key.Kind).Inc()
+	wait := r.drifts.noticed(key)
+	if !r.drifts.quarrels(key) {
 		wait = 0 // It is told at once, though it may be put right later.
 	}
 	t.add(owner, wait)

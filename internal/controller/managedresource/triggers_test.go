@@ -29,6 +29,7 @@ func TestPredicate(t *testing.T) {
 		}
 	}
 	nothing := func(*mr) {}
+	finalizer := func(m *mr) { m.Finalizers = []string{resourcesv1alpha1.FinalizerName} }
 	anotherUID := func(m *mr) { m.UID = "another" }
 	now := metav1.Now()
 	foreign := "other"
@@ -55,6 +56,9 @@ func TestPredicate(t *testing.T) {
 		"MRT-3 ignored before and after":           {annotate(resourcesv1alpha1.AnnotationIgnore, "1"), func(m *mr) { annotate(resourcesv1alpha1.AnnotationIgnore, "1")(m); m.Generation = 2 }, false},
 		"MRT-3 ignored, but being deleted":         {annotate(resourcesv1alpha1.AnnotationIgnore, "1"), func(m *mr) { annotate(resourcesv1alpha1.AnnotationIgnore, "1")(m); m.DeletionTimestamp = &now }, true},
 		"MRT-2/MRK-6 the other class has cleaned":  {func(m *mr) { m.Finalizers = []string{resourcesv1alpha1.FinalizerName + "-x"} }, nothing, true},
+		"MR-6 the finalizer was taken away":        {finalizer, nothing, true},
+		"MR-6 the finalizer is there now":          {nothing, finalizer, false},
+		"MR-6 the finalizer of what is going":      {func(m *mr) { finalizer(m); m.DeletionTimestamp = &now }, func(m *mr) { m.DeletionTimestamp = &now }, false},
 		"MRT-1/MRK-4 of another class":             {func(m *mr) { m.Spec.Class = &foreign }, func(m *mr) { m.Spec.Class = &foreign; m.Generation = 2 }, false},
 		"MRT-1/MRK-4 handed over, finalizer is own": {nothing, func(m *mr) {
 			m.Spec.Class = &foreign
