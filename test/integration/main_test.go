@@ -33,7 +33,7 @@ func start(ctx context.Context, s *harness.Suite) (func() error, error) {
 			"logLevel": "debug", "logFormat": "text",
 			"controllers": map[string]any{
 				"clusterID":       "seed-1",
-				"managedResource": map[string]any{"syncPeriod": "1h"},
+				"managedResource": map[string]any{"syncPeriod": "1h", "auditPeriod": "1m", "collectOrphans": true},
 				"health":          map[string]any{"syncPeriod": "15s"},
 			},
 		},
