@@ -1,0 +1,147 @@
+package managedresource
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/apply"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+)
+
+// TestLawMoves holds the invariant of moves against a model, whatever runs begin and end in whatever order: a deletion is allowed if
+// nobody else wants the object, or has wanted it since it was entered, and whoever comes waits for exactly the deletions that are under way.
+func TestLawMoves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const runs, objects = 3, 2
+		refs := make([]resourcesv1alpha1.ObjectReference, objects)
+		for i := range refs {
+			refs[i].APIVersion, refs[i].Kind, refs[i].Name = "v1", "ConfigMap", fmt.Sprint(i)
+		}
+		key := func(i int) apply.Key { return apply.KeyOfReference(&refs[i].ObjectReference) }
+		owner := func(i int) ledger.Owner { return ledger.Owner{Name: fmt.Sprint(i)} }
+		// What each run has entered; wanted are the objects that another one wants since then.
+		type state struct {
+			endLoss, endGain func()
+			gains            map[int]bool
+			wanted, deleting map[int]bool
+			answered         map[int]func()
+		}
+		m, model := &moves{}, make([]state, runs)
+		others := func(run int, what func(*state)) {
+			for i := range model {
+				if i != run {
+					what(&model[i])
+				}
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"a run is about to lose objects": func(t *rapid.T) {
+				run := rapid.IntRange(0, runs-1).Draw(t, "run")
+				s := &model[run]
+				if s.endLoss != nil {
+					return
+				}
+				s.endLoss = m.lose(owner(run), refs)
+				s.wanted, s.deleting, s.answered = map[int]bool{}, map[int]bool{}, map[int]func(){}
+				others(run, func(other *state) {
+					for object := range other.gains {
+						s.wanted[object] = true
+					}
+				})
+			},
+			"it has ended": func(t *rapid.T) {
+				s := &model[rapid.IntRange(0, runs-1).Draw(t, "run")]
+				if s.endLoss == nil || len(s.deleting) > 0 {
+					return
+				}
+				s.endLoss()
+				s.endLoss = nil
+			},
+			"a run is about to get objects": func(t *rapid.T) {
+				run := rapid.IntRange(0, runs-1).Draw(t, "run")
+				s := &model[run]
+				if s.endGain != nil {
+					return
+				}
+				s.gains = rapid.MapOfN(rapid.IntRange(0, objects-1), rapid.Just(true), 1, objects).Draw(t, "objects")
+				var keys []apply.Key
+				mustWait := false
+				for object := range s.gains {
+					keys = append(keys, key(object))
+					others(run, func(other *state) {
+						if other.endLoss != nil {
+							other.wanted[object] = true
+							mustWait = mustWait || other.deleting[object]
+						}
+					})
+				}
+				// With a context that has ended only those go on who need not wait.
+				ended, cancel := context.WithCancel(t.Context())
+				if mustWait {
+					cancel()
+				}
+				end, err := m.get(ended, owner(run), keys)
+				cancel()
+				if (err != nil) != mustWait {
+					t.Fatalf("it waits: %t, want %t", err != nil, mustWait)
+				}
+				if s.endGain = end; end == nil {
+					s.gains = nil
+				}
+			},
+			"it has them": func(t *rapid.T) {
+				s := &model[rapid.IntRange(0, runs-1).Draw(t, "run")]
+				if s.endGain == nil {
+					return
+				}
+				s.endGain()
+				s.endGain, s.gains = nil, nil
+			},
+			"a deletion is sent": func(t *rapid.T) {
+				run, object := rapid.IntRange(0, runs-1).Draw(t, "run"), rapid.IntRange(0, objects-1).Draw(t, "object")
+				s := &model[run]
+				if s.deleting[object] {
+					return
+				}
+				answered := m.deletes(owner(run), key(object))
+				if allowed := s.endLoss != nil && !s.wanted[object]; allowed != (answered != nil) {
+					t.Fatalf("allowed: %t, want %t", answered != nil, allowed)
+				}
+				if answered != nil {
+					s.deleting[object], s.answered[object] = true, answered
+				}
+			},
+			"it is answered": func(t *rapid.T) {
+				s := &model[rapid.IntRange(0, runs-1).Draw(t, "run")]
+				for object := range s.deleting {
+					s.answered[object]()
+					delete(s.deleting, object)
+				}
+			},
+			"": func(t *rapid.T) {
+				for i := range model {
+					for object := range refs {
+						if m.leaves(owner(i), key(object)) != (model[i].endLoss != nil) {
+							t.Fatalf("run %d, object %d: leaves is wrong", i, object)
+						}
+					}
+				}
+			},
+		})
+		for i := range model {
+			if model[i].endGain != nil {
+				model[i].endGain()
+			}
+			if model[i].endLoss != nil {
+				model[i].endLoss()
+			}
+		}
+		if len(m.losing)+len(m.getting) > 0 {
+			t.Fatal("something is remembered after all runs have ended")
+		}
+	})
+}
