@@ -98,7 +98,7 @@ func foldStringData(object *unstructured.Unstructured) {
 		return
 	}
 	for _, value := range entries {
-		if _, ok := value.(string); !ok {
+		if _, ok := value.(string); !ok && value != nil {
 			return // The API server says what is wrong with it.
 		}
 	}
@@ -107,7 +107,8 @@ func foldStringData(object *unstructured.Unstructured) {
 		return
 	}
 	for key, value := range entries {
-		data[key] = base64.StdEncoding.EncodeToString([]byte(value.(string)))
+		text, _ := value.(string) // Null is the same as "".
+		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
 	}
 	delete(object.Object, "stringData")
 }

@@ -167,6 +167,13 @@ func ruleFor(group, kind string) mergeRule {
 		if kind == "CertificateSigningRequest" {
 			return mergeCertificateSigningRequest
 		}
+	case "resource.k8s.io":
+		switch kind {
+		case "DeviceTaintRule":
+			return mergeDeviceTaintRule
+		case "ResourceSlice":
+			return mergeResourceSlice
+		}
 	case "":
 		return coreRules[kind]
 	}

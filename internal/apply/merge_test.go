@@ -122,8 +122,16 @@ func TestMerge(t *testing.T) {
 		"MRL-5 the label of every Namespace stays":                        {"apiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: ns, labels: {kubernetes.io/metadata.name: ns, theirs: x}}\nspec: {finalizers: [kubernetes]}\n", MergeOptions{ForceOverwriteLabels: true}, map[string]string{"metadata.labels": "map[kubernetes.io/metadata.name:ns]", "spec.finalizers": "[kubernetes]"}},
 		"MRM-15 taints of a Node's state stay":                            {"apiVersion: v1\nkind: Node\nmetadata: {name: ns}\nspec: {taints: [{key: a, effect: NoSchedule}]}\n", "apiVersion: v1\nkind: Node\nmetadata: {name: ns}\nspec: {providerID: p, taints: [{key: b, effect: NoSchedule}, {key: node.kubernetes.io/not-ready, effect: NoSchedule}]}\n", MergeOptions{}, map[string]string{"spec": "map[providerID:p taints:[map[effect:NoSchedule key:a] map[effect:NoSchedule key:node.kubernetes.io/not-ready]]]"}},
 		"MRM-15 who asked for a certificate stays":                        {"apiVersion: certificates.k8s.io/v1\nkind: CertificateSigningRequest\nmetadata: {name: c}\nspec: {signerName: s}\n", "apiVersion: certificates.k8s.io/v1\nkind: CertificateSigningRequest\nmetadata: {name: c}\nspec: {signerName: s, username: u, groups: [g]}\n", MergeOptions{}, map[string]string{"spec": "map[groups:[g] signerName:s username:u]"}},
-		"MRL-15 an empty live status":                                     {"apiVersion: x/v1\nkind: X\nmetadata: {name: c}\n", "apiVersion: x/v1\nkind: X\nmetadata: {name: c}\nstatus: {}\n", MergeOptions{}, map[string]string{"status": "map[]"}},
-		"MRM-15 no rule: replicas as given":                               {"apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 1}\n", "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 5}\n", MergeOptions{HorizontallyScaled: true}, map[string]string{"spec.replicas": "1"}},
+		"MRM-15 when the taint of a rule was added stays":                 {"apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec: {taint: {key: b, effect: NoExecute}}\n", "apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec: {taint: {key: a, effect: NoExecute, timeAdded: t}}\n", MergeOptions{}, map[string]string{"spec.taint": "map[effect:NoExecute key:b timeAdded:t]"}},
+		"MRM-15 unless the manifest says it":                              {"apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec: {taint: {key: a, effect: NoExecute, timeAdded: u}}\n", "apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec: {taint: {key: a, effect: NoExecute, timeAdded: t}}\n", MergeOptions{}, map[string]string{"spec.taint": "map[effect:NoExecute key:a timeAdded:u]"}},
+		"MRM-15 when taints of devices were added stays": {"apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: r}\nspec: {devices: [{name: x, taints: [{key: a, effect: NoExecute}]}, {name: d, taints: [{key: new, effect: NoExecute}, {key: a, effect: NoSchedule}, {key: a, effect: NoExecute}]}]}\n",
+			"apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: r}\nspec: {devices: [{name: d, taints: [{key: a, effect: NoExecute, timeAdded: t}, {key: a, effect: NoSchedule, timeAdded: u}]}]}\n", MergeOptions{},
+			map[string]string{"spec.devices": "[map[name:x taints:[map[effect:NoExecute key:a]]] map[name:d taints:[map[effect:NoExecute key:new] map[effect:NoSchedule key:a timeAdded:u] map[effect:NoExecute key:a timeAdded:t]]]]"}},
+		"MRM-15 in the form of v1beta1 too": {"apiVersion: resource.k8s.io/v1beta1\nkind: ResourceSlice\nmetadata: {name: r}\nspec: {devices: [{name: d, basic: {taints: [{key: a, effect: NoExecute, timeAdded: null}]}}]}\n",
+			"apiVersion: resource.k8s.io/v1beta1\nkind: ResourceSlice\nmetadata: {name: r}\nspec: {devices: [{name: d, basic: {taints: [{key: a, effect: NoExecute, timeAdded: t}]}}]}\n", MergeOptions{},
+			map[string]string{"spec.devices": "[map[basic:map[taints:[map[effect:NoExecute key:a timeAdded:t]]] name:d]]"}},
+		"MRL-15 an empty live status":       {"apiVersion: x/v1\nkind: X\nmetadata: {name: c}\n", "apiVersion: x/v1\nkind: X\nmetadata: {name: c}\nstatus: {}\n", MergeOptions{}, map[string]string{"status": "map[]"}},
+		"MRM-15 no rule: replicas as given": {"apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 1}\n", "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 5}\n", MergeOptions{HorizontallyScaled: true}, map[string]string{"spec.replicas": "1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			desired, live := desiredFrom(t, tc.desired), fromYAML(t, tc.live)
@@ -204,8 +212,8 @@ func TestEqual(t *testing.T) {
 }
 
 func TestStringData(t *testing.T) {
-	p := plan(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: YQ==, b: YQ==}\nstringData: {b: b}\n", nil)
-	if diff := cmp.Diff(map[string]any{"a": "YQ==", "b": "Yg=="}, p.Apply[0].Object["data"]); diff != "" {
+	p := plan(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: YQ==, b: YQ==, c: YQ==}\nstringData: {b: b, c: null}\n", nil)
+	if diff := cmp.Diff(map[string]any{"a": "YQ==", "b": "Yg==", "c": ""}, p.Apply[0].Object["data"]); diff != "" {
 		t.Errorf("MRB-8 stringData: %s", diff)
 	}
 }

@@ -90,12 +90,15 @@ var ownWords = map[reflect.Type]Type{
 	reflect.TypeFor[resource.Quantity]():  {Kind: Quantity},
 	reflect.TypeFor[intstr.IntOrString](): {Kind: IntOrString},
 	reflect.TypeFor[metav1.Time]():        {Kind: Time},
-	reflect.TypeFor[metav1.MicroTime]():   {Kind: Time},
+	reflect.TypeFor[metav1.MicroTime]():   {Kind: Time, micro: true},
 	reflect.TypeFor[metav1.Duration]():    {Kind: Duration},
-	reflect.TypeFor[corev1.ResourceList](): {
-		Kind: Map, items: &Type{Kind: Quantity, milli: true},
-	},
 }
+
+// roundedLists is the type of lists of resources in core, whose defaulting rounds them; that of other groups does not.
+var (
+	resourceList = reflect.TypeFor[corev1.ResourceList]()
+	roundedLists = &Type{Kind: Map, items: &Type{Kind: Quantity, milli: true}}
+)
 
 var unions = map[reflect.Type]bool{
 	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():       true,
@@ -169,7 +172,11 @@ func (k *kinds) addFieldsLocked(t *Type, goType reflect.Type) {
 		if name == "" {
 			name = goField.Name
 		}
-		field := &Field{Type: k.buildLocked(goField.Type), MergeKey: goField.Tag.Get("patchMergeKey"), fill: defaults[name]}
+		of := k.buildLocked(goField.Type)
+		if goField.Type == resourceList && goType.PkgPath() == resourceList.PkgPath() {
+			of = roundedLists
+		}
+		field := &Field{Type: of, MergeKey: goField.Tag.Get("patchMergeKey"), fill: defaults[name]}
 		t.fields[name] = field
 		if field.fill != nil && (field.fill.compute != nil || field.fill.always != nil) {
 			t.computed[name] = field

@@ -29,7 +29,12 @@ var coreDefaults = map[string]fields{
 			return nil
 		},
 	},
-	"core.ServicePort": {"protocol": "TCP", "targetPort": func(s scope) any { return s.sibling("port") }},
+	"core.ServicePort": {"protocol": "TCP", "targetPort": &fill{always: func(s scope, given any) any {
+		if given == nil || given == int64(0) || given == "" {
+			return s.sibling("port")
+		}
+		return given
+	}}},
 
 	"core.EndpointPort":              {"protocol": "TCP"},
 	"core.PersistentVolumeSpec":      {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"},

@@ -10,12 +10,7 @@ var (
 	webhookService = fields{"port": 443}
 	deviceRequest  = fields{
 		"allocationMode": "ExactCount",
-		"count": func(s scope) any {
-			if mode := text(s.sibling("allocationMode")); mode != "" && mode != "ExactCount" {
-				return nil
-			}
-			return int64(1)
-		},
+		"count":          deviceCount,
 	}
 )
 
@@ -29,6 +24,7 @@ var extensionDefaults = map[string]fields{
 	"admissionregistration.ServiceReference":              webhookService,
 	"admissionregistration.ValidatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
 	"admissionregistration.MutatingAdmissionPolicySpec":   {"failurePolicy": "Fail"},
+	"admissionregistration/v1alpha1.ParamRef":             {"parameterNotFoundAction": "Deny"},
 	"admissionregistration.MatchResources": {
 		"matchPolicy": "Equivalent", "namespaceSelector": map[string]any{}, "objectSelector": map[string]any{},
 	},
@@ -46,5 +42,25 @@ var extensionDefaults = map[string]fields{
 
 	"resource.ExactDeviceRequest": deviceRequest,
 	"resource.DeviceSubRequest":   deviceRequest,
-	"resource.DeviceToleration":   {"operator": "Equal"},
+	"resource.DeviceRequest": { // Version v1beta1 has a request of one device in line, beside those of many.
+		"allocationMode": whenOfClass(func(scope) any { return "ExactCount" }), "count": whenOfClass(deviceCount),
+	},
+	"resource.DeviceToleration":              {"operator": "Equal"},
+	"resource.ResourcePoolStatusRequestSpec": {"limit": 100},
+}
+
+func deviceCount(s scope) any {
+	if mode := text(s.sibling("allocationMode")); mode != "" && mode != "ExactCount" {
+		return nil
+	}
+	return int64(1)
+}
+
+func whenOfClass(compute func(scope) any) func(scope) any {
+	return func(s scope) any {
+		if text(s.sibling("deviceClassName")) == "" {
+			return nil
+		}
+		return compute(s)
+	}
 }

@@ -2,6 +2,8 @@ package schema
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
+var podGroup = fields{"disruptionMode": map[string]any{"single": map[string]any{}}}
+
 var policyDefaults = map[string]fields{
 	"networking.NetworkPolicyPort": {"protocol": "TCP"},
 	"networking.NetworkPolicySpec": {"policyTypes": func(s scope) any {
@@ -21,7 +23,9 @@ var policyDefaults = map[string]fields{
 		return nil
 	}},
 
-	"scheduling.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
+	"scheduling.PriorityClass":         {"preemptionPolicy": "PreemptLowerPriority"},
+	"scheduling.PodGroupSpec":          podGroup,
+	"scheduling.CompositePodGroupSpec": podGroup,
 
 	"storage.StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
 	"storage.CSIDriverSpec": {

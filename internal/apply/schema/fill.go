@@ -51,26 +51,33 @@ func (f *Field) filled(value any, at scope) any {
 // fields are what is filled in for the fields of one Go type, by their JSON names: a *fill, a func(scope) any, or the value.
 type fields map[string]any
 
-// defaultsOf looks a type up, whatever its version: <group>.<type>.
+// defaultsOf looks a type up by its entries.
 func defaultsOf(goType reflect.Type) map[string]*fill {
+	var fills map[string]*fill
+	for _, entry := range entriesOf(goType) {
+		for _, table := range tables {
+			for name, value := range table[entry] {
+				if fills == nil {
+					fills = map[string]*fill{}
+				}
+				fills[name] = asFill(value)
+			}
+		}
+	}
+	return fills
+}
+
+// entriesOf are those of a type in the tables: <group>.<type> for all of its versions, <group>/<version>.<type> for one.
+func entriesOf(goType reflect.Type) []string {
 	path := strings.Split(goType.PkgPath(), "/")
 	if len(path) < 2 {
 		return nil
 	}
-	group := path[len(path)-2]
+	group, version := path[len(path)-2], path[len(path)-1]
 	if group == "apply" {
 		group = "apiregistration"
 	}
-	var fills map[string]*fill
-	for _, table := range tables {
-		for name, value := range table[group+"."+goType.Name()] {
-			if fills == nil {
-				fills = map[string]*fill{}
-			}
-			fills[name] = asFill(value)
-		}
-	}
-	return fills
+	return []string{group + "." + goType.Name(), group + "/" + version + "." + goType.Name()}
 }
 
 func asFill(value any) *fill {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // sameScalar compares what may be spelt in more than one way.
@@ -16,6 +17,9 @@ func sameScalar(t *Type, live, merged any) bool {
 	case Bytes:
 		return sameText(live, merged, withoutLineBreaks)
 	case Time:
+		if t.micro {
+			return sameText(live, merged, canonicalMicroTime)
+		}
 		return sameText(live, merged, canonicalTime)
 	case Duration:
 		return sameText(live, merged, canonicalDuration)
@@ -88,6 +92,13 @@ func withoutLineBreaks(text string) string {
 func canonicalTime(text string) string {
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return t.UTC().Format(time.RFC3339Nano)
+	}
+	return text
+}
+
+func canonicalMicroTime(text string) string {
+	if t, err := time.Parse(metav1.RFC3339Micro, text); err == nil {
+		return t.UTC().Format(metav1.RFC3339Micro)
 	}
 	return text
 }

@@ -51,8 +51,13 @@ func TestDiffer(t *testing.T) {
 		claim   = "apiVersion: v1\nkind: PersistentVolumeClaim\nspec: {volumeMode: Filesystem, resources: {requests: {storage: %s}}}\n"
 		crd     = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {versions: [{name: v1, %s}]}\n"
 		custom  = "apiVersion: example.org/v1\nkind: X\nspec: %s\n"
+		lease   = "apiVersion: coordination.k8s.io/v1\nkind: Lease\nspec: {acquireTime: %s}\n"
+		device  = "apiVersion: resource.k8s.io/v1beta1\nkind: ResourceClaim\nspec: {devices: {requests: [{name: a, deviceClassName: x%s}]}}\n"
 		podSpec = "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {%s}}}\n"
 	)
+	binding := func(version string) string {
+		return "apiVersion: admissionregistration.k8s.io/" + version + "\nkind: ValidatingAdmissionPolicyBinding\nspec: {policyName: p, paramRef: {name: x%s}}\n"
+	}
 	for name, tc := range map[string]struct {
 		a, b string
 		in   string
@@ -81,6 +86,20 @@ func TestDiffer(t *testing.T) {
 		"both names of a ServiceAccount":                       {"serviceAccountName: a, serviceAccount: a", "serviceAccount: a", podSpec, ""},
 		"a volume without source is an empty directory":        {"volumes: [{name: v, emptyDir: {}}]", "volumes: [{name: v}]", podSpec, ""},
 		"a volume with another source is not":                  {"volumes: [{name: v, emptyDir: {}, nfs: {server: s}}]", "volumes: [{name: v, nfs: {server: s}}]", podSpec, "spec.template.spec.volumes.[v].emptyDir"},
+		"a target port without a name is the port":             {"", ", targetPort: ''", "apiVersion: v1\nkind: Service\nspec: {ports: [{port: 80%s}]}\n", ""},
+		"a probe's port without a name is not":                 {"", "port: ''", "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {containers: [{name: c, livenessProbe: {tcpSocket: {%s}}}]}}}\n", "spec.template.spec.containers.[c].livenessProbe.tcpSocket.port"},
+		"only core rounds quantities":                          {"100n", "100u", "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nhandler: a\noverhead: {podFixed: {cpu: %s}}\n", "overhead.podFixed.cpu"},
+		"other groups spell them anew":                         {"'1'", "1000m", "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nhandler: a\noverhead: {podFixed: {cpu: %s}}\n", ""},
+		"times to the microsecond have a fraction":             {"'2026-01-01T00:00:00.000000Z'", "'2026-01-01T00:00:00Z'", lease, "spec.acquireTime"},
+		"which may be of another zone":                         {"'2026-01-01T00:00:00.000000Z'", "'2026-01-01T01:00:00.000000+01:00'", lease, ""},
+		"an empty text is no time":                             {"null", "''", "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {metadata: {creationTimestamp: %s}}}\n", "spec.template.metadata.creationTimestamp"},
+		"a request of a device":                                {"", ", allocationMode: ExactCount, count: 1", device, ""},
+		"a request of more than one":                           {", count: 1", ", count: 2", device, "spec.devices.requests.[a].count"},
+		"a request of one of many devices":                     {"", ", count: 1", "apiVersion: resource.k8s.io/v1beta1\nkind: ResourceClaim\nspec: {devices: {requests: [{name: a, firstAvailable: []%s}]}}\n", "spec.devices.requests.[a].count"},
+		"a parameter that is not found":                        {"", ", parameterNotFoundAction: Deny", binding("v1alpha1"), ""},
+		"a parameter that has to be named":                     {"", ", parameterNotFoundAction: Deny", binding("v1"), "spec.paramRef.parameterNotFoundAction"},
+		"how Pods of a group are disrupted":                    {"", ", disruptionMode: {single: {}}", "apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nspec: {a: b%s}\n", ""},
+		"how groups are disrupted":                             {"", ", disruptionMode: {single: {}}", "apiVersion: scheduling.k8s.io/v1alpha3\nkind: CompositePodGroup\nspec: {a: b%s}\n", ""},
 		"a field that is not known here":                       {"", "unheardOf: {}", podSpec, "spec.template.spec.unheardOf"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,12 +185,9 @@ func TestTypesOfEveryKind(t *testing.T) {
 			field := goType.Field(i)
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if fills[name] != nil {
-				path := strings.Split(goType.PkgPath(), "/")
-				group := path[len(path)-2]
-				if group == "apply" {
-					group = "apiregistration"
+				for _, entry := range entriesOf(goType) {
+					delete(named[entry], name)
 				}
-				delete(named[group+"."+goType.Name()], name)
 			}
 			visit(field.Type)
 		}
@@ -217,12 +233,17 @@ func TestDefaultsNamedInTheTypes(t *testing.T) {
 	// What is the same as none needs no entry.
 	zero := map[string]bool{`""`: true, "0": true, "false": true}
 	found := 0
-	for _, version := range []string{"core/v1", "apps/v1", "batch/v1", "autoscaling/v1", "autoscaling/v2", "networking/v1", "storage/v1", "resource/v1", "policy/v1", "scheduling/v1", "rbac/v1", "discovery/v1", "admissionregistration/v1", "flowcontrol/v1", "node/v1", "coordination/v1", "certificates/v1"} {
-		source, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), filepath.FromSlash(version), "types.go"))
+	sources, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "*", "v*", "types*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range sources {
+		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		group, _, _ := strings.Cut(version, "/")
+		version := filepath.Base(filepath.Dir(file))
+		group := filepath.Base(filepath.Dir(filepath.Dir(file)))
 		for _, definition := range structs.FindAllStringSubmatch(string(source), -1) {
 			for _, field := range marked.FindAllStringSubmatch(definition[2], -1) {
 				found++
@@ -234,7 +255,7 @@ func TestDefaultsNamedInTheTypes(t *testing.T) {
 					}
 				}
 				if !entry && !zero[field[1]] {
-					t.Errorf("%s.%s has the default %s, and no entry", name, field[2], field[1])
+					t.Errorf("%s.%s of %s has the default %s, and no entry", name, field[2], version, field[1])
 				}
 			}
 		}

@@ -33,6 +33,8 @@ type Type struct {
 	Pointer bool
 	// milli is true for quantities that the API server rounds up to thousandths.
 	milli bool
+	// micro is true for times that have six digits of a second's fraction, and must.
+	micro bool
 	// fields are those of a Struct by their JSON names.
 	fields map[string]*Field
 	// computed are those of the fields that are filled in by what stands around them.
@@ -87,7 +89,7 @@ func (t *Type) IsZero(value any) bool {
 	}
 	switch value := value.(type) {
 	case string:
-		return value == "" && (t.Kind == String || t.Kind == Bytes || t.Kind == Time)
+		return value == "" && (t.Kind == String || t.Kind == Bytes)
 	case bool:
 		return !value && t.Kind == Bool
 	case int64:
