@@ -37,7 +37,7 @@ import (
 func TestEqualMeansNoChange(t *testing.T) {
 	t.Parallel()
 	e := &equality{fixture: newFixture(t)}
-	for _, file := range []string{"workloads", "core", "policy", "extension", "projects", "custom"} {
+	for _, file := range []string{"workloads", "core", "policy", "extension", "projects", "custom", "devices", "rare"} {
 		e.create(filepath.Join("testdata", "equality", file+".yaml"))
 	}
 	for _, name := range []string{"web/web", "coredns/coredns", "widgets/widgets"} {
