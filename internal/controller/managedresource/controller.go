@@ -175,6 +175,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	}
 	r.track(owner, plan, mr.Status.Resources)
 	r.replacing.keep(owner, func(key ledger.Key) bool { return describes(plan, key) })
+	r.stuck.keep(owner, plan.Delete)
 
 	defer r.moves.lose(owner, plan.Delete)()
 	pending, err := r.prune(ctx, mr, plan.Delete)

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -208,11 +209,9 @@ const deleteAttempts = 4
 // deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that was judged.
 func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) {
 	entry := targetcluster.RefOf(ref)
-	if p.stuck.holds(ownerOf(p.mr), entry.Key, p.Clock.Now()) {
-		if finding := p.Ledger.Lookup(entry.Key); !finding.Known || finding.Present || !p.Watches.Covered(entry) {
-			p.wait(ref, nil) // It was terminating a moment ago, and nothing tells that it is gone.
-			return
-		}
+	if held, uid, err := p.stuck.holds(ownerOf(p.mr), entry.Key, p.Clock.Now()); held && !p.toldAnew(entry, uid) {
+		p.wait(ref, err) // Nothing is different from a moment ago, as far as anybody told.
+		return
 	}
 	for attempt := 1; ; attempt++ {
 		gone, err := p.tryDelete(ctx, ref)
@@ -222,10 +221,19 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 			return
 		case apierrors.IsConflict(err) && attempt < deleteAttempts:
 			continue
+		case err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errMoved) && !errors.Is(err, errLetGo):
+			p.stuck.failed(ownerOf(p.mr), entry.Key, p.Clock.Now(), err)
 		}
 		p.wait(ref, err)
 		return
 	}
+}
+
+// toldAnew says whether a watch tells that an object is gone, or that another one by its name is there than the terminating one.
+func (p *pruner) toldAnew(entry ledger.Ref, terminating types.UID) bool {
+	finding := p.Ledger.Lookup(entry.Key)
+	another := terminating != "" && finding.UID != "" && finding.UID != terminating
+	return finding.Known && (!finding.Present || another) && p.Watches.Covered(entry)
 }
 
 // tryDelete reads an object and deletes it. gone is true if nothing remains to be done about it; else err says why not, nil if
@@ -260,14 +268,20 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		}
 		return err == nil || targetcluster.Gone(err), err
 	}
-	if live.GetDeletionTimestamp() != nil {
-		p.stuck.note(ownerOf(p.mr), targetcluster.RefOf(ref).Key, p.Clock.Now(), live)
-		return false, p.finalize(ctx, live)
+	owner, key, terminating := ownerOf(p.mr), targetcluster.RefOf(ref).Key, live.GetDeletionTimestamp() != nil
+	if terminating {
+		p.stuck.note(owner, key, p.Clock.Now(), live)
+	} else {
+		p.stuck.alive(owner, key)
 	}
 	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
+		// As long as it is there, whoever deleted it: its claims are found by it.
 		if err := p.deleteClaims(ctx, live); err != nil {
 			return false, fmt.Errorf("failed cleaning up PersistentVolumeClaims of StatefulSet: %w", err)
 		}
+	}
+	if terminating {
+		return false, p.finalize(ctx, live)
 	}
 	answered := p.moves.deletes(ownerOf(p.mr), apply.KeyOfReference(&ref.ObjectReference))
 	if answered == nil {
@@ -281,6 +295,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if err != nil {
 		return false, err
 	}
+	p.stuck.end(owner, key)
 	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
 	p.mu.Lock()
 	p.accepted[ref] = live

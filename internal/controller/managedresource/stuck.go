@@ -7,70 +7,134 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
-// stuckRetry is how often an object that is terminating is read: the watches tell of its end, and a read a minute is for what
-// they do not cover and for what its annotations ask for.
-const stuckRetry = time.Minute
+const (
+	// stuckRetry is how often an object is looked at that is terminating or can't be deleted: the watches tell of its end, and a look a
+	// minute is for what they do not cover, for what its annotations ask for, and for whatever refused its deletion.
+	stuckRetry = time.Minute
+	// stuckTries is how often a deletion that failed, or finalizers whose time is up, are tried with each run before that: most faults
+	// pass within seconds.
+	stuckTries = 3
+)
 
-// stuck remembers which objects were terminating when they were read last, so that waiting for them costs next to nothing.
+// stuck remembers which objects were terminating when they were read last, and which could not be deleted, so that waiting for them
+// costs next to nothing.
 //
-// Invariant: it saves requests only. That an object is gone is never concluded from it.
+// Invariant: it saves requests only, for a minute at most. That an object is gone is never concluded from it, and what it says is
+// about the object with that UID. Objects that a ManagedResource keeps are taken out when a run begins.
 type stuck struct {
 	mu      sync.Mutex
-	byOwner map[ledger.Owner]map[ledger.Key]*terminating
+	byOwner map[ledger.Owner]map[ledger.Key]*stuckObject
 }
 
-type terminating struct {
-	// next is when it may be read again.
-	next       time.Time
+type stuckObject struct {
+	// uid is that of a terminating object, else "".
+	uid types.UID
+	// next is when it may be looked at again; tries counts the times that more than waiting was tried.
+	next  time.Time
+	tries int
+	// err is why it could not be deleted or finalized, nil if it only takes time.
+	err        error
 	finalizers string
 	// text is what its Events said.
 	text *string
 }
 
-// note remembers an object that was read, and is terminating.
-func (s *stuck) note(owner ledger.Owner, key ledger.Key, now time.Time, live *unstructured.Unstructured) {
-	finalizers := slices.Sorted(slices.Values(live.GetFinalizers()))
-	next := now.Add(stuckRetry)
-	if after, err := finalizeAfter(live); err == nil && after > 0 {
-		if due := live.GetDeletionTimestamp().Add(after); due.Before(next) {
-			next = due
-		}
+func (o *stuckObject) terminating() bool { return o != nil && o.uid != "" }
+
+// tried sets when the object is tried again.
+func (o *stuckObject) tried(now time.Time) {
+	if o.tries++; o.tries < stuckTries {
+		o.next = now
+	} else {
+		o.next = now.Add(stuckRetry)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byOwner == nil {
-		s.byOwner = map[ledger.Owner]map[ledger.Key]*terminating{}
-	}
-	if s.byOwner[owner] == nil {
-		s.byOwner[owner] = map[ledger.Key]*terminating{}
-	}
-	s.byOwner[owner][key] = &terminating{next: next, finalizers: strings.Join(finalizers, ", ")}
 }
 
-// holds says whether an object was terminating, and need not be read again yet.
-func (s *stuck) holds(owner ledger.Owner, key ledger.Key, now time.Time) bool {
+// note remembers an object that was read, and is terminating.
+func (s *stuck) note(owner ledger.Owner, key ledger.Key, now time.Time, live *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.byOwner[owner][key]
-	return t != nil && now.Before(t.next)
+	o := &stuckObject{
+		uid: live.GetUID(), next: now.Add(stuckRetry),
+		finalizers: strings.Join(slices.Sorted(slices.Values(live.GetFinalizers())), ", "),
+	}
+	if before := s.byOwner[owner][key]; before != nil && (before.uid == o.uid || !before.terminating()) {
+		o.tries = before.tries
+	}
+	if after, err := finalizeAfter(live); err == nil && after != 0 {
+		due := live.GetDeletionTimestamp().Add(after)
+		switch {
+		case !due.After(now):
+			o.tried(now)
+		case due.Before(o.next):
+			o.next = due
+		}
+	}
+	s.setLocked(owner, key, o)
+}
+
+func (s *stuck) setLocked(owner ledger.Owner, key ledger.Key, o *stuckObject) {
+	if s.byOwner == nil {
+		s.byOwner = map[ledger.Owner]map[ledger.Key]*stuckObject{}
+	}
+	if s.byOwner[owner] == nil {
+		s.byOwner[owner] = map[ledger.Key]*stuckObject{}
+	}
+	s.byOwner[owner][key] = o
+}
+
+// failed remembers why an object could not be deleted, or finalized.
+func (s *stuck) failed(owner ledger.Owner, key ledger.Key, now time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.byOwner[owner][key]
+	if o == nil {
+		o = &stuckObject{}
+		s.setLocked(owner, key, o)
+	}
+	o.err = err
+	o.tried(now)
+}
+
+// alive notes that the object was read, and is not terminating: what is known of one that was is about another.
+func (s *stuck) alive(owner ledger.Owner, key ledger.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byOwner[owner][key].terminating() {
+		s.endLocked(owner, key)
+	}
+}
+
+// holds says whether an object need not be looked at again yet, why it is not gone, and its UID if it was terminating.
+func (s *stuck) holds(owner ledger.Owner, key ledger.Key, now time.Time) (held bool, uid types.UID, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.byOwner[owner][key]
+	if o == nil || !now.Before(o.next) {
+		return false, "", nil
+	}
+	return true, o.uid, o.err
 }
 
 // knows says whether an object was terminating when it was read last.
 func (s *stuck) knows(owner ledger.Owner, key ledger.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.byOwner[owner][key] != nil
+	return s.byOwner[owner][key].terminating()
 }
 
 func (s *stuck) finalizers(owner ledger.Owner, key ledger.Key) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.byOwner[owner][key]; t != nil {
-		return t.finalizers
+	if o := s.byOwner[owner][key]; o != nil {
+		return o.finalizers
 	}
 	return ""
 }
@@ -78,24 +142,46 @@ func (s *stuck) finalizers(owner ledger.Owner, key ledger.Key) string {
 // text returns what the Events of an object said, read once for each time that it was noted.
 func (s *stuck) text(owner ledger.Owner, key ledger.Key, read func() string) string {
 	s.mu.Lock()
-	t := s.byOwner[owner][key]
+	o := s.byOwner[owner][key]
 	s.mu.Unlock()
-	if t == nil {
+	if o == nil {
 		return read()
 	}
-	if t.text == nil { // One run at a time looks at the objects of a ManagedResource.
+	if o.text == nil { // One run at a time looks at the objects of a ManagedResource.
 		text := read()
-		t.text = &text
+		o.text = &text
 	}
-	return *t.text
+	return *o.text
 }
 
 func (s *stuck) end(owner ledger.Owner, key ledger.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.endLocked(owner, key)
+}
+
+func (s *stuck) endLocked(owner ledger.Owner, key ledger.Key) {
 	delete(s.byOwner[owner], key)
 	if len(s.byOwner[owner]) == 0 {
 		delete(s.byOwner, owner)
+	}
+}
+
+// keep takes out the objects of a ManagedResource that it is not to delete.
+func (s *stuck) keep(owner ledger.Owner, deleted []resourcesv1alpha1.ObjectReference) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byOwner[owner] == nil {
+		return
+	}
+	keys := make(map[ledger.Key]struct{}, len(deleted))
+	for i := range deleted {
+		keys[targetcluster.RefOf(&deleted[i]).Key] = struct{}{}
+	}
+	for key := range s.byOwner[owner] {
+		if _, found := keys[key]; !found {
+			s.endLocked(owner, key)
+		}
 	}
 }
 

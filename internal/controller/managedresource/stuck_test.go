@@ -1,0 +1,152 @@
+package managedresource
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+)
+
+func holdBy(finalizer string) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) { o.SetFinalizers([]string{finalizer}) }
+}
+
+// passMinute runs as often as the queue does in a minute while a deletion is pending.
+func (f *fixture) passMinute(name string) {
+	f.Helper()
+	for range 12 {
+		f.clock.SetTime(f.clock.Now().Add(pendingRetry))
+		_, _ = f.run(name)
+	}
+}
+
+// MRX-12: what is said of an object is about that object, and not about one by its name that is gone.
+func TestStuckBefore(t *testing.T) {
+	for name, between := range map[string]func(*fixture){
+		"put back and dropped again": func(f *fixture) {
+			f.secret("m", "3", "a=1", "b=1")
+			f.settle("m")
+			f.secret("m", "4", "b=1")
+		},
+		"created by somebody else, as is told": func(f *fixture) {
+			f.watch()
+			f.target.put("a", "1", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: "n/m"}})
+			f.awaitCovered("m")
+			f.edited("a", setValue("2"))
+		},
+		"created by somebody else, as is seen a minute later": func(f *fixture) {
+			f.target.put("a", "1", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: "n/m"}})
+			f.clock.SetTime(f.clock.Now().Add(stuckRetry))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1", "b=1")
+			f.settle("m")
+			f.target.change("a", holdBy("x/y"))
+			f.secret("m", "2", "b=1")
+			_, _ = f.run("m")
+			f.target.remove("a") // Its finalizer was removed.
+			between(f)
+			_, _ = f.run("m")
+			if _, there := f.target.value("a"); there || strings.Contains(f.condition("m"), "x/y") {
+				t.Errorf("there %t, without any finalizer, and it says %s", there, f.condition("m"))
+			}
+		})
+	}
+}
+
+// MRX-9: a negative duration means at once, in the second pass.
+func TestNegativeFinalizeAfter(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.target.change("a", holdBy("x/y"))
+	f.target.change("a", setAnnotation(resourcesv1alpha1.AnnotationFinalizeDeletionAfter, "-1s"))
+	f.must(f.source.Delete(f.ctx, f.get("m")))
+	_, _ = f.run("m")
+	if got := f.live("a").GetFinalizers(); len(got) == 0 {
+		t.Error("finalizers were removed in the first pass")
+	}
+	f.clock.SetTime(f.clock.Now().Add(pendingRetry))
+	_, _ = f.run("m")
+	if got := f.live("a").GetFinalizers(); len(got) > 0 {
+		t.Errorf("after two passes: finalizers %v", got)
+	}
+}
+
+// MRX-9, MRX-12: a deletion, or the removal of finalizers, that is refused costs one try a minute, says why all the time, and goes
+// on within a minute once it is not refused any more.
+func TestRefusedDeletionsAreCheap(t *testing.T) {
+	for name, tc := range map[string]struct {
+		refuse string
+		change func(*unstructured.Unstructured)
+		// most are the requests in a minute.
+		most int
+	}{
+		"MRX-5 the deletion is refused": {http.MethodDelete, func(*unstructured.Unstructured) {}, 2},
+		"MRX-5 reading is refused":      {http.MethodGet, func(*unstructured.Unstructured) {}, 1},
+		"MRX-9 removing finalizers is refused": {http.MethodPatch, func(o *unstructured.Unstructured) {
+			holdBy("x/y")(o)
+			setAnnotation(resourcesv1alpha1.AnnotationFinalizeDeletionAfter, "1s")(o)
+		}, 2},
+		"MRX-9 the annotation can't be parsed": {"", func(o *unstructured.Unstructured) {
+			holdBy("x/y")(o)
+			setAnnotation(resourcesv1alpha1.AnnotationFinalizeDeletionAfter, "soon")(o)
+		}, 1},
+		"MRX-9 finalizers that always come back": {"", func(o *unstructured.Unstructured) {
+			holdBy("x/y")(o)
+			setAnnotation(resourcesv1alpha1.AnnotationFinalizeDeletionAfter, "1s")(o)
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1")
+			f.settle("m")
+			f.target.change("a", tc.change)
+			f.refuse(tc.refuse, "a", http.StatusForbidden)
+			f.target.after = func(method, name string) int {
+				if strings.Contains(t.Name(), "come_back") && method == http.MethodPatch {
+					f.target.change(name, holdBy("x/y"))
+				}
+				return 0
+			}
+			f.must(f.source.Delete(f.ctx, f.get("m")))
+			requests := func() int { return f.target.count(http.MethodGet, http.MethodDelete, http.MethodPatch) }
+			before := requests()
+			f.passMinute("m")
+			if got := requests() - before; got > 4*tc.most+4 {
+				t.Errorf("%d requests in the first minute", got)
+			}
+			before, said := requests(), f.condition("m")
+			for range 5 {
+				f.passMinute("m")
+			}
+			if got := requests() - before; got > 5*tc.most {
+				t.Errorf("%d requests in five minutes", got)
+			}
+			if f.condition("m") != said || tc.refuse != "" && !strings.Contains(said, "answer 403") {
+				t.Errorf("it said %s, and then %s", said, f.condition("m"))
+			}
+			f.refuse("", "", 0)
+			f.target.after = nil
+			if tc.refuse == "" {
+				f.target.remove("a")
+			}
+			for range 2 {
+				f.passMinute("m")
+				if object := f.live("a"); len(object.GetFinalizers()) == 0 && object.GetDeletionTimestamp() != nil {
+					f.target.remove("a") // As an API server does.
+				}
+			}
+			if err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, &resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
+				t.Errorf("it stays: %v, %s", err, f.condition("m"))
+			}
+		})
+	}
+}
