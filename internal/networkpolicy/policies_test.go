@@ -154,6 +154,16 @@ func TestAnswersAndEvents(t *testing.T) {
 		w.RetainPolicies("", func(string, string) bool { return true })
 		missing(t, w)
 	})
+	t.Run("NP-42/what a list had, whose end comes after a newer answer", func(t *testing.T) {
+		w, p := begin(t)
+		listed := object(p, "4")
+		listed.Spec.PodSelector.MatchLabels = map[string]string{"older": "form"}
+		w.SetPolicy(listed)
+		w.End(w.Begin(p.NamespacedName), object(p, "5"), "")
+		nothing(t, w)
+		w.RetainPolicies("", func(string, string) bool { return true })
+		missing(t, w)
+	})
 	t.Run("NP-42/the echo of a write asks for nothing", func(t *testing.T) {
 		w, p := begin(t)
 		w.End(w.Begin(p.NamespacedName), object(p, "5"), "")
