@@ -99,6 +99,22 @@ func TestNothingTold(t *testing.T) {
 	})
 }
 
+// TestNamesTwice: the parser repeats all entries of a list where two have the same name; the answer does not (KCS-T4, KCS-1, WB-33).
+func TestNamesTwice(t *testing.T) {
+	const password = "sEcReT123"
+	for name, kubeconfig := range map[string]string{
+		"users":      `{"apiVersion":"v1","kind":"Config","users":[{"name":"u","user":{"token":"` + password + `"}},{"name":"u","user":{"password":"` + password + `"}}]}`,
+		"clusters":   `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"proxy-url":"` + password + `"}},{"name":"c","cluster":{}}]}`,
+		"contexts":   `{"apiVersion":"v1","kind":"Config","contexts":[{"name":"c","context":{"namespace":"` + password + `"}},{"name":"c","context":{}}]}`,
+		"a password": `{"apiVersion":"v1","kind":"Config","users":[{"name":"u","user":{"password":"\"` + password + `"}},{"name":"u","user":{"token":"x\" ` + password + `"}}]}`,
+	} {
+		response := admittest.Respond(Decide(&rejections{}), secret(admissionv1.Create, kubeconfig))
+		if response.Allowed || response.Result.Code != 400 || !strings.Contains(response.Result.Message, "duplicate name") || strings.Contains(response.Result.Message, password) {
+			t.Errorf("%s: got %+v", name, response.Result)
+		}
+	}
+}
+
 func FuzzWebhook(f *testing.F) {
 	admittest.FuzzReviews(f, Decide(&rejections{}), admissionv1.AdmissionRequest{Namespace: "ns", Name: "s"}, `{"data":{"kubeconfig":"e30="}}`, `{"data":{"kubeconfig":""}}`, `{"data":{"kubeconfig":1}}`)
 }
