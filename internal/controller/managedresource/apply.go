@@ -323,6 +323,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		done.sighting, err = a.Target.Update(ctx, merged, a.Watches.View())
 		switch {
 		case err == nil && done.sighting.ResourceVersion == live.GetResourceVersion():
+			a.vain.note(a.Clock.Now(), writeOf(live, merged))
 			return done, nil
 		case err == nil:
 			done.result = "updated"
@@ -336,9 +337,9 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 	}
 }
 
-// same says whether an object is as it should be.
+// same says whether writing merged over live is known to change nothing. Whoever asks for a run asks the API server anew.
 func (a *applier) same(ctx context.Context, live, merged *unstructured.Unstructured) bool {
-	return apply.Equal(live, merged) || a.Target.FilledIn(ctx, live, merged)
+	return apply.Equal(live, merged) || !a.asked && a.vain.has(a.Clock.Now(), writeOf(live, merged)) || a.Target.FilledIn(ctx, live, merged)
 }
 
 // live returns the object as it is. At the first attempt, after a restart, that is what the list of its kind had a moment ago;

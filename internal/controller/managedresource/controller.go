@@ -71,6 +71,7 @@ type Reconciler struct {
 	stuck     stuck
 	moves     moves
 	replacing replacing
+	vain      vain
 }
 
 // New returns a reconciler with its triggers.

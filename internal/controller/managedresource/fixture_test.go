@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -320,6 +321,8 @@ type store struct {
 	clusterScoped bool
 	// watched is true if ConfigMaps can be listed and watched. Nothing is told but what is listed.
 	watched bool
+	// dropped is a key of data that is taken and left out, as a field is whose feature is switched off.
+	dropped string
 }
 
 func newStore() *store {
@@ -509,6 +512,9 @@ func (s *store) serve(method, name string, body map[string]any) (int, any) {
 	defer s.mu.Unlock()
 	present := s.objects[name]
 	fail := func(code int) (int, any) { return code, status(code, name) }
+	if data, ok := body["data"].(map[string]any); ok && s.dropped != "" {
+		delete(data, s.dropped)
+	}
 	if method == http.MethodPost {
 		if present != nil {
 			refused := status(http.StatusConflict, name).(metav1.Status)
@@ -534,6 +540,9 @@ func (s *store) serve(method, name string, body map[string]any) (int, any) {
 			return fail(http.StatusConflict)
 		}
 		metaOf(body)["uid"] = metaOf(present)["uid"]
+		if reflect.DeepEqual(present, body) {
+			return http.StatusOK, runtime.DeepCopyJSON(present)
+		}
 		return http.StatusOK, runtime.DeepCopyJSON(s.putLocked(name, body))
 	case http.MethodPatch:
 		if mismatch(metaOf(body)) {
