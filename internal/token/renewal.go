@@ -114,7 +114,7 @@ func ClaimsOf(token string) Claims {
 func (a *Asked) stale(token string, account types.UID, now time.Time) string {
 	claims := ClaimsOf(token)
 	switch {
-	case !claims.Expiry.IsZero() && !now.Before(claims.Expiry):
+	case !claims.Expiry.IsZero() && !now.Before(claims.Expiry) && !a.pauses(now):
 		return "the token has expired"
 	case claims.User != "" && claims.User != "system:serviceaccount:"+a.Account.Namespace+":"+a.Account.Name:
 		return "the token is of another ServiceAccount"
@@ -122,6 +122,13 @@ func (a *Asked) stale(token string, account types.UID, now time.Time) string {
 		return "the token is of a ServiceAccount that was replaced"
 	}
 	return ""
+}
+
+// pauses says that it is not yet time to renew the token, and no longer than the shortest delay until then. A token that has expired and is to
+// be renewed so soon was either issued just now, by an API server whose clock is behind ours, or costs its user no more than the pause.
+func (a *Asked) pauses(now time.Time) bool {
+	remaining, err := a.Remaining(now)
+	return err == nil && remaining > 0 && remaining <= shortest
 }
 
 func sameCA(held map[string][]byte, ca []byte) (bool, error) {

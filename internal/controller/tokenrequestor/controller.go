@@ -89,9 +89,11 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret) (time.Dur
 	if err != nil {
 		return 0, err
 	}
-	ca, err := r.CA()
-	if err != nil {
-		return 0, fmt.Errorf("reading the CA of the target: %w", err)
+	var ca []byte
+	if asked.InjectCA {
+		if ca, err = r.CA(); err != nil {
+			return 0, fmt.Errorf("reading the CA of the target: %w", err)
+		}
 	}
 	reason, after, err := r.due(ctx, asked, secret, held, account, ca)
 	if err != nil || reason == "" {
@@ -114,6 +116,10 @@ func (r *Reconciler) held(ctx context.Context, asked *token.Asked, secret *corev
 	err := r.Target.Get(ctx, *asked.Target, h.Secret)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return h, fmt.Errorf("could not read target secret: %w", err)
+	}
+	if err == nil && h.UID == secret.UID {
+		// Both clusters are one. Written as two, each write would be in the way of the other, and cost a token.
+		return holder{Secret: secret, exists: true}, nil
 	}
 	h.Namespace, h.Name, h.exists = asked.Target.Namespace, asked.Target.Name, err == nil
 	return h, nil

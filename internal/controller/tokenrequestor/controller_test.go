@@ -45,6 +45,8 @@ type fixture struct {
 	registry       *prometheus.Registry
 	issued         []authenticationv1.TokenRequestSpec
 	lifetime       time.Duration
+	// web has tokens say when they expire.
+	web bool
 	// rejected are tokens that the target does not accept, reviews what it was asked about; beforePatch runs ahead of a patch of the source.
 	rejected    map[string]bool
 	reviews     []authenticationv1.TokenReviewSpec
@@ -89,6 +91,10 @@ func newFixture(t *testing.T) *fixture {
 				lifetime = time.Duration(*request.Spec.ExpirationSeconds) * time.Second
 			}
 			request.Status = authenticationv1.TokenRequestStatus{Token: fmt.Sprintf("token-%d", len(f.issued)), ExpirationTimestamp: metav1.NewTime(f.clock.Now().Add(lifetime))}
+			if f.web {
+				claims := fmt.Sprintf(`{"exp":%d,"jti":"%d"}`, request.Status.ExpirationTimestamp.Unix(), len(f.issued))
+				request.Status.Token = "x." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".x"
+			}
 			return nil
 		},
 	}).Build()
@@ -581,4 +587,75 @@ func TestFollowsCA(t *testing.T) {
 		step("it can", 4)
 		cancel()
 	})
+}
+
+// 2.8: a clock that is ahead of the target's makes each new token look as if it had expired. Writing one is an event that has the Secret looked
+// at again at once, which must not issue the next.
+func TestClockAhead(t *testing.T) {
+	for _, review := range []bool{true, false} {
+		f := newFixture(t)
+		f.Config.ReviewTokens = ptr.To(review)
+		f.lifetime = -time.Hour // As our clock sees it.
+		f.web = true
+		f.given(nil)
+		for range 10 {
+			if result, err := f.run(); err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 30*time.Second {
+				t.Fatalf("got %+v, %v", result, err)
+			}
+		}
+		f.count(1)
+		f.clock.SetTime(f.clock.Now().Add(31 * time.Second))
+		if _, err := f.run(); err != nil {
+			t.Fatal(err)
+		}
+		f.count(2)
+	}
+}
+
+// C14: where source and target are one cluster, the Secret in the target may be the Secret itself.
+func TestTargetIsTheSecretItself(t *testing.T) {
+	f := newFixture(t)
+	f.Target = sameCluster{f.target, f.source}
+	f.given(map[string]string{"x": "y"}, token.AnnotationTargetName, key.Name, token.AnnotationTargetNamespace, key.Namespace)
+	for range 3 {
+		f.after(12 * time.Hour / 5 * 4)
+	}
+	f.count(1)
+	f.wants(f.source, key.Namespace, key.Name, map[string]string{"x": "y", "token": "token-1"})
+}
+
+// sameCluster has the Secrets of another cluster.
+type sameCluster struct {
+	client.Client
+	secrets client.Client
+}
+
+func (c sameCluster) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, ok := object.(*corev1.Secret); ok {
+		return c.secrets.Get(ctx, key, object, options...)
+	}
+	return c.Client.Get(ctx, key, object, options...)
+}
+
+func (c sameCluster) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if _, ok := object.(*corev1.Secret); ok {
+		return c.secrets.Patch(ctx, object, patch, options...)
+	}
+	return c.Client.Patch(ctx, object, patch, options...)
+}
+
+// TR-10: that the CA cannot be read is no matter of Secrets that do not ask for it.
+func TestUnreadableCA(t *testing.T) {
+	f := newFixture(t)
+	f.CA = func() ([]byte, error) { return nil, errors.New("no such file") }
+	f.given(nil)
+	f.after(12 * time.Hour / 5 * 4)
+	f.wants(f.source, key.Namespace, key.Name, map[string]string{"token": "token-1"})
+	secret := f.secret(f.source, key.Namespace, key.Name)
+	secret.Annotations[token.AnnotationInjectCA] = "true"
+	if err := f.source.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	f.failsWith("reading the CA of the target: no such file")
+	f.count(1)
 }
