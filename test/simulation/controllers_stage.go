@@ -378,7 +378,7 @@ func typed[T any](o object) *T {
 // without returns an object less what is at the paths, and less what the API server counts.
 func without(o object, paths ...string) object {
 	o = runtime.DeepCopyJSON(o)
-	for _, path := range append(paths, "metadata resourceVersion", "metadata generation") {
+	for _, path := range append(paths, "metadata resourceVersion", "metadata generation", "metadata managedFields") {
 		parts := strings.SplitN(path, " ", 3)
 		at := o
 		for _, part := range parts[:len(parts)-1] {
