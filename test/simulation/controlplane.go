@@ -26,6 +26,9 @@ func (w *world) controlPlane(stop <-chan struct{}) {
 			switch key.Resource {
 			case "deployments":
 				w.rollOut(key, o)
+				w.makeReplicaSet(key, o, objects)
+			case "replicasets":
+				w.collectChildren(key, o, objects)
 			case "customresourcedefinitions":
 				w.establish(key, o)
 			}

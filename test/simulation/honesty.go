@@ -105,6 +105,9 @@ func sum(refs []string, versions []version) string {
 	digest := sha256.New()
 	for i := range refs {
 		for _, key := range sortedNames(versions[i].data) {
+			if notOursTexts[versions[i].data[key].(string)] {
+				continue // It is not applied, and does not count (MRO-1).
+			}
 			raw, _ := base64.StdEncoding.DecodeString(versions[i].data[key].(string))
 			digest.Write(raw)
 		}
@@ -125,6 +128,13 @@ func sortedNames(data map[string]any) []string {
 // the source does not know of any more stays, as no inventory tells whose it is.
 func (w *world) lastHad(key apiserver.Key, value string) time.Time {
 	last := w.had[key][value]
+	if value == anything {
+		for _, at := range w.had[key] {
+			if at.After(last) {
+				last = at
+			}
+		}
+	}
 	if w.restored["source"] {
 		plain, _, _ := strings.Cut(value, "|")
 		for had, at := range w.had[key] {
@@ -139,13 +149,21 @@ func (w *world) lastHad(key apiserver.Key, value string) time.Time {
 // missing names an object that never was as a content says since the content is there; "" if there is none.
 func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 	wishes, since := map[*thing]string{}, f.since
+	described := map[*thing]bool{}
 	for _, v := range versions {
 		for _, t := range things {
 			if text, found := v.data[t.name+".json"].(string); found {
-				if _, twice := wishes[t]; twice {
+				if described[t] {
 					return ""
 				}
-				wishes[t] = t.valueOfText(text) + "|" + f.label
+				described[t] = true
+				switch t.modes[text] {
+				case notOurs:
+				case createdOnce:
+					wishes[t] = anything
+				default:
+					wishes[t] = t.valueOfText(text) + "|" + f.label
+				}
 			}
 		}
 	}
@@ -155,7 +173,7 @@ func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 			continue
 		}
 		o := w.target.GetLocked(key)
-		if o != nil && valueOf(t, o) == value || w.contested[unscoped(key)] || w.inInventoryLocked(key, mr) {
+		if o != nil && (value == anything || valueOf(t, o) == value) || w.contested[unscoped(key)] || w.inInventoryLocked(key, mr) {
 			continue // It is so, or another ManagedResource may want it otherwise.
 		}
 		// The kind may have been served with another scope a moment ago.

@@ -56,6 +56,10 @@ func (w *world) boot(name, class string) *instance {
 
 func (w *world) runInstance(ctx context.Context, i *instance) error {
 	cfg := configuration(i.class)
+	if more := w.scenario.More; more.On {
+		cfg.Controllers.ManagedResource.AuditPeriod.Duration = more.Audit
+		cfg.Controllers.ManagedResource.CollectOrphans = ptr.To(more.Collect)
+	}
 	source := clusterOf(w.source, &network{world: w, instance: i, cluster: "source"})
 	scheme, err := engine.Scheme()
 	if err != nil {

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
 )
@@ -57,9 +56,7 @@ func (w *world) checkInventory(c apiserver.Change) {
 	}
 	is := inventoryOf(c.After)
 	if c.After == nil && apiserver.Text(c.Before, "spec", "keepObjects") == "true" {
-		for _, key := range inventoryOf(c.Before) {
-			w.kept[unscoped(key)] = true
-		}
+		w.noteKept(c)
 		return
 	}
 	for _, key := range inventoryOf(c.Before) {
@@ -70,10 +67,14 @@ func (w *world) checkInventory(c apiserver.Change) {
 		if w.scenario.Classes && w.contested[unscoped(key)] {
 			continue // Two instances that give up an object at the same moment may each leave it to the other.
 		}
+		if o != nil && !contains(is, key) && w.keeps(o) {
+			w.kept[unscoped(key)] = true
+			continue
+		}
 		if contains(is, key) || o == nil || !w.provable(o, c.By) || w.inInventoryLocked(key, c.Key) {
 			continue
 		}
-		if !strings.HasSuffix(origin(o), "/"+c.Key.Name) && origin(o) != "" {
+		if origin(o) != originOf(c.Key) && origin(o) != "" || w.gaveUp(c.Key, key) {
 			continue // Another ManagedResource has it by now, or says so.
 		}
 		w.violateLocked(keepsEntry, "%s removed %s from the inventory of %s, and it is there", c.By, key, c.Key.Name)

@@ -96,6 +96,9 @@ func (n *network) answer(from *http.Request, r *apiserver.Request, fault string,
 	if w.isDenied(n.cluster, r) {
 		return apiserver.Refusal(from, apierrors.NewForbidden(resource, r.Name, errors.New("it is denied for a while")).Status()), nil
 	}
+	if w.refuses(n.cluster, r) {
+		return apiserver.Refusal(from, apierrors.NewForbidden(resource, r.Name, errors.New("somebody protects it")).Status()), nil
+	}
 	switch fault {
 	case "500":
 		return apiserver.Refusal(from, apierrors.NewInternalError(errors.New("simulated")).Status()), nil

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,12 +20,16 @@ const (
 	writesWanted = "writes only what is wanted"
 	hasEntry     = "what we create is in an inventory first"
 	keepsEntry   = "what is there and ours stays in an inventory"
+	sparesKept   = "what was kept stays"
+	sparesCopies = "copies and children of what is ours are left alone"
+	keepsNotes   = "what others wrote beside it stays"
 	// honesty
 	doneAsTold    = "what is reported was done"
 	conditionTrue = "conditions say what is"
 	// liveness
 	becomesWanted = "the target becomes what is wanted"
 	letsGo        = "what goes away is let go"
+	hasFinalizer  = "what is looked after has our finalizer"
 	// economy
 	comesToRest = "without news no request is sent"
 	fewRequests = "requests are bounded"
@@ -37,8 +42,14 @@ const patience = 40 * time.Second
 type wish struct {
 	mr    apiserver.Key
 	value string
-	since time.Time
+	// since is when it began, and changed when its value was another one.
+	since, changed time.Time
+	// fresh is true if the inventory did not have the object then: whoever has had it since wants it.
+	fresh bool
 }
+
+// claim is a ManagedResource and an object.
+type claim struct{ mr, object apiserver.Key }
 
 // version is one content that a Secret had; nil data for none.
 type version struct {
@@ -78,8 +89,16 @@ type oracle struct {
 	versions map[string][]version
 	forms    map[string][]form
 	servedBy map[string]string
-	// kept are objects that a ManagedResource left behind on purpose.
-	kept map[apiserver.Key]bool
+	// kept are objects that a ManagedResource left behind on purpose, leftBehind those of them, by UID, that nobody has had since.
+	kept       map[apiserver.Key]bool
+	leftBehind map[string]bool
+	// giving is what ManagedResources say of objects now: that they are not their own; givenUp is until when they did, saidToStay until when an object itself
+	// said that it must not be deleted, by UID.
+	giving     map[claim]bool
+	givenUp    map[claim]time.Time
+	saidToStay map[string]time.Time
+	// freed is true if somebody took finalizers away.
+	freed bool
 	// lag is how much longer than usual news may have taken in this run.
 	lag      time.Duration
 	restored map[string]bool
@@ -89,8 +108,10 @@ type oracle struct {
 	turnedBack map[string]int64
 	blind      map[string]bool
 	overlapped bool
-	healedAt   time.Time
-	baseline   int
+	// running are the instances that run in the end.
+	running  []string
+	healedAt time.Time
+	baseline int
 }
 
 func newOracle(w *world) *oracle {
@@ -98,7 +119,7 @@ func newOracle(w *world) *oracle {
 		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
 		wanted: map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
 		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{},
-		turnedBack: map[string]int64{}, blind: map[string]bool{},
+		turnedBack: map[string]int64{}, blind: map[string]bool{}, leftBehind: map[string]bool{}, givenUp: map[claim]time.Time{}, saidToStay: map[string]time.Time{},
 	}
 }
 
@@ -131,14 +152,23 @@ func (w *world) sourceChanged(c apiserver.Change) {
 	case managedResources:
 		if c.After != nil {
 			w.noteForm(c.After)
+			w.noteTaken(c.After)
+		} else if !isInstance(c.By) {
+			w.noteKept(c) // Somebody took its finalizer away, so that nobody could delete them.
 		}
 		if isInstance(c.By) {
 			w.traceLocked("-- %s %ss %s: %s", c.By, c.Verb, c.Key.Name, later(func() string { return summaryOf(c.After) }))
 			w.checkInventory(c)
+			w.checkFinalizer(c)
 			w.checkReport(c)
 		} else if c.After != nil {
 			w.traceLocked("-- %s: %s", c.Key.Name, later(func() string { return marshal(c.After["spec"]) }))
 		}
+	case eventResource:
+		if isInstance(c.By) {
+			w.checkEvent(c)
+		}
+		return
 	default:
 		return
 	}
@@ -150,6 +180,7 @@ func (w *world) targetChanged(c apiserver.Change) {
 	w.poke()
 	t := thingAt(c.Key)
 	if t == nil {
+		w.checkStranger(c)
 		return
 	}
 	values := w.had[c.Key]
@@ -163,10 +194,13 @@ func (w *world) targetChanged(c apiserver.Change) {
 		}
 	}
 	w.traceLocked("-- %s %ss %s: %s", c.By, c.Verb, c.Key, later(func() string { return summary(t, c.After) }))
+	uid := apiserver.Text(c.Before, "metadata", "uid")
+	if c.After != nil && truthy(c.Before, resourcesv1alpha1.AnnotationKeepObject) && !truthy(c.After, resourcesv1alpha1.AnnotationKeepObject) {
+		w.saidToStay[uid] = time.Now()
+	}
 	if !isInstance(c.By) {
 		return
 	}
-	uid := apiserver.Text(c.Before, "metadata", "uid")
 	switch c.Verb {
 	case "create":
 		w.made[apiserver.Text(c.After, "metadata", "uid")] = c.By
@@ -179,6 +213,12 @@ func (w *world) targetChanged(c apiserver.Change) {
 		}
 		w.checkDeletion(c)
 	default:
+		if apiserver.Text(c.Before, "metadata", "annotations", note) != "" && apiserver.Text(c.After, "metadata", "annotations", note) == "" {
+			w.violateLocked(keepsNotes, "%s took the annotation %s from %s", c.By, note, c.Key)
+		}
+		if w.isCreatedOnce(c.Key) && valueOf(t, c.Before) != valueOf(t, c.After) && !w.excused() {
+			w.violateLocked(writesWanted, "%s wrote %s, which is to be created only once", c.By, c.Key)
+		}
 		if origin(c.Before) != "" && origin(c.After) == "" {
 			w.released[uid] = true
 		} else if origin(c.After) != "" {
@@ -210,10 +250,32 @@ func origin(o object) string {
 	return apiserver.Text(o, "metadata", "annotations", resourcesv1alpha1.AnnotationOrigin)
 }
 
-// owned says whether an object may be deleted by us: it says so itself, or we made it and did not give it up.
+// owned says whether an object may be deleted by us: it says so itself, or it says nothing, and we made it and did not give it up.
 func (w *world) owned(o object) bool {
 	uid := apiserver.Text(o, "metadata", "uid")
-	return strings.HasPrefix(origin(o), "simulated:") || w.made[uid] != "" && !w.released[uid]
+	return strings.HasPrefix(origin(o), "simulated:") || origin(o) == "" && w.made[uid] != "" && !w.released[uid]
+}
+
+// originOf is the origin of what a ManagedResource has.
+func originOf(mr apiserver.Key) string { return "simulated:" + mr.Namespace + "/" + mr.Name }
+
+func classOf(mr object) string { return apiserver.Text(mr, "spec", "class") }
+
+// finalizerOf is that of the instances of a class.
+func finalizerOf(class string) string {
+	return strings.TrimSuffix(resourcesv1alpha1.FinalizerName+"-"+class, "-")
+}
+
+func hasFinalizerOf(mr object, class string) bool {
+	finalizers, _ := apiserver.Meta(mr)["finalizers"].([]any)
+	return slices.Contains(finalizers, any(finalizerOf(class)))
+}
+
+// checkFinalizer is about who begins to look after a ManagedResource: its write is bound to what it has read.
+func (w *world) checkFinalizer(c apiserver.Change) {
+	if class := w.classes[c.By]; c.Before != nil && c.After != nil && !hasFinalizerOf(c.Before, class) && hasFinalizerOf(c.After, class) && classOf(c.Before) != class {
+		w.violateLocked(hasFinalizer, "%s of class %q took %s of class %q", c.By, class, c.Key.Name, classOf(c.Before))
+	}
 }
 
 // provable says whether an instance can know that an object is owned. Of one whose origin somebody took away only the instance
@@ -250,9 +312,21 @@ func (w *world) asked(cluster, resource, verb, since string) {
 	}
 }
 
-// checkDeletion is about objects that are wanted, have been for a while, and are in the inventory of whoever wants them.
+// checkDeletion is about objects that are wanted, have been for a while, and are in the inventory of whoever wants them, about those that
+// somebody else's origin is on, and about those that are to be kept.
 func (w *world) checkDeletion(c apiserver.Change) {
 	key := unscoped(c.Key)
+	if w.excused() {
+		return
+	}
+	uid := apiserver.Text(c.Before, "metadata", "uid")
+	if w.leftBehind[uid] {
+		w.violateLocked(sparesKept, "%s deleted %s, which its ManagedResource left behind when it went", c.By, c.Key)
+	}
+	if truthy(c.Before, resourcesv1alpha1.AnnotationKeepObject) && c.Before["immutable"] != true { // That may have to be created anew.
+		w.violateLocked(sparesKept, "%s deleted %s, which is annotated with keep-object", c.By, c.Key)
+	}
+	w.checkOrigin(c, key)
 	if len(w.wanted[key]) == 0 || c.Before["immutable"] == true || w.excused() ||
 		apiserver.Text(c.Before, "metadata", "deletionTimestamp") != "" {
 		return
@@ -262,6 +336,22 @@ func (w *world) checkDeletion(c apiserver.Change) {
 		if time.Since(wish.since) >= patience+w.lag && w.classes[c.By] == apiserver.Text(w.source.GetLocked(wish.mr), "spec", "class") && contains(w.inventoryLocked(wish.mr), c.Key) {
 			w.violateLocked(sparesWanted, "%s deleted %s, which %s wants and has in its inventory", c.By, c.Key, wish.mr.Name)
 			return
+		}
+	}
+}
+
+// checkOrigin is about the deletion of an object that has the origin of a ManagedResource that wants it. If that is of another class, the
+// origin is no proof for whoever deletes it. If it is of the same, nobody can have meant to delete the object for its sake since it has it.
+func (w *world) checkOrigin(c apiserver.Change, key apiserver.Key) {
+	class := w.classes[c.By]
+	for _, wish := range w.wanted[key] {
+		mr := w.source.GetLocked(wish.mr)
+		if originOf(wish.mr) != origin(c.Before) || !contains(inventoryOf(mr), c.Key) {
+			continue
+		}
+		same := classOf(mr) == class
+		if c.Before["immutable"] != true && (same && wish.fresh || !same && !hasFinalizerOf(mr, class) && !w.freed) {
+			w.violateLocked(ownsDeleted, "%s of class %q deleted %s, which %s of class %q wants and is the origin of", c.By, class, c.Key, wish.mr.Name, classOf(mr))
 		}
 	}
 }

@@ -11,7 +11,14 @@ import (
 
 // checkSettled compares the world at rest with what is wanted.
 func (w *world) checkSettled() {
+	w.mu.Lock()
+	running := []string{w.leader.name}
+	if w.other != nil {
+		running = append(running, w.other.name)
+	}
+	w.mu.Unlock()
 	w.lock.Lock()
+	w.running = running
 	defer w.lock.Unlock()
 	if w.blind["source/secrets"] || w.blind["source/managedresources"] {
 		return // What is wanted now was not told to anybody.
@@ -41,6 +48,9 @@ func (w *world) checkManagedResource(key apiserver.Key, mr object) {
 	if !w.concernsLocked(mr) {
 		return
 	}
+	if !w.servesLocked(mr) {
+		w.violateLocked(hasFinalizer, "%s has finalizers %v", key.Name, apiserver.Meta(mr)["finalizers"])
+	}
 	wishes, ok := w.wishesLocked(key, mr)
 	applied := condition(mr, "ResourcesApplied")
 	if wishes == nil {
@@ -50,7 +60,7 @@ func (w *world) checkManagedResource(key apiserver.Key, mr object) {
 		return
 	}
 	for at := range wishes {
-		if o := w.target.GetLocked(at); o != nil && o["immutable"] == true && !w.owned(o) {
+		if o := w.target.GetLocked(at); o != nil && o["immutable"] == true && !w.replaceable(o) {
 			return
 		}
 	}
@@ -105,22 +115,25 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 	}
 	key, _ = w.keyLocked(thingAt(key))
 	o := w.target.GetLocked(key)
-	if o != nil && o["immutable"] == true && !w.owned(o) {
+	if o != nil && o["immutable"] == true && !w.replaceable(o) {
 		return // It was there before, can't be changed, and is not ours to replace.
 	}
 	if o == nil {
 		w.violateLocked(becomesWanted, "%s is missing, which %s wants", key, wishes[0].mr.Name)
 		return
 	}
+	if slices.ContainsFunc(wishes, func(wish wish) bool { return wish.value == anything }) {
+		return // It is there.
+	}
 	is := valueOf(thingAt(key), o)
 	names, values := []string{}, []string{}
 	for _, wish := range wishes {
-		names, values = append(names, wish.mr.Name), append(values, wish.value)
+		names, values = append(names, originOf(wish.mr)), append(values, wish.value)
 	}
 	if !slices.Contains(values, is) && !w.contested[unscoped(key)] {
 		w.violateLocked(becomesWanted, "%s is %s, and %v want %v", key, is, names, values)
 	}
-	if owner := origin(o); !slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(owner, "/"+name) }) {
+	if owner := origin(o); !slices.Contains(names, owner) {
 		w.violateLocked(becomesWanted, "%s has the origin %q, and %v want it", key, owner, names)
 	}
 }
@@ -133,6 +146,9 @@ func (w *world) checkLeftovers() {
 		}
 		if w.kept[unscoped(key)] || w.scenario.Classes && w.contested[unscoped(key)] {
 			continue
+		}
+		if w.contested[unscoped(key)] && w.everGivenUp(key) {
+			continue // One may have handed it over to another that was giving it up at that moment.
 		}
 		w.violateLocked(keepsEntry, "%s is ours, and no inventory has it", key)
 	}
@@ -173,7 +189,12 @@ func (w *world) checkIdle() {
 	if len(w.contested) > 0 || forbidden > 0 {
 		return // Two that want different things take turns, and what no watch covers is read.
 	}
-	if allowed := failing * 3 * 4 * len(things); sent > allowed {
+	allowed := failing * 3 * 4 * len(things)
+	if period := w.scenario.More.Audit; period > 0 {
+		// Each audit lists each kind, and reads what names one of ours and nobody has.
+		allowed += (int(idle/period) + 1) * (len(w.instances) + 1) * 2 * len(things)
+	}
+	if sent > allowed {
 		w.violateLocked(comesToRest, "%d requests in %v, and %d ManagedResources fail", sent, idle, failing)
 	}
 }

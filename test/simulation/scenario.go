@@ -26,6 +26,8 @@ type Scenario struct {
 	Act    string
 	Steps  []Step
 	Faults []Fault
+	// More is what about half of the scenarios have besides.
+	More additions
 }
 
 // Step is something that users, other writers, operators or the ground do.
@@ -51,6 +53,9 @@ func (s *Scenario) String() string {
 	if s.Act != "" {
 		b.Reset()
 		fmt.Fprintf(&b, "seed %d, pace %d, %s\n", s.Seed, s.Pace, s.Act)
+	}
+	if s.More.On {
+		b.WriteString(s.More.String())
 	}
 	for _, step := range s.Steps {
 		fmt.Fprintf(&b, "  after %v: %s\n", step.Wait, step)
@@ -131,6 +136,7 @@ func drawScenario(t *rapid.T) *Scenario {
 	for i := range s.References {
 		s.References[i] = rapid.IntRange(0, 3).Draw(t, "references")
 	}
+	drawMore(t, s)
 	for _, step := range s.Steps {
 		s.Classes = s.Classes || step.Do == "class"
 	}

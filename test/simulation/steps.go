@@ -113,7 +113,7 @@ func (w *world) take(step Step) {
 		w.lock.Unlock()
 		w.poke()
 	default:
-		panic("unknown step " + step.Do)
+		w.takeMore(step, t)
 	}
 }
 

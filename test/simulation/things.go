@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
 )
 
@@ -24,11 +25,12 @@ type thing struct {
 	make func(value int) object
 	// value reads it back, "" if it can't be told.
 	value func(object) string
-	// kind and objectName are those of all objects that make returns, texts what Secrets have for them, by value, and values what
-	// they say, by text.
+	// kind and objectName are those of all objects that make returns, texts what Secrets have for them, by value, and values and modes
+	// what they say, by text.
 	kind, objectName string
 	texts            []string
 	values           map[string]string
+	modes            map[string]int
 	// custom is the CustomResourceDefinition that must be there first, "" for none.
 	custom string
 }
@@ -132,6 +134,19 @@ var things = completed(
 	},
 )
 
+// notOursTexts are what Secrets have for objects that are not to be applied.
+var notOursTexts = func() map[string]bool {
+	texts := map[string]bool{}
+	for _, t := range things {
+		for text, mode := range t.modes {
+			if mode == notOurs {
+				texts[text] = true
+			}
+		}
+	}
+	return texts
+}()
+
 func completed(things ...*thing) []*thing {
 	for _, t := range things {
 		t.complete()
@@ -151,13 +166,31 @@ func definition(kind, plural, scope string) object {
 // mostValues is how many values there are; they begin with 0.
 const mostValues = 5
 
+// Modes are what annotations say may be done with an object. A Secret has value + mostValues * mode.
+const (
+	plain = iota
+	createdOnce
+	notOurs
+	keptObject
+	mostModes
+)
+
+var annotationsOfModes = [mostModes]object{
+	nil, {resourcesv1alpha1.AnnotationIgnore: "true"}, {resourcesv1alpha1.AnnotationMode: resourcesv1alpha1.ModeIgnore}, {resourcesv1alpha1.AnnotationKeepObject: "true"},
+}
+
 func (t *thing) complete() {
 	o := t.make(0)
-	t.kind, t.objectName, t.values = apiserver.Text(o, "kind"), apiserver.Text(o, "metadata", "name"), map[string]string{}
-	for value := range mostValues {
-		text := marshal(t.make(value))
+	t.kind, t.objectName, t.values, t.modes = apiserver.Text(o, "kind"), apiserver.Text(o, "metadata", "name"), map[string]string{}, map[string]int{}
+	for value := range mostValues * mostModes {
+		o := t.make(value % mostValues)
+		if annotations := annotationsOfModes[value/mostValues]; annotations != nil {
+			apiserver.Meta(o)["annotations"] = annotations
+		}
+		text := marshal(o)
 		encoded := base64.StdEncoding.EncodeToString([]byte(text))
 		t.texts, t.values[encoded] = append(t.texts, encoded), t.value(decode(text))
+		t.modes[encoded] = value / mostValues
 	}
 }
 
@@ -202,7 +235,7 @@ func (c content) String() string {
 	text := ""
 	for i, t := range things {
 		if value, found := c[i]; found {
-			text += fmt.Sprintf(" %s=%d", t.name, value)
+			text += fmt.Sprintf(" %s=%d%s", t.name, value%mostValues, []string{"", " once", " not ours", " kept"}[value/mostValues])
 		}
 	}
 	return "{" + text + " }"

@@ -30,6 +30,38 @@ func thingAt(key apiserver.Key) *thing {
 	return nil
 }
 
+// anything is the wish for an object that is created once: whatever it is, it is left alone.
+const anything = "anything"
+
+// isCreatedOnce says whether all who have wanted an object for a while want it to be created only once.
+func (w *world) isCreatedOnce(key apiserver.Key) bool {
+	key = unscoped(key)
+	return len(w.wanted[key]) > 0 && !w.contested[key] && !slices.ContainsFunc(w.wanted[key], func(wish wish) bool {
+		return wish.value != anything || time.Since(wish.changed) < patience+w.lag
+	})
+}
+
+// gaveUp says whether a ManagedResource says of an object that it is not its own, or did a while ago.
+func (w *world) gaveUp(mr, key apiserver.Key) bool {
+	at, found := w.givenUp[claim{mr, unscoped(key)}]
+	return w.giving[claim{mr, unscoped(key)}] || found && time.Since(at) < patience+w.lag
+}
+
+// everGivenUp says whether any ManagedResource has said of an object that it is not its own.
+func (w *world) everGivenUp(key apiserver.Key) bool {
+	for c := range w.giving {
+		if c.object == unscoped(key) {
+			return true
+		}
+	}
+	for c := range w.givenUp {
+		if c.object == unscoped(key) {
+			return true
+		}
+	}
+	return false
+}
+
 // wishesLocked is what a ManagedResource wants; ok is false if it can't be said, because a Secret or a kind is missing, or
 // because nobody is to look after it at present.
 func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver.Key]string, ok bool) {
@@ -38,6 +70,7 @@ func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver
 		return nil, false
 	}
 	wishes = map[apiserver.Key]string{}
+	described := map[apiserver.Key]bool{}
 	var twice []apiserver.Key
 	label := apiserver.Text(spec, "injectLabels", "sim")
 	ok = true
@@ -56,10 +89,18 @@ func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver
 			if !served {
 				ok = false
 			}
-			if _, found := wishes[at]; found {
+			if described[at] {
 				ok, twice = false, append(twice, at)
 			}
-			wishes[at] = t.valueOfText(text) + "|" + label
+			described[at] = true
+			switch t.modes[text] {
+			case notOurs:
+				w.giving[claim{key, unscoped(at)}] = true
+			case createdOnce:
+				wishes[at] = anything
+			default:
+				wishes[at] = t.valueOfText(text) + "|" + label
+			}
 		}
 	}
 	for _, at := range twice {
@@ -89,7 +130,8 @@ func referencesOf(mr object) []string {
 // wantLocked computes anew what is wanted.
 func (w *world) wantLocked() {
 	now := time.Now()
-	before, twice := w.wanted, w.twice
+	before, twice, gave := w.wanted, w.twice, w.giving
+	w.giving = map[claim]bool{}
 	w.wanted, w.twice = map[apiserver.Key][]wish{}, map[apiserver.Key]bool{}
 	for key, mr := range w.source.AllLocked() {
 		if key.GroupResource != managedResources {
@@ -98,16 +140,24 @@ func (w *world) wantLocked() {
 		wishes, _ := w.wishesLocked(key, mr)
 		for at, value := range wishes {
 			at = unscoped(at)
-			since := now
+			since, changed, fresh := now, now, !contains(inventoryOf(mr), at)
 			if i := slices.IndexFunc(before[at], func(w wish) bool { return w.mr == key }); i >= 0 {
-				since = before[at][i].since
+				since, fresh = before[at][i].since, before[at][i].fresh
+				if before[at][i].value == value {
+					changed = before[at][i].changed
+				}
 			} else if w.inInventoryLocked(at, key) {
 				w.contested[at] = true // What its former ManagedResource injected stays on it when it is handed over.
 			}
-			w.wanted[at] = append(w.wanted[at], wish{key, value, since})
+			w.wanted[at] = append(w.wanted[at], wish{key, value, since, changed, fresh})
 			if len(w.wanted[at]) > 1 {
 				w.contested[at] = true
 			}
+		}
+	}
+	for c := range gave {
+		if !w.giving[c] {
+			w.givenUp[c] = now
 		}
 	}
 	for at := range before {

@@ -39,6 +39,10 @@ var (
 	managedResources = schema.GroupResource{Group: "resources.gardener.cloud", Resource: "managedresources"}
 	secretResource   = schema.GroupResource{Resource: "secrets"}
 	crdResource      = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+
+	deploymentResource = schema.GroupResource{Group: "apps", Resource: "deployments"}
+	replicaSets        = schema.GroupResource{Group: "apps", Resource: "replicasets"}
+	eventResource      = schema.GroupResource{Resource: "events"}
 )
 
 // world is one run.
