@@ -26,6 +26,8 @@ const (
 	reviewsAtOnce = 256
 	// budget is how long a request may take; kube-apiserver waits ten seconds by default.
 	budget = 10 * time.Second
+
+	reviewType = "application/json"
 )
 
 // pace lets large reviews have half a processor: objects of 64 KiB and more are usual here, but others in the process, authorizers among
@@ -51,7 +53,8 @@ type Options struct {
 	// Name is the webhook's name in metrics.
 	Name   string
 	Decide Func
-	// Ready says whether what Decide needs is complete; before that each request is answered with 503. Nil means always.
+	// Ready says whether what Decide needs is complete; before that each request is answered with 503. Nil means always. It may wait a little:
+	// no body is in memory yet, and none keeps another one from its turn.
 	Ready func() bool
 	// Bodies bounds what is in memory at once, for all endpoints that share it; nil means that this endpoint has one of its own.
 	Bodies *serve.Bodies
@@ -111,6 +114,9 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *ht
 	if request.Body == nil {
 		request.Body = http.NoBody
 	}
+	// What kube-apiserver sends has exactly this type.
+	contentType := request.Header.Get("Content-Type")
+	ready := h.Ready == nil || contentType == reviewType && h.Ready()
 	body := &bytes.Buffer{}
 	release, err := h.Bodies.Read(w, request, body, bodyLimit)
 	if err == nil {
@@ -124,9 +130,8 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *ht
 	case body.Len() == 0:
 		return h.unread(Refuse(http.StatusBadRequest, "request body is empty")), nil
 	}
-	// What kube-apiserver sends has exactly this type.
-	if got := request.Header.Get("Content-Type"); got != "application/json" {
-		return h.unread(Refuse(http.StatusBadRequest, "contentType=%s, expected application/json", got)), nil
+	if contentType != reviewType {
+		return h.unread(Refuse(http.StatusBadRequest, "contentType=%s, expected %s", contentType, reviewType)), nil
 	}
 	review, err := readReview(body.Bytes())
 	switch {
@@ -136,7 +141,7 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *ht
 		err := Refuse(http.StatusBadRequest, "the review has no request")
 		h.Log.V(1).Info("Not a review", "reason", err.Error())
 		return answerOf(review, &admissionv1.AdmissionResponse{Result: statusOf(err)}), nil
-	case h.Ready != nil && !h.Ready():
+	case !ready:
 		return nil, serve.WithStatus(http.StatusServiceUnavailable, errors.New("not synced yet"))
 	}
 	defer atomic.AddInt32(&h.working, -1)

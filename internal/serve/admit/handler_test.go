@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
@@ -166,6 +168,38 @@ func TestUnable(t *testing.T) {
 	if answer := post(h, "application/json", strings.NewReader(body)); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), `"allowed":true`) {
 		t.Errorf("complete: %d %s", answer.Code, answer.Body)
 	}
+}
+
+// TestWaiting (PRC-57): who waits until what a webhook reads is complete has no body in memory meanwhile, and keeps no other large review from
+// its turn. What is no review does not make anybody wait.
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bodies := NewBodies()
+		waits, complete := make(chan struct{}), make(chan struct{})
+		waiting := New(Options{Decide: labelled, Bodies: bodies, Log: logr.Discard(), Ready: func() bool { close(waits); <-complete; return true }})
+		other := New(Options{Decide: labelled, Bodies: bodies, Log: logr.Discard()})
+		large := ask("CREATE", `,"object":{"spec":{"future":"`+strings.Repeat("x", 1<<17)+`"}}`)
+		for _, contentType := range []string{"text/plain", ""} {
+			if answer := post(waiting, contentType, strings.NewReader(large)); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), `"code":400`) {
+				t.Errorf("content type %q: %d %s", contentType, answer.Code, answer.Body)
+			}
+		}
+		body, answers := strings.NewReader(large), make(chan int)
+		go func() { answers <- post(waiting, "application/json", body).Code }()
+		<-waits
+		if body.Len() != len(large) {
+			t.Errorf("%d bytes of a body are in memory that nobody can judge yet", len(large)-body.Len())
+		}
+		begin := time.Now()
+		if answer := post(other, "application/json", strings.NewReader(large)); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), `"allowed":true`) || time.Since(begin) > time.Second {
+			t.Errorf("a large review of another webhook: %d %s after %v", answer.Code, answer.Body, time.Since(begin))
+		}
+		close(complete)
+		if code := <-answers; code != http.StatusOK {
+			t.Errorf("who has waited: %d", code)
+		}
+		time.Sleep(time.Minute) // Until all places are given back.
+	})
 }
 
 // TestNoRoom: a body for which there is no room is answered with 503, also outside of a review.
