@@ -359,7 +359,7 @@ func naiveShoot(g, seeds *naiveGraph, s naiveSettings, a authorizer.AttributesRe
 		return ""
 	case q.who == "a":
 		return q.gardenadm()
-	case q.who == "e" && q.namespace == "garden" && seeds.known["Seed:"+q.shoot]:
+	case q.who == "e" && q.namespace == "garden" && g.leads("Seed:"+q.shoot, "Shoot:garden/"+q.shoot):
 		delegated := &naiveQuestion{AttributesRecord: a, who: "e", seed: q.shoot}
 		if rule, known := naiveSeedRules["e "+resourceOf(a)]; known {
 			answer := delegated.seedSpecial(s)

@@ -76,7 +76,7 @@ the goal of paths is the client's own Shoot, in a [graph](graph.md#self-hosted-s
 	shoots.writeSpecials(&out)
 	out.WriteString("| SH-16b | get, list, watch of the own bootstrap token in kube-system, for gardenlets: by the name that follows from the shoot's and a description that names the shoot; other tokens not, and extensions none |\n")
 	out.WriteString("| SH-16c | delete of a bootstrap token whose description names the shoot, for gardenlets |\n")
-	out.WriteString("| SH-23 | whatever the SeedAuthorizer allows an extension, for extensions of a Shoot in namespace garden that is a seed, too |\n")
+	out.WriteString("| SH-23 | whatever the SeedAuthorizer allows an extension, for extensions of a Shoot in namespace garden that is a seed, too: of which a ManagedSeed makes the Seed of its name |\n")
 	out.WriteString("\n## gardenadm (SH-22)\n\n| API group | resource | verbs | in the shoot's namespace only |\n|---|---|---|---|\n")
 	for _, r := range gardenadmRules {
 		group := r.group

@@ -106,6 +106,7 @@ func TestExplainAsksNobody(t *testing.T) {
 	w.shoots.Metrics = w.seeds.Metrics
 	w.seeds.Budgets, w.shoots.Budgets = noBudget{t}, noBudget{t}
 	w.has(t, relation.Seed, builders.Seed("s"))
+	w.has(t, relation.ManagedSeed, builders.ManagedSeed("garden", "s", "s"))
 	before := counted(t, registry)
 	for _, question := range []string{"GE delete secrets garden/foo", "GE get secrets kube-system/bootstrap-token-abcdef", "SG delete secrets kube-system/bootstrap-token-abcdef", "SG list bastions n/"} {
 		w.shoots.Explain(context.Background(), ask(t, question))
@@ -130,6 +131,7 @@ func TestExplainAsksNobody(t *testing.T) {
 func TestBudgetsOfDelegated(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
 	w.has(t, relation.Seed, builders.Seed("s"))
+	w.has(t, relation.ManagedSeed, builders.ManagedSeed("garden", "s", "s"))
 	asked := askedBudgets{}
 	w.seeds.Budgets, w.shoots.Budgets = asked, asked
 	decided(w.shoots, ask(t, "GE delete secrets garden/foo"))

@@ -211,7 +211,8 @@ func beforeShootTable(ctx context.Context, q *request) (verdict, bool, error) {
 	if c.Type == identity.Gardenadm {
 		return verdict{allowed: gardenadmMay(c, attributes), step: "SH-22"}, true, nil
 	}
-	if c.Type != identity.Extension || c.Namespace != names.Garden || a.seeds == nil || !a.seeds.Graph.Has(relation.SeedVertex(c.Shoot)) {
+	// A Seed may have the Shoot's name and be another cluster: only a ManagedSeed of this Shoot says that the Shoot is the Seed (GE-24, GE-25).
+	if c.Type != identity.Extension || c.Namespace != names.Garden || a.seeds == nil || !a.Graph.Check(relation.SeedVertex(c.Shoot), c.sink).Reached {
 		return verdict{}, false, nil
 	}
 	namespace := names.SeedNamespace(c.Shoot)

@@ -179,7 +179,26 @@ func TestDelegation(t *testing.T) {
 	a := shootAuthorizer(&live{})
 	lead(a.seeds, relation.CloudProfile, "", "of-the-seed", "s")
 	a.seeds.Graph.Set(relation.SeedVertex("s"), nil)
-	if got := decided(a, ask(t, "GE get cloudprofiles of-the-seed")); got != "A" {
+	const question = "GE get cloudprofiles of-the-seed"
+	managed := func(name, shoot string) graph.Vertex {
+		m := graph.Vertex{Kind: relation.ManagedSeed, Namespace: "garden", Name: name}
+		a.Graph.Set(m, []graph.Edge{
+			{From: m, To: graph.Vertex{Kind: relation.Shoot, Namespace: "garden", Name: shoot}}, {From: relation.SeedVertex(name), To: m, Class: graph.Direct},
+		})
+		return m
+	}
+	// A Seed of the Shoot's name may be another cluster: its Secrets are not the Shoot's.
+	for _, question := range []string{question, "GE list secrets seed-s/", "GE create leases seed-s/x"} {
+		if got := decided(a, ask(t, question)); got == "A" {
+			t.Errorf("SH-23: a Seed that only has the name of the Shoot: %s: got %s", question, got)
+		}
+	}
+	m := managed("s", "another")
+	if got := decided(a, ask(t, question)); got == "A" {
+		t.Errorf("SH-23: the Seed is another Shoot: got %s", got)
+	}
+	managed("s", "s")
+	if got := decided(a, ask(t, question)); got != "A" {
 		t.Errorf("CT-SH-2: got %s", got)
 	}
 	if got := decided(a, ask(t, "GE get controllerregistrations x")); got != "A" {
@@ -190,12 +209,11 @@ func TestDelegation(t *testing.T) {
 			t.Errorf("CT-SH-2: %s: got %s", question, got)
 		}
 	}
-	a.seeds.Graph.Remove(relation.SeedVertex("s"))
-	a.seeds.Graph.Remove(graph.Vertex{Kind: relation.CloudProfile, Name: "of-the-seed"})
+	a.Graph.Remove(m)
 	if got := decided(a, ask(t, "GE list secrets seed-s/")); got == "A" {
-		t.Errorf("CT-SH-2: without the Seed it is not asked: got %s", got)
+		t.Errorf("CT-SH-2: without the ManagedSeed it is not asked: got %s", got)
 	}
-	a.seeds.Graph.Set(relation.SeedVertex("s"), nil)
+	managed("s", "s")
 	a.seeds.Selectors = selectors{err: errFake}
 	a.seeds.ReadAll = false
 	if got := decided(a, ask(t, "GE list shoots")); !strings.HasPrefix(got, "error(failed delegating request: ") {
