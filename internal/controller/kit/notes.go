@@ -3,7 +3,10 @@ package kit
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,9 +21,19 @@ import (
 // maxNote is the longest message that an Event may have, in bytes; the API server refuses a longer one.
 const maxNote = 1024
 
+const (
+	// maxName is the longest name that an Event may have.
+	maxName = 253
+	// keptNotes is how many notes are remembered before anybody asks how old they are, and keptFor how long one counts that is not told again:
+	// whatever goes on is told again within the longest pause between retries (Retries).
+	keptNotes = 1000
+	keptFor   = 24 * time.Hour
+)
+
 // Notes records Events about objects. It creates Events only, which is all that some installations allow (COM-10).
 //
-// It remembers the last note about each object until the object is forgotten, and repeats none: an Event tells of a change.
+// It remembers the last note about each object until the object is forgotten, and repeats none: an Event tells of a change. What nobody
+// forgets, as its object was gone before anybody looked again, is let go after a while.
 type Notes struct {
 	writer client.Writer
 	clock  clock.PassiveClock
@@ -28,12 +41,20 @@ type Notes struct {
 	component string
 
 	mu   sync.Mutex
-	last map[types.UID]string
+	last map[types.UID]note
+	// sweepAt is the number of notes at which those that are too old are looked for.
+	sweepAt int
+}
+
+// note is what was told, and when it was last to be told.
+type note struct {
+	text string
+	at   time.Time
 }
 
 // NewNotes returns a recorder that writes to a cluster.
 func NewNotes(writer client.Writer, clock clock.PassiveClock, component string) *Notes {
-	return &Notes{writer: writer, clock: clock, component: component, last: map[types.UID]string{}}
+	return &Notes{writer: writer, clock: clock, component: component, last: map[types.UID]note{}, sweepAt: keptNotes}
 }
 
 // Tell records an Event about an object, unless it is what was told of the object last. That it could not be recorded is logged only.
@@ -47,7 +68,7 @@ func (n *Notes) Tell(ctx context.Context, about corev1.ObjectReference, eventTyp
 	}
 	now := metav1.NewTime(n.clock.Now())
 	err := n.writer.Create(ctx, &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", about.Name, now.UnixNano())},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: eventName(about.Name, now.UnixNano())},
 		InvolvedObject: about, Type: eventType, Reason: reason, Message: managed.Shortened(message, maxNote), Action: "Reconcile",
 		Count: 1, FirstTimestamp: now, LastTimestamp: now,
 		Source: corev1.EventSource{Component: n.component}, ReportingController: n.component,
@@ -65,12 +86,20 @@ func (n *Notes) Forget(uid types.UID) {
 	delete(n.last, uid)
 }
 
-func (n *Notes) isNew(uid types.UID, note string) bool {
+func (n *Notes) isNew(uid types.UID, text string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.last[uid] == note {
-		return false
+	isNew, now := n.last[uid].text != text, n.clock.Now()
+	n.last[uid] = note{text, now}
+	if len(n.last) > n.sweepAt {
+		maps.DeleteFunc(n.last, func(_ types.UID, kept note) bool { return now.Sub(kept.at) > keptFor })
+		n.sweepAt = max(keptNotes, 2*len(n.last)) // So that a look at all of them is paid for by as many new ones.
 	}
-	n.last[uid] = note
-	return true
+	return isNew
+}
+
+// eventName returns the name of an Event about an object, of which it keeps as much as there is room for.
+func eventName(about string, number int64) string {
+	end := fmt.Sprintf(".%x", number)
+	return strings.TrimRight(about[:min(len(about), maxName-len(end))], ".-") + end
 }

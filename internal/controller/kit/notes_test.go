@@ -3,11 +3,14 @@ package kit
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -53,5 +56,37 @@ func TestNotes(t *testing.T) {
 	}
 	if e := r.events[4]; len(e.Message) > 1024 {
 		t.Errorf("%d bytes", len(e.Message))
+	}
+}
+
+// Nodes and Secrets come and go for as long as a process lives: what was told of one that nobody speaks of any more is let go, and what is
+// still told is not repeated because of it.
+func TestNotesAreBounded(t *testing.T) {
+	r, at := &recorder{}, clocktesting.NewFakePassiveClock(time.Unix(1, 0))
+	n := NewNotes(r, at, "x-controller")
+	lasting := corev1.ObjectReference{Kind: "Node", Name: "lasting", UID: "lasting"}
+	for i := range 100_000 {
+		n.Tell(t.Context(), corev1.ObjectReference{Kind: "Node", Name: "n", UID: types.UID(strconv.Itoa(i))}, corev1.EventTypeNormal, "Ready", "m")
+		if i%100 == 0 {
+			n.Tell(t.Context(), lasting, corev1.EventTypeWarning, "Reason", "m")
+		}
+		at.SetTime(at.Now().Add(time.Minute))
+	}
+	if kept := len(n.last); kept > 2*keptNotes+int(keptFor/time.Minute) {
+		t.Errorf("%d notes are kept", kept)
+	}
+	if len(r.events) != 100_001 {
+		t.Errorf("%d events: what lasts was repeated", len(r.events))
+	}
+}
+
+// COM-8: an object's name may be as long as that of an Event, which has a number behind it.
+func TestNotesOfLongNames(t *testing.T) {
+	r := &recorder{}
+	n := NewNotes(r, clocktesting.NewFakePassiveClock(time.Unix(1, 0)), "x-controller")
+	about := corev1.ObjectReference{Kind: "Secret", Namespace: "a", Name: strings.Repeat("abc.", 63) + "d", UID: "1"}
+	n.Tell(t.Context(), about, corev1.EventTypeWarning, "Reason", "m")
+	if e := r.events[0]; len(validation.IsDNS1123Subdomain(e.Name)) > 0 || e.InvolvedObject != about {
+		t.Errorf("%s: %v", e.Name, validation.IsDNS1123Subdomain(e.Name))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -47,5 +48,19 @@ func TestParallelEnds(t *testing.T) {
 	})
 	if begun != 2 || len(errs) != 1 || !errors.Is(errs[0], context.Canceled) {
 		t.Errorf("%d begun, %v", begun, errs)
+	}
+}
+
+// COM-5: a panic in a piece of work is an error of that one, and ends neither the process nor the others.
+func TestParallelPanic(t *testing.T) {
+	done := make([]bool, 3)
+	errs := Parallel(t.Context(), 2, 3, func(i int) error {
+		if done[i] = true; i == 1 {
+			panic("on purpose")
+		}
+		return nil
+	})
+	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "on purpose") || !done[0] || !done[2] {
+		t.Errorf("got %v, done %v", errs, done)
 	}
 }

@@ -106,6 +106,8 @@ func scalable(key apply.Key) bool {
 
 func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 	var work []func()
+	var of []*apply.Desired
+	add := func(desired *apply.Desired, do func()) { work, of = append(work, do), append(of, desired) }
 	for _, desired := range tier {
 		options := a.options(desired)
 		digest := desiredDigest(desired, options)
@@ -120,15 +122,16 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 		// A run that was asked for takes part in no quarrel either: it may be one that can't be completed.
 		if wait := a.drifts.held(keyOf(desired)); wait > 0 && (!a.asked || a.drifts.quarrels(keyOf(desired))) && a.Ledger.Drifted(keyOf(desired), digest) && !a.replacing.has(keyOf(desired)) {
 			if a.drifts.untold(keyOf(desired)) {
-				work = append(work, func() { a.lookAtDrift(ctx, desired, options, digest, wait) })
+				add(desired, func() { a.lookAtDrift(ctx, desired, options, digest, wait) })
 			} else {
 				a.hold(wait)
 			}
 			continue
 		}
-		work = append(work, func() { a.applyOne(ctx, desired, options, digest) })
+		add(desired, func() { a.applyOne(ctx, desired, options, digest) })
 	}
-	if begun := a.parallel(ctx, len(work), func(i int) { work[i]() }); begun < len(work) {
+	panicked := func(i int, err error) { a.failed(ctx, of[i], err) }
+	if begun := a.parallel(ctx, len(work), func(i int) { work[i]() }, panicked); begun < len(work) {
 		a.errs = append(a.errs, fmt.Errorf("%d objects of kind %s were not reached: %w", len(work)-begun, tier[0].GetKind(), ctx.Err()))
 	}
 }
@@ -385,6 +388,9 @@ func (a *applier) replace(ctx context.Context, desired *apply.Desired, live, mer
 	annotations := merged.GetAnnotations()
 	if !managed.Truthy(annotations, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate) && !isImmutable(merged, cause) {
 		return cause
+	}
+	if managed.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) || managed.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
+		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted to be created anew, as it is annotated with %s: %w", desired.Name(), resourcesv1alpha1.AnnotationKeepObject, cause)}
 	}
 	if !a.mayReplace(desired, live) {
 		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted to be created anew, as nothing proves that it was created for a ManagedResource: %w", desired.Name(), cause)}

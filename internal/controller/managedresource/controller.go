@@ -198,7 +198,10 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	if err := r.release(ctx, mr, plan.Release); err != nil {
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonReleaseOfOrphansFailed, err, nil)
 	}
-	go read.checksum() // It is needed at the end, and the requests leave time for it.
+	go func() {
+		defer func() { _ = recover() }() // It panics once more when the run asks.
+		read.checksum()                  // It is needed at the end, and the requests leave time for it.
+	}()
 	applier := r.newApplier(mr, plan, began)
 	if err := applier.run(ctx); errors.Is(err, errMoved) {
 		r.passes.doubt(mr, false)

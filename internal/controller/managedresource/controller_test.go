@@ -547,7 +547,10 @@ func TestReportOfAFormerLeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
+			f.watch()
 			f.managed("m", "a=1")
+			f.settle("m")
+			f.awaitCovered("m")
 			f.settle("m")
 			before := f.get("m")
 			after := before.DeepCopy()

@@ -180,6 +180,32 @@ func TestReplacedIsNotHeld(t *testing.T) {
 	}
 }
 
+// MRX-5, MR-33: an object that is annotated with keep-object is never deleted, not even to create it anew.
+func TestKeptIsNotReplaced(t *testing.T) {
+	for name, where := range map[string]func(*fixture) string{
+		"on the live object": func(f *fixture) string {
+			f.target.change("a", setAnnotation(resourcesv1alpha1.AnnotationKeepObject, "true"))
+			return ""
+		},
+		"in the manifest": func(*fixture) string { return ", resources.gardener.cloud/keep-object: 'true'" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m")
+			const replaceable = "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'%s}"
+			f.manifests("m", "2", configMap("a", "1", fmt.Sprintf(replaceable, "")))
+			f.settle("m")
+			f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
+			f.manifests("m", "3", configMap("a", "2", fmt.Sprintf(replaceable, where(f))))
+			_, _ = f.run("m")
+			_, there := f.target.value("a")
+			if got := f.condition("m"); !there || !strings.Contains(got, `object "v1/ConfigMap/n/a" can't be updated`) || !strings.Contains(got, resourcesv1alpha1.AnnotationKeepObject) {
+				t.Errorf("there %t, and it says %s", there, got)
+			}
+		})
+	}
+}
+
 // MRB-34: the delay holds as well for a ManagedResource of which something else has failed since the start, and a run that was
 // asked for does not wait for it.
 func TestDelayWhileSomethingElseFails(t *testing.T) {

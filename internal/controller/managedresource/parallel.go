@@ -2,7 +2,12 @@ package managedresource
 
 import (
 	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
 	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 const (
@@ -16,8 +21,8 @@ const (
 )
 
 // parallel does n pieces of work side by side, within the limits of a run and of all runs, and returns how many were begun:
-// fewer than n only if the context ended.
-func (r *Reconciler) parallel(ctx context.Context, n int, work func(int)) int {
+// fewer than n only if the context ended. A panic of one piece is its error, which panicked takes; the others go on (MRC-12).
+func (r *Reconciler) parallel(ctx context.Context, n int, work func(int), panicked func(int, error)) int {
 	var running sync.WaitGroup
 	defer running.Wait()
 	limit, own := make(chan struct{}, perRun), make(chan struct{}, reserved)
@@ -41,8 +46,24 @@ func (r *Reconciler) parallel(ctx context.Context, n int, work func(int)) int {
 		}
 		running.Go(func() {
 			defer func() { <-place; <-limit }()
+			defer func() {
+				if cause := recover(); cause != nil {
+					panicked(i, recovered(ctx, cause))
+				}
+			}()
 			work(i)
 		})
 	}
 	return n
+}
+
+// recovered logs a panic with its stack, and returns the error to tell. What was panicked with may be content of an object, so that only
+// what the runtime says itself is passed on.
+func recovered(ctx context.Context, cause any) error {
+	err := fmt.Errorf("panic with a value of type %T [recovered]", cause)
+	if of, is := cause.(runtime.Error); is {
+		err = fmt.Errorf("panic: %w [recovered]", of)
+	}
+	log.FromContext(ctx).Error(err, "Observed a panic", "stack", string(debug.Stack()))
+	return err
 }

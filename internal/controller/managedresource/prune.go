@@ -94,7 +94,10 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return r.holdersOf(ctx, ownerOf(mr), sorted)
 	})
 	for _, tier := range apply.Tiers(sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
-		begun := r.parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) })
+		begun := r.parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) }, func(i int, err error) {
+			p.stuck.failed(ownerOf(mr), targetcluster.RefOf(&tier[i]).Key, p.Clock.Now(), err)
+			p.wait(&tier[i], err)
+		})
 		for i := begun; i < len(tier); i++ {
 			p.wait(&tier[i], ctx.Err())
 		}
@@ -191,7 +194,7 @@ func (p *pruner) awaitGone(ctx context.Context) {
 				defer p.mu.Unlock()
 				delete(p.waiting, ref)
 			}
-		})
+		}, func(i int, err error) { p.wait(unknown[i], err) })
 		if open == 0 && len(unknown) == 0 {
 			return
 		}
@@ -393,12 +396,17 @@ func objectOf(ref *resourcesv1alpha1.ObjectReference) *unstructured.Unstructured
 func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference) error {
 	var mu sync.Mutex
 	var errs []error
+	failed := func(_ int, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		errs = append(errs, err)
+	}
 	begun := r.parallel(ctx, len(refs), func(i int) {
 		if err := r.releaseOne(ctx, mr, &refs[i]); err != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			errs = append(errs, err)
+			failed(i, err)
 		}
+	}, func(i int, err error) {
+		failed(i, fmt.Errorf("releasing object %q: %w", apply.NameOfReference(&refs[i].ObjectReference), err))
 	})
 	if begun < len(refs) {
 		errs = append(errs, fmt.Errorf("%d objects were not reached: %w", len(refs)-begun, ctx.Err()))
