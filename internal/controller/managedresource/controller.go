@@ -183,14 +183,12 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if pending != nil {
-		if err := r.report(ctx, mr, pendingChange(pending, mr)); err != nil {
-			return reconcile.Result{}, err
-		}
-		if !*r.Config.ApplyWhileDeletionPending {
-			r.passes.doubt(mr, false)
-			return reconcile.Result{RequeueAfter: pendingRetry}, nil // Nothing new before the old is gone (MR-10).
-		}
+	switch {
+	case pending == nil:
+	case !*r.Config.ApplyWhileDeletionPending:
+		r.passes.doubt(mr, false)
+		return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, pendingChange(pending, mr)) // Nothing new before the old is gone (MR-10).
+	default: // What is pending is told at the end, so that the condition does not flip with each run.
 		plan.Unmatched = append(plan.Unmatched, plan.Delete...)
 		plan.Inventory = append(plan.Inventory, plan.Delete...)
 		apply.SortReferences(plan.Inventory)
@@ -209,7 +207,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	} else if err != nil {
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err, applier)
 	}
-	if err := r.finish(ctx, mr, applier, read, began); err != nil {
+	if err := r.finish(ctx, mr, applier, read, began, pending); err != nil {
 		return reconcile.Result{}, err
 	}
 	if pending != nil {

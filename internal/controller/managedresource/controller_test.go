@@ -635,6 +635,36 @@ func total(t *testing.T, metric prometheus.Collector) (sum float64) {
 	return sum
 }
 
+// MRB-19, MR-11: a release that fails again and again flips no condition and makes no Events; another content is told of as new.
+func TestFailedReleaseDoesNotFlip(t *testing.T) {
+	const ignored = "annotations: {resources.gardener.cloud/mode: Ignore}"
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.refuse(http.MethodPatch, "a", http.StatusForbidden)
+	f.manifests("m", "2", configMap("a", "1", ignored))
+	_, _ = f.run("m")
+	var written []string
+	f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		err := c.SubResource(sub).Patch(ctx, object, patch, opts...)
+		written = append(written, f.condition("m"))
+		return err
+	}
+	events := f.events()
+	for range 5 {
+		f.clock.SetTime(f.clock.Now().Add(time.Minute))
+		_, _ = f.run("m")
+	}
+	if len(written) > 0 || f.events() != events {
+		t.Errorf("five retries with the same content and the same error: ResourcesApplied was %q; events: %s", written, f.events())
+	}
+	f.manifests("m", "3", configMap("a", "2", ignored))
+	_, _ = f.run("m")
+	if len(written) == 0 || !strings.HasPrefix(written[0], "Progressing/ApplyProgressing") {
+		t.Errorf("with another content it was %q", written)
+	}
+}
+
 // MRB-34: what a run deletes is no drift, whatever its scope, and neither is the end of what was terminating.
 func TestOwnDeletionsAreNoDrift(t *testing.T) {
 	for name, clusterScoped := range map[string]bool{"namespaced": false, "cluster-scoped": true} {

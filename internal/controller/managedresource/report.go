@@ -92,17 +92,22 @@ func (c content) name(generation int64) string {
 	return fmt.Sprint(generation, c.versions)
 }
 
-// finish reports success, or which documents could not be decoded (MR-13), and the health if it is known by now.
-func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier, read content, began pass) error {
+// finish reports success, or which documents could not be decoded (MR-13), or which old objects are not gone (MRS-8), and the health
+// if it is known by now.
+func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier, read content, began pass, pending []error) error {
 	owner, inventory := ownerOf(mr), done.inventory()
 	applied := managed.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, managed.MessageApplied)
-	if len(read.errors) > 0 {
+	switch {
+	case len(read.errors) > 0:
 		applied = managed.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDecodingFailed, manifest.ErrorsMessage(read.errors))
 		r.Metrics.failures.WithLabelValues(resourcesv1alpha1.ReasonDecodingFailed).Inc()
+	case len(pending) > 0:
+		applied = pendingChange(pending, mr)
 	}
+	succeeded := applied.Status == resourcesv1alpha1.ConditionTrue
 	known, settled := r.Assessor.FromLedger(inventory)
 	changes := []managed.ConditionChange{applied}
-	if settled && len(read.errors) == 0 {
+	if settled && succeeded {
 		changes = slices.Concat(known, changes)
 	}
 	checksum := read.checksum()
@@ -123,7 +128,7 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 			r.Events.Warn(ctx, mr, "DoubtfulManifest", warning)
 		}
 	}
-	if len(read.errors) == 0 {
+	if succeeded {
 		r.Metrics.lastSuccess.WithLabelValues(owner.Namespace, owner.Name).Set(float64(r.Clock.Now().Unix()))
 	}
 	if !settled {

@@ -1,6 +1,7 @@
 package managedresource
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -8,7 +9,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
@@ -148,5 +152,51 @@ func TestRefusedDeletionsAreCheap(t *testing.T) {
 				t.Errorf("it stays: %v, %s", err, f.condition("m"))
 			}
 		})
+	}
+}
+
+// MRB-5, MRS-8, MRB-19: with the switch new objects do not wait for old ones. Until those are gone the condition says so, with each run
+// the same, and no status is written for that.
+func TestApplyWhileDeletionPending(t *testing.T) {
+	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.ApplyWhileDeletionPending = ptr.To(true) })
+	f.managed("m", "a=1", "b=1")
+	f.settle("m")
+	f.target.change("b", holdBy("x/y"))
+	f.secret("m", "2", "a=2")
+	_, _ = f.run("m")
+	const pending = `Progressing/DeletionPending: Could not clean all old resources: 1 error occurred: deletion of old resource "v1/ConfigMap/n/b" is still pending`
+	if value, _ := f.target.value("a"); value != "2" || !strings.HasPrefix(f.condition("m"), pending) || f.inventory("m") != "a b" {
+		t.Errorf("a is %s, the inventory %s, and it says %s", value, f.inventory("m"), f.condition("m"))
+	}
+	var written []string
+	f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		err := c.SubResource(sub).Patch(ctx, object, patch, opts...)
+		written = append(written, f.condition("m"))
+		return err
+	}
+	f.passMinute("m")
+	if len(written) > 0 {
+		t.Errorf("%d status writes in a minute in which nothing changed: %q", len(written), written)
+	}
+	f.refuse(http.MethodPut, "a", http.StatusForbidden)
+	f.secret("m", "3", "a=3")
+	_, _ = f.run("m")
+	if !strings.HasPrefix(f.condition("m"), "False/ApplyFailed") {
+		t.Errorf("it says %s", f.condition("m"))
+	}
+	written = nil
+	f.passMinute("m")
+	if len(written) > 0 {
+		t.Errorf("%d status writes in a minute in which the same failed: %q", len(written), written)
+	}
+	f.refuse("", "", 0)
+	f.passMinute("m")
+	if value, _ := f.target.value("a"); value != "3" || !strings.HasPrefix(f.condition("m"), pending) {
+		t.Errorf("a is %s, and it says %s", value, f.condition("m"))
+	}
+	f.target.remove("b")
+	f.passMinute("m")
+	if !strings.HasPrefix(f.condition("m"), "True/ApplySucceeded") || f.inventory("m") != "a" {
+		t.Errorf("the inventory is %s, and it says %s", f.inventory("m"), f.condition("m"))
 	}
 }

@@ -116,6 +116,10 @@ func (c Conditions) Invalidation(sameContentAsLastAttempt bool) []ConditionChang
 			if sameContentAsLastAttempt {
 				applied.Status = current.Status
 			}
+		case resourcesv1alpha1.ReasonReleaseOfOrphansFailed:
+			if sameContentAsLastAttempt {
+				applied.Status, applied.Reason, applied.Message = current.Status, current.Reason, current.Message
+			}
 		}
 	}
 	return []ConditionChange{
