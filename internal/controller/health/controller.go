@@ -91,6 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("reading the ManagedResource: %w", err)
 	}
 	if !r.concerns(mr) {
+		r.settled(request.NamespacedName)
 		return reconcile.Result{}, nil // Ignored, somebody else's or being deleted (MRH-1).
 	}
 	if !isApplied(mr) || r.Await(mr) {

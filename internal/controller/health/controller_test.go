@@ -224,3 +224,48 @@ func TestPredicate(t *testing.T) {
 		})
 	}
 }
+
+// MRH-1: what waits for an object to come back is forgotten when the ManagedResource is ignored, given away, deleted or gone.
+func TestNothingIsRememberedOfOthers(t *testing.T) {
+	other := "other"
+	for name, change := range map[string]func(*fixture, *resourcesv1alpha1.ManagedResource) error{
+		"ignored": func(f *fixture, mr *resourcesv1alpha1.ManagedResource) error {
+			mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+			return f.source.Update(f.Context(), mr)
+		},
+		"of another class": func(f *fixture, mr *resourcesv1alpha1.ManagedResource) error {
+			mr.Spec.Class = &other
+			return f.source.Update(f.Context(), mr)
+		},
+		"being deleted": func(f *fixture, mr *resourcesv1alpha1.ManagedResource) error {
+			mr.Finalizers = []string{resourcesv1alpha1.FinalizerName}
+			if err := f.source.Update(f.Context(), mr); err != nil {
+				return err
+			}
+			return f.source.Delete(f.Context(), mr)
+		},
+		"gone": func(f *fixture, mr *resourcesv1alpha1.ManagedResource) error { return f.source.Delete(f.Context(), mr) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.Assess = func(context.Context, []resourcesv1alpha1.ObjectReference) (targetcluster.Assessment, error) {
+				return targetcluster.Assessment{Unsettled: true}, nil
+			}
+			f.run()
+			if len(f.unsettled) != 1 {
+				t.Fatal("it does not wait")
+			}
+			mr := &resourcesv1alpha1.ManagedResource{}
+			if err := f.source.Get(t.Context(), key, mr); err != nil {
+				t.Fatal(err)
+			}
+			if err := change(f, mr); err != nil {
+				t.Fatal(err)
+			}
+			f.run()
+			if len(f.unsettled) != 0 {
+				t.Error("it is remembered")
+			}
+		})
+	}
+}

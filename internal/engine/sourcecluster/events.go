@@ -26,12 +26,19 @@ type Events struct {
 	clock  clock.PassiveClock
 
 	mu     sync.Mutex
-	failed map[types.NamespacedName]map[resourcesv1alpha1.ConditionType]bool
+	failed map[types.NamespacedName]failure
+}
+
+// failure is what of one ManagedResource was told to have failed, and not to have recovered since. It ends with the ManagedResource:
+// a later one by its name has not failed.
+type failure struct {
+	uid   types.UID
+	types map[resourcesv1alpha1.ConditionType]bool
 }
 
 // NewEvents returns a recorder.
 func NewEvents(client corev1client.EventsGetter, clock clock.PassiveClock) *Events {
-	return &Events{client: client, clock: clock, failed: map[types.NamespacedName]map[resourcesv1alpha1.ConditionType]bool{}}
+	return &Events{client: client, clock: clock, failed: map[types.NamespacedName]failure{}}
 }
 
 func (e *Events) transitions(ctx context.Context, before, after *resourcesv1alpha1.ManagedResource) {
@@ -61,24 +68,38 @@ func (e *Events) transitions(ctx context.Context, before, after *resourcesv1alph
 func (e *Events) isMarked(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1alpha1.ConditionType) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.failed[types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}][conditionType]
+	known := e.failed[types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}]
+	return known.uid == mr.UID && known.types[conditionType]
+}
+
+// forget takes out a ManagedResource that is gone.
+func (e *Events) forget(key types.NamespacedName) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.failed, key)
 }
 
 func (e *Events) mark(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1alpha1.ConditionType, failed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}
-	if !failed {
-		delete(e.failed[key], conditionType)
-		if len(e.failed[key]) == 0 {
-			delete(e.failed, key)
-		}
+	known := e.failed[key]
+	if known.uid != mr.UID || known.types == nil {
+		known = failure{mr.UID, map[resourcesv1alpha1.ConditionType]bool{}}
+	}
+	if failed {
+		known.types[conditionType] = true
+	} else {
+		delete(known.types, conditionType)
+	}
+	if len(known.types) == 0 {
+		delete(e.failed, key)
 		return
 	}
-	if e.failed[key] == nil {
-		e.failed[key] = map[resourcesv1alpha1.ConditionType]bool{}
-	}
-	e.failed[key][conditionType] = true
+	e.failed[key] = known
 }
 
 // Warn records a fault that no condition shows.

@@ -79,6 +79,7 @@ func (s *Statuses) Get(ctx context.Context, key types.NamespacedName) (*resource
 	if err := s.reader.Get(ctx, key, mr); err != nil {
 		if apierrors.IsNotFound(err) {
 			s.forget(key)
+			s.events.forget(key)
 		}
 		return nil, err
 	}
