@@ -436,19 +436,22 @@ func TestUnreadable(t *testing.T) {
 		// after are beside the pairs of port 2, the policies that are there because of what cannot be read.
 		after []string
 	}{
-		"NP-7/namespace-selectors, JSON":      {"namespace-selectors", `[{"matchLabels":{"x":"1"}}]`, `[{`, "failed unmarshalling [{", []string{"a/ingress-to-s-tcp-1-from-b", "b/egress-to-a-s-tcp-1"}},
-		"NP-7/namespace-selectors, operator":  {"namespace-selectors", `[{"matchLabels":{"x":"1"}}]`, `[{"matchExpressions":[{"key":"a","operator":"Foo"}]}]`, "to labels.Selector", []string{"a/ingress-to-s-tcp-1-from-b", "b/egress-to-a-s-tcp-1"}},
-		"NP-7/allowed ports, JSON":            {"from-x-allowed-ports", `[{"port":8}]`, `{`, "from-x-allowed-ports: failed unmarshalling {", []string{"a/ingress-to-s-tcp-8-via-x", "a/egress-to-s-tcp-8-via-x"}},
-		"NP-27/allowed ports without port":    {"from-x-allowed-ports", `[{"port":8}]`, `[{"protocol":"TCP"}]`, "it has no port", []string{"a/ingress-to-s-tcp-8-via-x", "a/egress-to-s-tcp-8-via-x"}},
-		"C6/no port and no name":              {"from-x-allowed-ports", `[{"port":8}]`, `[{"port":"a b"}]`, `port "a b" is neither`, []string{"a/ingress-to-s-tcp-8-via-x", "a/egress-to-s-tcp-8-via-x"}},
-		"C6/a number out of range":            {"from-x-allowed-ports", `[{"port":8}]`, `[{"port":"70000"}]`, "port 70000 is not between", []string{"a/ingress-to-s-tcp-8-via-x", "a/egress-to-s-tcp-8-via-x"}},
-		"NP-27/protocol":                      {"from-x-allowed-ports", `[{"port":8}]`, `[{"port":8,"protocol":"tcp"}]`, `protocol "tcp"`, []string{"a/ingress-to-s-tcp-8-via-x", "a/egress-to-s-tcp-8-via-x"}},
-		"NP-7a/world, JSON":                   {"from-world-to-ports", `[{"port":9}]`, `foo`, "failed unmarshalling foo", []string{"a/ingress-to-s-from-world"}},
-		"NP-7a/world, null would open all":    {"from-world-to-ports", `[{"port":9}]`, `null`, "null is no list", []string{"a/ingress-to-s-from-world"}},
-		"NP-7a/world, a typo would open all":  {"from-world-to-ports", `[{"port":9}]`, `[{"prot":9}]`, `unknown field "prot"`, []string{"a/ingress-to-s-from-world"}},
-		"NP-7a/world, two values":             {"from-world-to-ports", `[{"port":9}]`, `[] []`, "more than one value", []string{"a/ingress-to-s-from-world"}},
-		"C6/world, no port and no name":       {"from-world-to-ports", `[{"port":9}]`, `[{"port":"1-2"}]`, `"1-2" is neither`, []string{"a/ingress-to-s-from-world"}},
-		"NP-7a/world, a range without an end": {"from-world-to-ports", `[{"port":9}]`, `[{"port":9,"endPort":8}]`, "endPort 8", []string{"a/ingress-to-s-from-world"}},
+		"NP-7/namespace-selectors, JSON":                   {"namespace-selectors", `[{"matchLabels":{"x":"1"}}]`, `[{`, "failed unmarshalling [{", []string{"a/ingress-to-s-tcp-1-from-b", "b/egress-to-a-s-tcp-1"}},
+		"NP-7/namespace-selectors, operator":               {"namespace-selectors", `[{"matchLabels":{"x":"1"}}]`, `[{"matchExpressions":[{"key":"a","operator":"Foo"}]}]`, "to labels.Selector", []string{"a/ingress-to-s-tcp-1-from-b", "b/egress-to-a-s-tcp-1"}},
+		"NP-5/namespace-selectors, a typo would match all": {"namespace-selectors", `[{"matchLabels":{"x":"1"}}]`, `[{"labels":{"x":"1"}}]`, `unknown field "labels"`, []string{"a/ingress-to-s-tcp-1-from-b", "b/egress-to-a-s-tcp-1"}},
+		"NP-5/namespace-selectors, null would match all":   {"namespace-selectors", `[{"matchLabels":{"x":"1"}}]`, `[null]`, "null is no selector", []string{"a/ingress-to-s-tcp-1-from-b", "b/egress-to-a-s-tcp-1"}},
+		"NP-7/allowed ports, JSON":                         {"from-x-allowed-ports", `[{"port":8}]`, `{`, "from-x-allowed-ports: failed unmarshalling {", []string{"a/ingress-to-s-tcp-8-via-x", "a/egress-to-s-tcp-8-via-x"}},
+		"NP-27/allowed ports without port":                 {"from-x-allowed-ports", `[{"port":8}]`, `[{"protocol":"TCP"}]`, "it has no port", []string{"a/ingress-to-s-tcp-8-via-x", "a/egress-to-s-tcp-8-via-x"}},
+		"C6/no port and no name":                           {"from-x-allowed-ports", `[{"port":8}]`, `[{"port":"a b"}]`, `port "a b" is neither`, []string{"a/ingress-to-s-tcp-8-via-x", "a/egress-to-s-tcp-8-via-x"}},
+		"C6/a number out of range":                         {"from-x-allowed-ports", `[{"port":8}]`, `[{"port":"70000"}]`, "port 70000 is not between", []string{"a/ingress-to-s-tcp-8-via-x", "a/egress-to-s-tcp-8-via-x"}},
+		"NP-27/protocol":                                   {"from-x-allowed-ports", `[{"port":8}]`, `[{"port":8,"protocol":"tcp"}]`, `protocol "tcp"`, []string{"a/ingress-to-s-tcp-8-via-x", "a/egress-to-s-tcp-8-via-x"}},
+		"NP-7a/world, JSON":                                {"from-world-to-ports", `[{"port":9}]`, `foo`, "failed unmarshalling foo", []string{"a/ingress-to-s-from-world"}},
+		"NP-7a/world, null would open all":                 {"from-world-to-ports", `[{"port":9}]`, `null`, "null is no list", []string{"a/ingress-to-s-from-world"}},
+		"NP-7a/world, a typo would open all":               {"from-world-to-ports", `[{"port":9}]`, `[{"prot":9}]`, `unknown field "prot"`, []string{"a/ingress-to-s-from-world"}},
+		"NP-7a/world, two values":                          {"from-world-to-ports", `[{"port":9}]`, `[] []`, "more than one value", []string{"a/ingress-to-s-from-world"}},
+		"NP-7a/world, a bracket too many":                  {"from-world-to-ports", `[{"port":9}]`, `[]]`, "more than one value", []string{"a/ingress-to-s-from-world"}},
+		"C6/world, no port and no name":                    {"from-world-to-ports", `[{"port":9}]`, `[{"port":"1-2"}]`, `"1-2" is neither`, []string{"a/ingress-to-s-from-world"}},
+		"NP-7a/world, a range without an end":              {"from-world-to-ports", `[{"port":9}]`, `[{"port":9,"endPort":8}]`, "endPort 8", []string{"a/ingress-to-s-from-world"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, Options{})

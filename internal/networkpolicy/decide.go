@@ -55,7 +55,7 @@ func (x *Index) Decide(r Request) Decision {
 			d.Write = append(d.Write, p)
 		} else if e.Service != s.NamespacedName {
 			d.Problems = append(d.Problems, x.takenLocked(r, p, e))
-		} else if e.Digest != p.Digest() {
+		} else if e.Digest != p.Digest() && !x.waitsLocked(s, e) {
 			d.Write = append(d.Write, p)
 		}
 	}
@@ -116,13 +116,19 @@ func (x *Index) staysLocked(s *Service, e *Existing) bool {
 	if n := x.namespaces[e.Namespace]; n == nil || n.terminating || s.mayStay(e.NamespacedName) {
 		return true
 	}
-	if e.gate && !e.isControllers() && !x.isIstioKnownLocked(s.NamespacedName) {
+	if x.waitsLocked(s, e) {
 		return true
 	}
 	// While clients are in a terminating namespace, the way into the Service stays open as well as their way out.
 	return e.Namespace == s.Namespace && slices.ContainsFunc(sources(e.Name), func(from string) bool {
 		return x.isTerminatingLocked(from) && x.clientsOfLocked(s)[from]
 	})
+}
+
+// waitsLocked says whether a policy lets in Pods of Gateways, and it is not known yet which ones it should: it stays as it is until then. That
+// holds for one, too, which others share and want in another form (NP-12 and NP-17): without the Gateways they would be cut off.
+func (x *Index) waitsLocked(s *Service, e *Existing) bool {
+	return e.gate && strings.Contains(e.Name, from) && !e.isControllers() && !x.isIstioKnownLocked(s.NamespacedName)
 }
 
 // shortenedLocked returns the first key of a label of the Service that is too long.

@@ -253,3 +253,55 @@ func TestIstioUnknown(t *testing.T) {
 	after.settle(restarted.Complete(Gateways))
 	after.want("NP-44/there are none", ownPair...)
 }
+
+// NP-12, NP-17: a way in that two kinds of clients share keeps that of the Gateways while it is not known which there are, and loses it once it
+// is known that there are none.
+func TestSharedWayInWhileIstioIsUnknown(t *testing.T) {
+	const shared = "ingress-to-web-tcp-8080-from-istio-ingress"
+	of := service("a", "web", []string{"http=80:8080"}, "namespace-selectors", `[{"matchLabels":{"kubernetes.io/metadata.name":"istio-ingress"}}]`)
+	both := "istio=ingress in istio-ingress; " + prefix + "to-a-web-tcp-8080=allowed in istio-ingress"
+	labelled := prefix + "to-a-web-tcp-8080=allowed in istio-ingress"
+	w := istioWorld(t)
+	w.service(of)
+	if got := clients(w.policy("a", shared)); got != both {
+		t.Fatalf("NP-12/NP-17: got %s", got)
+	}
+	for name, known := range map[string]struct {
+		tell func(*Index) []Request
+		want string
+	}{
+		"as before": {func(x *Index) []Request {
+			return slices.Concat(x.SetVirtualService(virtual("gw")), x.SetGateway(Gateway{NamespacedName: key("a", "gw"), Selector: map[string]string{"istio": "ingress"}}),
+				x.Complete(VirtualServices), x.Complete(Gateways), x.SetGatewayPod("istio=ingress", key("istio-ingress", "pod"), true), x.CompleteGatewayPods("istio=ingress"))
+		}, both},
+		"none": {func(x *Index) []Request { return slices.Concat(x.Complete(VirtualServices), x.Complete(Gateways)) }, labelled},
+		"none, after one that could not be read": {func(x *Index) []Request {
+			return slices.Concat(x.SetVirtualService(VirtualService{NamespacedName: key("a", "v"), Unreadable: true}), x.Complete(VirtualServices), x.Complete(Gateways),
+				x.RemoveVirtualService("a", "v"))
+		}, labelled},
+		"one that leads elsewhere, after it could not be read": {func(x *Index) []Request {
+			return slices.Concat(x.SetVirtualService(VirtualService{NamespacedName: key("a", "v"), Unreadable: true}), x.Complete(VirtualServices), x.Complete(Gateways),
+				x.SetVirtualService(NewVirtualService(key("a", "v"), []string{"gw"}, nil)))
+		}, labelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := &world{Index: NewIndex(Options{}), t: t, policies: copyOf(w.policies)}
+			for _, p := range w.policies {
+				after.SetPolicy(p)
+			}
+			after.SetService(of)
+			after.SetNamespace(namespaceObject("a"))
+			after.SetNamespace(namespaceObject("istio-ingress"))
+			for _, kind := range []Kind{Services, Policies, Namespaces} {
+				after.settle(after.Complete(kind))
+			}
+			if got := clients(after.policy("a", shared)); got != both {
+				t.Errorf("not known yet: got %s", got)
+			}
+			after.settle(known.tell(after.Index))
+			if got := clients(after.policy("a", shared)); got != known.want {
+				t.Errorf("known: got %s, want %s", got, known.want)
+			}
+		})
+	}
+}

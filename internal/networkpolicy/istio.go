@@ -230,7 +230,7 @@ func (x *Index) SetVirtualService(v VirtualService) []Request {
 		x.istio.virtual[v.Namespace] = map[string]VirtualService{}
 	}
 	x.istio.virtual[v.Namespace][v.Name] = v
-	return backendRequests(v.Namespace, slices.Concat(old.Backends, v.Backends))
+	return x.virtualServiceChangedLocked(old, v)
 }
 
 // RemoveVirtualService tells that a VirtualService is gone.
@@ -242,7 +242,16 @@ func (x *Index) RemoveVirtualService(namespace, name string) []Request {
 	if len(x.istio.virtual[namespace]) == 0 {
 		delete(x.istio.virtual, namespace)
 	}
-	return backendRequests(namespace, old.Backends)
+	return x.virtualServiceChangedLocked(old, VirtualService{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+}
+
+// virtualServiceChangedLocked asks for the Services that a VirtualService leads to or led to. One that could not be read may have led to any,
+// whose policies wait for it.
+func (x *Index) virtualServiceChangedLocked(old, fresh VirtualService) []Request {
+	if old.Unreadable && !fresh.Unreadable {
+		return x.exposedByIstioLocked()
+	}
+	return backendRequests(fresh.Namespace, slices.Concat(old.Backends, fresh.Backends))
 }
 
 // RetainVirtualServices tells which VirtualServices there are in a namespace, or everywhere if it is empty.

@@ -7,6 +7,7 @@ import (
 	"unique"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -22,7 +23,7 @@ type Existing struct {
 	// behind is the last event that was older than the answer, or came before it: what counts if it is that of a list whose end comes next
 	// (etcd may have been restored).
 	behind *Existing
-	// gate says that its clients are chosen by other labels than those with which Pods ask for access: Pods of a gate.
+	// gate says that clients of it are chosen by other labels than those with which Pods ask for access: Pods of a gate.
 	gate bool
 }
 
@@ -38,14 +39,17 @@ func existingOf(o *networkingv1.NetworkPolicy) *Existing {
 func one(name string) string { return unique.Make(name).Value() }
 
 func isGate(spec *networkingv1.NetworkPolicySpec) bool {
-	selected := spec.PodSelector.MatchLabels
-	if len(spec.Ingress) > 0 {
-		if len(spec.Ingress[0].From) == 0 || spec.Ingress[0].From[0].PodSelector == nil {
-			return false
-		}
-		selected = spec.Ingress[0].From[0].PodSelector.MatchLabels
+	if len(spec.Ingress) == 0 {
+		return isGates(spec.PodSelector)
 	}
-	for key := range selected {
+	// Clients of both kinds may share a way in (merge).
+	return slices.ContainsFunc(spec.Ingress, func(rule networkingv1.NetworkPolicyIngressRule) bool {
+		return len(rule.From) > 0 && rule.From[0].PodSelector != nil && isGates(*rule.From[0].PodSelector)
+	})
+}
+
+func isGates(clients metav1.LabelSelector) bool {
+	for key := range clients.MatchLabels {
 		if IsPodLabel(key) {
 			return false
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,16 +34,24 @@ func (t target) policyPort() networkingv1.NetworkPolicyPort {
 	return port
 }
 
-// decodePorts decodes the value of an annotation. What it does not know is an error: a misspelt "port" would open all of them.
-func decodePorts(value string) ([]networkingv1.NetworkPolicyPort, error) {
+// decode decodes the value of an annotation, which is one document, and knows all fields in it.
+func decode(value string, into any) error {
 	decoder := json.NewDecoder(strings.NewReader(value))
 	decoder.DisallowUnknownFields()
-	var ports []networkingv1.NetworkPolicyPort
-	if err := decoder.Decode(&ports); err != nil {
-		return nil, err
+	if err := decoder.Decode(into); err != nil {
+		return err
 	}
-	if decoder.More() {
-		return nil, errors.New("more than one value")
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one value")
+	}
+	return nil
+}
+
+// decodePorts decodes ports. What it does not know is an error: a misspelt "port" would open all of them.
+func decodePorts(value string) ([]networkingv1.NetworkPolicyPort, error) {
+	var ports []networkingv1.NetworkPolicyPort
+	if err := decode(value, &ports); err != nil {
+		return nil, err
 	}
 	if ports == nil {
 		return nil, errors.New("null is no list")

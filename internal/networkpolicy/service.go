@@ -1,7 +1,6 @@
 package networkpolicy
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -106,17 +105,21 @@ func (s *Service) addPort(p *corev1.ServicePort) {
 	}
 }
 
-// Selectors decodes the namespace-selectors of a Service: a namespace that matches any of them is one of clients (NP-5).
+// Selectors decodes the namespace-selectors of a Service: a namespace that matches any of them is one of clients (NP-5). What it does not know
+// is an error: a misspelt "matchLabels" would let all namespaces in, and so would null.
 func Selectors(value string) ([]labels.Selector, error) {
-	var list []metav1.LabelSelector
-	if err := json.Unmarshal([]byte(value), &list); err != nil {
+	var list []*metav1.LabelSelector
+	if err := decode(value, &list); err != nil {
 		return nil, fmt.Errorf("failed unmarshalling %s: %w", value, err)
 	}
 	selectors := make([]labels.Selector, 0, len(list))
-	for i := range list {
-		selector, err := metav1.LabelSelectorAsSelector(&list[i])
+	for _, one := range list {
+		if one == nil {
+			return nil, fmt.Errorf("failed unmarshalling %s: null is no selector", value)
+		}
+		selector, err := metav1.LabelSelectorAsSelector(one)
 		if err != nil {
-			return nil, fmt.Errorf("failed parsing %s to labels.Selector: %w", list[i].String(), err)
+			return nil, fmt.Errorf("failed parsing %s to labels.Selector: %w", one.String(), err)
 		}
 		selectors = append(selectors, selector)
 	}
