@@ -24,7 +24,8 @@ import (
 	"github.com/espalier-project/espalier/test/builders"
 )
 
-// garden answers from texts by "resource ns/name" or "resource name"; "error" stands for one that cannot be read.
+// garden answers from texts by "resource ns/name" or "resource name"; "error" stands for one that cannot be read, "unserved" for one whose
+// whole resource is not there.
 type garden map[string]string
 
 var errFake = errors.New("fake-err")
@@ -37,6 +38,8 @@ func (g garden) text(r schema.GroupVersionResource, namespace, name string) (str
 		return "", apierrors.NewNotFound(r.GroupResource(), name)
 	case text == "error":
 		return "", errFake
+	case text == "unserved":
+		return "", apierrors.NewGenericServerResponse(404, "get", r.GroupResource(), name, "404 page not found", 0, true)
 	}
 	return text, nil
 }
@@ -100,7 +103,7 @@ func graphOf(t *testing.T, g garden) *graph.Graph {
 			namespace, name = "", namespace
 		}
 		for _, w := range relation.Watches {
-			if w.Resource.Resource != resource || text == "error" || name == "" {
+			if w.Resource.Resource != resource || text == "error" || text == "unserved" || name == "" {
 				continue
 			}
 			object := w.New()
@@ -410,6 +413,8 @@ func TestSecrets(t *testing.T) {
 		"CT-RES-13/RES-26, Seed unreadable":   {with("seeds m", "error"), tokenSecret, text(ofManagedSeed), "500 fake-err"},
 		"CT-RES-13/RES-26, bootstrapped":      {with("seeds m", valid), tokenSecret, text(ofManagedSeed), "400 managed seed garden/m is already bootstrapped"},
 		"CT-RES-13/RES-26, no Seed":           {with(), tokenSecret, text(ofManagedSeed), "allowed"},
+		"RES-26/Seeds are not served":         {with("seeds m", "unserved"), tokenSecret, text(ofManagedSeed), "500 the server could not find the requested resource (get seeds.core.gardener.cloud m)"},
+		"RES-30/Shoots are not served":        {garden{"shoots n/s": "unserved"}, "G CREATE secrets n/s.monitoring", "{}", "500 the server could not find the requested resource (get shoots.core.gardener.cloud s)"},
 		"CT-RES-13/RES-26, expired":           {with("seeds m", expired), tokenSecret, text(ofManagedSeed), "allowed"},
 		"CT-RES-13/RES-26, renews":            {with("seeds m", valid, "managedseeds garden/m", "{"+renews+", spec: {shoot: {name: s}}}"), tokenSecret, text(ofManagedSeed), "allowed"},
 		"CT-RES-14/RES-27, another name":      {with(), tokenSecret, text(ofGardenlet("garden/x")), `403 gardenlet garden/x does not belong to seed "seed"`},

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/espalier-project/espalier/internal/follow"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
@@ -41,9 +41,9 @@ func read[T any, P interface {
 	switch {
 	case err == nil:
 		return object, nil
-	case apierrors.IsNotFound(err) && absent == absentIsFine:
+	case follow.IsAbsent(err) && absent == absentIsFine: // Not if the whole resource is missing: then nobody knows.
 		return nil, nil
-	case apierrors.IsNotFound(err):
+	case follow.IsAbsent(err):
 		return nil, refuse(int(absent), "%s", err)
 	}
 	return nil, refuse(http.StatusInternalServerError, "%s", err)

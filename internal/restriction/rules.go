@@ -11,10 +11,10 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/espalier-project/espalier/internal/follow"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
@@ -104,7 +104,7 @@ func (q *request) createSourceBackupEntry(ctx context.Context, entry *gardencore
 	}
 	original, err := q.Reader.GetRaw(ctx, gardencorev1beta1.Resource("backupentries"), q.Namespace, name)
 	switch {
-	case apierrors.IsNotFound(err):
+	case follow.IsAbsent(err):
 		return refuse(http.StatusForbidden, "could not find original BackupEntry %s: %s", name, err)
 	case err != nil:
 		return refuse(http.StatusInternalServerError, "%s", err)
