@@ -198,7 +198,11 @@ func (q *shootRequest) createSecret(ctx context.Context) error {
 	return q.foreign()
 }
 
+// createBootstrapToken is for gardenlets: with a token that it chose, an extension would become one.
 func (q *shootRequest) createBootstrapToken(ctx context.Context) error {
+	if q.client.Type == identity.Extension {
+		return refuse(http.StatusForbidden, "extension client may not create bootstrap tokens")
+	}
 	secret := &corev1.Secret{}
 	if err := q.decode(secret); err != nil {
 		return err
@@ -210,7 +214,10 @@ func (q *shootRequest) createBootstrapToken(ctx context.Context) error {
 	case "ManagedSeed":
 		return q.ofManagedSeed(ctx, namespace, name)
 	case "Gardenlet":
-		return q.belongs(namespace, strings.TrimPrefix(name, names.SelfHostedShootPrefix))
+		// The Gardenlet of a seed may have the name of a Shoot; its token is no Shoot's.
+		if shoot, found := strings.CutPrefix(name, names.SelfHostedShootPrefix); found {
+			return q.belongs(namespace, shoot)
+		}
 	}
 	return q.foreign()
 }

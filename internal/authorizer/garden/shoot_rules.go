@@ -202,7 +202,11 @@ func shootOfDescription(text string) (namespace, shoot string, known bool) {
 		return namespace, strings.TrimSuffix(shoot, "."), known
 	}
 	kind, namespace, name := names.ParseBootstrapDescription(text)
-	return namespace, strings.TrimPrefix(name, names.SelfHostedShootPrefix), kind == "Gardenlet"
+	shoot, found := strings.CutPrefix(name, names.SelfHostedShootPrefix)
+	if !found {
+		shoot = "" // The Gardenlet of a seed is no Shoot's, whatever its name is.
+	}
+	return namespace, shoot, kind == "Gardenlet"
 }
 
 // beforeShootTable decides for gardenadm, and hands the requests of extensions of a shoot that is a seed to the SeedAuthorizer.

@@ -24,6 +24,7 @@ func TestOwnToken(t *testing.T) {
 	}{
 		"own":                       {description("Used for connecting the self-hosted Shoot n/s to the garden."), "A"},
 		"own Gardenlet":             {description(of("Gardenlet", "n/self-hosted-shoot-s")), "A"},
+		"the Gardenlet of a seed":   {description(of("Gardenlet", "n/s")), "N(does not match with identity of requestor n/s)"},
 		"a Shoot whose id is equal": {description("Used for connecting the self-hosted Shoot other/t to the garden."), "N(does not match with identity of requestor n/s)"},
 		"a ManagedSeed's":           {description(of("ManagedSeed", "n/s")), "N(does not match with identity of requestor n/s)"},
 		"no description":            {description(""), "N(does not match with identity of requestor n/s)"},
@@ -36,6 +37,10 @@ func TestOwnToken(t *testing.T) {
 			}
 			if c.live.asked != 1 {
 				t.Errorf("looked up %d times", c.live.asked)
+			}
+			a := shootAuthorizer(c.live)
+			if got := decided(a, ask(t, "SG delete secrets kube-system/"+token)); name == "the Gardenlet of a seed" && got == "A" {
+				t.Errorf("SH-16c: delete: got %s", got)
 			}
 		})
 	}
