@@ -1,10 +1,13 @@
 package restriction
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -50,5 +53,39 @@ func TestBudgets(t *testing.T) {
 		if response.Result.Code != c.code || reader.reads != c.reads {
 			t.Errorf("%d: %s: code %d after %d reads, want %d after %d", i, c.question, response.Result.Code, reader.reads, c.code, c.reads)
 		}
+	}
+}
+
+// TestBudgetsTogether: users of one seed or self-hosted shoot, which makes as many as it likes, have one budget together; others do not notice.
+func TestBudgetsTogether(t *testing.T) {
+	bucket := func(shoot string) string { return "{spec: {shootRef: {namespace: garden, name: " + shoot + "}}}" }
+	entry := "{spec: {bucketName: b, shootRef: {namespace: garden, name: %s}}}"
+	g := garden{"shoots n/s": on("seed"), "backupbuckets b": bucket("s")}
+	reader := &counting{garden: g}
+	h := &Handler{Reader: reader, Graph: graphOf(t, g), Together: budgets{"Seed:seed": 3, "Seed:other": 1, "Shoot:garden/s": 3, "Shoot:garden/t": 1}, Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
+	last := func(decide func(context.Context, *admissionv1.AdmissionRequest) error, question, object, namespace, account string, times int) (code int32) {
+		for i := range times {
+			r := ask(t, question, object)
+			r.UserInfo = authenticationv1.UserInfo{
+				Username: fmt.Sprintf("system:serviceaccount:%s:%s%d", namespace, account, i), Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
+			}
+			code = respond(decide, r).Result.Code
+		}
+		return code
+	}
+	const created, own = "G CREATE configmaps n/s.ca-cluster", "SE CREATE backupentries garden/e"
+	if code := last(h.Decide, created, "{}", "seed-seed", "extension-", 4); code != 429 || reader.reads != 3 {
+		t.Errorf("four users of a seed: code %d after %d reads", code, reader.reads)
+	}
+	if code := last(h.Decide, created, "{}", "seed-other", "extension-", 1); code != 403 {
+		t.Errorf("another seed: code %d", code)
+	}
+	reader.reads = 0
+	shoots := SelfHosted{h}
+	if code := last(shoots.Decide, own, fmt.Sprintf(entry, "s"), "garden", "extension-shoot--s--", 4); code != 429 || reader.reads != 3 {
+		t.Errorf("four users of a shoot: code %d after %d reads", code, reader.reads)
+	}
+	if code := last(shoots.Decide, own, fmt.Sprintf(entry, "t"), "garden", "extension-shoot--t--", 1); code != 403 {
+		t.Errorf("another shoot: code %d", code)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
+	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
@@ -44,10 +45,11 @@ type Handler struct {
 	Graph *graph.Graph
 	// Checked says that references are checked (references.go).
 	Checked bool
-	// Budgets may be nil: then nobody is limited.
-	Budgets Budgets
-	Clock   clock.PassiveClock
-	Log     logr.Logger
+	// Budgets are those of each user, Together those of all users of a seed or self-hosted shoot, which may have as many as it likes. Nil means
+	// no limit.
+	Budgets, Together Budgets
+	Clock             clock.PassiveClock
+	Log               logr.Logger
 }
 
 // maxReads bounds what one review costs the garden's API server.
@@ -63,6 +65,8 @@ type request struct {
 	*Handler
 	*admissionv1.AdmissionRequest
 	client identity.SeedClient
+	// of is the seed or self-hosted shoot of the client, as its vertex is called.
+	of string
 	// reads are those that were made for this request.
 	reads int
 }
@@ -73,7 +77,7 @@ func (h *Handler) Decide(ctx context.Context, r *admissionv1.AdmissionRequest) e
 	if !ok {
 		return nil
 	}
-	q := &request{Handler: h, AdmissionRequest: r, client: client}
+	q := &request{Handler: h, AdmissionRequest: r, client: client, of: relation.Schema.String(relation.SeedVertex(client.Seed))}
 	return q.alreadyExists(ctx, dispatch(ctx, q, r, q.rules()))
 }
 
@@ -106,6 +110,9 @@ func (q *request) spend() error {
 	}
 	if q.Budgets != nil && !q.Budgets.Allow(q.UserInfo.Username) {
 		return refuse(http.StatusTooManyRequests, "too many objects of %q are to be judged, please try again later", q.UserInfo.Username)
+	}
+	if q.Together != nil && !q.Together.Allow(q.of) {
+		return refuse(http.StatusTooManyRequests, "too many objects of %s are to be judged, please try again later", q.of)
 	}
 	return nil
 }

@@ -14,7 +14,9 @@ import (
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
+	"github.com/espalier-project/espalier/internal/relation"
 )
 
 // SelfHosted is ShootRestriction: what SeedRestriction is for seeds, for self-hosted shoots (section 8.3).
@@ -58,7 +60,8 @@ func (h SelfHosted) Decide(ctx context.Context, r *admissionv1.AdmissionRequest)
 	if !ok {
 		return nil
 	}
-	q := &shootRequest{request: &request{Handler: h.Handler, AdmissionRequest: r}, client: client}
+	of := relation.Schema.String(graph.Vertex{Kind: relation.Shoot, Namespace: client.Namespace, Name: client.Name})
+	q := &shootRequest{request: &request{Handler: h.Handler, AdmissionRequest: r, of: of}, client: client}
 	if client.Type == identity.Gardenadm {
 		return dispatch(ctx, q, r, gardenadmRules)
 	}

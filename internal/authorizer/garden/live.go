@@ -22,24 +22,26 @@ type Live interface {
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
-// Budgets give each user a number of look-ups of its own.
+// Budgets give each client a number of look-ups of its own.
 type Budgets interface {
-	Allow(user string) bool
+	Allow(client string) bool
 }
 
 // liveTimeout bounds one live read: a fifth of what kube-apiserver waits for a decision.
 const liveTimeout = 2 * time.Second
 
-// mayRead takes a live read from the user's budget.
+// mayRead takes a live read from the user's budget, and from that of the seed or shoot: a gardenlet makes as many users of its own as it
+// likes, by ServiceAccounts.
 func (q *request) mayRead() bool {
 	who := q.attributes.GetUser()
 	if d, is := q.attributes.(delegated); is {
 		who = d.Attributes.GetUser() // Whoever is behind it, not all who are delegated together.
 	}
-	if budgets := q.authorizer.Budgets; budgets == nil || budgets.Allow(who.GetName()) {
+	a := q.authorizer
+	if (a.Budgets == nil || a.Budgets.Allow(who.GetName())) && (a.Together == nil || a.Together.Allow(relation.Schema.String(q.client.sink))) {
 		return true
 	}
-	q.authorizer.Metrics.live(outcomeLimited)
+	a.Metrics.live(outcomeLimited)
 	return false
 }
 

@@ -61,6 +61,13 @@ var (
 	restrictionBudget = limit.Options{PerSecond: 20, Burst: 100, Clients: 10_000, Clock: clock.RealClock{}}
 )
 
+// What all users of a seed may have read together: its gardenlet makes as many as it likes, by ServiceAccounts in the seed's namespace. It is
+// half of what the connection allows by default, so that one seed leaves the others enough, and as much as five users have.
+var (
+	liveTogether        = limit.Options{PerSecond: 50, Burst: 100, Clients: 10_000, Clock: clock.RealClock{}}
+	restrictionTogether = limit.Options{PerSecond: 50, Burst: 150, Clients: 10_000, Clock: clock.RealClock{}}
+)
+
 // New returns the process with everything that is enabled, ready to run. It sends nothing.
 func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
 	log.Info("Getting rest config")
@@ -110,7 +117,7 @@ func (p *Process) follow(restConfig *rest.Config) error {
 	p.watches = garden.NewWatches(watching, []garden.Graph{{State: seedState, Table: relation.Watches}, {State: shootState, Table: relation.SelfHosted}},
 		p.Clock, metrics, p.Log.WithName("seed-authorizer-graph"))
 	options := authorizer.Options{
-		Graph: seedGraph, Watches: relation.Watches, Facts: seedState.Facts(), Live: live, Budgets: limit.New(liveBudget),
+		Graph: seedGraph, Watches: relation.Watches, Facts: seedState.Facts(), Live: live, Budgets: limit.New(liveBudget), Together: limit.New(liveTogether),
 		Selectors: &selectors.Checker{Client: watching.Bare(), Clock: p.Clock}, Metrics: authorizer.NewMetrics(p.Registry),
 		ReadAll:    p.Config.Server.SeedAuthorizer.ReadScope == config.ReadScopeAll,
 		WriteOwned: p.Config.Server.SeedAuthorizer.WriteScope == config.WriteScopeOwned,
@@ -122,7 +129,7 @@ func (p *Process) follow(restConfig *rest.Config) error {
 	options.Log = p.Log.WithName("webhook." + authorizer.ShootName)
 	p.shoots = authorizer.NewShootAuthorizer(options, p.seeds)
 	p.restriction = restriction.Handler{
-		Reader: restricting, Graph: seedGraph, Budgets: limit.New(restrictionBudget), Clock: p.Clock,
+		Reader: restricting, Graph: seedGraph, Budgets: limit.New(restrictionBudget), Together: limit.New(restrictionTogether), Clock: p.Clock,
 		Checked: p.Config.Server.SeedAuthorizer.References == config.ReferencesChecked,
 	}
 	return nil

@@ -47,3 +47,19 @@ func TestRestrictionsWaitForTheGraph(t *testing.T) {
 type none struct{}
 
 func (none) Allow(string) bool { return false }
+
+// TestBudgetsTogether: all users of a seed have one budget together, for look-ups and for what is judged.
+func TestBudgetsTogether(t *testing.T) {
+	p := newProcess(t, func(*configuration) {})
+	for name, together := range map[string]interface{ Allow(string) bool }{"seeds": p.seeds.Together, "shoots": p.shoots.Together, "restriction": p.restriction.Together} {
+		allowed := 0
+		for range 1000 {
+			if together.Allow("Seed:a") {
+				allowed++
+			}
+		}
+		if allowed > 500 || !together.Allow("Seed:b") {
+			t.Errorf("%s: %d of 1000 were allowed at once", name, allowed)
+		}
+	}
+}
