@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,6 +22,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -279,6 +281,40 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("CW-6, CW-T9: %s", diff)
 	}
+}
+
+// TestRejections: whoever invents namespaces makes the metric of refusals neither longer nor wider than a landscape does (OBS-20).
+func TestRejections(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	rejections := NewRejections(registry)
+	refused := func(operation admissionv1.Operation, kind, namespace string) {
+		rejections.Count(&admissionv1.AdmissionRequest{Operation: operation, Kind: metav1.GroupVersionKind{Kind: kind}, Namespace: namespace}, "Count Exceeded")
+	}
+	refused("UPDATE", "Secret", strings.Repeat("n", 1<<16))
+	refused("CREATE", strings.Repeat("K", 1<<16), "")
+	for n := range 2 * rejectionsKept {
+		refused("CREATE", "Secret", strconv.Itoa(n))
+	}
+	refused("CREATE", "Secret", "0")
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	total, first, longest := 0.0, 0.0, 0
+	metrics := families[0].GetMetric()
+	for _, metric := range metrics {
+		total += metric.GetCounter().GetValue()
+		for _, label := range metric.GetLabel() {
+			longest = max(longest, len(label.GetValue()))
+			if label.GetName() == "namespace" && label.GetValue() == "0" {
+				first = metric.GetCounter().GetValue()
+			}
+		}
+	}
+	if len(metrics) > rejectionsKept+2 || longest > 253 || total != 2*rejectionsKept+3 || first != 2 {
+		t.Errorf("%d series with up to %d bytes count %v refusals, %v of the first namespace", len(metrics), longest, total, first)
+	}
+	(*Rejections)(nil).Count(&admissionv1.AdmissionRequest{}, "")
 }
 
 // FuzzAdmit posts bodies of any kind. None panics, and nothing is admitted that is no review of a Pod.
