@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	typed "github.com/espalier-project/espalier/internal/apply/schema"
 )
 
 // check returns why an object is not healthy, nil if it is.
@@ -67,7 +68,7 @@ func (o Options) NeedsWholeObject(gvk schema.GroupVersionKind) bool {
 	if checks[gvk] != nil || progresses[gvk.GroupKind()] != nil {
 		return true
 	}
-	return o.CustomResources && !wellKnown(gvk.Group)
+	return o.CustomResources && typed.IsCustom(gvk.Group)
 }
 
 // Assess judges a live object. One that asks to be skipped is healthy and rolled out (MRH-9, MRP-4).
@@ -78,7 +79,7 @@ func (o Options) Assess(object *unstructured.Unstructured) Verdict {
 	var verdict Verdict
 	gvk := object.GroupVersionKind()
 	checkKind, progressKind := checks[gvk], progresses[gvk.GroupKind()]
-	if checkKind == nil && progressKind == nil && o.CustomResources && !wellKnown(gvk.Group) {
+	if checkKind == nil && progressKind == nil && o.CustomResources && typed.IsCustom(gvk.Group) {
 		return assessByConvention(object)
 	}
 	if checkKind != nil {
@@ -93,16 +94,6 @@ func (o Options) Assess(object *unstructured.Unstructured) Verdict {
 		}
 	}
 	return verdict
-}
-
-// wellKnown says whether the group is Kubernetes' own: its kinds without a rule only need to exist.
-func wellKnown(group string) bool {
-	switch group {
-	case "", "apps", "batch", "autoscaling", "policy", "extensions":
-		return true
-	}
-	const suffix = ".k8s.io"
-	return len(group) > len(suffix) && group[len(group)-len(suffix):] == suffix && group != "gateway.networking.k8s.io"
 }
 
 // outdated is OG: the status is about an older generation.

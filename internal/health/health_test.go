@@ -159,7 +159,10 @@ func TestConventionOfCustomResources(t *testing.T) {
 			}
 		})
 	}
-	if on.NeedsWholeObject(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}) {
-		t.Error("ConfigMaps need their metadata only")
+	for group, want := range map[string]bool{"": false, "batch": false, "networking.k8s.io": false, "apiregistration.k8s.io": false,
+		"example.org": true, "gateway.networking.k8s.io": true, "snapshot.storage.k8s.io": true} {
+		if got := on.NeedsWholeObject(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Other"}); got != want {
+			t.Errorf("MRH-8: more than the metadata of group %q is needed: %t", group, got)
+		}
 	}
 }

@@ -50,9 +50,9 @@ func Of(kind runtimeschema.GroupVersionKind) (*Type, bool) {
 	return t, true
 }
 
-// IsOwn says whether a group is one of Kubernetes' own. Groups that end with k8s.io need not be: the Gateway API, vertical
-// autoscalers and snapshots have such, and are custom resources.
-func IsOwn(group string) bool { return ownGroups()[group] }
+// IsCustom says whether the kinds of a group are custom resources, or served by another API server: the group has a dot and is none
+// of Kubernetes' own. Its end does not tell: those of the Gateway API, vertical autoscalers and snapshots end with k8s.io, too.
+func IsCustom(group string) bool { return strings.Contains(group, ".") && !ownGroups()[group] }
 
 var ownGroups = sync.OnceValue(func() map[string]bool {
 	groups := map[string]bool{apiextensionsv1.GroupName: true, apiServiceKind.Group: true}

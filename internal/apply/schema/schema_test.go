@@ -220,6 +220,20 @@ func TestTypesOfEveryKind(t *testing.T) {
 	}
 }
 
+// MRB-8: custom resources are known by their groups being none of Kubernetes' own, whatever these end with.
+func TestIsCustom(t *testing.T) {
+	for group, want := range map[string]bool{
+		"example.org": true, "core.gardener.cloud": true, "monitoring.coreos.com": true,
+		"gateway.networking.k8s.io": true, "autoscaling.k8s.io": true, "snapshot.storage.k8s.io": true, "policy.networking.k8s.io": true, "x-k8s.io": true,
+		"": false, "apps": false, "batch": false, "policy": false, "extensions": false, "autoscaling": false, "networking.k8s.io": false, "storage.k8s.io": false, "rbac.authorization.k8s.io": false,
+		"apiextensions.k8s.io": false, "apiregistration.k8s.io": false, "flowcontrol.apiserver.k8s.io": false, "internal.apiserver.k8s.io": false, "resource.k8s.io": false, "storagemigration.k8s.io": false,
+	} {
+		if got := IsCustom(group); got != want {
+			t.Errorf("%q is custom: %t", group, got)
+		}
+	}
+}
+
 // TestDefaultsNamedInTheTypes holds the tables to the defaults that the types' own sources name.
 func TestDefaultsNamedInTheTypes(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()

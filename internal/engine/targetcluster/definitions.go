@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-project/espalier/internal/apply"
+	typed "github.com/espalier-project/espalier/internal/apply/schema"
 )
 
 // definitionsFor is how long the defaults of a kind are used again. All objects of a kind are compared within seconds, at a start
@@ -35,7 +36,7 @@ type definition struct {
 // that a write would change nothing (MRB-8).
 func (c *Client) FilledIn(ctx context.Context, live, merged *unstructured.Unstructured) bool {
 	gvk := live.GroupVersionKind()
-	if !isCustom(gvk.Group) {
+	if !typed.IsCustom(gvk.Group) {
 		return false
 	}
 	filled := merged.DeepCopy()

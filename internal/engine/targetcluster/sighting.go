@@ -2,7 +2,6 @@ package targetcluster
 
 import (
 	"maps"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,14 +58,11 @@ func sightingOf(gvk runtimeschema.GroupVersionKind, object metav1.Object) ledger
 		ResourceVersion: object.GetResourceVersion(),
 		Terminating:     object.GetDeletionTimestamp() != nil,
 	}
-	if object.GetGeneration() > 0 && (generationTells[gvk.Group] || isCustom(gvk.Group)) {
+	if object.GetGeneration() > 0 && (generationTells[gvk.Group] || schema.IsCustom(gvk.Group)) {
 		sighting.Digest = ledger.MetadataDigest(object)
 	}
 	return sighting
 }
-
-// isCustom says whether the kinds of a group are custom resources: their groups have a dot and are not Kubernetes' own.
-func isCustom(group string) bool { return strings.Contains(group, ".") && !schema.IsOwn(group) }
 
 // content is what of an object decides about drift: all but its status, also the one that merging leaves alone in annotations.
 func content(gvk runtimeschema.GroupVersionKind, object map[string]any) map[string]any {
