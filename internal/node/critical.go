@@ -116,8 +116,9 @@ func MissingDrivers(required []string, node *storagev1.CSINode) []string {
 	return missing
 }
 
+// isCriticalSet leaves out a DaemonSet that is being deleted: its controller makes no more Pods, and a Node would wait until it is gone.
 func isCriticalSet(set *appsv1.DaemonSet) bool {
-	return set.Namespace == NamespaceCritical && set.Labels[LabelCritical] == "true" && set.Spec.Template.Labels[LabelCritical] == "true"
+	return set.DeletionTimestamp == nil && set.Namespace == NamespaceCritical && set.Labels[LabelCritical] == "true" && set.Spec.Template.Labels[LabelCritical] == "true"
 }
 
 func isCriticalPod(pod *corev1.Pod) bool {

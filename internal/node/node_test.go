@@ -70,6 +70,7 @@ func TestUnscheduled(t *testing.T) {
 		"NCC-3/label in the template only":     {set: set(func(s *appsv1.DaemonSet) { s.Labels = nil })},
 		"NCC-3/label on the DaemonSet only":    {set: set(func(s *appsv1.DaemonSet) { s.Spec.Template.Labels = nil })},
 		"NCC-3/label false":                    {set: set(func(s *appsv1.DaemonSet) { s.Labels = map[string]string{LabelCritical: "false"} })},
+		"NCC-8/it is being deleted":            {set: set(func(s *appsv1.DaemonSet) { s.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} })},
 		"NCC-8/selector of other nodes":        {set: set(func(s *appsv1.DaemonSet) { s.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "b"} })},
 		"NCC-8/selector of this node":          {set: set(func(s *appsv1.DaemonSet) { s.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "a"} }), want: true},
 		"NCC-8/name of another node":           {set: set(func(s *appsv1.DaemonSet) { s.Spec.Template.Spec.NodeName = "x" })},

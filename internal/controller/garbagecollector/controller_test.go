@@ -212,7 +212,7 @@ func TestHolders(t *testing.T) {
 			f.leaves(fmt.Sprintf("%T, specs %v", h, specs), "default/kept")
 		}
 	}
-	if len(all) != len(holders)-1 {
+	if both := slices.DeleteFunc(slices.Clone(holders), func(k holderKind) bool { return k.specsOnly }); len(all) != len(both) {
 		t.Errorf("there are %d kinds of holders", len(holders))
 	}
 }
@@ -385,4 +385,33 @@ func TestLawCollector(t *testing.T) {
 			}
 		}
 	})
+}
+
+// REF-1: a ServiceAccount gives each of its Pods what images are pulled with. It holds that while there is no such Pod, but in the mode in which
+// only annotations count.
+func TestServiceAccountsHold(t *testing.T) {
+	account := &corev1.ServiceAccount{
+		ObjectMeta:       metav1.ObjectMeta{Namespace: "a", Name: "h"},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}, Secrets: []corev1.ObjectReference{{Name: "mounted"}},
+	}
+	secret := func(namespace, name string) client.Object {
+		return garbage(references.Secret, namespace, name, time.Hour)
+	}
+	for scan, want := range map[bool]string{true: "a/mounted a/pull", false: ""} {
+		f := newFixture(t, account.DeepCopy(), secret("a", "pull"), secret("a", "mounted"), secret("a", "unused"), secret("b", "pull"), garbage(references.ConfigMap, "a", "pull", time.Hour))
+		f.Config.ScanPodSpecs = ptr.To(scan)
+		f.run()
+		secrets, configs := &corev1.SecretList{}, &corev1.ConfigMapList{}
+		if err := errors.Join(f.target.List(t.Context(), secrets), f.target.List(t.Context(), configs)); err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for i := range secrets.Items {
+			left = append(left, secrets.Items[i].Namespace+"/"+secrets.Items[i].Name)
+		}
+		slices.Sort(left)
+		if got := strings.Join(left, " "); got != want || len(configs.Items) > 0 {
+			t.Errorf("scanning %t: left are %s, and %d ConfigMaps", scan, got, len(configs.Items))
+		}
+	}
 }

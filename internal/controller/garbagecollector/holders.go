@@ -30,7 +30,8 @@ type holderKind struct {
 	whole     func() client.ObjectList
 }
 
-// holders are the kinds of GC-6, and ReplicaSets: a Deployment that is rolled back needs what its older ones refer to.
+// holders are the kinds of GC-6, and two more: a Deployment that is rolled back needs what its older ReplicaSets refer to, and the next Pod of a
+// ServiceAccount what that gives it to pull images with.
 var holders = []holderKind{
 	{gvk: appsv1.SchemeGroupVersion.WithKind("Deployment"), resource: "deployments", whole: func() client.ObjectList { return &appsv1.DeploymentList{} }},
 	{gvk: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), resource: "statefulsets", whole: func() client.ObjectList { return &appsv1.StatefulSetList{} }},
@@ -39,6 +40,7 @@ var holders = []holderKind{
 	{gvk: batchv1.SchemeGroupVersion.WithKind("Job"), resource: "jobs", whole: func() client.ObjectList { return &batchv1.JobList{} }},
 	{gvk: batchv1.SchemeGroupVersion.WithKind("CronJob"), resource: "cronjobs", whole: func() client.ObjectList { return &batchv1.CronJobList{} }},
 	{gvk: corev1.SchemeGroupVersion.WithKind("Pod"), resource: "pods", whole: func() client.ObjectList { return &corev1.PodList{} }},
+	{gvk: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), resource: "serviceaccounts", specsOnly: true, whole: func() client.ObjectList { return &corev1.ServiceAccountList{} }},
 	{gvk: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), resource: "managedresources", optional: true, whole: func() client.ObjectList { return &resourcesv1alpha1.ManagedResourceList{} }},
 	{gvk: references.PrometheusKind.WithVersion("v1"), resource: "prometheuses", optional: true, whole: func() client.ObjectList {
 		l := &unstructured.UnstructuredList{}

@@ -5,6 +5,7 @@ package istioclusterconfiguration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,20 +60,18 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Dur
 	return kit.Add(mgr, Name, kit.Options(r, *r.Config.ConcurrentSyncs, cacheSyncTimeout), watches)
 }
 
-// Reconcile writes what differs. What an event tells of it asks again.
+// Reconcile writes what differs, all of it, whatever fails: what stands in the way in one namespace is no matter of others. What an event tells
+// of it asks again.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var failed []error
 	d := r.index.Decide(request.Name)
 	for _, filter := range d.Write {
-		if err := r.ensure(ctx, filter); err != nil {
-			return reconcile.Result{}, err
-		}
+		failed = append(failed, r.ensure(ctx, filter))
 	}
 	for _, e := range d.Delete {
-		if err := r.remove(ctx, e); err != nil {
-			return reconcile.Result{}, err
-		}
+		failed = append(failed, r.remove(ctx, e))
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, errors.Join(failed...)
 }
 
 // ensure makes an EnvoyFilter what it should be. One of that name which somebody else made is left to them.

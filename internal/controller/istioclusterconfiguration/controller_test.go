@@ -157,3 +157,17 @@ func TestConflict(t *testing.T) {
 		t.Errorf("after %d updates: %v", times, object)
 	}
 }
+
+// ICC-10: what stands in the way in the namespace of one gateway keeps nothing from those of others.
+func TestOneFailureStopsNoOther(t *testing.T) {
+	foreign := envoyfilter.Empty("in", "a-cluster-configuration")
+	r, server := fixture(t, foreign)
+	r.index.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "in2", Labels: map[string]string{"gardener.cloud/role": "istio-ingress"}}})
+	if _, err := r.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "left as it is") {
+		t.Errorf("got %v", err)
+	}
+	other := envoyfilter.Empty("in2", "a-cluster-configuration")
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
+		t.Error(err)
+	}
+}

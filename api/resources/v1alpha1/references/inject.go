@@ -46,8 +46,11 @@ func InjectAnnotations(object runtime.Object, additional ...string) error {
 }
 
 // FromObject returns what a workload refers to: by annotations of itself and of its templates, and by what its Pods need. The types
-// are those of InjectAnnotations, and ReplicaSets. An error means that this is not known.
+// are those of InjectAnnotations, ReplicaSets, and ServiceAccounts, which give their Pods Secrets. An error means that this is not known.
 func FromObject(object runtime.Object) ([]Reference, error) {
+	if account, ok := object.(*corev1.ServiceAccount); ok {
+		return fromAccount(account), nil
+	}
 	h, err := holderOf(object)
 	if err != nil {
 		return nil, err
@@ -57,6 +60,17 @@ func FromObject(object runtime.Object) ([]Reference, error) {
 		found = append(found, FromAnnotations(annotations)...)
 	}
 	return found, nil
+}
+
+func fromAccount(account *corev1.ServiceAccount) []Reference {
+	w := walker{}
+	for _, secret := range account.ImagePullSecrets {
+		w.add(Secret, secret.Name)
+	}
+	for _, secret := range account.Secrets {
+		w.add(Secret, secret.Name)
+	}
+	return append(w.found, FromAnnotations(account.Annotations)...)
 }
 
 // holder is an object that refers to others, in the form in which all kinds are the same.
