@@ -353,6 +353,7 @@ func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructur
 	if live.GetAPIVersion() == "v1" && live.GetKind() == "Namespace" {
 		namespace := live.DeepCopy()
 		namespace.SetResourceVersion("")
+		namespace.SetFinalizers(nil) // They were removed above, and none can be added to what is being deleted.
 		unstructured.RemoveNestedField(namespace.Object, "spec", "finalizers")
 		if err := r.Target.Put(ctx, namespace, "finalize"); err != nil && !targetcluster.Gone(err) {
 			return fmt.Errorf("finalizing it: %w", err)
