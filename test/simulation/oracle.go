@@ -323,7 +323,7 @@ func (w *world) checkDeletion(c apiserver.Change) {
 	if w.leftBehind[uid] {
 		w.violateLocked(sparesKept, "%s deleted %s, which its ManagedResource left behind when it went", c.By, c.Key)
 	}
-	if truthy(c.Before, resourcesv1alpha1.AnnotationKeepObject) && c.Before["immutable"] != true { // That may have to be created anew.
+	if truthy(c.Before, resourcesv1alpha1.AnnotationKeepObject) {
 		w.violateLocked(sparesKept, "%s deleted %s, which is annotated with keep-object", c.By, c.Key)
 	}
 	w.checkOrigin(c, key)

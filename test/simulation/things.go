@@ -183,14 +183,17 @@ func (t *thing) complete() {
 	o := t.make(0)
 	t.kind, t.objectName, t.values, t.modes = apiserver.Text(o, "kind"), apiserver.Text(o, "metadata", "name"), map[string]string{}, map[string]int{}
 	for value := range mostValues * mostModes {
-		o := t.make(value % mostValues)
-		if annotations := annotationsOfModes[value/mostValues]; annotations != nil {
+		o, mode := t.make(value%mostValues), value/mostValues
+		if t.name == "fixed" && mode == keptObject {
+			mode = plain // What is never deleted, and is immutable, could never become what is wanted.
+		}
+		if annotations := annotationsOfModes[mode]; annotations != nil {
 			apiserver.Meta(o)["annotations"] = annotations
 		}
 		text := marshal(o)
 		encoded := base64.StdEncoding.EncodeToString([]byte(text))
 		t.texts, t.values[encoded] = append(t.texts, encoded), t.value(decode(text))
-		t.modes[encoded] = value / mostValues
+		t.modes[encoded] = mode
 	}
 }
 
