@@ -1,6 +1,8 @@
 package feature
 
 import (
+	"maps"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -8,8 +10,9 @@ import (
 
 // Deployment is what a deployment adds to the registrations of webhooks.
 type Deployment struct {
-	// Name is that of the configurations.
-	Name string
+	// Name is that of the configurations, and Labels are theirs.
+	Name   string
+	Labels map[string]string
 	// Installation is what registrations depend on.
 	Installation Installation
 	// Reach says how the API server reaches a path.
@@ -21,11 +24,11 @@ type Deployment struct {
 func WebhookConfigurations[C, E any](rows []Row[C, E], cfg *C, d Deployment) []client.Object {
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"},
-		ObjectMeta: metav1.ObjectMeta{Name: d.Name},
+		ObjectMeta: metav1.ObjectMeta{Name: d.Name, Labels: maps.Clone(d.Labels)},
 	}
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
-		ObjectMeta: metav1.ObjectMeta{Name: d.Name},
+		ObjectMeta: metav1.ObjectMeta{Name: d.Name, Labels: maps.Clone(d.Labels)},
 	}
 	for _, row := range rows {
 		if row.Mutating != nil {

@@ -76,6 +76,9 @@ func executable(cfg *settings, err error) Executable[settings, struct{}] {
 const wanted = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
 metadata:
+  labels:
+    app: virtual-garden-gardener-x
+    remediation.webhook.shoot.gardener.cloud/exclude: "true"
   name: x
 webhooks:
 - admissionReviewVersions: null
@@ -108,6 +111,9 @@ webhooks:
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata:
+  labels:
+    app: virtual-garden-gardener-x
+    remediation.webhook.shoot.gardener.cloud/exclude: "true"
   name: x
 webhooks:
 - admissionReviewVersions: null
@@ -162,6 +168,32 @@ func TestWebhooks(t *testing.T) {
 	} {
 		if _, err := printed(t, executable(cfg, nil).Webhooks(), arguments...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v, want %s", arguments, err, want)
+		}
+	}
+}
+
+// TestNamesOfConfigurations: the configurations for a shoot have another name than those for the cluster beside it, which may be the same
+// one, and both have the labels of A14 (DEP-1, DPL-49).
+func TestNamesOfConfigurations(t *testing.T) {
+	cfg := &settings{}
+	cfg.Webhooks.Names.Enabled = true
+	const app, exclude = "  labels:\n    app: ", "    remediation.webhook.shoot.gardener.cloud/exclude: \"true\"\n"
+	for name, c := range map[string]struct {
+		places    bool
+		arguments []string
+		want      string
+	}{
+		"runtime":             {true, nil, app + "gardener-x\n" + exclude + "  name: gardener-x\n"},
+		"shoot":               {true, []string{"--shoot"}, app + "gardener-x\n  name: gardener-x-shoot\n"},
+		"virtual garden":      {true, []string{"--shoot", "--prefix=virtual-garden-"}, app + "virtual-garden-gardener-x\n  name: virtual-garden-gardener-x-shoot\n"},
+		"a name of one's own": {true, []string{"--shoot", "--name=y"}, app + "gardener-x\n  name: \"y\"\n"},
+		"one place":           {false, nil, "  name: gardener-x\n"},
+	} {
+		x := executable(cfg, nil)
+		x.Places = c.places
+		got, err := printed(t, x.Webhooks(), append([]string{"--url=https://h"}, c.arguments...)...)
+		if err != nil || strings.Count(got, "metadata:\n"+c.want+"webhooks:\n") != 2 {
+			t.Errorf("%s: got %s, %v", name, got, err)
 		}
 	}
 }

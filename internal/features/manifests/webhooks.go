@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,19 +21,26 @@ import (
 
 // hookFlags are those of the command webhooks.
 type hookFlags struct {
+	executable                         string
 	url, service, ca, name, namespaces string
 	only                               []string
 	installation                       feature.Installation
+	// places says that the webhooks may be for another cluster than the one in which the executable runs.
+	places bool
 }
 
-// add adds the flags; places are those about the cluster that the webhooks are for.
-func (f *hookFlags) add(set *pflag.FlagSet, places bool) {
-	set.StringVar(&f.url, "url", "", "base URL under which API servers reach the webhooks, such as https://"+f.name+".garden")
+// add adds the flags, and where there are places those about the cluster that the webhooks are for.
+func (f *hookFlags) add(set *pflag.FlagSet) {
+	set.StringVar(&f.url, "url", "", "base URL under which API servers reach the webhooks, such as https://gardener-"+f.executable+".garden")
 	set.StringVar(&f.service, "service", "", "Service under which API servers reach the webhooks, as <namespace>/<name>[:<port>]; instead of --url")
 	set.StringVar(&f.ca, "ca-file", "", "file with the certificates that signed the server's, for caBundle")
-	set.StringVar(&f.name, "name", f.name, "name of the webhook configurations")
+	usual := "empty means gardener-" + f.executable
+	if f.places {
+		usual = "empty means <prefix>gardener-" + f.executable + ", in a shoot with -shoot after it"
+	}
+	set.StringVar(&f.name, "name", "", "name of the webhook configurations; "+usual)
 	set.StringSliceVar(&f.only, "only", nil, "features whose webhooks are printed, by name; empty means all that are switched on")
-	if !places {
+	if !f.places {
 		return
 	}
 	set.StringVar(&f.installation.Prefix, "prefix", "", "prefix of the deployment's name, such as virtual-garden-")
@@ -43,11 +51,11 @@ func (f *hookFlags) add(set *pflag.FlagSet, places bool) {
 
 // Webhooks returns the command that prints the webhook configurations of what a configuration switches on.
 func (x Executable[C, E]) Webhooks() process.Subcommand {
-	own := &hookFlags{name: "gardener-" + x.Name}
+	own := &hookFlags{executable: x.Name, places: x.Places}
 	return process.Subcommand{
 		Name:  "webhooks",
 		Short: "Print the webhook configurations of what the configuration switches on",
-		Flags: func(set *pflag.FlagSet) { x.Flags(set); own.add(set, x.Places) },
+		Flags: func(set *pflag.FlagSet) { x.Flags(set); own.add(set) },
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
 			cfg, err := x.Configuration(set)
 			if err != nil {
@@ -83,7 +91,7 @@ func those[C, E any](rows []feature.Row[C, E], names []string) ([]feature.Row[C,
 }
 
 func (f *hookFlags) deployment() (feature.Deployment, error) {
-	d := feature.Deployment{Name: f.name, Installation: f.installation}
+	d := feature.Deployment{Name: cmp.Or(f.name, f.usualName()), Labels: f.labels(), Installation: f.installation}
 	var err error
 	if f.namespaces != "" {
 		if d.Installation.Base, err = metav1.ParseToLabelSelector(f.namespaces); err != nil {
@@ -120,6 +128,28 @@ func (f *hookFlags) deployment() (feature.Deployment, error) {
 		}
 	}
 	return d, nil
+}
+
+// usualName tells the configurations for a shoot from those for the cluster in which the executable runs: in a shoot that hosts itself, both
+// are in one cluster (A14).
+func (f *hookFlags) usualName() string {
+	name := f.installation.Prefix + "gardener-" + f.executable
+	if f.installation.Shoot {
+		name += "-shoot"
+	}
+	return name
+}
+
+// labels say whose the configurations are, and that nobody is to mend them, as gardenlets do in shoots: a seed may be one (A14).
+func (f *hookFlags) labels() map[string]string {
+	if !f.places {
+		return nil
+	}
+	labels := map[string]string{"app": f.installation.Prefix + "gardener-" + f.executable}
+	if !f.installation.Shoot {
+		labels["remediation.webhook.shoot.gardener.cloud/exclude"] = "true"
+	}
+	return labels
 }
 
 func serviceReference(text string) (admissionregistrationv1.ServiceReference, error) {
