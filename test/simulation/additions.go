@@ -147,9 +147,10 @@ func (w *world) copyThing(t *thing) {
 	w.request(w.target, http.MethodPost, w.pathOf(w.target, key), o)
 }
 
-// replaceable says whether somebody who runs can prove that an object is ours, so that it may be deleted to be created anew.
-func (w *world) replaceable(o object) bool {
-	return w.owned(o) && (origin(o) != "" || slices.Contains(w.running, w.made[apiserver.Text(o, "metadata", "uid")]))
+// replaceable says whether somebody who runs can prove that an object is ours, so that it may be deleted to be created anew. What is to be
+// kept may not, whether it says so itself or its manifest does.
+func (w *world) replaceable(key apiserver.Key, o object) bool {
+	return w.owned(o) && !truthy(o, resourcesv1alpha1.AnnotationKeepObject) && !w.toKeep[unscoped(key)] && (origin(o) != "" || slices.Contains(w.running, w.made[apiserver.Text(o, "metadata", "uid")]))
 }
 
 // refuses says whether the target refuses a request of an instance: somebody protects an object that was there before.

@@ -97,6 +97,8 @@ type oracle struct {
 	giving     map[claim]bool
 	givenUp    map[claim]time.Time
 	saidToStay map[string]time.Time
+	// toKeep are objects that a manifest ever said must be kept.
+	toKeep map[apiserver.Key]bool
 	// freed is true if somebody took finalizers away.
 	freed bool
 	// lag is how much longer than usual news may have taken in this run.
@@ -120,6 +122,7 @@ func newOracle(w *world) *oracle {
 		wanted: map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
 		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{},
 		turnedBack: map[string]int64{}, blind: map[string]bool{}, leftBehind: map[string]bool{}, givenUp: map[claim]time.Time{}, saidToStay: map[string]time.Time{},
+		toKeep: map[apiserver.Key]bool{},
 	}
 }
 

@@ -60,7 +60,7 @@ func (w *world) checkManagedResource(key apiserver.Key, mr object) {
 		return
 	}
 	for at := range wishes {
-		if o := w.target.GetLocked(at); o != nil && o["immutable"] == true && !w.replaceable(o) {
+		if o := w.target.GetLocked(at); o != nil && o["immutable"] == true && !w.replaceable(at, o) {
 			return
 		}
 	}
@@ -115,7 +115,7 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 	}
 	key, _ = w.keyLocked(thingAt(key))
 	o := w.target.GetLocked(key)
-	if o != nil && o["immutable"] == true && !w.replaceable(o) {
+	if o != nil && o["immutable"] == true && !w.replaceable(key, o) {
 		return // It was there before, can't be changed, and is not ours to replace.
 	}
 	if o == nil {

@@ -93,6 +93,9 @@ func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver
 				ok, twice = false, append(twice, at)
 			}
 			described[at] = true
+			if t.modes[text] == keptObject {
+				w.toKeep[unscoped(at)] = true
+			}
 			switch t.modes[text] {
 			case notOurs:
 				w.giving[claim{key, unscoped(at)}] = true
