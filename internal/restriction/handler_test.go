@@ -431,6 +431,7 @@ func TestSecrets(t *testing.T) {
 		"B/RES-33, an unreadable shoot":       {garden{"managedseeds garden/m": backupOf("s"), "shoots garden/s": "error"}, "G CREATE secrets ns/b", "{}", "500 fake-err"},
 		"CT-RES-15/RES-33, moves away":        {garden{"managedseeds garden/m": backupOf("s"), "shoots garden/s": "{spec: {seedName: x}, status: {seedName: seed}}"}, "G CREATE secrets ns/b", "{}", belongs},
 		"CT-RES-15/RES-33, two name it":       {garden{"managedseeds garden/a": backupOf("t"), "shoots garden/t": on("x"), "managedseeds garden/m": backupOf("s"), "shoots garden/s": on("seed")}, "G CREATE secrets ns/b", "{}", "allowed"},
+		"RES-33/one moves away, one is own":   {garden{"managedseeds garden/a": backupOf("t"), "shoots garden/t": "{spec: {seedName: x}, status: {seedName: seed}}", "managedseeds garden/m": backupOf("s"), "shoots garden/s": on("seed")}, "G CREATE secrets ns/b", "{}", "allowed"},
 		"CT-RES-15/RES-33, the child's own":   {garden{"managedseeds garden/seed": backupOf("s"), "shoots garden/s": on("x")}, "G CREATE secrets ns/b", "{}", belongs},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package restriction
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
+	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // absence is the code for related objects that do not exist.
@@ -143,36 +145,52 @@ func (q *request) projectOf(ctx context.Context, namespace string) (string, erro
 }
 
 // isBackupSecret says whether a Secret has the backup credentials of a ManagedSeed that the client's seed hosts (RES-33). The graph
-// knows which ManagedSeeds name it (GE-26) and their Shoots (GE-24), so that this costs one read, however many ManagedSeeds there are.
+// knows which ManagedSeeds name it (GE-26) and their Shoots (GE-24), so that this costs two reads at most, however many ManagedSeeds there are.
 func (q *request) isBackupSecret(ctx context.Context) error {
-	shoot, found := q.hostOfBackup()
-	if !found {
-		return q.foreign()
+	answer := q.foreign()
+	for _, host := range q.hostsOfBackup() {
+		shoot, err := q.shoot(ctx, host.Namespace, host.Name, absentIsForbidden)
+		if err == nil {
+			err = q.belongs(shoot.Spec.SeedName)
+		}
+		if err == nil {
+			return nil
+		}
+		if why, is := answer.(*admit.Refusal); is && why.Code == http.StatusForbidden { //nolint:errorlint // Refusals are never wrapped.
+			answer = err // What could not be read is no refusal, whatever comes after it.
+		}
 	}
-	object, err := q.shoot(ctx, shoot.Namespace, shoot.Name, absentIsForbidden)
-	if err != nil {
-		return err
-	}
-	return q.belongs(object.Spec.SeedName)
+	return answer
 }
 
-// hostOfBackup returns the Shoot of a ManagedSeed whose backup names the Secret; first of all one that leads to the client's seed.
-func (q *request) hostOfBackup() (host graph.Vertex, found bool) {
+// hostsRead bounds the Shoots that are read for one Secret. One that moves away leads to the seed, too, but is none of its own any more; so
+// there must be another one beside it.
+const hostsRead = 2
+
+// hostsOfBackup returns Shoots of ManagedSeeds whose backups name the Secret: those that lead to the client's seed, or else any one.
+func (q *request) hostsOfBackup() []graph.Vertex {
+	var own, others []graph.Vertex
 	for _, edge := range q.Graph.EdgesFrom(graph.Vertex{Kind: relation.Secret, Namespace: q.Namespace, Name: q.Name}) {
 		if edge.To.Kind != relation.ManagedSeed {
 			continue
 		}
 		for _, next := range q.Graph.EdgesFrom(edge.To) {
-			if next.To.Kind != relation.Shoot {
+			if next.To.Kind != relation.Shoot || slices.Contains(own, next.To) {
 				continue
 			}
-			if q.Graph.Check(next.To, relation.SeedVertex(q.client.Seed)).Reached {
-				return next.To, true
+			if !q.Graph.Check(next.To, relation.SeedVertex(q.client.Seed)).Reached {
+				if others == nil {
+					others = []graph.Vertex{next.To}
+				}
+				continue
 			}
-			if !found {
-				host, found = next.To, true
+			if own = append(own, next.To); len(own) == hostsRead {
+				return own
 			}
 		}
 	}
-	return host, found
+	if own == nil {
+		return others
+	}
+	return own
 }
