@@ -61,25 +61,34 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.forget(request.NamespacedName, secret.UID)
 		return reconcile.Result{}, nil // What there is in the target stays (TR-4, TR-25).
 	}
-	after, err := r.serve(ctx, secret)
+	var odd oddity
+	after, err := r.serve(ctx, secret, &odd)
 	if err != nil {
 		if !apierrors.IsConflict(err) {
 			r.Notes.Tell(ctx, reference(secret), corev1.EventTypeWarning, "TokenRequestFailed", err.Error())
 		}
 		return reconcile.Result{}, err
 	}
-	r.Notes.Forget(secret.UID)
+	if odd.reason == "" {
+		r.Notes.Forget(secret.UID)
+	} else {
+		r.Notes.Tell(ctx, reference(secret), corev1.EventTypeWarning, odd.reason, odd.message)
+	}
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
+// oddity is what somebody should know of a Secret that is served nevertheless. One thing is told of a Secret at a time: two that last would be
+// told in turns for ever.
+type oddity struct{ reason, message string }
+
 // serve keeps the token of a Secret, and returns how long it is until it is to be renewed.
-func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret) (time.Duration, error) {
+func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, odd *oddity) (time.Duration, error) {
 	asked, err := token.Ask(secret.Annotations)
 	if err != nil {
 		return 0, err
 	}
 	if asked.HalfTarget {
-		r.Notes.Tell(ctx, reference(secret), corev1.EventTypeWarning, "IncompleteTarget", "Only one of the two annotations for a target Secret is set; the token is kept in this Secret.")
+		*odd = oddity{"IncompleteTarget", "Only one of the two annotations for a target Secret is set; the token is kept in this Secret."}
 	}
 	account, err := r.account(ctx, asked)
 	if err != nil {
@@ -95,7 +104,7 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret) (time.Dur
 			return 0, fmt.Errorf("reading the CA of the target: %w", err)
 		}
 	}
-	reason, after, err := r.due(ctx, asked, secret, held, account, ca)
+	reason, after, err := r.due(ctx, asked, secret, held, account, ca, odd)
 	if err != nil || reason == "" {
 		return after, err
 	}
@@ -126,7 +135,7 @@ func (r *Reconciler) held(ctx context.Context, asked *token.Asked, secret *corev
 }
 
 // due says why a new token is needed, or else how long the present one is used (2.3).
-func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1.Secret, held holder, account types.UID, ca []byte) (string, time.Duration, error) {
+func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1.Secret, held holder, account types.UID, ca []byte, odd *oddity) (string, time.Duration, error) {
 	now := r.Clock.Now()
 	finding, err := asked.Examine(held.Data, ca, account, now)
 	if err != nil || finding.Renew != "" {
@@ -149,7 +158,7 @@ func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1
 		}
 		if !accepted {
 			if pause := r.rejections.pause(key, finding.Token); pause > 0 {
-				r.Notes.Tell(ctx, reference(secret), corev1.EventTypeWarning, "TokenRejected", "The target does not accept the token that it has issued.")
+				*odd = oddity{"TokenRejected", "The target does not accept the token that it has issued."}
 				return "", pause, nil
 			}
 			return "the target does not accept the token", 0, nil

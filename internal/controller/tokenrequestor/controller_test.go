@@ -659,3 +659,41 @@ func TestUnreadableCA(t *testing.T) {
 	f.failsWith("reading the CA of the target: no such file")
 	f.count(1)
 }
+
+// COM-8: an Event tells of a change. What is wrong and lasts is told once, also if it keeps nothing from being done, and if it is not all.
+func TestLastingTroubleIsToldOnce(t *testing.T) {
+	f := newFixture(t)
+	f.given(nil, token.AnnotationTargetName, "t")
+	reasons := func() string {
+		f.Helper()
+		events := &corev1.EventList{}
+		if err := f.source.List(t.Context(), events); err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for i := range events.Items {
+			all = append(all, events.Items[i].Reason)
+		}
+		return strings.Join(all, " ")
+	}
+	repeat := func() {
+		for range 3 {
+			_, _ = f.run()
+			f.clock.SetTime(f.clock.Now().Add(time.Second))
+		}
+	}
+	repeat()
+	if got := reasons(); got != "IncompleteTarget" {
+		t.Errorf("half a target: %s", got)
+	}
+	f.CA = func() ([]byte, error) { return nil, errors.New("no such file") }
+	secret := f.secret(f.source, key.Namespace, key.Name)
+	secret.Annotations[token.AnnotationInjectCA] = "true"
+	if err := f.source.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	repeat()
+	if got := reasons(); got != "IncompleteTarget TokenRequestFailed" {
+		t.Errorf("and no CA: %s", got)
+	}
+}
