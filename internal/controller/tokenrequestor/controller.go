@@ -126,7 +126,7 @@ func (r *Reconciler) held(ctx context.Context, asked *token.Asked, secret *corev
 	if err != nil && !apierrors.IsNotFound(err) {
 		return h, fmt.Errorf("could not read target secret: %w", err)
 	}
-	if err == nil && h.UID == secret.UID {
+	if err == nil && h.UID == secret.UID && h.Namespace == secret.Namespace && h.Name == secret.Name {
 		// Both clusters are one. Written as two, each write would be in the way of the other, and cost a token.
 		return holder{Secret: secret, exists: true}, nil
 	}
