@@ -98,6 +98,7 @@ func newStage(scenario *Scenario, logger logr.Logger) *stage {
 	kinds := append(apiserver.BuiltIn(), apiserver.CustomKind("machine.sapcloud.io", "v1alpha1", "Machine", "machines", true))
 	s.source = apiserver.New(&s.lock, kinds, func(c apiserver.Change) { s.observe("source", c) }, sourceNamespace, machineNamespace)
 	s.target = apiserver.New(&s.lock, s.targetKinds(), func(c apiserver.Change) { s.observe("target", c) }, targetNamespace, "kube-system")
+	s.target.Cluster = 1
 	s.source.QuietEnd, s.target.QuietEnd = true, true
 	for _, a := range acts {
 		if a.name == scenario.Act {

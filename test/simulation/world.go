@@ -182,6 +182,7 @@ func newWorld(scenario *Scenario, logger logr.Logger) *world {
 	kinds := append(apiserver.BuiltIn(), apiserver.CustomKind(managedResources.Group, "v1alpha1", "ManagedResource", managedResources.Resource, true))
 	w.source = apiserver.New(&w.lock, kinds, w.sourceChanged, sourceNamespace)
 	w.target = apiserver.New(&w.lock, apiserver.BuiltIn(), w.targetChanged, targetNamespace)
+	w.target.Cluster = 1
 	return w
 }
 

@@ -54,6 +54,8 @@ type Server struct {
 	records   []record
 	watches   map[*stream]struct{}
 	uids      int
+	// Cluster begins the UIDs: no two clusters have the same ones.
+	Cluster int
 	// encoded and discovered are answers that were given before, by what is stored and by path.
 	encoded    map[uintptr]*encoded
 	discovered map[string][]byte
@@ -84,7 +86,7 @@ func New(mu *sync.Mutex, kinds []*Kind, observe func(Change), namespaces ...stri
 func (s *Server) stamp(o Object) {
 	s.uids++
 	metadata := meta(o)
-	metadata["uid"] = fmt.Sprintf("00000000-0000-4000-8000-%012d", s.uids)
+	metadata["uid"] = fmt.Sprintf("%08d-0000-4000-8000-%012d", s.Cluster, s.uids)
 	metadata["creationTimestamp"] = time.Now().UTC().Format(time.RFC3339)
 	delete(metadata, "deletionTimestamp")
 	delete(metadata, "deletionGracePeriodSeconds")
