@@ -29,7 +29,7 @@ func fieldsManaged(r *Request, k *Kind, before, after Object) {
 			return !there || taken
 		})
 		mine := e["manager"] == r.Manager && text(e, "subresource") == r.Subresource && e["apiVersion"] == k.GroupVersion().String()
-		if len(left) == 0 && !(mine && len(changed) > 0) {
+		if len(left) == 0 && (!mine || len(changed) == 0) {
 			continue
 		}
 		if mine {
