@@ -147,9 +147,6 @@ func (w *world) checkLeftovers() {
 		if w.kept[unscoped(key)] || w.scenario.Classes && w.contested[unscoped(key)] {
 			continue
 		}
-		if w.contested[unscoped(key)] && w.everGivenUp(key) {
-			continue // One may have handed it over to another that was giving it up at that moment.
-		}
 		w.violateLocked(keepsEntry, "%s is ours, and no inventory has it", key)
 	}
 }

@@ -47,21 +47,6 @@ func (w *world) gaveUp(mr, key apiserver.Key) bool {
 	return w.giving[claim{mr, unscoped(key)}] || found && time.Since(at) < patience+w.lag
 }
 
-// everGivenUp says whether any ManagedResource has said of an object that it is not its own.
-func (w *world) everGivenUp(key apiserver.Key) bool {
-	for c := range w.giving {
-		if c.object == unscoped(key) {
-			return true
-		}
-	}
-	for c := range w.givenUp {
-		if c.object == unscoped(key) {
-			return true
-		}
-	}
-	return false
-}
-
 // wishesLocked is what a ManagedResource wants; ok is false if it can't be said, because a Secret or a kind is missing, or
 // because nobody is to look after it at present.
 func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver.Key]string, ok bool) {

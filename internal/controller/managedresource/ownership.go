@@ -150,10 +150,14 @@ func (r *Reconciler) handOver(ctx context.Context, live *unstructured.Unstructur
 	return r.Target.Patch(ctx, live, patch)
 }
 
-// mayReplace says whether an object may be deleted so that it can be created anew: it is one of a ManagedResource of this source.
+// mayReplace says whether an object may be deleted so that it can be created anew: it is one of a ManagedResource of this source, or it names
+// nobody, and this process created it, or the inventory says that it was created for this ManagedResource.
 func (a *applier) mayReplace(desired *apply.Desired, live *unstructured.Unstructured) bool {
-	origin, err := managed.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
-	return err == nil && origin.ClusterID == a.Identity || a.Ledger.IsOurs(keyOf(desired), live.GetUID())
+	if origin, err := managed.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
+		return a.isOfThisSource(origin)
+	}
+	recorded := desired.Old != nil && createdOnce(desired.Old) && !managed.Planned(desired.Old) && desired.Old.UID != "" && desired.Old.UID == live.GetUID()
+	return recorded || a.Ledger.IsOurs(keyOf(desired), live.GetUID())
 }
 
 // createdOnce says whether the entry is about an object with the ignore annotation (MR-30).

@@ -347,3 +347,53 @@ func (m *moves) gets(name string) bool {
 	}
 	return false
 }
+
+// MR-33, MRB-16: what somebody else has by now is not deleted to be created anew, and what was created once, and is on record, is.
+func TestMayReplace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		origin  string
+		restart bool
+		deleted bool
+	}{
+		"ours":                                 {"n/m", false, true},
+		"no origin, and we created it":         {"", false, true},
+		"no origin, and nobody knows":          {"", true, false},
+		"of another source, and we created it": {"elsewhere:n/m", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.Identity = "here"
+			f.managed("m")
+			f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
+			f.settle("m")
+			f.target.change("a", func(o *unstructured.Unstructured) {
+				annotations := o.GetAnnotations()
+				if delete(annotations, resourcesv1alpha1.AnnotationOrigin); tc.origin != "" {
+					annotations[resourcesv1alpha1.AnnotationOrigin] = tc.origin
+				}
+				o.SetAnnotations(annotations)
+			})
+			if tc.restart {
+				f.forget(ownerOf(f.get("m")))
+			}
+			f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
+			f.manifests("m", "3", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
+			_, _ = f.run("m")
+			if _, there := f.target.value("a"); there == tc.deleted {
+				t.Errorf("there: %t, %s", there, f.condition("m"))
+			}
+		})
+	}
+	t.Run("created once, and on record", func(t *testing.T) {
+		f := newFixture(t)
+		f.managed("m", "a!=1")
+		f.settle("m")
+		f.forget(ownerOf(f.get("m")))
+		f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
+		f.manifests("m", "2", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
+		_, _ = f.run("m")
+		if _, there := f.target.value("a"); there {
+			t.Error(f.condition("m"))
+		}
+	})
+}
