@@ -3,9 +3,12 @@ package kit
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Parallel does n pieces of work, so many at once, and returns the errors of those that failed, in their order. All are attempted, whatever
@@ -24,19 +27,25 @@ func Parallel(ctx context.Context, atOnce, n int, work func(i int) error) []erro
 		}
 		running.Go(func() {
 			defer func() { <-places }()
-			failed[i] = recovered(func() error { return work(i) })
+			defer func() {
+				if cause := recover(); cause != nil {
+					failed[i] = Recovered(ctx, cause)
+				}
+			}()
+			failed[i] = work(i)
 		})
 	}
 	running.Wait()
 	return slices.DeleteFunc(failed, func(err error) bool { return err == nil })
 }
 
-// recovered returns a panic as an error that says where it was.
-func recovered(work func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v [recovered]\n%s", p, debug.Stack())
-		}
-	}()
-	return work()
+// Recovered logs what a piece of work panicked with and its stack, and returns the error to tell. The cause may be content of an object, so
+// that only what the runtime says itself is passed on.
+func Recovered(ctx context.Context, cause any) error {
+	err := fmt.Errorf("panic with a value of type %T [recovered]", cause)
+	if of, is := cause.(runtime.Error); is {
+		err = fmt.Errorf("panic: %w [recovered]", of)
+	}
+	log.FromContext(ctx).Error(err, "Observed a panic", "stack", string(debug.Stack()))
+	return err
 }

@@ -40,6 +40,9 @@ type applier struct {
 	// full is true for a run that looks at every object, asked if somebody asked for that: then drift is put right without delay.
 	full, asked bool
 
+	// recorded makes sure, before the first write, that the inventory has all objects of the plan.
+	recorded func() error
+
 	equivalences apply.Equivalences
 	definedKinds map[metav1.GroupKind]bool
 
@@ -84,6 +87,14 @@ func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *app
 // run creates and updates the objects of the plan, kind after kind, those of a kind side by side (MR-22). Every object is
 // tried but those that need a Namespace or a CRD that failed (MRB-4).
 func (a *applier) run(ctx context.Context) error {
+	confirmed := once(ctx, func() (struct{}, error) { return struct{}{}, a.confirmInventory(ctx) })
+	a.recorded = func() error {
+		if a.Statuses.Certain(a.mr) {
+			return nil
+		}
+		_, err := confirmed()
+		return err
+	}
 	if slices.ContainsFunc(a.plan.Apply, func(d *apply.Desired) bool { return scalable(d.Key) }) {
 		if err := a.Watches.Autoscalers().Ready(ctx); err != nil {
 			return err
@@ -184,8 +195,8 @@ func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options 
 	compared := a.Ledger.Writing(keyOf(desired), digest)
 	defer a.Ledger.Written(keyOf(desired))
 	done, err := a.write(ctx, desired, options)
-	if errors.Is(err, targetcluster.ErrMisplaced) {
-		a.misplaced()
+	if errors.Is(err, targetcluster.ErrMisplaced) || errors.Is(err, errMoved) {
+		a.planAnew()
 		return
 	}
 	if err != nil {
@@ -213,7 +224,7 @@ func (a *applier) conclude(ctx context.Context, desired *apply.Desired, done out
 	if done.keptBy != (ledger.Owner{}) {
 		// The other one decides whether it is as it should be.
 		a.Ledger.Seen(sighting)
-		a.Ledger.Cleared(ownerOf(a.mr), sighting.Key)
+		a.Ledger.LeftTo(done.keptBy, ownerOf(a.mr), sighting.Key)
 		return
 	}
 	if done.result == "created" {
@@ -222,9 +233,9 @@ func (a *applier) conclude(ctx context.Context, desired *apply.Desired, done out
 	a.Ledger.Verified(ownerOf(a.mr), sighting)
 }
 
-// misplaced notes an object whose kind is served with another scope than it was when the plan was made. Its entry in the inventory
-// is about another place then, so that it is planned anew before it is written.
-func (a *applier) misplaced() {
+// planAnew notes an object that is planned anew before it is written: its kind is served with another scope than it was when the plan was
+// made, so that its entry in the inventory is about another place, or the ManagedResource is not what the plan was made from.
+func (a *applier) planAnew() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.replan = true
@@ -287,6 +298,9 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 	for attempt := 0; ; attempt++ {
 		var createErr error
 		if expectAbsent {
+			if err := a.recorded(); err != nil {
+				return outcome{}, err
+			}
 			var created ledger.Sighting
 			if created, createErr = a.create(ctx, desired, options); createErr == nil {
 				return outcome{result: "created", sighting: created, since: finding.Mark}, nil
@@ -316,6 +330,9 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		if (!*a.Config.AlwaysUpdate || !a.full) && a.same(ctx, live, merged) {
 			done.sighting = a.Watches.View().Sighting(live)
 			return done, nil
+		}
+		if err := a.recorded(); err != nil {
+			return outcome{}, err
 		}
 		if err := apply.CheckUpdate(live, merged); err != nil {
 			return outcome{}, a.replace(ctx, desired, live, merged, err)

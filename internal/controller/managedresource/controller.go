@@ -178,7 +178,11 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	r.replacing.keep(owner, func(key ledger.Key) bool { return describes(plan, key) })
 	r.stuck.keep(owner, plan.Delete)
 
-	defer r.moves.lose(owner, slices.Concat(plan.Delete, plan.Release))()
+	lost, err := r.moves.lose(ctx, owner, slices.Concat(plan.Delete, plan.Release))
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	defer lost()
 	pending, err := r.prune(ctx, mr, plan.Delete)
 	if err != nil {
 		return reconcile.Result{}, err

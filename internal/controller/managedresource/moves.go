@@ -16,11 +16,14 @@ import (
 // Invariant: no object is deleted that another run enters at any time between its judgement and the answer to its deletion. A run enters what it
 // loses before it looks who else has it, and what it gets before it writes its inventory; it takes both out when its inventory was written
 // or it ended otherwise. Whoever comes second learns of the first: one that deletes is told that somebody came, and one that comes
-// waits for the answer to a deletion that is under way.
+// waits for the answer to a deletion that is under way. Nor is an object handed to a ManagedResource at any time from the moment on at which
+// that one looks whose it is: one that hands over is told that the heir loses it, too, and one that loses waits for what is being handed to it.
 type moves struct {
 	mu      sync.Mutex
 	losing  map[ledger.Owner]map[apply.Key]*loss
 	getting map[apply.Key]map[ledger.Owner]struct{}
+	// handing are the objects that are being handed over, by heir; each is closed when that was answered.
+	handing map[ledger.Owner]map[chan struct{}]apply.Key
 }
 
 // loss is an object that a run is about to lose.
@@ -31,11 +34,26 @@ type loss struct {
 	deleting chan struct{}
 }
 
-// lose notes the objects that a run is about to let go of; the function that it returns ends that.
-func (m *moves) lose(owner ledger.Owner, refs []resourcesv1alpha1.ObjectReference) func() {
+// lose notes the objects that a run is about to let go of, and waits for those that are being handed to it, until the context ends; the
+// function that it returns ends that.
+func (m *moves) lose(ctx context.Context, owner ledger.Owner, refs []resourcesv1alpha1.ObjectReference) (func(), error) {
 	if len(refs) == 0 {
-		return func() {}
+		return func() {}, nil
 	}
+	end := func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.losing, owner)
+	}
+	if err := await(ctx, m.enterLosses(owner, refs)); err != nil {
+		end()
+		return nil, err
+	}
+	return end, nil
+}
+
+// enterLosses notes the objects, and returns what is closed when they were handed over to the owner.
+func (m *moves) enterLosses(owner ledger.Owner, refs []resourcesv1alpha1.ObjectReference) []chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	losses := make(map[apply.Key]*loss, len(refs))
@@ -48,11 +66,25 @@ func (m *moves) lose(owner ledger.Owner, refs []resourcesv1alpha1.ObjectReferenc
 		m.losing = map[ledger.Owner]map[apply.Key]*loss{}
 	}
 	m.losing[owner] = losses
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.losing, owner)
+	var underWay []chan struct{}
+	for answered, key := range m.handing[owner] {
+		if losses[key] != nil {
+			underWay = append(underWay, answered)
+		}
 	}
+	return underWay
+}
+
+// await waits for answers, until the context ends.
+func await(ctx context.Context, answers []chan struct{}) error {
+	for _, answered := range answers {
+		select {
+		case <-answered:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // leaves says whether a run is about to let go of an object.
@@ -77,19 +109,15 @@ func (m *moves) get(ctx context.Context, owner ledger.Owner, keys []apply.Key) (
 			}
 		}
 	}
-	for _, answered := range m.enter(owner, keys) {
-		select {
-		case <-answered:
-		case <-ctx.Done():
-			end()
-			return nil, ctx.Err()
-		}
+	if err := await(ctx, m.enterGains(owner, keys)); err != nil {
+		end()
+		return nil, err
 	}
 	return end, nil
 }
 
-// enter notes the objects, and returns what is closed when the deletions of them that are under way were answered.
-func (m *moves) enter(owner ledger.Owner, keys []apply.Key) []chan struct{} {
+// enterGains notes the objects, and returns what is closed when the deletions of them that are under way were answered.
+func (m *moves) enterGains(owner ledger.Owner, keys []apply.Key) []chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.getting == nil {
@@ -128,6 +156,32 @@ func (m *moves) deletes(owner ledger.Owner, key apply.Key) func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		l.deleting = nil
+		close(answered)
+	}
+}
+
+// hands says that an object is about to be handed to another ManagedResource; the function that it returns must be called with the
+// answer. It returns nil if the heir is about to let go of it itself.
+func (m *moves) hands(key apply.Key, heir ledger.Owner) func() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.losing[heir][key] != nil {
+		return nil
+	}
+	if m.handing == nil {
+		m.handing = map[ledger.Owner]map[chan struct{}]apply.Key{}
+	}
+	if m.handing[heir] == nil {
+		m.handing[heir] = map[chan struct{}]apply.Key{}
+	}
+	answered := make(chan struct{})
+	m.handing[heir][answered] = key
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if delete(m.handing[heir], answered); len(m.handing[heir]) == 0 {
+			delete(m.handing, heir)
+		}
 		close(answered)
 	}
 }

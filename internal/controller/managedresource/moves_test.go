@@ -13,7 +13,8 @@ import (
 )
 
 // TestLawMoves holds the invariant of moves against a model, whatever runs begin and end in whatever order: a deletion is allowed if
-// nobody else wants the object, or has wanted it since it was entered, and whoever comes waits for exactly the deletions that are under way.
+// nobody else wants the object, or has wanted it since it was entered, a hand-over if the heir does not lose it, and whoever comes waits for
+// exactly the deletions, or hand-overs to it, that are under way.
 func TestLawMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const runs, objects = 3, 2
@@ -26,11 +27,27 @@ func TestLawMoves(t *testing.T) {
 		// What each run has entered; wanted are the objects that another one wants since then.
 		type state struct {
 			endLoss, endGain func()
+			// lost is how many objects it loses.
+			lost             int
 			gains            map[int]bool
 			wanted, deleting map[int]bool
 			answered         map[int]func()
+			// handed are what ends the hand-overs to it, by object.
+			handed map[int][]func()
 		}
 		m, model := &moves{}, make([]state, runs)
+		for i := range model {
+			model[i].handed = map[int][]func(){}
+		}
+		// may returns a context; with one that has ended only those go on who need not wait.
+		may := func(wait bool) context.Context {
+			ctx, cancel := context.WithCancel(t.Context())
+			if wait {
+				cancel()
+			}
+			t.Cleanup(cancel)
+			return ctx
+		}
 		others := func(run int, what func(*state)) {
 			for i := range model {
 				if i != run {
@@ -45,7 +62,19 @@ func TestLawMoves(t *testing.T) {
 				if s.endLoss != nil {
 					return
 				}
-				s.endLoss = m.lose(owner(run), refs)
+				lost := refs[:rapid.IntRange(1, objects).Draw(t, "objects")]
+				mustWait := false
+				for object := range lost {
+					mustWait = mustWait || len(s.handed[object]) > 0
+				}
+				end, err := m.lose(may(mustWait), owner(run), lost)
+				if (err != nil) != mustWait {
+					t.Fatalf("it waits: %t, want %t", err != nil, mustWait)
+				}
+				if err != nil {
+					return
+				}
+				s.endLoss, s.lost = end, len(lost)
 				s.wanted, s.deleting, s.answered = map[int]bool{}, map[int]bool{}, map[int]func(){}
 				others(run, func(other *state) {
 					for object := range other.gains {
@@ -59,7 +88,7 @@ func TestLawMoves(t *testing.T) {
 					return
 				}
 				s.endLoss()
-				s.endLoss = nil
+				s.endLoss, s.lost = nil, 0
 			},
 			"a run is about to get objects": func(t *rapid.T) {
 				run := rapid.IntRange(0, runs-1).Draw(t, "run")
@@ -73,19 +102,13 @@ func TestLawMoves(t *testing.T) {
 				for object := range s.gains {
 					keys = append(keys, key(object))
 					others(run, func(other *state) {
-						if other.endLoss != nil {
+						if object < other.lost {
 							other.wanted[object] = true
 							mustWait = mustWait || other.deleting[object]
 						}
 					})
 				}
-				// With a context that has ended only those go on who need not wait.
-				ended, cancel := context.WithCancel(t.Context())
-				if mustWait {
-					cancel()
-				}
-				end, err := m.get(ended, owner(run), keys)
-				cancel()
+				end, err := m.get(may(mustWait), owner(run), keys)
 				if (err != nil) != mustWait {
 					t.Fatalf("it waits: %t, want %t", err != nil, mustWait)
 				}
@@ -108,11 +131,31 @@ func TestLawMoves(t *testing.T) {
 					return
 				}
 				answered := m.deletes(owner(run), key(object))
-				if allowed := s.endLoss != nil && !s.wanted[object]; allowed != (answered != nil) {
+				if allowed := object < s.lost && !s.wanted[object]; allowed != (answered != nil) {
 					t.Fatalf("allowed: %t, want %t", answered != nil, allowed)
 				}
 				if answered != nil {
 					s.deleting[object], s.answered[object] = true, answered
+				}
+			},
+			"an object is handed over": func(t *rapid.T) {
+				heir, object := rapid.IntRange(0, runs-1).Draw(t, "heir"), rapid.IntRange(0, objects-1).Draw(t, "object")
+				s := &model[heir]
+				answered := m.hands(key(object), owner(heir))
+				if allowed := object >= s.lost; allowed != (answered != nil) {
+					t.Fatalf("allowed: %t, want %t", answered != nil, allowed)
+				}
+				if answered != nil {
+					s.handed[object] = append(s.handed[object], answered)
+				}
+			},
+			"that is answered": func(t *rapid.T) {
+				s := &model[rapid.IntRange(0, runs-1).Draw(t, "heir")]
+				for object, answers := range s.handed {
+					answers[0]()
+					if s.handed[object] = answers[1:]; len(answers) == 1 {
+						delete(s.handed, object)
+					}
 				}
 			},
 			"it is answered": func(t *rapid.T) {
@@ -125,7 +168,7 @@ func TestLawMoves(t *testing.T) {
 			"": func(t *rapid.T) {
 				for i := range model {
 					for object := range refs {
-						if m.leaves(owner(i), key(object)) != (model[i].endLoss != nil) {
+						if m.leaves(owner(i), key(object)) != (object < model[i].lost) {
 							t.Fatalf("run %d, object %d: leaves is wrong", i, object)
 						}
 					}
@@ -139,8 +182,13 @@ func TestLawMoves(t *testing.T) {
 			if model[i].endLoss != nil {
 				model[i].endLoss()
 			}
+			for _, answers := range model[i].handed {
+				for _, answered := range answers {
+					answered()
+				}
+			}
 		}
-		if len(m.losing)+len(m.getting) > 0 {
+		if len(m.losing)+len(m.getting)+len(m.handing) > 0 {
 			t.Fatal("something is remembered after all runs have ended")
 		}
 	})

@@ -51,7 +51,11 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray targetcluster.Stray) 
 		APIVersion: apiVersion, Kind: kind, Namespace: stray.Namespace, Name: stray.Name,
 	}}
 	var collector ledger.Owner // Nobody's name: a run that gets the object is another one.
-	defer r.moves.lose(collector, []resourcesv1alpha1.ObjectReference{ref})()
+	lost, err := r.moves.lose(ctx, collector, []resourcesv1alpha1.ObjectReference{ref})
+	if err != nil {
+		return err
+	}
+	defer lost()
 	holders, err := r.holdersOf(ctx, collector, []resourcesv1alpha1.ObjectReference{ref})
 	if err != nil {
 		return err

@@ -2,16 +2,22 @@ package managedresource
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/apply"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
 	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
 )
@@ -331,6 +337,107 @@ func TestMovesWhileItIsDeleted(t *testing.T) {
 			}
 			if len(f.moves.losing)+len(f.moves.getting) > 0 {
 				t.Error("something is remembered after all runs have ended")
+			}
+		})
+	}
+}
+
+// liveReader reads from the API server, and says so before.
+type liveReader struct {
+	client.Reader
+	before func(name string)
+}
+
+func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	r.before(key.Name)
+	return r.Reader.Get(ctx, key, into, opts...)
+}
+
+// MRB-16: an object that is handed to a ManagedResource which looks whose it is at that moment, as it loses it, too, goes.
+func TestHandedToWhoLosesIt(t *testing.T) {
+	f := newFixture(t)
+	var asked atomic.Bool
+	handed := make(chan struct{})
+	f.Statuses = sourcecluster.NewStatuses(f.source, &liveReader{f.source, func(name string) {
+		if name == "heir" {
+			asked.Store(true)
+			<-handed // It has read the object by now, unless it waits for the hand-over.
+		}
+	}}, f.source, f.clock, f.Events)
+	for _, name := range []string{"heir", "giver"} {
+		f.managed(name, "a=1")
+		f.settle(name)
+	}
+	f.secret("giver", "2")
+	f.secret("heir", "2")
+	ended := make(chan error, 1)
+	f.target.hook(func(method, _ string) int {
+		if method != http.MethodPatch {
+			return 0
+		}
+		f.target.hook(nil)
+		go func() {
+			_, err := f.run("heir")
+			ended <- err
+		}()
+		heir := ledger.Owner{Namespace: "n", Name: "heir"}
+		key := apply.KeyOfName(schema.GroupKind{Kind: "ConfigMap"}, "n", "a")
+		poll(t, "the heir looks", func() bool { return f.moves.leaves(heir, key) && (asked.Load() || f.moves.hasHandOvers()) })
+		return 0
+	})
+	_, _ = f.run("giver")
+	close(handed)
+	f.must(<-ended)
+	f.settle("giver")
+	f.settle("heir")
+	if _, there := f.target.value("a"); there || f.inventory("heir") != "" || f.inventory("giver") != "" {
+		t.Errorf("there: %t, inventories %q and %q", there, f.inventory("giver"), f.inventory("heir"))
+	}
+}
+
+// hasHandOvers says whether an object is being handed over.
+func (m *moves) hasHandOvers() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.handing) > 0
+}
+
+// MR-9, MRB-3: what is created is in the inventory, also if a write that took it out was not answered, and no cache tells of that either.
+func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprint("after a restart: ", restarted), func(t *testing.T) {
+			f := newFixture(t)
+			reader := &staleReader{f.source, nil}
+			f.Statuses = sourcecluster.NewStatuses(reader, f.source, f.source, f.clock, f.Events)
+			f.managed("m", "a=1", "b=1")
+			f.settle("m")
+			reader.stale = f.get("m")
+			f.secret("m", "2", "b=1")
+			f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				err := c.SubResource(sub).Patch(ctx, object, patch, opts...)
+				if f.inventory("m") == "b" && err == nil {
+					return apierrors.NewInternalError(errors.New("no"))
+				}
+				return err
+			}
+			_, _ = f.run("m")
+			f.onSource.SubResourcePatch = nil
+			if restarted {
+				f.forget(ownerOf(reader.stale))
+				f.Statuses = sourcecluster.NewStatuses(reader, f.source, f.source, f.clock, f.Events)
+			}
+			f.secret("m", "3", "a=1", "b=1")
+			f.target.on = func(method, name string) int {
+				if method == http.MethodPost && f.inventory("m") != "a b" {
+					t.Errorf("%s is created, and the inventory is %s", name, f.inventory("m"))
+				}
+				return 0
+			}
+			for range 3 {
+				_, _ = f.run("m")
+			}
+			if _, there := f.target.value("a"); !there || f.inventory("m") != "a b" {
+				t.Errorf("there: %t, inventory %s", there, f.inventory("m"))
 			}
 		})
 	}

@@ -2,12 +2,9 @@ package managedresource
 
 import (
 	"context"
-	"fmt"
-	"runtime"
-	"runtime/debug"
 	"sync"
 
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"github.com/espalier-project/espalier/internal/controller/kit"
 )
 
 const (
@@ -48,22 +45,11 @@ func (r *Reconciler) parallel(ctx context.Context, n int, work func(int), panick
 			defer func() { <-place; <-limit }()
 			defer func() {
 				if cause := recover(); cause != nil {
-					panicked(i, recovered(ctx, cause))
+					panicked(i, kit.Recovered(ctx, cause))
 				}
 			}()
 			work(i)
 		})
 	}
 	return n
-}
-
-// recovered logs a panic with its stack, and returns the error to tell. What was panicked with may be content of an object, so that only
-// what the runtime says itself is passed on.
-func recovered(ctx context.Context, cause any) error {
-	err := fmt.Errorf("panic with a value of type %T [recovered]", cause)
-	if of, is := cause.(runtime.Error); is {
-		err = fmt.Errorf("panic: %w [recovered]", of)
-	}
-	log.FromContext(ctx).Error(err, "Observed a panic", "stack", string(debug.Stack()))
-	return err
 }

@@ -27,7 +27,11 @@ import (
 // remove deletes the objects of a ManagedResource that is going, or went to another class, and lets it go (MRX-1 … MRX-4).
 func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	r.passes.update(mr, func(p *pass) { p.complete = false; p.raise(true) })
-	defer r.moves.lose(ownerOf(mr), mr.Status.Resources)()
+	lost, err := r.moves.lose(ctx, ownerOf(mr), mr.Status.Resources)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	defer lost()
 	if err := r.report(ctx, mr, managed.DeletingChanges()...); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -88,7 +92,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return apply.Compare(b.Kind, b.Name, a.Kind, a.Name) })
 	p := &pruner{Reconciler: r, mr: mr, waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{}}
 	p.prove = once(ctx, func() (holders, error) {
-		if err := r.confirm(ctx, mr); err != nil {
+		if _, err := r.confirm(ctx, mr); err != nil {
 			return holders{}, err
 		}
 		return r.holdersOf(ctx, ownerOf(mr), sorted)
@@ -267,7 +271,12 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if verdict.stays != "" {
 		log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", apply.NameOf(live), "reason", verdict.stays)
 		if verdict.heir != (ledger.Owner{}) {
+			answered := p.moves.hands(apply.KeyOfReference(&ref.ObjectReference), verdict.heir)
+			if answered == nil {
+				return false, errLetGo
+			}
 			err = p.handOver(ctx, live, verdict.heir)
+			answered()
 		}
 		return err == nil || targetcluster.Gone(err), err
 	}

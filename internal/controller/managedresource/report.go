@@ -48,15 +48,34 @@ func (r *Reconciler) update(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 }
 
 // confirm reads the ManagedResource once more, before anything is deleted for its sake.
-func (r *Reconciler) confirm(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+func (r *Reconciler) confirm(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
 	live, err := r.Statuses.Live(ctx, ownerOf(mr))
 	switch {
 	case apierrors.IsNotFound(err):
-		return errMoved
+		return nil, errMoved
 	case err != nil:
-		return fmt.Errorf("reading the ManagedResource: %w", err)
+		return nil, fmt.Errorf("reading the ManagedResource: %w", err)
 	case !r.Class.SameTask(mr, live):
-		return errMoved
+		return nil, errMoved
+	}
+	return live, nil
+}
+
+// confirmInventory reads the ManagedResource once more, before anything is written for its sake, if a write to it may not be known of: that
+// one may have taken objects out of its inventory which the plan counts as being in it.
+func (a *applier) confirmInventory(ctx context.Context) error {
+	live, err := a.confirm(ctx, a.mr)
+	if err != nil {
+		return err
+	}
+	entries := make(map[apply.Key]struct{}, len(live.Status.Resources))
+	for i := range live.Status.Resources {
+		entries[apply.KeyOfReference(&live.Status.Resources[i].ObjectReference)] = struct{}{}
+	}
+	for i := range a.plan.Inventory {
+		if _, found := entries[apply.KeyOfReference(&a.plan.Inventory[i].ObjectReference)]; !found {
+			return errMoved // The next run announces it.
+		}
 	}
 	return nil
 }

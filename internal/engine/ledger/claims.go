@@ -48,13 +48,16 @@ func (l *Ledger) Drifted(key Key, desired uint64) bool {
 	return r != nil && r.suspect && r.desired == desired
 }
 
-// Cleared takes an object off the list of those that a ManagedResource must look at, because another one has it.
-func (l *Ledger) Cleared(owner Owner, key Key) {
+// LeftTo says that another ManagedResource keeps an object that a ManagedResource has, too: that one looks at it from now on, at once if
+// it is in doubt. If it does not have the object on record, the next change raises a doubt anew.
+func (l *Ledger) LeftTo(keeper, owner Owner, key Key) {
+	var told notices
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if o := l.owners[owner]; o != nil {
-		delete(o.dirty, l.findLocked(key))
+	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {
+		r.leaveLocked(l.owners[keeper], o, &told)
 	}
+	l.mu.Unlock()
+	told.send(l)
 }
 
 // Writing notes that requests are about to be sent that may change an object, or create it: a watch may tell of that before the answer

@@ -186,6 +186,20 @@ func TestDrift(t *testing.T) {
 			r.Track(mr2, []Ref{cm})
 			r.Seen(sighting(cm, "u", "6", 0))
 		}, "[ns/two]"},
+		"MRB-16 who keeps it is told from now on": {func(r *recorder) {
+			r.Track(mr2, []Ref{cm})
+			r.Verified(mr2, sighting(cm, "u", "5", 0))
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.LeftTo(mr1, mr2, cm.Key)
+			r.Verified(mr1, sighting(cm, "u", "6", 0))
+			r.Seen(sighting(cm, "u", "7", 0))
+		}, "[ns/two ns/one ns/one]"},
+		"MRB-16 who keeps it is not on record": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.LeftTo(mr2, mr1, cm.Key)
+			r.Seen(sighting(cm, "u", "7", 0))
+		}, "[ns/one ns/one]"},
 		"MRB-16 the heir is told": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
 			r.Verified(mr2, sighting(cm, "u", "5", 0))
@@ -425,3 +439,57 @@ func TestWritingTellsOfDrift(t *testing.T) {
 		})
 	}
 }
+
+// TestLawDoubtHasSomebody holds what a record says of doubts, whatever two ManagedResources that have an object do and leave to each other: one
+// of them is to look at what is in doubt, was told of that, and any later change is told to somebody.
+func TestLawDoubtHasSomebody(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+		version := 100
+		owner := rapid.SampledFrom([]Owner{mr1, mr2})
+		next := func(t *rapid.T) Sighting {
+			version += rapid.IntRange(0, 1).Draw(t, "later")
+			return sighting(cm, "u", fmt.Sprint(version), 0)
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"it is tracked": func(t *rapid.T) { r.Track(owner.Draw(t, "owner"), []Ref{cm}) },
+			"it is tracked no more": func(t *rapid.T) {
+				if one := owner.Draw(t, "owner"); len(r.Refs(mr1))+len(r.Refs(mr2)) > len(r.Refs(one)) {
+					r.Track(one, nil)
+				}
+			},
+			"it is seen": func(t *rapid.T) { r.Seen(next(t)) },
+			"it is gone": func(*rapid.T) { version++; r.Gone(cm.Key, "u", fmt.Sprint(version)) },
+			"it is verified": func(t *rapid.T) {
+				if one := owner.Draw(t, "owner"); len(r.Refs(one)) > 0 {
+					r.Verified(one, next(t))
+				}
+			},
+			"it is left to the other": func(t *rapid.T) {
+				if one := owner.Draw(t, "owner"); one == mr1 {
+					r.LeftTo(mr2, mr1, cm.Key)
+				} else {
+					r.LeftTo(mr1, mr2, cm.Key)
+				}
+			},
+			"one cannot look": func(t *rapid.T) { r.Pass(owner.Draw(t, "owner"), everyKey) },
+			"": func(t *rapid.T) {
+				if r.Lookup(cm.Key).Suspect && len(r.Dirty(mr1))+len(r.Dirty(mr2)) == 0 {
+					t.Fatal("it is in doubt, and nobody is to look")
+				}
+			},
+		})
+		if !r.Lookup(cm.Key).Suspect {
+			r.drift = nil
+			for range 2 { // Nobody has looked before the first.
+				version++
+				r.Seen(sighting(cm, "u", fmt.Sprint(version), 0))
+			}
+			if len(r.drift) == 0 {
+				t.Fatal("nobody is told of a change")
+			}
+		}
+	})
+}
+
+func everyKey(Key) bool { return true }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,7 +39,7 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 //     and verdict are what the object was like then. A report that is older changes nothing, whatever the state.
 //   - verified means: present, and what was compared with the desired state is the version at resourceVersion, or one with
 //     the same uid and digest. A verification that is older than that verifies nothing.
-//   - suspect means not verified, and in the dirty set of the last of its owners unless that one was told to leave it (Cleared).
+//   - suspect means not verified, and in the dirty set of the last of its owners.
 //   - an object that was present, and was seen to change or to go since it was last compared, is suspect.
 //   - untold means that a doubt was raised while a write of ours was under way, and that nobody was told: with no write under way,
 //     nothing is untold.
@@ -101,6 +102,21 @@ func (r *record) tellLocked(told *notices) {
 	}
 	o := r.owners[len(r.owners)-1]
 	told.drift = append(told.drift, drift{o.owner, r.key()})
+}
+
+// leaveLocked takes a doubt from an owner and gives it to the one that keeps the object, nil if that is not on record.
+func (r *record) leaveLocked(keeper, owner *ownerRecord, told *notices) {
+	delete(owner.dirty, r)
+	last := len(r.owners) - 1
+	switch i := slices.Index(r.owners, keeper); {
+	case i < 0 && r.owners[last] == owner:
+		r.suspect, r.untold = false, false
+	case i >= 0 && i < last:
+		r.owners = append(slices.Delete(r.owners, i, i+1), keeper)
+		if r.suspect {
+			r.doubtLocked(told)
+		}
+	}
 }
 
 func (r *record) mark() Mark { return Mark{r.resourceVersion, r.uid, r.state} }

@@ -33,6 +33,10 @@ const (
 // Invariant: what is in written was read from or answered by the API server for that UID, and counts only until the cache has that
 // version or a later one, and for no longer than a cache may lag; so nobody is given a form older than one that was acted on, but
 // after the source was restored to an older state. Then what the API server has counts, and not what the cache still has from before.
+//
+// certain is, for each ManagedResource about which the API server has answered this process, and has answered every write since, the first of
+// these answers: what Get returned since then has all that was ever written for this instance. What it returned otherwise may lack a
+// write whose answer was lost, or the last one of the process that was there before.
 type Statuses struct {
 	reader client.Reader // cached
 	live   client.Reader
@@ -43,6 +47,13 @@ type Statuses struct {
 	mu      sync.Mutex
 	turns   map[types.NamespacedName]*turn
 	written map[types.NamespacedName]written
+	certain map[types.NamespacedName]form
+}
+
+// form is one version of one ManagedResource.
+type form struct {
+	uid     types.UID
+	version string
 }
 
 // written is a form of a ManagedResource that the cache need not have yet.
@@ -69,6 +80,7 @@ func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.P
 	return &Statuses{
 		reader: reader, live: live, client: writer, clock: clock, events: events,
 		turns: map[types.NamespacedName]*turn{}, written: map[types.NamespacedName]written{},
+		certain: map[types.NamespacedName]form{},
 	}
 }
 
@@ -109,6 +121,7 @@ func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(mr)
+	s.answeredLocked(mr)
 	if known, found := s.written[key]; !found || known.mr.UID != mr.UID || !older(mr.ResourceVersion, known.mr.ResourceVersion) {
 		over := ""
 		if found && known.mr.UID == mr.UID {
@@ -132,6 +145,30 @@ func (s *Statuses) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.written, key)
+	delete(s.certain, key)
+}
+
+// Certain says whether a form of a ManagedResource that Get returned has all that was written to it for this instance until then.
+func (s *Statuses) Certain(mr *resourcesv1alpha1.ManagedResource) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first, found := s.certain[client.ObjectKeyFromObject(mr)]
+	return found && first.uid == mr.UID && !older(mr.ResourceVersion, first.version)
+}
+
+// answeredLocked notes that the API server has answered with a form of a ManagedResource.
+func (s *Statuses) answeredLocked(mr *resourcesv1alpha1.ManagedResource) {
+	key := client.ObjectKeyFromObject(mr)
+	if first, found := s.certain[key]; !found || first.uid != mr.UID || older(mr.ResourceVersion, first.version) {
+		s.certain[key] = form{mr.UID, mr.ResourceVersion}
+	}
+}
+
+// unanswered notes that what became of a write is not known.
+func (s *Statuses) unanswered(mr *resourcesv1alpha1.ManagedResource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.certain, client.ObjectKeyFromObject(mr))
 }
 
 // turn is for whoever writes to one ManagedResource. It is no mutex: waiting ends with the context.
@@ -251,6 +288,7 @@ func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourc
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.written[key] = written{mr, s.clock.Now(), over}
+	s.answeredLocked(mr)
 	return mr, nil
 }
 
@@ -310,10 +348,11 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 		return nil, false, err
 	}
 	answer := metadataOf(current)
-	if err := s.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return nil, false, err
+	if err = s.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err == nil {
+		err = sameForm(current, answer)
 	}
-	if err := sameForm(current, answer); err != nil {
+	if err != nil {
+		s.unanswered(current)
 		return nil, false, err
 	}
 	next.ObjectMeta = answer.ObjectMeta
@@ -350,6 +389,7 @@ func (s *Statuses) PatchMetadata(ctx context.Context, mr *resourcesv1alpha1.Mana
 	if !bound {
 		next := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name}}
 		if err := s.client.Patch(ctx, next, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			s.unanswered(mr)
 			return nil, err
 		}
 		next.ManagedFields = nil
@@ -357,10 +397,11 @@ func (s *Statuses) PatchMetadata(ctx context.Context, mr *resourcesv1alpha1.Mana
 		return next, nil
 	}
 	answer := metadataOf(mr)
-	if err := s.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return nil, err
+	if err = s.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err == nil {
+		err = sameForm(mr, answer)
 	}
-	if err := sameForm(mr, answer); err != nil {
+	if err != nil {
+		s.unanswered(mr)
 		return nil, err
 	}
 	next := *mr
