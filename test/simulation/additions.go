@@ -27,10 +27,14 @@ type additions struct {
 	Refused int
 	// Children is true if the target has a controller that makes ReplicaSets of Deployments.
 	Children bool
+	// Delay is that of repairs, WhilePending whether new objects are applied while old ones are not gone.
+	Delay        time.Duration
+	WhilePending bool
 }
 
 func (a additions) String() string {
-	return fmt.Sprintf("  besides: audit %v, collecting %t, refused %s, children %t\n", a.Audit, a.Collect, things[a.Refused].name, a.Children)
+	return fmt.Sprintf("  besides: audit %v, collecting %t, refused %s, children %t, repairs after %v, applying while a deletion is pending %t\n",
+		a.Audit, a.Collect, things[a.Refused].name, a.Children, a.Delay, a.WhilePending)
 }
 
 var moreKinds = []string{
@@ -62,6 +66,8 @@ func drawMore(t *rapid.T, s *Scenario) {
 		}
 		s.Steps = slices.Insert(s.Steps, rapid.IntRange(0, len(s.Steps)).Draw(t, "before"), step)
 	}
+	s.More.Delay = rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second, 90 * time.Second}).Draw(t, "delay")
+	s.More.WhilePending = rapid.Bool().Draw(t, "while pending")
 }
 
 // drawModes lets some objects of a content have annotations that say what may be done with them.
