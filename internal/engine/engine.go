@@ -137,10 +137,14 @@ func (e *Engine) start(group *kit.Group) error {
 		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Applied: news,
 	})
 	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses, Clock: e.Clock, Await: reconciler.Awaits}
-	for name, judge := range map[string]struct{ assess, other judgement }{
-		healthcontroller.NameHealth: {assessor.Health, assessor.Progressing}, healthcontroller.NameProgressing: {assessor.Progressing, assessor.Health},
+	for name, judge := range map[string]struct {
+		condition     resourcesv1alpha1.ConditionType
+		assess, other judgement
+	}{
+		healthcontroller.NameHealth:      {resourcesv1alpha1.ResourcesHealthy, assessor.Health, assessor.Progressing},
+		healthcontroller.NameProgressing: {resourcesv1alpha1.ResourcesProgressing, assessor.Progressing, assessor.Health},
 	} {
-		health.Name, health.Assess, health.Other = name, judge.assess, judge.other
+		health.Name, health.Condition, health.Assess, health.Other = name, judge.condition, judge.assess, judge.other
 		judges = append(judges, healthcontroller.New(health))
 	}
 	triggers := reconciler.Triggers

@@ -124,6 +124,15 @@ func sortedNames(data map[string]any) []string {
 	return names
 }
 
+// noteValues notes what the objects of the target are like now, before a restore takes that back.
+func (w *world) noteValues() {
+	for key, o := range w.target.AllLocked() {
+		if t := thingAt(key); t != nil && w.had[key] != nil {
+			w.had[key][valueOf(t, o)] = time.Now()
+		}
+	}
+}
+
 // lastHad is when an object last had a value. After a restore of the source any injected label will do: what a form injected that
 // the source does not know of any more stays, as no inventory tells whose it is.
 func (w *world) lastHad(key apiserver.Key, value string) time.Time {
@@ -144,6 +153,12 @@ func (w *world) lastHad(key apiserver.Key, value string) time.Time {
 		}
 	}
 	return last
+}
+
+// mayBeHeld says whether what was as it should be until a moment may be left so, as repairs are delayed.
+func (w *world) mayBeHeld(until time.Time) bool {
+	delay := w.scenario.More.Delay
+	return delay > 0 && time.Since(until) <= delay+patience+w.lag
 }
 
 // missing names an object that never was as a content says since the content is there; "" if there is none.
@@ -185,7 +200,7 @@ func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 				}
 			}
 		}
-		if at.IsZero() || at.Before(since) {
+		if at.IsZero() || at.Before(since) && !w.mayBeHeld(at) {
 			return fmt.Sprintf("%s never had %s", key, value)
 		}
 	}

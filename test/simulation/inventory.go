@@ -49,6 +49,25 @@ func (w *world) inInventoryLocked(key, except apiserver.Key) bool {
 	return false
 }
 
+// recordedLocked says whether an entry of an inventory is a record that we created an object: one that is created only once carries no origin
+// that another ManagedResource could have taken away.
+func (w *world) recordedLocked(key apiserver.Key, uid string) bool {
+	for at, mr := range w.source.AllLocked() {
+		if at.GroupResource != managedResources {
+			continue
+		}
+		status, _ := mr["status"].(map[string]any)
+		resources, _ := status["resources"].([]any)
+		for _, entry := range resources {
+			ref := entry.(map[string]any)
+			if ref["uid"] == uid && ref["name"] == key.Name && ref["fieldPath"] == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // checkInventory is about what left the inventory with a write, or with the whole ManagedResource.
 func (w *world) checkInventory(c apiserver.Change) {
 	if c.Before == nil || w.excused() {

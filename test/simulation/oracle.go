@@ -211,7 +211,7 @@ func (w *world) targetChanged(c apiserver.Change) {
 			w.violateLocked(hasEntry, "%s created %s, which no inventory has", c.By, c.Key)
 		}
 	case "delete":
-		if !w.owned(c.Before) {
+		if !w.owned(c.Before) && !w.recordedLocked(c.Key, uid) {
 			w.violateLocked(ownsDeleted, "%s deleted %s (uid %s): it has no origin of ours, and we did not create it", c.By, c.Key, uid)
 		}
 		w.checkDeletion(c)

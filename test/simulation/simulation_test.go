@@ -103,6 +103,9 @@ func runSeeds(t *testing.T, generator *rapid.Generator[*Scenario], run happening
 		collect()
 		again := run(t, generator.Example(seed), logr.Discard())
 		t.Logf("seed %d was run once more: %d findings", seed, len(again.Violations))
+		if len(again.Violations) == 0 {
+			t.Logf("%s\n%s", generator.Example(seed), result.Trace())
+		}
 		if *until {
 			break
 		}

@@ -106,6 +106,7 @@ func (w *world) take(step Step) {
 		// One of the backups that were made before each step.
 		w.lock.Lock()
 		w.restored[cluster] = true
+		w.noteValues()
 		w.lock.Unlock()
 		revision := server.Restore(w.backups[cluster][step.B%len(w.backups[cluster])])
 		w.lock.Lock()

@@ -52,11 +52,13 @@ const (
 
 // Options are all that a reconciler needs; each is required.
 type Options struct {
-	Name     string
-	Config   config.HealthControllerConfig
-	Class    managed.Class
-	Statuses *sourcecluster.Statuses
-	Clock    clock.PassiveClock
+	Name string
+	// Condition is the type of the condition that is kept.
+	Condition resourcesv1alpha1.ConditionType
+	Config    config.HealthControllerConfig
+	Class     managed.Class
+	Statuses  *sourcecluster.Statuses
+	Clock     clock.PassiveClock
 	// Await says whether the first look at the objects since the start is still to come: it tells more, and cheaper.
 	Await func(*resourcesv1alpha1.ManagedResource) bool
 	// Assess judges the objects of the inventory.
@@ -73,10 +75,15 @@ type Reconciler struct {
 	queue     kit.Queue
 	mu        sync.Mutex
 	unsettled map[ledger.Owner]int
+	// judged is the status that the last judgement gave the condition, of each ManagedResource that is judged. It is noted before it is
+	// written, so that a status which says something else afterwards is somebody else's.
+	judged map[ledger.Owner]resourcesv1alpha1.ConditionStatus
 }
 
 // New returns a reconciler.
-func New(o Options) *Reconciler { return &Reconciler{Options: o, unsettled: map[ledger.Owner]int{}} }
+func New(o Options) *Reconciler {
+	return &Reconciler{Options: o, unsettled: map[ledger.Owner]int{}, judged: map[ledger.Owner]resourcesv1alpha1.ConditionStatus{}}
+}
 
 // Reconcile judges one ManagedResource.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -84,14 +91,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	defer cancel()
 	mr, err := r.Statuses.Get(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		r.settled(request.NamespacedName)
+		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the ManagedResource: %w", err)
 	}
 	if !r.concerns(mr) {
-		r.settled(request.NamespacedName)
+		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil // Ignored, somebody else's or being deleted (MRH-1).
 	}
 	if !isApplied(mr) || r.Await(mr) {
@@ -104,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if assessment.Unsettled && r.wait(request.NamespacedName) {
 		return reconcile.Result{RequeueAfter: settleDelay}, nil
 	}
-	r.settled(request.NamespacedName)
+	r.settled(request.NamespacedName, assessment.Change.Status)
 	changes := []managed.ConditionChange{assessment.Change}
 	if assessment.Covered {
 		if other, err := r.Other(ctx, mr.Status.Resources); err == nil && other.Covered && !other.Unsettled {
@@ -190,10 +197,26 @@ func (r *Reconciler) wait(owner ledger.Owner) bool {
 	return r.unsettled[owner] <= settleLimit
 }
 
-func (r *Reconciler) settled(owner ledger.Owner) {
+func (r *Reconciler) settled(owner ledger.Owner, judged resourcesv1alpha1.ConditionStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.unsettled, owner)
+	r.judged[owner] = judged
+}
+
+func (r *Reconciler) forget(owner ledger.Owner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.unsettled, owner)
+	delete(r.judged, owner)
+}
+
+// contradicts says whether the condition says something else than the last judgement, such as one of a process that was the leader before.
+func (r *Reconciler) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	judged, found := r.judged[client.ObjectKeyFromObject(mr)]
+	return found && isApplied(mr) && managed.Conditions(mr.Status.Conditions).Status(r.Condition) != judged
 }
 
 // period is the sync period with up to a tenth more or less.
@@ -232,7 +255,7 @@ func (r *Reconciler) predicate() predicate.Predicate {
 			if !ok || !isMR {
 				return false
 			}
-			return before.UID != after.UID || className(before) != className(after) || managed.Ignored(before) ||
+			return before.UID != after.UID || className(before) != className(after) || managed.Ignored(before) || r.contradicts(after) ||
 				managed.Conditions(before.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied) !=
 					managed.Conditions(after.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied)
 		},

@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -74,7 +75,7 @@ func newFixture(t *testing.T) *fixture {
 		}
 	}
 	f.Reconciler = New(Options{
-		Name: NameProgressing, Config: config.HealthControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Minute}}, Class: managed.NewClass(""), Clock: f.clock,
+		Name: NameProgressing, Condition: resourcesv1alpha1.ResourcesProgressing, Config: config.HealthControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Minute}}, Class: managed.NewClass(""), Clock: f.clock,
 		Statuses: sourcecluster.NewStatuses(f.source, f.source, f.source, f.clock, nil),
 		Await:    func(*resourcesv1alpha1.ManagedResource) bool { return f.awaited },
 		Assess:   judge(resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ConditionTrue, &f.rolling),
@@ -222,6 +223,38 @@ func TestPredicate(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 		})
+	}
+}
+
+// MRT-8: what a process that was the leader before has written last is judged anew, and what this one has written is not.
+func TestLastWordOfAFormerLeader(t *testing.T) {
+	f := newFixture(t)
+	f.run()
+	before := f.get()
+	if f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: before}) {
+		t.Error("our own judgement is judged anew")
+	}
+	after := f.get()
+	after.Status.Conditions = slices.Clone(after.Status.Conditions)
+	for i := range after.Status.Conditions {
+		if after.Status.Conditions[i].Type == resourcesv1alpha1.ResourcesProgressing {
+			after.Status.Conditions[i].Status = resourcesv1alpha1.ConditionTrue
+		}
+	}
+	f.must(f.source.Status().Update(f.Context(), after))
+	if !f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		t.Error("what somebody else says stays")
+	}
+	f.run()
+	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "False: Fine." {
+		t.Errorf("the condition is %s", got)
+	}
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -48,7 +49,7 @@ func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []
 				h.any[key] = map[ledger.Owner]struct{}{}
 			}
 			h.any[key][ownerOf(other)] = struct{}{}
-			if other.DeletionTimestamp == nil && r.Class.Responsible(other) && !r.moves.leaves(ownerOf(other), key) {
+			if r.keeps(other) && !r.moves.leaves(ownerOf(other), key) {
 				h.kept[key] = append(h.kept[key], ownerOf(other))
 			}
 		}
@@ -57,6 +58,11 @@ func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []
 		return h, fmt.Errorf("looking for other ManagedResources that have the objects: %w", err)
 	}
 	return h, nil
+}
+
+// keeps says whether this instance keeps the objects of a ManagedResource.
+func (r *Reconciler) keeps(mr *resourcesv1alpha1.ManagedResource) bool {
+	return mr.DeletionTimestamp == nil && r.Class.Responsible(mr)
 }
 
 func (h holders) has(key apply.Key, owner ledger.Owner) bool {
@@ -93,6 +99,16 @@ var errLetGo = errors.New("another ManagedResource that has it is about to let g
 // origin of the ManagedResource, or it carries none and this process created it, or it was created without one and the inventory says so.
 func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, others holders) (judgement, error) {
 	annotations := live.GetAnnotations()
+	key := apply.KeyOfReference(&ref.ObjectReference)
+	heir, inherited := others.heir(key)
+	inherited = inherited && !*r.Config.DeleteForeignObjects
+	value, found := annotations[resourcesv1alpha1.AnnotationOrigin]
+	origin, err := managed.ParseOrigin(value)
+	named := found && err == nil
+	here := named && r.isOfThisSource(origin)
+	if here && origin.Key == ownerOf(mr) && inherited {
+		return judgement{stays: "ManagedResource " + heir.String() + " has it, too", heir: heir}, nil
+	}
 	if managed.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
 		return judgement{stays: "it is annotated with " + resourcesv1alpha1.AnnotationKeepObject}, nil
 	}
@@ -104,15 +120,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 	if *r.Config.DeleteForeignObjects {
 		return judgement{}, nil
 	}
-	key := apply.KeyOfReference(&ref.ObjectReference)
-	heir, inherited := others.heir(key)
-	value, found := annotations[resourcesv1alpha1.AnnotationOrigin]
-	origin, err := managed.ParseOrigin(value)
-	named := found && err == nil
-	here := named && r.isOfThisSource(origin)
 	switch {
-	case here && origin.Key == ownerOf(mr) && inherited:
-		return judgement{stays: "ManagedResource " + heir.String() + " has it, too", heir: heir}, nil
 	case inherited:
 		return judgement{stays: "ManagedResource " + heir.String() + " has it, too"}, nil
 	case here && origin.Key == ownerOf(mr):
@@ -138,8 +146,35 @@ func (r *Reconciler) isOfThisSource(origin managed.Origin) bool {
 	return origin.ClusterID == r.Identity || origin.ClusterID == "" || r.Identity == ""
 }
 
-// handOver makes another ManagedResource the origin of an object, bound to the object that was judged.
-func (r *Reconciler) handOver(ctx context.Context, live *unstructured.Unstructured, heir ledger.Owner) error {
+// handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that one keeps it still. It looks
+// at the object from then on: its manifest may want it otherwise.
+func (r *Reconciler) handOver(ctx context.Context, owner ledger.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, heir ledger.Owner) error {
+	key := apply.KeyOfReference(&ref.ObjectReference)
+	answered := r.moves.hands(key, heir)
+	if answered == nil {
+		return errLetGo
+	}
+	defer answered()
+	latest, err := r.Statuses.Get(ctx, heir)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	has := func(entry resourcesv1alpha1.ObjectReference) bool {
+		return apply.KeyOfReference(&entry.ObjectReference) == key
+	}
+	if err != nil || !r.keeps(latest) || !slices.ContainsFunc(latest.Status.Resources, has) {
+		return errLetGo // It did since.
+	}
+	if err := r.patchOrigin(ctx, live, heir); err != nil {
+		return err
+	}
+	entry := targetcluster.RefOf(ref).Key
+	r.Ledger.LeftTo(heir, owner, entry)
+	r.Ledger.Suspect(entry)
+	return nil
+}
+
+func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstructured, heir ledger.Owner) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),
 		"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: managed.Origin{ClusterID: r.Identity, Key: heir}.String()},

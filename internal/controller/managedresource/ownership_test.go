@@ -395,6 +395,70 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 	}
 }
 
+// MRB-16, MRO-2: an object is not handed to a ManagedResource that is releasing it: no inventory would have it.
+func TestNotHandedToWhoReleasesIt(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"heir", "giver"} {
+		f.managed(name, "a=1")
+		f.settle(name)
+	}
+	f.manifests("heir", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}"))
+	f.secret("giver", "2")
+	f.target.after = func(method, _ string) int {
+		if method == http.MethodGet {
+			f.target.after = nil // The heir has seen that it is not its own.
+			_, _ = f.run("giver")
+		}
+		return 0
+	}
+	_, _ = f.run("heir")
+	f.settle("heir")
+	f.settle("giver")
+	if _, there := f.target.value("a"); there && f.inventory("heir")+f.inventory("giver") == "" && f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "" {
+		t.Errorf("its origin is %s, and no inventory has it", f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
+	}
+}
+
+// MRB-16: an object is not handed to a ManagedResource that has dropped it since it was looked for who has it.
+func TestNotHandedToWhoDroppedIt(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"heir", "giver"} {
+		f.managed(name, "a=1")
+		f.settle(name)
+	}
+	giver, heir, ref := ownerOf(f.get("giver")), ownerOf(f.get("heir")), f.get("giver").Status.Resources[0]
+	f.secret("heir", "2")
+	f.settle("heir")
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), heir); !errors.Is(err, errLetGo) || f.target.count(http.MethodPatch) > 0 {
+		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
+	}
+	f.must(f.source.Delete(f.ctx, f.get("heir")))
+	f.settle("heir")
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), heir); !errors.Is(err, errLetGo) || f.target.count(http.MethodPatch) > 0 {
+		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
+	}
+}
+
+// MRB-16, MRX-5: what says that it must not be deleted goes to who has it, too, and that one makes of it what it wants, also while the
+// run that handed it over fails elsewhere.
+func TestKeptObjectIsHandedOver(t *testing.T) {
+	f := newFixture(t)
+	f.managed("two", "a=2")
+	f.settle("two")
+	f.managed("one")
+	f.manifests("one", "1", configMap("a", "1", "annotations: {resources.gardener.cloud/keep-object: 'true'}"))
+	f.settle("one")
+	f.refuse(http.MethodPost, "b", http.StatusForbidden)
+	f.secret("one", "2", "b=1")
+	for range 2 {
+		_, _ = f.run("one")
+		_, _ = f.run("two")
+	}
+	if value, _ := f.target.value("a"); value != "2" || f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "n/two" {
+		t.Errorf("it is %s of %s", value, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
+	}
+}
+
 // hasHandOvers says whether an object is being handed over.
 func (m *moves) hasHandOvers() bool {
 	m.mu.Lock()

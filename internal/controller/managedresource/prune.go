@@ -271,12 +271,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if verdict.stays != "" {
 		log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", apply.NameOf(live), "reason", verdict.stays)
 		if verdict.heir != (ledger.Owner{}) {
-			answered := p.moves.hands(apply.KeyOfReference(&ref.ObjectReference), verdict.heir)
-			if answered == nil {
-				return false, errLetGo
-			}
-			err = p.handOver(ctx, live, verdict.heir)
-			answered()
+			err = p.handOver(ctx, ownerOf(p.mr), ref, live, verdict.heir)
 		}
 		return err == nil || targetcluster.Gone(err), err
 	}
