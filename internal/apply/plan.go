@@ -236,6 +236,15 @@ func (p *Plan) New() []Key {
 	return keys
 }
 
+// Keys are the objects that are to be there.
+func (p *Plan) Keys() []Key {
+	keys := make([]Key, len(p.Apply))
+	for i, object := range p.Apply {
+		keys[i] = object.Key
+	}
+	return keys
+}
+
 // CanExist says whether any API server can have an object that is named like this: what can't exist is not there, and need not
 // be deleted.
 func CanExist(ref *corev1.ObjectReference) bool {

@@ -184,7 +184,7 @@ func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 	}
 	for t, value := range wishes {
 		key, served := w.keyLocked(t)
-		if !served {
+		if !served || w.blind["target/"+key.Resource] {
 			continue
 		}
 		o := w.target.GetLocked(key)
@@ -201,7 +201,7 @@ func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 			}
 		}
 		if at.IsZero() || at.Before(since) && !w.mayBeHeld(at) {
-			return fmt.Sprintf("%s never had %s", key, value)
+			return fmt.Sprintf("%s is %s, and never had %s", key, summary(t, o), value)
 		}
 	}
 	return ""

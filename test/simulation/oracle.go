@@ -344,16 +344,18 @@ func (w *world) checkDeletion(c apiserver.Change) {
 }
 
 // checkOrigin is about the deletion of an object that has the origin of a ManagedResource that wants it. If that is of another class, the
-// origin is no proof for whoever deletes it. If it is of the same, nobody can have meant to delete the object for its sake since it has it.
+// origin is no proof for whoever deletes it. If it is of the same, nobody can have meant to delete the object for its sake since it has it, but
+// for whoever catches up with changes of a moment ago, one after the other.
 func (w *world) checkOrigin(c apiserver.Change, key apiserver.Key) {
 	class := w.classes[c.By]
+	catchesUp := time.Since(w.until[key]) < patience+w.lag
 	for _, wish := range w.wanted[key] {
 		mr := w.source.GetLocked(wish.mr)
 		if originOf(wish.mr) != origin(c.Before) || !contains(inventoryOf(mr), c.Key) {
 			continue
 		}
 		same := classOf(mr) == class
-		if c.Before["immutable"] != true && (same && wish.fresh || !same && !hasFinalizerOf(mr, class) && !w.freed) {
+		if c.Before["immutable"] != true && (same && wish.fresh && !catchesUp || !same && !hasFinalizerOf(mr, class) && !w.freed) {
 			w.violateLocked(ownsDeleted, "%s of class %q deleted %s, which %s of class %q wants and is the origin of", c.By, class, c.Key, wish.mr.Name, classOf(mr))
 		}
 	}

@@ -166,7 +166,9 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	plan := apply.NewPlan(decoded, mr.Status.Resources, apply.Options{
 		Spec: &mr.Spec, Origin: r.origin(mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue, Scope: func(gvk schema.GroupVersionKind) (apply.Scope, error) { return r.Target.Scope(ctx, gvk) },
 	})
-	gotten, err := r.moves.get(ctx, owner, plan.New())
+	lost := slices.Concat(plan.Delete, plan.Release)
+	again := r.moves.plan(owner, plan.Keys(), lost)
+	gotten, err := r.moves.get(ctx, owner, append(plan.New(), again...))
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -178,11 +180,11 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	r.replacing.keep(owner, func(key ledger.Key) bool { return describes(plan, key) })
 	r.stuck.keep(owner, plan.Delete)
 
-	lost, err := r.moves.lose(ctx, owner, slices.Concat(plan.Delete, plan.Release))
+	released, err := r.moves.lose(ctx, owner, lost)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	defer lost()
+	defer released()
 	pending, err := r.prune(ctx, mr, plan.Delete)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -322,6 +324,7 @@ func (r *Reconciler) spread() time.Duration {
 func (r *Reconciler) forget(owner ledger.Owner) {
 	r.passes.forget(owner)
 	r.stuck.forget(owner)
+	r.moves.forget(owner)
 	r.replacing.keep(owner, func(ledger.Key) bool { return false })
 	r.Watches.Track(owner, nil)
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)

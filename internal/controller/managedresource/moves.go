@@ -22,6 +22,9 @@ type moves struct {
 	mu      sync.Mutex
 	losing  map[ledger.Owner]map[apply.Key]*loss
 	getting map[apply.Key]map[ledger.Owner]struct{}
+	// dropped are the objects that the last plan for a ManagedResource had no more, whatever became of its run. Its inventory may have them for
+	// as long as its runs fail; it keeps them no more, and two that fail do not hand an object to each other for ever.
+	dropped map[ledger.Owner]map[apply.Key]struct{}
 	// handing are the objects that are being handed over, by heir; each is closed when that was answered.
 	handing map[ledger.Owner]map[chan struct{}]apply.Key
 }
@@ -85,6 +88,49 @@ func await(ctx context.Context, answers []chan struct{}) error {
 		}
 	}
 	return nil
+}
+
+// plan notes what a plan for a ManagedResource has no more, and returns those of the objects that it has which the plan before had not.
+func (m *moves) plan(owner ledger.Owner, has []apply.Key, drops []resourcesv1alpha1.ObjectReference) (again []apply.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, key := range has {
+		if _, found := m.dropped[owner][key]; found {
+			again = append(again, key)
+		}
+	}
+	if len(drops) == 0 {
+		delete(m.dropped, owner)
+		return again
+	}
+	dropped := make(map[apply.Key]struct{}, len(drops))
+	for i := range drops {
+		dropped[apply.KeyOfReference(&drops[i].ObjectReference)] = struct{}{}
+	}
+	if m.dropped == nil {
+		m.dropped = map[ledger.Owner]map[apply.Key]struct{}{}
+	}
+	m.dropped[owner] = dropped
+	return again
+}
+
+// forget ends what is remembered of a ManagedResource between its runs.
+func (m *moves) forget(owner ledger.Owner) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.dropped, owner)
+}
+
+// keeps says whether a ManagedResource that has an object in its inventory is going to have it still.
+func (m *moves) keeps(owner ledger.Owner, key apply.Key) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.keepsLocked(owner, key)
+}
+
+func (m *moves) keepsLocked(owner ledger.Owner, key apply.Key) bool {
+	_, dropped := m.dropped[owner][key]
+	return !dropped && m.losing[owner][key] == nil
 }
 
 // leaves says whether a run is about to let go of an object.
@@ -161,11 +207,11 @@ func (m *moves) deletes(owner ledger.Owner, key apply.Key) func() {
 }
 
 // hands says that an object is about to be handed to another ManagedResource; the function that it returns must be called with the
-// answer. It returns nil if the heir is about to let go of it itself.
+// answer. It returns nil if the heir does not keep it itself.
 func (m *moves) hands(key apply.Key, heir ledger.Owner) func() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.losing[heir][key] != nil {
+	if !m.keepsLocked(heir, key) {
 		return nil
 	}
 	if m.handing == nil {

@@ -32,6 +32,8 @@ func TestLawMoves(t *testing.T) {
 			gains            map[int]bool
 			wanted, deleting map[int]bool
 			answered         map[int]func()
+			// dropped are those that its last plan had no more.
+			dropped map[int]bool
 			// handed are what ends the hand-overs to it, by object.
 			handed map[int][]func()
 		}
@@ -138,11 +140,34 @@ func TestLawMoves(t *testing.T) {
 					s.deleting[object], s.answered[object] = true, answered
 				}
 			},
+			"a run makes a plan": func(t *rapid.T) {
+				run, drops := rapid.IntRange(0, runs-1).Draw(t, "run"), rapid.IntRange(0, objects).Draw(t, "drops")
+				s := &model[run]
+				var has []apply.Key
+				want := 0
+				for object := drops; object < objects; object++ {
+					if has = append(has, key(object)); s.dropped[object] {
+						want++
+					}
+				}
+				if again := m.plan(owner(run), has, refs[:drops]); len(again) != want {
+					t.Fatalf("it has %v again, want %d", again, want)
+				}
+				s.dropped = map[int]bool{}
+				for object := range drops {
+					s.dropped[object] = true
+				}
+			},
+			"a ManagedResource is forgotten": func(t *rapid.T) {
+				run := rapid.IntRange(0, runs-1).Draw(t, "run")
+				m.forget(owner(run))
+				model[run].dropped = nil
+			},
 			"an object is handed over": func(t *rapid.T) {
 				heir, object := rapid.IntRange(0, runs-1).Draw(t, "heir"), rapid.IntRange(0, objects-1).Draw(t, "object")
 				s := &model[heir]
 				answered := m.hands(key(object), owner(heir))
-				if allowed := object >= s.lost; allowed != (answered != nil) {
+				if allowed := object >= s.lost && !s.dropped[object]; allowed != (answered != nil) {
 					t.Fatalf("allowed: %t, want %t", answered != nil, allowed)
 				}
 				if answered != nil {
@@ -179,6 +204,7 @@ func TestLawMoves(t *testing.T) {
 			if model[i].endGain != nil {
 				model[i].endGain()
 			}
+			m.forget(owner(i))
 			if model[i].endLoss != nil {
 				model[i].endLoss()
 			}
@@ -188,7 +214,7 @@ func TestLawMoves(t *testing.T) {
 				}
 			}
 		}
-		if len(m.losing)+len(m.getting)+len(m.handing) > 0 {
+		if len(m.losing)+len(m.getting)+len(m.handing)+len(m.dropped) > 0 {
 			t.Fatal("something is remembered after all runs have ended")
 		}
 	})

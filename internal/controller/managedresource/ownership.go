@@ -49,7 +49,7 @@ func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []
 				h.any[key] = map[ledger.Owner]struct{}{}
 			}
 			h.any[key][ownerOf(other)] = struct{}{}
-			if r.keeps(other) && !r.moves.leaves(ownerOf(other), key) {
+			if r.keeps(other) && r.moves.keeps(ownerOf(other), key) {
 				h.kept[key] = append(h.kept[key], ownerOf(other))
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -456,6 +457,32 @@ func TestKeptObjectIsHandedOver(t *testing.T) {
 	}
 	if value, _ := f.target.value("a"); value != "2" || f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "n/two" {
 		t.Errorf("it is %s of %s", value, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
+	}
+}
+
+// MRB-16: two ManagedResources that have an object no more, and fail elsewhere, do not hand it to each other again and again.
+func TestBothFailAndLoseAnObject(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		t.Run(fmt.Sprint("it must not be deleted: ", kept), func(t *testing.T) {
+			f := newFixture(t)
+			for _, name := range []string{"one", "two"} {
+				f.managed(name)
+				f.manifests(name, "1", configMap("a", "1", fmt.Sprintf("annotations: {resources.gardener.cloud/keep-object: '%t'}", kept)))
+				f.settle(name)
+			}
+			f.refuse(http.MethodPost, "b", http.StatusForbidden)
+			f.secret("one", "2", "b=1")
+			f.secret("two", "2", "b=1")
+			f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "one"}, "2")
+			f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "two"}, "2")
+			for range 5 {
+				_, _ = f.run("one")
+				_, _ = f.run("two")
+			}
+			if _, there := f.target.value("a"); there != kept || f.target.count(http.MethodPatch) > 1 {
+				t.Errorf("it is there: %t, after %d patches", there, f.target.count(http.MethodPatch))
+			}
+		})
 	}
 }
 
