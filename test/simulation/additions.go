@@ -154,9 +154,14 @@ func (w *world) copyThing(t *thing) {
 }
 
 // replaceable says whether somebody who runs can prove that an object is ours, so that it may be deleted to be created anew. What is to be
-// kept may not, whether it says so itself or its manifest does.
+// kept may not, whether it says so itself or its manifest does. What carries no origin only who created it can prove to be ours, and not that
+// one after it left the object alone for a while, or after the target was restored to what was before it created another one.
 func (w *world) replaceable(key apiserver.Key, o object) bool {
-	return w.owned(o) && !truthy(o, resourcesv1alpha1.AnnotationKeepObject) && !w.toKeep[unscoped(key)] && (origin(o) != "" || slices.Contains(w.running, w.made[apiserver.Text(o, "metadata", "uid")]))
+	if !w.owned(o) || truthy(o, resourcesv1alpha1.AnnotationKeepObject) || w.toKeep[unscoped(key)] {
+		return false
+	}
+	leftAlone := func(s Step) bool { return s.Do == "ignore" }
+	return origin(o) != "" || slices.Contains(w.running, w.made[apiserver.Text(o, "metadata", "uid")]) && !w.restored["target"] && !slices.ContainsFunc(w.scenario.Steps, leftAlone)
 }
 
 // refuses says whether the target refuses a request of an instance: somebody protects an object that was there before.
