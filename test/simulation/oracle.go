@@ -223,7 +223,8 @@ func (w *world) targetChanged(c apiserver.Change) {
 			w.violateLocked(writesWanted, "%s wrote %s, which is to be created only once", c.By, c.Key)
 		}
 		if origin(c.Before) != "" && origin(c.After) == "" {
-			w.released[uid] = true
+			// An instance of another class that has created it, and has it in an inventory, is not told.
+			w.released[uid] = !w.scenario.Classes || w.made[uid] == c.By
 		} else if origin(c.After) != "" {
 			delete(w.released, uid)
 			handedOver := valueOf(t, c.Before) == valueOf(t, c.After) && origin(c.Before) != origin(c.After)
