@@ -221,6 +221,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		r.passes.doubt(mr, false)
 		return reconcile.Result{RequeueAfter: pendingRetry}, nil
 	}
+	r.moves.forget(owner) // The inventory has nothing more that the plan has not.
 	return reconcile.Result{RequeueAfter: applier.held}, nil
 }
 

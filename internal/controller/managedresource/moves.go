@@ -22,7 +22,7 @@ type moves struct {
 	mu      sync.Mutex
 	losing  map[ledger.Owner]map[apply.Key]*loss
 	getting map[apply.Key]map[ledger.Owner]struct{}
-	// dropped are the objects that the last plan for a ManagedResource had no more, whatever became of its run. Its inventory may have them for
+	// dropped are the objects that the last plan for a ManagedResource had no more, until a run ended well. Its inventory may have them for
 	// as long as its runs fail; it keeps them no more, and two that fail do not hand an object to each other for ever.
 	dropped map[ledger.Owner]map[apply.Key]struct{}
 	// handing are the objects that are being handed over, by heir; each is closed when that was answered.
