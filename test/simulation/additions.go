@@ -245,7 +245,7 @@ func (w *world) noteKept(c apiserver.Change) {
 		}
 		w.kept[unscoped(key)] = true
 		if o := w.target.GetLocked(key); o != nil && !w.inInventoryLocked(key, c.Key) {
-			w.leftBehind[apiserver.Text(o, "metadata", "uid")] = true
+			w.leftBehind[apiserver.Text(o, "metadata", "uid")] = time.Now()
 		}
 	}
 }

@@ -91,7 +91,7 @@ type oracle struct {
 	servedBy map[string]string
 	// kept are objects that a ManagedResource left behind on purpose, leftBehind those of them, by UID, that nobody has had since.
 	kept       map[apiserver.Key]bool
-	leftBehind map[string]bool
+	leftBehind map[string]time.Time
 	// giving is what ManagedResources say of objects now: that they are not their own; givenUp is until when they did, saidToStay until when an object itself
 	// said that it must not be deleted, by UID.
 	giving     map[claim]bool
@@ -121,7 +121,7 @@ func newOracle(w *world) *oracle {
 		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
 		wanted: map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
 		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{},
-		turnedBack: map[string]int64{}, blind: map[string]bool{}, leftBehind: map[string]bool{}, givenUp: map[claim]time.Time{}, saidToStay: map[string]time.Time{},
+		turnedBack: map[string]int64{}, blind: map[string]bool{}, leftBehind: map[string]time.Time{}, givenUp: map[claim]time.Time{}, saidToStay: map[string]time.Time{},
 		toKeep: map[apiserver.Key]bool{},
 	}
 }
@@ -207,7 +207,7 @@ func (w *world) targetChanged(c apiserver.Change) {
 	switch c.Verb {
 	case "create":
 		w.made[apiserver.Text(c.After, "metadata", "uid")] = c.By
-		if !w.inInventoryLocked(c.Key, apiserver.Key{}) && !w.excused() {
+		if !w.inInventoryLocked(c.Key, apiserver.Key{}) && !w.excused() && !w.freed {
 			w.violateLocked(hasEntry, "%s created %s, which no inventory has", c.By, c.Key)
 		}
 	case "delete":
@@ -324,7 +324,8 @@ func (w *world) checkDeletion(c apiserver.Change) {
 		return
 	}
 	uid := apiserver.Text(c.Before, "metadata", "uid")
-	if w.leftBehind[uid] {
+	// Who is deleting an object need not hear at once that somebody took the finalizer of its ManagedResource away.
+	if at, left := w.leftBehind[uid]; left && (!w.freed || time.Since(at) > patience+w.lag) {
 		w.violateLocked(sparesKept, "%s deleted %s, which its ManagedResource left behind when it went", c.By, c.Key)
 	}
 	if truthy(c.Before, resourcesv1alpha1.AnnotationKeepObject) {

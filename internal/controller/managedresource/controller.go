@@ -155,7 +155,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		return reconcile.Result{}, nil // The sweep tells if that changes.
 	}
 
-	decoded, versions, err := r.read(ctx, mr)
+	decoded, versions, told, err := r.read(ctx, mr)
 	if err != nil {
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonCannotReadSecret, err, nil)
 	}
@@ -185,7 +185,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		return reconcile.Result{}, err
 	}
 	defer released()
-	pending, err := r.prune(ctx, mr, plan.Delete)
+	pending, err := r.prune(ctx, mr, plan.Delete, told)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -8,12 +8,16 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -483,6 +487,31 @@ func TestBothFailAndLoseAnObject(t *testing.T) {
 				t.Errorf("it is there: %t, after %d patches", there, f.target.count(http.MethodPatch))
 			}
 		})
+	}
+}
+
+// MR-9: nothing is deleted for the sake of a Secret as it was before the ManagedResource named it: the watch that told of it may be behind.
+func TestNothingIsDeletedForAnOldSecret(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1", "b=1")
+	f.settle("m")
+	told := make(chan struct{}, 10)
+	f.Secrets.Subscribe(func(types.NamespacedName, string) { told <- struct{}{} }, nil)
+	go f.Secrets.Start(f.ctx) //nolint:errcheck // It ends with the test.
+	f.must(f.Secrets.WaitUntilWatching(f.ctx, time.Minute))
+	f.secret("m", "2", "b=1")
+	<-told
+	// The API server has another one by now, which the watch has not told of.
+	f.secrets.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		data := map[string][]byte{"x.yaml": []byte(configMap("a", "1", "") + configMap("b", "2", ""))}
+		return true, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m", UID: "m", ResourceVersion: "3"}, Data: data}, nil
+	})
+	uid := f.uid("a")
+	for range 3 {
+		_, _ = f.run("m")
+	}
+	if value, _ := f.target.value("b"); f.uid("a") != uid || value != "2" {
+		t.Errorf("a is another one: %t, b is %s", f.uid("a") != uid, value)
 	}
 }
 

@@ -40,7 +40,7 @@ func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 			return reconcile.Result{}, err
 		}
 		r.track(ownerOf(mr), &apply.Plan{}, mr.Status.Resources)
-		pending, err := r.prune(ctx, mr, mr.Status.Resources)
+		pending, err := r.prune(ctx, mr, mr.Status.Resources, nil)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -83,8 +83,9 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 }
 
 // prune deletes objects of the inventory, in the reverse of the order in which they were applied, and returns one error for
-// each that is not gone (MRX-17 … MRX-12). An error of its own means that it is not known whether they are to be deleted.
-func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference) ([]error, error) {
+// each that is not gone (MRX-17 … MRX-12). An error of its own means that it is not known whether they are to be deleted. told are the Secrets
+// for the sake of which they are, as far as a watch told of them.
+func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, told map[string]string) ([]error, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -93,6 +94,9 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	p := &pruner{Reconciler: r, mr: mr, waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{}}
 	p.prove = once(ctx, func() (holders, error) {
 		if _, err := r.confirm(ctx, mr); err != nil {
+			return holders{}, err
+		}
+		if err := r.confirmSecrets(ctx, mr, told); err != nil {
 			return holders{}, err
 		}
 		return r.holdersOf(ctx, ownerOf(mr), sorted)

@@ -2,6 +2,7 @@ package managedresource
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -10,21 +11,38 @@ import (
 )
 
 // read reads and decodes the Secrets in the order of secretRefs; the first unreadable one ends it (MR-7). So do more than a
-// ManagedResource may have, which decoding refuses.
-func (r *Reconciler) read(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (manifest.Result, map[string]string, error) {
+// ManagedResource may have, which decoding refuses. told are the versions that a watch told of.
+func (r *Reconciler) read(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (decoded manifest.Result, versions, told map[string]string, err error) {
 	var sources manifest.Sources
-	versions := make(map[string]string, len(mr.Spec.SecretRefs))
+	versions, told = make(map[string]string, len(mr.Spec.SecretRefs)), map[string]string{}
 	for _, ref := range mr.Spec.SecretRefs {
 		key := types.NamespacedName{Namespace: mr.Namespace, Name: ref.Name}
-		data, version, err := r.Secrets.Get(ctx, key)
+		secret, err := r.Secrets.Get(ctx, key)
 		if err != nil {
-			return manifest.Result{}, nil, err
+			return manifest.Result{}, nil, nil, err
 		}
-		versions[ref.Name] = version
-		if !sources.Add(manifest.Source{Secret: key, Data: data}) {
+		versions[ref.Name] = secret.Version
+		if secret.Told {
+			told[ref.Name] = secret.Version
+		}
+		if !sources.Add(manifest.Source{Secret: key, Data: secret.Data}) {
 			break
 		}
 	}
-	decoded, err := manifest.Decode(ctx, sources.All)
-	return decoded, versions, err
+	decoded, err = manifest.Decode(ctx, sources.All)
+	return decoded, versions, told, err
+}
+
+// confirmSecrets makes sure that Secrets are what a watch told of, before anything is deleted for their sake.
+func (r *Reconciler) confirmSecrets(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, told map[string]string) error {
+	for name, version := range told {
+		latest, err := r.Secrets.Latest(ctx, types.NamespacedName{Namespace: mr.Namespace, Name: name})
+		if err != nil {
+			return fmt.Errorf("reading secret %s: %w", name, err)
+		}
+		if latest != version {
+			return errMoved
+		}
+	}
+	return nil
 }

@@ -110,24 +110,51 @@ func (s *Secrets) Subscribe(onChange func(key types.NamespacedName, version stri
 	}
 }
 
-// Get returns the data of a Secret and its version. Whoever gets the data must not change it. An error is the API server's,
-// the context's, or says that the time limit of one request was exceeded.
-func (s *Secrets) Get(ctx context.Context, key types.NamespacedName) (map[string][]byte, string, error) {
+// Secret is what Get returns.
+type Secret struct {
+	// Data must not be changed.
+	Data    map[string][]byte
+	Version string
+	// Told is true for what the watch told of: it may be behind the watch of ManagedResources, so that this is what the Secret was before
+	// the ManagedResource named it. Who deletes for its sake asks Latest first.
+	Told bool
+}
+
+// Get returns a Secret. An error is the API server's, the context's, or says that the time limit of one request was exceeded.
+func (s *Secrets) Get(ctx context.Context, key types.NamespacedName) (Secret, error) {
+	if held := s.held(key); held != nil {
+		return Secret{held.data, held.version, true}, nil
+	}
+	secret, err := s.read(ctx, key)
+	if err != nil {
+		return Secret{}, err
+	}
+	return Secret{secret.Data, version(secret), false}, nil
+}
+
+// Latest returns the version of a Secret that the API server has, "" if it has none. What is held of an older one is forgotten.
+func (s *Secrets) Latest(ctx context.Context, key types.NamespacedName) (string, error) {
+	secret, err := s.read(ctx, key)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return version(secret), nil
+}
+
+// read asks the API server until the answer is not older than the last word.
+func (s *Secrets) read(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
 	for range readAttempts {
-		held, under := s.begin(key)
-		if held != nil {
-			return held.data, held.version, nil
-		}
+		under := s.begin(key)
 		secret, err := s.ask(ctx, key)
 		if s.end(under, secret, err) {
 			continue
 		}
-		if err != nil {
-			return nil, "", err
-		}
-		return secret.Data, version(secret), nil
+		return secret, err
 	}
-	return nil, "", fmt.Errorf("secret %s changes faster than it can be read", key)
+	return nil, fmt.Errorf("secret %s changes faster than it can be read", key)
 }
 
 func (s *Secrets) ask(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
@@ -140,16 +167,23 @@ func (s *Secrets) ask(ctx context.Context, key types.NamespacedName) (*corev1.Se
 	return secret, err
 }
 
-// begin returns what is held, or notes that a read begins.
-func (s *Secrets) begin(key types.NamespacedName) (*freshSecret, *read) {
+// held returns what the watch told of a moment ago; nil for nothing.
+func (s *Secrets) held(key types.NamespacedName) *freshSecret {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if fresh, found := s.fresh[key]; found && s.clock.Now().Before(fresh.expires) {
-		return &fresh, nil
+		return &fresh
 	}
+	return nil
+}
+
+// begin notes that a read begins.
+func (s *Secrets) begin(key types.NamespacedName) *read {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	under := &read{key: key}
 	s.reads[under] = struct{}{}
-	return nil, under
+	return under
 }
 
 // end takes the answer to a read, and says whether it is older than a word that came meanwhile.
@@ -160,6 +194,9 @@ func (s *Secrets) end(under *read, secret *corev1.Secret, err error) bool {
 	switch {
 	case apierrors.IsNotFound(err):
 		// An absence has no version: whatever was said meanwhile may be newer.
+		if !under.overtaken {
+			s.forgetLocked(under.key)
+		}
 		return under.overtaken
 	case err != nil:
 		return false

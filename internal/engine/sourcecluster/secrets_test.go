@@ -100,14 +100,13 @@ func (w *lateWorld) restore() {
 }
 
 func (w *lateWorld) begin(name string) {
-	r := &lateRead{name: name, floor: w.returned[name]}
-	held, under := w.secrets.begin(types.NamespacedName{Namespace: "ns", Name: name})
-	if held != nil {
+	r, key := &lateRead{name: name, floor: w.returned[name]}, types.NamespacedName{Namespace: "ns", Name: name}
+	if held := w.secrets.held(key); held != nil && !rapid.Bool().Draw(w.t, "the latest") {
 		version, _ := strconv.Atoi(string(held.data["version"]))
 		w.check(r, version)
 		return
 	}
-	r.under = under
+	r.under = w.secrets.begin(key)
 	w.reads = append(w.reads, r)
 }
 
