@@ -255,7 +255,11 @@ func (r *Reconciler) predicate() predicate.Predicate {
 			if !ok || !isMR {
 				return false
 			}
-			return before.UID != after.UID || className(before) != className(after) || managed.Ignored(before) || r.contradicts(after) ||
+			if r.contradicts(after) {
+				// Not at once: another process that judges differently may do the same.
+				r.queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(after)}, messagePause)
+			}
+			return before.UID != after.UID || className(before) != className(after) || managed.Ignored(before) ||
 				managed.Conditions(before.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied) !=
 					managed.Conditions(after.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied)
 		},

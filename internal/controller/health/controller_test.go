@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -226,12 +227,21 @@ func TestPredicate(t *testing.T) {
 	}
 }
 
+// added notes what is to be judged after a while.
+type added struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	after []time.Duration
+}
+
+func (a *added) AddAfter(_ reconcile.Request, after time.Duration) { a.after = append(a.after, after) }
+
 // MRT-8: what a process that was the leader before has written last is judged anew, and what this one has written is not.
 func TestLastWordOfAFormerLeader(t *testing.T) {
-	f := newFixture(t)
+	f, queue := newFixture(t), &added{}
+	f.must(f.queue.Start(t.Context(), queue))
 	f.run()
 	before := f.get()
-	if f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: before}) {
+	if f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: before}) || len(queue.after) > 0 {
 		t.Error("our own judgement is judged anew")
 	}
 	after := f.get()
@@ -242,8 +252,9 @@ func TestLastWordOfAFormerLeader(t *testing.T) {
 		}
 	}
 	f.must(f.source.Status().Update(f.Context(), after))
-	if !f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
-		t.Error("what somebody else says stays")
+	// After a pause: that one may see things otherwise, and do the same.
+	if f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) || len(queue.after) != 1 || queue.after[0] != messagePause {
+		t.Errorf("what somebody else says is judged anew after %v", queue.after)
 	}
 	f.run()
 	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "False: Fine." {
@@ -300,5 +311,37 @@ func TestNothingIsRememberedOfOthers(t *testing.T) {
 				t.Error("it is remembered")
 			}
 		})
+	}
+}
+
+// MRT-8: two processes that see the target differently, such as two leaders for a moment, do not contradict each other without a pause.
+func TestTwoProcessesContradictEachOther(t *testing.T) {
+	f, g := newFixture(t), newFixture(t)
+	g.source = f.source
+	g.Statuses = sourcecluster.NewStatuses(f.source, f.source, f.source, g.clock, nil)
+	g.rolling = "not rolled out, as seen from here"
+	writes := f.writes
+	pending := map[*fixture]bool{f: true, g: true}
+	rounds := 0
+	for len(pending) > 0 && rounds < 100 {
+		for _, who := range []*fixture{f, g} {
+			if !pending[who] {
+				continue
+			}
+			delete(pending, who)
+			rounds++
+			before := f.get()
+			who.run()
+			if after := f.get(); after.ResourceVersion != before.ResourceVersion {
+				for _, told := range []*fixture{f, g} {
+					if told.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+						pending[told] = true
+					}
+				}
+			}
+		}
+	}
+	if len(pending) > 0 {
+		t.Errorf("after %d judgements and %d writes, with no time gone by, there is still no end: %s", rounds, f.writes-writes, f.condition(resourcesv1alpha1.ResourcesProgressing))
 	}
 }

@@ -104,6 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 	switch mr.Annotations[resourcesv1alpha1.AnnotationOperation] {
 	case resourcesv1alpha1.OperationWaitForState:
+		r.Ledger.Pass(ownerOf(mr), everything)                 // Another one may put right what it has, too.
 		return reconcile.Result{RequeueAfter: r.period()}, nil // Nothing is done, not even deletion (MRT-7), and looked at again (MRB-22).
 	case resourcesv1alpha1.OperationReconcile:
 		// It is in force until a full run ended well, though the annotation goes at once.
@@ -167,7 +168,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		Spec: &mr.Spec, Origin: r.origin(mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue, Scope: func(gvk schema.GroupVersionKind) (apply.Scope, error) { return r.Target.Scope(ctx, gvk) },
 	})
 	lost := slices.Concat(plan.Delete, plan.Release)
-	again := r.moves.plan(owner, plan.Keys(), lost)
+	again := r.moves.plan(mr, plan.Keys(), lost)
 	gotten, err := r.moves.get(ctx, owner, append(plan.New(), again...))
 	if err != nil {
 		return reconcile.Result{}, err
@@ -193,6 +194,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	case pending == nil:
 	case !*r.Config.ApplyWhileDeletionPending:
 		r.passes.doubt(mr, false)
+		r.Ledger.Pass(owner, everything)
 		return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, pendingChange(pending, mr)) // Nothing new before the old is gone (MR-10).
 	default: // What is pending is told at the end, so that the condition does not flip with each run.
 		plan.Unmatched = append(plan.Unmatched, plan.Delete...)
@@ -224,6 +226,8 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	r.moves.forget(owner) // The inventory has nothing more that the plan has not.
 	return reconcile.Result{RequeueAfter: applier.held}, nil
 }
+
+func everything(ledger.Key) bool { return true }
 
 // Awaits says whether a run that looks at the objects is still to come, so that the ledger does not know them yet.
 func (r *Reconciler) Awaits(mr *resourcesv1alpha1.ManagedResource) bool {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
@@ -22,11 +24,19 @@ type moves struct {
 	mu      sync.Mutex
 	losing  map[ledger.Owner]map[apply.Key]*loss
 	getting map[apply.Key]map[ledger.Owner]struct{}
-	// dropped are the objects that the last plan for a ManagedResource had no more, until a run ended well. Its inventory may have them for
-	// as long as its runs fail; it keeps them no more, and two that fail do not hand an object to each other for ever.
-	dropped map[ledger.Owner]map[apply.Key]struct{}
+	// dropped are the objects that the last plan for a ManagedResource had no more, until a run ended well, it has another form, or there is
+	// news of its Secrets. Its inventory may have them for as long as its runs fail; it keeps them no more, and two that fail do not hand an
+	// object to each other for ever.
+	dropped map[ledger.Owner]dropped
 	// handing are the objects that are being handed over, by heir; each is closed when that was answered.
 	handing map[ledger.Owner]map[chan struct{}]apply.Key
+}
+
+// dropped is what a plan for one form of a ManagedResource had no more.
+type dropped struct {
+	uid        types.UID
+	generation int64
+	keys       map[apply.Key]struct{}
 }
 
 // loss is an object that a run is about to lose.
@@ -91,11 +101,12 @@ func await(ctx context.Context, answers []chan struct{}) error {
 }
 
 // plan notes what a plan for a ManagedResource has no more, and returns those of the objects that it has which the plan before had not.
-func (m *moves) plan(owner ledger.Owner, has []apply.Key, drops []resourcesv1alpha1.ObjectReference) (again []apply.Key) {
+func (m *moves) plan(mr *resourcesv1alpha1.ManagedResource, has []apply.Key, drops []resourcesv1alpha1.ObjectReference) (again []apply.Key) {
+	owner := ownerOf(mr)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, key := range has {
-		if _, found := m.dropped[owner][key]; found {
+		if _, found := m.dropped[owner].keys[key]; found {
 			again = append(again, key)
 		}
 	}
@@ -103,14 +114,14 @@ func (m *moves) plan(owner ledger.Owner, has []apply.Key, drops []resourcesv1alp
 		delete(m.dropped, owner)
 		return again
 	}
-	dropped := make(map[apply.Key]struct{}, len(drops))
+	now := dropped{mr.UID, mr.Generation, make(map[apply.Key]struct{}, len(drops))}
 	for i := range drops {
-		dropped[apply.KeyOfReference(&drops[i].ObjectReference)] = struct{}{}
+		now.keys[apply.KeyOfReference(&drops[i].ObjectReference)] = struct{}{}
 	}
 	if m.dropped == nil {
-		m.dropped = map[ledger.Owner]map[apply.Key]struct{}{}
+		m.dropped = map[ledger.Owner]dropped{}
 	}
-	m.dropped[owner] = dropped
+	m.dropped[owner] = now
 	return again
 }
 
@@ -122,15 +133,12 @@ func (m *moves) forget(owner ledger.Owner) {
 }
 
 // keeps says whether a ManagedResource that has an object in its inventory is going to have it still.
-func (m *moves) keeps(owner ledger.Owner, key apply.Key) bool {
+func (m *moves) keeps(mr *resourcesv1alpha1.ManagedResource, key apply.Key) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.keepsLocked(owner, key)
-}
-
-func (m *moves) keepsLocked(owner ledger.Owner, key apply.Key) bool {
-	_, dropped := m.dropped[owner][key]
-	return !dropped && m.losing[owner][key] == nil
+	last := m.dropped[ownerOf(mr)]
+	_, dropped := last.keys[key]
+	return m.losing[ownerOf(mr)][key] == nil && (!dropped || last.uid != mr.UID || last.generation != mr.Generation)
 }
 
 // leaves says whether a run is about to let go of an object.
@@ -207,11 +215,11 @@ func (m *moves) deletes(owner ledger.Owner, key apply.Key) func() {
 }
 
 // hands says that an object is about to be handed to another ManagedResource; the function that it returns must be called with the
-// answer. It returns nil if the heir does not keep it itself.
+// answer. It returns nil if the heir is about to let go of it itself.
 func (m *moves) hands(key apply.Key, heir ledger.Owner) func() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.keepsLocked(heir, key) {
+	if m.losing[heir][key] != nil {
 		return nil
 	}
 	if m.handing == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -40,6 +41,11 @@ func TestLawMoves(t *testing.T) {
 		m, model := &moves{}, make([]state, runs)
 		for i := range model {
 			model[i].handed = map[int][]func(){}
+		}
+		// generations are of the ManagedResources, planned those that the last plans were for.
+		var generations, planned [runs]int64
+		form := func(i int, generation int64) *resourcesv1alpha1.ManagedResource {
+			return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Name: owner(i).Name, Generation: generation}}
 		}
 		// may returns a context; with one that has ended only those go on who need not wait.
 		may := func(wait bool) context.Context {
@@ -150,14 +156,16 @@ func TestLawMoves(t *testing.T) {
 						want++
 					}
 				}
-				if again := m.plan(owner(run), has, refs[:drops]); len(again) != want {
+				if again := m.plan(form(run, generations[run]), has, refs[:drops]); len(again) != want {
 					t.Fatalf("it has %v again, want %d", again, want)
 				}
 				s.dropped = map[int]bool{}
+				planned[run] = generations[run]
 				for object := range drops {
 					s.dropped[object] = true
 				}
 			},
+			"a ManagedResource has another form": func(t *rapid.T) { generations[rapid.IntRange(0, runs-1).Draw(t, "run")]++ },
 			"a ManagedResource is forgotten": func(t *rapid.T) {
 				run := rapid.IntRange(0, runs-1).Draw(t, "run")
 				m.forget(owner(run))
@@ -167,7 +175,7 @@ func TestLawMoves(t *testing.T) {
 				heir, object := rapid.IntRange(0, runs-1).Draw(t, "heir"), rapid.IntRange(0, objects-1).Draw(t, "object")
 				s := &model[heir]
 				answered := m.hands(key(object), owner(heir))
-				if allowed := object >= s.lost && !s.dropped[object]; allowed != (answered != nil) {
+				if allowed := object >= s.lost; allowed != (answered != nil) {
 					t.Fatalf("allowed: %t, want %t", answered != nil, allowed)
 				}
 				if answered != nil {
@@ -193,6 +201,10 @@ func TestLawMoves(t *testing.T) {
 			"": func(t *rapid.T) {
 				for i := range model {
 					for object := range refs {
+						keeps := object >= model[i].lost && !(model[i].dropped[object] && planned[i] == generations[i])
+						if m.keeps(form(i, generations[i]), key(object)) != keeps {
+							t.Fatalf("run %d, object %d: keeps is not %t", i, object, keeps)
+						}
 						if m.leaves(owner(i), key(object)) != (object < model[i].lost) {
 							t.Fatalf("run %d, object %d: leaves is wrong", i, object)
 						}

@@ -49,7 +49,7 @@ func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []
 				h.any[key] = map[ledger.Owner]struct{}{}
 			}
 			h.any[key][ownerOf(other)] = struct{}{}
-			if r.keeps(other) && r.moves.keeps(ownerOf(other), key) {
+			if r.keeps(other) && r.moves.keeps(other, key) {
 				h.kept[key] = append(h.kept[key], ownerOf(other))
 			}
 		}
@@ -156,13 +156,13 @@ func (r *Reconciler) handOver(ctx context.Context, owner ledger.Owner, ref *reso
 	}
 	defer answered()
 	latest, err := r.Statuses.Get(ctx, heir)
+	if err == nil && !r.Statuses.Certain(latest) {
+		latest, err = r.Statuses.Live(ctx, heir)
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	has := func(entry resourcesv1alpha1.ObjectReference) bool {
-		return apply.KeyOfReference(&entry.ObjectReference) == key
-	}
-	if err != nil || !r.keeps(latest) || !slices.ContainsFunc(latest.Status.Resources, has) {
+	if err != nil || !r.has(latest, key) {
 		return errLetGo // It did since.
 	}
 	if err := r.patchOrigin(ctx, live, heir); err != nil {
@@ -172,6 +172,22 @@ func (r *Reconciler) handOver(ctx context.Context, owner ledger.Owner, ref *reso
 	r.Ledger.LeftTo(heir, owner, entry)
 	r.Ledger.Suspect(entry)
 	return nil
+}
+
+// has says whether a ManagedResource has an object in its inventory, and keeps it.
+func (r *Reconciler) has(mr *resourcesv1alpha1.ManagedResource, key apply.Key) bool {
+	return r.keeps(mr) && r.moves.keeps(mr, key) && slices.ContainsFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
+		return apply.KeyOfReference(&entry.ObjectReference) == key
+	})
+}
+
+// leave leaves an object to the ManagedResource that keeps it, unless that one has let go of it meanwhile.
+func (r *Reconciler) leave(ctx context.Context, keeper, owner ledger.Owner, key apply.Key, entry ledger.Key) {
+	r.Ledger.LeftTo(keeper, owner, entry)
+	if latest, err := r.Statuses.Get(ctx, keeper); err != nil || !r.has(latest, key) {
+		r.Ledger.LeftTo(owner, keeper, entry)
+		r.Ledger.Suspect(entry)
+	}
 }
 
 func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstructured, heir ledger.Owner) error {

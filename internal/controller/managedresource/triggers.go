@@ -146,6 +146,7 @@ func (t *Triggers) Sweep(ctx context.Context) error {
 // SecretChanged takes a Secret that was written, or is gone if version is empty (MRT-4, MRB-21).
 func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 	for _, owner := range t.reconciler.passes.secretChanged(secret, version) {
+		t.reconciler.moves.forget(owner)
 		t.add(owner, 0)
 	}
 }
@@ -153,6 +154,7 @@ func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 // SecretsMissed takes that changes of Secrets may have been missed.
 func (t *Triggers) SecretsMissed() {
 	for i, owner := range t.reconciler.passes.allInDoubt() {
+		t.reconciler.moves.forget(owner)
 		t.add(owner, time.Duration(i)*gapPause)
 	}
 }

@@ -113,7 +113,11 @@ func (r *record) leaveLocked(keeper, owner *ownerRecord, told *notices) {
 		r.suspect, r.untold = false, false
 	case i >= 0 && i < last:
 		r.owners = append(slices.Delete(r.owners, i, i+1), keeper)
-		if r.suspect {
+		if r.passed > 0 {
+			// The keeper said that it cannot look, and another one did. The next change is asked about anew.
+			r.suspect, r.untold, r.passed = false, false, 0
+			delete(keeper.dirty, r)
+		} else if r.suspect {
 			r.doubtLocked(told)
 		}
 	}

@@ -1,0 +1,224 @@
+package managedresource
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
+)
+
+// laggingCache lags behind with one ManagedResource, in lists, too.
+type laggingCache struct{ *staleReader }
+
+func (l *laggingCache) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	if err := l.Reader.List(ctx, into, opts...); err != nil {
+		return err
+	}
+	if list, ok := into.(*resourcesv1alpha1.ManagedResourceList); ok && l.stale != nil {
+		for i := range list.Items {
+			if list.Items[i].Name == l.stale.Name {
+				l.stale.DeepCopyInto(&list.Items[i])
+			}
+		}
+	}
+	return nil
+}
+
+// MRB-16: an object is not handed to a ManagedResource that the leader before let drop it, though the cache does not have that yet.
+func TestNotHandedToWhoDroppedItBeforeARestart(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"heir", "giver"} {
+		f.managed(name, "a=1")
+		f.settle(name)
+	}
+	before := f.get("heir")
+	f.secret("heir", "2")
+	f.settle("heir")
+	if f.inventory("heir") != "" || f.inventory("giver") != "a" {
+		t.Fatalf("inventories %q and %q", f.inventory("heir"), f.inventory("giver"))
+	}
+	// A restart: nothing is remembered, and the cache lags behind with the last write of the process before.
+	cache := &laggingCache{&staleReader{f.source, before}}
+	f.Statuses = sourcecluster.NewStatuses(cache, f.source, f.source, f.clock, f.Events)
+	f.forget(ownerOf(f.get("heir")))
+	f.forget(ownerOf(f.get("giver")))
+	f.secret("giver", "2")
+	_, _ = f.run("giver")
+	cache.stale = nil
+	for range 3 {
+		_, _ = f.run("heir")
+		_, _ = f.run("giver")
+	}
+	if _, there := f.target.value("a"); there && f.inventory("heir")+f.inventory("giver") == "" {
+		t.Errorf("its origin is %s, and no inventory has it, after %d patches", f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], f.target.count(http.MethodPatch))
+	}
+}
+
+// MRB-16: a plan that was overtaken before anything was done says nothing of what a ManagedResource keeps.
+func TestOvertakenPlanDropsNothing(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"keeper", "giver"} {
+		f.managed(name, "a=1")
+		f.settle(name)
+	}
+	uid := f.uid("a")
+	f.secret("other", "1", "a=1")
+	// The user moves the manifests of keeper to another Secret, and clears the first one. The run that sees only the latter is overtaken.
+	f.secret("keeper", "2")
+	f.beforeStatus(1, func() error {
+		f.edit("keeper", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.SecretRefs[0].Name = "other" })
+		return nil
+	})
+	if result, err := f.run("keeper"); err != nil || result.RequeueAfter != again {
+		t.Fatalf("it was not overtaken: %v, %v", result, err)
+	}
+	if f.inventory("keeper") != "a" {
+		t.Fatal(f.inventory("keeper"))
+	}
+	f.secret("giver", "2") // Before keeper runs again.
+	_, _ = f.run("giver")
+	f.settle("keeper")
+	f.settle("giver")
+	if value, there := f.target.value("a"); !there || f.uid("a") != uid || f.target.count(http.MethodDelete) > 0 {
+		t.Errorf("keeper's manifest and inventory have had it all the time; it was deleted (%d) and created anew (there: %t, %s)", f.target.count(http.MethodDelete), there, value)
+	}
+}
+
+// MRB-16: what the last plan had no more says nothing of a later specification, whose Secret is not there yet.
+func TestLaterSpecificationDropsNothing(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"keeper", "giver"} {
+		f.managed(name, "a=1")
+		f.settle(name)
+	}
+	uid := f.uid("a")
+	f.refuse(http.MethodPost, "b", http.StatusForbidden)
+	f.secret("keeper", "2", "b=1") // A roll-out that fails ...
+	_, _ = f.run("keeper")
+	f.edit("keeper", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.SecretRefs[0].Name = "other" }) // ... and is taken back.
+	_, _ = f.run("keeper")                                                                                 // The Secret is written, or seen, a moment later.
+	if f.inventory("keeper") != "a b" && f.inventory("keeper") != "a" {
+		t.Fatal(f.inventory("keeper"))
+	}
+	f.secret("giver", "2")
+	_, _ = f.run("giver")
+	f.secret("other", "1", "a=1")
+	f.target.hook(nil)
+	f.settle("keeper")
+	if _, there := f.target.value("a"); !there || f.uid("a") != uid || f.target.count(http.MethodDelete) > 0 {
+		t.Errorf("it was in keeper's inventory and is in its manifest; it was deleted (%d) and created anew (there: %t)", f.target.count(http.MethodDelete), there)
+	}
+}
+
+// woken returns what runs whoever is told of drift, until nobody is.
+func (f *fixture) woken() (drain func()) {
+	queue := map[ledger.Owner]bool{}
+	f.Ledger.Subscribe(func(owner ledger.Owner, key ledger.Key) {
+		f.triggers.Drift(owner, key)
+		queue[owner] = true
+	}, func(ledger.Owner) {})
+	return func() {
+		for runs := 0; len(queue) > 0 && runs < 50; {
+			for owner := range queue {
+				delete(queue, owner)
+				_, _ = f.run(owner.Name)
+				runs++
+			}
+		}
+	}
+}
+
+// MRB-16: while the one that keeps an object cannot look at it, another one that has it puts each drift right, and not only the first.
+func TestKeeperCannotLook(t *testing.T) {
+	f := newFixture(t)
+	f.tellOfWrites()
+	for _, name := range []string{"one", "two"} {
+		f.managed(name, "a=1")
+		f.settle(name)
+	}
+	drain := f.woken()
+	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "two", metav1.DeleteOptions{}))
+	f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "two"}, "")
+	for _, drift := range []string{"first", "second", "third"} {
+		_, _ = f.run("two")
+		f.edited("a", setValue(drift))
+		drain()
+		_, _ = f.run("two") // It is tried again and again.
+		drain()
+		if value, _ := f.target.value("a"); value != "1" {
+			t.Errorf("the %s drift is not put right though the manifest of one, which is applied, has the object: %s", drift, value)
+		}
+	}
+}
+
+// MRB-16: who was handed an object while the answer to its own write was on its way is told of drift from then on.
+func TestHandedOverBeforeTheAnswer(t *testing.T) {
+	f := newFixture(t)
+	f.managed("heir", "a=1")
+	f.settle("heir")
+	f.managed("giver", "a=1", "held=1")
+	f.settle("giver")
+	f.target.change("held", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"somebody/else"}) })
+	drain := f.woken()
+	f.secret("giver", "2")
+	f.secret("heir", "2", "a=2")
+	f.target.after = func(method, name string) int {
+		if method == http.MethodPut && name == "a" {
+			f.target.mu.Lock()
+			f.target.after = nil
+			f.target.mu.Unlock()
+			_, _ = f.run("giver") // It hands the object over, and waits for the end of the other one.
+		}
+		return 0
+	}
+	_, _ = f.run("heir")
+	drain()
+	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/heir" || f.inventory("heir") != "a" {
+		t.Fatalf("origin %s, inventory %s", origin, f.inventory("heir"))
+	}
+	for _, drift := range []string{"first", "second"} {
+		f.edited("a", setValue(drift))
+		drain()
+		if value, _ := f.target.value("a"); value != "2" {
+			t.Errorf("the %s drift is put right by nobody, its origin is the heir's: %s; dirty: heir %v, giver %v", drift, value,
+				f.Ledger.Dirty(ownerOf(f.get("heir"))), f.Ledger.Dirty(ownerOf(f.get("giver"))))
+		}
+	}
+}
+
+// MRB-16: while the one that keeps an object applies nothing, another one that has it puts drift right.
+func TestKeeperWaits(t *testing.T) {
+	for _, how := range []string{"for the end of another object", "for a state"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.tellOfWrites()
+			f.managed("one", "a=1")
+			f.settle("one")
+			f.managed("two", "a=1", "held=1")
+			f.settle("two")
+			drain := f.woken()
+			if how == "for a state" {
+				mr := f.get("two")
+				mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationWaitForState}
+				f.must(f.source.Update(f.ctx, mr))
+			} else {
+				f.target.change("held", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"somebody/else"}) })
+				f.secret("two", "2", "a=1")
+			}
+			_, _ = f.run("two")
+			f.edited("a", setValue("drift"))
+			drain()
+			if value, _ := f.target.value("a"); value != "1" {
+				t.Errorf("drift is not put right though the manifest of one, which is applied, has the object: %s, %s", value, f.condition("two"))
+			}
+		})
+	}
+}
