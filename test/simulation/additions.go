@@ -160,8 +160,12 @@ func (w *world) replaceable(key apiserver.Key, o object) bool {
 	if !w.owned(o) || truthy(o, resourcesv1alpha1.AnnotationKeepObject) || w.toKeep[unscoped(key)] {
 		return false
 	}
-	leftAlone := func(s Step) bool { return s.Do == "ignore" }
-	return origin(o) != "" || slices.Contains(w.running, w.made[apiserver.Text(o, "metadata", "uid")]) && !w.restored["target"] && !slices.ContainsFunc(w.scenario.Steps, leftAlone)
+	return origin(o) != "" || slices.Contains(w.running, w.made[apiserver.Text(o, "metadata", "uid")]) && !w.restored["target"] && !w.scenario.leavesAlone()
+}
+
+// leavesAlone says whether instances are told to leave objects alone for a while: then they forget what they knew of them.
+func (s *Scenario) leavesAlone() bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Do == "ignore" })
 }
 
 // refuses says whether the target refuses a request of an instance: somebody protects an object that was there before.

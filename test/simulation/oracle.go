@@ -285,7 +285,7 @@ func (w *world) checkFinalizer(c apiserver.Change) {
 // provable says whether an instance can know that an object is owned. Of one whose origin somebody took away only the instance
 // that made it can, and what nobody can prove to be ours stays.
 func (w *world) provable(o object, by string) bool {
-	return w.owned(o) && (origin(o) != "" || w.made[apiserver.Text(o, "metadata", "uid")] == by)
+	return w.owned(o) && (origin(o) != "" || w.made[apiserver.Text(o, "metadata", "uid")] == by && !w.scenario.leavesAlone())
 }
 
 // untold notes that an instance was not told of a creation, so that it cannot know of it but by the origin.

@@ -40,8 +40,9 @@ type applier struct {
 	// full is true for a run that looks at every object, asked if somebody asked for that: then drift is put right without delay.
 	full, asked bool
 
-	// recorded makes sure, before the first write, that the inventory has all objects of the plan.
+	// recorded makes sure, before the first write, that the inventory has all objects of the plan, and secrets of what that was made from.
 	recorded func() error
+	secrets  func() (struct{}, error)
 
 	equivalences apply.Equivalences
 	definedKinds map[metav1.GroupKind]bool
@@ -75,9 +76,9 @@ type outcome struct {
 }
 
 // newApplier returns what carries out a plan, in a run that began with what pass says.
-func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, began pass) *applier {
+func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, began pass, secrets func() (struct{}, error)) *applier {
 	return &applier{
-		Reconciler: r, mr: mr, plan: plan, full: began.wantsFull(), asked: began.asksForFull(), errs: slices.Clone(plan.Errors),
+		Reconciler: r, secrets: secrets, mr: mr, plan: plan, full: began.wantsFull(), asked: began.asksForFull(), errs: slices.Clone(plan.Errors),
 		equivalences:     apply.NewEquivalences(mr.Spec.Equivalences),
 		definedKinds:     map[metav1.GroupKind]bool{},
 		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, slow: map[metav1.GroupKind]int{}, written: map[apply.Key]outcome{},
@@ -89,10 +90,12 @@ func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *app
 func (a *applier) run(ctx context.Context) error {
 	confirmed := once(ctx, func() (struct{}, error) { return struct{}{}, a.confirmInventory(ctx) })
 	a.recorded = func() error {
-		if a.Statuses.Certain(a.mr) {
-			return nil
+		if !a.Statuses.Certain(a.mr) {
+			if _, err := confirmed(); err != nil {
+				return err
+			}
 		}
-		_, err := confirmed()
+		_, err := a.secrets()
 		return err
 	}
 	if slices.ContainsFunc(a.plan.Apply, func(d *apply.Desired) bool { return scalable(d.Key) }) {

@@ -144,6 +144,7 @@ func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResou
 
 // maintain makes the target cluster be what the Secrets say (MR-6 … MR-13).
 func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+	asked := mr
 	mr, err := r.ensureFinalizer(ctx, mr)
 	if err != nil || mr == nil {
 		return reconcile.Result{}, err
@@ -160,6 +161,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	if err != nil {
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonCannotReadSecret, err, nil)
 	}
+	secrets := once(ctx, func() (struct{}, error) { return struct{}{}, r.confirmSecrets(ctx, asked, told) })
 	read := content{errors: decoded.Errors, versions: versions, checksum: sync.OnceValue(decoded.Checksum)}
 	if began.complete && began.generation == mr.Generation && maps.Equal(versions, began.secrets) {
 		read.checksum = func() string { return began.checksum }
@@ -186,7 +188,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		return reconcile.Result{}, err
 	}
 	defer released()
-	pending, err := r.prune(ctx, mr, plan.Delete, told)
+	pending, err := r.prune(ctx, mr, plan.Delete, secrets)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -208,7 +210,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		defer func() { _ = recover() }() // It panics once more when the run asks.
 		read.checksum()                  // It is needed at the end, and the requests leave time for it.
 	}()
-	applier := r.newApplier(mr, plan, began)
+	applier := r.newApplier(mr, plan, began, secrets)
 	if err := applier.run(ctx); errors.Is(err, errMoved) {
 		r.passes.doubt(mr, false)
 		return reconcile.Result{}, err

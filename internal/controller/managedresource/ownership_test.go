@@ -490,8 +490,14 @@ func TestBothFailAndLoseAnObject(t *testing.T) {
 	}
 }
 
-// MR-9: nothing is deleted for the sake of a Secret as it was before the ManagedResource named it: the watch that told of it may be behind.
-func TestNothingIsDeletedForAnOldSecret(t *testing.T) {
+// MR-9: nothing is deleted or written for the sake of a Secret as it was before the ManagedResource named it: the watch that told of it may be behind.
+func TestNothingIsDoneForAnOldSecret(t *testing.T) {
+	for how, contents := range map[string][]string{"an object is left out": {"b=1"}, "an object is another one": {"a=1", "b=7"}} {
+		t.Run(how, func(t *testing.T) { testOldSecret(t, contents) })
+	}
+}
+
+func testOldSecret(t *testing.T, contents []string) {
 	f := newFixture(t)
 	f.managed("m", "a=1", "b=1")
 	f.settle("m")
@@ -499,7 +505,7 @@ func TestNothingIsDeletedForAnOldSecret(t *testing.T) {
 	f.Secrets.Subscribe(func(types.NamespacedName, string) { told <- struct{}{} }, nil)
 	go f.Secrets.Start(f.ctx) //nolint:errcheck // It ends with the test.
 	f.must(f.Secrets.WaitUntilWatching(f.ctx, time.Minute))
-	f.secret("m", "2", "b=1")
+	f.secret("m", "2", contents...)
 	<-told
 	// The API server has another one by now, which the watch has not told of.
 	f.secrets.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -507,6 +513,12 @@ func TestNothingIsDeletedForAnOldSecret(t *testing.T) {
 		return true, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m", UID: "m", ResourceVersion: "3"}, Data: data}, nil
 	})
 	uid := f.uid("a")
+	f.target.on = func(string, string) int {
+		if value, _ := f.target.value("b"); value == "7" {
+			t.Error("what was told a moment ago was written")
+		}
+		return 0
+	}
 	for range 3 {
 		_, _ = f.run("m")
 	}

@@ -40,7 +40,7 @@ func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 			return reconcile.Result{}, err
 		}
 		r.track(ownerOf(mr), &apply.Plan{}, mr.Status.Resources)
-		pending, err := r.prune(ctx, mr, mr.Status.Resources, nil)
+		pending, err := r.prune(ctx, mr, mr.Status.Resources, nothing)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -83,9 +83,9 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 }
 
 // prune deletes objects of the inventory, in the reverse of the order in which they were applied, and returns one error for
-// each that is not gone (MRX-17 … MRX-12). An error of its own means that it is not known whether they are to be deleted. told are the Secrets
-// for the sake of which they are, as far as a watch told of them.
-func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, told map[string]string) ([]error, error) {
+// each that is not gone (MRX-17 … MRX-12). An error of its own means that it is not known whether they are to be deleted. secrets
+// makes sure of what that was read from.
+func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, secrets func() (struct{}, error)) ([]error, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -96,7 +96,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		if _, err := r.confirm(ctx, mr); err != nil {
 			return holders{}, err
 		}
-		if err := r.confirmSecrets(ctx, mr, told); err != nil {
+		if _, err := secrets(); err != nil {
 			return holders{}, err
 		}
 		return r.holdersOf(ctx, ownerOf(mr), sorted)
@@ -123,6 +123,9 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	slices.SortFunc(pending, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return pending, nil
 }
+
+// nothing is to be made sure of.
+func nothing() (struct{}, error) { return struct{}{}, nil }
 
 // once lets whoever comes first work something out for all; the others wait for it until the context ends.
 func once[T any](ctx context.Context, work func() (T, error)) func() (T, error) {

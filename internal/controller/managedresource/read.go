@@ -33,14 +33,14 @@ func (r *Reconciler) read(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 	return decoded, versions, told, err
 }
 
-// confirmSecrets makes sure that Secrets are what a watch told of, before anything is deleted for their sake.
+// confirmSecrets makes sure that what a watch told of Secrets is not from before a form of a ManagedResource, which may name them only since then.
 func (r *Reconciler) confirmSecrets(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, told map[string]string) error {
 	for name, version := range told {
-		latest, err := r.Secrets.Latest(ctx, types.NamespacedName{Namespace: mr.Namespace, Name: name})
+		is, err := r.Secrets.IsAsOf(ctx, types.NamespacedName{Namespace: mr.Namespace, Name: name}, version, mr.ResourceVersion)
 		if err != nil {
 			return fmt.Errorf("reading secret %s: %w", name, err)
 		}
-		if latest != version {
+		if !is {
 			return errMoved
 		}
 	}

@@ -59,6 +59,8 @@ type Secrets struct {
 	// answered is the highest resource version that Get returned since the last gap. One number does for all Secrets: versions
 	// count writes to all of them, and a word below it is late, which costs one read.
 	answered string
+	// positions are what the watches have reached, by their namespaces: every word up to there has been told.
+	positions map[string]string
 	// reads are those under way.
 	reads map[*read]struct{}
 	// faults say, for each namespace, why it is not watched; started are those that have been watched.
@@ -91,7 +93,7 @@ func NewSecrets(client corev1client.SecretsGetter, namespaces []string, clock cl
 	return &Secrets{
 		client: client, namespaces: namespaces, clock: clock, log: log,
 		onChange: func(types.NamespacedName, string) {}, onGap: func() {},
-		fresh: map[types.NamespacedName]freshSecret{}, reads: map[*read]struct{}{},
+		fresh: map[types.NamespacedName]freshSecret{}, positions: map[string]string{}, reads: map[*read]struct{}{},
 		faults: map[string]error{}, started: map[string]bool{}, ready: make(chan struct{}),
 	}
 }
@@ -116,7 +118,7 @@ type Secret struct {
 	Data    map[string][]byte
 	Version string
 	// Told is true for what the watch told of: it may be behind the watch of ManagedResources, so that this is what the Secret was before
-	// the ManagedResource named it. Who deletes for its sake asks Latest first.
+	// the ManagedResource named it. Who writes for its sake asks whether it is not older first.
 	Told bool
 }
 
@@ -132,16 +134,37 @@ func (s *Secrets) Get(ctx context.Context, key types.NamespacedName) (Secret, er
 	return Secret{secret.Data, version(secret), false}, nil
 }
 
-// Latest returns the version of a Secret that the API server has, "" if it has none. What is held of an older one is forgotten.
-func (s *Secrets) Latest(ctx context.Context, key types.NamespacedName) (string, error) {
+// IsAsOf says whether a version of a Secret that the watch told of was the latest one at a resource version of the source, or later. If the
+// watch has not come so far yet, the API server is asked; what is held of an older one is forgotten.
+func (s *Secrets) IsAsOf(ctx context.Context, key types.NamespacedName, told, resourceVersion string) (bool, error) {
+	if s.reached(key.Namespace, resourceVersion) {
+		return true, nil
+	}
 	secret, err := s.read(ctx, key)
 	if apierrors.IsNotFound(err) {
-		return "", nil
+		return false, nil
 	}
 	if err != nil {
-		return "", err
+		return false, err
 	}
-	return version(secret), nil
+	return version(secret) == told, nil
+}
+
+// reached says whether the watch has told of everything up to a resource version.
+func (s *Secrets) reached(namespace, resourceVersion string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.namespaces[0] == metav1.NamespaceAll {
+		namespace = metav1.NamespaceAll
+	}
+	return notOlder(s.positions[namespace], resourceVersion)
+}
+
+// reach notes what a watch has reached.
+func (s *Secrets) reach(namespace, position string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.positions[namespace] = position
 }
 
 // read asks the API server until the answer is not older than the last word.
@@ -241,7 +264,7 @@ func (s *Secrets) deleted(secret *corev1.Secret) {
 func (s *Secrets) missed() {
 	s.mu.Lock()
 	s.overtakeLocked(func(*read) bool { return true }, "")
-	s.fresh, s.bytes, s.answered = map[types.NamespacedName]freshSecret{}, 0, ""
+	s.fresh, s.bytes, s.answered, s.positions = map[types.NamespacedName]freshSecret{}, 0, "", map[string]string{}
 	onGap := s.onGap
 	s.mu.Unlock()
 	onGap()

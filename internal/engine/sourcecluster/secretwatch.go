@@ -149,6 +149,7 @@ func (s *Secrets) follow(ctx context.Context, namespace, position string) (strin
 				s.deleted(secret)
 			}
 			position = secret.ResourceVersion
+			s.reach(namespace, position)
 		}
 	}
 }

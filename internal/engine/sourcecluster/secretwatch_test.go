@@ -30,13 +30,18 @@ type secretServer struct {
 	listErr  error
 	watchErr error
 	silent   bool
-	watcher  *watch.FakeWatcher
-	from     []string
+	// get is what answers a read; nothing does if it is nil.
+	get     func() (*corev1.Secret, error)
+	watcher *watch.FakeWatcher
+	from    []string
 }
 
 func (s *secretServer) Secrets(string) corev1client.SecretInterface { return s }
 
 func (s *secretServer) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*corev1.Secret, error) {
+	if s.get != nil {
+		return s.get()
+	}
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -120,6 +125,42 @@ func TestSecretsTellOfEveryWord(t *testing.T) {
 		if got, want := words(), "a=u/11 a=u/12 a= a=v/14"; got != want {
 			t.Errorf("a deletion is an empty version, and what was created again another Secret: got %s, want %s", got, want)
 		}
+	})
+}
+
+// MR-9: whether what a watch told of a Secret was the latest at a moment is known once the watch has come so far, and asked before.
+func TestToldSecretIsAsOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, asked := &secretServer{version: "10"}, 0
+		s, words := following(t, server)
+		words()
+		server.current().Add(secretAt("a", "u", 11))
+		words()
+		key := types.NamespacedName{Namespace: "ns", Name: "a"}
+		answer := func(secret *corev1.Secret, err error) {
+			server.get = func() (*corev1.Secret, error) { asked++; return secret, err }
+		}
+		check := func(at string, want bool, wantAsked int) {
+			t.Helper()
+			if is, err := s.IsAsOf(t.Context(), key, "u/11", at); is != want || err != nil || asked != wantAsked {
+				t.Errorf("at %s: %t, %v, asked %d times", at, is, err, asked)
+			}
+		}
+		check("11", true, 0)
+		answer(secretAt("a", "u", 11), nil)
+		check("12", true, 1)
+		answer(secretAt("a", "u", 12), nil)
+		check("12", false, 2)
+		answer(nil, apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "a"))
+		check("12", false, 3)
+		server.current().Add(secretAt("b", "v", 13))
+		words()
+		check("12", true, 3) // Whatever had happened to it until then would have been told.
+		server.set(func() { server.version = "5" })
+		server.current().Stop()
+		time.Sleep(2 * restartDelay)
+		words()
+		check("12", false, 4) // The source was restored.
 	})
 }
 
