@@ -155,10 +155,10 @@ func (w *world) lastHad(key apiserver.Key, value string) time.Time {
 	return last
 }
 
-// mayBeHeld says whether what was as it should be until a moment may be left so, as repairs are delayed.
+// mayBeHeld says whether what was as it should be until a moment may be left so: repairs are delayed, or a restore of the target is not known yet.
 func (w *world) mayBeHeld(until time.Time) bool {
 	delay := w.scenario.More.Delay
-	return delay > 0 && time.Since(until) <= delay+patience+w.lag
+	return (delay > 0 || w.restored["target"]) && time.Since(until) <= delay+patience+w.lag
 }
 
 // missing names an object that never was as a content says since the content is there; "" if there is none.

@@ -219,9 +219,12 @@ func (a *applier) conclude(ctx context.Context, desired *apply.Desired, done out
 	if !sighting.Terminating {
 		a.replacing.end(sighting.Key)
 	}
-	if compared && done.result != "unchanged" && done.keptBy == (ledger.Owner{}) {
+	switch kept := done.keptBy != (ledger.Owner{}); {
+	case kept && done.result != "unchanged":
+		a.drifts.repaired(sighting.Key) // Several that want it differently, while its keeper cannot look, quarrel.
+	case compared && done.result != "unchanged":
 		a.repaired(ctx, desired, done)
-	} else {
+	default:
 		a.drifts.unfounded(sighting.Key) // Before Verified, which may tell of a later drift.
 	}
 	if done.keptBy != (ledger.Owner{}) {

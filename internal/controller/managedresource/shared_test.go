@@ -2,11 +2,13 @@ package managedresource
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -220,5 +222,28 @@ func TestKeeperWaits(t *testing.T) {
 				t.Errorf("drift is not put right though the manifest of one, which is applied, has the object: %s, %s", value, f.condition("two"))
 			}
 		})
+	}
+}
+
+// MRB-16, MRB-34: what two write that want an object differently, while the one that keeps it cannot look, counts as a quarrel, which slows down.
+func TestQuarrelWhileTheKeeperCannotLook(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"one", "two", "keeper"} {
+		f.managed(name, "a="+name)
+		f.settle(name)
+	}
+	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "keeper", metav1.DeleteOptions{}))
+	key := ledger.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
+	for i := range quarrel {
+		for _, name := range []string{"one", "two"} {
+			f.secret(name, fmt.Sprint(i+2), "a="+name)
+			_, _ = f.run(name)
+			if value, _ := f.target.value("a"); value != name {
+				t.Fatalf("%s has not written it: %s", name, value)
+			}
+		}
+	}
+	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/keeper" || !f.drifts.quarrels(key) {
+		t.Errorf("origin %s, it is taken for a quarrel: %t", origin, f.drifts.quarrels(key))
 	}
 }
