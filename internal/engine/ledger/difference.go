@@ -7,21 +7,29 @@ type Difference struct {
 	Present bool
 }
 
-// Compare reports an object of a list that is to change nothing. It returns what of it is not known yet, nil if all is, and
-// whether any ManagedResource has the object.
-func (x *Listing) Compare(s Sighting) (*Difference, bool) {
-	l := x.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(s.Key)
+// Compare reports an object of a list that is to change nothing but what it proves to be of a time that never was. It returns what
+// of it is not known yet, nil if all is, and whether any ManagedResource has the object.
+func (x *Listing) Compare(s Sighting) (missing *Difference, tracked bool) {
+	var told notices
+	x.ledger.mu.Lock()
+	missing, tracked = x.compareLocked(s, &told)
+	x.ledger.mu.Unlock()
+	told.send(x.ledger)
+	return missing, tracked
+}
+
+func (x *Listing) compareLocked(s Sighting, told *notices) (*Difference, bool) {
+	r := x.ledger.findLocked(s.Key)
 	if r == nil {
 		return nil, false
 	}
-	if x.inScope(r.ref()) {
-		r.listed = max(r.listed, x.number)
-		if r.isBehind(Difference{s, true}) {
-			return &Difference{s, true}, true
-		}
+	if !x.inScope(r.ref()) {
+		return nil, true
+	}
+	r.listed = max(r.listed, x.number)
+	x.proveLocked(r, s, told)
+	if r.isBehind(Difference{s, true}) {
+		return &Difference{s, true}, true
 	}
 	return nil, true
 }

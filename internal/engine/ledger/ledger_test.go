@@ -440,6 +440,39 @@ func TestWritingTellsOfDrift(t *testing.T) {
 	}
 }
 
+// A comparison finds out that the target was restored though its watch went on as if nothing had happened: the list covers the version that
+// was known, and has an older one. What was told since the list was made is no such proof.
+func TestComparisonProvesARestore(t *testing.T) {
+	for name, tc := range map[string]struct {
+		known, listed, list string
+		proof               bool
+	}{
+		"the same":                        {"5", "5", "9", false},
+		"a later one":                     {"5", "6", "9", false},
+		"an older one":                    {"5", "4", "9", true},
+		"an older one, of an old list":    {"5", "4", "4", true}, // The whole list is older than what was known.
+		"written after the list was made": {"12", "4", "9", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+			late := tc.known == "12"
+			verify := func() { r.Verified(mr1, sighting(cm, "u", tc.known, 0)) }
+			if !late {
+				verify()
+			}
+			x := r.StartListing(cm.GroupKind, "", everything)
+			if late {
+				verify()
+			}
+			x.At(tc.list)
+			x.Compare(sighting(cm, "u", tc.listed, 0))
+			if x.TurnedBack() != tc.proof || (len(r.Dirty(mr1)) > 0) != tc.proof {
+				t.Errorf("turned back: %t, in doubt: %v", x.TurnedBack(), r.Dirty(mr1))
+			}
+		})
+	}
+}
+
 // TestLawDoubtHasSomebody holds what a record says of doubts, whatever two ManagedResources that have an object do and leave to each other: one
 // of them is to look at what is in doubt, was told of that, and any later change is told to somebody.
 func TestLawDoubtHasSomebody(t *testing.T) {

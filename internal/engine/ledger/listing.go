@@ -67,15 +67,20 @@ func (x *Listing) Seen(s Sighting) Finding {
 		if x.inScope(r.ref()) {
 			r.listed = max(r.listed, x.number)
 		}
-		if newer(r.resourceVersion, s.ResourceVersion) && !newer(r.resourceVersion, x.version) {
-			x.turnedBack = true
-			r.resetLocked(&told)
-		}
+		x.proveLocked(r, s, &told)
 		l.seenLocked(r, s, &told)
 	}
 	l.mu.Unlock()
 	told.send(l)
 	return l.Lookup(s.Key)
+}
+
+// proveLocked forgets what is known of an object if the list covers that version and has an older one.
+func (x *Listing) proveLocked(r *record, s Sighting, told *notices) {
+	if newer(r.resourceVersion, s.ResourceVersion) && !newer(r.resourceVersion, x.version) {
+		x.turnedBack = true
+		r.resetLocked(told)
+	}
 }
 
 // End reports that the list was complete: what is in the scope and was not listed is gone.

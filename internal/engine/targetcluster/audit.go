@@ -112,6 +112,7 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]ledge
 	options := metav1.ListOptions{}
 	w.selector(s)(&options)
 	var comparison *ledger.Listing
+	told := false
 	var differing []ledger.Difference
 	var strays []Stray
 	_, err = listPages(ctx, options, pagesOf(w.metrics, w.client.metadata.Resource(served.resource).Namespace(namespace).List), paging{
@@ -121,6 +122,7 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]ledge
 		},
 		begin: func(version string) error {
 			if comparison.At(version) {
+				told = true
 				w.turnedBack(nil)
 			}
 			return nil
@@ -146,6 +148,9 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]ledge
 	})
 	if err != nil {
 		return nil, nil, err
+	}
+	if comparison.TurnedBack() && !told {
+		w.turnedBack(nil) // A watch that went on from a version which a restored store took for its own tells nothing of that.
 	}
 	return slices.Concat(differing, comparison.Absent()), strays, nil
 }
