@@ -147,12 +147,16 @@ func TestProbesAndSignals(t *testing.T) { // CW-7: the webhooks' port is part of
 		"/healthz?verbose": {"[+]apiserver-healthz ok", "[+]ping ok", "[+]source-informer-sync ok", "[+]target-informer-sync ok"},
 		"/healthz/ping":    {"ok"},
 	} {
-		status, body := p.Get(p.Health, path)
-		for _, w := range want {
-			if status != http.StatusOK || !strings.Contains(body, w) {
-				t.Errorf("CT-29/PRC-50 %s: %d %s", path, status, body)
+		// It was ready before it was the leader, and is once more when it has read what only the leader reads.
+		eventually(t, func() error {
+			status, body := p.Get(p.Health, path)
+			for _, w := range want {
+				if status != http.StatusOK || !strings.Contains(body, w) {
+					return fmt.Errorf("CT-29/PRC-50 %s: %d %s", path, status, body)
+				}
 			}
-		}
+			return nil
+		})
 	}
 	if status, _ := p.Get(p.Metrics, "/debug/pprof/"); status != http.StatusOK {
 		t.Errorf("CT-31 profiling on: %d", status)
