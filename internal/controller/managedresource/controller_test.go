@@ -254,10 +254,7 @@ func TestMovedObjects(t *testing.T) {
 // MRB-16: two ManagedResources that are deleted together leave nothing behind that both had.
 func TestSharedObjectsGoWithTheLast(t *testing.T) {
 	f := newFixture(t)
-	for _, name := range []string{"one", "two"} {
-		f.managed(name, "a=1")
-		f.settle(name)
-	}
+	f.sharing("one", "two")
 	for _, name := range []string{"one", "two"} {
 		f.must(f.source.Delete(f.ctx, f.get(name)))
 	}
@@ -370,10 +367,7 @@ func TestDriftIsLeftToWhoDescribesItOnce(t *testing.T) {
 
 func testDriftIsLeft(t *testing.T, disable func(*fixture)) {
 	f := newFixture(t)
-	for _, name := range []string{"one", "two"} {
-		f.managed(name, "a=1")
-		f.settle(name)
-	}
+	f.sharing("one", "two")
 	disable(f)
 	f.target.remove("a")
 	f.Ledger.Gone(ledger.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}, "", "")
@@ -743,10 +737,7 @@ func TestAlwaysUpdate(t *testing.T) {
 // MRB-16: two ManagedResources that lose an object at the same time leave nothing behind.
 func TestBothLoseAnObject(t *testing.T) {
 	f := newFixture(t)
-	for _, name := range []string{"one", "two"} {
-		f.managed(name, "a=1")
-		f.settle(name)
-	}
+	f.sharing("one", "two")
 	f.secret("one", "2")
 	f.secret("two", "2")
 	begun := false

@@ -117,6 +117,15 @@ func (f *fixture) managed(name string, configMaps ...string) {
 	}))
 }
 
+// sharing creates ManagedResources that all have the ConfigMap a, one after the other.
+func (f *fixture) sharing(names ...string) {
+	f.Helper()
+	for _, name := range names {
+		f.managed(name, "a=1")
+		f.settle(name)
+	}
+}
+
 // secret writes a Secret; a ConfigMap is <name>=<value>, and <name>!=<value> if it is to be created only once.
 func (f *fixture) secret(name, version string, configMaps ...string) {
 	f.Helper()

@@ -369,10 +369,7 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 			<-handed // It has read the object by now, unless it waits for the hand-over.
 		}
 	}}, f.source, f.clock, f.Events)
-	for _, name := range []string{"heir", "giver"} {
-		f.managed(name, "a=1")
-		f.settle(name)
-	}
+	f.sharing("heir", "giver")
 	f.secret("giver", "2")
 	f.secret("heir", "2")
 	ended := make(chan error, 1)
@@ -403,10 +400,7 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 // MRB-16, MRO-2: an object is not handed to a ManagedResource that is releasing it: no inventory would have it.
 func TestNotHandedToWhoReleasesIt(t *testing.T) {
 	f := newFixture(t)
-	for _, name := range []string{"heir", "giver"} {
-		f.managed(name, "a=1")
-		f.settle(name)
-	}
+	f.sharing("heir", "giver")
 	f.manifests("heir", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}"))
 	f.secret("giver", "2")
 	f.target.after = func(method, _ string) int {
@@ -427,10 +421,7 @@ func TestNotHandedToWhoReleasesIt(t *testing.T) {
 // MRB-16: an object is not handed to a ManagedResource that has dropped it since it was looked for who has it.
 func TestNotHandedToWhoDroppedIt(t *testing.T) {
 	f := newFixture(t)
-	for _, name := range []string{"heir", "giver"} {
-		f.managed(name, "a=1")
-		f.settle(name)
-	}
+	f.sharing("heir", "giver")
 	giver, heir, ref := ownerOf(f.get("giver")), ownerOf(f.get("heir")), f.get("giver").Status.Resources[0]
 	f.secret("heir", "2")
 	f.settle("heir")

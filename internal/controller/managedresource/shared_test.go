@@ -37,10 +37,7 @@ func (l *laggingCache) List(ctx context.Context, into client.ObjectList, opts ..
 // MRB-16: an object is not handed to a ManagedResource that the leader before let drop it, though the cache does not have that yet.
 func TestNotHandedToWhoDroppedItBeforeARestart(t *testing.T) {
 	f := newFixture(t)
-	for _, name := range []string{"heir", "giver"} {
-		f.managed(name, "a=1")
-		f.settle(name)
-	}
+	f.sharing("heir", "giver")
 	before := f.get("heir")
 	f.secret("heir", "2")
 	f.settle("heir")
@@ -67,10 +64,7 @@ func TestNotHandedToWhoDroppedItBeforeARestart(t *testing.T) {
 // MRB-16: a plan that was overtaken before anything was done says nothing of what a ManagedResource keeps.
 func TestOvertakenPlanDropsNothing(t *testing.T) {
 	f := newFixture(t)
-	for _, name := range []string{"keeper", "giver"} {
-		f.managed(name, "a=1")
-		f.settle(name)
-	}
+	f.sharing("keeper", "giver")
 	uid := f.uid("a")
 	f.secret("other", "1", "a=1")
 	// The user moves the manifests of keeper to another Secret, and clears the first one. The run that sees only the latter is overtaken.
@@ -97,10 +91,7 @@ func TestOvertakenPlanDropsNothing(t *testing.T) {
 // MRB-16: what the last plan had no more says nothing of a later specification, whose Secret is not there yet.
 func TestLaterSpecificationDropsNothing(t *testing.T) {
 	f := newFixture(t)
-	for _, name := range []string{"keeper", "giver"} {
-		f.managed(name, "a=1")
-		f.settle(name)
-	}
+	f.sharing("keeper", "giver")
 	uid := f.uid("a")
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
 	f.secret("keeper", "2", "b=1") // A roll-out that fails ...
@@ -142,10 +133,7 @@ func (f *fixture) woken() (drain func()) {
 func TestKeeperCannotLook(t *testing.T) {
 	f := newFixture(t)
 	f.tellOfWrites()
-	for _, name := range []string{"one", "two"} {
-		f.managed(name, "a=1")
-		f.settle(name)
-	}
+	f.sharing("one", "two")
 	drain := f.woken()
 	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "two", metav1.DeleteOptions{}))
 	f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "two"}, "")
