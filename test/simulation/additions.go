@@ -249,7 +249,9 @@ func (w *world) noteKept(c apiserver.Change) {
 		}
 		w.kept[unscoped(key)] = true
 		if o := w.target.GetLocked(key); o != nil && !w.inInventoryLocked(key, c.Key) {
-			w.leftBehind[apiserver.Text(o, "metadata", "uid")] = time.Now()
+			uid := apiserver.Text(o, "metadata", "uid")
+			w.leftBehind[uid] = time.Now()
+			w.released[uid] = w.released[uid] || origin(o) == "" // The entry was the only proof.
 		}
 	}
 }

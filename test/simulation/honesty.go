@@ -36,6 +36,9 @@ func (w *world) checkReport(c apiserver.Change) {
 	if is != "True" || was == "True" && !news || checksum == "" {
 		return
 	}
+	if w.restored["source"] && time.Since(w.restoredAt["source"]) < patience+w.lag {
+		return // It may be meant for what had the same resource version before.
+	}
 	var reasons []string
 	id := apiserver.Text(c.After, "metadata", "uid") + " " + generation
 	for _, f := range w.forms[id] {
@@ -200,7 +203,8 @@ func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 				}
 			}
 		}
-		if at.IsZero() || at.Before(since) && !w.mayBeHeld(at) {
+		// What a watch has not told of yet may have happened just before the form came.
+		if at.IsZero() || at.Before(since.Add(-w.newsWithin())) && !w.mayBeHeld(at) {
 			return fmt.Sprintf("%s is %s, and never had %s", key, summary(t, o), value)
 		}
 	}

@@ -181,11 +181,19 @@ func (w *world) delays(chance uint64) (time.Duration, time.Duration) {
 		d := 200*time.Microsecond + time.Duration(x%2_000_003)*time.Nanosecond
 		switch {
 		case w.scenario.Pace > 0 && x>>24%10 == 0:
-			d *= 40
+			d *= late
 		case w.scenario.Pace > 1 && x>>24%40 == 1:
-			d *= 1000
+			d *= veryLate
 		}
 		return d
 	}
 	return one(chance & 0xffffffff), one(chance >> 32)
+}
+
+// late and veryLate are by how much what takes longer than usual takes longer.
+const late, veryLate = 40, 1000
+
+// newsWithin is how long it may take until a watch tells of a change.
+func (w *world) newsWithin() time.Duration {
+	return w.lag + 2203*time.Microsecond*[]time.Duration{1, late, veryLate}[w.scenario.Pace]
 }

@@ -40,8 +40,8 @@ const patience = 40 * time.Second
 
 // wish is what one ManagedResource wants of one object.
 type wish struct {
-	mr    apiserver.Key
-	value string
+	mr           apiserver.Key
+	value, class string
 	// since is when it began, and changed when its value was another one.
 	since, changed time.Time
 	// fresh is true if the inventory did not have the object then: whoever has had it since wants it.
@@ -102,8 +102,9 @@ type oracle struct {
 	// freed is true if somebody took finalizers away.
 	freed bool
 	// lag is how much longer than usual news may have taken in this run.
-	lag      time.Duration
-	restored map[string]bool
+	lag        time.Duration
+	restored   map[string]bool
+	restoredAt map[string]time.Time
 	// turnedBack is the revision that a cluster was restored to; blind are the resources ("cluster/resource") of which an instance
 	// knows what it has from before, and cannot know otherwise: its watch went on from a revision that the restored store took
 	// for one of its own. Neither Kubernetes nor etcd tells a client then; the next list does.
@@ -120,7 +121,7 @@ func newOracle(w *world) *oracle {
 	return &oracle{
 		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
 		wanted: map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
-		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{},
+		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{}, restoredAt: map[string]time.Time{},
 		turnedBack: map[string]int64{}, blind: map[string]bool{}, leftBehind: map[string]time.Time{}, givenUp: map[claim]time.Time{}, saidToStay: map[string]time.Time{},
 		toKeep: map[apiserver.Key]bool{},
 	}

@@ -105,7 +105,7 @@ func (w *world) take(step Step) {
 	case "restore":
 		// One of the backups that were made before each step.
 		w.lock.Lock()
-		w.restored[cluster] = true
+		w.restored[cluster], w.restoredAt[cluster] = true, time.Now()
 		w.noteValues()
 		w.lock.Unlock()
 		revision := server.Restore(w.backups[cluster][step.B%len(w.backups[cluster])])

@@ -130,14 +130,19 @@ func (w *world) wantLocked() {
 			at = unscoped(at)
 			since, changed, fresh := now, now, !contains(inventoryOf(mr), at)
 			if i := slices.IndexFunc(before[at], func(w wish) bool { return w.mr == key }); i >= 0 {
-				since, fresh = before[at][i].since, before[at][i].fresh
+				fresh = before[at][i].fresh
+				if before[at][i].class == classOf(mr) {
+					since = before[at][i].since
+				} else {
+					w.until[at] = now // Who gave it up may just be about to delete it.
+				}
 				if before[at][i].value == value {
 					changed = before[at][i].changed
 				}
-			} else if w.inInventoryLocked(at, key) {
-				w.contested[at] = true // What its former ManagedResource injected stays on it when it is handed over.
+			} else if w.inInventoryLocked(at, key) || w.kept[at] {
+				w.contested[at] = true // What its former ManagedResource injected stays on it when it is handed over, or was left behind.
 			}
-			w.wanted[at] = append(w.wanted[at], wish{key, value, since, changed, fresh})
+			w.wanted[at] = append(w.wanted[at], wish{key, value, classOf(mr), since, changed, fresh})
 			if len(w.wanted[at]) > 1 {
 				w.contested[at] = true
 			}

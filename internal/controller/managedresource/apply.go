@@ -40,9 +40,9 @@ type applier struct {
 	// full is true for a run that looks at every object, asked if somebody asked for that: then drift is put right without delay.
 	full, asked bool
 
-	// recorded makes sure, before the first write, that the inventory has all objects of the plan, and secrets of what that was made from.
+	// from is what the plan was made from; recorded makes sure, before the first write, of that, and that the inventory has all objects.
+	from     basis
 	recorded func() error
-	secrets  func() (struct{}, error)
 
 	equivalences apply.Equivalences
 	definedKinds map[metav1.GroupKind]bool
@@ -62,9 +62,12 @@ type applier struct {
 	news    []string
 }
 
+// skipped is the result for an object that nobody need look at: the watches cover it, and it was as it should be when it was last seen.
+const skipped = "skipped"
+
 // outcome is what was done about one object.
 type outcome struct {
-	// result is created, updated or unchanged.
+	// result is created, updated, unchanged or skipped.
 	result   string
 	sighting ledger.Sighting
 	// since is what was on record before the first request.
@@ -76,9 +79,9 @@ type outcome struct {
 }
 
 // newApplier returns what carries out a plan, in a run that began with what pass says.
-func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, began pass, secrets func() (struct{}, error)) *applier {
+func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, began pass, from basis) *applier {
 	return &applier{
-		Reconciler: r, secrets: secrets, mr: mr, plan: plan, full: began.wantsFull(), asked: began.asksForFull(), errs: slices.Clone(plan.Errors),
+		Reconciler: r, from: from, mr: mr, plan: plan, full: began.wantsFull(), asked: began.asksForFull(), errs: slices.Clone(plan.Errors),
 		equivalences:     apply.NewEquivalences(mr.Spec.Equivalences),
 		definedKinds:     map[metav1.GroupKind]bool{},
 		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, slow: map[metav1.GroupKind]int{}, written: map[apply.Key]outcome{},
@@ -88,15 +91,14 @@ func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *app
 // run creates and updates the objects of the plan, kind after kind, those of a kind side by side (MR-22). Every object is
 // tried but those that need a Namespace or a CRD that failed (MRB-4).
 func (a *applier) run(ctx context.Context) error {
-	confirmed := once(ctx, func() (struct{}, error) { return struct{}{}, a.confirmInventory(ctx) })
+	confirmed := once(ctx, func() error { return a.confirmInventory(ctx) })
 	a.recorded = func() error {
 		if !a.Statuses.Certain(a.mr) {
-			if _, err := confirmed(); err != nil {
+			if err := confirmed(); err != nil {
 				return err
 			}
 		}
-		_, err := a.secrets()
-		return err
+		return a.from.confirmed()
 	}
 	if slices.ContainsFunc(a.plan.Apply, func(d *apply.Desired) bool { return scalable(d.Key) }) {
 		if err := a.Watches.Autoscalers().Ready(ctx); err != nil {
@@ -126,8 +128,8 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 		options := a.options(desired)
 		digest := desiredDigest(desired, options)
 		if !a.full && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(targetcluster.RefOf(&desired.Reference)) {
-			a.Metrics.objects.WithLabelValues(desired.GetKind(), "skipped").Inc()
-			a.written[desired.Key] = outcome{result: "skipped"}
+			a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
+			a.written[desired.Key] = outcome{result: skipped, sighting: ledger.Sighting{Key: keyOf(desired), Desired: digest}}
 			continue
 		}
 		if a.dependsOnFailed(desired) {
@@ -237,6 +239,16 @@ func (a *applier) conclude(ctx context.Context, desired *apply.Desired, done out
 		a.Ledger.Created(sighting)
 	}
 	a.Ledger.Verified(ownerOf(a.mr), sighting)
+}
+
+// overtaken says whether the watches told since of an object that it is not as it should be, though the run did not look at it for their sake.
+func (a *applier) overtaken() bool {
+	for _, done := range a.written {
+		if done.result == skipped && !a.Ledger.IsVerified(done.sighting.Key, done.sighting.Desired) {
+			return true
+		}
+	}
+	return false
 }
 
 // planAnew notes an object that is planned anew before it is written: its kind is served with another scope than it was when the plan was

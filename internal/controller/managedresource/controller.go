@@ -157,14 +157,15 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		return reconcile.Result{}, nil // The sweep tells if that changes.
 	}
 
-	decoded, versions, told, err := r.read(ctx, mr)
+	reading := r.Secrets.Reading(asked.ResourceVersion)
+	decoded, versions, err := read(ctx, mr, reading)
 	if err != nil {
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonCannotReadSecret, err, nil)
 	}
-	secrets := once(ctx, func() (struct{}, error) { return struct{}{}, r.confirmSecrets(ctx, asked, told) })
-	read := content{errors: decoded.Errors, versions: versions, checksum: sync.OnceValue(decoded.Checksum)}
+	from := r.basisOf(ctx, mr, reading, versions, began)
+	content := content{errors: decoded.Errors, versions: versions, checksum: sync.OnceValue(decoded.Checksum)}
 	if began.complete && began.generation == mr.Generation && maps.Equal(versions, began.secrets) {
-		read.checksum = func() string { return began.checksum }
+		content.checksum = func() string { return began.checksum }
 	}
 	plan := apply.NewPlan(decoded, mr.Status.Resources, apply.Options{
 		Spec: &mr.Spec, Origin: r.origin(mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue, Scope: func(gvk schema.GroupVersionKind) (apply.Scope, error) { return r.Target.Scope(ctx, gvk) },
@@ -176,7 +177,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		return reconcile.Result{}, err
 	}
 	defer gotten()
-	if mr, err = r.announce(ctx, mr, plan, read, began); err != nil || mr == nil {
+	if mr, err = r.announce(ctx, mr, plan, content, began); err != nil || mr == nil {
 		return reconcile.Result{}, err
 	}
 	r.track(owner, plan, mr.Status.Resources)
@@ -188,7 +189,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		return reconcile.Result{}, err
 	}
 	defer released()
-	pending, err := r.prune(ctx, mr, plan.Delete, secrets)
+	pending, err := r.prune(ctx, mr, plan.Delete, from)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -208,16 +209,16 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	}
 	go func() {
 		defer func() { _ = recover() }() // It panics once more when the run asks.
-		read.checksum()                  // It is needed at the end, and the requests leave time for it.
+		content.checksum()               // It is needed at the end, and the requests leave time for it.
 	}()
-	applier := r.newApplier(mr, plan, began, secrets)
+	applier := r.newApplier(mr, plan, began, from)
 	if err := applier.run(ctx); errors.Is(err, errMoved) {
 		r.passes.doubt(mr, false)
 		return reconcile.Result{}, err
 	} else if err != nil {
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err, applier)
 	}
-	if err := r.finish(ctx, mr, applier, read, began, pending); err != nil {
+	if err := r.finish(ctx, mr, applier, content, began, pending); err != nil {
 		return reconcile.Result{}, err
 	}
 	if pending != nil {

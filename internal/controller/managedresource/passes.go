@@ -214,6 +214,19 @@ func (p *passes) secretChanged(secret types.NamespacedName, version string) []le
 	return owners
 }
 
+// toldOfOthers says whether a watch told, since a run began, of other versions of its Secrets than those that it read.
+func (p *passes) toldOfOthers(mr *resourcesv1alpha1.ManagedResource, read map[string]string, began pass) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, version := range p.getLocked(mr).told {
+		before, old := began.told[name]
+		if read[name] != version && (!old || before != version) {
+			return true
+		}
+	}
+	return false
+}
+
 // owners returns the ManagedResources that were applied completely; those for which full is true are asked for a full run.
 func (p *passes) owners(full bool) []ledger.Owner {
 	p.mu.Lock()

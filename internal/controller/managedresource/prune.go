@@ -83,23 +83,25 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 }
 
 // prune deletes objects of the inventory, in the reverse of the order in which they were applied, and returns one error for
-// each that is not gone (MRX-17 … MRX-12). An error of its own means that it is not known whether they are to be deleted. secrets
-// makes sure of what that was read from.
-func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, secrets func() (struct{}, error)) ([]error, error) {
+// each that is not gone (MRX-17 … MRX-12). An error of its own means that it is not known whether they are to be deleted. from
+// is what tells that they are.
+func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, from basis) ([]error, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return apply.Compare(b.Kind, b.Name, a.Kind, a.Name) })
-	p := &pruner{Reconciler: r, mr: mr, waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{}}
-	p.prove = once(ctx, func() (holders, error) {
+	p := &pruner{Reconciler: r, mr: mr, from: from, waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{}}
+	p.proven = once(ctx, func() error {
 		if _, err := r.confirm(ctx, mr); err != nil {
-			return holders{}, err
+			return err
 		}
-		if _, err := secrets(); err != nil {
-			return holders{}, err
+		if err := from.confirmed(); err != nil {
+			return err
 		}
-		return r.holdersOf(ctx, ownerOf(mr), sorted)
+		var err error
+		p.others, err = r.holdersOf(ctx, ownerOf(mr), sorted)
+		return err
 	})
 	for _, tier := range apply.Tiers(sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
 		begun := r.parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) }, func(i int, err error) {
@@ -124,27 +126,22 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return pending, nil
 }
 
-// nothing is to be made sure of.
-func nothing() (struct{}, error) { return struct{}{}, nil }
-
-// once lets whoever comes first work something out for all; the others wait for it until the context ends.
-func once[T any](ctx context.Context, work func() (T, error)) func() (T, error) {
-	var result T
+// once lets whoever comes first do something for all; the others wait for it until the context ends.
+func once(ctx context.Context, work func() error) func() error {
 	var err error
 	place, done := make(chan struct{}, 1), false
-	return func() (T, error) {
+	return func() error {
 		select {
 		case place <- struct{}{}:
 		case <-ctx.Done():
-			var none T
-			return none, ctx.Err()
+			return ctx.Err()
 		}
 		defer func() { <-place }()
 		if !done {
-			result, err = work()
+			err = work()
 			done = true
 		}
-		return result, err
+		return err
 	}
 }
 
@@ -152,14 +149,40 @@ func once[T any](ctx context.Context, work func() (T, error)) func() (T, error) 
 type pruner struct {
 	*Reconciler
 	mr *resourcesv1alpha1.ManagedResource
-	// prove makes sure, once and before the first deletion, that the objects are still to be deleted, and says who else has them.
-	prove func() (holders, error)
+	// proven makes sure, once and before the first deletion, that the objects are still to be deleted; others are those who have them, then.
+	proven func() error
+	others holders
+	// from is what tells that they are.
+	from basis
 
 	mu sync.Mutex
+	// asked is the latest form of the ManagedResource that was found to ask for the deletions.
+	asked string
 	// waiting are the objects that are not gone; nil for those whose deletion was accepted.
 	waiting map[*resourcesv1alpha1.ObjectReference]error
 	// accepted are the objects as they were when their deletion was accepted.
 	accepted map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured
+}
+
+// stillAsked makes sure, before each deletion, that nobody told meanwhile that it is not asked for any more: what is deleted is lost.
+func (p *pruner) stillAsked(ctx context.Context) error {
+	latest, err := p.Statuses.Get(ctx, ownerOf(p.mr))
+	if apierrors.IsNotFound(err) || err == nil && p.from.overtaken() {
+		return errMoved
+	}
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked == latest.ResourceVersion {
+		return nil
+	}
+	if !p.Class.SameTask(p.mr, latest) {
+		return errMoved
+	}
+	p.asked = latest.ResourceVersion
+	return nil
 }
 
 func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
@@ -267,11 +290,10 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if err != nil {
 		return false, err
 	}
-	others, err := p.prove()
-	if err != nil {
+	if err := p.proven(); err != nil {
 		return false, err
 	}
-	verdict, err := p.judge(p.mr, ref, live, others)
+	verdict, err := p.judge(p.mr, ref, live, p.others)
 	if err != nil {
 		return false, err
 	}
@@ -296,6 +318,9 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	}
 	if terminating {
 		return false, p.finalize(ctx, live)
+	}
+	if err := p.stillAsked(ctx); err != nil {
+		return false, err
 	}
 	answered := p.moves.deletes(ownerOf(p.mr), apply.KeyOfReference(&ref.ObjectReference))
 	if answered == nil {

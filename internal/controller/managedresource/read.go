@@ -7,42 +7,54 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
 	"github.com/espalier-project/espalier/internal/manifest"
 )
 
 // read reads and decodes the Secrets in the order of secretRefs; the first unreadable one ends it (MR-7). So do more than a
-// ManagedResource may have, which decoding refuses. told are the versions that a watch told of.
-func (r *Reconciler) read(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (decoded manifest.Result, versions, told map[string]string, err error) {
+// ManagedResource may have, which decoding refuses.
+func read(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reading *sourcecluster.Reading) (decoded manifest.Result, versions map[string]string, err error) {
 	var sources manifest.Sources
-	versions, told = make(map[string]string, len(mr.Spec.SecretRefs)), map[string]string{}
+	versions = make(map[string]string, len(mr.Spec.SecretRefs))
 	for _, ref := range mr.Spec.SecretRefs {
 		key := types.NamespacedName{Namespace: mr.Namespace, Name: ref.Name}
-		secret, err := r.Secrets.Get(ctx, key)
+		data, version, err := reading.Get(ctx, key)
 		if err != nil {
-			return manifest.Result{}, nil, nil, err
+			return manifest.Result{}, nil, err
 		}
-		versions[ref.Name] = secret.Version
-		if secret.Told {
-			told[ref.Name] = secret.Version
-		}
-		if !sources.Add(manifest.Source{Secret: key, Data: secret.Data}) {
+		versions[ref.Name] = version
+		if !sources.Add(manifest.Source{Secret: key, Data: data}) {
 			break
 		}
 	}
 	decoded, err = manifest.Decode(ctx, sources.All)
-	return decoded, versions, told, err
+	return decoded, versions, err
 }
 
-// confirmSecrets makes sure that what a watch told of Secrets is not from before a form of a ManagedResource, which may name them only since then.
-func (r *Reconciler) confirmSecrets(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, told map[string]string) error {
-	for name, version := range told {
-		is, err := r.Secrets.IsAsOf(ctx, types.NamespacedName{Namespace: mr.Namespace, Name: name}, version, mr.ResourceVersion)
-		if err != nil {
-			return fmt.Errorf("reading secret %s: %w", name, err)
-		}
-		if !is {
-			return errMoved
-		}
+// basis is what a run is made from besides its ManagedResource.
+type basis struct {
+	// confirmed makes sure, before the first write or deletion, that the ManagedResource had all of it at one moment.
+	confirmed func() error
+	// overtaken says whether a watch told of something newer since.
+	overtaken func() bool
+}
+
+// nothing is the basis of a run that needs nothing else.
+var nothing = basis{confirmed: func() error { return nil }, overtaken: func() bool { return false }}
+
+// basisOf is what was read for a ManagedResource, in these versions, in a run that began with what pass says.
+func (r *Reconciler) basisOf(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reading *sourcecluster.Reading, versions map[string]string, began pass) basis {
+	return basis{
+		confirmed: once(ctx, func() error {
+			together, err := reading.Confirm(ctx)
+			if err != nil {
+				return fmt.Errorf("reading the Secrets once more: %w", err)
+			}
+			if !together {
+				return errMoved
+			}
+			return nil
+		}),
+		overtaken: func() bool { return r.passes.toldOfOthers(mr, versions, began) },
 	}
-	return nil
 }

@@ -129,13 +129,19 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	if settled && succeeded {
 		changes = slices.Concat(known, changes)
 	}
-	checksum := read.checksum()
+	checksum, overtaken := read.checksum(), false
 	next, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
+		if overtaken = done.overtaken(); overtaken {
+			return nil
+		}
 		return &sourcecluster.Change{
 			Conditions: changes, Resources: &inventory,
 			Reconciled: &sourcecluster.Reconciled{Generation: mr.Generation, Checksum: checksum},
 		}
 	})
+	if overtaken {
+		return errMoved // The next run looks at it.
+	}
 	if err != nil || next == nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package sourcecluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -76,9 +77,11 @@ type freshSecret struct {
 	expires                  time.Time
 }
 
-// read is a request under way, and the last word that came meanwhile; overtaken without a version is a deletion or a gap.
+// read is a request under way, a resource version that there was before it, and the last word that came meanwhile; overtaken without a
+// version is a deletion or a gap.
 type read struct {
 	key       types.NamespacedName
+	known     string
 	overtaken bool
 	version   string
 }
@@ -112,52 +115,26 @@ func (s *Secrets) Subscribe(onChange func(key types.NamespacedName, version stri
 	}
 }
 
-// Secret is what Get returns.
-type Secret struct {
-	// Data must not be changed.
-	Data    map[string][]byte
-	Version string
-	// Told is true for what the watch told of: it may be behind the watch of ManagedResources, so that this is what the Secret was before
-	// the ManagedResource named it. Who writes for its sake asks whether it is not older first.
-	Told bool
+// Get returns the data of a Secret, which must not be changed, and its version. An error is the API server's, the context's, or says that
+// the time limit of one request was exceeded.
+func (s *Secrets) Get(ctx context.Context, key types.NamespacedName) (data map[string][]byte, of string, err error) {
+	got, err := s.get(ctx, key, "")
+	return got.data, got.version, err
 }
 
-// Get returns a Secret. An error is the API server's, the context's, or says that the time limit of one request was exceeded.
-func (s *Secrets) Get(ctx context.Context, key types.NamespacedName) (Secret, error) {
+// get is Get for somebody who knows a resource version of the source.
+func (s *Secrets) get(ctx context.Context, key types.NamespacedName, known string) (latestSecret, error) {
 	if held := s.held(key); held != nil {
-		return Secret{held.data, held.version, true}, nil
+		return *held, nil
 	}
-	secret, err := s.read(ctx, key)
-	if err != nil {
-		return Secret{}, err
-	}
-	return Secret{secret.Data, version(secret), false}, nil
+	return s.read(ctx, key, known)
 }
 
-// IsAsOf says whether a version of a Secret that the watch told of was the latest one at a resource version of the source, or later. If the
-// watch has not come so far yet, the API server is asked; what is held of an older one is forgotten.
-func (s *Secrets) IsAsOf(ctx context.Context, key types.NamespacedName, told, resourceVersion string) (bool, error) {
-	if s.reached(key.Namespace, resourceVersion) {
-		return true, nil
-	}
-	secret, err := s.read(ctx, key)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return version(secret) == told, nil
-}
-
-// reached says whether the watch has told of everything up to a resource version.
-func (s *Secrets) reached(namespace, resourceVersion string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.namespaces[0] == metav1.NamespaceAll {
-		namespace = metav1.NamespaceAll
-	}
-	return notOlder(s.positions[namespace], resourceVersion)
+// latestSecret is a Secret as it was at asOf, the highest resource version of which that is certain: what was written to it by then
+// was written at or before its own.
+type latestSecret struct {
+	data                           map[string][]byte
+	version, resourceVersion, asOf string
 }
 
 // reach notes what a watch has reached.
@@ -167,17 +144,21 @@ func (s *Secrets) reach(namespace, position string) {
 	s.positions[namespace] = position
 }
 
-// read asks the API server until the answer is not older than the last word.
-func (s *Secrets) read(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
+// read asks the API server until the answer is not older than the last word. An answer is of a moment after the request was sent, and
+// whatever had a resource version before that is older.
+func (s *Secrets) read(ctx context.Context, key types.NamespacedName, known string) (latestSecret, error) {
 	for range readAttempts {
 		under := s.begin(key)
 		secret, err := s.ask(ctx, key)
 		if s.end(under, secret, err) {
 			continue
 		}
-		return secret, err
+		if err != nil {
+			return latestSecret{}, err
+		}
+		return latestSecret{secret.Data, version(secret), secret.ResourceVersion, latest(secret.ResourceVersion, known, under.known)}, nil
 	}
-	return nil, fmt.Errorf("secret %s changes faster than it can be read", key)
+	return latestSecret{}, fmt.Errorf("secret %s changes faster than it can be read", key)
 }
 
 func (s *Secrets) ask(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
@@ -190,21 +171,30 @@ func (s *Secrets) ask(ctx context.Context, key types.NamespacedName) (*corev1.Se
 	return secret, err
 }
 
-// held returns what the watch told of a moment ago; nil for nothing.
-func (s *Secrets) held(key types.NamespacedName) *freshSecret {
+// held returns what the watch told of a moment ago; nil for nothing. Another word would have ended that.
+func (s *Secrets) held(key types.NamespacedName) *latestSecret {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if fresh, found := s.fresh[key]; found && s.clock.Now().Before(fresh.expires) {
-		return &fresh
+	fresh, found := s.fresh[key]
+	if !found || !s.clock.Now().Before(fresh.expires) {
+		return nil
 	}
-	return nil
+	return &latestSecret{fresh.data, fresh.version, fresh.resourceVersion, latest(fresh.resourceVersion, s.positionLocked(key.Namespace))}
+}
+
+// positionLocked is up to where everything was told that happened in a namespace.
+func (s *Secrets) positionLocked(namespace string) string {
+	if s.namespaces[0] == metav1.NamespaceAll {
+		namespace = metav1.NamespaceAll
+	}
+	return s.positions[namespace]
 }
 
 // begin notes that a read begins.
 func (s *Secrets) begin(key types.NamespacedName) *read {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	under := &read{key: key}
+	under := &read{key: key, known: latest(s.positionLocked(key.Namespace), s.answered)}
 	s.reads[under] = struct{}{}
 	return under
 }
@@ -313,4 +303,15 @@ func (s *Secrets) forgetExpired() {
 func notOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order >= 0
+}
+
+// latest is the highest of some resource versions; those that cannot be compared do not count.
+func latest(versions ...string) string {
+	highest := ""
+	for _, v := range versions {
+		if notOlder(v, cmp.Or(highest, v)) {
+			highest = v
+		}
+	}
+	return highest
 }

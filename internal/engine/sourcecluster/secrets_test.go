@@ -37,6 +37,8 @@ type lateWorld struct {
 	// told is the latest revision that subscribers heard of, for each Secret; returned that of the data from Get.
 	told, returned map[string]int
 	reads          []*lateRead
+	// past has for each Secret the revisions at which it changed.
+	past map[string][]int
 }
 
 // lateRead is a Get under way: before it reaches the server answered is false.
@@ -57,6 +59,7 @@ func (w *lateWorld) write(name string) {
 	}
 	secret, revision := secretAt(name, uid, w.revision), w.revision
 	w.state[name] = secret
+	w.past[name] = append(w.past[name], revision)
 	w.words = append(w.words, func() { w.told[name] = revision; w.secrets.written(secret) })
 }
 
@@ -67,6 +70,7 @@ func (w *lateWorld) remove(name string) {
 	w.revision++
 	secret, revision := secretAt(name, string(w.state[name].UID), w.revision), w.revision
 	delete(w.state, name)
+	w.past[name] = append(w.past[name], revision)
 	w.words = append(w.words, func() { w.told[name] = revision; w.secrets.deleted(secret) })
 }
 
@@ -75,7 +79,13 @@ func (w *lateWorld) deliver() {
 		word := w.words[0]
 		w.words = w.words[1:]
 		word()
+		w.secrets.reach("", strconv.Itoa(w.revision-len(w.words)))
 	}
+}
+
+// changed says whether a Secret changed after a revision, up to another one.
+func (w *lateWorld) changed(name string, after, to int) bool {
+	return slices.ContainsFunc(w.past[name], func(revision int) bool { return revision > after && revision <= to })
 }
 
 // gap loses what the watch had still to deliver; the new watch begins at the present.
@@ -87,6 +97,9 @@ func (w *lateWorld) gap() {
 // restore turns the server back, which a watch notices as a gap.
 func (w *lateWorld) restore() {
 	w.revision = w.revision / 2
+	for name := range w.past {
+		w.past[name] = slices.DeleteFunc(w.past[name], func(revision int) bool { return revision > w.revision })
+	}
 	for name, secret := range w.state {
 		if version, _ := strconv.Atoi(secret.ResourceVersion); version > w.revision {
 			delete(w.state, name)
@@ -102,8 +115,7 @@ func (w *lateWorld) restore() {
 func (w *lateWorld) begin(name string) {
 	r, key := &lateRead{name: name, floor: w.returned[name]}, types.NamespacedName{Namespace: "ns", Name: name}
 	if held := w.secrets.held(key); held != nil && !rapid.Bool().Draw(w.t, "the latest") {
-		version, _ := strconv.Atoi(string(held.data["version"]))
-		w.check(r, version)
+		w.check(r, *held)
 		return
 	}
 	r.under = w.secrets.begin(key)
@@ -128,11 +140,15 @@ func (w *lateWorld) answer(r *lateRead) {
 	if again := w.secrets.end(r.under, r.secret, r.err); again || r.err != nil {
 		return
 	}
-	version, _ := strconv.Atoi(r.secret.ResourceVersion)
-	w.check(r, version)
+	w.check(r, latestSecret{r.secret.Data, version(r.secret), r.secret.ResourceVersion, latest(r.secret.ResourceVersion, r.under.known)})
 }
 
-func (w *lateWorld) check(r *lateRead, version int) {
+func (w *lateWorld) check(r *lateRead, secret latestSecret) {
+	version, _ := strconv.Atoi(string(secret.data["version"]))
+	asOf, _ := strconv.Atoi(secret.asOf)
+	if w.changed(r.name, version, asOf) {
+		w.t.Fatalf("Get returned version %d of %s as that of %d, but it changed at %v", version, r.name, asOf, w.past[r.name])
+	}
 	if version < w.told[r.name] {
 		w.t.Fatalf("Get returned version %d of %s after subscribers were told of %d", version, r.name, w.told[r.name])
 	}
@@ -153,7 +169,7 @@ func lateWorldRun(t *rapid.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	w := &lateWorld{
 		t: t, clock: clock, secrets: NewSecrets(nil, nil, clock, logr.Discard()), revision: 10,
-		state: map[string]*corev1.Secret{}, told: map[string]int{}, returned: map[string]int{},
+		state: map[string]*corev1.Secret{}, told: map[string]int{}, returned: map[string]int{}, past: map[string][]int{},
 	}
 	name := rapid.SampledFrom([]string{"a", "a", "a", "b"})
 	one := func(act func(*lateRead)) func(*rapid.T) {

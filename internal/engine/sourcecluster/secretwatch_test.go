@@ -128,42 +128,6 @@ func TestSecretsTellOfEveryWord(t *testing.T) {
 	})
 }
 
-// MR-9: whether what a watch told of a Secret was the latest at a moment is known once the watch has come so far, and asked before.
-func TestToldSecretIsAsOf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, asked := &secretServer{version: "10"}, 0
-		s, words := following(t, server)
-		words()
-		server.current().Add(secretAt("a", "u", 11))
-		words()
-		key := types.NamespacedName{Namespace: "ns", Name: "a"}
-		answer := func(secret *corev1.Secret, err error) {
-			server.get = func() (*corev1.Secret, error) { asked++; return secret, err }
-		}
-		check := func(at string, want bool, wantAsked int) {
-			t.Helper()
-			if is, err := s.IsAsOf(t.Context(), key, "u/11", at); is != want || err != nil || asked != wantAsked {
-				t.Errorf("at %s: %t, %v, asked %d times", at, is, err, asked)
-			}
-		}
-		check("11", true, 0)
-		answer(secretAt("a", "u", 11), nil)
-		check("12", true, 1)
-		answer(secretAt("a", "u", 12), nil)
-		check("12", false, 2)
-		answer(nil, apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "a"))
-		check("12", false, 3)
-		server.current().Add(secretAt("b", "v", 13))
-		words()
-		check("12", true, 3) // Whatever had happened to it until then would have been told.
-		server.set(func() { server.version = "5" })
-		server.current().Stop()
-		time.Sleep(2 * restartDelay)
-		words()
-		check("12", false, 4) // The source was restored.
-	})
-}
-
 func TestSecretWatchGoesOnOrTellsOfAGap(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end   func(*secretServer)
@@ -265,14 +229,14 @@ func TestReadsOfSecretsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSecrets(&secretServer{}, nil, clock.RealClock{}, logr.Discard())
 		began := time.Now()
-		_, err := s.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "a"})
+		_, _, err := s.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "a"})
 		if err == nil || !strings.Contains(err.Error(), "no answer within 10s") || time.Since(began) != requestTimeout {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began = time.Now()
-		if _, err := s.Get(ctx, types.NamespacedName{Namespace: "ns", Name: "a"}); err == nil || time.Since(began) != time.Second {
+		if _, _, err := s.Get(ctx, types.NamespacedName{Namespace: "ns", Name: "a"}); err == nil || time.Since(began) != time.Second {
 			t.Errorf("the caller's limit: after %s: %v", time.Since(began), err)
 		}
 	})

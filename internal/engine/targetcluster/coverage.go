@@ -9,8 +9,8 @@ import (
 // activeWatch is the watch of a scope.
 //
 // Invariant: covered is true only while every change is told: from the end of a complete list on, and until a list or a watch
-// fails. A watch that goes on from where everything was reported covers again. Only what follows the scope at present says so: requests
-// that it has given up may still be answered.
+// fails, or a watch ends. A watch that goes on from where everything was reported covers again. Only what follows the scope at present says
+// so: requests that it has given up may still be answered, and the watch before may end late.
 type activeWatch struct {
 	users  int
 	cancel context.CancelFunc
@@ -31,6 +31,8 @@ type activeWatch struct {
 	// complete is true if a list was reported completely since the kind is served where it is.
 	complete bool
 	covered  bool
+	// opened is the number of the watch that was opened last.
+	opened int
 	// latest is the latest resource version that a list or the watch told of.
 	latest string
 	// failed is true if nothing was reported completely yet, and the last attempt failed.
@@ -149,9 +151,18 @@ func (f follower) listed(resourceVersion string) bool {
 // lost tells that a request failed.
 func (f follower) lost() { f.tells(func() { f.covered, f.failed = false, true }) }
 
-// resumed tells that a watch goes on from where the last report ended.
-func (f follower) resumed() {
-	f.tells(func() { f.covered, f.failed = f.complete, f.failed && !f.complete })
+// resumed tells that a watch goes on from where the last report ended; the function that it returns tells that it has ended. What follows
+// mostly opens the next one at once, but a client may try that again for a while before it says that it failed.
+func (f follower) resumed() (ended func()) {
+	number := 0
+	f.tells(func() {
+		f.opened++
+		number = f.opened
+		f.covered, f.failed = f.complete, f.failed && !f.complete
+	})
+	return func() {
+		f.tells(func() { f.covered = f.covered && f.opened != number })
+	}
 }
 
 // end tells that the scope is no longer followed.

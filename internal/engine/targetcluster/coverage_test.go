@@ -15,10 +15,17 @@ func TestLawOnlyThePresentFollowerIsHeeded(t *testing.T) {
 		present := true // False after a restore, until somebody follows the scope again.
 		var complete, covered bool
 		version := ""
+		// watches are those that were opened, by those who opened them; the last one that counts is the open one.
+		type opened struct {
+			by    int
+			ended func()
+		}
+		var watches []opened
+		open := -1
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			number := rapid.IntRange(0, len(followers)-1).Draw(t, "follower")
 			f, heeded := followers[number], present && number == len(followers)-1
-			switch rapid.SampledFrom([]string{"listed", "lost", "resumed", "end", "reached", "renew", "follow"}).Draw(t, "event") {
+			switch rapid.SampledFrom([]string{"listed", "lost", "resumed", "resumed", "ended", "ended", "end", "reached", "renew", "follow"}).Draw(t, "event") {
 			case "listed":
 				if f.listed("5") != heeded {
 					t.Fatalf("a list of follower %d counts: %t", number, !heeded)
@@ -30,8 +37,20 @@ func TestLawOnlyThePresentFollowerIsHeeded(t *testing.T) {
 				f.lost()
 				covered = covered && !heeded
 			case "resumed":
-				f.resumed()
+				watches = append(watches, opened{number, f.resumed()})
 				covered = covered && !heeded || complete && (heeded || covered)
+				if heeded {
+					open = len(watches) - 1
+				}
+			case "ended":
+				if len(watches) == 0 {
+					continue
+				}
+				i := rapid.IntRange(0, len(watches)-1).Draw(t, "watch")
+				watches[i].ended()
+				if i == open && present && watches[i].by == len(followers)-1 {
+					covered = false
+				}
 			case "end":
 				f.end()
 				if heeded {

@@ -58,9 +58,9 @@ type listWatch struct{ *cache.ListWatch }
 func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // newListWatch reports what the watch's requests say of its coverage: failed is called with each error, and resumed when a
-// watch goes on from where all that came before it was reported.
+// watch goes on from where all that came before it was reported; what it returns is called at the end of that watch.
 func newListWatch(list func(context.Context) (string, error), follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
-	failed func(error), resumed func()) listWatch {
+	failed func(error), resumed func() (ended func())) listWatch {
 	return listWatch{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 			version, err := list(ctx)
@@ -73,12 +73,11 @@ func newListWatch(list func(context.Context) (string, error), follow func(contex
 			return empty, nil
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			w, err := openWatch(ctx, options, follow, failed)
+			w, err := openWatch(ctx, options, follow, failed, resumed)
 			if err != nil {
 				failed(err)
 				return nil, err
 			}
-			resumed()
 			return w, nil
 		},
 	}}
@@ -86,7 +85,7 @@ func newListWatch(list func(context.Context) (string, error), follow func(contex
 
 // openWatch opens a watch. That it opens is limited in time; then it ends with its context.
 func openWatch(ctx context.Context, options metav1.ListOptions,
-	follow func(context.Context, metav1.ListOptions) (watch.Interface, error), failed func(error)) (watch.Interface, error) {
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error), failed func(error), resumed func() (ended func())) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	timer := time.AfterFunc(requestTimeout, cancel)
 	inner, err := follow(ctx, options)
@@ -105,8 +104,10 @@ func openWatch(ctx context.Context, options metav1.ListOptions,
 	})
 	events := make(chan watch.Event)
 	done := make(chan struct{})
+	ended := resumed()
 	go func() {
 		defer close(events)
+		defer ended()
 		for event := range inner.ResultChan() {
 			if event.Type == watch.Error {
 				failed(apiError(event.Object))
