@@ -344,6 +344,9 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		asKept := options
 		asKept.Origin = cmp.Or(origin, options.Origin)
 		merged := apply.Merge(desired, live, asKept)
+		if desired.CreateOnly && keptBy != (ledger.Owner{}) {
+			merged = live // The description on it is the other one's.
+		}
 		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark}
 		if (!*a.Config.AlwaysUpdate || !a.full) && a.same(ctx, live, merged) {
 			done.sighting = a.Watches.View().Sighting(live)

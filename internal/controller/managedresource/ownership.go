@@ -23,12 +23,18 @@ import (
 type holders struct {
 	// any has those by key and name, kept those that are to stay.
 	any  map[apply.Key]map[ledger.Owner]struct{}
-	kept map[apply.Key][]ledger.Owner
+	kept map[apply.Key][]keeper
+}
+
+// keeper is a ManagedResource that has an object and is to keep it; one that is to create it only once does not put it right.
+type keeper struct {
+	ledger.Owner
+	once bool
 }
 
 // holdersOf looks for objects in the inventories of all other ManagedResources that this instance has to do with.
 func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []resourcesv1alpha1.ObjectReference) (holders, error) {
-	h := holders{map[apply.Key]map[ledger.Owner]struct{}{}, map[apply.Key][]ledger.Owner{}}
+	h := holders{map[apply.Key]map[ledger.Owner]struct{}{}, map[apply.Key][]keeper{}}
 	if len(refs) == 0 {
 		return h, nil
 	}
@@ -50,7 +56,7 @@ func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []
 			}
 			h.any[key][ownerOf(other)] = struct{}{}
 			if r.keeps(other) && r.moves.keeps(other, key) {
-				h.kept[key] = append(h.kept[key], ownerOf(other))
+				h.kept[key] = append(h.kept[key], keeper{ownerOf(other), createdOnce(&other.Status.Resources[i])})
 			}
 		}
 	})
@@ -70,17 +76,25 @@ func (h holders) has(key apply.Key, owner ledger.Owner) bool {
 	return found
 }
 
-// keeps says whether a ManagedResource has an object and is to keep it.
-func (h holders) keeps(key apply.Key, owner ledger.Owner) bool {
-	return slices.Contains(h.kept[key], owner)
+// looksAfter says whether a ManagedResource has an object, is to keep it, and puts it right.
+func (h holders) looksAfter(key apply.Key, owner ledger.Owner) bool {
+	return slices.Contains(h.kept[key], keeper{owner, false})
 }
 
-// heir is one of those that keep an object, the same for everybody who asks.
-func (h holders) heir(key apply.Key) (ledger.Owner, bool) {
+// heir is one of those that keep an object, the same for everybody who asks: one that puts it right, if there is one.
+func (h holders) heir(key apply.Key) (heir keeper, found bool) {
 	if len(h.kept[key]) == 0 {
-		return ledger.Owner{}, false
+		return keeper{}, false
 	}
-	return slices.MinFunc(h.kept[key], func(a, b ledger.Owner) int { return strings.Compare(a.String(), b.String()) }), true
+	return slices.MinFunc(h.kept[key], func(a, b keeper) int {
+		switch {
+		case a.once == b.once:
+			return strings.Compare(a.String(), b.String())
+		case a.once:
+			return 1
+		}
+		return -1
+	}), true
 }
 
 // judgement is what is to become of an object that a ManagedResource has no more.
@@ -107,7 +121,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 	named := found && err == nil
 	here := named && r.isOfThisSource(origin)
 	if here && origin.Key == ownerOf(mr) && inherited {
-		return judgement{stays: "ManagedResource " + heir.String() + " has it, too", heir: heir}, nil
+		return judgement{stays: "ManagedResource " + heir.String() + " has it, too", heir: heir.Owner}, nil
 	}
 	if managed.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
 		return judgement{stays: "it is annotated with " + resourcesv1alpha1.AnnotationKeepObject}, nil
@@ -176,18 +190,32 @@ func (r *Reconciler) handOver(ctx context.Context, owner ledger.Owner, ref *reso
 
 // has says whether a ManagedResource has an object in its inventory, and keeps it.
 func (r *Reconciler) has(mr *resourcesv1alpha1.ManagedResource, key apply.Key) bool {
-	return r.keeps(mr) && r.moves.keeps(mr, key) && slices.ContainsFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
-		return apply.KeyOfReference(&entry.ObjectReference) == key
-	})
+	_, found := r.entry(mr, key)
+	return found
 }
 
-// leave leaves an object to the ManagedResource that keeps it, unless that one has let go of it meanwhile.
-func (r *Reconciler) leave(ctx context.Context, keeper, owner ledger.Owner, key apply.Key, entry ledger.Key) {
-	r.Ledger.LeftTo(keeper, owner, entry)
-	if latest, err := r.Statuses.Get(ctx, keeper); err != nil || !r.has(latest, key) {
-		r.Ledger.LeftTo(owner, keeper, entry)
-		r.Ledger.Suspect(entry)
+// entry is that of an object in the inventory of a ManagedResource that keeps it.
+func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key apply.Key) (entry resourcesv1alpha1.ObjectReference, found bool) {
+	i := slices.IndexFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
+		return apply.KeyOfReference(&entry.ObjectReference) == key
+	})
+	if i < 0 || !r.keeps(mr) || !r.moves.keeps(mr, key) {
+		return entry, false
 	}
+	return mr.Status.Resources[i], true
+}
+
+// leave leaves an object to the ManagedResource that looks after it, unless that one has let go of it meanwhile.
+func (r *Reconciler) leave(ctx context.Context, keeper, owner ledger.Owner, key apply.Key, object ledger.Key) {
+	r.Ledger.LeftTo(keeper, owner, object)
+	latest, err := r.Statuses.Get(ctx, keeper)
+	if err == nil {
+		if entry, found := r.entry(latest, key); found && !createdOnce(&entry) {
+			return
+		}
+	}
+	r.Ledger.LeftTo(owner, keeper, object)
+	r.Ledger.Suspect(object)
 }
 
 func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstructured, heir ledger.Owner) error {
@@ -218,11 +246,16 @@ func createdOnce(ref *resourcesv1alpha1.ObjectReference) bool {
 
 // ownerOfOrigin is the other ManagedResource that keeps an object though this one has it, too: the one whose inventory got it
 // last, and the origin says which that is. The object is written as this manifest says, but its origin stays. Without this rule a
-// restart would give the object back to its former owner, which deletes it once its manifest no longer has it.
+// restart would give the object back to its former owner, which deletes it once its manifest no longer has it. What this one is to create only
+// once is looked after by any other one that has it.
 func (a *applier) ownerOfOrigin(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured) (ledger.Owner, string, error) {
 	var nobody ledger.Owner
+	if desired.CreateOnly {
+		owner, err := a.ownerOfShared(ctx, desired)
+		return owner, "", err
+	}
 	value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
-	if !found || desired.CreateOnly {
+	if !found {
 		return nobody, "", nil
 	}
 	origin, err := managed.ParseOrigin(value)
@@ -234,11 +267,26 @@ func (a *applier) ownerOfOrigin(ctx context.Context, desired *apply.Desired, liv
 		if err != nil {
 			return nobody, "", err
 		}
-		if others.keeps(desired.Key, origin.Key) {
+		if others.looksAfter(desired.Key, origin.Key) {
 			return origin.Key, value, nil
 		}
 	}
 	a.Metrics.takeovers.Inc()
 	log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", desired.Name(), "origin", value)
 	return nobody, "", nil
+}
+
+// ownerOfShared is another ManagedResource that puts an object right which this one is to create only once; none if there is none.
+func (a *applier) ownerOfShared(ctx context.Context, desired *apply.Desired) (ledger.Owner, error) {
+	if !a.Ledger.Shared(keyOf(desired)) {
+		return ledger.Owner{}, nil
+	}
+	others, err := a.holdersOf(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
+	if err != nil {
+		return ledger.Owner{}, err
+	}
+	if heir, found := others.heir(desired.Key); found && !heir.once {
+		return heir.Owner, nil
+	}
+	return ledger.Owner{}, nil
 }

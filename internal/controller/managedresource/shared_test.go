@@ -235,3 +235,63 @@ func TestQuarrelWhileTheKeeperCannotLook(t *testing.T) {
 		t.Errorf("origin %s, it is taken for a quarrel: %t", origin, f.drifts.quarrels(key))
 	}
 }
+
+// MRB-16, MR-30: what one creates only once, and another one wants, is put right for the latter, whoever had it first or last.
+func TestCreatedOnceByAnother(t *testing.T) {
+	for how, tc := range map[string]struct {
+		begin func(*fixture)
+	}{
+		"it came first": {func(f *fixture) {
+			f.managed("once", "a!=1")
+			f.settle("once")
+			f.managed("wants", "a=1")
+			f.settle("wants")
+		}},
+		"it came last": {func(f *fixture) {
+			f.managed("wants", "a=1")
+			f.settle("wants")
+			f.managed("once", "a!=1")
+			f.settle("once")
+		}},
+		"it wanted it, and was its origin": {func(f *fixture) {
+			f.sharing("wants", "once")
+			f.secret("once", "2", "a!=1")
+			f.settle("once")
+		}},
+		"it wanted it, and a third one does": {func(f *fixture) {
+			f.sharing("third", "once")
+			f.managed("wants", "a=1")
+			f.settle("wants")
+			f.secret("once", "2", "a!=1")
+			f.settle("once")
+			f.secret("wants", "2")
+			f.settle("wants") // It is handed to the third one.
+		}},
+	} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.tellOfWrites()
+			drain := f.woken()
+			tc.begin(f)
+			drain()
+			uid, writes := f.uid("a"), f.target.count(http.MethodPut)
+			for _, drift := range []string{"first", "second", "third"} {
+				f.edited("a", setValue(drift))
+				drain()
+				if value, _ := f.target.value("a"); value != "1" {
+					t.Errorf("the %s drift is put right by nobody: %s", drift, value)
+				}
+			}
+			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin == "n/once" || origin == "" || f.target.count(http.MethodPut)-writes != 3 {
+				t.Errorf("its origin is %q, after %d writes", origin, f.target.count(http.MethodPut)-writes)
+			}
+			for _, name := range []string{"wants", "third"} {
+				f.secret(name, "3")
+				_, _ = f.run(name)
+			}
+			if f.uid("a") != uid || f.inventory("once") != "a" && f.inventory("once") != "a(planned)" {
+				t.Errorf("one has it still, and it was deleted; inventory %s", f.inventory("once"))
+			}
+		})
+	}
+}

@@ -362,6 +362,14 @@ func (l *Ledger) IsVerified(key Key, desired uint64) bool {
 	return r != nil && r.verified && !r.suspect && r.desired == desired
 }
 
+// Shared says whether several ManagedResources have an object.
+func (l *Ledger) Shared(key Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.findLocked(key)
+	return r != nil && len(r.owners) > 1
+}
+
 // AllKnown says whether somebody has looked for every object of a ManagedResource, so that its health can be judged.
 func (l *Ledger) AllKnown(owner Owner) bool {
 	l.mu.Lock()
