@@ -24,12 +24,21 @@ func unscoped(key apiserver.Key) apiserver.Key {
 	return key
 }
 
-func inventoryOf(mr object) []apiserver.Key {
+// entriesOf are the entries of an inventory as they are.
+func entriesOf(mr object) []object {
 	status, _ := mr["status"].(map[string]any)
 	resources, _ := status["resources"].([]any)
-	keys := make([]apiserver.Key, 0, len(resources))
+	entries := make([]object, 0, len(resources))
 	for _, entry := range resources {
-		ref := entry.(map[string]any)
+		entries = append(entries, entry.(map[string]any))
+	}
+	return entries
+}
+
+func inventoryOf(mr object) []apiserver.Key {
+	entries := entriesOf(mr)
+	keys := make([]apiserver.Key, 0, len(entries))
+	for _, ref := range entries {
 		for _, t := range things {
 			if t.kind == ref["kind"] && t.objectName == ref["name"] {
 				keys = append(keys, apiserver.Key{GroupResource: t.resource, Namespace: apiserver.Text(ref, "namespace"), Name: apiserver.Text(ref, "name")})
@@ -56,10 +65,7 @@ func (w *world) recordedLocked(key apiserver.Key, uid string) bool {
 		if at.GroupResource != managedResources {
 			continue
 		}
-		status, _ := mr["status"].(map[string]any)
-		resources, _ := status["resources"].([]any)
-		for _, entry := range resources {
-			ref := entry.(map[string]any)
+		for _, ref := range entriesOf(mr) {
 			if ref["uid"] == uid && ref["name"] == key.Name && ref["fieldPath"] == nil {
 				return true
 			}

@@ -232,7 +232,7 @@ func (a *applier) conclude(ctx context.Context, desired *apply.Desired, done out
 	if done.keptBy != (ledger.Owner{}) {
 		// The other one decides whether it is as it should be.
 		a.Ledger.Seen(sighting)
-		a.leave(ctx, done.keptBy, ownerOf(a.mr), desired.Key, sighting.Key)
+		a.leave(ctx, done.keptBy, ownerOf(a.mr), desired.Key, sighting.Key, desired.CreateOnly)
 		return
 	}
 	if done.result == "created" {

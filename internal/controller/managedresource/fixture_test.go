@@ -282,6 +282,17 @@ func (f *fixture) settle(name string) {
 	f.Fatalf("%s does not settle", name)
 }
 
+// rest runs until watches cover everything, and a run sends no request to the target.
+func (f *fixture) rest(name string) {
+	f.Helper()
+	methods := []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+	poll(f.T, name+" is at rest", func() bool {
+		before := f.target.count(methods...)
+		f.settle(name)
+		return f.nothingInDoubt(ownerOf(f.get(name))) && f.target.count(methods...) == before
+	})
+}
+
 func (f *fixture) condition(name string) string {
 	f.Helper()
 	c := managed.Conditions(f.get(name).Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)

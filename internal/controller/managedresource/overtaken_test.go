@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,8 +21,7 @@ func TestAppliedIsNotSaidOfWhatChangedSince(t *testing.T) {
 	f := newFixture(t)
 	f.watch()
 	f.managed("m", "a=1", "b=1")
-	f.settle("m")
-	f.awaitCovered("m")
+	f.rest("m")
 	f.secret("m", "2", "a=1", "b=2")
 	changes, said := 0, 0
 	f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -113,5 +114,72 @@ func TestDeletionsEndWhenTheyAreNotAskedForAnyMore(t *testing.T) {
 				t.Errorf("looked at %v, deleted %v", looks, deletions)
 			}
 		})
+	}
+}
+
+// MRX-5: what a run created that was overtaken before it said so is ours, and put on record by the next one.
+func TestOvertakenRunRemembersWhatItCreated(t *testing.T) {
+	f := newFixture(t)
+	f.watch()
+	f.managed("m", "a=1", "c1!=1", "c2!=1", "c3!=1", "c4!=1") // So many that one watch tells of all that is created only once.
+	f.rest("m")
+	f.secret("m", "2", "a=1", "c1!=1", "c2!=1", "c3!=1", "c4!=1", "y!=1")
+	changes := 0
+	f.target.hook(func(method, name string) int {
+		if method == http.MethodPost && name == "y" && changes == 0 {
+			changes++
+			f.edited("a", setValue("7")) // The run has passed it by.
+		}
+		return 0
+	})
+	result, err := f.run("m")
+	f.must(err)
+	if result.RequeueAfter != again || changes != 1 {
+		t.Fatalf("not overtaken: %v", result)
+	}
+	f.awaitCovered("m")
+	f.settle("m")
+	if f.inventory("m") != "a c1 c2 c3 c4 y" {
+		t.Errorf("inventory %q: the object y was created for it", f.inventory("m"))
+	}
+	// Another leader: nothing is remembered.
+	f.target.hook(nil)
+	f.forget(ownerOf(f.get("m")))
+	f.secret("m", "3", "a=1", "c1!=1", "c2!=1", "c3!=1", "c4!=1")
+	f.settle("m")
+	if _, there := f.target.value("y"); there {
+		t.Errorf("y is left behind; condition %s, inventory %q", f.condition("m"), f.inventory("m"))
+	}
+}
+
+// MRX-5: a Secret that is gone ends deletions, also if it was gone before.
+func TestDeletionsEndWithTheSecret(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1", "b=1")
+	f.settle("m")
+	key := types.NamespacedName{Namespace: "n", Name: "m"}
+	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "m", metav1.DeleteOptions{}))
+	f.triggers.SecretChanged(key, "")
+	_, _ = f.run("m") // CannotReadSecret.
+	// It is back, without both; the watch does not tell yet.
+	told := f.Triggers
+	f.triggers = &Triggers{reconciler: New(f.Options)}
+	f.secret("m", "5")
+	f.triggers = told
+	deletions := 0
+	f.target.hook(func(method, name string) int {
+		if method == http.MethodDelete {
+			if deletions++; deletions == 1 {
+				f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "m", metav1.DeleteOptions{}))
+				f.triggers.SecretChanged(key, "m/5")
+				f.triggers.SecretChanged(key, "")
+			}
+		}
+		return 0
+	})
+	f.Reconciler.slots = make(chan struct{}, 1) // One after the other.
+	_, _ = f.run("m")
+	if deletions != 1 {
+		t.Errorf("%d deletions, though the Secret was told to be gone after the first one", deletions)
 	}
 }

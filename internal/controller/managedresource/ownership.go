@@ -205,8 +205,12 @@ func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key apply.Key)
 	return mr.Status.Resources[i], true
 }
 
-// leave leaves an object to the ManagedResource that looks after it, unless that one has let go of it meanwhile.
-func (r *Reconciler) leave(ctx context.Context, keeper, owner ledger.Owner, key apply.Key, object ledger.Key) {
+// leave leaves an object to the ManagedResource that looks after it, unless that one has let go of it meanwhile. once is true if whoever leaves
+// it would not put it right.
+func (r *Reconciler) leave(ctx context.Context, keeper, owner ledger.Owner, key apply.Key, object ledger.Key, once bool) {
+	if once && r.Ledger.PassOn(owner, object) {
+		return
+	}
 	r.Ledger.LeftTo(keeper, owner, object)
 	latest, err := r.Statuses.Get(ctx, keeper)
 	if err == nil {
@@ -251,7 +255,7 @@ func createdOnce(ref *resourcesv1alpha1.ObjectReference) bool {
 func (a *applier) ownerOfOrigin(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured) (ledger.Owner, string, error) {
 	var nobody ledger.Owner
 	if desired.CreateOnly {
-		owner, err := a.ownerOfShared(ctx, desired)
+		owner, err := a.ownerOfShared(ctx, desired, live)
 		return owner, "", err
 	}
 	value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
@@ -276,14 +280,19 @@ func (a *applier) ownerOfOrigin(ctx context.Context, desired *apply.Desired, liv
 	return nobody, "", nil
 }
 
-// ownerOfShared is another ManagedResource that puts an object right which this one is to create only once; none if there is none.
-func (a *applier) ownerOfShared(ctx context.Context, desired *apply.Desired) (ledger.Owner, error) {
+// ownerOfShared is another ManagedResource that puts an object right which this one is to create only once: the one that the origin names, if that
+// does; none if there is none.
+func (a *applier) ownerOfShared(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured) (ledger.Owner, error) {
 	if !a.Ledger.Shared(keyOf(desired)) {
 		return ledger.Owner{}, nil
 	}
 	others, err := a.holdersOf(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
 	if err != nil {
 		return ledger.Owner{}, err
+	}
+	origin, err := managed.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
+	if err == nil && origin.ClusterID == a.Identity && others.looksAfter(desired.Key, origin.Key) {
+		return origin.Key, nil
 	}
 	if heir, found := others.heir(desired.Key); found && !heir.once {
 		return heir.Owner, nil

@@ -28,6 +28,8 @@ type pass struct {
 	end
 	// told are the versions of Secrets that a watch told of and no run that ended well has read; "" is a deleted one.
 	told map[string]string
+	// deletions counts how often a watch told that one of them is gone.
+	deletions int
 	// names are the Secrets that the last run was going to read.
 	names []string
 	// moves counts the runs in a row that were overtaken by another form of the ManagedResource.
@@ -207,6 +209,7 @@ func (p *passes) secretChanged(secret types.NamespacedName, version string) []le
 		}
 		known.told[secret.Name] = version
 		if version == "" {
+			known.deletions++
 			known.raise(false) // One deletion is like another: only the count tells a later one from that which a run knew of.
 		}
 		owners = append(owners, owner)
@@ -218,7 +221,11 @@ func (p *passes) secretChanged(secret types.NamespacedName, version string) []le
 func (p *passes) toldOfOthers(mr *resourcesv1alpha1.ManagedResource, read map[string]string, began pass) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for name, version := range p.getLocked(mr).told {
+	known := p.getLocked(mr)
+	if known.deletions != began.deletions {
+		return true
+	}
+	for name, version := range known.told {
 		before, old := began.told[name]
 		if read[name] != version && (!old || before != version) {
 			return true

@@ -181,6 +181,9 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 			continue
 		}
 		done, found := a.written[key]
+		if done.result == skipped {
+			done.sighting.UID = a.Ledger.Lookup(keyOf(desired)).UID // A run before may have created it, and not have come to say so.
+		}
 		switch {
 		case found && (done.result == "created" || a.Ledger.IsOurs(keyOf(desired), done.sighting.UID)):
 			// Also if an earlier run created it, which did not come to say so.

@@ -295,3 +295,33 @@ func TestCreatedOnceByAnother(t *testing.T) {
 		})
 	}
 }
+
+// MRB-16: who creates an object only once has not looked at it for those who cannot: others that have it are asked, too.
+func TestCreatedOnceSettlesNoDoubt(t *testing.T) {
+	f := newFixture(t)
+	f.tellOfWrites()
+	drain := f.woken()
+	f.sharing("aaa", "zzz")
+	f.managed("once", "a!=1")
+	f.settle("once")
+	drain()
+	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/zzz" {
+		t.Fatal(origin)
+	}
+	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "aaa", metav1.DeleteOptions{}))
+	f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "aaa"}, "")
+	for _, drift := range []string{"first", "second"} {
+		_, _ = f.run("aaa")
+		drain()
+		f.edited("a", setValue(drift))
+		drain()
+		for range 3 {
+			_, _ = f.run("aaa") // It is tried again and again.
+			drain()
+		}
+		if value, _ := f.target.value("a"); value != "1" {
+			t.Errorf("the %s drift is put right by nobody: %s; zzz is its origin, and says %s; dirty: %v %v %v", drift, value, f.condition("zzz"),
+				f.Ledger.Dirty(ownerOf(f.get("aaa"))), f.Ledger.Dirty(ownerOf(f.get("once"))), f.Ledger.Dirty(ownerOf(f.get("zzz"))))
+		}
+	}
+}

@@ -236,18 +236,28 @@ func (l *Ledger) Pass(owner Owner, unable func(Key) bool) {
 	l.mu.Lock()
 	if o := l.owners[owner]; o != nil {
 		for r := range o.dirty {
-			last := len(r.owners) - 1
-			if r.owners[last] != o || int(r.passed) >= last || !unable(r.key()) {
-				continue
+			if unable(r.key()) {
+				r.passLocked(o, &told)
 			}
-			r.passed++
-			copy(r.owners[1:], r.owners[:last])
-			r.owners[0] = o
-			r.doubtLocked(&told)
 		}
 	}
 	l.mu.Unlock()
 	told.send(l)
+}
+
+// PassOn tells that a ManagedResource does not put an object right, after another one has said that it cannot look at it; else it does
+// nothing, and returns false.
+func (l *Ledger) PassOn(owner Owner, key Key) bool {
+	var told notices
+	l.mu.Lock()
+	r, o := l.findLocked(key), l.owners[owner]
+	passed := r != nil && o != nil && r.passed > 0
+	if passed {
+		r.passLocked(o, &told)
+	}
+	l.mu.Unlock()
+	told.send(l)
+	return passed
 }
 
 // Seen reports what a watch saw, or what a read found that compared nothing.

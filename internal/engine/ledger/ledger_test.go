@@ -396,6 +396,27 @@ func TestPass(t *testing.T) {
 	}
 }
 
+// MRB-16: who does not put an object right passes on what another one has passed on, and nothing else.
+func TestPassOn(t *testing.T) {
+	r := newRecorder(nil)
+	mr3 := Owner{Namespace: "ns", Name: "three"}
+	for _, owner := range []Owner{mr1, mr2, mr3} {
+		r.Track(owner, []Ref{cm})
+	}
+	r.Verified(mr3, sighting(cm, "u", "5", 0))
+	r.Gone(cm.Key, "u", "6")
+	if r.PassOn(mr3, cm.Key) {
+		t.Error("nobody has passed it on")
+	}
+	r.Pass(mr3, everyKey)
+	if !r.PassOn(mr2, cm.Key) || !r.PassOn(mr1, cm.Key) {
+		t.Error("it is not passed on")
+	}
+	if got, want := fmt.Sprint(r.drift), "[ns/three ns/two ns/one]"; got != want || len(r.Dirty(mr1)) != 1 {
+		t.Errorf("drift was told to %s, want %s; the last one that was asked has %v in doubt", got, want, r.Dirty(mr1))
+	}
+}
+
 // MR-30, MRX-5: two runs create an object one after the other, as somebody deletes it in between; the answer to the first comes last.
 func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
 	first, second := Sighting{Key: cm.Key, UID: "1", ResourceVersion: "4"}, Sighting{Key: cm.Key, UID: "2", ResourceVersion: "6"}
@@ -505,7 +526,8 @@ func TestLawDoubtHasSomebody(t *testing.T) {
 					r.LeftTo(mr1, mr2, cm.Key)
 				}
 			},
-			"one cannot look": func(t *rapid.T) { r.Pass(owner.Draw(t, "owner"), everyKey) },
+			"one cannot look":        func(t *rapid.T) { r.Pass(owner.Draw(t, "owner"), everyKey) },
+			"one puts nothing right": func(t *rapid.T) { r.PassOn(owner.Draw(t, "owner"), cm.Key) },
 			"": func(t *rapid.T) {
 				if r.Lookup(cm.Key).Suspect && len(r.Dirty(mr1))+len(r.Dirty(mr2)) == 0 {
 					t.Fatal("it is in doubt, and nobody is to look")

@@ -123,6 +123,18 @@ func (r *record) leaveLocked(keeper, owner *ownerRecord, told *notices) {
 	}
 }
 
+// passLocked gives a doubt of an owner that cannot look to the next one, unless all were asked.
+func (r *record) passLocked(o *ownerRecord, told *notices) {
+	last := len(r.owners) - 1
+	if r.owners[last] != o || int(r.passed) >= last {
+		return
+	}
+	r.passed++
+	copy(r.owners[1:], r.owners[:last])
+	r.owners[0] = o
+	r.doubtLocked(told)
+}
+
 func (r *record) mark() Mark { return Mark{r.resourceVersion, r.uid, r.state} }
 
 // turnBackLocked says whether the answer to a request proves that what was on record when it was sent, and still is, is of a time

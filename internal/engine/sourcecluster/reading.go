@@ -23,13 +23,15 @@ func (s *Secrets) Reading(since string) *Reading {
 	return &Reading{s, since, map[types.NamespacedName]latestSecret{}}
 }
 
-// Get is Get of Secrets.
+// Get is Get of Secrets; a Secret that was read already is what it was.
 func (r *Reading) Get(ctx context.Context, key types.NamespacedName) (data map[string][]byte, of string, err error) {
-	secret, err := r.secrets.get(ctx, key, r.moment())
-	if err != nil {
-		return nil, "", err
+	secret, found := r.read[key]
+	if !found {
+		if secret, err = r.secrets.get(ctx, key, r.moment()); err != nil {
+			return nil, "", err
+		}
+		r.read[key] = secret
 	}
-	r.read[key] = secret
 	return secret.data, secret.version, nil
 }
 

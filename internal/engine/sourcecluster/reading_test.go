@@ -185,3 +185,16 @@ func TestReadingAsksForWhatItDoesNotKnow(t *testing.T) {
 		})
 	}
 }
+
+// MR-7: a Secret that is named twice is one.
+func TestReadingReadsASecretOnce(t *testing.T) {
+	server := &readServer{happens: func() {}, state: map[string]*corev1.Secret{"a": secretAt("a", "u", 10)}}
+	reading := NewSecrets(server, nil, clocktesting.NewFakePassiveClock(time.Unix(0, 0)), logr.Discard()).Reading("11")
+	for range 2 {
+		_, version, err := reading.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "a"})
+		if version != "u/10" || err != nil || server.asked != 1 {
+			t.Errorf("version %s, %v, asked %d times", version, err, server.asked)
+		}
+		server.state["a"] = secretAt("a", "u", 12)
+	}
+}

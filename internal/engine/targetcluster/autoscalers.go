@@ -40,6 +40,9 @@ type Autoscalers struct {
 	watches *Watches
 	active  *activeWatch
 
+	// listed is when the last list began that somebody asked for who needed it; it is changed during lists only.
+	listed time.Time
+
 	mu       sync.Mutex
 	started  bool
 	lastErr  error
@@ -77,8 +80,27 @@ func (a *Autoscalers) ready(ctx context.Context) error {
 		return err
 	}
 	a.start(resource)
+	return a.known(ctx, resource)
+}
+
+// known waits until the watch covers. Where it has ended, the API server is asked: its client may pause for long until it opens the next one.
+func (a *Autoscalers) known(ctx context.Context, resource dynamic.ResourceInterface) error {
+	began := time.Now()
 	if a.active.await(ctx, true) {
 		return nil
+	}
+	if a.active.ended() {
+		return a.active.list(ctx, func() error {
+			if a.listed.After(began) {
+				return nil // Somebody else has asked since.
+			}
+			now := time.Now()
+			_, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List), func() bool { return true })
+			if err == nil {
+				a.listed = now
+			}
+			return err
+		})
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -2,6 +2,7 @@ package targetcluster
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/espalier-project/espalier/internal/apply"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
@@ -138,6 +141,57 @@ func TestReplicasChangeHandsLate(t *testing.T) {
 			if got := int(suspected.Load()); got != step.want {
 				t.Errorf("step %d: looked at %d times, want %d", i, got, step.want)
 			}
+		}
+	})
+}
+
+// brief serves lists, and watches that end at once, as behind a proxy that does not stream.
+type brief struct {
+	dynamic.ResourceInterface
+	objects []*unstructured.Unstructured
+	lists   int
+}
+
+func (b *brief) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	b.lists++
+	time.Sleep(time.Millisecond)
+	list, err := lists(b.objects...)(ctx, options)
+	return list.(*unstructured.UnstructuredList), err
+}
+
+func (*brief) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	w := watch.NewFake()
+	w.Stop()
+	return w, nil
+}
+
+// MR-20: where watches end at once, and their client pauses before it opens the next one, whoever needs the autoscalers asks for them; those who
+// ask at the same time share the answer.
+func TestAutoscalersAreKnownBetweenWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAutoscalers(NewWatches(nil, ledger.New(), WatchOptions{Log: logr.Discard()}))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		server := &brief{}
+		go a.run(ctx, server)
+		time.Sleep(10 * time.Minute) // By now it pauses for a minute.
+		server.objects = []*unstructured.Unstructured{autoscaler("u", "apps/v1", "Deployment", "d")}
+		before, began := server.lists, time.Now()
+		var asking sync.WaitGroup
+		for range 20 {
+			asking.Go(func() {
+				if err := a.known(ctx, server); err != nil {
+					t.Error(err)
+				}
+				if !a.Scales([]apply.Key{{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}}) {
+					t.Error("what was created meanwhile is not known")
+				}
+			})
+		}
+		asking.Wait()
+		if asked, took := server.lists-before, time.Since(began); asked > 2 || took > time.Second {
+			t.Errorf("%d lists in %s", asked, took)
 		}
 	})
 }

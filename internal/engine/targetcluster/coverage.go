@@ -61,13 +61,13 @@ func (a *activeWatch) tellLocked() {
 	a.news = make(chan struct{})
 }
 
-// await waits until the watch covers, has failed, or the context ends, and says whether it covers.
+// await waits until the watch covers, was listed and has ended, has failed, or the context ends, and says whether it covers.
 func (a *activeWatch) await(ctx context.Context, evenIfFailed bool) bool {
 	for {
 		a.mu.Lock()
-		covered, failed, news := a.covered, a.failed, a.news
+		covered, failed, ended, news := a.covered, a.failed, a.endedLocked(), a.news
 		a.mu.Unlock()
-		if covered || failed && !evenIfFailed {
+		if covered || ended || failed && !evenIfFailed {
 			return covered
 		}
 		select {
@@ -96,6 +96,15 @@ func (a *activeWatch) covers() bool {
 	defer a.mu.Unlock()
 	return a.covered
 }
+
+// ended says whether all was reported up to the end of a watch, and the next one is still to be opened.
+func (a *activeWatch) ended() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.endedLocked()
+}
+
+func (a *activeWatch) endedLocked() bool { return a.complete && !a.covered && !a.failed }
 
 // lost tells that the scope can't be followed.
 func (a *activeWatch) lost() {
