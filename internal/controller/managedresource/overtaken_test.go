@@ -177,7 +177,7 @@ func TestDeletionsEndWithTheSecret(t *testing.T) {
 		}
 		return 0
 	})
-	f.Reconciler.slots = make(chan struct{}, 1) // One after the other.
+	f.slots = make(chan struct{}, 1) // One after the other.
 	_, _ = f.run("m")
 	if deletions != 1 {
 		t.Errorf("%d deletions, though the Secret was told to be gone after the first one", deletions)
