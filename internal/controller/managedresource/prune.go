@@ -468,7 +468,7 @@ func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.Manag
 			return nil
 		}
 		// Whether it was created here proves nothing from now on, even if the answer is lost.
-		r.Ledger.GivenUp(targetcluster.RefOf(ref).Key)
+		r.Ledger.GivenUp(targetcluster.RefOf(ref).Key, live.GetUID())
 		// Bound to what was read: meanwhile it may have become another ManagedResource's.
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 			"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),

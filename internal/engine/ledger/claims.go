@@ -8,26 +8,27 @@ import (
 
 // Created notes that this process created the object: the proof that it is ours, should its origin be taken away. To have written to it
 // proves nothing: a restored target may have it as it was before. An answer that is older than what is known of another object of that
-// name is about one that is gone, and must not take the place of what another run has created since.
+// name is about one that is gone, and must not take the place of what another run has created since; nor does an answer that comes after the
+// object was given up take that back.
 func (l *Ledger) Created(s Sighting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(s.Key)
 	switch {
-	case r == nil:
+	case r == nil || r.givenUp && r.created == s.UID:
 	case r.uid == s.UID:
-		r.created = r.uid // One copy in memory is enough.
+		r.created, r.givenUp = r.uid, false // One copy in memory is enough.
 	case r.created == "" || r.created != r.uid || !newer(r.resourceVersion, s.ResourceVersion):
-		r.created = s.UID
+		r.created, r.givenUp = s.UID, false
 	}
 }
 
-// GivenUp notes that what this process created is not ours any more.
-func (l *Ledger) GivenUp(key Key) {
+// GivenUp notes that the object with this UID is not ours any more, whoever created it.
+func (l *Ledger) GivenUp(key Key, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil {
-		r.created = ""
+		r.created, r.givenUp = uid, true
 	}
 }
 
@@ -36,7 +37,7 @@ func (l *Ledger) IsOurs(key Key, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
-	return r != nil && r.created != "" && r.created == uid
+	return r != nil && r.created != "" && r.created == uid && !r.givenUp
 }
 
 // Drifted says whether an object was changed by somebody else since it was compared with the same desired state: what is to be

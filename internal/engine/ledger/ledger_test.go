@@ -432,6 +432,26 @@ func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
 	}
 }
 
+// MRO-2, MRX-5: what was given up is not ours, also if the answer to its creation comes later; what is created anew by that name is.
+func TestGivenUpBeforeTheAnswer(t *testing.T) {
+	r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
+	created := func(uid types.UID, version string) Sighting { return Sighting{Key: cm.Key, UID: uid, ResourceVersion: version} }
+	r.Seen(created("1", "4"))
+	r.GivenUp(cm.Key, "1")
+	r.Seen(created("1", "5"))
+	r.Created(created("1", "4"))
+	if r.IsOurs(cm.Key, "1") {
+		t.Error("what was given up is ours")
+	}
+	r.Gone(cm.Key, "1", "6")
+	r.Created(created("2", "7"))
+	r.Verified(mr1, created("2", "7"))
+	r.Created(created("1", "4"))
+	if !r.IsOurs(cm.Key, "2") || r.IsOurs(cm.Key, "1") {
+		t.Error("what was created since is not ours")
+	}
+}
+
 // What is changed is drift only if it was compared with the same desired state before.
 func TestWritingTellsOfDrift(t *testing.T) {
 	verified := func(desired uint64) Sighting {

@@ -53,6 +53,7 @@ type record struct {
 	terminating bool
 	verified    bool
 	suspect     bool
+	givenUp     bool
 	// passed is how many of the owners said, since the object was last verified, that they cannot look at it.
 	passed uint8
 	// writes is how many requests of ours may change the object at present.
@@ -67,7 +68,7 @@ type record struct {
 	// desired is what the object was last compared with.
 	desired uint64
 	verdict *health.Verdict // nil is healthy and rolled out
-	// created is the UID of the object that this process created.
+	// created is the UID of the object that this process created, or gave up, if givenUp is true: the answer to its creation may come later.
 	created types.UID
 
 	// owners has the one that began to track or verified the object last at its end: that one is told of drift, so that two
