@@ -211,6 +211,12 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resource
 			pending = append(pending, entry)
 		}
 	}
+	for i := range p.Release {
+		// The entry is the only proof that it is ours, and must not be once it was let go of.
+		if at, found := known[KeyOfReference(&p.Release[i].ObjectReference)]; found && managed.Truthy(pending[at].Annotations, resourcesv1alpha1.AnnotationIgnore) {
+			pending[at] = managed.AsPlanned(pending[at])
+		}
+	}
 	SortReferences(pending)
 	return pending
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -219,11 +218,13 @@ func (a *applier) conclude(ctx context.Context, desired *apply.Desired, done out
 	sighting.Key, sighting.Desired, sighting.Since = keyOf(desired), digest, done.since
 	a.Watches.Served(targetcluster.RefOf(&desired.Reference))
 	if !sighting.Terminating {
-		a.replacing.end(sighting.Key)
+		a.replacing.applied(sighting.Key)
 	}
 	switch kept := done.keptBy != (ledger.Owner{}); {
 	case kept && done.result != "unchanged":
 		a.drifts.repaired(sighting.Key) // Several that want it differently, while its keeper cannot look, quarrel.
+	case kept:
+		// Whether there is something to put right about it, its keeper says.
 	case compared && done.result != "unchanged":
 		a.repaired(ctx, desired, done)
 	default:
@@ -232,7 +233,7 @@ func (a *applier) conclude(ctx context.Context, desired *apply.Desired, done out
 	if done.keptBy != (ledger.Owner{}) {
 		// The other one decides whether it is as it should be.
 		a.Ledger.Seen(sighting)
-		a.leave(ctx, done.keptBy, ownerOf(a.mr), desired.Key, sighting.Key, desired.CreateOnly)
+		a.leave(ctx, done.keptBy, desired, sighting)
 		return
 	}
 	if done.result == "created" {
@@ -443,22 +444,12 @@ func (a *applier) replace(ctx context.Context, desired *apply.Desired, live, mer
 	}
 	a.replacing.enter(keyOf(desired), ownerOf(a.mr))
 	if err := a.Target.Delete(ctx, merged, policy); err != nil && !apierrors.IsNotFound(err) {
-		if refused(err) {
-			a.replacing.end(keyOf(desired))
+		if managed.Refused(err) {
+			a.replacing.refused(keyOf(desired), ownerOf(a.mr))
 		}
 		return &completeError{fmt.Errorf("error deleting object %q after 'invalid' update error: %w", desired.Name(), err)}
 	}
 	return &completeError{fmt.Errorf("deleted object %q because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object or the resource is an immutable ConfigMap/Secret: %w", desired.Name(), cause)}
-}
-
-// refused says whether an answer proves that a request was not carried out.
-func refused(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	code := status.Status().Code
-	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
 }
 
 func isImmutable(object *unstructured.Unstructured, err error) bool {

@@ -171,8 +171,8 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		Spec: &mr.Spec, Origin: r.origin(mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue, Scope: func(gvk schema.GroupVersionKind) (apply.Scope, error) { return r.Target.Scope(ctx, gvk) },
 	})
 	lost := slices.Concat(plan.Delete, plan.Release)
-	again := r.moves.plan(mr, plan.Keys(), lost)
-	gotten, err := r.moves.get(ctx, owner, append(plan.New(), again...))
+	r.moves.plan(mr, lost)
+	gotten, err := r.moves.get(ctx, owner, plan.Keys())
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -100,19 +100,14 @@ func await(ctx context.Context, answers []chan struct{}) error {
 	return nil
 }
 
-// plan notes what a plan for a ManagedResource has no more, and returns those of the objects that it has which the plan before had not.
-func (m *moves) plan(mr *resourcesv1alpha1.ManagedResource, has []apply.Key, drops []resourcesv1alpha1.ObjectReference) (again []apply.Key) {
+// plan notes what a plan for a ManagedResource has no more.
+func (m *moves) plan(mr *resourcesv1alpha1.ManagedResource, drops []resourcesv1alpha1.ObjectReference) {
 	owner := ownerOf(mr)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, key := range has {
-		if _, found := m.dropped[owner].keys[key]; found {
-			again = append(again, key)
-		}
-	}
 	if len(drops) == 0 {
 		delete(m.dropped, owner)
-		return again
+		return
 	}
 	now := dropped{mr.UID, mr.Generation, make(map[apply.Key]struct{}, len(drops))}
 	for i := range drops {
@@ -122,7 +117,6 @@ func (m *moves) plan(mr *resourcesv1alpha1.ManagedResource, has []apply.Key, dro
 		m.dropped = map[ledger.Owner]dropped{}
 	}
 	m.dropped[owner] = now
-	return again
 }
 
 // forget ends what is remembered of a ManagedResource between its runs.
@@ -148,7 +142,7 @@ func (m *moves) leaves(owner ledger.Owner, key apply.Key) bool {
 	return m.losing[owner][key] != nil
 }
 
-// get notes the objects that a run is about to put into its inventory, and waits for the deletions of them that are under way, until the
+// get notes the objects that a run is about to apply, those that its inventory has as well as new ones, and waits for the deletions of them that are under way, until the
 // context ends; the function that it returns ends that.
 func (m *moves) get(ctx context.Context, owner ledger.Owner, keys []apply.Key) (func(), error) {
 	if len(keys) == 0 {

@@ -47,6 +47,37 @@ func TestAppliedIsNotSaidOfWhatChangedSince(t *testing.T) {
 	}
 }
 
+// deletesOne lets something happen when the first of two objects is deleted, before the second one is looked at, and returns what was looked at
+// first, and all that was deleted.
+func (f *fixture) deletesOne(then func()) (result func() (looks, deleted []string)) {
+	var mu sync.Mutex
+	var looks, deleted []string
+	happened := make(chan struct{})
+	f.target.hook(func(method, name string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case method == http.MethodDelete:
+			if deleted = append(deleted, name); len(deleted) == 1 {
+				then()
+				close(happened)
+			}
+		case method == http.MethodGet && len(looks) < 2:
+			if looks = append(looks, name); len(looks) == 2 {
+				mu.Unlock()
+				<-happened
+				mu.Lock()
+			}
+		}
+		return 0
+	})
+	return func() ([]string, []string) {
+		mu.Lock()
+		defer mu.Unlock()
+		return looks, deleted
+	}
+}
+
 // MRX-5: before each deletion it is asked for still, as far as anybody told.
 func TestDeletionsEndWhenTheyAreNotAskedForAnyMore(t *testing.T) {
 	for how, tc := range map[string]struct {
@@ -85,33 +116,12 @@ func TestDeletionsEndWhenTheyAreNotAskedForAnyMore(t *testing.T) {
 			f.settle("m")
 			uids := map[string]string{"a": f.uid("a"), "b": f.uid("b")}
 			tc.begin(f)
-			var mu sync.Mutex
-			var looks, deletions []string
-			changed := make(chan struct{})
-			f.target.hook(func(method, name string) int {
-				mu.Lock()
-				defer mu.Unlock()
-				switch {
-				case method == http.MethodDelete:
-					deletions = append(deletions, name)
-					if len(deletions) == 1 {
-						tc.change(f)
-						close(changed)
-					}
-				case method == http.MethodGet && len(looks) < 2:
-					if looks = append(looks, name); len(looks) == 2 {
-						mu.Unlock()
-						<-changed
-						mu.Lock()
-					}
-				}
-				return 0
-			})
+			deletions := f.deletesOne(func() { tc.change(f) })
 			for range 4 {
 				_, _ = f.run("m")
 			}
-			if len(deletions) != 1 || len(looks) != 2 || f.uid(looks[1]) != uids[looks[1]] {
-				t.Errorf("looked at %v, deleted %v", looks, deletions)
+			if looks, deleted := deletions(); len(deleted) != 1 || len(looks) != 2 || f.uid(looks[1]) != uids[looks[1]] {
+				t.Errorf("looked at %v, deleted %v", looks, deleted)
 			}
 		})
 	}
@@ -166,20 +176,13 @@ func TestDeletionsEndWithTheSecret(t *testing.T) {
 	f.triggers = &Triggers{reconciler: New(f.Options)}
 	f.secret("m", "5")
 	f.triggers = told
-	deletions := 0
-	f.target.hook(func(method, name string) int {
-		if method == http.MethodDelete {
-			if deletions++; deletions == 1 {
-				f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "m", metav1.DeleteOptions{}))
-				f.triggers.SecretChanged(key, "m/5")
-				f.triggers.SecretChanged(key, "")
-			}
-		}
-		return 0
+	deletions := f.deletesOne(func() {
+		f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "m", metav1.DeleteOptions{}))
+		f.triggers.SecretChanged(key, "m/5")
+		f.triggers.SecretChanged(key, "")
 	})
-	f.slots = make(chan struct{}, 1) // One after the other.
 	_, _ = f.run("m")
-	if deletions != 1 {
-		t.Errorf("%d deletions, though the Secret was told to be gone after the first one", deletions)
+	if looks, deleted := deletions(); len(looks) != 2 || len(deleted) != 1 {
+		t.Errorf("looked at %v, deleted %v, though the Secret was told to be gone after the first one", looks, deleted)
 	}
 }

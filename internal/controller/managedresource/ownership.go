@@ -205,21 +205,21 @@ func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key apply.Key)
 	return mr.Status.Resources[i], true
 }
 
-// leave leaves an object to the ManagedResource that looks after it, unless that one has let go of it meanwhile. once is true if whoever leaves
-// it would not put it right.
-func (r *Reconciler) leave(ctx context.Context, keeper, owner ledger.Owner, key apply.Key, object ledger.Key, once bool) {
-	if once && r.Ledger.PassOn(owner, object) {
-		return
+// leave leaves an object, as it was seen, to the ManagedResource that looks after it, unless that one has let go of it meanwhile.
+func (a *applier) leave(ctx context.Context, keeper ledger.Owner, desired *apply.Desired, seen ledger.Sighting) {
+	owner := ownerOf(a.mr)
+	if desired.CreateOnly && a.Ledger.PassOn(owner, seen.Key) {
+		return // It would not put it right.
 	}
-	r.Ledger.LeftTo(keeper, owner, object)
-	latest, err := r.Statuses.Get(ctx, keeper)
+	a.Ledger.Left(keeper, owner, seen)
+	latest, err := a.Statuses.Get(ctx, keeper)
 	if err == nil {
-		if entry, found := r.entry(latest, key); found && !createdOnce(&entry) {
+		if entry, found := a.entry(latest, desired.Key); found && !createdOnce(&entry) {
 			return
 		}
 	}
-	r.Ledger.LeftTo(owner, keeper, object)
-	r.Ledger.Suspect(object)
+	a.Ledger.LeftTo(owner, keeper, seen.Key)
+	a.Ledger.Suspect(seen.Key)
 }
 
 func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstructured, heir ledger.Owner) error {

@@ -48,6 +48,13 @@ func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 			return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, pendingChange(pending, mr))
 		}
 	}
+	if isTrue(mr.Spec.KeepObjects) {
+		for i := range mr.Status.Resources {
+			if ref := &mr.Status.Resources[i]; createdOnce(ref) && ref.UID != "" {
+				r.Ledger.GivenUp(targetcluster.RefOf(ref).Key, ref.UID) // As if it was released.
+			}
+		}
+	}
 	r.forget(ownerOf(mr))
 	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
 }
@@ -464,11 +471,17 @@ func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.Manag
 		if err != nil {
 			return fmt.Errorf("error getting object %q: %w", name, err)
 		}
-		if live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != r.origin(mr) {
+		origin, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
+		if found && origin != r.origin(mr) {
 			return nil
 		}
 		// Whether it was created here proves nothing from now on, even if the answer is lost.
-		r.Ledger.GivenUp(targetcluster.RefOf(ref).Key, live.GetUID())
+		if found || createdOnce(ref) && ref.UID == live.GetUID() {
+			r.Ledger.GivenUp(targetcluster.RefOf(ref).Key, live.GetUID())
+		}
+		if !found {
+			return nil
+		}
 		// Bound to what was read: meanwhile it may have become another ManagedResource's.
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 			"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),

@@ -1,7 +1,6 @@
 package managedresource
 
 import (
-	"maps"
 	"sync"
 
 	"github.com/espalier-project/espalier/internal/engine/ledger"
@@ -10,38 +9,59 @@ import (
 // replacing are the objects that runs deleted to create them anew. What watches tell of them is no drift, and nothing delays their
 // creation.
 //
-// Invariant: an object is entered before its deletion is sent. It is taken out when it was applied, when its deletion was refused,
-// or when its ManagedResource does not have it any more. So there are never more of them than desired objects.
+// Invariant: an object is entered before its deletion is sent, by each ManagedResource whose run does that. It is taken out when it was applied,
+// whoever did that; for one of them when its deletion was refused, or when it does not have the object any more. So there are never more of
+// them than desired objects.
 type replacing struct {
 	mu    sync.Mutex
-	byKey map[ledger.Key]ledger.Owner
+	byKey map[ledger.Key]map[ledger.Owner]struct{}
 }
 
 func (r *replacing) enter(key ledger.Key, owner ledger.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byKey == nil {
-		r.byKey = map[ledger.Key]ledger.Owner{}
+		r.byKey = map[ledger.Key]map[ledger.Owner]struct{}{}
 	}
-	r.byKey[key] = owner
+	if r.byKey[key] == nil {
+		r.byKey[key] = map[ledger.Owner]struct{}{}
+	}
+	r.byKey[key][owner] = struct{}{}
 }
 
 func (r *replacing) has(key ledger.Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, found := r.byKey[key]
-	return found
+	return len(r.byKey[key]) > 0
 }
 
-func (r *replacing) end(key ledger.Key) {
+// applied takes out an object that is as it should be.
+func (r *replacing) applied(key ledger.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.byKey, key)
+}
+
+// refused takes out an object for a ManagedResource whose deletion of it was not carried out.
+func (r *replacing) refused(key ledger.Key, owner ledger.Owner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endLocked(key, owner)
 }
 
 // keep takes out the objects of a ManagedResource that it has no more.
 func (r *replacing) keep(owner ledger.Owner, has func(ledger.Key) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.byKey, func(key ledger.Key, of ledger.Owner) bool { return of == owner && !has(key) })
+	for key := range r.byKey {
+		if !has(key) {
+			r.endLocked(key, owner)
+		}
+	}
+}
+
+func (r *replacing) endLocked(key ledger.Key, owner ledger.Owner) {
+	if delete(r.byKey[key], owner); len(r.byKey[key]) == 0 {
+		delete(r.byKey, key)
+	}
 }

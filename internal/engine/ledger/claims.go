@@ -23,13 +23,15 @@ func (l *Ledger) Created(s Sighting) {
 	}
 }
 
-// GivenUp notes that the object with this UID is not ours any more, whoever created it.
+// GivenUp notes that the object with this UID is not ours any more, whoever created it. Another one that was created since by its name is.
 func (l *Ledger) GivenUp(key Key, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r := l.findLocked(key); r != nil {
-		r.created, r.givenUp = uid, true
+	r := l.findLocked(key)
+	if r == nil || r.created != uid && r.created != "" && r.created == r.uid {
+		return
 	}
+	r.created, r.givenUp = uid, true
 }
 
 // IsOurs says whether Created was told of the object with this UID.
@@ -51,11 +53,16 @@ func (l *Ledger) Drifted(key Key, desired uint64) bool {
 
 // LeftTo says that another ManagedResource keeps an object that a ManagedResource has, too: that one looks at it from now on, at once if
 // it is in doubt. If it does not have the object on record, the next change raises a doubt anew.
-func (l *Ledger) LeftTo(keeper, owner Owner, key Key) {
+func (l *Ledger) LeftTo(keeper, owner Owner, key Key) { l.left(keeper, owner, key, Sighting{}) }
+
+// Left is LeftTo by a ManagedResource that has looked at the object: what was seen since is not taken back.
+func (l *Ledger) Left(keeper, owner Owner, seen Sighting) { l.left(keeper, owner, seen.Key, seen) }
+
+func (l *Ledger) left(keeper, owner Owner, key Key, seen Sighting) {
 	var told notices
 	l.mu.Lock()
 	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {
-		r.leaveLocked(l.owners[keeper], o, &told)
+		r.leaveLocked(l.owners[keeper], o, seen, &told)
 	}
 	l.mu.Unlock()
 	told.send(l)

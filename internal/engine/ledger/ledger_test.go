@@ -435,7 +435,9 @@ func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
 // MRO-2, MRX-5: what was given up is not ours, also if the answer to its creation comes later; what is created anew by that name is.
 func TestGivenUpBeforeTheAnswer(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
-	created := func(uid types.UID, version string) Sighting { return Sighting{Key: cm.Key, UID: uid, ResourceVersion: version} }
+	created := func(uid types.UID, version string) Sighting {
+		return Sighting{Key: cm.Key, UID: uid, ResourceVersion: version}
+	}
 	r.Seen(created("1", "4"))
 	r.GivenUp(cm.Key, "1")
 	r.Seen(created("1", "5"))
@@ -449,6 +451,10 @@ func TestGivenUpBeforeTheAnswer(t *testing.T) {
 	r.Created(created("1", "4"))
 	if !r.IsOurs(cm.Key, "2") || r.IsOurs(cm.Key, "1") {
 		t.Error("what was created since is not ours")
+	}
+	r.GivenUp(cm.Key, "1") // It was read before it went.
+	if !r.IsOurs(cm.Key, "2") {
+		t.Error("what was created since was given up with another one")
 	}
 }
 

@@ -105,11 +105,17 @@ func (r *record) tellLocked(told *notices) {
 	told.drift = append(told.drift, drift{o.owner, r.key()})
 }
 
-// leaveLocked takes a doubt from an owner and gives it to the one that keeps the object, nil if that is not on record.
-func (r *record) leaveLocked(keeper, owner *ownerRecord, told *notices) {
+// leaveLocked takes a doubt from an owner, which has seen the object so, if at all, and gives it to the one that keeps it, nil if that is not on
+// record.
+func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Sighting, told *notices) {
 	delete(owner.dirty, r)
 	last := len(r.owners) - 1
-	switch i := slices.Index(r.owners, keeper); {
+	i := slices.Index(r.owners, keeper)
+	if r.suspect && r.owners[last] == owner && (i < 0 || i < last && r.passed > 0) && r.outdates(seen) {
+		r.doubtLocked(told) // Nobody else looks at what came since.
+		return
+	}
+	switch {
 	case i < 0 && r.owners[last] == owner:
 		r.suspect, r.untold = false, false
 	case i >= 0 && i < last:

@@ -48,6 +48,16 @@ type Statuses struct {
 	turns   map[types.NamespacedName]*turn
 	written map[types.NamespacedName]written
 	certain map[types.NamespacedName]form
+	// lost are the writes that were not answered, until it is known what became of them: one, or some in a row, for a ManagedResource.
+	lost map[types.NamespacedName]lostWrite
+}
+
+// lostWrite is a write that may have been carried out or not.
+type lostWrite struct {
+	// before is the form that was to be changed: nobody was told of what changed.
+	before *resourcesv1alpha1.ManagedResource
+	// asked is true if the API server has answered since with what is there, so that Get has it.
+	asked bool
 }
 
 // form is one version of one ManagedResource.
@@ -80,7 +90,7 @@ func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.P
 	return &Statuses{
 		reader: reader, live: live, client: writer, clock: clock, events: events,
 		turns: map[types.NamespacedName]*turn{}, written: map[types.NamespacedName]written{},
-		certain: map[types.NamespacedName]form{},
+		certain: map[types.NamespacedName]form{}, lost: map[types.NamespacedName]lostWrite{},
 	}
 }
 
@@ -146,6 +156,7 @@ func (s *Statuses) forget(key types.NamespacedName) {
 	defer s.mu.Unlock()
 	delete(s.written, key)
 	delete(s.certain, key)
+	delete(s.lost, key)
 }
 
 // Certain says whether a form of a ManagedResource that Get returned has all that was written to it for this instance until then.
@@ -162,13 +173,44 @@ func (s *Statuses) answeredLocked(mr *resourcesv1alpha1.ManagedResource) {
 	if first, found := s.certain[key]; !found || first.uid != mr.UID || older(mr.ResourceVersion, first.version) {
 		s.certain[key] = form{mr.UID, mr.ResourceVersion}
 	}
+	if known, found := s.lost[key]; found {
+		known.asked = true
+		s.lost[key] = known
+	}
 }
 
-// unanswered notes that what became of a write is not known.
-func (s *Statuses) unanswered(mr *resourcesv1alpha1.ManagedResource) {
+// unanswered notes that a write failed, so that what became of it may not be known.
+func (s *Statuses) unanswered(mr *resourcesv1alpha1.ManagedResource, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.certain, client.ObjectKeyFromObject(mr))
+	key := client.ObjectKeyFromObject(mr)
+	delete(s.certain, key)
+	if managed.Refused(err) {
+		return
+	}
+	known, found := s.lost[key]
+	if !found || known.before.UID != mr.UID {
+		known.before = mr
+	}
+	known.asked = false
+	s.lost[key] = known
+}
+
+// before is the form whose transitions are to be told of when a ManagedResource has a later one: that of the first write that was not
+// answered, if the present form shows what became of it, else the present one.
+func (s *Statuses) before(present *resourcesv1alpha1.ManagedResource, written bool) *resourcesv1alpha1.ManagedResource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := client.ObjectKeyFromObject(present)
+	known, found := s.lost[key]
+	if !found || known.before.UID == present.UID && known.before.ResourceVersion == present.ResourceVersion && !written {
+		return present
+	}
+	delete(s.lost, key)
+	if known.before.UID != present.UID {
+		return present
+	}
+	return known.before
 }
 
 // turn is for whoever writes to one ManagedResource. It is no mutex: waiting ends with the context.
@@ -245,8 +287,8 @@ func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid typ
 		}
 		next, written, writeErr := s.write(ctx, current, change(current))
 		if writeErr == nil {
+			s.events.transitions(ctx, s.before(current, written), next)
 			if written {
-				s.events.transitions(ctx, current, next)
 				s.Written(next)
 			}
 			return next, nil
@@ -261,8 +303,8 @@ func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid typ
 	}
 }
 
-// Live reads a ManagedResource from the API server, and Get does not go back behind what it found. No write of this process is
-// under way meanwhile, so that the answer counts, even one that is older than what is known: the source was restored.
+// Live reads a ManagedResource from the API server, and Get does not go back behind what it found. No status of it is written by this
+// process meanwhile, so that the answer counts, even one that is older than what is known: the source was restored.
 func (s *Statuses) Live(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -277,6 +319,9 @@ func (s *Statuses) Live(ctx context.Context, key types.NamespacedName) (*resourc
 func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	cached, mr := &resourcesv1alpha1.ManagedResource{}, &resourcesv1alpha1.ManagedResource{}
 	known := s.reader.Get(ctx, key, cached) == nil
+	s.mu.Lock()
+	before := s.written[key].mr
+	s.mu.Unlock()
 	if err := s.live.Get(ctx, key, mr); err != nil {
 		return nil, err
 	}
@@ -287,14 +332,25 @@ func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourc
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if since := s.written[key].mr; since != nil && since != before && since.UID == mr.UID && older(mr.ResourceVersion, since.ResourceVersion) {
+		return since, nil // Its metadata was written meanwhile.
+	}
 	s.written[key] = written{mr, s.clock.Now(), over}
 	s.answeredLocked(mr)
 	return mr, nil
 }
 
 // Others calls visit with every other ManagedResource of the source, of whatever class, in its latest known form. It must not
-// be changed.
+// be changed. The API server is asked for those of which it is not known what became of a write.
 func (s *Statuses) Others(ctx context.Context, except types.NamespacedName, visit func(*resourcesv1alpha1.ManagedResource)) error {
+	for _, key := range s.unknown() {
+		if key == except {
+			continue
+		}
+		if _, err := s.Live(ctx, key); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	if err := s.reader.List(ctx, list); err != nil {
 		return err
@@ -314,6 +370,19 @@ func (s *Statuses) Others(ctx context.Context, except types.NamespacedName, visi
 		visit(mr)
 	}
 	return nil
+}
+
+// unknown are the ManagedResources of which it is not known what became of a write.
+func (s *Statuses) unknown() []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var keys []types.NamespacedName
+	for key, write := range s.lost {
+		if !write.asked {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // write sends the differing fields only, bound to the resource version that they were computed from (MR-14). Only the metadata
@@ -352,7 +421,7 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 		err = sameForm(current, answer)
 	}
 	if err != nil {
-		s.unanswered(current)
+		s.unanswered(current, err)
 		return nil, false, err
 	}
 	next.ObjectMeta = answer.ObjectMeta
@@ -389,7 +458,7 @@ func (s *Statuses) PatchMetadata(ctx context.Context, mr *resourcesv1alpha1.Mana
 	if !bound {
 		next := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name}}
 		if err := s.client.Patch(ctx, next, client.RawPatch(types.MergePatchType, patch)); err != nil {
-			s.unanswered(mr)
+			s.unanswered(mr, err)
 			return nil, err
 		}
 		next.ManagedFields = nil
@@ -401,7 +470,7 @@ func (s *Statuses) PatchMetadata(ctx context.Context, mr *resourcesv1alpha1.Mana
 		err = sameForm(mr, answer)
 	}
 	if err != nil {
-		s.unanswered(mr)
+		s.unanswered(mr, err)
 		return nil, err
 	}
 	next := *mr

@@ -30,7 +30,8 @@ type mapping struct {
 // mappings remembers where kinds are served, as discovery said it.
 //
 // Invariant: a mapping ends with what it was made from. An answer that the API server does not know its path ends it at once,
-// and so does a change of the CustomResourceDefinition that is seen; what is not served is never remembered.
+// and so does a change of the CustomResourceDefinition that is seen, also if that comes before the answer of discovery; what is not served is
+// never remembered.
 type mappings struct {
 	metrics *Metrics
 	client  rest.Interface
@@ -42,6 +43,8 @@ type mappings struct {
 }
 
 type question struct {
+	// stale is true if a kind of the group was seen to change since it was asked: the answer may be of before.
+	stale  bool
 	done   chan struct{}
 	answer *metav1.APIResourceList
 	err    error
@@ -51,6 +54,9 @@ func newMappings(client rest.Interface, metrics *Metrics) *mappings {
 	return &mappings{client: client, metrics: metrics, byKind: map[schema.GroupVersionKind]*mapping{}, asking: map[schema.GroupVersion]*question{}}
 }
 
+// outdatedAnswers is how often discovery is asked again because a kind was seen to change meanwhile.
+const outdatedAnswers = 3
+
 // of returns where a kind is served; meta.NoKindMatchError if it is not. Waiting ends with the context.
 func (m *mappings) of(ctx context.Context, gvk schema.GroupVersionKind) (*mapping, error) {
 	m.mu.Lock()
@@ -59,35 +65,48 @@ func (m *mappings) of(ctx context.Context, gvk schema.GroupVersionKind) (*mappin
 	if known != nil {
 		return known, nil
 	}
-	resources, err := m.ask(ctx, gvk.GroupVersion())
-	if apierrors.IsNotFound(err) {
-		return nil, notServed(gvk)
+	for range outdatedAnswers {
+		q, err := m.ask(ctx, gvk.GroupVersion())
+		if err != nil {
+			return nil, fmt.Errorf("asking the target cluster for the kinds of %s: %w", gvk.GroupVersion(), err)
+		}
+		if served, fresh := m.remember(gvk, q); fresh {
+			if served == nil {
+				return nil, notServed(gvk)
+			}
+			return served, nil
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("asking the target cluster for the kinds of %s: %w", gvk.GroupVersion(), err)
-	}
+	return nil, fmt.Errorf("the kinds of %s change faster than they can be asked for", gvk.GroupVersion())
+}
+
+// remember takes the answer to a question, unless it is outdated, and returns where a kind is served, nil if it is not.
+func (m *mappings) remember(gvk schema.GroupVersionKind, q *question) (served *mapping, fresh bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i := range resources.APIResources {
-		r := &resources.APIResources[i]
+	if q.stale {
+		return nil, false
+	}
+	for i := range q.answer.APIResources {
+		r := &q.answer.APIResources[i]
 		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
 			found := &mapping{gvk.GroupVersion().WithResource(r.Name), r.Namespaced}
 			if before := m.byKind[gvk]; before != nil && *before == *found {
-				return before, nil
+				return before, true
 			}
 			m.byKind[gvk] = found
-			return found, nil
+			return found, true
 		}
 	}
-	return nil, notServed(gvk)
+	return nil, true
 }
 
 func notServed(gvk schema.GroupVersionKind) error {
 	return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-// ask asks for the kinds of a group and version, once for all that want to know at the same time.
-func (m *mappings) ask(ctx context.Context, gv schema.GroupVersion) (*metav1.APIResourceList, error) {
+// ask asks for the kinds of a group and version, once for all that want to know at the same time. A group that is not there has none.
+func (m *mappings) ask(ctx context.Context, gv schema.GroupVersion) (*question, error) {
 	m.mu.Lock()
 	q := m.asking[gv]
 	if q == nil {
@@ -98,7 +117,10 @@ func (m *mappings) ask(ctx context.Context, gv schema.GroupVersion) (*metav1.API
 	m.mu.Unlock()
 	select {
 	case <-q.done:
-		return q.answer, q.err
+		if apierrors.IsNotFound(q.err) {
+			return q, nil
+		}
+		return q, q.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -117,7 +139,9 @@ func (m *mappings) answer(gv schema.GroupVersion, q *question) {
 	q.err = m.client.Get().AbsPath(path...).Do(ctx).Into(resources)
 	q.answer = resources
 	m.mu.Lock()
-	delete(m.asking, gv)
+	if m.asking[gv] == q {
+		delete(m.asking, gv)
+	}
 	m.mu.Unlock()
 	close(q.done)
 }
@@ -128,6 +152,17 @@ func (m *mappings) forget(gvk schema.GroupVersionKind, was *mapping) {
 	defer m.mu.Unlock()
 	if m.byKind[gvk] == was {
 		delete(m.byKind, gvk)
+		m.outdateLocked(gvk.Group)
+	}
+}
+
+// outdateLocked has the kinds of a group asked for anew, whatever is still to be answered.
+func (m *mappings) outdateLocked(group string) {
+	for gv, q := range m.asking {
+		if gv.Group == group {
+			q.stale = true
+			delete(m.asking, gv)
+		}
 	}
 }
 
@@ -135,6 +170,7 @@ func (m *mappings) forget(gvk schema.GroupVersionKind, was *mapping) {
 func (m *mappings) forgetKind(gk schema.GroupKind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.outdateLocked(gk.Group)
 	for gvk := range m.byKind {
 		if gvk.GroupKind() == gk {
 			delete(m.byKind, gvk)
