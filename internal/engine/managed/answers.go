@@ -2,7 +2,6 @@ package managed
 
 import (
 	"errors"
-	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -13,6 +12,7 @@ func Refused(err error) bool {
 	if !errors.As(err, &status) {
 		return false
 	}
+	const clientError, requestTimeout, serverError = 400, 408, 500
 	code := status.Status().Code
-	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
+	return code >= clientError && code < serverError && code != requestTimeout
 }
