@@ -142,8 +142,8 @@ func (m *moves) leaves(owner ledger.Owner, key apply.Key) bool {
 	return m.losing[owner][key] != nil
 }
 
-// get notes the objects that a run is about to apply, those that its inventory has as well as new ones, and waits for the deletions of them that are under way, until the
-// context ends; the function that it returns ends that.
+// get notes the objects that a run is about to apply, those that its inventory has as well as new ones, and waits for the deletions of
+// them that are under way, until the context ends; the function that it returns ends that.
 func (m *moves) get(ctx context.Context, owner ledger.Owner, keys []apply.Key) (func(), error) {
 	if len(keys) == 0 {
 		return func() {}, nil

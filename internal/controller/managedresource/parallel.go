@@ -53,3 +53,22 @@ func (r *Reconciler) parallel(ctx context.Context, n int, work func(int), panick
 	}
 	return n
 }
+
+// once lets whoever comes first do something for all; the others wait for it until the context ends.
+func once(ctx context.Context, work func() error) func() error {
+	var err error
+	place, done := make(chan struct{}, 1), false
+	return func() error {
+		select {
+		case place <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		defer func() { <-place }()
+		if !done {
+			err = work()
+			done = true
+		}
+		return err
+	}
+}

@@ -133,25 +133,6 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return pending, nil
 }
 
-// once lets whoever comes first do something for all; the others wait for it until the context ends.
-func once(ctx context.Context, work func() error) func() error {
-	var err error
-	place, done := make(chan struct{}, 1), false
-	return func() error {
-		select {
-		case place <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		defer func() { <-place }()
-		if !done {
-			err = work()
-			done = true
-		}
-		return err
-	}
-}
-
 // pruner deletes objects for one run.
 type pruner struct {
 	*Reconciler

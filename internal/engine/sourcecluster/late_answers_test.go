@@ -75,17 +75,6 @@ func TestEventsAfterALostAnswer(t *testing.T) {
 	}
 }
 
-// frozen is a cache that has one form.
-type frozen struct {
-	client.Reader
-	mr *resourcesv1alpha1.ManagedResource
-}
-
-func (f *frozen) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	f.mr.DeepCopyInto(into.(*resourcesv1alpha1.ManagedResource))
-	return nil
-}
-
 // slow lets something happen before an answer comes.
 type slow struct {
 	client.Reader
@@ -111,7 +100,7 @@ func TestLateReadIsOlderThanAWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	live := &slow{Reader: source}
-	statuses := NewStatuses(&frozen{source, mr.DeepCopy()}, live, source, clock, nil)
+	statuses := NewStatuses(&laggingReader{source, mr.DeepCopy()}, live, source, clock, nil)
 	written := ""
 	live.before = func() {
 		next, err := statuses.PatchMetadata(t.Context(), mr, map[string]any{"finalizers": []string{"x/y"}}, true)
