@@ -231,17 +231,6 @@ func withMore(present, more map[string]string) map[string]string {
 	return both
 }
 
-// New are the objects that the inventory gets with this plan.
-func (p *Plan) New() []Key {
-	var keys []Key
-	for _, object := range p.Apply {
-		if object.Old == nil {
-			keys = append(keys, object.Key)
-		}
-	}
-	return keys
-}
-
 // Keys are the objects that are to be there.
 func (p *Plan) Keys() []Key {
 	keys := make([]Key, len(p.Apply))
