@@ -336,8 +336,7 @@ func TestSecretIsGone(t *testing.T) {
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
-	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "m", metav1.DeleteOptions{}))
-	f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "m"}, "")
+	f.withoutSecret("m")
 	_, _ = f.run("m")
 	if got := f.condition("m"); !strings.HasPrefix(got, "False/CannotReadSecret") {
 		t.Errorf("got %s", got)
@@ -355,8 +354,7 @@ func TestSecretIsGone(t *testing.T) {
 // MRB-16: of two that have an object the last one is told of drift; the other puts it right if that one lacks its Secret.
 func TestDriftIsLeftToWhoHasASecret(t *testing.T) {
 	testDriftIsLeft(t, func(f *fixture) {
-		f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "two", metav1.DeleteOptions{}))
-		f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "two"}, "")
+		f.withoutSecret("two")
 	})
 }
 

@@ -146,6 +146,13 @@ func (f *fixture) secret(name, version string, configMaps ...string) {
 	f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: name}, name+"/"+version)
 }
 
+// withoutSecret deletes a Secret, and tells of it as the watch does.
+func (f *fixture) withoutSecret(name string) {
+	f.Helper()
+	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, name, metav1.DeleteOptions{}))
+	f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: name}, "")
+}
+
 // manifests writes a Secret with manifests as they are, such as those of configMap.
 func (f *fixture) manifests(name, version string, manifests ...string) {
 	f.Helper()

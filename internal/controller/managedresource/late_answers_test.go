@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
@@ -289,8 +287,7 @@ func TestKeeperCannotLookBeforeTheAnswer(t *testing.T) {
 			f.tellOfWrites()
 			f.sharing("one", "two")
 			drain := f.woken()
-			f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "two", metav1.DeleteOptions{}))
-			f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "two"}, "")
+			f.withoutSecret("two")
 			_, _ = f.run("two")
 			told, edits := f.target.after, 0
 			f.target.mu.Lock()

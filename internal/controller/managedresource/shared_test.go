@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -135,8 +134,7 @@ func TestKeeperCannotLook(t *testing.T) {
 	f.tellOfWrites()
 	f.sharing("one", "two")
 	drain := f.woken()
-	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "two", metav1.DeleteOptions{}))
-	f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "two"}, "")
+	f.withoutSecret("two")
 	for _, drift := range []string{"first", "second", "third"} {
 		_, _ = f.run("two")
 		f.edited("a", setValue(drift))
@@ -308,8 +306,7 @@ func TestCreatedOnceSettlesNoDoubt(t *testing.T) {
 	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/zzz" {
 		t.Fatal(origin)
 	}
-	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "aaa", metav1.DeleteOptions{}))
-	f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "aaa"}, "")
+	f.withoutSecret("aaa")
 	for _, drift := range []string{"first", "second"} {
 		_, _ = f.run("aaa")
 		drain()
