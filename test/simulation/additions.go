@@ -160,7 +160,8 @@ func (w *world) replaceable(key apiserver.Key, o object) bool {
 	if !w.owned(o) || truthy(o, resourcesv1alpha1.AnnotationKeepObject) || w.toKeep[unscoped(key)] {
 		return false
 	}
-	return origin(o) != "" || slices.Contains(w.running, w.made[apiserver.Text(o, "metadata", "uid")]) && !w.restored["target"] && !w.scenario.leavesAlone()
+	uid := apiserver.Text(o, "metadata", "uid")
+	return origin(o) != "" || slices.Contains(w.running, w.made[uid]) && !w.doubtful[uid] && !w.restored["target"] && !w.scenario.leavesAlone()
 }
 
 // leavesAlone says whether instances are told to leave objects alone for a while: then they forget what they knew of them.

@@ -136,23 +136,12 @@ func (w *world) noteValues() {
 	}
 }
 
-// lastHad is when an object last had a value. After a restore of the source any injected label will do: what a form injected that
-// the source does not know of any more stays, as no inventory tells whose it is.
-func (w *world) lastHad(key apiserver.Key, value string) time.Time {
+// lastHad is when an object last had a value, or one that differs from it only by what was injected.
+func (w *world) lastHad(key apiserver.Key, value string, anyLabel bool) time.Time {
 	last := w.had[key][value]
-	if value == anything {
-		for _, at := range w.had[key] {
-			if at.After(last) {
-				last = at
-			}
-		}
-	}
-	if w.restored["source"] {
-		plain, _, _ := strings.Cut(value, "|")
-		for had, at := range w.had[key] {
-			if strings.HasPrefix(had, plain+"|") && at.After(last) {
-				last = at
-			}
+	for had, at := range w.had[key] {
+		if at.After(last) && (value == anything || anyLabel && unlabelled(had) == unlabelled(value)) {
+			last = at
 		}
 	}
 	return last
@@ -190,15 +179,22 @@ func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 		if !served || w.blind["target/"+key.Resource] {
 			continue
 		}
+		// What another ManagedResource injected may be on it. After a restore of the source so may be what a form injected that the source does not
+		// know of any more, as no inventory tells whose it is.
+		shared := w.contested[unscoped(key)] || w.inInventoryLocked(key, mr)
 		o := w.target.GetLocked(key)
-		if o != nil && (value == anything || valueOf(t, o) == value) || w.contested[unscoped(key)] || w.inInventoryLocked(key, mr) {
-			continue // It is so, or another ManagedResource may want it otherwise.
+		if at, found := w.fought[unscoped(key)]; w.isFoughtOver(key) || found && time.Since(at) < patience+w.lag {
+			continue // Those who want it differently take turns.
 		}
-		// The kind may have been served with another scope a moment ago.
-		at := w.lastHad(key, value)
+		if o != nil && (value == anything || valueOf(t, o) == value || shared && unlabelled(valueOf(t, o)) == unlabelled(value)) {
+			continue
+		}
+		anyLabel := shared || w.restored["source"]
+		at := w.lastHad(key, value, anyLabel)
 		if t.custom != "" {
+			// The kind may have been served with another scope a moment ago.
 			for _, namespaced := range []bool{true, false} {
-				if other := w.lastHad(t.key(namespaced), value); other.After(at) {
+				if other := w.lastHad(t.key(namespaced), value, anyLabel); other.After(at) {
 					at = other
 				}
 			}

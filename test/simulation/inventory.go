@@ -76,6 +76,7 @@ func (w *world) recordedLocked(key apiserver.Key, uid string) bool {
 
 // checkInventory is about what left the inventory with a write, or with the whole ManagedResource.
 func (w *world) checkInventory(c apiserver.Change) {
+	w.noteLetGo(c)
 	if c.Before == nil || w.excused() {
 		return
 	}
@@ -103,5 +104,25 @@ func (w *world) checkInventory(c apiserver.Change) {
 			continue // Another ManagedResource has it by now, or says so.
 		}
 		w.violateLocked(keepsEntry, "%s removed %s from the inventory of %s, and it is there", c.By, key, c.Key.Name)
+	}
+}
+
+// noteLetGo notes that a ManagedResource let go of objects that carry no origin. Its entry, and what the instance knew, may have been the only
+// proof that they are ours; if nobody has an entry, nothing can prove it any more.
+func (w *world) noteLetGo(c apiserver.Change) {
+	is := inventoryOf(c.After)
+	for _, key := range inventoryOf(c.Before) {
+		if t := thingAt(key); t != nil {
+			key, _ = w.keyLocked(t)
+		}
+		o := w.target.GetLocked(key)
+		if o == nil || contains(is, key) || origin(o) != "" || !w.gaveUp(c.Key, key) {
+			continue
+		}
+		uid := apiserver.Text(o, "metadata", "uid")
+		w.doubtful[uid] = true
+		if !w.scenario.Classes && !w.excused() && !w.inInventoryLocked(key, c.Key) {
+			w.released[uid] = true
+		}
 	}
 }

@@ -76,12 +76,16 @@ type oracle struct {
 	made map[string]string
 	// released are those of them that were given up on purpose.
 	released map[string]bool
+	// doubtful are those without an origin that one of those who had them let go of: whether anything proves still that they are ours is not said.
+	doubtful map[string]bool
 	// had is when an object last had a value.
 	had map[apiserver.Key]map[string]time.Time
 	// wanted is what is wanted now, each wish since a time of its own; until is when an object was last wanted.
 	wanted map[apiserver.Key][]wish
 	// contested objects were wanted by two ManagedResources at once: what they are is not said.
 	contested map[apiserver.Key]bool
+	// fought is until when they wanted it differently.
+	fought map[apiserver.Key]time.Time
 	// twice are those that one ManagedResource describes twice, which nobody may want. Who has seen one of the descriptions only wants them.
 	twice map[apiserver.Key]bool
 	until map[apiserver.Key]time.Time
@@ -119,9 +123,9 @@ type oracle struct {
 
 func newOracle(w *world) *oracle {
 	return &oracle{
-		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
+		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, doubtful: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
 		wanted: map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
-		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{}, restoredAt: map[string]time.Time{},
+		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, fought: map[apiserver.Key]time.Time{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{}, restoredAt: map[string]time.Time{},
 		turnedBack: map[string]int64{}, blind: map[string]bool{}, leftBehind: map[string]time.Time{}, givenUp: map[claim]time.Time{}, saidToStay: map[string]time.Time{},
 		toKeep: map[apiserver.Key]bool{},
 	}
@@ -224,8 +228,9 @@ func (w *world) targetChanged(c apiserver.Change) {
 			w.violateLocked(writesWanted, "%s wrote %s, which is to be created only once", c.By, c.Key)
 		}
 		if origin(c.Before) != "" && origin(c.After) == "" {
-			// An instance of another class that has created it, and has it in an inventory, is not told.
-			w.released[uid] = !w.scenario.Classes || w.made[uid] == c.By
+			// An instance of another class that has created it, and has it in an inventory, is not told, nor is one that has lost its lease and does not
+			// know yet.
+			w.released[uid] = !w.scenario.Classes && !w.overlapped || w.made[uid] == c.By
 		} else if origin(c.After) != "" {
 			delete(w.released, uid)
 			handedOver := valueOf(t, c.Before) == valueOf(t, c.After) && origin(c.Before) != origin(c.After)
@@ -286,7 +291,8 @@ func (w *world) checkFinalizer(c apiserver.Change) {
 // provable says whether an instance can know that an object is owned. Of one whose origin somebody took away only the instance
 // that made it can, and what nobody can prove to be ours stays.
 func (w *world) provable(o object, by string) bool {
-	return w.owned(o) && (origin(o) != "" || w.made[apiserver.Text(o, "metadata", "uid")] == by && !w.scenario.leavesAlone())
+	uid := apiserver.Text(o, "metadata", "uid")
+	return w.owned(o) && (origin(o) != "" || w.made[uid] == by && !w.doubtful[uid] && !w.scenario.leavesAlone())
 }
 
 // untold notes that an instance was not told of a creation, so that it cannot know of it but by the origin.

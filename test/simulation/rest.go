@@ -73,7 +73,7 @@ func (w *world) checkManagedResource(key apiserver.Key, mr object) {
 		return
 	}
 	// Two that want an object differently take turns, and one that was written a moment ago is not rolled out.
-	fought := slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool { return len(w.wanted[unscoped(at)]) > 1 })
+	fought := slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), w.isFoughtOver)
 	if healthy := condition(mr, "ResourcesHealthy"); healthy != "True" && !fought {
 		w.violateLocked(conditionTrue, "ResourcesHealthy of %s is %s: %s", key.Name, healthy, marshal(mr["status"]))
 	}
@@ -130,7 +130,13 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 	for _, wish := range wishes {
 		names, values = append(names, originOf(wish.mr)), append(values, wish.value)
 	}
-	if !slices.Contains(values, is) && !w.contested[unscoped(key)] {
+	if w.contested[unscoped(key)] { // What another one injected may stay on it.
+		is = unlabelled(is)
+		for i := range values {
+			values[i] = unlabelled(values[i])
+		}
+	}
+	if !slices.Contains(values, is) {
 		w.violateLocked(becomesWanted, "%s is %s, and %v want %v", key, is, names, values)
 	}
 	if owner := origin(o); !slices.Contains(names, owner) {
@@ -149,6 +155,16 @@ func (w *world) checkLeftovers() {
 		}
 		w.violateLocked(keepsEntry, "%s is ours, and no inventory has it", key)
 	}
+}
+
+// isFoughtOver says whether there are some that want an object differently, or that do not look after each other's.
+func (w *world) isFoughtOver(key apiserver.Key) bool {
+	wishes := w.wanted[unscoped(key)]
+	return slices.ContainsFunc(wishes, func(one wish) bool {
+		return slices.ContainsFunc(wishes, func(another wish) bool {
+			return one.class != another.class || one.value != another.value && one.value != anything && another.value != anything
+		})
+	})
 }
 
 // countFrom begins to count requests.
@@ -183,7 +199,8 @@ func (w *world) checkIdle() {
 		}
 	}
 	// A ManagedResource that fails is tried once a minute, with some requests for each of its objects.
-	if len(w.contested) > 0 || forbidden > 0 {
+	fought := slices.ContainsFunc(slices.Collect(maps.Keys(w.wanted)), w.isFoughtOver)
+	if fought || forbidden > 0 {
 		return // Two that want different things take turns, and what no watch covers is read.
 	}
 	allowed := failing * 3 * 4 * len(things)

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -19,6 +20,12 @@ func (w *world) keyLocked(t *thing) (apiserver.Key, bool) {
 
 func valueOf(t *thing, o object) string {
 	return t.value(o) + "|" + apiserver.Text(o, "metadata", "labels", "sim")
+}
+
+// unlabelled is a value without the label that a ManagedResource injects.
+func unlabelled(value string) string {
+	plain, _, _ := strings.Cut(value, "|")
+	return plain
 }
 
 func thingAt(key apiserver.Key) *thing {
@@ -119,6 +126,11 @@ func referencesOf(mr object) []string {
 func (w *world) wantLocked() {
 	now := time.Now()
 	before, twice, gave := w.wanted, w.twice, w.giving
+	for at := range before {
+		if w.isFoughtOver(at) {
+			w.fought[at] = now
+		}
+	}
 	w.giving = map[claim]bool{}
 	w.wanted, w.twice = map[apiserver.Key][]wish{}, map[apiserver.Key]bool{}
 	for key, mr := range w.source.AllLocked() {

@@ -120,7 +120,10 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 	origin, err := managed.ParseOrigin(value)
 	named := found && err == nil
 	here := named && r.isOfThisSource(origin)
-	if here && origin.Key == ownerOf(mr) && inherited {
+	own := here && origin.Key == ownerOf(mr)
+	created := !named && r.isCreation(ref, live, found)
+	if inherited && (own || created) {
+		// The proof goes with this one: the entry of the heir may be planned.
 		return judgement{stays: "ManagedResource " + heir.String() + " has it, too", heir: heir.Owner}, nil
 	}
 	if managed.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
@@ -137,7 +140,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 	switch {
 	case inherited:
 		return judgement{stays: "ManagedResource " + heir.String() + " has it, too"}, nil
-	case here && origin.Key == ownerOf(mr):
+	case own, created:
 		return judgement{}, nil
 	case here && others.has(key, origin.Key) && r.moves.leaves(origin.Key, key):
 		return judgement{}, errLetGo
@@ -145,14 +148,17 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 		return judgement{stays: "it belongs to ManagedResource " + value + " by now"}, nil
 	case named:
 		return judgement{stays: "its origin is " + value}, nil // Whoever created it, somebody else has it by now.
-	case r.Ledger.IsOurs(targetcluster.RefOf(ref).Key, live.GetUID()):
-		return judgement{}, nil
 	case found:
 		return judgement{stays: "its origin is " + value}, nil
-	case createdOnce(ref) && !managed.Planned(ref) && (ref.UID == "" || ref.UID == live.GetUID()):
-		return judgement{}, nil // Such objects carry no origin; their entry is the record.
 	}
 	return judgement{stays: "nothing proves that it was created for this ManagedResource: it carries no origin"}, nil
+}
+
+// isCreation says of an object whose origin names nobody whether it was created for a ManagedResource that has this entry: this process did it, or
+// the object carries no origin, as it is created only once, and the entry is the record.
+func (r *Reconciler) isCreation(ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, marked bool) bool {
+	return r.Ledger.IsOurs(targetcluster.RefOf(ref).Key, live.GetUID()) ||
+		!marked && createdOnce(ref) && !managed.Planned(ref) && (ref.UID == "" || ref.UID == live.GetUID())
 }
 
 // isOfThisSource says whether an origin is about a ManagedResource of this source. One without an identity is from before there was one.

@@ -322,3 +322,44 @@ func TestCreatedOnceSettlesNoDoubt(t *testing.T) {
 		}
 	}
 }
+
+// MR-30, MRB-16: what one has created only once, and leaves to another one that creates it only once, too, is that one's from then on, also after
+// restarts: its entry would be no proof.
+func TestCreatedOnceForTwo(t *testing.T) {
+	for how, tc := range map[string]struct {
+		manifest string // of the heir in the end
+		stays    bool
+	}{
+		"dropped":  {"", false},
+		"released": {configMap("a", "1", "annotations: {"+resourcesv1alpha1.AnnotationMode+": "+resourcesv1alpha1.ModeIgnore+"}"), true},
+	} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			restart := func() {
+				for _, name := range []string{"giver", "heir"} {
+					f.forget(ledger.Owner{Namespace: "n", Name: name})
+				}
+			}
+			f.managed("giver", "a!=1")
+			f.settle("giver")
+			restart()
+			f.managed("heir", "a!=1")
+			f.settle("heir")
+			if inventories := f.inventory("giver") + ", " + f.inventory("heir"); inventories != "a, a(planned)" {
+				t.Fatal(inventories)
+			}
+			f.secret("giver", "2")
+			f.settle("giver")
+			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/heir" || f.inventory("giver") != "" {
+				t.Errorf("its origin is %q, and the inventory of giver %q", origin, f.inventory("giver"))
+			}
+			restart()
+			f.settle("heir")
+			f.manifests("heir", "2", tc.manifest)
+			f.settle("heir")
+			if _, there := f.target.value("a"); there != tc.stays || there && f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "" {
+				t.Errorf("it is there: %t; %v", there, f.live("a").GetAnnotations())
+			}
+		})
+	}
+}
