@@ -189,8 +189,8 @@ func (d *Desired) recallCreation() {
 // Pending is the inventory to persist before the first write: everything that was there and everything that is about to
 // be; entries that stay keep their old labels and annotations until their object was applied (MRB-3), beside the new ones, which it may
 // have from now on. New ones of objects that carry no origin are planned until then: whose object it is that may be there, nothing else
-// would tell.
-func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+// would tell. So are those of objects that other ManagedResources have: that this one got it last must not be forgotten before it was written.
+func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others func(*Desired) bool) []resourcesv1alpha1.ObjectReference {
 	pending := slices.Clone(inventory)
 	known := make(map[Key]int, len(inventory))
 	for i := range inventory {
@@ -205,7 +205,7 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resource
 			}
 		} else {
 			entry := object.Reference
-			if object.CreateOnly {
+			if object.CreateOnly || others(object) {
 				entry = managed.AsPlanned(entry)
 			}
 			pending = append(pending, entry)

@@ -139,7 +139,7 @@ func TestScopeOfOwnKinds(t *testing.T) {
 	}
 	guessed := plan(t, object("x/v1", "Unknown", "u", ""), nil).Inventory
 	p := plan(t, definition("Cluster")+object("x/v1", "Unknown", "u", ""), guessed)
-	for _, entry := range p.Pending(guessed) {
+	for _, entry := range p.Pending(guessed, nobody) {
 		if entry.Name == "u" && entry.Namespace != "" {
 			t.Errorf("it is going to be cluster-scoped, and is on record in namespace %q", entry.Namespace)
 		}
@@ -171,7 +171,7 @@ func TestWhatCannotExist(t *testing.T) {
 func TestPlannedEntries(t *testing.T) {
 	once := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: o, annotations: {resources.gardener.cloud/ignore: 'true'}}\n"
 	p := plan(t, object("v1", "ConfigMap", "a", "")+once, nil)
-	pending := p.Pending(nil)
+	pending := p.Pending(nil, nobody)
 	if managed.Planned(&pending[0]) || !managed.Planned(&pending[1]) || managed.Planned(&p.Inventory[1]) {
 		t.Errorf("pending %v, inventory %v", pending, p.Inventory)
 	}
@@ -227,7 +227,7 @@ func TestEquivalences(t *testing.T) {
 func TestPending(t *testing.T) {
 	old := plan(t, object("v1", "ConfigMap", "a", ""), nil).Inventory
 	p := plan(t, strings.Replace(object("v1", "ConfigMap", "a", ""), "{name: a}", "{name: a, labels: {x: y}}", 1)+object("v1", "ConfigMap", "b", ""), old)
-	pending := p.Pending(old)
+	pending := p.Pending(old, nobody)
 	if got := keys(pending); got != "/ConfigMap/default/a /ConfigMap/default/b" {
 		t.Fatalf("MRB-3: got %s", got)
 	}
@@ -308,3 +308,5 @@ func TestPlanIsStable(t *testing.T) {
 		}
 	})
 }
+
+func nobody(*Desired) bool { return false }

@@ -54,6 +54,8 @@ type applier struct {
 	replan bool
 	// slow counts the requests for objects of a kind that took too long.
 	slow map[metav1.GroupKind]int
+	// untried are the objects that were not even looked at, for the sake of others.
+	untried map[ledger.Key]struct{}
 	// written are the objects that are as they should be by now, by what was done about them; held is when the first of those
 	// is due that are not put right yet; news is what to tell about drift.
 	written map[apply.Key]outcome
@@ -83,7 +85,7 @@ func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *app
 		Reconciler: r, from: from, mr: mr, plan: plan, full: began.wantsFull(), asked: began.asksForFull(), errs: slices.Clone(plan.Errors),
 		equivalences:     apply.NewEquivalences(mr.Spec.Equivalences),
 		definedKinds:     map[metav1.GroupKind]bool{},
-		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, slow: map[metav1.GroupKind]int{}, written: map[apply.Key]outcome{},
+		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, slow: map[metav1.GroupKind]int{}, untried: map[ledger.Key]struct{}{}, written: map[apply.Key]outcome{},
 	}
 }
 
@@ -132,10 +134,11 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 			continue
 		}
 		if a.dependsOnFailed(desired) {
+			a.leaveOut(desired)
 			continue
 		}
 		// A run that was asked for takes part in no quarrel either: it may be one that can't be completed.
-		if wait := a.drifts.held(keyOf(desired)); wait > 0 && (!a.asked || a.drifts.quarrels(keyOf(desired))) && a.Ledger.Drifted(keyOf(desired), digest) && !a.replacing.has(keyOf(desired)) {
+		if wait := a.drifts.held(keyOf(desired)); wait > 0 && (!a.asked || a.drifts.quarrels(keyOf(desired))) && a.drifted(ctx, desired, options, digest) && !a.replacing.has(keyOf(desired)) {
 			if a.drifts.untold(keyOf(desired)) {
 				add(desired, func() { a.lookAtDrift(ctx, desired, options, digest, wait) })
 			} else {
@@ -147,6 +150,9 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 	}
 	panicked := func(i int, err error) { a.failed(ctx, of[i], err) }
 	if begun := a.parallel(ctx, len(work), func(i int) { work[i]() }, panicked); begun < len(work) {
+		for _, desired := range of[begun:] {
+			a.leaveOut(desired)
+		}
 		a.errs = append(a.errs, fmt.Errorf("%d objects of kind %s were not reached: %w", len(work)-begun, tier[0].GetKind(), ctx.Err()))
 	}
 }
@@ -191,14 +197,52 @@ func (a *applier) dependsOnFailed(desired *apply.Desired) bool {
 	return a.failedNamespaces[desired.GetNamespace()] || a.failedKinds[desired.Key.GroupKind()]
 }
 
+// drifted says whether an object was changed by somebody else since it was compared with the same manifest: by this ManagedResource, or by another one
+// that has the object, too, whose origin it carries and for which this one stands in.
+func (a *applier) drifted(ctx context.Context, desired *apply.Desired, options apply.MergeOptions, digest uint64) bool {
+	if a.Ledger.Drifted(keyOf(desired), digest) {
+		return true
+	}
+	if desired.Old == nil || managed.Planned(desired.Old) {
+		return false // It takes it over.
+	}
+	others, err := a.holdersOf(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(others.kept[desired.Key], func(k keeper) bool {
+		asKept := options
+		asKept.Origin = managed.Origin{ClusterID: a.Identity, Key: k.Owner}.String()
+		return a.Ledger.Drifted(keyOf(desired), desiredDigest(desired, asKept))
+	})
+}
+
+// leaveOut notes an object that is not even looked at.
+func (a *applier) leaveOut(desired *apply.Desired) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.untried[keyOf(desired)] = struct{}{}
+}
+
+// passOn leaves what the run was not to look at, or could not, to other ManagedResources that have it.
+func (a *applier) passOn() {
+	a.Ledger.Pass(ownerOf(a.mr), func(key ledger.Key) bool {
+		_, untried := a.untried[key]
+		return untried || !describes(a.plan, key)
+	})
+}
+
 func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options apply.MergeOptions, digest uint64) {
 	if a.isSlow(desired) {
+		a.leaveOut(desired)
 		a.failed(ctx, desired, fmt.Errorf("not tried, as requests for other objects of its kind took too long"))
 		return
 	}
 	compared := a.Ledger.Writing(keyOf(desired), digest)
 	defer a.Ledger.Written(keyOf(desired))
+	standsIn := !compared && a.drifts.isOpen(keyOf(desired)) && a.drifted(ctx, desired, options, digest)
 	done, err := a.write(ctx, desired, options)
+	compared = compared || standsIn && done.keptBy != (ledger.Owner{})
 	if errors.Is(err, targetcluster.ErrMisplaced) || errors.Is(err, errMoved) {
 		a.planAnew()
 		return
@@ -221,12 +265,12 @@ func (a *applier) conclude(ctx context.Context, desired *apply.Desired, done out
 		a.replacing.applied(sighting.Key)
 	}
 	switch kept := done.keptBy != (ledger.Owner{}); {
+	case compared && done.result != "unchanged":
+		a.repaired(ctx, desired, done)
 	case kept && done.result != "unchanged":
 		a.drifts.repaired(sighting.Key) // Several that want it differently, while its keeper cannot look, quarrel.
 	case kept:
 		// Whether there is something to put right about it, its keeper says.
-	case compared && done.result != "unchanged":
-		a.repaired(ctx, desired, done)
 	default:
 		a.drifts.unfounded(sighting.Key) // Before Verified, which may tell of a later drift.
 	}
@@ -236,8 +280,25 @@ func (a *applier) conclude(ctx context.Context, desired *apply.Desired, done out
 		a.leave(ctx, done.keptBy, desired, sighting)
 		return
 	}
-	if done.result == "created" {
-		a.Ledger.Created(sighting)
+	switch {
+	case done.result == "created":
+		a.Ledger.Created(ownerOf(a.mr), sighting)
+	case !desired.CreateOnly:
+		a.Ledger.TakenOver(ownerOf(a.mr), sighting.Key, sighting.UID)
+	}
+	if desired.CreateOnly && done.result == "created" {
+		// It has been another one's before, which may want it otherwise.
+		keeper, err := a.ownerOfShared(ctx, desired, desired.Unstructured)
+		if err != nil {
+			a.Ledger.Seen(sighting)
+			return // In doubt still.
+		}
+		if keeper != (ledger.Owner{}) {
+			a.Ledger.Seen(sighting)
+			a.Ledger.LeftTo(keeper, ownerOf(a.mr), sighting.Key)
+			a.Ledger.Suspect(sighting.Key)
+			return
+		}
 	}
 	a.Ledger.Verified(ownerOf(a.mr), sighting)
 }

@@ -171,6 +171,12 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		Spec: &mr.Spec, Origin: r.origin(mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue, Scope: func(gvk schema.GroupVersionKind) (apply.Scope, error) { return r.Target.Scope(ctx, gvk) },
 	})
 	lost := slices.Concat(plan.Delete, plan.Release)
+	if len(lost) > 0 {
+		// What others make of objects goes by what this one is said to keep.
+		if err := from.confirmed(); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
 	r.moves.plan(mr, lost)
 	gotten, err := r.moves.get(ctx, owner, plan.Keys())
 	if err != nil {
@@ -266,9 +272,11 @@ func (r *Reconciler) fail(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 	}
 	r.passes.failed(mr)
 	// Another ManagedResource that has the objects which are not even tried may be able to put them right.
-	r.Ledger.Pass(ownerOf(mr), func(key ledger.Key) bool {
-		return done == nil || !describes(done.plan, key)
-	})
+	if done == nil {
+		r.Ledger.Pass(ownerOf(mr), everything)
+	} else {
+		done.passOn()
+	}
 	_, err := r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
 		change := &sourcecluster.Change{Conditions: []managed.ConditionChange{managed.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())}}
 		if done != nil {

@@ -126,6 +126,14 @@ func (d *drifts) held(key ledger.Key) time.Duration {
 	return d.crowd.Sub(d.clock.Now())
 }
 
+// isOpen says whether there is a drift that was noticed and not put right yet.
+func (d *drifts) isOpen(key ledger.Key) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.byKey[key]
+	return r != nil && r.open
+}
+
 // untold says whether the present drift of an object that is held is still to be told of: with a delay each one, else only that a
 // quarrel has begun. One of the crowd is told of when it is put right.
 func (d *drifts) untold(key ledger.Key) bool {

@@ -475,7 +475,11 @@ func (s *store) serveAll(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	items := []any{}
-	for _, object := range s.objects {
+	_, only, _ := strings.Cut(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+	for name, object := range s.objects {
+		if only != "" && name != only {
+			continue
+		}
 		items = append(items, runtime.DeepCopyJSON(object))
 	}
 	answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": map[string]any{"resourceVersion": fmt.Sprint(s.version)}, "items": items})
@@ -493,7 +497,7 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": []any{
 			map[string]any{"name": "configmaps", "namespaced": !s.scoped(), "kind": "ConfigMap", "verbs": s.verbs()}}})
 		return
-	case "/api/v1/configmaps":
+	case "/api/v1/configmaps", "/api/v1/namespaces/n/configmaps":
 		if r.Method == http.MethodGet {
 			s.serveAll(w, r)
 			return

@@ -339,7 +339,7 @@ func TestAnnouncementWithoutAnAnswer(t *testing.T) {
 		return errors.New("connection reset by peer")
 	}
 	_, err := f.run("heir")
-	if f.inventory("heir") != "a b" || err == nil {
+	if f.inventory("heir") != "a(planned) b" || err == nil {
 		t.Fatal(f.inventory("heir"), err)
 	}
 	_, _ = f.run("giver")

@@ -1,6 +1,7 @@
 package managedresource
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,10 +27,11 @@ type holders struct {
 	kept map[apply.Key][]keeper
 }
 
-// keeper is a ManagedResource that has an object and is to keep it; one that is to create it only once does not put it right.
+// keeper is a ManagedResource that has an object and is to keep it; one that is to create it only once does not put it right, and one that is ignored
+// not at present.
 type keeper struct {
 	ledger.Owner
-	once bool
+	once, ignored bool
 }
 
 // holdersOf looks for objects in the inventories of all other ManagedResources that this instance has to do with.
@@ -56,7 +58,7 @@ func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []
 			}
 			h.any[key][ownerOf(other)] = struct{}{}
 			if r.keeps(other) && r.moves.keeps(other, key) {
-				h.kept[key] = append(h.kept[key], keeper{ownerOf(other), createdOnce(&other.Status.Resources[i])})
+				h.kept[key] = append(h.kept[key], keeper{ownerOf(other), createdOnce(&other.Status.Resources[i]), managed.Ignored(other)})
 			}
 		}
 	})
@@ -78,23 +80,27 @@ func (h holders) has(key apply.Key, owner ledger.Owner) bool {
 
 // looksAfter says whether a ManagedResource has an object, is to keep it, and puts it right.
 func (h holders) looksAfter(key apply.Key, owner ledger.Owner) bool {
-	return slices.Contains(h.kept[key], keeper{owner, false})
+	return slices.ContainsFunc(h.kept[key], func(k keeper) bool { return k.Owner == owner && !k.once })
 }
 
-// heir is one of those that keep an object, the same for everybody who asks: one that puts it right, if there is one.
+// heir is one of those that keep an object, the same for everybody who asks: one that puts it right, if there is one, and does so now.
 func (h holders) heir(key apply.Key) (heir keeper, found bool) {
 	if len(h.kept[key]) == 0 {
 		return keeper{}, false
 	}
 	return slices.MinFunc(h.kept[key], func(a, b keeper) int {
-		switch {
-		case a.once == b.once:
-			return strings.Compare(a.String(), b.String())
-		case a.once:
-			return 1
-		}
-		return -1
+		return cmp.Or(falseFirst(a.once, b.once), falseFirst(a.ignored, b.ignored), strings.Compare(a.String(), b.String()))
 	}), true
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 // judgement is what is to become of an object that a ManagedResource has no more.
@@ -121,7 +127,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 	named := found && err == nil
 	here := named && r.isOfThisSource(origin)
 	own := here && origin.Key == ownerOf(mr)
-	created := !named && r.isCreation(ref, live, found)
+	created := !named && r.isCreation(mr, ref, live, found)
 	if inherited && (own || created) {
 		// The proof goes with this one: the entry of the heir may be planned.
 		return judgement{stays: "ManagedResource " + heir.String() + " has it, too", heir: heir.Owner}, nil
@@ -156,8 +162,8 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 
 // isCreation says of an object whose origin names nobody whether it was created for a ManagedResource that has this entry: this process did it, or
 // the object carries no origin, as it is created only once, and the entry is the record.
-func (r *Reconciler) isCreation(ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, marked bool) bool {
-	return r.Ledger.IsOurs(targetcluster.RefOf(ref).Key, live.GetUID()) ||
+func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, marked bool) bool {
+	return r.Ledger.CreatedFor(ownerOf(mr), targetcluster.RefOf(ref).Key) == live.GetUID() ||
 		!marked && createdOnce(ref) && !managed.Planned(ref) && (ref.UID == "" || ref.UID == live.GetUID())
 }
 
@@ -189,6 +195,7 @@ func (r *Reconciler) handOver(ctx context.Context, owner ledger.Owner, ref *reso
 		return err
 	}
 	entry := targetcluster.RefOf(ref).Key
+	r.Ledger.TakenOver(heir, entry, live.GetUID())
 	r.Ledger.LeftTo(heir, owner, entry)
 	r.Ledger.Suspect(entry)
 	return nil
@@ -214,7 +221,7 @@ func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key apply.Key)
 // leave leaves an object, as it was seen, to the ManagedResource that looks after it, unless that one has let go of it meanwhile.
 func (a *applier) leave(ctx context.Context, keeper ledger.Owner, desired *apply.Desired, seen ledger.Sighting) {
 	owner := ownerOf(a.mr)
-	if desired.CreateOnly && a.Ledger.PassOn(owner, seen.Key) {
+	if desired.CreateOnly && a.Ledger.PassOn(owner, keeper, seen.Key) {
 		return // It would not put it right.
 	}
 	a.Ledger.Left(keeper, owner, seen)
@@ -259,6 +266,18 @@ func createdOnce(ref *resourcesv1alpha1.ObjectReference) bool {
 // restart would give the object back to its former owner, which deletes it once its manifest no longer has it. What this one is to create only
 // once is looked after by any other one that has it.
 func (a *applier) ownerOfOrigin(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured) (ledger.Owner, string, error) {
+	keeper, value, err := a.keeperOf(ctx, desired, live)
+	if origin := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; err == nil && !desired.CreateOnly && value == "" {
+		if named, err := managed.ParseOrigin(origin); err == nil && named.Key != ownerOf(a.mr) {
+			a.Metrics.takeovers.Inc()
+			log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", desired.Name(), "origin", origin)
+		}
+	}
+	return keeper, value, err
+}
+
+// keeperOf is ownerOfOrigin for one who only looks.
+func (a *applier) keeperOf(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured) (ledger.Owner, string, error) {
 	var nobody ledger.Owner
 	if desired.CreateOnly {
 		owner, err := a.ownerOfShared(ctx, desired, live)
@@ -281,23 +300,22 @@ func (a *applier) ownerOfOrigin(ctx context.Context, desired *apply.Desired, liv
 			return origin.Key, value, nil
 		}
 	}
-	a.Metrics.takeovers.Inc()
-	log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", desired.Name(), "origin", value)
 	return nobody, "", nil
 }
 
 // ownerOfShared is another ManagedResource that puts an object right which this one is to create only once: the one that the origin names, if that
 // does; none if there is none.
 func (a *applier) ownerOfShared(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured) (ledger.Owner, error) {
-	if !a.Ledger.Shared(keyOf(desired)) {
-		return ledger.Owner{}, nil
+	origin, err := managed.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
+	anothers := err == nil && origin.ClusterID == a.Identity && origin.Key != ownerOf(a.mr)
+	if !anothers && !a.Ledger.OthersHave(ownerOf(a.mr), keyOf(desired)) {
+		return ledger.Owner{}, nil // After a start not all are on record yet; then the origin tells.
 	}
 	others, err := a.holdersOf(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
 	if err != nil {
 		return ledger.Owner{}, err
 	}
-	origin, err := managed.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
-	if err == nil && origin.ClusterID == a.Identity && others.looksAfter(desired.Key, origin.Key) {
+	if anothers && others.looksAfter(desired.Key, origin.Key) {
 		return origin.Key, nil
 	}
 	if heir, found := others.heir(desired.Key); found && !heir.once {

@@ -1,6 +1,7 @@
 package managedresource
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,13 +46,16 @@ func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 			return reconcile.Result{}, err
 		}
 		if pending != nil {
+			r.Ledger.Pass(ownerOf(mr), everything) // What others have, too, they look at.
 			return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, pendingChange(pending, mr))
 		}
 	}
 	if isTrue(mr.Spec.KeepObjects) {
 		for i := range mr.Status.Resources {
-			if ref := &mr.Status.Resources[i]; createdOnce(ref) && ref.UID != "" {
-				r.Ledger.GivenUp(targetcluster.RefOf(ref).Key, ref.UID) // As if it was released.
+			ref := &mr.Status.Resources[i]
+			key := targetcluster.RefOf(ref).Key
+			if uid := cmp.Or(r.Ledger.CreatedFor(ownerOf(mr), key), ref.UID); createdOnce(ref) && uid != "" {
+				r.Ledger.GivenUp(key, uid) // As if it was released.
 			}
 		}
 	}
@@ -457,8 +461,9 @@ func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.Manag
 			return nil
 		}
 		// Whether it was created here proves nothing from now on, even if the answer is lost.
-		if found || createdOnce(ref) && ref.UID == live.GetUID() {
-			r.Ledger.GivenUp(targetcluster.RefOf(ref).Key, live.GetUID())
+		key := targetcluster.RefOf(ref).Key
+		if found || createdOnce(ref) && ref.UID == live.GetUID() || r.Ledger.CreatedFor(ownerOf(mr), key) == live.GetUID() {
+			r.Ledger.GivenUp(key, live.GetUID())
 		}
 		if !found {
 			return nil

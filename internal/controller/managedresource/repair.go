@@ -1,6 +1,7 @@
 package managedresource
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -44,9 +45,15 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *apply.Desired, optio
 	}
 	var merged *unstructured.Unstructured
 	if live != nil {
+		keptBy, origin, err := a.keeperOf(ctx, desired, live)
+		if err != nil {
+			a.hold(min(wait, lookAgain))
+			return
+		}
+		options.Origin = cmp.Or(origin, options.Origin)
 		merged = apply.Merge(desired, live, options)
 		if a.same(ctx, live, merged) {
-			a.conclude(ctx, desired, outcome{result: "unchanged", sighting: a.Watches.View().Sighting(live), since: since, before: live, after: merged}, digest, false)
+			a.conclude(ctx, desired, outcome{result: "unchanged", sighting: a.Watches.View().Sighting(live), since: since, before: live, after: merged, keptBy: keptBy}, digest, false)
 			return
 		}
 	}

@@ -90,7 +90,7 @@ func (r *Reconciler) announce(ctx context.Context, mr *resourcesv1alpha1.Managed
 		return mr, nil
 	}
 	return r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
-		pending := plan.Pending(current.Status.Resources)
+		pending := plan.Pending(current.Status.Resources, func(d *apply.Desired) bool { return r.Ledger.OthersHave(ownerOf(mr), keyOf(d)) })
 		return &sourcecluster.Change{
 			Conditions: managed.Conditions(current.Status.Conditions).Invalidation(last.attempted == tried),
 			Resources:  &pending,
@@ -146,6 +146,7 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		return err
 	}
 	r.track(owner, &apply.Plan{}, inventory)
+	done.passOn()
 	r.passes.finished(mr, began, end{read.versions, checksum, applied})
 	if !maps.Equal(began.secrets, read.versions) || began.generation != mr.Generation {
 		for _, warning := range done.plan.Warnings {
@@ -185,7 +186,7 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 			done.sighting.UID = a.Ledger.Lookup(keyOf(desired)).UID // A run before may have created it, and not have come to say so.
 		}
 		switch {
-		case found && (done.result == "created" || a.Ledger.IsOurs(keyOf(desired), done.sighting.UID)):
+		case found && (done.result == "created" || a.Ledger.CreatedFor(ownerOf(a.mr), keyOf(desired)) == done.sighting.UID && done.sighting.UID != ""):
 			// Also if an earlier run created it, which did not come to say so.
 			inventory[i].FieldPath, inventory[i].UID = "", done.sighting.UID
 		case desired.Old == nil || !createdOnce(desired.Old):

@@ -331,18 +331,13 @@ func TestCreatedOnceForTwo(t *testing.T) {
 		stays    bool
 	}{
 		"dropped":  {"", false},
-		"released": {configMap("a", "1", "annotations: {"+resourcesv1alpha1.AnnotationMode+": "+resourcesv1alpha1.ModeIgnore+"}"), true},
+		"released": {configMap("a", "1", released), true},
 	} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
-			restart := func() {
-				for _, name := range []string{"giver", "heir"} {
-					f.forget(ledger.Owner{Namespace: "n", Name: name})
-				}
-			}
 			f.managed("giver", "a!=1")
 			f.settle("giver")
-			restart()
+			f.restart("giver", "heir")
 			f.managed("heir", "a!=1")
 			f.settle("heir")
 			if inventories := f.inventory("giver") + ", " + f.inventory("heir"); inventories != "a, a(planned)" {
@@ -353,7 +348,7 @@ func TestCreatedOnceForTwo(t *testing.T) {
 			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/heir" || f.inventory("giver") != "" {
 				t.Errorf("its origin is %q, and the inventory of giver %q", origin, f.inventory("giver"))
 			}
-			restart()
+			f.restart("giver", "heir")
 			f.settle("heir")
 			f.manifests("heir", "2", tc.manifest)
 			f.settle("heir")

@@ -6,20 +6,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Created notes that this process created the object: the proof that it is ours, should its origin be taken away. To have written to it
-// proves nothing: a restored target may have it as it was before. An answer that is older than what is known of another object of that
-// name is about one that is gone, and must not take the place of what another run has created since; nor does an answer that comes after the
-// object was given up take that back.
-func (l *Ledger) Created(s Sighting) {
+// Created notes that this process created the object for a ManagedResource: the proof that it is that one's, should its origin be taken away. To
+// have written to it proves nothing: a restored target may have it as it was before. An answer that is older than what is known of another
+// object of that name is about one that is gone, and must not take the place of what another run has created since; nor does an answer that comes
+// after the object was given up take that back.
+func (l *Ledger) Created(owner Owner, s Sighting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(s.Key)
 	switch {
 	case r == nil || r.givenUp && r.created == s.UID:
 	case r.uid == s.UID:
-		r.created, r.givenUp = r.uid, false // One copy in memory is enough.
+		r.created, r.givenUp, r.creator = r.uid, false, l.owners[owner] // One copy in memory is enough.
 	case r.created == "" || r.created != r.uid || !newer(r.resourceVersion, s.ResourceVersion):
-		r.created, r.givenUp = s.UID, false
+		r.created, r.givenUp, r.creator = s.UID, false, l.owners[owner]
+	}
+}
+
+// TakenOver notes that an object carries the origin of another ManagedResource than the one that it was created for: it is that one's.
+func (l *Ledger) TakenOver(owner Owner, key Key, uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil && r.created == uid {
+		r.creator = o
 	}
 }
 
@@ -31,15 +40,26 @@ func (l *Ledger) GivenUp(key Key, uid types.UID) {
 	if r == nil || r.created != uid && r.created != "" && r.created == r.uid {
 		return
 	}
-	r.created, r.givenUp = uid, true
+	r.created, r.givenUp, r.creator = uid, true, nil
 }
 
-// IsOurs says whether Created was told of the object with this UID.
+// IsOurs says whether this process created the object with this UID for any ManagedResource, and nobody has given it up.
 func (l *Ledger) IsOurs(key Key, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
-	return r != nil && r.created != "" && r.created == uid && !r.givenUp
+	return r != nil && uid != "" && r.created == uid && !r.givenUp
+}
+
+// CreatedFor is the UID of the object that this process created, if it is the one of this ManagedResource; empty if it is not.
+func (l *Ledger) CreatedFor(owner Owner, key Key) types.UID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.findLocked(key)
+	if r == nil || r.givenUp || r.creator == nil || r.creator.owner != owner {
+		return ""
+	}
+	return r.created
 }
 
 // Drifted says whether an object was changed by somebody else since it was compared with the same desired state: what is to be

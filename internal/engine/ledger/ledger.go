@@ -245,13 +245,13 @@ func (l *Ledger) Pass(owner Owner, unable func(Key) bool) {
 	told.send(l)
 }
 
-// PassOn tells that a ManagedResource does not put an object right, after another one has said that it cannot look at it; else it does
-// nothing, and returns false.
-func (l *Ledger) PassOn(owner Owner, key Key) bool {
+// PassOn tells that a ManagedResource does not put an object right, after another one has said that it cannot look at it, or if the keeper is not on
+// record; else it does nothing, and returns false.
+func (l *Ledger) PassOn(owner, keeper Owner, key Key) bool {
 	var told notices
 	l.mu.Lock()
 	r, o := l.findLocked(key), l.owners[owner]
-	passed := r != nil && o != nil && r.passed > 0
+	passed := r != nil && o != nil && (r.passed > 0 || !slices.Contains(r.owners, l.owners[keeper]))
 	if passed {
 		r.passLocked(o, &told)
 	}
@@ -372,12 +372,12 @@ func (l *Ledger) IsVerified(key Key, desired uint64) bool {
 	return r != nil && r.verified && !r.suspect && r.desired == desired
 }
 
-// Shared says whether several ManagedResources have an object.
-func (l *Ledger) Shared(key Key) bool {
+// OthersHave says whether another ManagedResource has an object.
+func (l *Ledger) OthersHave(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
-	return r != nil && len(r.owners) > 1
+	return r != nil && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.owner != owner })
 }
 
 // AllKnown says whether somebody has looked for every object of a ManagedResource, so that its health can be judged.

@@ -405,11 +405,11 @@ func TestPassOn(t *testing.T) {
 	}
 	r.Verified(mr3, sighting(cm, "u", "5", 0))
 	r.Gone(cm.Key, "u", "6")
-	if r.PassOn(mr3, cm.Key) {
+	if r.PassOn(mr3, mr1, cm.Key) {
 		t.Error("nobody has passed it on")
 	}
 	r.Pass(mr3, everyKey)
-	if !r.PassOn(mr2, cm.Key) || !r.PassOn(mr1, cm.Key) {
+	if !r.PassOn(mr2, mr1, cm.Key) || !r.PassOn(mr1, mr2, cm.Key) {
 		t.Error("it is not passed on")
 	}
 	if got, want := fmt.Sprint(r.drift), "[ns/three ns/two ns/one]"; got != want || len(r.Dirty(mr1)) != 1 {
@@ -423,7 +423,7 @@ func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
 	for name, answers := range map[string][]Sighting{"in order": {first, second}, "the first comes last": {second, first}} {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
 		for _, answer := range answers {
-			r.Created(answer)
+			r.Created(mr1, answer)
 			r.Verified(mr1, answer)
 		}
 		if !r.IsOurs(cm.Key, "2") || r.IsOurs(cm.Key, "1") {
@@ -441,14 +441,14 @@ func TestGivenUpBeforeTheAnswer(t *testing.T) {
 	r.Seen(created("1", "4"))
 	r.GivenUp(cm.Key, "1")
 	r.Seen(created("1", "5"))
-	r.Created(created("1", "4"))
+	r.Created(mr1, created("1", "4"))
 	if r.IsOurs(cm.Key, "1") {
 		t.Error("what was given up is ours")
 	}
 	r.Gone(cm.Key, "1", "6")
-	r.Created(created("2", "7"))
+	r.Created(mr1, created("2", "7"))
 	r.Verified(mr1, created("2", "7"))
-	r.Created(created("1", "4"))
+	r.Created(mr1, created("1", "4"))
 	if !r.IsOurs(cm.Key, "2") || r.IsOurs(cm.Key, "1") {
 		t.Error("what was created since is not ours")
 	}
@@ -553,7 +553,7 @@ func TestLawDoubtHasSomebody(t *testing.T) {
 				}
 			},
 			"one cannot look":        func(t *rapid.T) { r.Pass(owner.Draw(t, "owner"), everyKey) },
-			"one puts nothing right": func(t *rapid.T) { r.PassOn(owner.Draw(t, "owner"), cm.Key) },
+			"one puts nothing right": func(t *rapid.T) { r.PassOn(owner.Draw(t, "owner"), owner.Draw(t, "keeper"), cm.Key) },
 			"": func(t *rapid.T) {
 				if r.Lookup(cm.Key).Suspect && len(r.Dirty(mr1))+len(r.Dirty(mr2)) == 0 {
 					t.Fatal("it is in doubt, and nobody is to look")

@@ -70,6 +70,8 @@ type record struct {
 	verdict *health.Verdict // nil is healthy and rolled out
 	// created is the UID of the object that this process created, or gave up, if givenUp is true: the answer to its creation may come later.
 	created types.UID
+	// creator is the ManagedResource that it was created for, or that has taken it over since: it alone may say that the object is its own.
+	creator *ownerRecord
 
 	// owners has the one that began to track or verified the object last at its end: that one is told of drift, so that two
 	// of them do not quarrel (MRB-16). There is always one.
@@ -117,7 +119,7 @@ func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Sighting, told *no
 	}
 	switch {
 	case i < 0 && r.owners[last] == owner:
-		r.suspect, r.untold = false, false
+		r.suspect, r.untold, r.passed = false, false, 0
 	case i >= 0 && i < last:
 		r.owners = append(slices.Delete(r.owners, i, i+1), keeper)
 		if r.passed > 0 {

@@ -1,0 +1,324 @@
+package managedresource
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+)
+
+// MRB-16, promise about drift: while the manifest of the keeper can't be decoded, or is not tried, another one that has it puts it right.
+func TestKeeperDoesNotTry(t *testing.T) {
+	for how, manifest := range map[string]string{
+		"its document can't be decoded":  "---\napiVersion: v1\nkind: [\n",
+		"the Secret is missing":          "", // This one is put right.
+		"its Namespace can't be applied": "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: 'n'}\n" + configMap("a", "1", ""),
+	} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.tellOfWrites()
+			f.sharing("one", "two")
+			drain := f.woken()
+			if manifest == "" {
+				f.withoutSecret("two")
+			} else {
+				f.manifests("two", "2", manifest)
+			}
+			_, _ = f.run("two")
+			drain()
+			f.edited("a", setValue("drift"))
+			drain()
+			for range 3 {
+				_, _ = f.run("two") // It is tried again.
+				drain()
+			}
+			if value, _ := f.target.value("a"); value != "1" {
+				t.Errorf("drift is put right by nobody, though one is applied (%s) and has it: %s; two says %s; dirty: one %v, two %v", f.condition("one"), value, f.condition("two"),
+					f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: "one"}), f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: "two"}))
+			}
+		})
+	}
+}
+
+// Promise: an object that one creates only once, and another one wants, is put right for the latter - also while the one that the origin names is ignored.
+func TestOnceLeavesToIgnoredKeeper(t *testing.T) {
+	for _, once := range []bool{false, true} { // The former is put right.
+		t.Run(map[bool]string{false: "two", true: "and one that creates it once"}[once], func(t *testing.T) {
+			f := newFixture(t)
+			f.tellOfWrites()
+			drain := f.woken()
+			f.sharing("wants", "ignored")
+			if once {
+				f.managed("once", "a!=1")
+				f.settle("once")
+			}
+			mr := f.get("ignored")
+			mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+			f.must(f.source.Update(f.ctx, mr))
+			_, _ = f.run("ignored")
+			drain()
+			for _, drift := range []string{"first", "second"} {
+				f.edited("a", setValue(drift))
+				drain()
+				if value, _ := f.target.value("a"); value != "1" {
+					t.Errorf("the %s drift is put right by nobody, though wants is applied: %s", drift, value)
+				}
+			}
+		})
+	}
+}
+
+// Promise: a change is told in an Event, and put right after the delay, also by one that stands in for the keeper.
+func TestDelayAndEventWhileTheKeeperCannotLook(t *testing.T) {
+	for _, how := range []string{"keeper looks", "its Secret is missing", "ignored"} {
+		t.Run(how, func(t *testing.T) {
+			setUp := func(delay time.Duration) (*fixture, func()) {
+				f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.DriftRepairDelay.Duration = delay })
+				f.tellOfWrites()
+				drain := f.woken()
+				f.sharing("one", "two")
+				switch how {
+				case "its Secret is missing":
+					f.withoutSecret("two")
+				case "ignored":
+					mr := f.get("two")
+					mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+					f.must(f.source.Update(f.ctx, mr))
+				}
+				_, _ = f.run("two")
+				drain()
+				f.edited("a", setValue("emergency"))
+				drain()
+				return f, drain
+			}
+			f, _ := setUp(10 * time.Minute)
+			if value, _ := f.target.value("a"); value != "emergency" {
+				t.Errorf("an emergency edit was put right at once, and not after ten minutes: %s", value)
+			}
+			f, _ = setUp(0)
+			if value, _ := f.target.value("a"); value != "1" {
+				t.Errorf("not put right: %s", value)
+			}
+			if !strings.Contains(f.events(), reasonDrift) {
+				t.Errorf("it was put right, and nobody was told: %q", f.events())
+			}
+		})
+	}
+}
+
+// MRB-16, promise about drift: one that is being deleted, and waits for the end of another object, does not keep the doubts about an object that
+// another one has.
+func TestDoubtsOfOneThatIsBeingDeleted(t *testing.T) {
+	for _, how := range []string{"no restart", "restart", "ignored before", "its heir is ignored"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.tellOfWrites()
+			drain := f.woken()
+			f.managed("going", "a=1", "held=1")
+			f.settle("going")
+			f.managed("two", "a=1")
+			f.settle("two")
+			f.target.change("held", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"somebody/else"}) })
+			switch how {
+			case "restart":
+				f.restart("going", "two")
+				f.settle("two")
+			case "ignored before":
+				mr := f.get("going")
+				mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+				f.must(f.source.Update(f.ctx, mr))
+				_, _ = f.run("going")
+			}
+			if how == "its heir is ignored" {
+				f.managed("ignored", "a=1")
+				f.settle("ignored")
+				mr := f.get("ignored")
+				mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+				f.must(f.source.Update(f.ctx, mr))
+				_, _ = f.run("ignored")
+				f.secret("going", "2", "a=1", "held=1", "new=1") // It comes last, as after a time without a.
+				f.restart("going")
+				f.settle("going")
+			}
+			f.must(f.source.Delete(f.ctx, f.get("going")))
+			_, _ = f.run("going")
+			drain()
+			f.edited("a", setValue("drift"))
+			drain()
+			for range 3 {
+				_, _ = f.run("going")
+				drain()
+			}
+			if value, _ := f.target.value("a"); value != "1" {
+				t.Errorf("drift is put right by nobody, though two has it and is applied: %s; %s; dirty: going %v, two %v", value, f.condition("going"),
+					f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: "going"}), f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: "two"}))
+			}
+		})
+	}
+}
+
+// MRB-16, promise about drift: one that has dropped an object, and has it in its inventory until the end of another one, does not keep the doubts.
+func TestDoubtsOfOneThatDroppedIt(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprint("restart: ", restart), func(t *testing.T) {
+			f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.ApplyWhileDeletionPending = ptr.To(true) })
+			f.tellOfWrites()
+			drain := f.woken()
+			f.managed("going", "a=1", "held=1", "x=1")
+			f.settle("going")
+			f.managed("two", "a=1")
+			f.settle("two")
+			f.target.change("held", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"somebody/else"}) })
+			if restart {
+				f.restart("going", "two")
+				f.settle("two")
+			}
+			f.secret("going", "2", "x=1")
+			_, _ = f.run("going")
+			drain()
+			f.edited("a", setValue("drift"))
+			drain()
+			for range 3 {
+				_, _ = f.run("going")
+				drain()
+			}
+			if value, _ := f.target.value("a"); value != "1" {
+				t.Errorf("drift is put right by nobody, though two has it and is applied: %s; %s; dirty: going %v, two %v", value, f.condition("going"),
+					f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: "going"}), f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: "two"}))
+			}
+		})
+	}
+}
+
+// Promise: an object that one creates only once, and another one wants, is put right for the latter - also if the former creates it anew, before
+// the latter has looked, or while it waits for the delay.
+func TestOnceCreatesWhatAnotherOneWants(t *testing.T) {
+	for _, delay := range []time.Duration{0, 10 * time.Minute} {
+		t.Run(delay.String(), func(t *testing.T) {
+			f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.DriftRepairDelay.Duration = delay })
+			f.watch()
+			f.managed("wants", "a=1")
+			f.rest("wants")
+			f.managed("once", "a!=2")
+			f.rest("once")
+			f.rest("wants")
+			drain := f.woken()
+			f.target.mu.Lock()
+			delete(f.target.objects, "a")
+			f.target.version++
+			version := fmt.Sprint(f.target.version)
+			f.target.mu.Unlock()
+			f.secret("once", "2", "a!=2", "d=1") // A run of it is due, for another object.
+			f.Ledger.Gone(ledger.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}, "", version)
+			if delay > 0 {
+				drain() // It is noticed, and held.
+				if _, there := f.target.value("a"); there {
+					t.Fatal("it was not held")
+				}
+			}
+			f.settle("once")
+			f.clock.SetTime(f.clock.Now().Add(delay))
+			drain()
+			f.settle("wants")
+			f.settle("once")
+			drain()
+			if value, _ := f.target.value("a"); value != "1" {
+				t.Errorf("it is not what wants has in its manifest: %s, origin %q; wants says %s, nothing in doubt: %t", value, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], f.condition("wants"), f.nothingInDoubt(ownerOf(f.get("wants"))))
+			}
+		})
+	}
+}
+
+// MRB-16, MR-30: after a restart with nothing changed nothing is written: what one creates only once is left to another one that has it, though that
+// one has not looked yet, or is to be ignored.
+func TestOnceWritesNothingAfterARestart(t *testing.T) {
+	for _, ignored := range []bool{false, true} {
+		t.Run(fmt.Sprint("wants is ignored: ", ignored), func(t *testing.T) {
+			f := newFixture(t)
+			f.tellOfWrites()
+			drain := f.woken()
+			f.managed("once", "a!=1")
+			f.settle("once")
+			f.managed("wants", "a=1")
+			f.settle("wants")
+			drain()
+			if ignored {
+				mr := f.get("wants")
+				mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+				f.must(f.source.Update(f.ctx, mr))
+				f.settle("wants")
+				drain()
+			}
+			for range 3 {
+				f.restart("once", "wants")
+				before, writes := f.live("a"), f.target.count(http.MethodPut, http.MethodPatch)
+				f.settle("once")
+				between := f.live("a")
+				f.settle("wants")
+				drain()
+				if now := f.target.count(http.MethodPut, http.MethodPatch); now != writes {
+					t.Errorf("%d writes after a restart: annotations %v, then %v, then %v", now-writes, before.GetAnnotations(), between.GetAnnotations(), f.live("a").GetAnnotations())
+				}
+			}
+		})
+	}
+}
+
+// MRB-34, drift: one that stands in for the keeper, and creates the object anew, does not lose it to nobody; three in turn.
+func TestStandInCreatesAnew(t *testing.T) {
+	f := newFixture(t)
+	f.tellOfWrites()
+	drain := f.woken()
+	f.sharing("one", "two", "three")
+	f.withoutSecret("three")
+	_, _ = f.run("three")
+	drain()
+	key := ledger.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
+	for range 3 {
+		f.target.mu.Lock()
+		delete(f.target.objects, "a")
+		f.target.version++
+		version := fmt.Sprint(f.target.version)
+		f.target.mu.Unlock()
+		f.Ledger.Gone(key, "", version)
+		drain()
+		_, _ = f.run("three")
+		drain()
+		if value, _ := f.target.value("a"); value != "1" {
+			t.Error("it is not created anew")
+		}
+		f.edited("a", setValue("drift"))
+		drain()
+		if value, _ := f.target.value("a"); value != "1" {
+			t.Error("drift is not put right")
+		}
+	}
+	f.secret("three", "3", "a=1")
+	f.settle("three")
+	f.must(f.source.Delete(f.ctx, f.get("three")))
+	f.settle("three")
+	f.must(f.source.Delete(f.ctx, f.get("one")))
+	f.settle("one")
+	if _, there := f.target.value("a"); !there {
+		t.Error("two has it")
+	}
+	f.edited("a", setValue("drift"))
+	drain()
+	if value, _ := f.target.value("a"); value != "1" || f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "n/two" {
+		t.Error("drift is not put right", value, f.live("a").GetAnnotations())
+	}
+	f.must(f.source.Delete(f.ctx, f.get("two")))
+	f.settle("two")
+	if _, there := f.target.value("a"); there {
+		t.Error("nobody wants it")
+	}
+}
