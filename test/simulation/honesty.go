@@ -36,8 +36,8 @@ func (w *world) checkReport(c apiserver.Change) {
 	if is != "True" || was == "True" && !news || checksum == "" {
 		return
 	}
-	if w.restored["source"] && time.Since(w.restoredAt["source"]) < patience+w.lag {
-		return // It may be meant for what had the same resource version before.
+	if w.sourceTurnedBack() {
+		return
 	}
 	var reasons []string
 	id := apiserver.Text(c.After, "metadata", "uid") + " " + generation
@@ -57,6 +57,11 @@ func (w *world) checkReport(c apiserver.Change) {
 		reasons = []string{"no content of these Secrets has this checksum"}
 	}
 	w.violateLocked(doneAsTold, "%s reported that generation %s of %s with checksum %.8s is applied: %s", c.By, generation, c.Key.Name, checksum, strings.Join(reasons, "; "))
+}
+
+// sourceTurnedBack says whether a write to the source may be meant for what had the same resource version before a restore.
+func (w *world) sourceTurnedBack() bool {
+	return w.restored["source"] && time.Since(w.restoredAt["source"]) < patience+w.lag
 }
 
 // summaryOf is what matters of a ManagedResource.

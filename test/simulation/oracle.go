@@ -283,6 +283,9 @@ func hasFinalizerOf(mr object, class string) bool {
 
 // checkFinalizer is about who begins to look after a ManagedResource: its write is bound to what it has read.
 func (w *world) checkFinalizer(c apiserver.Change) {
+	if w.sourceTurnedBack() {
+		return
+	}
 	if class := w.classes[c.By]; c.Before != nil && c.After != nil && !hasFinalizerOf(c.Before, class) && hasFinalizerOf(c.After, class) && classOf(c.Before) != class {
 		w.violateLocked(hasFinalizer, "%s of class %q took %s of class %q", c.By, class, c.Key.Name, classOf(c.Before))
 	}
