@@ -1,7 +1,6 @@
 package managedresource
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -50,8 +49,7 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *apply.Desired, optio
 			a.hold(min(wait, lookAgain))
 			return
 		}
-		options.Origin = cmp.Or(origin, options.Origin)
-		merged = apply.Merge(desired, live, options)
+		merged = a.merge(desired, live, options, keptBy, origin)
 		if a.same(ctx, live, merged) {
 			a.conclude(ctx, desired, outcome{result: "unchanged", sighting: a.Watches.View().Sighting(live), since: since, before: live, after: merged, keptBy: keptBy}, digest, false)
 			return
