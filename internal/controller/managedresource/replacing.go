@@ -1,9 +1,21 @@
 package managedresource
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/apply"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
 )
 
 // replacing are the objects that runs deleted to create them anew. What watches tell of them is no drift, and nothing delays their
@@ -64,4 +76,48 @@ func (r *replacing) endLocked(key ledger.Key, owner ledger.Owner) {
 	if delete(r.byKey[key], owner); len(r.byKey[key]) == 0 {
 		delete(r.byKey, key)
 	}
+}
+
+// replace answers an update that was refused as invalid: where the object asks for it, or is an immutable ConfigMap or
+// Secret, it is deleted, if it is ours, and the next run creates it (MR-33, MR-34).
+func (a *applier) replace(ctx context.Context, desired *apply.Desired, live, merged *unstructured.Unstructured, cause error) error {
+	annotations := merged.GetAnnotations()
+	if !managed.Truthy(annotations, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate) && !isImmutable(merged, cause) {
+		return cause
+	}
+	if managed.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) || managed.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
+		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted to be created anew, as it is annotated with %s: %w", desired.Name(), resourcesv1alpha1.AnnotationKeepObject, cause)}
+	}
+	if !a.mayReplace(desired, live) {
+		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted to be created anew, as nothing proves that it was created for a ManagedResource: %w", desired.Name(), cause)}
+	}
+	var policy metav1.DeletionPropagation
+	if value, found := annotations[resourcesv1alpha1.AnnotationDeletionPropagationOnInvalidUpdate]; found {
+		policy = metav1.DeletionPropagation(value)
+		supported := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan}
+		if !slices.Contains(supported, policy) {
+			return &completeError{fmt.Errorf("invalid deletion propagation policy on object %s: %q is invalid, supported values: %v", desired.Name(), value, supported)}
+		}
+	}
+	a.replacing.enter(keyOf(desired), ownerOf(a.mr))
+	if err := a.Target.Delete(ctx, merged, policy); err != nil && !apierrors.IsNotFound(err) {
+		if managed.Refused(err) {
+			a.replacing.refused(keyOf(desired), ownerOf(a.mr))
+		}
+		return &completeError{fmt.Errorf("error deleting object %q after 'invalid' update error: %w", desired.Name(), err)}
+	}
+	return &completeError{fmt.Errorf("deleted object %q because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object or the resource is an immutable ConfigMap/Secret: %w", desired.Name(), cause)}
+}
+
+func isImmutable(object *unstructured.Unstructured, err error) bool {
+	if object.GetAPIVersion() != "v1" || (object.GetKind() != "ConfigMap" && object.GetKind() != "Secret") {
+		return false
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Type == metav1.CauseTypeForbidden && strings.Contains(cause.Message, "field is immutable when `immutable` is set")
+	})
 }
