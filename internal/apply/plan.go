@@ -80,7 +80,7 @@ func NewPlan(decoded manifest.Result, inventory []resourcesv1alpha1.ObjectRefere
 	index := newInventoryIndex(inventory, NewEquivalences(options.Spec.Equivalences))
 	places := map[Key]manifest.Place{}
 	duplicates := map[Key]bool{}
-	var desired []*Desired
+	var desired, released []*Desired
 
 	for _, object := range decoded.Objects {
 		if err := checkIdentity(object); err != nil {
@@ -102,15 +102,22 @@ func NewPlan(decoded manifest.Result, inventory []resourcesv1alpha1.ObjectRefere
 		places[key] = object.Place
 		completed.Old = index.take(key)
 		if object.Released() {
-			if completed.Old != nil {
-				plan.Release = append(plan.Release, *completed.Old)
-			}
+			released = append(released, completed)
 			continue
 		}
 		completed.recallCreation()
 		desired = append(desired, completed)
 	}
 
+	for _, object := range released {
+		switch {
+		case object.Old == nil:
+		case duplicates[object.Key]: // Whether it is to be let go of is not said.
+			plan.Unmatched = append(plan.Unmatched, *object.Old)
+		default:
+			plan.Release = append(plan.Release, *object.Old)
+		}
+	}
 	for _, object := range desired {
 		if duplicates[object.Key] {
 			if object.Old != nil {

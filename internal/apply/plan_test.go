@@ -66,6 +66,9 @@ func keys(refs []resourcesv1alpha1.ObjectReference) string {
 
 func TestPlan(t *testing.T) {
 	cm := func(name string) string { return object("v1", "ConfigMap", name, "") }
+	released := func(manifest string) string {
+		return strings.Replace(manifest, "name: a", "name: a, annotations: {resources.gardener.cloud/mode: Ignore}", 1)
+	}
 	inventory := func(manifests string) []resourcesv1alpha1.ObjectReference { return plan(t, manifests, nil).Inventory }
 	for name, tc := range map[string]struct {
 		manifests string
@@ -80,6 +83,8 @@ func TestPlan(t *testing.T) {
 		"MRD-8/MRV-19 scopes":                      {manifests: object("rbac.authorization.k8s.io/v1", "ClusterRole", "c", "x: y") + object("x/v1", "Unknown", "u", ""), want: "rbac.authorization.k8s.io/ClusterRole/default/c x/Unknown/default/u"},
 		"MR-10 what no manifest has is deleted":    {manifests: cm("a"), inventory: inventory(cm("a") + cm("b")), want: "/ConfigMap/default/a", deletes: "/ConfigMap/default/b"},
 		"MRB-2 a broken document deletes none":     {manifests: cm("a") + "---\n[\n", inventory: inventory(cm("a") + cm("b")), want: "/ConfigMap/default/a /ConfigMap/default/b", keeps: "/ConfigMap/default/b"},
+		"MRB-15, MRO-2 released and described":     {manifests: released(cm("a")) + cm("a"), inventory: inventory(cm("a")), want: "/ConfigMap/default/a", keeps: "/ConfigMap/default/a", errors: "the object is described twice"},
+		"MRB-15, MRO-2 described and released":     {manifests: cm("a") + released(cm("a")), inventory: inventory(cm("a")), want: "/ConfigMap/default/a", keeps: "/ConfigMap/default/a", errors: "the object is described twice"},
 		"MRB-15/MRV-29 described twice":            {manifests: cm("a") + cm("a") + cm("b"), inventory: inventory(cm("a")), want: "/ConfigMap/default/a /ConfigMap/default/b", keeps: "/ConfigMap/default/a", errors: `the object is described twice, at index 0 in 'a' in secret 'ns/s' and at index 1`},
 		"MR-32/MRV-15 no kind":                     {manifests: "apiVersion: v1\nmetadata: {name: a}\n", inventory: inventory(cm("b")), want: "/ConfigMap/default/b", keeps: "/ConfigMap/default/b", errors: "'Kind' is missing"},
 		"MRD-7 generateName":                       {manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}\n", errors: "metadata.name is missing"},

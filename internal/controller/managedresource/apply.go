@@ -36,8 +36,9 @@ type applier struct {
 	*Reconciler
 	mr   *resourcesv1alpha1.ManagedResource
 	plan *apply.Plan
-	// full is true for a run that looks at every object, asked if somebody asked for that: then drift is put right without delay.
-	full, asked bool
+	// full is true for the first run, and for one that is to look at all objects, which all is true for, whether they are known to be right or not; asked
+	// if somebody asked for that: then drift is put right without delay.
+	full, all, asked bool
 
 	// from is what the plan was made from; recorded makes sure, before the first write, of that, and that the inventory has all objects.
 	from     basis
@@ -82,7 +83,7 @@ type outcome struct {
 // newApplier returns what carries out a plan, in a run that began with what pass says.
 func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, began pass, from basis) *applier {
 	return &applier{
-		Reconciler: r, from: from, mr: mr, plan: plan, full: began.wantsFull(), asked: began.asksForFull(), errs: slices.Clone(plan.Errors),
+		Reconciler: r, from: from, mr: mr, plan: plan, full: began.wantsFull(), all: began.asksForFull(), asked: began.isAsked(), errs: slices.Clone(plan.Errors),
 		equivalences:     apply.NewEquivalences(mr.Spec.Equivalences),
 		definedKinds:     map[metav1.GroupKind]bool{},
 		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, slow: map[metav1.GroupKind]int{}, untried: map[ledger.Key]struct{}{}, written: map[apply.Key]outcome{},
@@ -128,7 +129,7 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 	for _, desired := range tier {
 		options := a.options(desired)
 		digest := desiredDigest(desired, options)
-		if !a.full && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(targetcluster.RefOf(&desired.Reference)) {
+		if !a.all && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(targetcluster.RefOf(&desired.Reference)) {
 			a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
 			a.written[desired.Key] = outcome{result: skipped, sighting: ledger.Sighting{Key: keyOf(desired), Desired: digest}}
 			continue
@@ -385,6 +386,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 			if created, createErr = a.create(ctx, desired, options); createErr == nil {
 				return outcome{result: "created", sighting: created, since: finding.Mark}, nil
 			}
+			a.unanswered(desired, createErr)
 			if meta.IsNoMatchError(createErr) {
 				return outcome{}, createErr
 			}
@@ -416,6 +418,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 			return outcome{}, a.replace(ctx, desired, live, merged, err)
 		}
 		done.sighting, err = a.Target.Update(ctx, merged, a.Watches.View())
+		a.unanswered(desired, err)
 		switch {
 		case err == nil && done.sighting.ResourceVersion == live.GetResourceVersion():
 			a.vain.note(a.Clock.Now(), writeOf(live, merged))
@@ -429,6 +432,13 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 			return outcome{}, a.replace(ctx, desired, live, merged, err)
 		}
 		return outcome{}, err
+	}
+}
+
+// unanswered notes a write that may have been carried out, though its answer does not say so.
+func (a *applier) unanswered(desired *apply.Desired, err error) {
+	if err != nil && !managed.Refused(err) {
+		a.Ledger.Touched(keyOf(desired))
 	}
 }
 

@@ -170,6 +170,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	plan := apply.NewPlan(decoded, mr.Status.Resources, apply.Options{
 		Spec: &mr.Spec, Origin: r.origin(mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue, Scope: func(gvk schema.GroupVersionKind) (apply.Scope, error) { return r.Target.Scope(ctx, gvk) },
 	})
+	from.keys = plan.Keys()
 	lost := slices.Concat(plan.Delete, plan.Release)
 	if len(lost) > 0 {
 		// What others make of objects goes by what this one is said to keep.
@@ -178,7 +179,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		}
 	}
 	r.moves.plan(mr, lost)
-	gotten, err := r.moves.get(ctx, owner, plan.Keys())
+	gotten, err := r.moves.get(ctx, owner, from.keys)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -187,7 +188,9 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		return reconcile.Result{}, err
 	}
 	r.track(owner, plan, mr.Status.Resources)
-	r.replacing.keep(owner, func(key ledger.Key) bool { return describes(plan, key) })
+	r.replacing.keep(owner, func(key ledger.Key) bool {
+		return describes(plan, key) || slices.ContainsFunc(plan.Delete, func(ref resourcesv1alpha1.ObjectReference) bool { return targetcluster.RefOf(&ref).Key == key })
+	})
 	r.stuck.keep(owner, plan.Delete)
 
 	released, err := r.moves.lose(ctx, owner, lost)
@@ -220,11 +223,15 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	applier := r.newApplier(mr, plan, began, from)
 	if err := applier.run(ctx); errors.Is(err, errMoved) {
 		r.passes.doubt(mr, false)
+		r.overtaken(ctx, mr, applier)
 		return reconcile.Result{}, err
 	} else if err != nil {
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err, applier)
 	}
 	if err := r.finish(ctx, mr, applier, content, began, pending); err != nil {
+		if errors.Is(err, errMoved) {
+			r.overtaken(ctx, mr, applier)
+		}
 		return reconcile.Result{}, err
 	}
 	if pending != nil {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"reflect"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
@@ -54,6 +56,12 @@ type fixture struct {
 	triggers *Triggers
 	clock    *clocktesting.FakePassiveClock
 	applied  int
+}
+
+// TestMain logs nowhere. Without a logger, controller-runtime would look for one after half a minute, in the middle of some test.
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(logr.Discard())
+	os.Exit(m.Run())
 }
 
 func newFixture(t *testing.T, change ...func(*config.ManagedResourceControllerConfig)) *fixture {
@@ -346,6 +354,8 @@ type store struct {
 	on, after func(method, name string) int
 	// clusterScoped is true if ConfigMaps have no namespaces here.
 	clusterScoped bool
+	// oldAbsent is true if old.example is not served.
+	oldAbsent bool
 	// watched is true if ConfigMaps can be listed and watched. Nothing is told but what is listed.
 	watched bool
 	// dropped is a key of data that is taken and left out, as a field is whose feature is switched off.
@@ -455,6 +465,19 @@ func (s *store) scope(clusterScoped bool) {
 	s.clusterScoped = clusterScoped
 }
 
+// withoutOld says that the other group is not served, or is.
+func (s *store) withoutOld(absent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.oldAbsent = absent
+}
+
+func (s *store) servesOld() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.oldAbsent
+}
+
 func (s *store) verbs() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -486,6 +509,16 @@ func (s *store) serveAll(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// The same objects are served by another group, too, as Ingresses were.
+	apiVersion := "v1"
+	if path, found := strings.CutPrefix(r.URL.Path, "/apis/old.example/v1"); found && s.servesOld() {
+		if apiVersion = "old.example/v1"; path == "" {
+			answer(w, http.StatusOK, map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": apiVersion, "resources": []any{
+				map[string]any{"name": "configmaps", "namespaced": !s.scoped(), "kind": "ConfigMap", "verbs": s.verbs()}}})
+			return
+		}
+		r.URL.Path = "/api/v1" + path
+	}
 	switch r.URL.Path {
 	case "/api":
 		answer(w, http.StatusOK, map[string]any{"kind": "APIVersions", "versions": []string{"v1"}})
@@ -531,6 +564,11 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if lost := after(r.Method, name); lost != 0 {
 			code, result = lost, status(lost, name)
 		}
+	}
+	if object, ok := result.(map[string]any); ok && object["kind"] == "ConfigMap" && object["apiVersion"] != apiVersion {
+		object = runtime.DeepCopyJSON(object)
+		object["apiVersion"] = apiVersion
+		result = object
 	}
 	if object, ok := result.(map[string]any); ok && strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
 		result = map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]}

@@ -2,10 +2,13 @@ package managedresource
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -50,13 +53,15 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray targetcluster.Stray) 
 	ref := resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{
 		APIVersion: apiVersion, Kind: kind, Namespace: stray.Namespace, Name: stray.Name,
 	}}
+	// An inventory may name it by an equivalent kind.
+	names := r.namesOf(mr, ref)
 	var collector ledger.Owner // Nobody's name: a run that gets the object is another one.
-	lost, err := r.moves.lose(ctx, collector, []resourcesv1alpha1.ObjectReference{ref})
+	lost, err := r.moves.lose(ctx, collector, names)
 	if err != nil {
 		return err
 	}
 	defer lost()
-	holders, err := r.holdersOf(ctx, collector, []resourcesv1alpha1.ObjectReference{ref})
+	holders, err := r.holdersOf(ctx, collector, names)
 	if err != nil {
 		return err
 	}
@@ -76,6 +81,9 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray targetcluster.Stray) 
 	if judged, err := r.judge(mr, &ref, live, holders); err != nil || judged.stays != "" {
 		return err
 	}
+	if confirmed, err := r.confirmStray(ctx, mr, names); err != nil || !confirmed {
+		return err
+	}
 	r.Metrics.orphans.WithLabelValues(kind).Inc()
 	name := apply.NameOf(live)
 	// What is older was left on purpose, by an earlier ManagedResource of that name.
@@ -84,16 +92,51 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray targetcluster.Stray) 
 		r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It stays.", name))
 		return nil
 	}
-	answered := r.moves.deletes(collector, apply.KeyOfReference(&ref.ObjectReference))
-	if answered == nil {
-		return nil // A run is about to have it.
+	for i := range names {
+		answered := r.moves.deletes(collector, apply.KeyOfReference(&names[i].ObjectReference))
+		if answered == nil {
+			return nil // A run is about to have it.
+		}
+		defer answered()
 	}
 	err = r.Target.Delete(ctx, live, propagation(stray.GVK.Group))
-	answered()
 	if err != nil && !targetcluster.Gone(err) {
 		return fmt.Errorf("deleting it: %w", err)
 	}
 	r.Metrics.deleted.WithLabelValues(kind).Inc()
 	r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It was deleted.", name))
 	return nil
+}
+
+// namesOf are the entries that an inventory may have for an object: by its kind, and by those that are equivalent for its ManagedResource (MRD-13).
+func (r *Reconciler) namesOf(mr *resourcesv1alpha1.ManagedResource, ref resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+	var names []resourcesv1alpha1.ObjectReference
+	for _, key := range apply.NewEquivalences(mr.Spec.Equivalences).Keys(apply.KeyOfReference(&ref.ObjectReference)) {
+		name := ref
+		if name.Kind = key.Kind; key.Group != ref.GroupVersionKind().Group {
+			name.APIVersion = schema.GroupVersion{Group: key.Group, Version: "v1"}.String() // The version does not matter.
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// confirmStray reads the ManagedResource that an orphan names once more: caches may lag behind with what another process has made of it.
+func (r *Reconciler) confirmStray(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, names []resourcesv1alpha1.ObjectReference) (bool, error) {
+	latest, err := r.confirm(ctx, mr)
+	if errors.Is(err, errMoved) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for i := range names {
+		key := apply.KeyOfReference(&names[i].ObjectReference)
+		if slices.ContainsFunc(latest.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
+			return apply.KeyOfReference(&entry.ObjectReference) == key
+		}) {
+			return false, nil
+		}
+	}
+	return true, nil
 }

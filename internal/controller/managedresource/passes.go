@@ -22,6 +22,8 @@ type pass struct {
 	raised, settled uint64
 	// fullRaised is the doubt that only a full run settles: one that looks at every object, whatever the ledger says.
 	fullRaised uint64
+	// askedRaised is the latest of these that somebody asked for.
+	askedRaised uint64
 	// complete is true if a run ended well since the start of the process; what follows is what the last such run was for.
 	complete   bool
 	generation int64
@@ -61,6 +63,9 @@ func (p *pass) wantsFull() bool { return !p.complete || p.asksForFull() }
 
 // asksForFull says whether a full run was asked for and has not ended well since.
 func (p *pass) asksForFull() bool { return p.fullRaised > p.settled }
+
+// isAsked says whether somebody asked for a full run, and none has ended well since.
+func (p *pass) isAsked() bool { return p.askedRaised > p.settled }
 
 // passes is safe for concurrent use.
 type passes struct {
@@ -106,7 +111,12 @@ func (p *passes) update(mr *resourcesv1alpha1.ManagedResource, change func(*pass
 
 // doubt asks for a run, a full one if that is wanted.
 func (p *passes) doubt(mr *resourcesv1alpha1.ManagedResource, full bool) {
-	p.update(mr, func(pass *pass) { pass.raise(full) })
+	p.update(mr, func(pass *pass) {
+		pass.raise(full)
+		if full {
+			pass.askedRaised = pass.raised
+		}
+	})
 }
 
 func (p *pass) raise(full bool) {

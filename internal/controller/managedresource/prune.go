@@ -271,11 +271,14 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if !apply.CanExist(&ref.ObjectReference) {
 		return true, nil
 	}
-	namespace := ref.Namespace
-	if scope, err := p.Target.Scope(ctx, ref.GroupVersionKind()); err == nil && scope == apply.ScopeCluster {
-		namespace = "" // The entry may be older than the kind's present scope; the origin tells whose object it is.
-	}
+	namespace := p.namespaceOf(ctx, ref)
 	live, err := p.Target.Get(ctx, ref.GroupVersionKind(), namespace, ref.Name)
+	if targetcluster.Gone(err) {
+		if now := p.namespaceOf(ctx, ref); now != namespace { // The answer told where the kind lives.
+			namespace = now
+			live, err = p.Target.Get(ctx, ref.GroupVersionKind(), namespace, ref.Name)
+		}
+	}
 	if targetcluster.Gone(err) {
 		return true, nil
 	}
@@ -284,6 +287,11 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	}
 	if err := p.proven(); err != nil {
 		return false, err
+	}
+	if namespace != ref.Namespace {
+		if has, err := p.isHadAt(ctx, ref, namespace); err != nil || has {
+			return has, err
+		}
 	}
 	verdict, err := p.judge(p.mr, ref, live, p.others)
 	if err != nil {
@@ -298,6 +306,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	}
 	owner, key, terminating := ownerOf(p.mr), targetcluster.RefOf(ref).Key, live.GetDeletionTimestamp() != nil
 	if terminating {
+		p.replacing.enter(key, owner)
 		p.stuck.note(owner, key, p.Clock.Now(), live)
 	} else {
 		p.stuck.alive(owner, key)
@@ -318,12 +327,17 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if answered == nil {
 		return false, errLetGo
 	}
+	p.replacing.enter(key, owner)
+	p.Ledger.Touched(key)
 	err = p.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
 	answered()
 	if targetcluster.Gone(err) {
 		return true, nil
 	}
 	if err != nil {
+		if managed.Refused(err) {
+			p.replacing.refused(key, owner)
+		}
 		return false, err
 	}
 	p.stuck.end(owner, key)
@@ -333,6 +347,26 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	p.mu.Unlock()
 	_, err = finalizeAfter(live)
 	return false, err
+}
+
+// namespaceOf is where an entry's object is: it may be older than the kind's present scope. The origin tells whose object it is.
+func (p *pruner) namespaceOf(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) string {
+	if scope, err := p.Target.Scope(ctx, ref.GroupVersionKind()); err == nil && scope == apply.ScopeCluster {
+		return ""
+	}
+	return ref.Namespace
+}
+
+// isHadAt says whether the object of an entry is one that the plan, or another ManagedResource, has by its present place.
+func (p *pruner) isHadAt(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, namespace string) (bool, error) {
+	placed := *ref
+	placed.Namespace = namespace
+	key := apply.KeyOfReference(&placed.ObjectReference)
+	if slices.Contains(p.from.keys, key) {
+		return true, nil
+	}
+	others, err := p.holdersOf(ctx, ownerOf(p.mr), []resourcesv1alpha1.ObjectReference{placed})
+	return len(others.any[key]) > 0, err
 }
 
 // propagation is Foreground for workloads, so that their Pods are gone with them, else the API server's choice (MRX-8).

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/apply"
 	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
 	"github.com/espalier-project/espalier/internal/manifest"
 )
@@ -37,6 +38,8 @@ type basis struct {
 	confirmed func() error
 	// overtaken says whether a watch told of something newer since.
 	overtaken func() bool
+	// keys are the objects that it is to apply.
+	keys []apply.Key
 }
 
 // nothing is the basis of a run that needs nothing else.

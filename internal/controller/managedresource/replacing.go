@@ -18,12 +18,12 @@ import (
 	"github.com/espalier-project/espalier/internal/engine/managed"
 )
 
-// replacing are the objects that runs deleted to create them anew. What watches tell of them is no drift, and nothing delays their
-// creation.
+// replacing are the objects that runs deleted to create them anew, or for good: a manifest may have such a one again before it is gone. What watches
+// tell of them is no drift, and nothing delays their creation.
 //
 // Invariant: an object is entered before its deletion is sent, by each ManagedResource whose run does that. It is taken out when it was applied,
-// whoever did that; for one of them when its deletion was refused, or when it does not have the object any more. So there are never more of
-// them than desired objects.
+// whoever did that; for one of them when its deletion was refused, or when a plan neither has it nor deletes it. So there are never more of
+// them than a ManagedResource has objects.
 type replacing struct {
 	mu    sync.Mutex
 	byKey map[ledger.Key]map[ledger.Owner]struct{}
@@ -100,6 +100,7 @@ func (a *applier) replace(ctx context.Context, desired *apply.Desired, live, mer
 		}
 	}
 	a.replacing.enter(keyOf(desired), ownerOf(a.mr))
+	a.Ledger.Touched(keyOf(desired))
 	if err := a.Target.Delete(ctx, merged, policy); err != nil && !apierrors.IsNotFound(err) {
 		if managed.Refused(err) {
 			a.replacing.refused(keyOf(desired), ownerOf(a.mr))

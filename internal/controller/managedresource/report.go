@@ -212,6 +212,21 @@ func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []
 	return inventory
 }
 
+// overtaken puts on record what a run wrote that ends without saying more, as its ManagedResource is not what it was: the next one takes away what no
+// manifest has any more, and knows of that by the inventory alone.
+func (r *Reconciler) overtaken(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier) {
+	_, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
+		inventory := done.afterFailure(current.Status.Resources)
+		if !r.Class.Owns(current) || managed.SameInventory(inventory, current.Status.Resources) {
+			return nil
+		}
+		return &sourcecluster.Change{Resources: &inventory}
+	})
+	if err != nil && !errors.Is(err, sourcecluster.ErrGone) {
+		log.FromContext(ctx).Info("Could not put on record what an overtaken run wrote", "reason", err.Error())
+	}
+}
+
 // pendingChange is the condition while objects are being deleted (MRS-8).
 func pendingChange(pending []error, mr *resourcesv1alpha1.ManagedResource) managed.ConditionChange {
 	return targetcluster.WithoutNews(managed.Applied(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending,

@@ -1,6 +1,7 @@
 package managedresource
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -73,6 +74,7 @@ func TestReleasedThoughItsCreationIsNotOnRecord(t *testing.T) {
 			f.beforeStatus(2, func() error {
 				f.manifests("m", "2", configMap("a", "1", released)+configMap("b", "1", ""))
 				f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.InjectLabels = map[string]string{"x": "y"} })
+				f.beforeStatus(1, func() error { return errors.New("what it wrote can't be put on record") })
 				return nil
 			})
 			_, _ = f.run("m")

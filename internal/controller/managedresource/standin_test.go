@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
@@ -218,7 +217,7 @@ func TestOnceCreatesWhatAnotherOneWants(t *testing.T) {
 			version := fmt.Sprint(f.target.version)
 			f.target.mu.Unlock()
 			f.secret("once", "2", "a!=2", "d=1") // A run of it is due, for another object.
-			f.Ledger.Gone(ledger.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}, "", version)
+			f.Ledger.Gone(configMapKey("a"), "", version)
 			if delay > 0 {
 				drain() // It is noticed, and held.
 				if _, there := f.target.value("a"); there {
@@ -282,14 +281,8 @@ func TestStandInCreatesAnew(t *testing.T) {
 	f.withoutSecret("three")
 	_, _ = f.run("three")
 	drain()
-	key := ledger.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
 	for range 3 {
-		f.target.mu.Lock()
-		delete(f.target.objects, "a")
-		f.target.version++
-		version := fmt.Sprint(f.target.version)
-		f.target.mu.Unlock()
-		f.Ledger.Gone(key, "", version)
+		f.goneNow("a")
 		drain()
 		_, _ = f.run("three")
 		drain()
@@ -320,5 +313,84 @@ func TestStandInCreatesAnew(t *testing.T) {
 	f.settle("two")
 	if _, there := f.target.value("a"); there {
 		t.Error("nobody wants it")
+	}
+}
+
+// Promise: as nothing goes unnoticed, a sync period in which nothing changed sends no request - also if what was changed last is created only once
+// by one, and the other one that wants it is ignored: nobody puts it right, and everybody was asked.
+func TestOnceIsAtRestWhileItsKeeperIsIgnored(t *testing.T) {
+	for name, drift := range map[string]bool{"nothing was changed": false, "it was changed": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.watch()
+			f.managed("once", "a!=1")
+			f.rest("once")
+			f.managed("wants", "a=1")
+			f.rest("wants")
+			f.rest("once")
+			drain := f.woken()
+			mr := f.get("wants")
+			mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+			f.must(f.source.Update(f.ctx, mr))
+			_, _ = f.run("wants")
+			drain()
+			f.settle("once")
+			f.awaitCovered("once")
+			if drift {
+				f.edited("a", setValue("drift"))
+			}
+			drain()
+			f.settle("once")
+			before := f.target.count(http.MethodGet)
+			for range 5 {
+				f.settle("once") // As the sweep does.
+			}
+			if now := f.target.count(http.MethodGet); now != before || !f.nothingInDoubt(ownerOf(f.get("once"))) {
+				t.Errorf("%d reads in 5 sync periods in which nothing changed; in doubt: %v", now-before, f.Ledger.Dirty(ownerOf(f.get("once"))))
+			}
+		})
+	}
+}
+
+// Promise about drift, MRB-16: while those that cannot look pass a doubt on, one of them goes. The others are asked nevertheless.
+func TestDoubtIsPassedOnThoughOneThatPassedItGoes(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(map[bool]string{true: "three is ignored before the drift", false: "three is ignored after it has passed the doubt on"}[first], func(t *testing.T) {
+			f := newFixture(t)
+			f.tellOfWrites()
+			drain := f.woken()
+			f.sharing("one", "two", "three")
+			drain()
+			f.withoutSecret("two")
+			_, _ = f.run("two")
+			f.withoutSecret("three")
+			_, _ = f.run("three")
+			drain()
+			ignore := func() {
+				mr := f.get("three")
+				mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+				f.must(f.source.Update(f.ctx, mr))
+				_, _ = f.run("three")
+			}
+			if first {
+				ignore()
+				drain()
+			}
+			f.edited("a", setValue("drift"))
+			if !first {
+				_, _ = f.run("three") // It is told, cannot look, and passes it on.
+				ignore()              // Before two has run.
+			}
+			for _, drift := range []string{"the first", "a second", "a third"} {
+				for range 3 {
+					drain()
+					_, _ = f.run("two") // It is tried again.
+				}
+				if value, _ := f.target.value("a"); value != "1" {
+					t.Errorf("%s drift is put right by nobody, though one is applied and has it: %s; dirty: one %v, two %v", drift, value, f.Ledger.Dirty(ownerOf(f.get("one"))), f.Ledger.Dirty(ownerOf(f.get("two"))))
+				}
+				f.edited("a", setValue(drift))
+			}
+		})
 	}
 }

@@ -73,7 +73,7 @@ func (r *Reconciler) predicate() predicate.Predicate {
 
 func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource) bool {
 	wasIgnored, isIgnored := managed.Ignored(before), managed.Ignored(after)
-	if isIgnored && wasIgnored && after.DeletionTimestamp == nil {
+	if isIgnored && wasIgnored && before.UID == after.UID && after.DeletionTimestamp == nil {
 		return false
 	}
 	operation := after.Annotations[resourcesv1alpha1.AnnotationOperation]

@@ -62,6 +62,16 @@ func (l *Ledger) CreatedFor(owner Owner, key Key) types.UID {
 	return r.created
 }
 
+// Touched notes that a request of ours may have changed the object, or ended it, though no answer says so yet: what it was compared with says nothing
+// any more, and what a watch tells of it is no drift.
+func (l *Ledger) Touched(key Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.findLocked(key); r != nil {
+		r.verified, r.desired = false, 0
+	}
+}
+
 // Drifted says whether an object was changed by somebody else since it was compared with the same desired state: what is to be
 // done about it is a repair, and not the roll-out of a new manifest.
 func (l *Ledger) Drifted(key Key, desired uint64) bool {

@@ -112,9 +112,15 @@ func (l *Ledger) trackLocked(owner Owner, refs []Ref, told *notices) {
 	}
 	previous := o.records
 	wanted := make(map[*record]struct{}, len(refs))
-	o.records = make([]*record, 0, len(refs))
+	o.records, o.unlabelled = make([]*record, 0, len(refs)), nil
 	for _, ref := range refs {
 		r := l.recordLocked(ref)
+		if ref.Unlabelled {
+			if o.unlabelled == nil {
+				o.unlabelled = map[*record]struct{}{}
+			}
+			o.unlabelled[r] = struct{}{}
+		}
 		if _, twice := wanted[r]; twice {
 			continue
 		}
@@ -152,7 +158,7 @@ func (l *Ledger) recordLocked(ref Ref) *record {
 		byName[n] = r
 		l.size++
 	}
-	r.version, r.unlabelled = versionOf(ref), ref.Unlabelled
+	r.version = versionOf(ref)
 	return r
 }
 
@@ -164,6 +170,9 @@ func (l *Ledger) findLocked(key Key) *record {
 // dropOwnerLocked takes a ManagedResource from an object; another one that inherits it must look at it.
 func (l *Ledger) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 	wasLast := len(r.owners) > 0 && r.owners[len(r.owners)-1] == o
+	if at := slices.Index(r.owners, o); at >= 0 && at < int(r.passed) {
+		r.passed-- // It was asked, and the others are still to be.
+	}
 	r.owners = slices.DeleteFunc(r.owners, func(other *ownerRecord) bool { return other == o })
 	if len(r.owners) > 0 {
 		if wasLast {
@@ -246,14 +255,15 @@ func (l *Ledger) Pass(owner Owner, unable func(Key) bool) {
 }
 
 // PassOn tells that a ManagedResource does not put an object right, after another one has said that it cannot look at it, or if the keeper is not on
-// record; else it does nothing, and returns false.
+// record and there is somebody left to be asked; else it does nothing, and returns false.
 func (l *Ledger) PassOn(owner, keeper Owner, key Key) bool {
 	var told notices
 	l.mu.Lock()
-	r, o := l.findLocked(key), l.owners[owner]
-	passed := r != nil && o != nil && (r.passed > 0 || !slices.Contains(r.owners, l.owners[keeper]))
-	if passed {
-		r.passLocked(o, &told)
+	passed := false
+	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {
+		if absent := !slices.Contains(r.owners, l.owners[keeper]); absent || r.passed > 0 {
+			passed = r.passLocked(o, &told) || !absent
+		}
 	}
 	l.mu.Unlock()
 	told.send(l)
@@ -398,7 +408,7 @@ func (l *Ledger) Refs(owner Owner) []Ref {
 	}
 	refs := make([]Ref, 0, len(o.records))
 	for _, r := range o.records {
-		refs = append(refs, r.ref())
+		refs = append(refs, Ref{Key: r.key(), Version: r.version.Value(), Unlabelled: o.unlabels(r)})
 	}
 	return refs
 }

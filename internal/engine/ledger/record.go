@@ -44,10 +44,9 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 //   - untold means that a doubt was raised while a write of ours was under way, and that nobody was told: with no write under way,
 //     nothing is untold.
 type record struct {
-	kind       kind
-	name       name
-	version    unique.Handle[string]
-	unlabelled bool
+	kind    kind
+	name    name
+	version unique.Handle[string]
 
 	state       state
 	terminating bool
@@ -82,14 +81,23 @@ type ownerRecord struct {
 	owner   Owner
 	records []*record
 	dirty   map[*record]struct{}
+	// unlabelled are those without the managed-by label, as far as this ManagedResource knows.
+	unlabelled map[*record]struct{}
 }
 
 func (r *record) key() Key {
 	return Key{GroupKind: r.kind.Value(), Namespace: r.name.namespace.Value(), Name: r.name.name}
 }
 
+// ref is the object as all who have it know it: with the label if one of them puts it there.
 func (r *record) ref() Ref {
-	return Ref{Key: r.key(), Version: r.version.Value(), Unlabelled: r.unlabelled}
+	labelled := slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return !o.unlabels(r) })
+	return Ref{Key: r.key(), Version: r.version.Value(), Unlabelled: !labelled}
+}
+
+func (o *ownerRecord) unlabels(r *record) bool {
+	_, unlabelled := o.unlabelled[r]
+	return unlabelled
 }
 
 // doubtLocked takes back what was verified and tells the ManagedResource that is to look, once no write of ours is under way.
@@ -132,16 +140,17 @@ func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Sighting, told *no
 	}
 }
 
-// passLocked gives a doubt of an owner that cannot look to the next one, unless all were asked.
-func (r *record) passLocked(o *ownerRecord, told *notices) {
+// passLocked gives a doubt of an owner that cannot look to the next one, unless all were asked. Those who were stand at the front.
+func (r *record) passLocked(o *ownerRecord, told *notices) (passed bool) {
 	last := len(r.owners) - 1
 	if r.owners[last] != o || int(r.passed) >= last {
-		return
+		return false
 	}
 	r.passed++
 	copy(r.owners[1:], r.owners[:last])
 	r.owners[0] = o
 	r.doubtLocked(told)
+	return true
 }
 
 func (r *record) mark() Mark { return Mark{r.resourceVersion, r.uid, r.state} }

@@ -324,8 +324,11 @@ func (a *Autoscalers) leaveLocked(key apply.Key) {
 	a.leaving[key] = timer
 }
 
+// suspect has the workload looked at, by whichever kind its manifest names it.
 func (a *Autoscalers) suspect(key apply.Key) {
-	a.watches.ledger.Suspect(ledger.Key{GroupKind: schema.GroupKind(key.GroupKind()), Namespace: key.Namespace, Name: key.Name})
+	for _, key := range apply.NewEquivalences(nil).Keys(key) {
+		a.watches.ledger.Suspect(ledger.Key{GroupKind: schema.GroupKind(key.GroupKind()), Namespace: key.Namespace, Name: key.Name})
+	}
 }
 
 func targetOfAutoscaler(autoscaler *unstructured.Unstructured) (apply.Key, error) {

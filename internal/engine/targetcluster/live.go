@@ -255,7 +255,7 @@ func (w *Watches) fromList(ctx context.Context, ref ledger.Ref) *unstructured.Un
 		return nil
 	}
 	object := w.live.take(finding.UID)
-	if object == nil || object.GetResourceVersion() != finding.ResourceVersion {
+	if object == nil || object.GetResourceVersion() != finding.ResourceVersion || object.GroupVersionKind() != ref.GVK() {
 		return nil
 	}
 	return object
