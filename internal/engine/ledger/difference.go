@@ -1,5 +1,7 @@
 package ledger
 
+import "slices"
+
 // Difference is what a list says of an object and the ledger does not know, or knows otherwise.
 type Difference struct {
 	Sighting
@@ -23,7 +25,7 @@ func (x *Listing) compareLocked(s Sighting, told *notices) (*Difference, bool) {
 	if r == nil {
 		return nil, false
 	}
-	if !x.inScope(r.ref()) {
+	if !x.concerns(r) {
 		return nil, true
 	}
 	r.listed = max(r.listed, x.number)
@@ -32,6 +34,11 @@ func (x *Listing) compareLocked(s Sighting, told *notices) (*Difference, bool) {
 		return &Difference{s, true}, true
 	}
 	return nil, true
+}
+
+// concerns says whether an object is in the scope for one of those who have it. That the list has it not proves less: see record.ref.
+func (x *Listing) concerns(r *record) bool {
+	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return x.inScope(o.ref(r)) })
 }
 
 // Absent returns, after all objects of the list were compared, those that are known to be there and that it does not have.

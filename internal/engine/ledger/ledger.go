@@ -408,7 +408,7 @@ func (l *Ledger) Refs(owner Owner) []Ref {
 	}
 	refs := make([]Ref, 0, len(o.records))
 	for _, r := range o.records {
-		refs = append(refs, Ref{Key: r.key(), Version: r.version.Value(), Unlabelled: o.unlabels(r)})
+		refs = append(refs, o.ref(r))
 	}
 	return refs
 }

@@ -89,10 +89,14 @@ func (r *record) key() Key {
 	return Key{GroupKind: r.kind.Value(), Namespace: r.name.namespace.Value(), Name: r.name.name}
 }
 
-// ref is the object as all who have it know it: with the label if one of them puts it there.
+// ref is the object as all who have it know it: while one of them does not put the label there, it may be without.
 func (r *record) ref() Ref {
-	labelled := slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return !o.unlabels(r) })
-	return Ref{Key: r.key(), Version: r.version.Value(), Unlabelled: !labelled}
+	return Ref{Key: r.key(), Version: r.version.Value(), Unlabelled: slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.unlabels(r) })}
+}
+
+// ref is an object as one of those who have it knows it.
+func (o *ownerRecord) ref(r *record) Ref {
+	return Ref{Key: r.key(), Version: r.version.Value(), Unlabelled: o.unlabels(r)}
 }
 
 func (o *ownerRecord) unlabels(r *record) bool {
