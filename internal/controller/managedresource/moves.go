@@ -65,13 +65,24 @@ func (m *moves) lose(ctx context.Context, owner ledger.Owner, refs []resourcesv1
 	return end, nil
 }
 
-// enterLosses notes the objects, and returns what is closed when they were handed over to the owner.
+// loseToo is lose for one more object, until the others are not lost any more.
+func (m *moves) loseToo(ctx context.Context, owner ledger.Owner, ref resourcesv1alpha1.ObjectReference) error {
+	return await(ctx, m.enterLosses(owner, []resourcesv1alpha1.ObjectReference{ref}))
+}
+
+// enterLosses notes the objects beside those that are noted, and returns what is closed when they were handed over to the owner.
 func (m *moves) enterLosses(owner ledger.Owner, refs []resourcesv1alpha1.ObjectReference) []chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	losses := make(map[apply.Key]*loss, len(refs))
+	losses := m.losing[owner]
+	if losses == nil {
+		losses = make(map[apply.Key]*loss, len(refs))
+	}
 	for i := range refs {
 		key := apply.KeyOfReference(&refs[i].ObjectReference)
+		if losses[key] != nil {
+			continue
+		}
 		_, own := m.getting[key][owner]
 		losses[key] = &loss{wanted: len(m.getting[key]) > 1 || len(m.getting[key]) == 1 && !own}
 	}

@@ -160,3 +160,26 @@ func TestOrphanThatAnInventoryNamesByNow(t *testing.T) {
 		})
 	}
 }
+
+// MRB-16: what another ManagedResource has by its present place is handed to that one by who has it by a former one.
+func TestHandedOverFromAFormerPlace(t *testing.T) {
+	f := newFixture(t)
+	f.managed("former", "a=1")
+	f.settle("former")
+	f.target.remove("a")
+	f.target.scope(true)
+	f.managed("present", "a=1")
+	f.settle("present")
+	f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationOrigin, "n/former"))
+	uid := f.uid("a")
+	f.secret("former", "2")
+	f.settle("former")
+	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; f.uid("a") != uid || origin != "n/present" || f.inventory("former") != "" {
+		t.Errorf("deleted: %t, its origin is %q, the inventory of former %q", f.uid("a") != uid, origin, f.inventory("former"))
+	}
+	f.secret("present", "2")
+	f.settle("present")
+	if _, there := f.target.value("a"); there {
+		t.Error("nobody has it, and it is there")
+	}
+}

@@ -288,19 +288,18 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if err := p.proven(); err != nil {
 		return false, err
 	}
-	if namespace != ref.Namespace {
-		if has, err := p.isHadAt(ctx, ref, namespace); err != nil || has {
-			return has, err
-		}
+	at, others, err := p.place(ctx, ref, namespace)
+	if err != nil || at == nil {
+		return at == nil, err
 	}
-	verdict, err := p.judge(p.mr, ref, live, p.others)
+	verdict, err := p.judge(p.mr, at, live, others)
 	if err != nil {
 		return false, err
 	}
 	if verdict.stays != "" {
 		log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", apply.NameOf(live), "reason", verdict.stays)
 		if verdict.heir != (ledger.Owner{}) {
-			err = p.handOver(ctx, ownerOf(p.mr), ref, live, verdict.heir)
+			err = p.handOver(ctx, ownerOf(p.mr), at, live, verdict.heir)
 		}
 		return err == nil || targetcluster.Gone(err), err
 	}
@@ -323,7 +322,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if err := p.stillAsked(ctx); err != nil {
 		return false, err
 	}
-	answered := p.moves.deletes(ownerOf(p.mr), apply.KeyOfReference(&ref.ObjectReference))
+	answered := p.moves.deletes(ownerOf(p.mr), apply.KeyOfReference(&at.ObjectReference))
 	if answered == nil {
 		return false, errLetGo
 	}
@@ -357,16 +356,23 @@ func (p *pruner) namespaceOf(ctx context.Context, ref *resourcesv1alpha1.ObjectR
 	return ref.Namespace
 }
 
-// isHadAt says whether the object of an entry is one that the plan, or another ManagedResource, has by its present place.
-func (p *pruner) isHadAt(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, namespace string) (bool, error) {
+// place returns an entry with the present place of its object, and who else has it there; nil if the plan has it there, so that the entry is about
+// nothing any more.
+func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, namespace string) (*resourcesv1alpha1.ObjectReference, holders, error) {
 	placed := *ref
 	placed.Namespace = namespace
 	key := apply.KeyOfReference(&placed.ObjectReference)
-	if slices.Contains(p.from.keys, key) {
-		return true, nil
+	switch {
+	case key == apply.KeyOfReference(&ref.ObjectReference):
+		return ref, p.others, nil
+	case slices.Contains(p.from.keys, key):
+		return nil, holders{}, nil
+	}
+	if err := p.moves.loseToo(ctx, ownerOf(p.mr), placed); err != nil {
+		return ref, holders{}, err
 	}
 	others, err := p.holdersOf(ctx, ownerOf(p.mr), []resourcesv1alpha1.ObjectReference{placed})
-	return len(others.any[key]) > 0, err
+	return &placed, others, err
 }
 
 // propagation is Foreground for workloads, so that their Pods are gone with them, else the API server's choice (MRX-8).
