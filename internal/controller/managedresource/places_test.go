@@ -1,17 +1,19 @@
 package managedresource
 
 import (
-	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
-	"github.com/espalier-project/espalier/internal/engine/targetcluster"
+	"net/http"
+	"testing"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"net/http"
-	"testing"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 // MRD-13, promise: an object is an orphan if no inventory names it; one that names it by an equivalent kind does.
