@@ -1,6 +1,7 @@
 package managedresource
 
 import (
+	"errors"
 	"context"
 	"net/http"
 	"strings"
@@ -142,6 +143,7 @@ func TestOvertakenRunRemembersWhatItCreated(t *testing.T) {
 		}
 		return 0
 	})
+	f.beforeStatus(2, func() error { return errors.New("what it wrote can't be put on record") })
 	result, err := f.run("m")
 	f.must(err)
 	if result.RequeueAfter != again || changes != 1 {
