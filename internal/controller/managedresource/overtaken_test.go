@@ -1,8 +1,8 @@
 package managedresource
 
 import (
-	"errors"
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
