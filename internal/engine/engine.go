@@ -138,13 +138,13 @@ func (e *Engine) start(group *kit.Group) error {
 	})
 	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses, Clock: e.Clock, Await: reconciler.Awaits}
 	for name, judge := range map[string]struct {
-		condition     resourcesv1alpha1.ConditionType
-		assess, other judgement
+		condition              resourcesv1alpha1.ConditionType
+		assess, confirm, other judgement
 	}{
-		healthcontroller.NameHealth:      {resourcesv1alpha1.ResourcesHealthy, assessor.Health, assessor.Progressing},
-		healthcontroller.NameProgressing: {resourcesv1alpha1.ResourcesProgressing, assessor.Progressing, assessor.Health},
+		healthcontroller.NameHealth:      {resourcesv1alpha1.ResourcesHealthy, assessor.Health, assessor.ConfirmedHealth, assessor.Progressing},
+		healthcontroller.NameProgressing: {resourcesv1alpha1.ResourcesProgressing, assessor.Progressing, assessor.Progressing, assessor.Health},
 	} {
-		health.Name, health.Condition, health.Assess, health.Other = name, judge.condition, judge.assess, judge.other
+		health.Name, health.Condition, health.Assess, health.Confirm, health.Other = name, judge.condition, judge.assess, judge.confirm, judge.other
 		judges = append(judges, healthcontroller.New(health))
 	}
 	triggers := reconciler.Triggers

@@ -38,9 +38,9 @@ const (
 
 const (
 	lastRetry = time.Minute
-	// settleDelay is how long a missing object may take to be put back before it is reported, settleLimit how often.
+	// settleLimit is how long a missing object may take to be put back before it is reported, settleDelay is between two looks.
 	settleDelay = 500 * time.Millisecond
-	settleLimit = 6
+	settleLimit = 3 * time.Second
 	// rarely is how many periods pass between two looks at what watches keep up to date: a net below the net.
 	rarely = 10
 	// changeDelay gathers the changes that arrive together.
@@ -63,6 +63,8 @@ type Options struct {
 	Await func(*resourcesv1alpha1.ManagedResource) bool
 	// Assess judges the objects of the inventory.
 	Assess func(context.Context, []resourcesv1alpha1.ObjectReference) (targetcluster.Assessment, error)
+	// Confirm judges once more what is reported though it seemed to be about to change.
+	Confirm func(context.Context, []resourcesv1alpha1.ObjectReference) (targetcluster.Assessment, error)
 	// Other is the judgement of the other controller. What makes one of the conditions change mostly makes both, and
 	// whichever controller comes first writes both at once.
 	Other func(context.Context, []resourcesv1alpha1.ObjectReference) (targetcluster.Assessment, error)
@@ -74,7 +76,7 @@ type Reconciler struct {
 
 	queue     kit.Queue
 	mu        sync.Mutex
-	unsettled map[ledger.Owner]int
+	unsettled map[ledger.Owner]time.Time // since when
 	// judged is the status that the last judgement gave the condition, of each ManagedResource that is judged. It is noted before it is
 	// written, so that a status which says something else afterwards is somebody else's.
 	judged map[ledger.Owner]resourcesv1alpha1.ConditionStatus
@@ -82,7 +84,7 @@ type Reconciler struct {
 
 // New returns a reconciler.
 func New(o Options) *Reconciler {
-	return &Reconciler{Options: o, unsettled: map[ledger.Owner]int{}, judged: map[ledger.Owner]resourcesv1alpha1.ConditionStatus{}}
+	return &Reconciler{Options: o, unsettled: map[ledger.Owner]time.Time{}, judged: map[ledger.Owner]resourcesv1alpha1.ConditionStatus{}}
 }
 
 // Reconcile judges one ManagedResource.
@@ -108,8 +110,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if assessment.Unsettled && r.wait(request.NamespacedName) {
-		return reconcile.Result{RequeueAfter: settleDelay}, nil
+	if assessment.Unsettled {
+		if r.wait(request.NamespacedName) {
+			return reconcile.Result{RequeueAfter: settleDelay}, nil
+		}
+		if assessment, err = r.Confirm(ctx, mr.Status.Resources); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	r.settled(request.NamespacedName, assessment.Change.Status)
 	changes := []managed.ConditionChange{assessment.Change}
@@ -137,7 +144,11 @@ func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.Manage
 	key := client.ObjectKeyFromObject(judged)
 	_, err = r.Statuses.Update(ctx, key, judged.UID, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
 		later = 0
-		if !r.concerns(current) || !isApplied(current) || !sameContent(judged, current) {
+		if !r.concerns(current) || !isApplied(current) {
+			return nil
+		}
+		if !sameContent(judged, current) {
+			later = changeDelay // It is judged anew.
 			return nil
 		}
 		var fresh []managed.ConditionChange
@@ -163,7 +174,11 @@ func tooEarly(change managed.ConditionChange, conditions []resourcesv1alpha1.Con
 	if present == nil || present.Status != change.Status || present.Reason != change.Reason || present.Message == change.Message {
 		return 0
 	}
-	return min(messagePause, messagePause-now.Sub(present.LastUpdateTime.Time))
+	since := now.Sub(present.LastUpdateTime.Time)
+	if since < 0 {
+		return 0 // The clock of a former leader was ahead.
+	}
+	return messagePause - since
 }
 
 func sameContent(a, b *resourcesv1alpha1.ManagedResource) bool {
@@ -193,8 +208,11 @@ func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
 func (r *Reconciler) wait(owner ledger.Owner) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unsettled[owner]++
-	return r.unsettled[owner] <= settleLimit
+	now := r.Clock.Now()
+	if _, waits := r.unsettled[owner]; !waits {
+		r.unsettled[owner] = now
+	}
+	return now.Sub(r.unsettled[owner]) < settleLimit
 }
 
 func (r *Reconciler) settled(owner ledger.Owner, judged resourcesv1alpha1.ConditionStatus) {

@@ -80,7 +80,10 @@ func newFixture(t *testing.T) *fixture {
 		Statuses: sourcecluster.NewStatuses(f.source, f.source, f.source, f.clock, nil),
 		Await:    func(*resourcesv1alpha1.ManagedResource) bool { return f.awaited },
 		Assess:   judge(resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ConditionTrue, &f.rolling),
-		Other:    judge(resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionFalse, &f.unhealthy),
+		Confirm: func(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (targetcluster.Assessment, error) {
+			return f.Assess(ctx, refs)
+		},
+		Other: judge(resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionFalse, &f.unhealthy),
 	})
 	return f
 }

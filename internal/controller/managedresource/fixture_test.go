@@ -619,7 +619,7 @@ func (s *store) serve(method, name string, body map[string]any) (int, any) {
 		}
 		next := runtime.DeepCopyJSON(present)
 		mergePatch(next, body)
-		return http.StatusOK, s.putLocked(name, next)
+		return http.StatusOK, runtime.DeepCopyJSON(s.putLocked(name, next))
 	case http.MethodDelete:
 		preconditions, _ := body["preconditions"].(map[string]any)
 		if preconditions == nil || mismatch(preconditions) {

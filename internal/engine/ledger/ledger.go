@@ -158,7 +158,9 @@ func (l *Ledger) recordLocked(ref Ref) *record {
 		byName[n] = r
 		l.size++
 	}
-	r.version = versionOf(ref)
+	if version := versionOf(ref); r.version != version {
+		r.version, r.verdict = version, nil // What was said of it was said of it in another version (MRH-8).
+	}
 	return r
 }
 

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/clock"
 
@@ -91,11 +92,20 @@ func rolledOut() managed.ConditionChange {
 // Health judges whether all objects are there and healthy (MRH-3 … MRH-10); all problems are found, and the first ones
 // are named (MRB-29).
 func (a *Assessor) Health(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
+	return a.health(ctx, refs, judgement{Assessor: a, slow: map[schema.GroupKind]error{}})
+}
+
+// ConfirmedHealth is Health that reads what is missing though it was about to be put back (MRB-38).
+func (a *Assessor) ConfirmedHealth(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
+	return a.health(ctx, refs, judgement{Assessor: a, slow: map[schema.GroupKind]error{}, confirms: true})
+}
+
+func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectReference, j judgement) (Assessment, error) {
 	var problems []problem
 	unsettled := false
 	for i := range refs {
 		ref := &refs[i]
-		finding, noMatch, err := a.find(ctx, ref)
+		finding, noMatch, err := j.find(ctx, ref)
 		if err != nil {
 			if ctx.Err() != nil {
 				return Assessment{}, err
@@ -129,7 +139,7 @@ func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.Obj
 		if !a.watches.view.Whole(ref.GroupVersionKind()) {
 			continue
 		}
-		finding, _, err := a.find(ctx, ref)
+		finding, _, err := (judgement{Assessor: a}).find(ctx, ref)
 		if err != nil {
 			return Assessment{}, fmt.Errorf("reading %s %q: %w", ref.Kind, ref.Namespace+"/"+ref.Name, err)
 		}
@@ -137,8 +147,8 @@ func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.Obj
 			continue // The check of health tells (MRP-3).
 		}
 		waitsFor := finding.Verdict.Progressing
-		if waitsFor == "" && finding.Verdict.CountPods && !a.awaitPodsMatch(ctx, ref, finding) {
-			if waitsFor, err = a.countPods(ctx, ref, finding.Verdict.Pods); err != nil {
+		if waitsFor == "" && finding.Verdict.CountPods {
+			if waitsFor, err = a.oldPods(ctx, ref, finding); err != nil {
 				return Assessment{}, err
 			}
 		}
@@ -168,8 +178,18 @@ func (a *Assessor) podsMatch(ref ledger.Ref, finding ledger.Finding) bool {
 	return a.watches.PodsCovered(ref.Namespace) && a.ledger.Pods(finding.UID) == finding.Verdict.Pods
 }
 
-func (a *Assessor) awaitPodsMatch(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, finding ledger.Finding) bool {
-	return a.watches.AwaitPodsCovered(ctx, ref.Namespace) && a.podsMatch(RefOf(ref), finding)
+// oldPods says whether a Deployment waits for Pods. Where watches count more than it wants nothing is read: it may have thousands, that go one
+// by one.
+func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, finding ledger.Finding) (waitsFor string, err error) {
+	if a.watches.AwaitPodsCovered(ctx, ref.Namespace) {
+		switch counted := a.ledger.Pods(finding.UID); {
+		case counted == finding.Verdict.Pods:
+			return "", nil
+		case counted > finding.Verdict.Pods:
+			return health.OldPods, nil
+		}
+	}
+	return a.countPods(ctx, ref, finding.Verdict.Pods)
 }
 
 func (a *Assessor) countPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, wanted int64) (string, error) {
@@ -192,23 +212,33 @@ func (a *Assessor) countPods(ctx context.Context, ref *resourcesv1alpha1.ObjectR
 	return "", nil
 }
 
+// judgement is one of a ManagedResource.
+type judgement struct {
+	*Assessor
+	// confirms is true if what is missing is read, though it is about to be put back.
+	confirms bool
+	// slow are the kinds of which a read took too long: the others are not tried, so that there is time for those of other kinds (MRB-35).
+	slow map[schema.GroupKind]error
+}
+
 // find returns what is known of an object, after a read where the ledger does not know it or no watch keeps it up to date.
 // What is on record as missing is read again before anybody says so (MRB-38).
-func (a *Assessor) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (ledger.Finding, error, error) {
+func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (ledger.Finding, error, error) {
 	entry := RefOf(ref)
+	covered := a.watches.AwaitCovered(ctx, entry)
 	finding := a.ledger.Lookup(entry.Key)
-	if !finding.Suspect && a.watches.AwaitCovered(ctx, entry) {
-		finding = a.ledger.Lookup(entry.Key)
-		if finding.Known && finding.Present {
-			return finding, nil, nil
-		}
+	if covered && (finding.Present || finding.Suspect && !a.confirms) {
+		return finding, nil, nil
 	}
-	if finding.Suspect {
-		return finding, nil, nil // It is about to be put right.
+	if err := a.slow[entry.GroupKind]; err != nil {
+		return ledger.Finding{}, nil, fmt.Errorf("not read, as another one of its kind was not: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	object, err := a.client.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
+	object, err := a.client.Get(reading, ref.GroupVersionKind(), ref.Namespace, ref.Name)
+	if a.slow != nil && reading.Err() != nil {
+		a.slow[entry.GroupKind] = err
+	}
 	switch {
 	case isNotFound(err) && Gone(err):
 		a.ledger.Absent(entry.Key, finding)

@@ -34,6 +34,8 @@ type server struct {
 	muted bool
 	// onList is called before each page of a list is answered, nil for nothing.
 	onList func(gvk schema.GroupVersionKind, from int)
+	// selective is true if label selectors are heeded, as far as they are one label with one value.
+	selective bool
 	// compacted is the version before which watches can't begin.
 	compacted int
 }
@@ -254,6 +256,16 @@ func shaped(r *http.Request, object map[string]any) map[string]any {
 	return map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]}
 }
 
+// selects says whether an object has the label that a request asks for.
+func (s *server) selects(r *http.Request, object map[string]any) bool {
+	key, value, asked := strings.Cut(r.URL.Query().Get("labelSelector"), "=")
+	if !s.selective || !asked {
+		return true
+	}
+	labels, _ := object["metadata"].(map[string]any)["labels"].(map[string]any)
+	return labels[key] == value
+}
+
 func (s *server) list(w http.ResponseWriter, r *http.Request, gvk schema.GroupVersionKind, namespace string) {
 	if s.onList != nil {
 		from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
@@ -264,7 +276,7 @@ func (s *server) list(w http.ResponseWriter, r *http.Request, gvk schema.GroupVe
 	kind := s.kinds[gvk]
 	names := make([]string, 0, len(kind.objects))
 	for name := range kind.objects {
-		if namespace == "" || strings.HasPrefix(name, namespace+"/") {
+		if (namespace == "" || strings.HasPrefix(name, namespace+"/")) && s.selects(r, kind.objects[name]) {
 			names = append(names, name)
 		}
 	}
@@ -311,7 +323,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, gvk schema.GroupV
 			return
 		}
 		for _, e := range s.history {
-			if e.kind == gvk && e.version > from && !e.muted {
+			if e.kind == gvk && e.version > from && !e.muted && s.selects(r, e.object) {
 				send(e.name, shaped(r, e.object))
 			}
 		}

@@ -178,7 +178,7 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 	if listing.TurnedBack() && !told {
 		s.watches.turnedBack(&s.scope)
 	}
-	s.forgetPods(uids)
+	s.scope.forgetPods(s.watches.ledger, uids)
 	return version, nil
 }
 
@@ -213,18 +213,20 @@ func (s *sink) setReplicaSet(object metav1.Object) {
 	if s.scope.gvk != replicaSetKind || s.scope.name != "" {
 		return
 	}
+	var owner types.UID // None, once its Deployment has let it go.
 	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "Deployment" {
-		s.watches.ledger.SetReplicaSet(object.GetNamespace(), object.GetUID(), controller.UID)
+		owner = controller.UID
 	}
+	s.watches.ledger.SetReplicaSet(object.GetNamespace(), object.GetUID(), owner)
 }
 
-// forgetPods removes what a complete list of the scope no longer has.
-func (s *sink) forgetPods(listed map[types.UID]struct{}) {
+// forgetPods removes what a complete list of the scope no longer has, all of it if there is no list any more.
+func (s scope) forgetPods(l *ledger.Ledger, listed map[types.UID]struct{}) {
 	switch {
-	case s.scope.name != "":
-	case s.scope.gvk == podKind:
-		s.watches.ledger.ForgetPods(s.scope.namespace, listed)
-	case s.scope.gvk == replicaSetKind:
-		s.watches.ledger.ForgetReplicaSets(s.scope.namespace, listed)
+	case s.name != "":
+	case s.gvk == podKind:
+		l.ForgetPods(s.namespace, listed)
+	case s.gvk == replicaSetKind:
+		l.ForgetReplicaSets(s.namespace, listed)
 	}
 }

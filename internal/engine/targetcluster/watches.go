@@ -247,6 +247,7 @@ func (w *Watches) releaseLocked(s scope) {
 			return
 		}
 		delete(w.active, s)
+		s.forgetPods(w.ledger, nil)
 		w.narrowLocked(s)
 		if a.cancel != nil {
 			a.cancel()

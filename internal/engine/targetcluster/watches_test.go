@@ -224,7 +224,7 @@ func TestPodsOfANamespaceAreForgotten(t *testing.T) {
 		t.Errorf("got %d and %d, want 1 and 1", one, two)
 	}
 	s := &sink{watches: w, scope: scope{gvk: replicaSetKind, namespace: "one"}, active: follower{activeWatch: newActiveWatch()}}
-	s.forgetPods(nil)
+	s.scope.forgetPods(s.watches.ledger, nil)
 	if one, two := l.Pods("d-one"), l.Pods("d-two"); one != 0 || two != 1 {
 		t.Errorf("ReplicaSets: got %d and %d, want 0 and 1", one, two)
 	}
