@@ -245,7 +245,7 @@ func TestScaledDown(t *testing.T) {
 	eventually(t, "all are counted", func() bool { return r.Pods("d") == pods })
 	lists, gets := r.count("list"), r.count("get")
 	for i := range pods - left - 1 {
-		r.server.delete(podKind, "n", fmt.Sprint("p", i))
+		r.delete(podKind, "n", fmt.Sprint("p", i))
 		eventually(t, "one less", func() bool { return r.Pods("d") == int64(pods-i-1) })
 		if got := r.progressing(t); got != "True" {
 			t.Fatalf("Progressing is %s with %d Pods", got, r.Pods("d"))
