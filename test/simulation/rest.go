@@ -200,8 +200,8 @@ func (w *world) checkIdle() {
 	}
 	// A ManagedResource that fails is tried once a minute, with some requests for each of its objects.
 	fought := slices.ContainsFunc(slices.Collect(maps.Keys(w.wanted)), w.isFoughtOver)
-	if fought || forbidden > 0 {
-		return // Two that want different things take turns, and what no watch covers is read.
+	if fought || forbidden > 0 || w.blind["source/managedresources"] {
+		return // Two that want different things take turns, what no watch covers is read, and who was not told of a restore tries what is overtaken.
 	}
 	allowed := failing * 3 * 4 * len(things)
 	if period := w.scenario.More.Audit; period > 0 {
