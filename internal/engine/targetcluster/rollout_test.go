@@ -232,7 +232,7 @@ func TestPodsOfAnEndedWatch(t *testing.T) {
 	})
 }
 
-// MRB-27, MRB-30: Pods that go one after the other, as when a large Deployment is scaled down, are counted by watches, and not listed
+// MRB-30: Pods that go one after the other, as when a large Deployment is scaled down, are counted by watches, and not listed
 // with each of them. A judgement follows each piece of news after a tenth of a second.
 func TestScaledDown(t *testing.T) {
 	const pods, left = 60, 10
