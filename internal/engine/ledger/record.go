@@ -147,8 +147,8 @@ func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Sighting, told *no
 // passLocked gives a doubt of an owner that cannot look to the next one, unless all were asked. Those who were stand at the front.
 func (r *record) passLocked(o *ownerRecord, told *notices) (passed bool) {
 	last := len(r.owners) - 1
-	if r.owners[last] != o || int(r.passed) >= last {
-		return false
+	if !r.suspect || r.owners[last] != o || int(r.passed) >= last {
+		return false // Without a doubt there is nothing to pass on: two that look for another reason would wake each other for ever.
 	}
 	r.passed++
 	copy(r.owners[1:], r.owners[:last])
