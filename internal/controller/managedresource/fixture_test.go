@@ -257,6 +257,15 @@ func (f *fixture) edit(name string, change func(*resourcesv1alpha1.ManagedResour
 	f.must(f.source.Update(f.ctx, mr))
 }
 
+// setIgnored annotates a ManagedResource as one to be ignored, and lets it be run.
+func (f *fixture) setIgnored(name string) {
+	f.Helper()
+	mr := f.get(name)
+	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+	f.must(f.source.Update(f.ctx, mr))
+	_, _ = f.run(name)
+}
+
 func (f *fixture) run(name string) (reconcile.Result, error) {
 	return f.Reconcile(f.ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: name}})
 }

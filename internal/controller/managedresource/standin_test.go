@@ -60,10 +60,7 @@ func TestOnceLeavesToIgnoredKeeper(t *testing.T) {
 				f.managed("once", "a!=1")
 				f.settle("once")
 			}
-			mr := f.get("ignored")
-			mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
-			f.must(f.source.Update(f.ctx, mr))
-			_, _ = f.run("ignored")
+			f.setIgnored("ignored")
 			drain()
 			for _, drift := range []string{"first", "second"} {
 				f.edited("a", setValue(drift))
@@ -114,6 +111,21 @@ func TestDelayAndEventWhileTheKeeperCannotLook(t *testing.T) {
 	}
 }
 
+// checkDriftWhileGoing holds that two puts right what it shares with going, which is tried again and again.
+func (f *fixture) checkDriftWhileGoing(drain func()) {
+	f.Helper()
+	f.edited("a", setValue("drift"))
+	drain()
+	for range 3 {
+		_, _ = f.run("going")
+		drain()
+	}
+	if value, _ := f.target.value("a"); value != "1" {
+		f.Errorf("drift is put right by nobody, though two has it and is applied: %s; %s; dirty: going %v, two %v", value, f.condition("going"),
+			f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: "going"}), f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: "two"}))
+	}
+}
+
 // MRB-16, promise about drift: one that is being deleted, and waits for the end of another object, does not keep the doubts about an object that
 // another one has.
 func TestDoubtsOfOneThatIsBeingDeleted(t *testing.T) {
@@ -132,18 +144,12 @@ func TestDoubtsOfOneThatIsBeingDeleted(t *testing.T) {
 				f.restart("going", "two")
 				f.settle("two")
 			case "ignored before":
-				mr := f.get("going")
-				mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
-				f.must(f.source.Update(f.ctx, mr))
-				_, _ = f.run("going")
+				f.setIgnored("going")
 			}
 			if how == "its heir is ignored" {
 				f.managed("ignored", "a=1")
 				f.settle("ignored")
-				mr := f.get("ignored")
-				mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
-				f.must(f.source.Update(f.ctx, mr))
-				_, _ = f.run("ignored")
+				f.setIgnored("ignored")
 				f.secret("going", "2", "a=1", "held=1", "new=1") // It comes last, as after a time without a.
 				f.restart("going")
 				f.settle("going")
@@ -151,16 +157,7 @@ func TestDoubtsOfOneThatIsBeingDeleted(t *testing.T) {
 			f.must(f.source.Delete(f.ctx, f.get("going")))
 			_, _ = f.run("going")
 			drain()
-			f.edited("a", setValue("drift"))
-			drain()
-			for range 3 {
-				_, _ = f.run("going")
-				drain()
-			}
-			if value, _ := f.target.value("a"); value != "1" {
-				t.Errorf("drift is put right by nobody, though two has it and is applied: %s; %s; dirty: going %v, two %v", value, f.condition("going"),
-					f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: "going"}), f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: "two"}))
-			}
+			f.checkDriftWhileGoing(drain)
 		})
 	}
 }
@@ -184,16 +181,7 @@ func TestDoubtsOfOneThatDroppedIt(t *testing.T) {
 			f.secret("going", "2", "x=1")
 			_, _ = f.run("going")
 			drain()
-			f.edited("a", setValue("drift"))
-			drain()
-			for range 3 {
-				_, _ = f.run("going")
-				drain()
-			}
-			if value, _ := f.target.value("a"); value != "1" {
-				t.Errorf("drift is put right by nobody, though two has it and is applied: %s; %s; dirty: going %v, two %v", value, f.condition("going"),
-					f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: "going"}), f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: "two"}))
-			}
+			f.checkDriftWhileGoing(drain)
 		})
 	}
 }
@@ -329,10 +317,7 @@ func TestOnceIsAtRestWhileItsKeeperIsIgnored(t *testing.T) {
 			f.rest("wants")
 			f.rest("once")
 			drain := f.woken()
-			mr := f.get("wants")
-			mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
-			f.must(f.source.Update(f.ctx, mr))
-			_, _ = f.run("wants")
+			f.setIgnored("wants")
 			drain()
 			f.settle("once")
 			f.awaitCovered("once")
@@ -367,10 +352,7 @@ func TestDoubtIsPassedOnThoughOneThatPassedItGoes(t *testing.T) {
 			_, _ = f.run("three")
 			drain()
 			ignore := func() {
-				mr := f.get("three")
-				mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
-				f.must(f.source.Update(f.ctx, mr))
-				_, _ = f.run("three")
+				f.setIgnored("three")
 			}
 			if first {
 				ignore()
