@@ -239,39 +239,6 @@ func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *not
 	}
 }
 
-// Pass tells that a ManagedResource cannot look at objects at present, such as because a Secret of it is missing. Those in doubt
-// that others have, too, are left to them: each is asked once until one of them has verified the object, so that some that all
-// cannot do not wake each other for ever.
-func (l *Ledger) Pass(owner Owner, unable func(Key) bool) {
-	var told notices
-	l.mu.Lock()
-	if o := l.owners[owner]; o != nil {
-		for r := range o.dirty {
-			if unable(r.key()) {
-				r.passLocked(o, &told)
-			}
-		}
-	}
-	l.mu.Unlock()
-	told.send(l)
-}
-
-// PassOn tells that a ManagedResource does not put an object right, after another one has said that it cannot look at it, or if the keeper is not on
-// record and there is somebody left to be asked; else it does nothing, and returns false.
-func (l *Ledger) PassOn(owner, keeper Owner, key Key) bool {
-	var told notices
-	l.mu.Lock()
-	passed := false
-	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {
-		if absent := !slices.Contains(r.owners, l.owners[keeper]); absent || r.passed > 0 {
-			passed = r.passLocked(o, &told) || !absent
-		}
-	}
-	l.mu.Unlock()
-	told.send(l)
-	return passed
-}
-
 // Seen reports what a watch saw, or what a read found that compared nothing.
 func (l *Ledger) Seen(s Sighting) {
 	var told notices
