@@ -73,6 +73,31 @@ func TestOnceLeavesToIgnoredKeeper(t *testing.T) {
 	}
 }
 
+// MRB-16: two that create an object only once do not wake each other while the one that its origin names is ignored, though each looks at it with each
+// attempt, as another object of it can't be applied: with runs that overlap there would be no end of it.
+func TestAttemptsWakeNobody(t *testing.T) {
+	f := newFixture(t)
+	drain := f.woken()
+	f.managed("ignored", "a=1")
+	f.settle("ignored")
+	f.setIgnored("ignored")
+	f.refuse(http.MethodPost, "refused", http.StatusForbidden)
+	for _, name := range []string{"one", "two"} {
+		f.managed(name, "a!=1", "refused=1")
+		_, _ = f.run(name)
+	}
+	drain()
+	var told []ledger.Owner
+	f.Ledger.Subscribe(func(owner ledger.Owner, _ ledger.Key) { told = append(told, owner) }, func(ledger.Owner) {})
+	looked := f.target.count(http.MethodGet)
+	for _, name := range []string{"one", "two", "one", "two"} {
+		_, _ = f.run(name)
+	}
+	if len(told) > 0 || f.target.count(http.MethodGet) == looked {
+		t.Errorf("with nothing in doubt, attempts told %s to look", told)
+	}
+}
+
 // Promise: a change is told in an Event, and put right after the delay, also by one that stands in for the keeper.
 func TestDelayAndEventWhileTheKeeperCannotLook(t *testing.T) {
 	for _, how := range []string{"keeper looks", "its Secret is missing", "ignored"} {

@@ -417,6 +417,23 @@ func TestPassOn(t *testing.T) {
 	}
 }
 
+// MRB-16: with nothing in doubt nothing is passed on, also if the keeper is not on record.
+func TestPassOnWithoutDoubt(t *testing.T) {
+	r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
+	ignored := Owner{Namespace: "ns", Name: "ignored"}
+	for range 3 {
+		for _, owner := range []Owner{mr1, mr2} {
+			r.Verified(owner, sighting(cm, "u", "5", 0))
+			if r.PassOn(owner, ignored, cm.Key) {
+				t.Errorf("%s has passed something on", owner)
+			}
+		}
+	}
+	if len(r.drift) != 0 {
+		t.Errorf("drift was told to %s", r.drift)
+	}
+}
+
 // MR-30, MRX-5: two runs create an object one after the other, as somebody deletes it in between; the answer to the first comes last.
 func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
 	first, second := Sighting{Key: cm.Key, UID: "1", ResourceVersion: "4"}, Sighting{Key: cm.Key, UID: "2", ResourceVersion: "6"}
