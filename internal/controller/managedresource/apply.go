@@ -42,8 +42,10 @@ type applier struct {
 
 	// from is what the plan was made from; recorded makes sure, before the first write, of that, and that the inventory has all objects.
 	from     basis
+	asking   *asking
 	recorded func() error
 
+	slow         slow
 	equivalences apply.Equivalences
 	definedKinds map[metav1.GroupKind]bool
 
@@ -53,8 +55,6 @@ type applier struct {
 	failedKinds      map[metav1.GroupKind]bool
 	// replan is true if an object was left to the next run, which plans it where it belongs.
 	replan bool
-	// slow counts the requests for objects of a kind that took too long.
-	slow map[metav1.GroupKind]int
 	// untried are the objects that were not even looked at, for the sake of others.
 	untried map[ledger.Key]struct{}
 	// written are the objects that are as they should be by now, by what was done about them; held is when the first of those
@@ -83,10 +83,10 @@ type outcome struct {
 // newApplier returns what carries out a plan, in a run that began with what pass says.
 func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, began pass, from basis) *applier {
 	return &applier{
-		Reconciler: r, from: from, mr: mr, plan: plan, full: began.wantsFull(), all: began.asksForFull(), asked: began.isAsked(), errs: slices.Clone(plan.Errors),
+		Reconciler: r, from: from, asking: &asking{Reconciler: r, mr: mr, from: from}, mr: mr, plan: plan, full: began.wantsFull(), all: began.asksForFull(), asked: began.isAsked(), errs: slices.Clone(plan.Errors),
 		equivalences:     apply.NewEquivalences(mr.Spec.Equivalences),
 		definedKinds:     map[metav1.GroupKind]bool{},
-		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, slow: map[metav1.GroupKind]int{}, untried: map[ledger.Key]struct{}{}, written: map[apply.Key]outcome{},
+		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, untried: map[ledger.Key]struct{}{}, written: map[apply.Key]outcome{},
 	}
 }
 
@@ -100,7 +100,10 @@ func (a *applier) run(ctx context.Context) error {
 				return err
 			}
 		}
-		return a.from.confirmed()
+		if err := a.from.confirmed(); err != nil {
+			return err
+		}
+		return a.asking.still(ctx)
 	}
 	if slices.ContainsFunc(a.plan.Apply, func(d *apply.Desired) bool { return scalable(d.Key) }) {
 		if err := a.Watches.Autoscalers().Ready(ctx); err != nil {
@@ -187,10 +190,6 @@ func describes(plan *apply.Plan, key ledger.Key) bool {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// tooSlow is after how many requests of a run that took too long the other objects of their kind are not tried: a webhook that
-// hangs costs each of them half a minute.
-const tooSlow = 3
-
 // dependsOnFailed says whether an object can only fail because of others that did.
 func (a *applier) dependsOnFailed(desired *apply.Desired) bool {
 	a.mu.Lock()
@@ -234,9 +233,9 @@ func (a *applier) passOn() {
 }
 
 func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options apply.MergeOptions, digest uint64) {
-	if a.isSlow(desired) {
+	if a.slow.is(desired.Key.GroupKind()) {
 		a.leaveOut(desired)
-		a.failed(ctx, desired, fmt.Errorf("not tried, as requests for other objects of its kind took too long"))
+		a.failed(ctx, desired, errSlow)
 		return
 	}
 	compared := a.Ledger.Writing(keyOf(desired), digest)
@@ -322,16 +321,10 @@ func (a *applier) planAnew() {
 	a.replan = true
 }
 
-func (a *applier) isSlow(desired *apply.Desired) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.slow[desired.Key.GroupKind()] >= tooSlow
-}
-
 func (a *applier) succeeded(desired *apply.Desired, done outcome) {
+	a.slow.answered(desired.Key.GroupKind(), nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.slow, desired.Key.GroupKind())
 	a.written[desired.Key] = outcome{result: done.result, sighting: ledger.Sighting{UID: done.sighting.UID}}
 	if desired.Key.Kind == "CustomResourceDefinition" && desired.Key.Group == "apiextensions.k8s.io" {
 		a.definedKinds[definedKind(desired)] = true
@@ -351,13 +344,11 @@ func (a *applier) failed(ctx context.Context, desired *apply.Desired, err error)
 	if !apierrors.IsConflict(err) && !errors.As(err, &complete) {
 		err = fmt.Errorf("error during apply of object %q: %w", desired.Name(), err)
 	}
+	a.slow.answered(desired.Key.GroupKind(), err)
 	log.FromContext(ctx).V(1).Info("Object could not be applied", "resource", desired.Name(), "reason", err.Error())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.errs = append(a.errs, err)
-	if apierrors.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "context deadline exceeded") {
-		a.slow[desired.Key.GroupKind()]++
-	}
 	switch desired.Key.Kind {
 	case "Namespace":
 		a.failedNamespaces[desired.GetName()] = true

@@ -213,7 +213,10 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		plan.Inventory = append(plan.Inventory, plan.Delete...)
 		apply.SortReferences(plan.Inventory)
 	}
-	if err := r.release(ctx, mr, plan.Release); err != nil {
+	if err := r.release(ctx, mr, plan.Release, from); errors.Is(err, errMoved) {
+		r.passes.doubt(mr, false)
+		return reconcile.Result{}, err
+	} else if err != nil {
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonReleaseOfOrphansFailed, err, nil)
 	}
 	go func() {
@@ -221,12 +224,15 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		content.checksum()               // It is needed at the end, and the requests leave time for it.
 	}()
 	applier := r.newApplier(mr, plan, began, from)
-	if err := applier.run(ctx); errors.Is(err, errMoved) {
-		r.passes.doubt(mr, false)
-		r.overtaken(ctx, mr, applier)
+	if err := applier.run(ctx); err != nil {
+		if !errors.Is(err, errMoved) {
+			err = r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err, applier)
+		}
+		if errors.Is(err, errMoved) {
+			r.passes.doubt(mr, false)
+			r.overtaken(ctx, mr, applier)
+		}
 		return reconcile.Result{}, err
-	} else if err != nil {
-		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err, applier)
 	}
 	if err := r.finish(ctx, mr, applier, content, began, pending); err != nil {
 		if errors.Is(err, errMoved) {
@@ -247,8 +253,7 @@ func everything(ledger.Key) bool { return true }
 
 // Awaits says whether a run that looks at the objects is still to come, so that the ledger does not know them yet.
 func (r *Reconciler) Awaits(mr *resourcesv1alpha1.ManagedResource) bool {
-	return !r.passes.of(mr).complete && !r.Ledger.AllKnown(ownerOf(mr)) && !r.Class.WaitsForHandOver(mr) &&
-		mr.Annotations[resourcesv1alpha1.AnnotationOperation] != resourcesv1alpha1.OperationWaitForState
+	return !r.passes.of(mr).complete && !r.Ledger.AllKnown(ownerOf(mr)) && !r.Class.WaitsForHandOver(mr) && !waitsForState(mr)
 }
 
 // nothingInDoubt says whether every object of a ManagedResource is known to be as it should be.

@@ -38,6 +38,23 @@ type pass struct {
 	moves int
 	// attempted is the content whose apply failed last, tried that of the present run.
 	attempted, tried string
+	// pruned is what deletions were asked for with last.
+	pruned demand
+}
+
+// demand is what a ManagedResource asks for: a specification, and the latest full run that somebody asked for.
+type demand struct {
+	generation int64
+	asked      uint64
+}
+
+// prunes notes that a run is about to delete objects of a ManagedResource, and says whether that is asked for in another way than before.
+func (p *passes) prunes(mr *resourcesv1alpha1.ManagedResource) (anew bool) {
+	p.update(mr, func(pass *pass) {
+		asks := demand{mr.Generation, pass.askedRaised}
+		anew, pass.pruned = pass.pruned != asks, asks
+	})
+	return anew
 }
 
 // end is how a run ended well: with the Secrets in those versions, the checksum of what they have, and ResourcesApplied.

@@ -185,3 +185,64 @@ func TestHandedOverFromAFormerPlace(t *testing.T) {
 		t.Error("nobody has it, and it is there")
 	}
 }
+
+// MRX-4, MRS-8: the finalizer stays until all objects are gone, also where the kind has another scope by now than the entry.
+func TestPendingAtAnotherPlace(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.target.scope(true)
+	f.target.change("a", func(o *unstructured.Unstructured) {
+		o.SetFinalizers([]string{"somebody/else"})
+	})
+	_, _ = f.Target.Get(f.ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "n", "a")
+	f.must(f.source.Delete(f.ctx, f.get("m")))
+	_, err := f.run("m")
+	f.must(err)
+	live := f.live("a")
+	if live.GetDeletionTimestamp() == nil {
+		t.Fatal("not deleted")
+	}
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, mr); err != nil {
+		t.Errorf("the object is still there, held by %v; its ManagedResource: %v", live.GetFinalizers(), err)
+	}
+}
+
+// MRD-13, MRX-18: an object whose entry names a version that is not served any more is deleted in the one that is.
+func TestEntryOfAnotherVersion(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	mr := f.get("m")
+	mr.Status.Resources[0].APIVersion = "v1beta1"
+	f.must(f.source.Status().Update(f.ctx, mr))
+	f.must(f.source.Delete(f.ctx, f.get("m")))
+	for range 3 {
+		_, _ = f.run("m")
+	}
+	if _, there := f.target.value("a"); there {
+		t.Errorf("it is served as v1, and left behind")
+	}
+}
+
+// MRO-2, MRD-13: what is released loses its origin also if its entry names a version that is not served any more; the audit would take it for an orphan.
+func TestReleasedInAnotherVersion(t *testing.T) {
+	f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })
+	f.managed("m", "a=1")
+	f.settle("m")
+	mr := f.get("m")
+	mr.Status.Resources[0].APIVersion = "v1beta1" // It was applied when that was served.
+	f.must(f.source.Status().Update(f.ctx, mr))
+	f.target.change("a", func(o *unstructured.Unstructured) { o.SetManagedFields(wroteOrigin(f.Target.Manager())) })
+	f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}"))
+	f.settle("m")
+	origin, found := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
+	if found {
+		t.Errorf("released (%s, inventory %q), and its origin is still %s", f.condition("m"), f.inventory("m"), origin)
+	}
+	f.Stray(f.ctx, targetcluster.Stray{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "a", UID: types.UID(f.uid("a")), Origin: origin})
+	if _, there := f.target.value("a"); !there {
+		t.Errorf("the audit has deleted what was released: %s", f.events())
+	}
+}

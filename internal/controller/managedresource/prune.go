@@ -100,9 +100,12 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	if len(refs) == 0 {
 		return nil, nil
 	}
+	if r.passes.prunes(mr) {
+		r.stuck.renew(ownerOf(mr))
+	}
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return apply.Compare(b.Kind, b.Name, a.Kind, a.Name) })
-	p := &pruner{Reconciler: r, mr: mr, from: from, waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{}}
+	p := &pruner{Reconciler: r, mr: mr, asking: &asking{Reconciler: r, mr: mr, from: from}, waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{}}
 	p.proven = once(ctx, func() error {
 		if _, err := r.confirm(ctx, mr); err != nil {
 			return err
@@ -144,37 +147,14 @@ type pruner struct {
 	// proven makes sure, once and before the first deletion, that the objects are still to be deleted; others are those who have them, then.
 	proven func() error
 	others holders
-	// from is what tells that they are.
-	from basis
+	asking *asking
+	slow   slow
 
 	mu sync.Mutex
-	// asked is the latest form of the ManagedResource that was found to ask for the deletions.
-	asked string
 	// waiting are the objects that are not gone; nil for those whose deletion was accepted.
 	waiting map[*resourcesv1alpha1.ObjectReference]error
 	// accepted are the objects as they were when their deletion was accepted.
 	accepted map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured
-}
-
-// stillAsked makes sure, before each deletion, that nobody told meanwhile that it is not asked for any more: what is deleted is lost.
-func (p *pruner) stillAsked(ctx context.Context) error {
-	latest, err := p.Statuses.Get(ctx, ownerOf(p.mr))
-	if apierrors.IsNotFound(err) || err == nil && p.from.overtaken() {
-		return errMoved
-	}
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.asked == latest.ResourceVersion {
-		return nil
-	}
-	if !p.Class.SameTask(p.mr, latest) {
-		return errMoved
-	}
-	p.asked = latest.ResourceVersion
-	return nil
 }
 
 func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
@@ -214,11 +194,10 @@ func (p *pruner) awaitGone(ctx context.Context) {
 			}
 		}
 		p.parallel(ctx, len(unknown), func(i int) {
-			ref := unknown[i]
-			if _, err := p.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name); targetcluster.Gone(err) {
+			if _, _, err := p.find(ctx, unknown[i]); targetcluster.Gone(err) {
 				p.mu.Lock()
 				defer p.mu.Unlock()
-				delete(p.waiting, ref)
+				delete(p.waiting, unknown[i])
 			}
 		}, func(i int, err error) { p.wait(unknown[i], err) })
 		if open == 0 && len(unknown) == 0 {
@@ -242,8 +221,14 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		p.wait(ref, err) // Nothing is different from a moment ago, as far as anybody told.
 		return
 	}
+	kind := apply.KeyOfReference(&ref.ObjectReference).GroupKind()
+	if p.slow.is(kind) {
+		p.wait(ref, errSlow)
+		return
+	}
 	for attempt := 1; ; attempt++ {
 		gone, err := p.tryDelete(ctx, ref)
+		p.slow.answered(kind, err)
 		switch {
 		case gone:
 			p.stuck.end(ownerOf(p.mr), entry.Key)
@@ -271,14 +256,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if !apply.CanExist(&ref.ObjectReference) {
 		return true, nil
 	}
-	namespace := p.namespaceOf(ctx, ref)
-	live, err := p.Target.Get(ctx, ref.GroupVersionKind(), namespace, ref.Name)
-	if targetcluster.Gone(err) {
-		if now := p.namespaceOf(ctx, ref); now != namespace { // The answer told where the kind lives.
-			namespace = now
-			live, err = p.Target.Get(ctx, ref.GroupVersionKind(), namespace, ref.Name)
-		}
-	}
+	live, namespace, err := p.find(ctx, ref)
 	if targetcluster.Gone(err) {
 		return true, nil
 	}
@@ -293,6 +271,9 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		return at == nil, err
 	}
 	verdict, err := p.judge(p.mr, at, live, others)
+	if err == nil {
+		err = p.asking.now(ctx)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -303,6 +284,17 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		}
 		return err == nil || targetcluster.Gone(err), err
 	}
+	answered := p.moves.deletes(ownerOf(p.mr), apply.KeyOfReference(&at.ObjectReference))
+	if answered == nil {
+		return false, errLetGo
+	}
+	defer answered()
+	return p.delete(ctx, ref, live)
+}
+
+// delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). One that is terminating is only rid of its finalizers, if its time
+// is up (MRX-9).
+func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) (gone bool, err error) {
 	owner, key, terminating := ownerOf(p.mr), targetcluster.RefOf(ref).Key, live.GetDeletionTimestamp() != nil
 	if terminating {
 		p.replacing.enter(key, owner)
@@ -312,24 +304,23 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	}
 	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
 		// As long as it is there, whoever deleted it: its claims are found by it.
-		if err := p.deleteClaims(ctx, live); err != nil {
+		err := p.deleteClaims(ctx, live, p.asking.now)
+		if err == nil {
+			err = p.asking.now(ctx)
+		}
+		switch {
+		case errors.Is(err, errMoved):
+			return false, err
+		case err != nil:
 			return false, fmt.Errorf("failed cleaning up PersistentVolumeClaims of StatefulSet: %w", err)
 		}
 	}
 	if terminating {
 		return false, p.finalize(ctx, live)
 	}
-	if err := p.stillAsked(ctx); err != nil {
-		return false, err
-	}
-	answered := p.moves.deletes(ownerOf(p.mr), apply.KeyOfReference(&at.ObjectReference))
-	if answered == nil {
-		return false, errLetGo
-	}
 	p.replacing.enter(key, owner)
 	p.Ledger.Touched(key)
 	err = p.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
-	answered()
 	if targetcluster.Gone(err) {
 		return true, nil
 	}
@@ -348,14 +339,6 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	return false, err
 }
 
-// namespaceOf is where an entry's object is: it may be older than the kind's present scope. The origin tells whose object it is.
-func (p *pruner) namespaceOf(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) string {
-	if scope, err := p.Target.Scope(ctx, ref.GroupVersionKind()); err == nil && scope == apply.ScopeCluster {
-		return ""
-	}
-	return ref.Namespace
-}
-
 // place returns an entry with the present place of its object, and who else has it there; nil if the plan has it there, so that the entry is about
 // nothing any more.
 func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, namespace string) (*resourcesv1alpha1.ObjectReference, holders, error) {
@@ -365,7 +348,7 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 	switch {
 	case key == apply.KeyOfReference(&ref.ObjectReference):
 		return ref, p.others, nil
-	case slices.Contains(p.from.keys, key):
+	case slices.Contains(p.asking.from.keys, key):
 		return nil, holders{}, nil
 	}
 	if err := p.moves.loseToo(ctx, ownerOf(p.mr), placed); err != nil {
@@ -432,13 +415,19 @@ func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructur
 
 // pendingError is the message about one object that is not gone (MRX-12), with what holds it.
 func (p *pruner) pendingError(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, cause error) error {
-	message := fmt.Sprintf("deletion of old resource %q is still pending", apply.NameOfReference(&ref.ObjectReference))
-	if cause != nil {
-		return errors.New(message + ": " + cause.Error())
-	}
 	owner, key := ownerOf(p.mr), targetcluster.RefOf(ref).Key
+	message := fmt.Sprintf("deletion of old resource %q is still pending", apply.NameOfReference(&ref.ObjectReference))
+	events := func() string {
+		if ref.APIVersion != "v1" || ref.Kind != "Service" {
+			return ""
+		}
+		return p.stuck.text(owner, key, func() string { return p.Assessor.EventText(ctx, objectOf(ref)) })
+	}
+	if cause != nil {
+		return errors.New(message + ": " + cause.Error() + events())
+	}
 	if !p.stuck.knows(owner, key) {
-		live, err := p.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
+		live, _, err := p.find(ctx, ref)
 		if err != nil || live.GetDeletionTimestamp() == nil {
 			return errors.New(message)
 		}
@@ -447,10 +436,7 @@ func (p *pruner) pendingError(ctx context.Context, ref *resourcesv1alpha1.Object
 	if finalizers := p.stuck.finalizers(owner, key); finalizers != "" {
 		message += ": it waits for the finalizers " + finalizers
 	}
-	if ref.APIVersion == "v1" && ref.Kind == "Service" {
-		message += p.stuck.text(owner, key, func() string { return p.Assessor.EventText(ctx, objectOf(ref)) })
-	}
-	return errors.New(message)
+	return errors.New(message + events())
 }
 
 func objectOf(ref *resourcesv1alpha1.ObjectReference) *unstructured.Unstructured {
@@ -459,70 +445,4 @@ func objectOf(ref *resourcesv1alpha1.ObjectReference) *unstructured.Unstructured
 	object.SetNamespace(ref.Namespace)
 	object.SetName(ref.Name)
 	return object
-}
-
-// release lets go of objects that are to be ignored from now on: they stay, without origin and description (MRO-2, MRO-3).
-func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference) error {
-	var mu sync.Mutex
-	var errs []error
-	failed := func(_ int, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		errs = append(errs, err)
-	}
-	begun := r.parallel(ctx, len(refs), func(i int) {
-		if err := r.releaseOne(ctx, mr, &refs[i]); err != nil {
-			failed(i, err)
-		}
-	}, func(i int, err error) {
-		failed(i, fmt.Errorf("releasing object %q: %w", apply.NameOfReference(&refs[i].ObjectReference), err))
-	})
-	if begun < len(refs) {
-		errs = append(errs, fmt.Errorf("%d objects were not reached: %w", len(refs)-begun, ctx.Err()))
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return errors.New(combined("Could not release all orphaned resources", errs))
-}
-
-func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference) error {
-	name := apply.NameOfReference(&ref.ObjectReference)
-	for attempt := 1; ; attempt++ {
-		live, err := r.Target.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
-		if targetcluster.Gone(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("error getting object %q: %w", name, err)
-		}
-		origin, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
-		if found && origin != r.origin(mr) {
-			return nil
-		}
-		// Whether it was created here proves nothing from now on, even if the answer is lost.
-		key := targetcluster.RefOf(ref).Key
-		if found || createdOnce(ref) && ref.UID == live.GetUID() || r.Ledger.CreatedFor(ownerOf(mr), key) == live.GetUID() {
-			r.Ledger.GivenUp(key, live.GetUID())
-		}
-		if !found {
-			return nil
-		}
-		// Bound to what was read: meanwhile it may have become another ManagedResource's.
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),
-			"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: nil, resourcesv1alpha1.AnnotationDescription: nil},
-		}})
-		if err != nil {
-			return err
-		}
-		err = r.Target.Patch(ctx, live, patch)
-		if apierrors.IsConflict(err) && attempt < deleteAttempts {
-			continue
-		}
-		if err != nil && !targetcluster.Gone(err) {
-			return fmt.Errorf("error patching object %q: %w", name, err)
-		}
-		return nil
-	}
 }

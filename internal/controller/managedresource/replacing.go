@@ -99,6 +99,9 @@ func (a *applier) replace(ctx context.Context, desired *apply.Desired, live, mer
 			return &completeError{fmt.Errorf("invalid deletion propagation policy on object %s: %q is invalid, supported values: %v", desired.Name(), value, supported)}
 		}
 	}
+	if err := a.asking.now(ctx); err != nil {
+		return err // Nobody would create it anew.
+	}
 	a.replacing.enter(keyOf(desired), ownerOf(a.mr))
 	a.Ledger.Touched(keyOf(desired))
 	if err := a.Target.Delete(ctx, merged, policy); err != nil && !apierrors.IsNotFound(err) {

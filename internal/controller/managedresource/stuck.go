@@ -27,7 +27,8 @@ const (
 // costs next to nothing.
 //
 // Invariant: it saves requests only, for a minute at most. That an object is gone is never concluded from it, and what it says is
-// about the object with that UID. Objects that a ManagedResource keeps are taken out when a run begins.
+// about the object with that UID. Objects that a ManagedResource keeps are taken out when a run begins; that it saves a request ends with what it was
+// about: another specification, or somebody who asks for a look.
 type stuck struct {
 	mu      sync.Mutex
 	byOwner map[ledger.Owner]map[ledger.Key]*stuckObject
@@ -99,8 +100,17 @@ func (s *stuck) failed(owner ledger.Owner, key ledger.Key, now time.Time, err er
 		o = &stuckObject{}
 		s.setLocked(owner, key, o)
 	}
-	o.err = err
+	o.err, o.text = err, nil
 	o.tried(now)
+}
+
+// renew has all objects of a ManagedResource looked at again that were put off.
+func (s *stuck) renew(owner ledger.Owner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.byOwner[owner] {
+		o.next, o.tries = time.Time{}, 0
+	}
 }
 
 // alive notes that the object was read, and is not terminating: what is known of one that was is about another.

@@ -2,18 +2,26 @@ package managedresource
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 func holdBy(finalizer string) func(*unstructured.Unstructured) {
@@ -198,5 +206,110 @@ func TestApplyWhileDeletionPending(t *testing.T) {
 	f.passMinute("m")
 	if !strings.HasPrefix(f.condition("m"), "True/ApplySucceeded") || f.inventory("m") != "a" {
 		t.Errorf("the inventory is %s, and it says %s", f.inventory("m"), f.condition("m"))
+	}
+}
+
+// MRX-16: what a changed specification asks for of a terminating object is done at once.
+func TestClaimsAskedForWhileTerminating(t *testing.T) {
+	f, s := newStateful(t)
+	f.edit("one", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.DeletePersistentVolumeClaims = nil })
+	f.must(f.source.Delete(f.ctx, f.get("one")))
+	s.mu.Lock()
+	metaOf(s.statefulSet)["deletionTimestamp"], metaOf(s.statefulSet)["finalizers"] = "2020-01-01T00:00:00Z", []any{"foregroundDeletion"}
+	s.mu.Unlock()
+	_, err := f.run("one")
+	f.must(err)
+	f.edit("one", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.DeletePersistentVolumeClaims = ptr.To(true) })
+	f.clock.SetTime(f.clock.Now().Add(20 * time.Second)) // Four runs.
+	for range 4 {
+		_, err = f.run("one")
+		f.must(err)
+	}
+	if !s.has("DELETE claim") {
+		t.Errorf("20 s after it was asked for no claim is deleted, and the StatefulSet may go at any moment: %s; %s", s.log, f.condition("one"))
+	}
+}
+
+// MRX-14: who asks for a run has deletions looked at that were refused.
+func TestReconcileLooksAtRefusedDeletions(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.refuse(http.MethodDelete, "a", http.StatusForbidden)
+	f.secret("m", "2")
+	for range 5 {
+		_, _ = f.run("m")
+		f.clock.SetTime(f.clock.Now().Add(5 * time.Second))
+	}
+	f.refuse(http.MethodDelete, "a", 0)                                                          // The webhook is mended ...
+	f.annotate("m", resourcesv1alpha1.AnnotationOperation, resourcesv1alpha1.OperationReconcile) // ... and somebody asks for a look.
+	_, _ = f.run("m")
+	if _, there := f.target.value("a"); there {
+		t.Errorf("nobody has looked: %s", f.condition("m"))
+	}
+}
+
+// MRX-12: the message about a Service has its Events also after an error.
+func TestEventsBesideAnError(t *testing.T) {
+	f := newFixture(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/events") {
+			answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "EventList", "metadata": map[string]any{}, "items": []any{
+				map[string]any{"metadata": map[string]any{"name": "e", "namespace": "n"}, "type": "Warning", "message": "quota", "source": map[string]any{"component": "service-controller"}}}})
+			return
+		}
+		answer(w, http.StatusNotFound, status(http.StatusNotFound, "x"))
+	}))
+	t.Cleanup(server.Close)
+	target, err := targetcluster.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), targetcluster.NewMetrics(prometheus.NewRegistry()))
+	f.must(err)
+	f.Assessor = targetcluster.NewAssessor(target, f.Ledger, f.Watches, f.clock)
+	f.managed("m")
+	p := &pruner{Reconciler: f.Reconciler, mr: f.get("m")}
+	ref := &resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "n", Name: "s"}}
+	if got := p.pendingError(context.Background(), ref, errors.New("refused")).Error(); !strings.Contains(got, "quota") {
+		t.Errorf("no Events: %q", got)
+	}
+}
+
+// MRO-3: the messages about an object that could not be read, or written, to release it.
+func TestReleaseFails(t *testing.T) {
+	for _, method := range []string{http.MethodGet, http.MethodPatch} {
+		f := newFixture(t)
+		f.managed("m", "a=1")
+		f.settle("m")
+		f.refuse(method, "a", http.StatusForbidden)
+		f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}"))
+		_, err := f.run("m")
+		verb := map[string]string{http.MethodGet: "getting", http.MethodPatch: "patching"}[method]
+		want := `False/ReleaseOfOrphanedResourcesFailed: Could not release all orphaned resources: 1 error occurred: error ` + verb + ` object "v1/ConfigMap/n/a": answer 403`
+		if got := f.condition("m"); err == nil || !strings.HasPrefix(got, want) {
+			t.Errorf("%v: %s", err, got)
+		}
+	}
+}
+
+// MRX-9, MRV-76: finalizers go when their time is up, and not before.
+func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.target.change("a", func(o *unstructured.Unstructured) {
+		o.SetFinalizers([]string{"x/y"})
+		setAnnotation(resourcesv1alpha1.AnnotationFinalizeDeletionAfter, "1h")(o)
+	})
+	f.must(f.source.Delete(f.ctx, f.get("m")))
+	_, _ = f.run("m") // The store sets 2020-01-01T00:00:00Z.
+	begun := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	f.clock.SetTime(begun.Add(59*time.Minute + 59*time.Second))
+	f.stuck.forget(ownerOf(f.get("m")))
+	_, _ = f.run("m")
+	if len(f.live("a").GetFinalizers()) != 1 {
+		t.Fatal("gone after 59m59s")
+	}
+	f.clock.SetTime(begun.Add(time.Hour + time.Second))
+	_, _ = f.run("m")
+	if len(f.live("a").GetFinalizers()) != 0 {
+		t.Error("there after 1h+1s")
 	}
 }

@@ -206,6 +206,49 @@ type notServedYetError struct{ error }
 
 func (e *notServedYetError) Unwrap() error { return e.error }
 
+// versions are the versions of a group that are served, the preferred one first; none if it is not there.
+func (m *mappings) versions(ctx context.Context, group string) ([]string, error) {
+	if group == "" {
+		return []string{"v1"}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+	defer cancel()
+	m.metrics.count("discover")
+	found := &metav1.APIGroup{}
+	err := m.client.Get().AbsPath("/apis", group).Do(ctx).Into(found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking the target cluster for the versions of %s: %w", group, err)
+	}
+	versions := []string{found.PreferredVersion.Version}
+	for _, version := range found.Versions {
+		versions = append(versions, version.Version)
+	}
+	return versions, nil
+}
+
+// Served returns in what version a kind is served: in this one, if it is, else in another one, whose objects are the same (MRD-13);
+// meta.NoKindMatchError if it is not served at all.
+func (c *Client) Served(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionKind, error) {
+	_, err := c.mappings.of(ctx, gvk)
+	if !meta.IsNoMatchError(err) {
+		return gvk, err
+	}
+	versions, versionsErr := c.mappings.versions(ctx, gvk.Group)
+	if versionsErr != nil {
+		return gvk, versionsErr
+	}
+	for _, version := range versions {
+		other := gvk.GroupKind().WithVersion(version)
+		if _, err := c.mappings.of(ctx, other); !meta.IsNoMatchError(err) {
+			return other, err
+		}
+	}
+	return gvk, err
+}
+
 // Scope tells where the objects of a kind live; unknown if the target does not serve it (MRD-9). Waiting ends with the context.
 func (c *Client) Scope(ctx context.Context, gvk schema.GroupVersionKind) (apply.Scope, error) {
 	served, err := c.mappings.of(ctx, gvk)

@@ -1,0 +1,42 @@
+package managedresource
+
+import (
+	"cmp"
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/apply"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
+)
+
+// find reads the object of an entry, in the version in which its kind is served by now, and where it lives by now: neither makes it another one (MRD-13).
+func (r *Reconciler) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (live *unstructured.Unstructured, namespace string, err error) {
+	gvk, namespace, err := r.placeOf(ctx, ref)
+	if err != nil {
+		return nil, "", err
+	}
+	live, err = r.Target.Get(ctx, gvk, namespace, ref.Name)
+	if !targetcluster.Gone(err) {
+		return live, namespace, err
+	}
+	now, elsewhere, placeErr := r.placeOf(ctx, ref) // The answer may have told that the kind is served in another way.
+	if placeErr != nil || now == gvk && elsewhere == namespace {
+		return nil, namespace, cmp.Or(placeErr, err)
+	}
+	live, err = r.Target.Get(ctx, now, elsewhere, ref.Name)
+	return live, elsewhere, err
+}
+
+// placeOf is where an entry's object is: the entry may be older than the kind's present scope, and than its versions. The origin tells whose object it is.
+func (r *Reconciler) placeOf(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (gvk schema.GroupVersionKind, namespace string, err error) {
+	if gvk, err = r.Target.Served(ctx, ref.GroupVersionKind()); err != nil {
+		return gvk, "", err
+	}
+	if scope, err := r.Target.Scope(ctx, gvk); err == nil && scope == apply.ScopeCluster {
+		return gvk, "", nil
+	}
+	return gvk, ref.Namespace, nil
+}
