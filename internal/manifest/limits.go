@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 )
@@ -15,12 +14,14 @@ const (
 	maxSecrets = 1000
 	// maxValueBytes limits the values as they are stored: sixteen Secrets of the largest size (1 MiB).
 	maxValueBytes = 16 << 20
-	// maxPlainBytes limits the values once decompressed. Manifests compress ten- to thirtyfold; a bomb does so thousandfold.
+	// maxPlainBytes limits the values once decompressed, with aliases expanded. Manifests compress ten- to thirtyfold; a bomb does
+	// so thousandfold.
 	maxPlainBytes = 32 << 20
 	// maxDocuments limits the documents. The inventory of 20,000 objects alone would exceed what etcd stores.
 	maxDocuments = 20_000
-	// maxNodes limits the nodes, that is scalars, lists and mappings, as counted by yamlNodes and jsonNodes. The definitions of
-	// the largest operators, some 70,000 lines, count 200,000. A node costs up to 300 bytes while it is kept.
+	// maxNodes limits the nodes, that is scalars, lists and mappings, as counted by yamlNodes and jsonNodes, or by expand if
+	// there are aliases. The definitions of the largest operators, some 70,000 lines, count 200,000. A node costs up to 300 bytes
+	// while it is kept.
 	maxNodes = 500_000
 
 	// maxDocumentBytes limits one document, as JSON, too: etcd takes 1.5 MiB with a write, and indentation needs some.
@@ -57,51 +58,64 @@ func (s *Sources) Add(source Source) bool {
 type budget struct {
 	valueBytes, plainBytes, documents, nodes int
 	buffers                                  buffers
+
+	// expansions has an entry for each part of the values that may be a YAML document with aliases, once its value was measured,
+	// and for no other: counting them takes a parser, and as much memory as decoding.
+	expansions map[spot]expansion
+}
+
+// spot is where a part begins.
+type spot struct {
+	value Place // Index is 0.
+	line  int
 }
 
 func newBudget() *budget {
-	return &budget{valueBytes: maxValueBytes, plainBytes: maxPlainBytes, documents: maxDocuments, nodes: maxNodes}
+	return &budget{valueBytes: maxValueBytes, plainBytes: maxPlainBytes, documents: maxDocuments, nodes: maxNodes, expansions: map[spot]expansion{}}
 }
 
 // spend measures a value, and returns an error if the budget is exceeded. What is wrong with the value itself is none: it is
 // found again when the value is decoded.
-func (b *budget) spend(ctx context.Context, key string, value []byte) error {
+func (b *budget) spend(ctx context.Context, place Place, value []byte) error {
 	if b.valueBytes -= len(value); b.valueBytes < 0 {
 		return fmt.Errorf("the Secrets of the ManagedResource have more than %d MiB up to here", maxValueBytes>>20)
 	}
-	stream, err := b.buffers.open(key, value)
+	stream, err := b.buffers.open(place.Key, value)
 	if err != nil {
 		return nil
 	}
-	counted := &countingReader{reader: stream, left: &b.plainBytes}
-	for part := range b.buffers.parts(counted) {
+	for part := range b.buffers.parts(&countingReader{reader: stream, left: &b.plainBytes}) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if part.hasAliases() {
+			part.expanded = expand(part.text)
+			b.expansions[spot{place, part.line}] = part.expanded
+		}
+		counts := part.size()
 		b.documents--
-		b.nodes -= part.nodes()
+		b.nodes -= counts.nodes
+		b.plainBytes -= counts.bytes - len(part.text) // The text itself was taken when it was read.
 		switch {
 		case b.documents < 0:
 			return fmt.Errorf("the Secrets of the ManagedResource have more than %d documents up to here", maxDocuments)
 		case b.nodes < 0:
 			return errNodes
+		case b.plainBytes < 0:
+			return errPlainBytes
 		}
-	}
-	if errors.Is(counted.err, errPlainBytes) {
-		return errPlainBytes
 	}
 	return nil
 }
 
 var errNodes = fmt.Errorf("the Secrets of the ManagedResource have more than %d nodes up to here", maxNodes)
 
-var errPlainBytes = fmt.Errorf("the Secrets of the ManagedResource have more than %d MiB up to here when decompressed", maxPlainBytes>>20)
+var errPlainBytes = fmt.Errorf("the Secrets of the ManagedResource have more than %d MiB up to here when decompressed and with aliases expanded", maxPlainBytes>>20)
 
 // countingReader ends with errPlainBytes when more was read than is left.
 type countingReader struct {
 	reader io.Reader
 	left   *int
-	err    error
 }
 
 func (c *countingReader) Read(p []byte) (int, error) {
@@ -109,7 +123,6 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	if *c.left -= n; *c.left < 0 {
 		err = errPlainBytes
 	}
-	c.err = err
 	return n, err
 }
 

@@ -1,10 +1,6 @@
 package manifest
 
-import (
-	"bytes"
-
-	yaml3 "go.yaml.in/yaml/v3"
-)
+import "bytes"
 
 // jsonNodes returns at least the number of nodes of JSON values, and at most three times that.
 func jsonNodes(stream []byte) int {
@@ -128,31 +124,4 @@ func blockScalar(line []byte) int {
 		column++
 	}
 	return column
-}
-
-// expandedNodes counts the nodes with each alias expanded, up to a limit. What this parser does not take counts nothing: the one
-// that decodes has a limit of its own for aliases, if a higher one.
-func expandedNodes(document []byte, limit int) int {
-	var root yaml3.Node
-	if yaml3.Unmarshal(document, &root) != nil {
-		return 0
-	}
-	known := map[*yaml3.Node]int{}
-	var count func(*yaml3.Node) int
-	count = func(node *yaml3.Node) int {
-		if node.Alias != nil {
-			node = node.Alias
-		}
-		if nodes, found := known[node]; found {
-			return nodes
-		}
-		known[node] = limit // An alias within its own anchor has no end.
-		nodes := 1
-		for _, child := range node.Content {
-			nodes = min(nodes+count(child), limit)
-		}
-		known[node] = nodes
-		return nodes
-	}
-	return count(&root)
 }

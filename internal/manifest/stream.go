@@ -3,6 +3,7 @@ package manifest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
@@ -53,19 +54,29 @@ type part struct {
 	line int
 	// err says that the text could not be read to its end, or is too large.
 	err error
+	// expanded is what a YAML document is with its aliases expanded; zero if it has none.
+	expanded expansion
 	// last is true if nothing can be read any more.
 	last bool
 }
 
 func (p *part) isJSON() bool { return bytes.HasPrefix(bytes.TrimSpace(p.text), []byte("{")) }
 
-// nodes counts what is parsed of it. A YAML document with too many nodes is not; text that looks like JSON may be any number of
-// documents, and if it turns out to be YAML, it is counted again then.
-func (p *part) nodes() int {
+// size says what is parsed of it. Of a YAML document with too many nodes nothing is; text that looks like JSON may be any number
+// of documents, and if it turns out to be YAML, its nodes are counted again then.
+func (p *part) size() size {
+	nodes := 0
 	if p.isJSON() {
-		return jsonNodes(p.text)
+		nodes = jsonNodes(p.text)
+	} else {
+		nodes = min(yamlNodes(p.text), maxDocumentNodes)
 	}
-	return min(yamlNodes(p.text), maxDocumentNodes)
+	return size{nodes: max(nodes, min(p.expanded.nodes, maxDocumentNodes)), bytes: max(len(p.text), p.expanded.bytes)}
+}
+
+// hasAliases says whether it may be a YAML document with aliases that is parsed.
+func (p *part) hasAliases() bool {
+	return mayHaveAliases(p.text) && yamlNodes(p.text) <= maxDocumentNodes && utf8.Valid(p.text)
 }
 
 var (
@@ -211,22 +222,35 @@ func jsonObjects(part []byte) ([]document, bool) {
 }
 
 func (p *part) yamlDocument() document {
-	switch {
-	case len(p.text)+jsonGrowth(p.text) > maxDocumentBytes:
-		return document{err: errTooLarge}
-	case yamlNodes(p.text) > maxDocumentNodes:
-		return document{err: errTooDense}
-	case bytes.Contains(p.text, []byte("*")) && bytes.Contains(p.text, []byte("&")) && expandedNodes(p.text, maxDocumentNodes+1) > maxDocumentNodes:
-		return document{err: errTooDense}
+	if err := p.checkSize(); err != nil {
+		return document{err: err}
 	}
 	raw, err := yaml.YAMLToJSON(p.text)
 	if err != nil {
 		return document{err: p.invalid(err)}
 	}
-	if (bytes.Equal(bytes.TrimSpace(raw), null) || mayGoOn(p.text)) && !endsAfterOneDocument(p.text) {
-		return document{err: errors.New("document is followed by something that belongs to no document")}
+	if bytes.Equal(bytes.TrimSpace(raw), null) || mayGoOn(p.text) {
+		if err := p.checkSyntax(); err != nil {
+			return document{err: err}
+		}
 	}
 	return jsonDocument(raw)
+}
+
+// checkSize refuses a YAML document that is too large or too dense, without following its aliases.
+func (p *part) checkSize() error {
+	switch {
+	case len(p.text)+jsonGrowth(p.text) > maxDocumentBytes:
+		return errTooLarge
+	case yamlNodes(p.text) > maxDocumentNodes || p.expanded.nodes > maxDocumentNodes:
+		return errTooDense
+	case p.expanded.bytes > maxDocumentBytes:
+		return errTooLarge
+	case p.expanded.err != nil:
+		// Nobody knows how large it is. Why it cannot be parsed is what the other parser says, if it says so.
+		return cmp.Or(p.checkSyntax(), p.invalid(p.expanded.err))
+	}
+	return nil
 }
 
 // place matches what the YAML parser itself puts before its messages.
@@ -277,14 +301,21 @@ func mayGoOn(part []byte) bool {
 	return false
 }
 
-// endsAfterOneDocument says whether nothing but comments follows a document; the parser would silently leave out what does, such
-// as one brace too many (MRB-1).
-func endsAfterOneDocument(part []byte) bool {
-	decoder := goyaml.NewDecoder(bytes.NewReader(part))
-	if err := decoder.Decode(&unread{}); err != nil {
-		return errors.Is(err, io.EOF)
+var errGoesOn = errors.New("document is followed by something that belongs to no document")
+
+// checkSyntax refuses what is no YAML, and more than one document with comments after it; the parser would silently leave out
+// what follows, such as one brace too many (MRB-1).
+func (p *part) checkSyntax() error {
+	decoder := goyaml.NewDecoder(bytes.NewReader(p.text))
+	if err := decoder.Decode(&unread{}); errors.Is(err, io.EOF) {
+		return nil
+	} else if err != nil {
+		return p.invalid(err)
 	}
-	return errors.Is(decoder.Decode(&unread{}), io.EOF)
+	if err := decoder.Decode(&unread{}); !errors.Is(err, io.EOF) {
+		return errGoesOn
+	}
+	return nil
 }
 
 // unread takes any document and nothing of it: only its syntax counts, and no alias is followed.
