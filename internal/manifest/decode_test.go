@@ -100,6 +100,8 @@ func TestDecode(t *testing.T) {
 		"MRB-1 separators between lines that end with CR":   {data: map[string]string{"a": strings.ReplaceAll(foo+"---\n"+bar, "\n", "\r"), "b": bar}, names: "bar", errors: []string{"belongs to no document"}},
 		"MRB-1 less indented than its first line":           {data: map[string]string{"a": "  kind: X\n" + foo, "b": bar}, names: "bar", errors: []string{"belongs to no document"}},
 		"MRB-1 after a null":                                {data: map[string]string{"a": "null # c\n" + foo, "b": bar}, names: "bar", errors: []string{"belongs to no document"}},
+		"MRB-1 UTF-16":                                      {data: map[string]string{"a": "\xff\xfea\x00:\x00 \x00b\x00", "b": "---\n\xfe\xff\x00a\x00:\x00 \x00b\x00", "c": bar}, names: "bar", errors: []string{"document is not UTF-8", "document is not UTF-8"}},
+		"MRB-1 a byte that is not UTF-8":                    {data: map[string]string{"a": "a: caf\xe9\n", "b": strings.Replace(jsonFoo, "foo", "caf\xe9", 1) + jsonBar}, names: "bar", errors: []string{"document is not UTF-8", "index 0 in 'b' in secret 'ns/s': document is not UTF-8"}},
 		"MRD-2 content after a separator is a new document": {data: map[string]string{"a": foo + "--- {apiVersion: v1, kind: ConfigMap, metadata: {name: bar}}\n"}, names: "foo bar"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -213,16 +213,19 @@ func jsonObjects(part []byte) ([]document, bool) {
 			}
 			return append(result, document{err: fmt.Errorf("invalid JSON at byte %d of the document stream", decoder.InputOffset())}), true
 		}
-		if jsonNodes(raw) > maxDocumentNodes {
+		switch {
+		case !utf8.Valid(raw):
+			result = append(result, document{err: errNotUTF8}) // What is not would silently be replaced.
+		case jsonNodes(raw) > maxDocumentNodes:
 			result = append(result, document{err: errTooDense})
-			continue
+		default:
+			result = append(result, jsonDocument(raw))
 		}
-		result = append(result, jsonDocument(raw))
 	}
 }
 
 func (p *part) yamlDocument() document {
-	if err := p.checkSize(); err != nil {
+	if err := p.checkText(); err != nil {
 		return document{err: err}
 	}
 	raw, err := yaml.YAMLToJSON(p.text)
@@ -237,9 +240,12 @@ func (p *part) yamlDocument() document {
 	return jsonDocument(raw)
 }
 
-// checkSize refuses a YAML document that is too large or too dense, without following its aliases.
-func (p *part) checkSize() error {
+// checkText refuses a YAML document that is too large or too dense, without following its aliases. The parser would take UTF-16,
+// too, in which nothing can be counted.
+func (p *part) checkText() error {
 	switch {
+	case !utf8.Valid(p.text):
+		return errNotUTF8
 	case len(p.text)+jsonGrowth(p.text) > maxDocumentBytes:
 		return errTooLarge
 	case yamlNodes(p.text) > maxDocumentNodes || p.expanded.nodes > maxDocumentNodes:
@@ -300,6 +306,8 @@ func mayGoOn(part []byte) bool {
 	}
 	return false
 }
+
+var errNotUTF8 = errors.New("document is not UTF-8")
 
 var errGoesOn = errors.New("document is followed by something that belongs to no document")
 
