@@ -70,6 +70,7 @@ func refused() map[string]struct {
 		"aliases in many documents":            one(strings.Repeat("---\nx: &x ["+strings.Repeat("1,", 99)+"1]\nlist: ["+strings.Repeat("*x,", 99)+"*x]\n", 100), "more than 500000 nodes up to here"),
 		"aliases in many, in flow style":       one(strings.Repeat("---\n{x: &x ["+strings.Repeat("1,", 99)+"1], list: ["+strings.Repeat("*x,", 99)+"*x]}\n", 100), "more than 500000 nodes up to here"),
 		"aliases of long texts in many":        one(strings.Repeat("---\nx: &x "+strings.Repeat("a", 1<<10)+"\nlist: ["+strings.Repeat("*x,", 1000)+"*x]\n", 40), "more than 32 MiB up to here when decompressed and with aliases"),
+		"many keys and an alias":               one(wrong+"x: &x y\nz: *x\n"+keys.String(), "metadata.labels"),
 		"lists and an alias":                   one(wrong+"x: &x y\nz: *x\nlist:\n"+strings.Repeat("- a\n", maxDocumentNodes/3-20), "metadata.labels"),
 		"lists, of which one has many aliases": one(wrong+"x: &x ["+strings.Repeat("{},", 1000)+"1]\nlist: ["+strings.Repeat("*x,", 85)+"1]\n", "metadata.labels"),
 		"broken at its end":                    one("kind: X\nlist:\n"+strings.Repeat("- a\n", maxDocumentNodes/3-20)+"- [\n", "invalid YAML"),

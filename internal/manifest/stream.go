@@ -17,7 +17,6 @@ import (
 	"github.com/andybalholm/brotli"
 	goyaml "go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
@@ -79,10 +78,7 @@ func (p *part) hasAliases() bool {
 	return mayHaveAliases(p.text) && yamlNodes(p.text) <= maxDocumentNodes && utf8.Valid(p.text)
 }
 
-var (
-	byteOrderMark = []byte("\xef\xbb\xbf")
-	null          = []byte("null")
-)
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // parts splits a stream at its separators: lines that start with "---" and go on with nothing, a comment or content that
 // belongs to the next document. No JSON value and no block scalar can contain such a line. Empty parts are left out.
@@ -228,16 +224,21 @@ func (p *part) yamlDocument() document {
 	if err := p.checkText(); err != nil {
 		return document{err: err}
 	}
-	raw, err := yaml.YAMLToJSON(p.text)
-	if err != nil {
+	var parsed any
+	if err := goyaml.Unmarshal(p.text, &parsed); err != nil {
 		return document{err: p.invalid(err)}
 	}
-	if bytes.Equal(bytes.TrimSpace(raw), null) || mayGoOn(p.text) {
+	if parsed == nil || mayGoOn(p.text) {
 		if err := p.checkSyntax(); err != nil {
 			return document{err: err}
 		}
 	}
-	return jsonDocument(raw)
+	var c converter
+	value := c.convert(parsed)
+	if err := c.err(); err != nil {
+		return document{err: err}
+	}
+	return newDocument(value)
 }
 
 // checkText refuses a YAML document that is too large or too dense, without following its aliases. The parser would take UTF-16,
@@ -334,21 +335,25 @@ func (*unread) UnmarshalYAML(func(any) error) error { return nil }
 
 // jsonDocument decodes one JSON value; integers stay exact (MRB-7).
 func jsonDocument(raw []byte) document {
-	raw = bytes.TrimSpace(raw)
-	switch {
-	case len(raw) == 0 || bytes.Equal(raw, null):
-		return document{}
-	case raw[0] == '[':
-		return document{err: errors.New("document is a list, want a mapping")}
-	case raw[0] != '{':
-		return document{err: errors.New("document is a scalar, want a mapping")}
-	}
-	content := map[string]any{}
-	if err := json.Unmarshal(raw, &content); err != nil {
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
 		return document{err: errors.New("document is not valid JSON")}
 	}
-	if err := checkDepth(content, maxDepth); err != nil {
-		return document{err: err}
+	return newDocument(value)
+}
+
+func newDocument(value any) document {
+	switch value := value.(type) {
+	case nil:
+		return document{}
+	case map[string]any:
+		if err := checkDepth(value, maxDepth); err != nil {
+			return document{err: err}
+		}
+		return document{content: value}
+	case []any:
+		return document{err: errors.New("document is a list, want a mapping")}
+	default:
+		return document{err: errors.New("document is a scalar, want a mapping")}
 	}
-	return document{content: content}
 }
