@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -190,6 +191,47 @@ func TestHonestManifestsAreNotRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if result := decode(t, source(map[string]string{"a": text})); len(result.Errors) != 0 || len(result.Objects) == 0 {
 				t.Errorf("%d bytes, %d objects, %v", len(text), len(result.Objects), result.Errors)
+			}
+		})
+	}
+}
+
+// MRD-2, MRB-1: the limit of a document is for each of the JSON objects in a row. What follows an error is not read, as nobody
+// knows where the next object begins.
+func TestJSONObjectsInARow(t *testing.T) {
+	text := strings.Repeat("}{\\\"", 20<<10)
+	var list []string
+	for i := range 30 {
+		list = append(list, fmt.Sprintf(`{"kind":"ConfigMap","metadata":{"name":"n%d"},"data":{"a":"%s"}}`, i, text))
+	}
+	broken := slices.Clone(list)
+	broken[25] = strings.Replace(broken[25], `"data":`, `"data"`, 1)
+	large := slices.Clone(list)
+	large[20] = strings.Replace(large[20], text, strings.Repeat("a", maxDocumentBytes), 1)
+	notUTF8 := slices.Replace(slices.Clone(list), 25, 26, "{\"a\":\"\xff\"}")
+	for name, tc := range map[string]struct {
+		text    string
+		objects int
+		want    string
+	}{
+		"in one line":             {strings.Join(list, ""), 30, ""},
+		"one a line":              {strings.Join(list, "\n") + "\n\n", 30, ""},
+		"with separators":         {strings.Join(list[:20], "\n") + "\n---\n" + strings.Join(list[20:], " "), 30, ""},
+		"one is no JSON":          {strings.Join(broken, "\n"), 25, "index 25 in 'a.br' in secret 'ns/s': invalid JSON at byte " + fmt.Sprint(len(strings.Join(broken[:25], "\n")))},
+		"and again after that":    {strings.Join(broken, "\n") + "\n---\n" + strings.Join(list[:22], ""), 47, "index 25 in"},
+		"one is no UTF-8":         {strings.Join(notUTF8, "\n"), 29, "index 25 in 'a.br' in secret 'ns/s': document is not UTF-8"},
+		"one is too large":        {strings.Join(large, "\n"), 20, "index 20 in 'a.br' in secret 'ns/s': document is larger than 2 MiB"},
+		"YAML after them":         {strings.Join(list, "\n") + "\n" + foo, 30, "index 30 in 'a.br' in secret 'ns/s': invalid JSON at byte"},
+		"a brace too many":        {strings.Join(list, "\n") + "}", 30, "index 30 in 'a.br' in secret 'ns/s': invalid JSON at byte"},
+		"flow style is not split": {"{kind: X}, " + strings.Join(list, ", "), 0, "index 0 in 'a.br' in secret 'ns/s': document is larger than 2 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := decode(t, source(map[string]string{"a.br": string(compress(t, tc.text))}))
+			if len(result.Objects) != tc.objects || (len(result.Errors) > 0) != (tc.want != "") {
+				t.Errorf("got %d objects, %.300v; want %d", len(result.Objects), result.Errors, tc.objects)
+			}
+			if tc.want != "" && (len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), tc.want)) {
+				t.Errorf("got %.300v, want %s", result.Errors, tc.want)
 			}
 		})
 	}

@@ -55,11 +55,17 @@ type part struct {
 	err error
 	// expanded is what a YAML document is with its aliases expanded; zero if it has none.
 	expanded expansion
-	// last is true if nothing can be read any more.
-	last bool
+	// goesOn says that no separator follows. Such a part holds JSON objects and nothing else, and so does the one after it.
+	goesOn bool
+	// before is how many bytes stand between the last separator and the part, if one that goesOn was before it.
+	before int
+	// broken says that there was an error in JSON objects: nothing more of them is read up to the next separator.
+	broken bool
 }
 
-func (p *part) isJSON() bool { return bytes.HasPrefix(bytes.TrimSpace(p.text), []byte("{")) }
+func (p *part) isJSON() bool {
+	return p.before > 0 || bytes.HasPrefix(bytes.TrimSpace(p.text), []byte("{"))
+}
 
 // size says what is parsed of it. Of a YAML document with too many nodes nothing is; text that looks like JSON may be any number
 // of documents, and if it turns out to be YAML, its nodes are counted again then.
@@ -75,13 +81,14 @@ func (p *part) size() size {
 
 // hasAliases says whether it may be a YAML document with aliases that is parsed.
 func (p *part) hasAliases() bool {
-	return mayHaveAliases(p.text) && yamlNodes(p.text) <= maxDocumentNodes && utf8.Valid(p.text)
+	return !p.goesOn && p.before == 0 && mayHaveAliases(p.text) && yamlNodes(p.text) <= maxDocumentNodes && utf8.Valid(p.text)
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // parts splits a stream at its separators: lines that start with "---" and go on with nothing, a comment or content that
-// belongs to the next document. No JSON value and no block scalar can contain such a line. Empty parts are left out.
+// belongs to the next document. No JSON value and no block scalar can contain such a line. JSON objects that are too large for
+// one part are split between objects, too. Empty parts are left out.
 func (b *buffers) parts(stream io.Reader) iter.Seq[*part] {
 	return func(yield func(*part) bool) {
 		reader := &b.reader
@@ -92,17 +99,11 @@ func (b *buffers) parts(stream io.Reader) iter.Seq[*part] {
 		current := part{line: 1, text: b.text[:0]}
 		defer func() { b.text = current.text }()
 		atLineStart, line := true, 1
-		emit := func() bool {
-			if len(current.text) == 0 && current.err == nil {
-				return true
-			}
-			return yield(&current)
-		}
 		for {
 			chunk, err := reader.ReadSlice('\n')
 			if atLineStart {
 				if rest, found := separator(chunk); found {
-					if !emit() {
+					if !current.empty() && !yield(&current) {
 						return
 					}
 					current = part{text: current.text[:0], line: line}
@@ -112,12 +113,10 @@ func (b *buffers) parts(stream io.Reader) iter.Seq[*part] {
 					}
 				}
 			}
-			if len(current.text)+len(chunk) > maxDocumentBytes {
-				current.text, current.err = current.text[:0], errTooLarge
+			if !current.fits(chunk) && current.isJSON() && !current.handOver(yield) {
+				return
 			}
-			if current.err == nil {
-				current.text = append(current.text, chunk...)
-			}
+			current.add(chunk)
 			atLineStart = !errors.Is(err, bufio.ErrBufferFull)
 			if atLineStart {
 				line++
@@ -126,12 +125,69 @@ func (b *buffers) parts(stream io.Reader) iter.Seq[*part] {
 				if !errors.Is(err, io.EOF) {
 					current.err = errBrotli
 				}
-				current.last = true
-				emit()
+				if !current.empty() {
+					yield(&current)
+				}
 				return
 			}
 		}
 	}
+}
+
+func (p *part) empty() bool { return len(p.text) == 0 && p.err == nil }
+
+func (p *part) fits(chunk []byte) bool { return len(p.text)+len(chunk) <= maxDocumentBytes }
+
+func (p *part) add(chunk []byte) {
+	switch {
+	case p.broken:
+	case !p.fits(chunk):
+		p.text, p.err = p.text[:0], errTooLarge
+	case p.err == nil:
+		p.text = append(p.text, chunk...)
+	}
+}
+
+// handOver yields the JSON objects that are complete, if there are any, and keeps what follows. It returns what yield does.
+func (p *part) handOver(yield func(*part) bool) bool {
+	end := completeObjects(p.text)
+	if end == 0 {
+		return true
+	}
+	complete := *p
+	complete.text, complete.goesOn = p.text[:end], true
+	if !yield(&complete) {
+		return false
+	}
+	rest := p.text[end:]
+	if complete.broken {
+		rest = nil
+	}
+	*p = part{
+		text: append(p.text[:0], rest...), line: p.line + bytes.Count(complete.text, []byte("\n")), before: p.before + end, broken: complete.broken,
+	}
+	return true
+}
+
+// completeObjects returns where the last JSON value ends that is complete; 0 if none is.
+func completeObjects(text []byte) int {
+	end, depth, quoted := 0, 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth--; depth == 0 {
+				end = i + 1
+			}
+		}
+	}
+	return end
 }
 
 // separator says whether a line separates documents, and returns what of it belongs to the next one.
@@ -173,7 +229,7 @@ func (p *part) documents(left *budget) iter.Seq[document] {
 			return
 		}
 		if p.isJSON() {
-			if objects, ok := jsonObjects(p.text); ok {
+			if objects, ok := p.jsonObjects(); ok {
 				for _, object := range objects {
 					if !yield(object) {
 						return
@@ -193,10 +249,10 @@ func (p *part) documents(left *budget) iter.Seq[document] {
 }
 
 // jsonObjects reads JSON objects that follow one another. It is not ok when at most one object came before an error: then
-// the part may be YAML in flow style.
-func jsonObjects(part []byte) ([]document, bool) {
+// the part may be YAML in flow style, which is not split.
+func (p *part) jsonObjects() ([]document, bool) {
 	var result []document
-	decoder := stdjson.NewDecoder(bytes.NewReader(part))
+	decoder := stdjson.NewDecoder(bytes.NewReader(p.text))
 	for {
 		var raw stdjson.RawMessage
 		err := decoder.Decode(&raw)
@@ -204,10 +260,15 @@ func jsonObjects(part []byte) ([]document, bool) {
 			return result, true
 		}
 		if err != nil {
-			if len(result) <= 1 {
+			few := len(result) <= 1 && p.before == 0
+			if few && !p.goesOn {
 				return nil, false
 			}
-			return append(result, document{err: fmt.Errorf("invalid JSON at byte %d of the document stream", decoder.InputOffset())}), true
+			p.broken = true
+			if few {
+				return []document{{err: errTooLarge}}, true
+			}
+			return append(result, document{err: fmt.Errorf("invalid JSON at byte %d of the document stream", int64(p.before)+decoder.InputOffset())}), true
 		}
 		switch {
 		case !utf8.Valid(raw):
