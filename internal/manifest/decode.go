@@ -137,7 +137,7 @@ func measure(ctx context.Context, sources []Source, left *budget) (Place, error)
 		return Place{Secret: sources[maxSecrets].Secret}, fmt.Errorf("the ManagedResource names more than %d Secrets", maxSecrets)
 	}
 	for place, value := range values(sources) {
-		if err := left.spend(ctx, place, value); err != nil {
+		if err := left.spend(ctx, place.Key, value); err != nil {
 			return place, err
 		}
 	}
@@ -166,9 +166,8 @@ func decodeValue(ctx context.Context, place Place, value []byte, left *budget) (
 	}
 	var objects []Object
 	var errs []*Error
-	begin := place
 	for part := range left.buffers.parts(stream) {
-		part.expanded = left.expansions[spot{begin, part.line}]
+		part.expanded = left.expansions[spot{&value[0], part.line}]
 		for document := range part.documents(left) {
 			if ctx.Err() != nil {
 				return nil, nil

@@ -64,9 +64,10 @@ type budget struct {
 	expansions map[spot]expansion
 }
 
-// spot is where a part begins.
+// spot is where a part begins. The value is known by where it is in memory: a Secret that is named twice may have been read in two
+// forms.
 type spot struct {
-	value Place // Index is 0.
+	value *byte
 	line  int
 }
 
@@ -76,11 +77,11 @@ func newBudget() *budget {
 
 // spend measures a value, and returns an error if the budget is exceeded. What is wrong with the value itself is none: it is
 // found again when the value is decoded.
-func (b *budget) spend(ctx context.Context, place Place, value []byte) error {
+func (b *budget) spend(ctx context.Context, key string, value []byte) error {
 	if b.valueBytes -= len(value); b.valueBytes < 0 {
 		return fmt.Errorf("the Secrets of the ManagedResource have more than %d MiB up to here", maxValueBytes>>20)
 	}
-	stream, err := b.buffers.open(place.Key, value)
+	stream, err := b.buffers.open(key, value)
 	if err != nil {
 		return nil
 	}
@@ -90,7 +91,7 @@ func (b *budget) spend(ctx context.Context, place Place, value []byte) error {
 		}
 		if part.hasAliases() {
 			part.expanded = expand(part.text)
-			b.expansions[spot{place, part.line}] = part.expanded
+			b.expansions[spot{&value[0], part.line}] = part.expanded
 		}
 		counts := part.size()
 		b.documents--

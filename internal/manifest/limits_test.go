@@ -196,6 +196,17 @@ func TestHonestManifestsAreNotRefused(t *testing.T) {
 	}
 }
 
+// MR-7: a Secret that is named twice may have changed between the two reads.
+func TestASecretInTwoForms(t *testing.T) {
+	large := source(map[string]string{"a": "x: &x " + strings.Repeat("a", 100<<10) + "\nlist: [" + strings.Repeat("*x,", 50) + "*x]\n"})
+	small := source(map[string]string{"a": foo + "x: &x a\nlist: [*x]\n"})
+	for _, sources := range [][]Source{append(large, small...), append(small, large...)} {
+		if result := decode(t, sources); names(result) != "foo" || len(result.Errors) != 1 || !errors.Is(result.Errors[0], errTooLarge) {
+			t.Errorf("got %d objects, %v", len(result.Objects), result.Errors)
+		}
+	}
+}
+
 // MRD-2, MRB-1: the limit of a document is for each of the JSON objects in a row. What follows an error is not read, as nobody
 // knows where the next object begins.
 func TestJSONObjectsInARow(t *testing.T) {
