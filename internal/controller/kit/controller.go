@@ -15,6 +15,7 @@ import (
 // the controller begins with the first of them alone and holds its lock until that is synced, for which the others wait.
 func Add[R comparable](mgr manager.Manager, name string, options controller.TypedOptions[R], sources ...source.TypedSource[R]) error {
 	options.DefaultFromConfig(mgr.GetControllerOptions())
+	options.NewQueue = newTurns[R]
 	c, err := controller.NewTypedUnmanaged(name, options)
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", name, err)

@@ -2,14 +2,20 @@ package kit
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync/atomic"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -18,13 +24,7 @@ import (
 
 // COM-5: a panic in a reconciliation is an error of that one, which is tried again.
 func TestPanic(t *testing.T) {
-	mgr, err := manager.New(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{
-		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mgr := newManager(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var calls atomic.Int32
@@ -44,4 +44,49 @@ func TestPanic(t *testing.T) {
 	if err := mgr.Start(ctx); err != nil || calls.Load() != 2 {
 		t.Errorf("it was called %d times, error %v", calls.Load(), err)
 	}
+}
+
+// What fails again and again, and was asked for, leaves turns to what is there since the start.
+func TestFailingOnesLeaveTurns(t *testing.T) {
+	const enough = 20
+	mgr := newManager(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	failures, looked := 0, false // One worker has them.
+	reconciler := reconcile.Func(func(_ context.Context, request reconcile.Request) (reconcile.Result, error) {
+		if request.Name == "fine" {
+			looked = true
+			cancel()
+			return reconcile.Result{}, nil
+		}
+		if failures++; failures == enough {
+			cancel()
+		}
+		return reconcile.Result{}, errors.New("on purpose")
+	})
+	atOnce := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](0, 0)
+	if err := Add(mgr, "turns", controller.Options{Reconciler: reconciler, RateLimiter: atOnce}, source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		for _, name := range []string{"fails", "fails-too"} {
+			queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+		}
+		(&handler.EnqueueRequestForObject{}).Create(ctx, event.CreateEvent{Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "fine"}}, IsInInitialList: true}, queue)
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	if err := mgr.Start(ctx); err != nil || !looked {
+		t.Errorf("after %d failures of others it was looked at: %v, error %v", failures, looked, err)
+	}
+}
+
+func newManager(t *testing.T) manager.Manager {
+	t.Helper()
+	mgr, err := manager.New(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mgr
 }

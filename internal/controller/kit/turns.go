@@ -1,0 +1,24 @@
+package kit
+
+import (
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+)
+
+// turns is the library's queue with one priority for all, so that everything has its turn in the order in which it became due.
+//
+// The library gives what is there at the start a lower priority than what is asked for later, and a retry keeps the one that it had. Whatever
+// fails or hangs again and again, and was asked for once, would keep all workers from the rest for as long as it does.
+type turns[R comparable] struct {
+	priorityqueue.PriorityQueue[R]
+}
+
+func newTurns[R comparable](name string, limiter workqueue.TypedRateLimiter[R]) workqueue.TypedRateLimitingInterface[R] {
+	return turns[R]{priorityqueue.New(name, func(o *priorityqueue.Opts[R]) { o.RateLimiter = limiter })}
+}
+
+// AddWithOpts implements priorityqueue.PriorityQueue.
+func (t turns[R]) AddWithOpts(options priorityqueue.AddOpts, items ...R) {
+	options.Priority = nil
+	t.PriorityQueue.AddWithOpts(options, items...)
+}
