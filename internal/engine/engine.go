@@ -55,6 +55,7 @@ type Engine struct {
 	watches *targetcluster.Watches
 	ledger  *ledger.Ledger
 	secrets *sourcecluster.Secrets
+	events  *sourcecluster.Events
 	metrics *managedresource.Metrics
 	started start
 }
@@ -88,7 +89,10 @@ func New(options Options) (*Engine, error) {
 		Log:           options.Log.WithName("target"),
 	})
 	secrets := sourcecluster.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock, options.Log.WithName("secrets"))
-	return &Engine{Options: options, client: client, watches: watches, ledger: l, secrets: secrets, metrics: managedresource.NewMetrics(options.Registry)}, nil
+	return &Engine{
+		Options: options, client: client, watches: watches, ledger: l, secrets: secrets, metrics: managedresource.NewMetrics(options.Registry),
+		events: sourcecluster.NewEvents(options.Source.CoreV1(), options.Clock),
+	}, nil
 }
 
 // judgement is what an assessor says about the objects of a ManagedResource.
@@ -98,7 +102,10 @@ type judgement = func(context.Context, []resourcesv1alpha1.ObjectReference) (tar
 func (e *Engine) NeedLeaderElection() bool { return true }
 
 // Start runs the engine until the context ends.
-func (e *Engine) Start(ctx context.Context) error { return kit.Run(ctx, e.Manager, e.start) }
+func (e *Engine) Start(ctx context.Context) error {
+	defer e.events.End() // Whoever tells something has ended by then.
+	return kit.Run(ctx, e.Manager, e.start)
+}
 
 // start determines the identity of the source cluster and adds the controllers (PRC-11).
 func (e *Engine) start(group *kit.Group) error {
@@ -120,8 +127,7 @@ func (e *Engine) start(group *kit.Group) error {
 	if _, err := informer.AddEventHandler(e.metrics.Follow(class)); err != nil {
 		return err
 	}
-	events := sourcecluster.NewEvents(e.Source.CoreV1(), e.Clock)
-	statuses := sourcecluster.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock, events)
+	statuses := sourcecluster.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock, e.events)
 	assessor := targetcluster.NewAssessor(e.client, e.ledger, e.watches, e.Clock)
 
 	var judges []*healthcontroller.Reconciler
@@ -133,7 +139,7 @@ func (e *Engine) start(group *kit.Group) error {
 	reconciler := managedresource.New(managedresource.Options{
 		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
 		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled,
-		Statuses:         statuses, Secrets: e.secrets, Events: events, Target: e.client, Ledger: e.ledger, Watches: e.watches,
+		Statuses:         statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Ledger: e.ledger, Watches: e.watches,
 		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Applied: news,
 	})
 	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses, Clock: e.Clock, Await: reconciler.Awaits}

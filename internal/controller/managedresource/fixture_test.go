@@ -343,6 +343,7 @@ func (f *fixture) uid(name string) string { return string(f.live(name).GetUID())
 
 func (f *fixture) events() string {
 	f.Helper()
+	f.Events.Flush(f.ctx)
 	list, err := f.secrets.CoreV1().Events("n").List(f.ctx, metav1.ListOptions{})
 	f.must(err)
 	var messages []string

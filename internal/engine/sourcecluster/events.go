@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/engine/managed"
@@ -21,8 +20,10 @@ const maxNote = 1024
 
 // Events records when a ManagedResource begins to fail and when it recovers. It creates Events only, and never patches one:
 // that is all that installations allow (MRC-9), and transitions do not repeat within moments.
+//
+// Nobody waits until an Event is created: those that can't be created in time hold up neither repairs nor statuses.
 type Events struct {
-	client corev1client.EventsGetter
+	sender sender
 	clock  clock.PassiveClock
 
 	mu     sync.Mutex
@@ -38,8 +39,14 @@ type failure struct {
 
 // NewEvents returns a recorder.
 func NewEvents(client corev1client.EventsGetter, clock clock.PassiveClock) *Events {
-	return &Events{client: client, clock: clock, failed: map[types.NamespacedName]failure{}}
+	return &Events{sender: sender{client: client}, clock: clock, failed: map[types.NamespacedName]failure{}}
 }
+
+// Flush waits until all Events are created that were told, or the context ends.
+func (e *Events) Flush(ctx context.Context) { e.sender.flush(ctx) }
+
+// End creates what was told, as far as that takes some seconds; what is told later is dropped. It is for when the process ends.
+func (e *Events) End() { e.sender.end() }
 
 func (e *Events) transitions(ctx context.Context, before, after *resourcesv1alpha1.ManagedResource) {
 	if e == nil {
@@ -110,7 +117,7 @@ func (e *Events) Warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource
 func (e *Events) create(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, eventType, reason, message string) {
 	message = managed.Shortened(message, maxNote)
 	now := metav1.NewTime(e.clock.Now())
-	_, err := e.client.Events(mr.Namespace).Create(ctx, &corev1.Event{
+	e.sender.send(ctx, &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: fmt.Sprintf("%s.%x", mr.Name, now.UnixNano())},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: resourcesv1alpha1.SchemeGroupVersion.String(), Kind: "ManagedResource",
@@ -118,8 +125,5 @@ func (e *Events) create(ctx context.Context, mr *resourcesv1alpha1.ManagedResour
 		},
 		Type: eventType, Reason: reason, Message: message, Count: 1, FirstTimestamp: now, LastTimestamp: now,
 		Source: corev1.EventSource{Component: "gardener-resource-manager"}, ReportingController: "gardener-resource-manager",
-	}, metav1.CreateOptions{})
-	if err != nil {
-		log.FromContext(ctx).V(1).Info("Could not record an event", "reason", err.Error())
-	}
+	})
 }

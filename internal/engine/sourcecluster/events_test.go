@@ -21,6 +21,7 @@ func TestMessagesOfEventsAreBounded(t *testing.T) {
 	client := fake.NewClientset()
 	events := NewEvents(client.CoreV1(), clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
 	events.Warn(t.Context(), &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m"}}, "Reason", "x"+strings.Repeat("€", 1000))
+	events.Flush(t.Context())
 	list, err := client.CoreV1().Events("ns").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 1 {
 		t.Fatal(err, list.Items)
@@ -72,6 +73,7 @@ func TestFailuresEndWithTheManagedResource(t *testing.T) {
 			set(resourcesv1alpha1.ConditionTrue, "2")
 			set(resourcesv1alpha1.ConditionFalse, "2")
 			set(resourcesv1alpha1.ConditionTrue, "2")
+			events.Flush(t.Context())
 			list, err := recorded.CoreV1().Events(key.Namespace).List(t.Context(), metav1.ListOptions{})
 			if err != nil || len(list.Items) != 3 {
 				t.Errorf("%d Events, want a failure of the first, a failure and the recovery of the second; %v", len(list.Items), err)

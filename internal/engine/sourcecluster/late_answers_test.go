@@ -60,6 +60,7 @@ func TestEventsAfterALostAnswer(t *testing.T) {
 			set(resourcesv1alpha1.ConditionFalse)
 			lose = lost == "recovery"
 			set(resourcesv1alpha1.ConditionTrue)
+			events.Flush(t.Context())
 			list, err := recorded.CoreV1().Events(key.Namespace).List(t.Context(), metav1.ListOptions{})
 			if err != nil {
 				t.Fatal(err)

@@ -287,10 +287,11 @@ func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid typ
 		}
 		next, written, writeErr := s.write(ctx, current, change(current))
 		if writeErr == nil {
-			s.events.transitions(ctx, s.before(current, written), next)
+			before := s.before(current, written)
 			if written {
 				s.Written(next)
 			}
+			s.events.transitions(ctx, before, next)
 			return next, nil
 		}
 		if !apierrors.IsConflict(writeErr) || attempt == statusAttempts {
