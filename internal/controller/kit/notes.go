@@ -2,9 +2,7 @@ package kit
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,8 +20,6 @@ import (
 const maxNote = 1024
 
 const (
-	// maxName is the longest name that an Event may have.
-	maxName = 253
 	// keptNotes is how many notes are remembered before anybody asks how old they are, and keptFor how long one counts that is not told again:
 	// whatever goes on is told again within the longest pause between retries (Retries).
 	keptNotes = 1000
@@ -68,7 +64,7 @@ func (n *Notes) Tell(ctx context.Context, about corev1.ObjectReference, eventTyp
 	}
 	now := metav1.NewTime(n.clock.Now())
 	err := n.writer.Create(ctx, &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: eventName(about.Name, now.UnixNano())},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: managed.EventName(about.Name, now.UnixNano())},
 		InvolvedObject: about, Type: eventType, Reason: reason, Message: managed.Shortened(message, maxNote), Action: "Reconcile",
 		Count: 1, FirstTimestamp: now, LastTimestamp: now,
 		Source: corev1.EventSource{Component: n.component}, ReportingController: n.component,
@@ -96,10 +92,4 @@ func (n *Notes) isNew(uid types.UID, text string) bool {
 		n.sweepAt = max(keptNotes, 2*len(n.last)) // So that a look at all of them is paid for by as many new ones.
 	}
 	return isNew
-}
-
-// eventName returns the name of an Event about an object, of which it keeps as much as there is room for.
-func eventName(about string, number int64) string {
-	end := fmt.Sprintf(".%x", number)
-	return strings.TrimRight(about[:min(len(about), maxName-len(end))], ".-") + end
 }

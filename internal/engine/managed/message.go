@@ -28,3 +28,12 @@ func Shortened(message string, limit int) string {
 }
 
 func cutNote(bytes int) string { return fmt.Sprintf(" … (%d more bytes)", bytes) }
+
+// maxName is the longest name that an Event may have, as any object.
+const maxName = 253
+
+// EventName returns the name of an Event about an object, of which it keeps as much as there is room for.
+func EventName(about string, number int64) string {
+	end := fmt.Sprintf(".%x", number)
+	return strings.TrimRight(about[:min(len(about), maxName-len(end))], ".-") + end
+}

@@ -2,7 +2,6 @@ package sourcecluster
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -118,7 +117,7 @@ func (e *Events) create(ctx context.Context, mr *resourcesv1alpha1.ManagedResour
 	message = managed.Shortened(message, maxNote)
 	now := metav1.NewTime(e.clock.Now())
 	e.sender.send(ctx, &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: fmt.Sprintf("%s.%x", mr.Name, now.UnixNano())},
+		ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: managed.EventName(mr.Name, now.UnixNano())},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: resourcesv1alpha1.SchemeGroupVersion.String(), Kind: "ManagedResource",
 			Namespace: mr.Namespace, Name: mr.Name, UID: mr.UID, ResourceVersion: mr.ResourceVersion,

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 	crfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -28,6 +29,22 @@ func TestMessagesOfEventsAreBounded(t *testing.T) {
 	}
 	if message := list.Items[0].Message; len(message) > maxNote || !utf8.ValidString(message) || !strings.Contains(message, "more bytes") {
 		t.Errorf("%d bytes: %s", len(message), message[len(message)-40:])
+	}
+}
+
+// MRC-9: the name of a ManagedResource may be as long as that of an Event, which has a number behind it.
+func TestEventsOfLongNames(t *testing.T) {
+	client := fake.NewClientset()
+	events := NewEvents(client.CoreV1(), clocktesting.NewFakePassiveClock(time.Unix(1, 0)))
+	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: strings.Repeat("abc.", 63) + "d"}}
+	events.Warn(t.Context(), mr, "Reason", "message")
+	events.Flush(t.Context())
+	list, err := client.CoreV1().Events("ns").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 {
+		t.Fatal(err, list.Items)
+	}
+	if e := list.Items[0]; len(validation.IsDNS1123Subdomain(e.Name)) > 0 || e.InvolvedObject.Name != mr.Name {
+		t.Errorf("%s: %v", e.Name, validation.IsDNS1123Subdomain(e.Name))
 	}
 }
 
