@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
 	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
@@ -96,16 +97,21 @@ func (a *applier) tell(desired *apply.Desired, live, merged *unstructured.Unstru
 
 // tellNews records one Event for all that a run noticed, so that a storm of changes is not followed by one of Events.
 func (a *applier) tellNews(ctx context.Context) {
+	a.warn(ctx, a.mr, reasonDrift, a.news)
+}
+
+// warn records one Event for what is to be told of some objects, which says it of the first few. Without any there is none.
+func (r *Reconciler) warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string, news []string) {
 	const named = 3
-	if len(a.news) == 0 {
+	if len(news) == 0 {
 		return
 	}
-	slices.Sort(a.news)
-	message := strings.Join(a.news[:min(len(a.news), named)], ". ")
-	if more := len(a.news) - named; more > 0 {
+	news = slices.Sorted(slices.Values(news))
+	message := strings.Join(news[:min(len(news), named)], ". ")
+	if more := len(news) - named; more > 0 {
 		message += fmt.Sprintf(". And %d more objects", more)
 	}
-	a.Events.Warn(ctx, a.mr, reasonDrift, message)
+	r.Events.Warn(ctx, mr, reason, message)
 }
 
 // lastWriter names who else wrote an object last, as far as its managed fields tell.

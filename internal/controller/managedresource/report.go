@@ -151,8 +151,8 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	if !maps.Equal(began.secrets, read.versions) || began.generation != mr.Generation {
 		for _, warning := range done.plan.Warnings {
 			log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)
-			r.Events.Warn(ctx, mr, "DoubtfulManifest", warning)
 		}
+		r.warn(ctx, mr, "DoubtfulManifest", done.plan.Warnings)
 	}
 	if succeeded {
 		r.Metrics.lastSuccess.WithLabelValues(owner.Namespace, owner.Name).Set(float64(r.Clock.Now().Unix()))
