@@ -1,8 +1,8 @@
 package targetcluster
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -29,6 +29,8 @@ const (
 	// autoscalerGrace is how long an object counts as scaled after its last autoscaler is gone: one that is deleted and created
 	// again, to change what can't be changed or by a tool that replaces it, must not cost the replicas that it had asked for.
 	autoscalerGrace = time.Minute
+	// refusalCounts is how long a list of autoscalers that failed fails for all who need it: each of them would ask, and wait, for it anew.
+	refusalCounts = 5 * time.Second
 )
 
 // Autoscalers knows which objects a HorizontalPodAutoscaler scales (MR-20, MR-21). It watches all of them, whoever manages
@@ -43,9 +45,13 @@ type Autoscalers struct {
 	// listed is when the last list began that somebody asked for who needed it; it is changed during lists only.
 	listed time.Time
 
-	mu       sync.Mutex
-	started  bool
-	lastErr  error
+	mu      sync.Mutex
+	started bool
+	// refused is why whoever needed them last does not know the autoscalers, and since when.
+	refused struct {
+		err error
+		at  time.Time
+	}
 	targetOf map[types.UID]apply.Key
 	count    map[apply.Key]int
 	// leaving are the objects whose last autoscaler went, until they no longer count as scaled.
@@ -83,28 +89,46 @@ func (a *Autoscalers) ready(ctx context.Context) error {
 	return a.known(ctx, resource)
 }
 
-// known waits until the watch covers. Where it has ended, the API server is asked: its client may pause for long until it opens the next one.
+// known waits until the watch covers, as long as the first list is under way. Where that has failed, or the watch has ended, the API server is
+// asked: its client may pause for long until it tries again.
 func (a *Autoscalers) known(ctx context.Context, resource dynamic.ResourceInterface) error {
 	began := time.Now()
-	if a.active.await(ctx, true) {
+	if a.active.await(ctx) {
 		return nil
 	}
-	if a.active.ended() {
-		return a.active.list(ctx, func() error {
-			if a.listed.After(began) {
-				return nil // Somebody else has asked since.
-			}
-			now := time.Now()
-			_, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List), func() bool { return true })
-			if err == nil {
-				a.listed = now
-			}
-			return err
-		})
+	if err := a.refusal(began); err != nil {
+		return err
 	}
+	err := a.active.list(ctx, func() error {
+		if a.listed.After(began) {
+			return nil // Somebody else has asked since.
+		}
+		if err := a.refusal(began); err != nil {
+			return err
+		}
+		now := time.Now()
+		_, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List), func() bool { return true })
+		if err == nil {
+			a.listed = now
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.refused.err, a.refused.at = err, time.Now()
+	}
+	return err
+}
+
+// refusal is the error that somebody who needed the autoscalers had a moment ago.
+func (a *Autoscalers) refusal(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return cmp.Or(a.lastErr, ctx.Err())
+	if now.Sub(a.refused.at) < refusalCounts {
+		return a.refused.err
+	}
+	return nil
 }
 
 // Scales says whether an autoscaler has the replicas of the object under one of the keys.
@@ -173,12 +197,7 @@ func (s *autoscalerSink) requests(resource dynamic.ResourceInterface) listWatch 
 }
 
 func (s *autoscalerSink) failed(err error) {
-	if s.active.heeded() {
-		s.mu.Lock()
-		s.lastErr = err
-		s.mu.Unlock()
-		s.active.lost()
-	}
+	s.active.lost()
 	if unserved(err) {
 		s.watches.client.mappings.forgetKind(autoscalerKind.GroupKind())
 	}

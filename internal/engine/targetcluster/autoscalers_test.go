@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -67,8 +68,8 @@ func TestAutoscalersAreFollowedAnew(t *testing.T) {
 	if err := former.Add(autoscaler("old", "apps/v1", "Deployment", "d")); err != nil || len(a.targetOf) != 0 {
 		t.Errorf("an event of a watch that was given up counts: %v", err)
 	}
-	if !a.active.covers() || a.lastErr != nil || a.active.version() != "7" {
-		t.Errorf("covers %t at version %q with error %v", a.active.covers(), a.active.version(), a.lastErr)
+	if !a.active.covers() || a.active.version() != "7" {
+		t.Errorf("covers %t at version %q", a.active.covers(), a.active.version())
 	}
 }
 
@@ -150,11 +151,15 @@ type brief struct {
 	dynamic.ResourceInterface
 	objects []*unstructured.Unstructured
 	lists   int
+	refuses error
 }
 
 func (b *brief) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	b.lists++
 	time.Sleep(time.Millisecond)
+	if b.refuses != nil {
+		return nil, b.refuses
+	}
 	list, err := lists(b.objects...)(ctx, options)
 	return list.(*unstructured.UnstructuredList), err
 }
@@ -192,6 +197,42 @@ func TestAutoscalersAreKnownBetweenWatches(t *testing.T) {
 		asking.Wait()
 		if asked, took := server.lists-before, time.Since(began); asked > 2 || took > time.Second {
 			t.Errorf("%d lists in %s", asked, took)
+		}
+	})
+}
+
+// MR-20: a list of autoscalers that is refused fails those who need it at once, and one answer is for all who ask within moments: none of them
+// holds a worker. They know them as soon as the API server answers again, however long its client pauses.
+func TestRefusedAutoscalersHoldNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAutoscalers(NewWatches(nil, ledger.New(), WatchOptions{Log: logr.Discard()}))
+		server := &brief{refuses: apierrors.NewForbidden(schema.GroupResource{}, "", nil)}
+		sinkOf(a).failed(server.refuses)
+		known := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), autoscalersWithin)
+			defer cancel()
+			return a.known(ctx, server)
+		}
+		began := time.Now()
+		var asking sync.WaitGroup
+		for range 20 {
+			asking.Go(func() {
+				if err := known(); !apierrors.IsForbidden(err) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		asking.Wait()
+		if err := known(); !apierrors.IsForbidden(err) {
+			t.Errorf("a moment later: %v", err)
+		}
+		if took := time.Since(began); server.lists != 1 || took > time.Second {
+			t.Errorf("%d lists in %s", server.lists, took)
+		}
+		server.refuses = nil
+		time.Sleep(refusalCounts)
+		if err := known(); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -62,12 +62,12 @@ func (a *activeWatch) tellLocked() {
 }
 
 // await waits until the watch covers, was listed and has ended, has failed, or the context ends, and says whether it covers.
-func (a *activeWatch) await(ctx context.Context, evenIfFailed bool) bool {
+func (a *activeWatch) await(ctx context.Context) bool {
 	for {
 		a.mu.Lock()
 		covered, failed, ended, news := a.covered, a.failed, a.endedLocked(), a.news
 		a.mu.Unlock()
-		if covered || ended || failed && !evenIfFailed {
+		if covered || ended || failed {
 			return covered
 		}
 		select {

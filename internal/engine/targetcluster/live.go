@@ -246,7 +246,7 @@ func (w *Watches) fromList(ctx context.Context, ref ledger.Ref) *unstructured.Un
 		}
 		ctx, cancel := context.WithTimeout(ctx, listedWithin)
 		defer cancel()
-		if !a.await(ctx, false) {
+		if !a.await(ctx) {
 			return nil
 		}
 	}

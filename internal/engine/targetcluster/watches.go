@@ -176,7 +176,7 @@ func (w *Watches) AwaitCovered(ctx context.Context, ref ledger.Ref) bool {
 	}
 	ctx, cancel := context.WithDeadline(ctx, a.firstListUntil())
 	defer cancel()
-	return a.await(ctx, false)
+	return a.await(ctx)
 }
 
 // AwaitPodsCovered says whether the Pods of a Deployment are counted by watches, and waits as AwaitCovered does.
