@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-project/espalier/internal/engine/ledger"
@@ -27,6 +29,9 @@ const (
 	listedWithin = 30 * time.Second
 	// wholeLists is how many lists of whole objects are under way at a time: a page of large objects takes megabytes.
 	wholeLists = 2
+	// slowPage is after what time a list whose page does not come counts no longer among those: what hangs, as of a kind whose conversion
+	// webhook does not answer, takes no memory, and must not hold up the lists of other kinds for the minute that it may take.
+	slowPage = 3 * time.Second
 )
 
 // live has the objects of lists until they are compared, so that a restart costs a few requests for each kind and not one for
@@ -37,8 +42,9 @@ const (
 // That an object is not here says nothing.
 type live struct {
 	mu sync.Mutex
-	// expected are the scopes whose next list is to be of whole objects.
-	expected map[scope]struct{}
+	// expected are the scopes whose next list is to be of whole objects, and when that list was last heard of: when it began, or a page of it
+	// came; zero before.
+	expected map[scope]time.Time
 	packers  map[scope]*packer
 	held     map[types.UID]packed
 	size     int
@@ -56,7 +62,7 @@ type packed struct {
 func (p packed) size() int { return len(p.bytes) + entryBytes }
 
 func newLive() *live {
-	return &live{expected: map[scope]struct{}{}, packers: map[scope]*packer{}, held: map[types.UID]packed{}, lists: make(chan struct{}, wholeLists)}
+	return &live{expected: map[scope]time.Time{}, packers: map[scope]*packer{}, held: map[types.UID]packed{}, lists: make(chan struct{}, wholeLists)}
 }
 
 // expect asks for the next list of a scope to be of whole objects. Pods are not: there may be many, and hardly any are managed.
@@ -66,7 +72,9 @@ func (l *live) expect(s scope) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.expected[s] = struct{}{}
+	if _, expected := l.expected[s]; !expected {
+		l.expected[s] = time.Time{}
+	}
 	return true
 }
 
@@ -77,14 +85,43 @@ func (l *live) wants(s scope) bool {
 	return expected
 }
 
-// begin waits until a list of whole objects may start; the caller must call the function that it returns.
-func (l *live) begin(ctx context.Context) (func(), error) {
+// until is until when a list of whole objects may be waited for that is expected of a scope.
+func (l *live) until(s scope) (_ time.Time, expected bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	heard, expected := l.expected[s]
+	if heard.IsZero() {
+		heard = time.Now() // It waits for others.
+	}
+	return heard.Add(listedWithin), expected
+}
+
+// heard notes that the list of whole objects of a scope began, or that a page of it came.
+func (l *live) heard(s scope) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, expected := l.expected[s]; expected {
+		l.expected[s] = time.Now()
+	}
+}
+
+// begin waits until a list of whole objects may start, and returns how to ask for its pages; the caller must call end.
+func (l *live) begin(ctx context.Context, s scope, whole pageFunc) (page pageFunc, end func(), err error) {
 	select {
 	case l.lists <- struct{}{}:
-		return func() { <-l.lists }, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
+	end = sync.OnceFunc(func() { <-l.lists })
+	l.heard(s)
+	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		defer time.AfterFunc(slowPage, end).Stop()
+		list, err := whole(ctx, options)
+		if err == nil {
+			l.heard(s)
+		}
+		return list, err
+	}, end, nil
 }
 
 // listed ends a list; if it was complete, no other one is expected.
@@ -237,14 +274,14 @@ func (w *Watches) Read(ctx context.Context, ref ledger.Ref) (*unstructured.Unstr
 
 func (w *Watches) fromList(ctx context.Context, ref ledger.Ref) *unstructured.Unstructured {
 	s := w.scopeOf(ref)
-	if w.live.wants(s) {
+	if until, expected := w.live.until(s); expected {
 		w.mu.Lock()
 		a := w.active[s]
 		w.mu.Unlock()
 		if a == nil {
 			return nil
 		}
-		ctx, cancel := context.WithTimeout(ctx, listedWithin)
+		ctx, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
 		if !a.await(ctx) {
 			return nil

@@ -122,12 +122,12 @@ func (s *sink) list(ctx context.Context, requests scopeRequests) (string, error)
 func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (string, error) {
 	page := requests.list
 	if whole {
-		page = requests.whole
-		end, err := s.watches.live.begin(ctx)
+		pages, end, err := s.watches.live.begin(ctx, s.scope, requests.whole)
 		if err != nil {
 			return "", err
 		}
 		defer end()
+		page = pages
 	}
 	options := metav1.ListOptions{}
 	s.watches.selector(s.scope)(&options)
