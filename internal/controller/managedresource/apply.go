@@ -396,7 +396,10 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		if err != nil {
 			return outcome{}, err
 		}
-		merged := a.merge(desired, live, options, keptBy, origin)
+		merged, err := a.mergeScaled(ctx, desired, live, options, keptBy, origin)
+		if err != nil {
+			return outcome{}, err
+		}
 		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark}
 		if (!*a.Config.AlwaysUpdate || !a.full) && a.same(ctx, live, merged) {
 			done.sighting = a.Watches.View().Sighting(live)
@@ -431,15 +434,6 @@ func (a *applier) unanswered(desired *apply.Desired, err error) {
 	if err != nil && !managed.Refused(err) {
 		a.Ledger.Touched(keyOf(desired))
 	}
-}
-
-// merge is an object as it is to be, with the origin of the one that keeps it, if it is another one.
-func (a *applier) merge(desired *apply.Desired, live *unstructured.Unstructured, options apply.MergeOptions, keptBy ledger.Owner, origin string) *unstructured.Unstructured {
-	if desired.CreateOnly && keptBy != (ledger.Owner{}) {
-		return live // The description on it is the other one's.
-	}
-	options.Origin = cmp.Or(origin, options.Origin)
-	return apply.Merge(desired, live, options)
 }
 
 // same says whether writing merged over live is known to change nothing. Whoever asks for a run asks the API server anew.

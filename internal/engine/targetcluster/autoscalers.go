@@ -37,7 +37,8 @@ const (
 // them, from the first time somebody asks, and keeps their targets only.
 //
 // Invariant: an object that any autoscaler on record names is scaled, and so is one whose last autoscaler went less than
-// autoscalerGrace ago. Ready says whether what is on record is complete.
+// autoscalerGrace ago. Ready says whether what is on record is complete. What went before the first list of this process is not on record:
+// see Inherits.
 type Autoscalers struct {
 	watches *Watches
 	active  *activeWatch
@@ -52,6 +53,8 @@ type Autoscalers struct {
 		err error
 		at  time.Time
 	}
+	// since is when all of them were known for the first time; zero before.
+	since    time.Time
 	targetOf map[types.UID]apply.Key
 	count    map[apply.Key]int
 	// leaving are the objects whose last autoscaler went, until they no longer count as scaled.
@@ -223,6 +226,11 @@ func (a *Autoscalers) list(ctx context.Context, page pageFunc, heeded func() boo
 	})
 	if err == nil {
 		a.forgetOthers(listed)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.since.IsZero() {
+			a.since = time.Now()
+		}
 	}
 	return version, err
 }
@@ -317,7 +325,7 @@ func (a *Autoscalers) set(uid types.UID, key apply.Key) {
 	if had {
 		if a.count[before]--; a.count[before] == 0 {
 			delete(a.count, before)
-			a.leaveLocked(before)
+			a.leaveLocked(before, autoscalerGrace)
 		}
 	}
 	a.mu.Unlock()
@@ -327,9 +335,9 @@ func (a *Autoscalers) set(uid types.UID, key apply.Key) {
 }
 
 // leaveLocked begins the grace of an object without autoscalers.
-func (a *Autoscalers) leaveLocked(key apply.Key) {
+func (a *Autoscalers) leaveLocked(key apply.Key, grace time.Duration) {
 	var timer *time.Timer
-	timer = time.AfterFunc(autoscalerGrace, func() {
+	timer = time.AfterFunc(grace, func() {
 		a.mu.Lock()
 		over := a.leaving[key] == timer
 		if over {

@@ -1,0 +1,47 @@
+package managedresource
+
+import (
+	"cmp"
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/espalier-project/espalier/internal/apply"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+)
+
+// merge is an object as it is to be, with the origin of the one that keeps it, if it is another one.
+func (a *applier) merge(desired *apply.Desired, live *unstructured.Unstructured, options apply.MergeOptions, keptBy ledger.Owner, origin string) *unstructured.Unstructured {
+	if desired.CreateOnly && keptBy != (ledger.Owner{}) {
+		return live // The description on it is the other one's.
+	}
+	options.Origin = cmp.Or(origin, options.Origin)
+	return apply.Merge(desired, live, options)
+}
+
+// mergeScaled is merge for what is about to be written: it leaves the replicas alone of what an autoscaler scaled that went while another process led,
+// as that one would for as long.
+func (a *applier) mergeScaled(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured, options apply.MergeOptions, keptBy ledger.Owner, origin string) (*unstructured.Unstructured, error) {
+	merged := a.merge(desired, live, options, keptBy, origin)
+	autoscalers := a.Watches.Autoscalers()
+	if !scalable(desired.Key) || options.HorizontallyScaled || replicasOf(merged) == replicasOf(live) || !autoscalers.Young() {
+		return merged, nil
+	}
+	written := live
+	if len(live.GetManagedFields()) == 0 { // It is from a list, of which they are not kept.
+		var err error
+		if written, err = a.get(ctx, desired); err != nil {
+			return nil, err
+		}
+	}
+	if autoscalers.Inherits(desired.Key, written) {
+		options.HorizontallyScaled = true
+		merged = a.merge(desired, live, options, keptBy, origin)
+	}
+	return merged, nil
+}
+
+func replicasOf(object *unstructured.Unstructured) int64 {
+	replicas, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	return replicas
+}

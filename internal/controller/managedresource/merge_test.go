@@ -1,0 +1,70 @@
+package managedresource
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/espalier-project/espalier/internal/apply"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
+)
+
+// MR-21, promise about changes of leader: after a restart replicas stay as an autoscaler set them that is not there, and everything else is as the
+// manifest says. Replicas that somebody else set are put right at once.
+func TestReplicasStayAfterARestart(t *testing.T) {
+	for subresource, want := range map[string]int64{"scale": 5, "": 1} {
+		t.Run(subresource, func(t *testing.T) {
+			asked := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				switch r.URL.Path {
+				case "/apis/autoscaling/v1":
+					fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"autoscaling/v1","resources":[{"name":"horizontalpodautoscalers","namespaced":true,"kind":"HorizontalPodAutoscaler"}]}`)
+				case "/apis/apps/v1":
+					fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[{"name":"deployments","namespaced":true,"kind":"Deployment"}]}`)
+				case "/apis/autoscaling/v1/horizontalpodautoscalers":
+					fmt.Fprint(w, `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v1","metadata":{"resourceVersion":"1"},"items":[]}`)
+				case "/apis/apps/v1/namespaces/n/deployments/web":
+					asked++
+					fmt.Fprintf(w, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"namespace":"n","name":"web","managedFields":[
+						{"manager":"x","operation":"Update","apiVersion":"apps/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:replicas":{}}},"subresource":%q}]},"spec":{"replicas":5}}`, subresource)
+				default:
+					http.NotFound(w, r)
+				}
+			}))
+			t.Cleanup(server.Close)
+			f := newFixture(t)
+			var err error
+			f.Target, err = targetcluster.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), targetcluster.NewMetrics(prometheus.NewRegistry()))
+			f.must(err)
+			f.Watches = targetcluster.NewWatches(f.Target, f.Ledger, targetcluster.WatchOptions{Log: logr.Discard(), Disabled: true})
+			f.must(f.Watches.Autoscalers().Ready(f.ctx))
+
+			desired := &apply.Desired{Key: apply.Key{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}, Unstructured: deployment(1, false)}
+			a := &applier{Reconciler: f.Reconciler}
+			merged, err := a.mergeScaled(f.ctx, desired, deployment(5, true), apply.MergeOptions{}, ledger.Owner{}, "")
+			f.must(err)
+			if paused, _, _ := unstructured.NestedBool(merged.Object, "spec", "paused"); replicasOf(merged) != want || paused {
+				t.Errorf("%d replicas, paused %t, want %d and false", replicasOf(merged), paused, want)
+			}
+			before := asked
+			if _, err := a.mergeScaled(f.ctx, desired, deployment(1, true), apply.MergeOptions{}, ledger.Owner{}, ""); err != nil || asked != before {
+				t.Errorf("it is read though its replicas are as the manifest says: %v", err)
+			}
+		})
+	}
+}
+
+func deployment(replicas int64, paused bool) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "n", "name": "web"},
+		"spec": map[string]any{"replicas": replicas, "paused": paused},
+	}}
+}
