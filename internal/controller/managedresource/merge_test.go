@@ -26,14 +26,14 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				switch r.URL.Path {
 				case "/apis/autoscaling/v1":
-					fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"autoscaling/v1","resources":[{"name":"horizontalpodautoscalers","namespaced":true,"kind":"HorizontalPodAutoscaler"}]}`)
+					_, _ = fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"autoscaling/v1","resources":[{"name":"horizontalpodautoscalers","namespaced":true,"kind":"HorizontalPodAutoscaler"}]}`)
 				case "/apis/apps/v1":
-					fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[{"name":"deployments","namespaced":true,"kind":"Deployment"}]}`)
+					_, _ = fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[{"name":"deployments","namespaced":true,"kind":"Deployment"}]}`)
 				case "/apis/autoscaling/v1/horizontalpodautoscalers":
-					fmt.Fprint(w, `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v1","metadata":{"resourceVersion":"1"},"items":[]}`)
+					_, _ = fmt.Fprint(w, `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v1","metadata":{"resourceVersion":"1"},"items":[]}`)
 				case "/apis/apps/v1/namespaces/n/deployments/web":
 					asked++
-					fmt.Fprintf(w, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"namespace":"n","name":"web","managedFields":[
+					_, _ = fmt.Fprintf(w, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"namespace":"n","name":"web","managedFields":[
 						{"manager":"x","operation":"Update","apiVersion":"apps/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:replicas":{}}},"subresource":%q}]},"spec":{"replicas":5}}`, subresource)
 				default:
 					http.NotFound(w, r)

@@ -97,13 +97,7 @@ func (a *activeWatch) covers() bool {
 	return a.covered
 }
 
-// ended says whether all was reported up to the end of a watch, and the next one is still to be opened.
-func (a *activeWatch) ended() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.endedLocked()
-}
-
+// endedLocked says whether all was reported up to the end of a watch, and the next one is still to be opened.
 func (a *activeWatch) endedLocked() bool { return a.complete && !a.covered && !a.failed }
 
 // lost tells that the scope can't be followed.

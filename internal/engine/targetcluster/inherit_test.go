@@ -19,7 +19,7 @@ func TestGraceIsInherited(t *testing.T) {
 	key := apply.Key{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}
 	writtenBy := func(subresource, fields string) *unstructured.Unstructured {
 		object := &unstructured.Unstructured{Object: map[string]any{}}
-		object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "x", Operation: "Update", Subresource: subresource, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}})
+		object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "x", Operation: "Update", Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields)}})
 		return object
 	}
 	const replicas = `{"f:spec":{"f:replicas":{}}}`
