@@ -333,12 +333,16 @@ func TestAnnouncementWithoutAnAnswer(t *testing.T) {
 	_, _ = f.run("heir")
 	f.secret("heir", "2", "a=1", "b=1")
 	f.secret("giver", "2")
+	announced := false
 	f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-		f.onSource.SubResourcePatch = nil
-		f.must(c.SubResource(sub).Patch(ctx, object, patch, opts...))
+		if !announced {
+			f.must(c.SubResource(sub).Patch(ctx, object, patch, opts...))
+		}
+		announced = true
 		return errors.New("connection reset by peer")
 	}
 	_, err := f.run("heir")
+	f.onSource.SubResourcePatch = nil
 	if f.inventory("heir") != "a(planned) b" || err == nil {
 		t.Fatal(f.inventory("heir"), err)
 	}

@@ -2,6 +2,7 @@ package managedresource
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -89,13 +90,33 @@ func (r *Reconciler) announce(ctx context.Context, mr *resourcesv1alpha1.Managed
 	if managed.SameInventory(status.Resources, plan.Inventory) && status.SecretsDataChecksum != nil && *status.SecretsDataChecksum == read.checksum() {
 		return mr, nil
 	}
-	return r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
-		pending := plan.Pending(current.Status.Resources, func(d *apply.Desired) bool { return r.Ledger.OthersHave(ownerOf(mr), keyOf(d)) })
+	var pending []resourcesv1alpha1.ObjectReference
+	next, err := r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
+		pending = plan.Pending(current.Status.Resources, func(d *apply.Desired) bool { return r.Ledger.OthersHave(ownerOf(mr), keyOf(d)) })
 		return &sourcecluster.Change{
 			Conditions: managed.Conditions(current.Status.Conditions).Invalidation(last.attempted == tried),
 			Resources:  &pending,
 		}
 	})
+	if err == nil || errors.Is(err, errMoved) || apierrors.IsConflict(err) {
+		return next, err
+	}
+	// Nothing of what is wanted is applied. If it was written though the answer says otherwise, that is another task, and not what failed.
+	return nil, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, unannounced(pending, err), nil)
+}
+
+// longInventory is from what size on an inventory is named as the reason if it can't be written: etcd takes 1.5 MiB with a write,
+// and the ManagedResource has more than its inventory.
+const longInventory = 1 << 20
+
+// unannounced is the error of an announcement that was refused or not answered.
+func unannounced(inventory []resourcesv1alpha1.ObjectReference, cause error) error {
+	text, err := json.Marshal(inventory)
+	if err != nil || len(text) < longInventory {
+		return fmt.Errorf("putting on record what is about to be applied: %w", cause)
+	}
+	return fmt.Errorf("the inventory of %d objects, with their labels and annotations, has %.1f MiB, and may be too long for the status;"+
+		" spread the objects over several ManagedResources, or take long annotations away: %w", len(inventory), float64(len(text))/(1<<20), cause)
 }
 
 // content is what was read from the Secrets.
