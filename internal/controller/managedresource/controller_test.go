@@ -523,7 +523,8 @@ func TestDriftIsToldAndDelayed(t *testing.T) {
 	}
 }
 
-// MRS-4: what a process that was the leader before says after it is taken back, though nothing else asks for a run.
+// MRS-4, MR-13: what a process that was the leader before says after it is taken back, and what somebody takes out of the inventory is put into it
+// again, though nothing else asks for a run.
 func TestReportOfAFormerLeader(t *testing.T) {
 	for name, report := range map[string]func(*resourcesv1alpha1.ManagedResourceStatus){
 		"of a run that never ends": func(status *resourcesv1alpha1.ManagedResourceStatus) {
@@ -535,7 +536,11 @@ func TestReportOfAFormerLeader(t *testing.T) {
 			status.Conditions, _ = managed.Conditions(status.Conditions).With(time.Now(),
 				managed.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonApplyFailed, "no"))
 		},
-		"of other content": func(status *resourcesv1alpha1.ManagedResourceStatus) { status.SecretsDataChecksum = ptr.To("old") },
+		"of other content":     func(status *resourcesv1alpha1.ManagedResourceStatus) { status.SecretsDataChecksum = ptr.To("old") },
+		"that lacks an object": func(status *resourcesv1alpha1.ManagedResourceStatus) { status.Resources = nil },
+		"with labels that were once": func(status *resourcesv1alpha1.ManagedResourceStatus) {
+			status.Resources[0].Labels = map[string]string{"old": "x"}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -553,7 +558,7 @@ func TestReportOfAFormerLeader(t *testing.T) {
 			}
 			f.settle("m")
 			if got := f.get("m").Status; managed.Conditions(got.Conditions).Status(resourcesv1alpha1.ResourcesApplied) != resourcesv1alpha1.ConditionTrue ||
-				*got.SecretsDataChecksum != *before.Status.SecretsDataChecksum || f.inventory("m") != "a" {
+				*got.SecretsDataChecksum != *before.Status.SecretsDataChecksum || !managed.SameInventory(got.Resources, before.Status.Resources) {
 				t.Errorf("it says %+v", got)
 			}
 			now := f.get("m")

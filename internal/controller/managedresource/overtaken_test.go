@@ -8,12 +8,16 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 // MR-13: what a run leaves alone, as it was as it should be a moment ago, counts as applied only if nobody has told otherwise by the time at
@@ -162,6 +166,50 @@ func TestOvertakenRunRemembersWhatItCreated(t *testing.T) {
 	if _, there := f.target.value("y"); there {
 		t.Errorf("y is left behind; condition %s, inventory %q", f.condition("m"), f.inventory("m"))
 	}
+}
+
+// MRL-6, MRX-5: a process that stood still and is not the leader any more leaves the entries alone that the next one wrote: with those the next
+// one takes away what no manifest has any more.
+func TestFormerLeaderReportsLate(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	next := f.anotherProcess()
+	f.manifests("m", "2", configMap("a", "2", "labels: {one: x}"))
+	paused := false
+	f.target.after = func(method, name string) int {
+		if method == http.MethodPut && name == "a" && !paused {
+			paused = true
+			next.manifests("m", "3", configMap("a", "3", "labels: {two: x}"))
+			next.settle("m")
+		}
+		return 0
+	}
+	_, err := f.run("m") // Its last one.
+	f.must(err)
+	if got := f.get("m"); got.Status.Resources[0].Labels["two"] != "x" || next.passes.contradicts(got) {
+		t.Errorf("the entry of the next leader has labels %v", got.Status.Resources[0].Labels)
+	}
+	next.manifests("m", "4", configMap("a", "4", "annotations: {x: x}"))
+	next.settle("m")
+	if labels := f.live("a").GetLabels(); labels["two"] != "" || labels["one"] != "" {
+		t.Errorf("a label that no manifest has any more stays: %v", labels)
+	}
+}
+
+// anotherProcess is one beside that of a fixture, with the same source and target.
+func (f *fixture) anotherProcess() *fixture {
+	options := f.Options
+	options.Ledger = ledger.New()
+	options.Watches = targetcluster.NewWatches(f.Target, options.Ledger, targetcluster.WatchOptions{Log: logr.Discard()})
+	options.Statuses = sourcecluster.NewStatuses(f.source, f.source, f.source, f.clock, f.Events)
+	options.Secrets = sourcecluster.NewSecrets(f.secrets.CoreV1(), nil, f.clock, logr.Discard())
+	options.Assessor = targetcluster.NewAssessor(f.Target, options.Ledger, options.Watches, f.clock)
+	options.Metrics = nil
+	another := *f
+	another.Reconciler = New(options)
+	another.triggers = another.Triggers
+	return &another
 }
 
 // MRX-5: a Secret that is gone ends deletions, also if it was gone before.

@@ -57,22 +57,26 @@ func (p *passes) prunes(mr *resourcesv1alpha1.ManagedResource) (anew bool) {
 	return anew
 }
 
-// end is how a run ended well: with the Secrets in those versions, the checksum of what they have, and ResourcesApplied.
+// end is how a run ended well: with the Secrets in those versions, the checksum of what they have, ResourcesApplied, and the digest of the
+// inventory.
 type end struct {
-	secrets  map[string]string
-	checksum string
-	applied  managed.ConditionChange
+	secrets   map[string]string
+	checksum  string
+	applied   managed.ConditionChange
+	inventory uint64
 }
 
 // inDoubt says whether a run is needed though no object is in doubt.
 func (p *pass) inDoubt() bool { return p.raised != p.settled || len(p.told) > 0 }
 
 // reported says whether the status of a ManagedResource is what the last run that ended well made of it. A process that was the leader
-// before may have begun a run meanwhile, and not ended it, or ended one with what it had read before.
+// before may have begun a run meanwhile, and not ended it, or ended one with what it had read before; and whoever may write to the status may
+// have taken entries out of the inventory, without which their objects would be left behind one day.
 func (p *pass) reported(mr *resourcesv1alpha1.ManagedResource) bool {
 	condition := managed.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
 	return condition != nil && condition.Status == p.applied.Status && condition.Reason == p.applied.Reason &&
-		mr.Status.ObservedGeneration == p.generation && mr.Status.SecretsDataChecksum != nil && *mr.Status.SecretsDataChecksum == p.checksum
+		mr.Status.ObservedGeneration == p.generation && mr.Status.SecretsDataChecksum != nil && *mr.Status.SecretsDataChecksum == p.checksum &&
+		managed.InventoryDigest(mr.Status.Resources) == p.inventory
 }
 
 // wantsFull says whether that must be a full run: there was none yet, or it was asked for and has not ended well since.
@@ -204,10 +208,19 @@ func (p *passes) moved(mr *resourcesv1alpha1.ManagedResource) time.Duration {
 
 // contradicts says whether a ManagedResource that no run is due for says something else than the last run that ended well.
 func (p *passes) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
+	known, atRest := p.atRest(mr)
+	return atRest && !known.reported(mr) // A long inventory takes its time: not under the lock.
+}
+
+// atRest returns what is remembered of a ManagedResource that no run is due for.
+func (p *passes) atRest(mr *resourcesv1alpha1.ManagedResource) (pass, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.byOwner[ownerOf(mr)]
-	return known != nil && known.uid == mr.UID && known.complete && known.generation == mr.Generation && !known.inDoubt() && !known.reported(mr)
+	if known == nil || known.uid != mr.UID || !known.complete || known.generation != mr.Generation || known.inDoubt() {
+		return pass{}, false
+	}
+	return pass{generation: known.generation, end: known.end}, true
 }
 
 func (p *passes) forget(owner ledger.Owner) {

@@ -168,7 +168,7 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	}
 	r.track(owner, &apply.Plan{}, inventory)
 	done.passOn()
-	r.passes.finished(mr, began, end{read.versions, checksum, applied})
+	r.passes.finished(mr, began, end{read.versions, checksum, applied, managed.InventoryDigest(inventory)})
 	if !maps.Equal(began.secrets, read.versions) || began.generation != mr.Generation {
 		for _, warning := range done.plan.Warnings {
 			log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)
@@ -217,20 +217,28 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 	return inventory
 }
 
-// afterFailure returns the inventory of a run that failed: of what it wrote or found as it should be, it has what is there now (MRB-3).
+// afterFailure returns the inventory of a run that failed: of what it wrote or found as it should be, it has what is there now (MRB-3). An
+// entry that is not the one that the run announced is somebody else's by now, who has been at the object since: the next leader's, if this
+// process stood still for a while.
 func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
-	next := map[apply.Key]resourcesv1alpha1.ObjectReference{}
-	for _, entry := range a.inventory() {
-		next[apply.KeyOfReference(&entry.ObjectReference)] = entry
-	}
+	announced, next := byKey(a.mr.Status.Resources), byKey(a.inventory())
 	inventory = slices.Clone(inventory)
 	for i := range inventory {
 		key := apply.KeyOfReference(&inventory[i].ObjectReference)
-		if _, found := a.written[key]; found {
+		before, found := announced[key]
+		if _, written := a.written[key]; written && found && managed.SameInventory(inventory[i:i+1], []resourcesv1alpha1.ObjectReference{before}) {
 			inventory[i] = next[key]
 		}
 	}
 	return inventory
+}
+
+func byKey(inventory []resourcesv1alpha1.ObjectReference) map[apply.Key]resourcesv1alpha1.ObjectReference {
+	entries := make(map[apply.Key]resourcesv1alpha1.ObjectReference, len(inventory))
+	for i := range inventory {
+		entries[apply.KeyOfReference(&inventory[i].ObjectReference)] = inventory[i]
+	}
+	return entries
 }
 
 // overtaken puts on record what a run wrote that ends without saying more, as its ManagedResource is not what it was: the next one takes away what no

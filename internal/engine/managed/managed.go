@@ -5,7 +5,9 @@
 package managed
 
 import (
+	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,6 +99,16 @@ func (c Class) SameTask(a, b *resourcesv1alpha1.ManagedResource) bool {
 // SameInventory compares inventories; nil and empty are the same.
 func SameInventory(a, b []resourcesv1alpha1.ObjectReference) bool {
 	return len(a) == 0 && len(b) == 0 || equality.Semantic.DeepEqual(a, b)
+}
+
+// InventoryDigest stands for an inventory: those that SameInventory takes for the same have the same one.
+func InventoryDigest(inventory []resourcesv1alpha1.ObjectReference) uint64 {
+	digest := fnv.New64a()
+	lines := json.NewEncoder(digest)
+	for i := range inventory {
+		_ = lines.Encode(&inventory[i]) // Texts, and maps of texts.
+	}
+	return digest.Sum64()
 }
 
 // planned marks an entry of the inventory whose object carries no origin (MR-30) and was not created by us: not yet, or it was

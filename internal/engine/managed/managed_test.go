@@ -54,6 +54,34 @@ func TestClass(t *testing.T) {
 	}
 }
 
+// MR-13: each field of an entry counts, and how what is not there is written does not.
+func TestInventoryDigest(t *testing.T) {
+	entry := func(change func(*resourcesv1alpha1.ObjectReference)) []resourcesv1alpha1.ObjectReference {
+		e := resourcesv1alpha1.ObjectReference{Labels: map[string]string{"a": "b", "c": "d"}}
+		e.APIVersion, e.Kind, e.Name = "v1", "ConfigMap", "x"
+		if change != nil {
+			change(&e)
+		}
+		return []resourcesv1alpha1.ObjectReference{e}
+	}
+	one := entry(nil)
+	for name, other := range map[string][]resourcesv1alpha1.ObjectReference{
+		"the same":              entry(nil),
+		"no annotations":        entry(func(e *resourcesv1alpha1.ObjectReference) { e.Annotations = map[string]string{} }),
+		"another label":         entry(func(e *resourcesv1alpha1.ObjectReference) { e.Labels["a"] = "c" }),
+		"a label as annotation": entry(func(e *resourcesv1alpha1.ObjectReference) { e.Labels, e.Annotations = nil, e.Labels }),
+		"a UID":                 entry(func(e *resourcesv1alpha1.ObjectReference) { e.UID = "u" }),
+		"planned":               entry(func(e *resourcesv1alpha1.ObjectReference) { *e = AsPlanned(*e) }),
+		"none":                  {},
+		"nil":                   nil,
+		"two":                   append(entry(nil), entry(nil)...),
+	} {
+		if same := InventoryDigest(one) == InventoryDigest(other); same != SameInventory(one, other) {
+			t.Errorf("%s: the same digest: %t", name, same)
+		}
+	}
+}
+
 func TestOrigin(t *testing.T) {
 	key := types.NamespacedName{Namespace: "bar", Name: "baz"}
 	for value, want := range map[string]Origin{"bar/baz": {Key: key}, "foo:bar/baz": {ClusterID: "foo", Key: key}} {
