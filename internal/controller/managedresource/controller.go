@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -164,7 +163,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	}
 	from := r.basisOf(ctx, mr, reading, versions, began)
 	content := content{errors: decoded.Errors, versions: versions, checksum: sync.OnceValue(decoded.Checksum)}
-	if began.complete && began.generation == mr.Generation && maps.Equal(versions, began.secrets) {
+	if began.complete && began.generation == mr.Generation && began.hasRead(versions) {
 		content.checksum = func() string { return began.checksum }
 	}
 	plan := apply.NewPlan(decoded, mr.Status.Resources, apply.Options{

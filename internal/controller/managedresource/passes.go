@@ -24,6 +24,9 @@ type pass struct {
 	fullRaised uint64
 	// askedRaised is the latest of these that somebody asked for.
 	askedRaised uint64
+	// missedRaised is the latest doubt that changes of Secrets may have been missed: until it is settled, a version that was read before proves
+	// nothing about what the Secret has, as a restored source gives it to something else in time.
+	missedRaised uint64
 	// complete is true if a run ended well since the start of the process; what follows is what the last such run was for.
 	complete   bool
 	generation int64
@@ -84,6 +87,11 @@ func (p *pass) wantsFull() bool { return !p.complete || p.asksForFull() }
 
 // asksForFull says whether a full run was asked for and has not ended well since.
 func (p *pass) asksForFull() bool { return p.fullRaised > p.settled }
+
+// hasRead says whether the last run that ended well read these versions of Secrets, and what they have is what it was then.
+func (p *pass) hasRead(versions map[string]string) bool {
+	return p.missedRaised <= p.settled && maps.Equal(versions, p.secrets)
+}
 
 // isAsked says whether somebody asked for a full run, and none has ended well since.
 func (p *pass) isAsked() bool { return p.askedRaised > p.settled }
@@ -305,6 +313,7 @@ func (p *passes) allInDoubt() []ledger.Owner {
 	owners := make([]ledger.Owner, 0, len(p.byOwner))
 	for owner, known := range p.byOwner {
 		known.raise(false)
+		known.missedRaised = known.raised
 		owners = append(owners, owner)
 	}
 	return owners

@@ -151,3 +151,21 @@ func TestPasses(t *testing.T) {
 		t.Errorf("what is forgotten leaves nothing behind: %v", p.readers)
 	}
 }
+
+// MR-13: after a gap a Secret may have other data in a version that was read before, as in a restored source; the checksum is that of what it has.
+func TestVersionThatComesAgainAfterAGap(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=2")
+	f.settle("m")
+	want := *f.get("m").Status.SecretsDataChecksum
+	f.secret("m", "2", "a=1")
+	f.settle("m")
+	untold := *f
+	untold.triggers = &Triggers{reconciler: New(f.Options)} // Of what happens in the gap nobody is told.
+	untold.secret("m", "2", "a=2")
+	f.triggers.SecretsMissed()
+	f.settle("m")
+	if value, _ := f.target.value("a"); value != "2" || *f.get("m").Status.SecretsDataChecksum != want {
+		t.Errorf("a is %s, and the checksum %s, want %s", value, *f.get("m").Status.SecretsDataChecksum, want)
+	}
+}
