@@ -1,7 +1,6 @@
 package managedresource
 
 import (
-	"maps"
 	"sync"
 	"time"
 
@@ -18,9 +17,6 @@ const (
 	// quiet is how long nothing must have happened to an object before it is repaired at once again. It is longer than any
 	// pause, so that waiting does not look like peace.
 	quiet = 10 * time.Minute
-	// mostHeld bounds what is remembered: some 300 bytes an object. makeRoomPause is between two looks for what may be forgotten, as
-	// long as nothing was found.
-	mostHeld, makeRoomPause = 10_000, time.Minute
 )
 
 // drifts says when an object that somebody else changed is put right: after the configured delay, and later and later if it is
@@ -28,6 +24,9 @@ const (
 //
 // Invariant: a drift is open from when it is noticed until the object was applied, and is held only until its time: a further change
 // of the object neither extends that nor counts. Only repairs make a quarrel, not changes that need none, and only quiet ends it.
+//
+// Each object that something happened to has a record until it is quiet, however many there are: one that had none would be put right at
+// full speed for ever. A record has some 250 bytes, and its object is one of those that the ledger has as many of.
 type drifts struct {
 	clock clock.PassiveClock
 	// delay is managedResource.driftRepairDelay.
@@ -35,10 +34,8 @@ type drifts struct {
 
 	mu    sync.Mutex
 	byKey map[ledger.Key]*driftRecord
-	// crowd is until when those are held for which there was no room in byKey: one time for all of them.
-	crowd time.Time
-	// fullUntil is until when no room is looked for.
-	fullUntil time.Time
+	// forgetAt is when those that are quiet are looked for.
+	forgetAt time.Time
 }
 
 type driftRecord struct {
@@ -60,12 +57,6 @@ func (d *drifts) noticed(key ledger.Key) time.Duration {
 	defer d.mu.Unlock()
 	now := d.clock.Now()
 	r := d.recordLocked(key, now)
-	if r == nil {
-		if !d.crowd.After(now) {
-			d.crowd = now.Add(d.delay)
-		}
-		return d.crowd.Sub(now)
-	}
 	if r.open {
 		return max(0, r.until.Sub(now))
 	}
@@ -77,13 +68,11 @@ func (d *drifts) noticed(key ledger.Key) time.Duration {
 	return wait
 }
 
-// recordLocked returns what is remembered of an object to which something happens now; nil if there is no room for it.
+// recordLocked returns what is remembered of an object to which something happens now.
 func (d *drifts) recordLocked(key ledger.Key, now time.Time) *driftRecord {
+	d.forgetLocked(now)
 	r := d.byKey[key]
-	switch {
-	case r == nil && !d.roomLocked(now):
-		return nil
-	case r == nil || d.quietLocked(r, now):
+	if r == nil || d.quietLocked(r, now) {
 		r = &driftRecord{}
 		d.byKey[key] = r
 	}
@@ -95,23 +84,18 @@ func (d *drifts) quietLocked(r *driftRecord, now time.Time) bool {
 	return now.Sub(r.last) > quiet+d.delay
 }
 
-// roomLocked says whether one more object can be remembered, and forgets others for it: those that are quiet, and those without
-// a drift or a quarrel.
-func (d *drifts) roomLocked(now time.Time) bool {
-	if len(d.byKey) < mostHeld {
-		return true
+// forgetLocked forgets, from time to time, what is quiet. The map is a new one: one that many things are deleted from stays as large as it was.
+func (d *drifts) forgetLocked(now time.Time) {
+	if d.forgetAt.After(now) {
+		return
 	}
-	if d.fullUntil.After(now) {
-		return false
+	kept := map[ledger.Key]*driftRecord{}
+	for key, r := range d.byKey {
+		if !d.quietLocked(r, now) {
+			kept[key] = r
+		}
 	}
-	maps.DeleteFunc(d.byKey, func(_ ledger.Key, r *driftRecord) bool {
-		return d.quietLocked(r, now) || (r.repairs < quarrel && !r.open)
-	})
-	if len(d.byKey) < mostHeld {
-		return true
-	}
-	d.fullUntil = now.Add(makeRoomPause)
-	return false
+	d.byKey, d.forgetAt = kept, now.Add(quiet+d.delay)
 }
 
 // held returns for how long an object must not be put right yet; zero or less if it may be.
@@ -120,10 +104,8 @@ func (d *drifts) held(key ledger.Key) time.Duration {
 	defer d.mu.Unlock()
 	if r := d.byKey[key]; r != nil && r.open {
 		return r.until.Sub(d.clock.Now())
-	} else if r != nil {
-		return 0
 	}
-	return d.crowd.Sub(d.clock.Now())
+	return 0
 }
 
 // isOpen says whether there is a drift that was noticed and not put right yet.
@@ -135,7 +117,7 @@ func (d *drifts) isOpen(key ledger.Key) bool {
 }
 
 // untold says whether the present drift of an object that is held is still to be told of: with a delay each one, else only that a
-// quarrel has begun. One of the crowd is told of when it is put right.
+// quarrel has begun.
 func (d *drifts) untold(key ledger.Key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -167,9 +149,6 @@ func (d *drifts) repaired(key ledger.Key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.recordLocked(key, d.clock.Now())
-	if r == nil {
-		return d.delay > 0
-	}
 	r.repairs++
 	told := r.open && r.told
 	r.open = false

@@ -3,6 +3,7 @@ package managedresource
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,52 +96,55 @@ func TestDriftRepairDelay(t *testing.T) {
 	}
 }
 
-func TestWhatIsHeldIsBounded(t *testing.T) {
+// MRB-34: two writers of very many objects make no more repairs of each than two of one object do.
+func TestQuarrelAboutManyObjects(t *testing.T) {
+	const many, minutes = 25_000, 2
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	d := newDrifts(clock, 0)
-	fought := ledger.Key{Name: "fought"}
-	for range quarrel {
-		d.noticed(fought)
-		d.repaired(fought)
+	repairs := make([]int, many)
+	for range minutes * 60 {
+		for i := range repairs {
+			key := ledger.Key{Name: fmt.Sprint(i)}
+			d.noticed(key)
+			if d.held(key) <= 0 {
+				d.repaired(key)
+				repairs[i]++
+			}
+		}
+		clock.SetTime(clock.Now().Add(time.Second))
 	}
-	for i := range 2 * mostHeld {
-		key := ledger.Key{Name: fmt.Sprint(i)}
-		d.noticed(key)
-		d.repaired(key)
-	}
-	if len(d.byKey) > mostHeld || !d.quarrels(fought) {
-		t.Errorf("%d records, quarrel remembered: %t", len(d.byKey), d.quarrels(fought))
+	// The pause gets longer and longer: 1, 2, 4, 8, 16 and then 30 seconds.
+	if most := slices.Max(repairs); most > quarrel+5+2*minutes {
+		t.Errorf("%d repairs of one object in %d minutes", most, minutes)
 	}
 }
 
-// With a delay everything is held, whether there is room for it or not, and what there is no room for costs no search each time.
-func TestWhatIsDelayedIsBounded(t *testing.T) {
+// With a delay each drift is held for it, however many there are, and told of once. What is quiet is forgotten.
+func TestManyDriftsAreDelayed(t *testing.T) {
+	const many = 25_000
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	d := newDrifts(clock, 10*time.Minute)
 	key := func(i int) ledger.Key { return ledger.Key{Name: fmt.Sprint(i)} }
-	for i := range 3 * mostHeld {
+	for i := range many {
+		clock.SetTime(clock.Now().Add(time.Millisecond))
 		if got := d.noticed(key(i)); got != 10*time.Minute || d.held(key(i)) != got {
 			t.Fatalf("the %d. object waits %s, and is held for %s", i, got, d.held(key(i)))
 		}
 	}
-	if len(d.byKey) > mostHeld {
-		t.Errorf("%d records", len(d.byKey))
-	}
-	last := key(3*mostHeld - 1)
+	last := key(many - 1)
 	clock.SetTime(clock.Now().Add(9 * time.Minute))
 	if got := d.noticed(last); got != time.Minute {
-		t.Errorf("a second change of what there is no room for waits %s", got)
+		t.Errorf("a second change waits %s", got)
 	}
 	clock.SetTime(clock.Now().Add(2 * time.Minute))
-	if d.held(last) > 0 || d.held(key(0)) > 0 || !d.repaired(last) {
-		t.Error("held for longer than the delay, or put right without a word")
+	for i := range many {
+		if d.held(key(i)) > 0 || !d.repaired(key(i)) {
+			t.Fatal("held for longer than the delay, or put right without a word")
+		}
 	}
-	for i := range mostHeld {
-		d.repaired(key(i))
-	}
-	clock.SetTime(clock.Now().Add(makeRoomPause))
-	if d.noticed(last); d.byKey[last] == nil {
-		t.Error("there is no room though nothing else is held any more")
+	clock.SetTime(clock.Now().Add(2*quiet + time.Minute))
+	if d.noticed(last); len(d.byKey) != 1 {
+		t.Errorf("%d records, though nothing has happened to all but one", len(d.byKey))
 	}
 }
 
