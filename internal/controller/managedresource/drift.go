@@ -17,10 +17,13 @@ const (
 	// quiet is how long nothing must have happened to an object before it is repaired at once again. It is longer than any
 	// pause, so that waiting does not look like peace.
 	quiet = 10 * time.Minute
+	// patience is how many looks at an object at once may find nothing to put right, as when somebody renews an annotation all the time;
+	// then it is looked at once in lookPause. So much time makes up for one of them: what changes more seldom is always looked at at once.
+	patience, lookPause = 10, 10 * time.Second
 )
 
 // drifts says when an object that somebody else changed is put right: after the configured delay, and later and later if it is
-// changed again after each repair.
+// changed again after each repair. One that is changed all the time, though nothing is to be put right, is not looked at each time.
 //
 // Invariant: a drift is open from when it is noticed until the object was applied, and is held only until its time: a further change
 // of the object neither extends that nor counts. Only repairs make a quarrel, not changes that need none, and only quiet ends it.
@@ -42,9 +45,11 @@ type driftRecord struct {
 	// repairs counts those since the last time of quiet.
 	repairs int
 	last    time.Time
-	// open is true while there is a drift; then until is its time, and told is true if it was told of.
-	open, told bool
-	until      time.Time
+	// calm is when the looks that found nothing to put right are made up for.
+	calm time.Time
+	// open is true while there is a drift; then it may be looked at from look on, until is its time, and told is true if it was told of.
+	open, told  bool
+	look, until time.Time
 }
 
 func newDrifts(clock clock.PassiveClock, delay time.Duration) *drifts {
@@ -65,7 +70,25 @@ func (d *drifts) noticed(key ledger.Key) time.Duration {
 		wait = max(wait, min(time.Second<<min(r.repairs-quarrel, 5), slowest))
 	}
 	r.open, r.told, r.until = true, false, now.Add(wait)
-	return wait
+	if r.look = r.calm.Add(-(patience - 1) * lookPause); r.look.After(r.until) {
+		r.until = r.look
+	}
+	return r.until.Sub(now)
+}
+
+// due returns after what time an object is to be looked at of which it was noticed that it may not be as it should be: as soon as it may be
+// looked at, to tell of it, though it may be put right later; in a quarrel, which was told of, when it is put right.
+func (d *drifts) due(key ledger.Key) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.byKey[key]
+	switch {
+	case r == nil || !r.open:
+		return 0
+	case r.repairs >= quarrel:
+		return max(0, r.until.Sub(d.clock.Now()))
+	}
+	return max(0, r.look.Sub(d.clock.Now()))
 }
 
 // recordLocked returns what is remembered of an object to which something happens now.
@@ -98,14 +121,18 @@ func (d *drifts) forgetLocked(now time.Time) {
 	d.byKey, d.forgetAt = kept, now.Add(quiet+d.delay)
 }
 
-// held returns for how long an object must not be put right yet; zero or less if it may be.
+// held returns for how long an object must not be put right yet, or not be looked at to tell of it; zero or less if it may be.
 func (d *drifts) held(key ledger.Key) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if r := d.byKey[key]; r != nil && r.open {
-		return r.until.Sub(d.clock.Now())
+	r, now := d.byKey[key], d.clock.Now()
+	switch {
+	case r == nil || !r.open:
+		return 0
+	case d.untoldLocked(r) && r.look.After(now):
+		return r.look.Sub(now)
 	}
-	return 0
+	return r.until.Sub(now)
 }
 
 // isOpen says whether there is a drift that was noticed and not put right yet.
@@ -116,13 +143,17 @@ func (d *drifts) isOpen(key ledger.Key) bool {
 	return r != nil && r.open
 }
 
-// untold says whether the present drift of an object that is held is still to be told of: with a delay each one, else only that a
-// quarrel has begun.
+// untold says whether the present drift of an object that is held is to be told of now.
 func (d *drifts) untold(key ledger.Key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.byKey[key]
-	return r != nil && r.open && !r.told && (d.delay > 0 || r.repairs == quarrel)
+	return r != nil && d.untoldLocked(r) && !r.look.After(d.clock.Now())
+}
+
+// untoldLocked says whether a drift is still to be told of: with a delay each one, else only that a quarrel has begun.
+func (d *drifts) untoldLocked(r *driftRecord) bool {
+	return r.open && !r.told && (d.delay > 0 || r.repairs == quarrel)
 }
 
 // told notes that the present drift of an object was told of.
@@ -138,9 +169,15 @@ func (d *drifts) told(key ledger.Key) {
 func (d *drifts) unfounded(key ledger.Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if r := d.byKey[key]; r != nil {
-		r.open = false
+	r, now := d.byKey[key], d.clock.Now()
+	if r == nil || !r.open {
+		return
 	}
+	r.open = false
+	if r.calm.Before(now) {
+		r.calm = now
+	}
+	r.calm = r.calm.Add(lookPause)
 }
 
 // repaired notes that an object was put right, and says whether that is still to be told of: with a delay each one that was not

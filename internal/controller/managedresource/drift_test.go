@@ -119,6 +119,50 @@ func TestQuarrelAboutManyObjects(t *testing.T) {
 	}
 }
 
+// MRB-34: an object that is changed all the time, though nothing is to be put right, is looked at at once for some times, then now and then, and
+// at once again when it has been calm for a while.
+func TestLooksInVain(t *testing.T) {
+	for _, delay := range []time.Duration{0, 10 * time.Minute} {
+		t.Run(fmt.Sprint("delay ", delay), func(t *testing.T) {
+			clock := clocktesting.NewFakePassiveClock(time.Now())
+			d := newDrifts(clock, delay)
+			key := ledger.Key{Name: "x"}
+			change := func(want time.Duration) {
+				t.Helper()
+				for range 2 { // A further change counts for nothing.
+					repair := d.noticed(key)
+					if got := d.due(key); got != want || repair != max(want, delay) {
+						t.Errorf("it is looked at in %s and put right in %s, want %s", got, repair, want)
+					}
+				}
+				if want > 0 && (d.untold(key) || d.held(key) != want) {
+					t.Errorf("a run that begins for another reason looks at it: %t, %s", d.untold(key), d.held(key))
+				}
+				clock.SetTime(clock.Now().Add(want))
+				if d.due(key) != 0 || d.untold(key) != (delay > 0) || d.held(key) > max(0, delay-want) {
+					t.Errorf("after %s it is not looked at", want)
+				}
+				d.unfounded(key)
+			}
+			for range 10 * patience {
+				change(0) // It is nothing to be changed now and then.
+				clock.SetTime(clock.Now().Add(lookPause))
+			}
+			for range patience {
+				change(0)
+			}
+			for range patience {
+				change(lookPause)
+			}
+			if d.quarrels(key) || d.noticed(ledger.Key{Name: "y"}) != delay || d.due(ledger.Key{Name: "y"}) != 0 {
+				t.Error("others are looked at later, or it is taken for a quarrel")
+			}
+			clock.SetTime(clock.Now().Add(patience * lookPause))
+			change(0)
+		})
+	}
+}
+
 // With a delay each drift is held for it, however many there are, and told of once. What is quiet is forgotten.
 func TestManyDriftsAreDelayed(t *testing.T) {
 	const many = 25_000
@@ -290,6 +334,45 @@ func TestWhatStaysIsNotToldOf(t *testing.T) {
 
 func (f *fixture) nothingIsDirty(name string) bool {
 	return len(f.Ledger.Dirty(ledger.Owner{Namespace: "n", Name: name})) == 0
+}
+
+// MRB-34: changes that need no repair cost a look now and then, not a run each; what somebody does to the object meanwhile is put right with it,
+// and what is done to others is put right at once.
+func TestChangesThatNeedNoRepairArePaced(t *testing.T) {
+	f := newFixture(t)
+	f.watch()
+	f.managed("m", "a=1", "b=1")
+	f.rest("m")
+	queue := &delays{}
+	f.must(f.triggers.queue.Start(f.ctx, queue))
+	renew := func(i int) {
+		f.edited("a", setAnnotation("example.org/leader", fmt.Sprint(i)))
+		if slices.Contains(queue.after, 0) {
+			f.settle("m")
+		}
+		queue.after = nil
+	}
+	looks := f.target.count(http.MethodGet)
+	for i := range 100 {
+		renew(i)
+	}
+	if got := f.target.count(http.MethodGet) - looks; got == 0 || got > patience {
+		t.Errorf("%d looks at once, want %d at most", got, patience)
+	}
+	f.edited("a", setValue("theirs"))
+	f.edited("b", setValue("theirs"))
+	result, err := f.run("m")
+	f.must(err)
+	a, _ := f.target.value("a")
+	b, _ := f.target.value("b")
+	if a != "theirs" || b != "1" || result.RequeueAfter != lookPause || !slices.Contains(queue.after, 0) {
+		t.Errorf("a is %s, b is %s, the next run is in %s; due %v", a, b, result.RequeueAfter, queue.after)
+	}
+	f.clock.SetTime(f.clock.Now().Add(lookPause))
+	f.settle("m")
+	if a, _ := f.target.value("a"); a != "1" {
+		t.Errorf("a is %s", a)
+	}
 }
 
 // MRB-34: changes that need no repair are no quarrel.

@@ -29,7 +29,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}, []string{"kind"}),
 		objectsHeld: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "espalier_managedresource_repairs_delayed_total",
-			Help: "Changes by somebody else that were found and not put right at once: driftRepairDelay, or a quarrel.",
+			Help: "Changes by somebody else that were found and not put right at once: driftRepairDelay, a quarrel, or many changes that needed no repair.",
 		}),
 		driftNoticed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "espalier_managedresource_drift_noticed_total",

@@ -116,11 +116,8 @@ func (t *Triggers) Drift(owner ledger.Owner, key ledger.Key) {
 		return
 	}
 	r.Metrics.driftNoticed.WithLabelValues(key.Kind).Inc()
-	wait := r.drifts.noticed(key)
-	if !r.drifts.quarrels(key) {
-		wait = 0 // It is told at once, though it may be put right later.
-	}
-	t.add(owner, wait)
+	r.drifts.noticed(key)
+	t.add(owner, r.drifts.due(key))
 }
 
 // Sweep wakes, once a sync period, the ManagedResources with objects that are in doubt or that no watch covers. The others
