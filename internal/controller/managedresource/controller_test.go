@@ -2,6 +2,7 @@ package managedresource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -268,7 +269,7 @@ func TestSharedObjectsGoWithTheLast(t *testing.T) {
 // MRB-3, MR-12: whatever request fails or loses its answer, the next runs put everything right, and say so.
 func TestEveryRequestMayFail(t *testing.T) {
 	for _, watched := range []bool{false, true} {
-		for _, where := range []string{"status", "status lost", "target", "target lost"} {
+		for _, where := range []string{"status", "status lost", "status changed", "target", "target lost"} {
 			for n := 1; n <= 4; n++ {
 				t.Run(fmt.Sprint(where, " ", n, ", watched: ", watched), func(t *testing.T) { testRequestFails(t, watched, where, n) })
 			}
@@ -300,6 +301,13 @@ func testRequestFails(t *testing.T, watched bool, where string, n int) {
 				return apierrors.NewInternalError(fmt.Errorf("no"))
 			}
 			return err
+		}
+	case "status changed": // By others, again and again, until the run gives up.
+		f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if write := int(seen.Add(1)); write >= n && write < n+10 {
+				return apierrors.NewConflict(resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources").GroupResource(), "m", errors.New("changed"))
+			}
+			return c.SubResource(sub).Patch(ctx, object, patch, opts...)
 		}
 	default:
 		fault := func(method, _ string) int {
