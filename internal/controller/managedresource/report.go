@@ -90,19 +90,22 @@ func (r *Reconciler) announce(ctx context.Context, mr *resourcesv1alpha1.Managed
 	if managed.SameInventory(status.Resources, plan.Inventory) && status.SecretsDataChecksum != nil && *status.SecretsDataChecksum == read.checksum() {
 		return mr, nil
 	}
-	var pending []resourcesv1alpha1.ObjectReference
-	next, err := r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
-		pending = plan.Pending(current.Status.Resources, func(d *apply.Desired) bool { return r.Ledger.OthersHave(ownerOf(mr), keyOf(d)) })
-		return &sourcecluster.Change{
-			Conditions: managed.Conditions(current.Status.Conditions).Invalidation(last.attempted == tried),
-			Resources:  &pending,
-		}
-	})
+	next, err := r.putOnRecord(ctx, mr, plan, last.attempted == tried)
 	if err == nil || errors.Is(err, errMoved) || apierrors.IsConflict(err) {
 		return next, err
 	}
 	// Nothing of what is wanted is applied. If it was written though the answer says otherwise, that is another task, and not what failed.
-	return nil, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, unannounced(pending, err), nil)
+	return nil, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, unannounced(mr, plan, err), nil)
+}
+
+func (r *Reconciler) putOnRecord(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, triedBefore bool) (*resourcesv1alpha1.ManagedResource, error) {
+	return r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
+		pending := plan.Pending(current.Status.Resources, func(d *apply.Desired) bool { return r.Ledger.OthersHave(ownerOf(mr), keyOf(d)) })
+		return &sourcecluster.Change{
+			Conditions: managed.Conditions(current.Status.Conditions).Invalidation(triedBefore),
+			Resources:  &pending,
+		}
+	})
 }
 
 // longInventory is from what size on an inventory is named as the reason if it can't be written: etcd takes 1.5 MiB with a write,
@@ -110,7 +113,8 @@ func (r *Reconciler) announce(ctx context.Context, mr *resourcesv1alpha1.Managed
 const longInventory = 1 << 20
 
 // unannounced is the error of an announcement that was refused or not answered.
-func unannounced(inventory []resourcesv1alpha1.ObjectReference, cause error) error {
+func unannounced(mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, cause error) error {
+	inventory := plan.Pending(mr.Status.Resources, func(*apply.Desired) bool { return false })
 	text, err := json.Marshal(inventory)
 	if err != nil || len(text) < longInventory {
 		return fmt.Errorf("putting on record what is about to be applied: %w", cause)
