@@ -159,6 +159,10 @@ func ruleFor(group, kind string) mergeRule {
 		if kind == "HorizontalPodAutoscaler" {
 			return mergeHorizontalPodAutoscaler
 		}
+	case "networking.k8s.io":
+		if kind == "Ingress" {
+			return mergeIngress
+		}
 	case "rbac.authorization.k8s.io":
 		if kind == "ClusterRole" {
 			return mergeClusterRole
@@ -223,12 +227,25 @@ func nestedString(object *unstructured.Unstructured, fields ...string) string {
 	return text
 }
 
+// keepPrefixed keeps the live annotations with a prefix that the desired object does not set.
 func keepPrefixed(c mergeContext, prefix string) {
-	annotations := c.merged.GetAnnotations()
 	wanted := c.desired.GetAnnotations()
+	keepAnnotations(c, func(key string) bool {
+		_, set := wanted[key]
+		return strings.HasPrefix(key, prefix) && !set
+	})
+}
+
+// keepCounted keeps the live annotations with a prefix, whatever the desired object says: a controller counts in them.
+func keepCounted(c mergeContext, prefix string) {
+	keepAnnotations(c, func(key string) bool { return strings.HasPrefix(key, prefix) })
+}
+
+func keepAnnotations(c mergeContext, kept func(key string) bool) {
+	annotations := c.merged.GetAnnotations()
 	changed := false
 	for key, value := range c.live.GetAnnotations() {
-		if _, set := wanted[key]; strings.HasPrefix(key, prefix) && !set {
+		if kept(key) {
 			if annotations == nil {
 				annotations = map[string]string{}
 			}

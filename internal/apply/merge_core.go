@@ -91,6 +91,14 @@ func sameTaint(taint any, other map[string]any) bool {
 	return fields["key"] == other["key"] && fields["effect"] == other["effect"]
 }
 
+// mergeIngress keeps the class that admission filled in when the Ingress was created: an update without it leaves none, so that nobody
+// serves the Ingress any more. A manifest may name the class in the annotation of old, and is to have no other.
+func mergeIngress(c mergeContext) {
+	if _, set := c.desired.GetAnnotations()["kubernetes.io/ingress.class"]; !set {
+		keepLiveIfUnset(c, "spec", "ingressClassName")
+	}
+}
+
 // mergeSecret keeps the token that the control plane writes into a Secret of that type.
 func mergeSecret(c mergeContext) {
 	if nestedString(c.desired, "type") != string(corev1.SecretTypeServiceAccountToken) || nestedString(c.live, "type") != string(corev1.SecretTypeServiceAccountToken) {
@@ -127,8 +135,19 @@ func StatusAnnotations(kind schema.GroupKind) []string {
 // autoscalerStatus are those of version 1.
 var autoscalerStatus = []string{"autoscaling.alpha.kubernetes.io/conditions", "autoscaling.alpha.kubernetes.io/current-metrics"}
 
+// autoscalerSpec are the annotations that version 1 has for what version 2 has in its specification.
+var autoscalerSpec = []string{"autoscaling.alpha.kubernetes.io/metrics", "autoscaling.alpha.kubernetes.io/behavior"}
+
+// mergeHorizontalPodAutoscaler keeps the status that version 1 has in annotations. Those that are the specification are the manifest's alone.
 func mergeHorizontalPodAutoscaler(c mergeContext) {
 	for _, name := range autoscalerStatus {
 		keepPrefixed(c, name)
 	}
+	annotations, wanted := c.merged.GetAnnotations(), c.desired.GetAnnotations()
+	for _, name := range autoscalerSpec {
+		if _, set := wanted[name]; !set {
+			delete(annotations, name)
+		}
+	}
+	setStrings(c.merged, "annotations", annotations)
 }

@@ -15,7 +15,7 @@ var (
 
 // mergeDeployment is MRM-1.
 func mergeDeployment(c mergeContext) {
-	keepPrefixed(c, prefixDeployment)
+	keepCounted(c, prefixDeployment)
 	mergeReplicas(c)
 	mergePodTemplate(c, podTemplate)
 }
@@ -29,7 +29,7 @@ func mergeStatefulSet(c mergeContext) {
 
 // mergeDaemonSet is MRM-5.
 func mergeDaemonSet(c mergeContext) {
-	keepPrefixed(c, annotationTemplateNumber)
+	keepCounted(c, annotationTemplateNumber)
 	mergePodTemplate(c, podTemplate)
 }
 

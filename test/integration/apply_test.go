@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
@@ -51,5 +55,38 @@ func TestDriftIsPutRightAtOnce(t *testing.T) {
 	f.must(f.shoot.Delete(f.ctx, f.get("v1", "ConfigMap", "cm")))
 	if recreated := f.exists("v1", "ConfigMap", "cm"); recreated.GetUID() == cm.GetUID() {
 		t.Error("MRV-27: want a new object")
+	}
+}
+
+// MRM-15: the class that admission fills in when an Ingress is created, and never again, stays when the Ingress is written.
+func TestIngressKeepsItsDefaultClass(t *testing.T) {
+	f := newFixture(t)
+	class := &networkingv1.IngressClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "class-" + f.ns, Annotations: map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}},
+		Spec:       networkingv1.IngressClassSpec{Controller: "example.org/c"},
+	}
+	f.must(f.shoot.Create(f.ctx, class))
+	t.Cleanup(func() { _ = f.shoot.Delete(f.ctx, class) })
+	service := func(name string) networkingv1.IngressSpec {
+		return networkingv1.IngressSpec{DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: name, Port: networkingv1.ServiceBackendPort{Number: 80}}}}
+	}
+	f.eventually(func() error { // The admission plugin learns of the class some moments later.
+		probe := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: "probe"}, Spec: service("a")}
+		if err := f.shoot.Create(f.ctx, probe, client.DryRunAll); err != nil || probe.Spec.IngressClassName == nil {
+			return fmt.Errorf("an Ingress would be created without a class: %v", err)
+		}
+		return nil
+	})
+	f.managed("mr", "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i, namespace: $NS}\nspec: {defaultBackend: {service: {name: a, port: {number: 80}}}}\n")
+	f.settled("mr")
+	f.patch(f.get("networking.k8s.io/v1", "Ingress", "i"), map[string]any{"spec": map[string]any{"defaultBackend": map[string]any{"service": map[string]any{"name": "theirs"}}}})
+	f.eventually(func() error {
+		if backend := nested(f.get("networking.k8s.io/v1", "Ingress", "i"), "spec", "defaultBackend", "service", "name"); backend != "a" {
+			return fmt.Errorf("the backend is %s", backend)
+		}
+		return nil
+	})
+	if got := nested(f.get("networking.k8s.io/v1", "Ingress", "i"), "spec", "ingressClassName"); got != class.Name {
+		t.Errorf("the class of the Ingress is %s, want %s", got, class.Name)
 	}
 }
