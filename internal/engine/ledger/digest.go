@@ -12,7 +12,7 @@ import (
 var seed = maphash.MakeSeed()
 
 // MetadataDigest stands for what decides about drift where the generation stands for the rest: generation, labels,
-// annotations and owners. It is never zero.
+// annotations and owners with their flags. It is never zero.
 func MetadataDigest(meta metav1.Object) uint64 {
 	sum := uint64(meta.GetGeneration()) * 0x9e3779b97f4a7c15
 	for key, value := range meta.GetLabels() {
@@ -22,7 +22,7 @@ func MetadataDigest(meta metav1.Object) uint64 {
 		sum += pair("a", key, value)
 	}
 	for _, owner := range meta.GetOwnerReferences() {
-		sum += pair("o", string(owner.UID), owner.APIVersion+owner.Kind+owner.Name)
+		sum += pair("o", string(owner.UID), owner.APIVersion+owner.Kind+owner.Name+flag(owner.Controller)+flag(owner.BlockOwnerDeletion))
 	}
 	return sum | 1
 }
@@ -47,6 +47,17 @@ func ContentDigest(object map[string]any) uint64 {
 		}
 	}
 	return sum | 1
+}
+
+// flag is short for a boolean that may be absent.
+func flag(b *bool) string {
+	switch {
+	case b == nil:
+		return "-"
+	case *b:
+		return "t"
+	}
+	return "f"
 }
 
 func pair(kind, key, value string) uint64 {

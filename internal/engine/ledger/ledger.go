@@ -172,7 +172,7 @@ func (l *Ledger) findLocked(key Key) *record {
 // dropOwnerLocked takes a ManagedResource from an object; another one that inherits it must look at it.
 func (l *Ledger) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 	wasLast := len(r.owners) > 0 && r.owners[len(r.owners)-1] == o
-	if at := slices.Index(r.owners, o); at >= 0 && at < int(r.passed) {
+	if at := slices.Index(r.owners, o); at >= 0 && at < r.passed {
 		r.passed-- // It was asked, and the others are still to be.
 	}
 	r.owners = slices.DeleteFunc(r.owners, func(other *ownerRecord) bool { return other == o })

@@ -5,8 +5,10 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/health"
@@ -305,6 +307,22 @@ func TestDigests(t *testing.T) {
 	}
 }
 
+// Owners in a manifest are compared with their flags, so that a change of these by somebody else is drift.
+func TestDigestHasTheFlagsOfOwners(t *testing.T) {
+	owned := func(controller, blocks *bool) uint64 {
+		return MetadataDigest(&metav1.ObjectMeta{Name: "d", Generation: 1, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "u", Controller: controller, BlockOwnerDeletion: blocks}}})
+	}
+	yes, no := ptr.To(true), ptr.To(false)
+	seen := map[uint64]bool{}
+	for _, flags := range [][2]*bool{{nil, nil}, {yes, nil}, {nil, yes}, {yes, yes}, {no, nil}, {nil, no}} {
+		seen[owned(flags[0], flags[1])] = true
+	}
+	if len(seen) != 6 {
+		t.Errorf("only %d of 6 kinds of owner are told apart", len(seen))
+	}
+}
+
 // TestEndState is the law that whatever the order of a watch's and of the writes' reports, an object whose last version is
 // not the verified one is dirty, and one whose last version is verified is not.
 func TestEndState(t *testing.T) {
@@ -393,6 +411,23 @@ func TestPass(t *testing.T) {
 	}
 	if dirty := r.Dirty(mr2); len(dirty) != 1 {
 		t.Errorf("the one that is asked has %v in doubt, want the object", dirty)
+	}
+}
+
+// MRB-16: however many ManagedResources have an object, and all cannot look at it, each is asked once.
+func TestPassEndsAmongMany(t *testing.T) {
+	r := newRecorder(nil)
+	const many = 300
+	for i := range many {
+		r.Track(Owner{Namespace: "ns", Name: fmt.Sprint(i)}, []Ref{cm})
+	}
+	r.Suspect(cm.Key)
+	asked := 0
+	for ; asked < len(r.drift) && asked < 3*many; asked++ {
+		r.Pass(r.drift[asked], everyKey)
+	}
+	if asked != many {
+		t.Errorf("%d that all cannot look were asked %d times", many, asked)
 	}
 }
 

@@ -54,7 +54,7 @@ type record struct {
 	suspect     bool
 	givenUp     bool
 	// passed is how many of the owners said, since the object was last verified, that they cannot look at it.
-	passed uint8
+	passed int
 	// writes is how many requests of ours may change the object at present.
 	writes uint8
 	untold bool
@@ -147,7 +147,7 @@ func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Sighting, told *no
 // passLocked gives a doubt of an owner that cannot look to the next one, unless all were asked. Those who were stand at the front.
 func (r *record) passLocked(o *ownerRecord, told *notices) (passed bool) {
 	last := len(r.owners) - 1
-	if !r.suspect || r.owners[last] != o || int(r.passed) >= last {
+	if !r.suspect || r.owners[last] != o || r.passed >= last {
 		return false // Without a doubt there is nothing to pass on: two that look for another reason would wake each other for ever.
 	}
 	r.passed++
