@@ -373,9 +373,9 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 			if err := a.recorded(); err != nil {
 				return outcome{}, err
 			}
-			var created ledger.Sighting
+			var created targetcluster.Answer
 			if created, createErr = a.create(ctx, desired, options); createErr == nil {
-				return outcome{result: "created", sighting: created, since: finding.Mark}, nil
+				return a.created(ctx, desired, options, created, finding), nil
 			}
 			a.unanswered(desired, createErr)
 			if meta.IsNoMatchError(createErr) {
@@ -396,14 +396,19 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		if err != nil {
 			return outcome{}, err
 		}
+		merge := func(live *unstructured.Unstructured) *unstructured.Unstructured {
+			return a.merge(desired, live, options, keptBy, origin)
+		}
 		merged, err := a.mergeScaled(ctx, desired, live, options, keptBy, origin)
 		if err != nil {
 			return outcome{}, err
 		}
 		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark}
-		if (!*a.Config.AlwaysUpdate || !a.full) && a.same(ctx, live, merged) {
-			done.sighting = a.Watches.View().Sighting(live)
-			return done, nil
+		if !*a.Config.AlwaysUpdate || !a.full {
+			if same, again := a.same(ctx, live, merged, finding.Again); same {
+				done.sighting = a.seen(live, again)
+				return done, nil
+			}
 		}
 		if err := a.recorded(); err != nil {
 			return outcome{}, err
@@ -411,15 +416,11 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		if err := apply.CheckUpdate(live, merged); err != nil {
 			return outcome{}, a.replace(ctx, desired, live, merged, err)
 		}
-		done.sighting, err = a.Target.Update(ctx, merged, a.Watches.View())
+		answer, err := a.Target.Update(ctx, merged, a.Watches.View())
 		a.unanswered(desired, err)
 		switch {
-		case err == nil && done.sighting.ResourceVersion == live.GetResourceVersion():
-			a.vain.note(a.Clock.Now(), writeOf(live, merged))
-			return done, nil
 		case err == nil:
-			done.result = "updated"
-			return done, nil
+			return a.updated(ctx, desired, done, answer, merge), nil
 		case (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) && attempt < updateAttempts:
 			continue // Somebody else was faster: merge into what is there now.
 		case apierrors.IsInvalid(err):
@@ -436,11 +437,6 @@ func (a *applier) unanswered(desired *apply.Desired, err error) {
 	}
 }
 
-// same says whether writing merged over live is known to change nothing. Whoever asks for a run asks the API server anew.
-func (a *applier) same(ctx context.Context, live, merged *unstructured.Unstructured) bool {
-	return apply.Equal(live, merged) || !a.asked && a.vain.has(a.Clock.Now(), writeOf(live, merged)) || a.Target.FilledIn(ctx, live, merged)
-}
-
 // live returns the object as it is. At the first attempt, after a restart, that is what the list of its kind had a moment ago;
 // an update carries its resource version, so that a conflict tells if it is out of date.
 func (a *applier) live(ctx context.Context, desired *apply.Desired, attempt int) (*unstructured.Unstructured, error) {
@@ -455,7 +451,7 @@ func (a *applier) get(ctx context.Context, desired *apply.Desired) (*unstructure
 }
 
 // create creates an object; a kind whose CRD has just been applied is waited for (MR-31).
-func (a *applier) create(ctx context.Context, desired *apply.Desired, options apply.MergeOptions) (ledger.Sighting, error) {
+func (a *applier) create(ctx context.Context, desired *apply.Desired, options apply.MergeOptions) (targetcluster.Answer, error) {
 	object := apply.ForCreation(desired, options)
 	created, err := a.Target.Create(ctx, object, a.Watches.View())
 	if !a.notServedYet(desired, err) {

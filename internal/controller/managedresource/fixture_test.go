@@ -498,7 +498,7 @@ func (s *store) verbs() []string {
 }
 
 // serveAll lists, or watches until the client ends it.
-func (s *store) serveAll(w http.ResponseWriter, r *http.Request) {
+func (s *store) serveAll(w http.ResponseWriter, r *http.Request, apiVersion string) {
 	if r.URL.Query().Get("watch") != "" {
 		w.WriteHeader(http.StatusOK)
 		w.(http.Flusher).Flush()
@@ -513,9 +513,11 @@ func (s *store) serveAll(w http.ResponseWriter, r *http.Request) {
 		if only != "" && name != only {
 			continue
 		}
-		items = append(items, runtime.DeepCopyJSON(object))
+		item := runtime.DeepCopyJSON(object)
+		item["apiVersion"] = apiVersion
+		items = append(items, item)
 	}
-	answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": map[string]any{"resourceVersion": fmt.Sprint(s.version)}, "items": items})
+	answer(w, http.StatusOK, map[string]any{"apiVersion": apiVersion, "kind": "ConfigMapList", "metadata": map[string]any{"resourceVersion": fmt.Sprint(s.version)}, "items": items})
 }
 
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -542,7 +544,7 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case "/api/v1/configmaps", "/api/v1/namespaces/n/configmaps":
 		if r.Method == http.MethodGet {
-			s.serveAll(w, r)
+			s.serveAll(w, r, apiVersion)
 			return
 		}
 	}

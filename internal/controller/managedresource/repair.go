@@ -36,7 +36,7 @@ func (a *applier) hold(wait time.Duration) {
 // told, and it is as it should be.
 func (a *applier) lookAtDrift(ctx context.Context, desired *apply.Desired, options apply.MergeOptions, digest uint64, wait time.Duration) {
 	key := keyOf(desired)
-	since := a.Ledger.Lookup(key).Mark
+	before := a.Ledger.Lookup(key)
 	live, err := a.get(ctx, desired)
 	if err != nil && !targetcluster.Gone(err) {
 		log.FromContext(ctx).V(1).Info("Could not tell what somebody else changed", "resource", desired.Name(), "reason", err.Error())
@@ -51,8 +51,8 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *apply.Desired, optio
 			return
 		}
 		merged = a.merge(desired, live, options, keptBy, origin)
-		if a.same(ctx, live, merged) {
-			a.conclude(ctx, desired, outcome{result: "unchanged", sighting: a.Watches.View().Sighting(live), since: since, before: live, after: merged, keptBy: keptBy}, digest, false)
+		if same, again := a.same(ctx, live, merged, before.Again); same {
+			a.conclude(ctx, desired, outcome{result: "unchanged", sighting: a.seen(live, again), since: before.Mark, before: live, after: merged, keptBy: keptBy}, digest, false)
 			return
 		}
 	}

@@ -109,9 +109,10 @@ func (t *Triggers) add(owner ledger.Owner, after time.Duration) {
 
 // Drift takes an object that may not be as it should any more. One that is not put right at once is told of at once. What a run is
 // deleting, for good or to create it anew, is expected to go, and no drift, as is the end of what was terminating; it is told nevertheless.
+// Neither is what is to be written once more.
 func (t *Triggers) Drift(owner ledger.Owner, key ledger.Key) {
 	r := t.reconciler
-	if r.moves.leaves(owner, apply.KeyOfName(key.GroupKind, key.Namespace, key.Name)) || r.replacing.has(key) || r.stuck.knows(owner, key) {
+	if r.moves.leaves(owner, apply.KeyOfName(key.GroupKind, key.Namespace, key.Name)) || r.replacing.has(key) || r.stuck.knows(owner, key) || r.Ledger.Lookup(key).Again {
 		t.add(owner, 0)
 		return
 	}
@@ -120,7 +121,8 @@ func (t *Triggers) Drift(owner ledger.Owner, key ledger.Key) {
 	t.add(owner, r.drifts.due(key))
 }
 
-// Sweep wakes, once a sync period, the ManagedResources with objects that are in doubt or that no watch covers. The others
+// Sweep wakes, once a sync period, the ManagedResources with objects that are in doubt, that the API server kept a part of only some time
+// ago, or that no watch covers. The others
 // are not even looked at: with a queue entry each, an idle process would spend all its time on finding nothing to do.
 func (t *Triggers) Sweep(ctx context.Context) error {
 	r := t.reconciler
@@ -132,10 +134,16 @@ func (t *Triggers) Sweep(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		for _, owner := range r.passes.owners(*r.Config.AlwaysUpdate) {
-			if r.passes.inDoubt(owner) || !r.nothingInDoubt(owner) {
-				t.add(owner, r.spread())
-			}
+		t.sweep()
+	}
+}
+
+func (t *Triggers) sweep() {
+	r := t.reconciler
+	r.Ledger.RetryDue(r.Clock.Now())
+	for _, owner := range r.passes.owners(*r.Config.AlwaysUpdate) {
+		if r.passes.inDoubt(owner) || !r.nothingInDoubt(owner) {
+			t.add(owner, r.spread())
 		}
 	}
 }

@@ -1,17 +1,21 @@
 package managedresource
 
 import (
+	"context"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/espalier-project/espalier/internal/apply"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 const (
-	// vainFor is for how long a write is not sent again that changed nothing, at least, and twice that at most: what the API server
-	// makes of it may change with its version, its features and its webhooks, which nothing here sees.
+	// vainFor is for how long a write is not sent again that changed nothing, or that the API server kept a part of only, at least, and twice
+	// that at most: what it makes of a write may change with its version, its features and its webhooks, which nothing here sees.
 	vainFor = 30 * time.Minute
 	// maxVain is how many are remembered at least: a megabyte's worth. Whatever is forgotten is sent once more.
 	maxVain = 20_000
@@ -65,3 +69,63 @@ func (v *vain) forgetLocked(now time.Time) {
 		v.since, v.before, v.now = now, v.now, nil
 	}
 }
+
+// same says whether writing merged over live is known to change nothing, and when to try all the same: zero if it is as it should be. Whoever
+// asks for a run asks the API server anew, and so does a run for which again is true.
+func (a *applier) same(ctx context.Context, live, merged *unstructured.Unstructured, again bool) (same bool, next time.Time) {
+	if apply.Equal(live, merged) {
+		return true, time.Time{}
+	}
+	if !a.asked && !again && a.vain.has(a.Clock.Now(), writeOf(live, merged)) {
+		return true, a.nextTry()
+	}
+	return a.Target.FilledIn(ctx, live, merged), time.Time{}
+}
+
+// seen is a sighting of an object that is not written, until the next try.
+func (a *applier) seen(live *unstructured.Unstructured, again time.Time) ledger.Sighting {
+	sighting := a.Watches.View().Sighting(live)
+	sighting.Again = again
+	return sighting
+}
+
+type mergeInto func(live *unstructured.Unstructured) *unstructured.Unstructured
+
+// created is the outcome of a creation.
+func (a *applier) created(ctx context.Context, desired *apply.Desired, options apply.MergeOptions, answer targetcluster.Answer, before ledger.Finding) outcome {
+	done := outcome{result: "created", sighting: answer.Sighting, since: before.Mark}
+	done.sighting.Again = a.kept(ctx, desired, answer.Object, func(live *unstructured.Unstructured) *unstructured.Unstructured {
+		return apply.Merge(desired, live, options)
+	})
+	return done
+}
+
+// updated completes the outcome of an update, which may have changed nothing.
+func (a *applier) updated(ctx context.Context, desired *apply.Desired, done outcome, answer targetcluster.Answer, merge mergeInto) outcome {
+	written := answer.Object
+	if answer.ResourceVersion == done.before.GetResourceVersion() {
+		a.vain.note(a.Clock.Now(), writeOf(done.before, done.after))
+		written = done.before
+	} else {
+		done.result = "updated"
+	}
+	done.sighting = answer.Sighting
+	done.sighting.Again = a.kept(ctx, desired, written, merge)
+	return done
+}
+
+// kept is zero if the API server kept what was written, else when to write it once more: what it did not take now it may take later. Of an
+// object that is created only once nothing is expected.
+func (a *applier) kept(ctx context.Context, desired *apply.Desired, written *unstructured.Unstructured, merge mergeInto) time.Time {
+	a.Watches.Defines(written)
+	if written == nil || desired.CreateOnly {
+		return time.Time{}
+	}
+	if merged := merge(written); apply.Equal(written, merged) || a.Target.FilledIn(ctx, written, merged) {
+		return time.Time{}
+	}
+	return a.nextTry()
+}
+
+// nextTry is spread, so that what was rolled out at one time is not tried again at one time.
+func (a *applier) nextTry() time.Time { return a.Clock.Now().Add(vainFor + rand.N(vainFor)) }

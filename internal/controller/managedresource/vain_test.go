@@ -3,6 +3,7 @@ package managedresource
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // one, somebody asks for it, or a while has passed.
 func TestWritesInVain(t *testing.T) {
 	f := newFixture(t)
-	f.target.dropped = "gated"
+	f.target.drop("gated")
 	manifest := func(version, value string) {
 		f.manifests("m", version, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: a}\ndata: {v: '%s', gated: x}\n", value))
 	}
@@ -46,13 +47,108 @@ func TestWritesInVain(t *testing.T) {
 	runs("asked for", 1)
 	f.clock.SetTime(f.clock.Now().Add(2*vainFor + time.Second))
 	runs("some time later", 1)
-	f.target.mu.Lock()
-	f.target.dropped = ""
-	f.target.mu.Unlock()
+	f.target.drop("")
 	f.clock.SetTime(f.clock.Now().Add(2*vainFor + time.Second))
 	runs("once it is taken", 1)
 	if f.live("a").Object["data"].(map[string]any)["gated"] != "x" {
 		t.Error("the field is not there")
+	}
+}
+
+// drop sets which field is taken and left out, none if it is empty.
+func (s *store) drop(field string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropped = field
+}
+
+// pass lets time pass, a sync period at a time.
+func (f *fixture) pass(name string, time time.Duration) {
+	f.Helper()
+	for end := f.clock.Now().Add(time); f.clock.Now().Before(end); {
+		f.clock.SetTime(f.clock.Now().Add(f.Config.SyncPeriod.Duration))
+		f.triggers.sweep()
+		f.settle(name)
+	}
+}
+
+// MRB-8, promise of ResourcesApplied: what an API server left out of a write that it took is written once more after a while, also where
+// watches tell of all changes, and is neither drift nor asked for more often. Whatever was kept is not looked at.
+func TestWhatWasDroppedIsWrittenAgain(t *testing.T) {
+	const kind = "apiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: a}\ndata: "
+	for how, prepare := range map[string]func(*fixture){
+		"created": func(f *fixture) {
+			f.target.drop("gated")
+			f.manifests("m", "2", kind+"{v: '1', gated: x}\n")
+			f.rest("m")
+		},
+		"updated": func(f *fixture) {
+			f.manifests("m", "2", kind+"{v: '1'}\n")
+			f.rest("m")
+			f.target.drop("gated")
+			f.manifests("m", "3", kind+"{v: '2', gated: x}\n")
+			f.rest("m")
+		},
+		"nothing but that": func(f *fixture) {
+			f.manifests("m", "2", kind+"{v: '1'}\n")
+			f.rest("m")
+			f.target.drop("gated")
+			f.manifests("m", "3", kind+"{v: '1', gated: x}\n")
+			f.rest("m")
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.watch()
+			f.managed("m")
+			prepare(f)
+			reads, writes := f.target.count(http.MethodGet), f.target.count(http.MethodPut)
+			f.pass("m", 4*vainFor)
+			if reads, writes = f.target.count(http.MethodGet)-reads, f.target.count(http.MethodPut)-writes; writes < 1 || writes > 4 || reads > writes {
+				t.Errorf("in four times of %s: %d reads, %d writes", vainFor, reads, writes)
+			}
+			f.target.drop("")
+			f.pass("m", 2*vainFor+time.Minute)
+			if f.live("a").Object["data"].(map[string]any)["gated"] != "x" {
+				t.Error("the field is not there")
+			}
+			before := f.target.count(http.MethodGet, http.MethodPut)
+			f.pass("m", 4*vainFor)
+			if now := f.target.count(http.MethodGet, http.MethodPut); now != before {
+				t.Errorf("%d requests, though the object is as its manifest says", now-before)
+			}
+			if strings.Contains(f.events(), reasonDrift) {
+				t.Errorf("nobody has changed the object: %s", f.events())
+			}
+		})
+	}
+}
+
+// MRB-8: as soon as a definition is known to have changed, what was dropped of objects of its kind is written, though the same write was in vain
+// a moment ago.
+func TestWhatWasDroppedIsWrittenWithAnotherDefinition(t *testing.T) {
+	f := newFixture(t)
+	f.watch()
+	drain := f.woken()
+	f.target.drop("gated")
+	f.managed("m")
+	f.manifests("m", "2", "apiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: a}\ndata: {v: '1', gated: x}\n")
+	f.rest("m")
+	key := configMapKey("a")
+	key.Group = "old.example"
+	f.Ledger.RetryKind(key.GroupKind)
+	drain() // In vain.
+	f.target.drop("")
+	f.Ledger.RetryKind(key.GroupKind)
+	drain()
+	if f.live("a").Object["data"].(map[string]any)["gated"] != "x" {
+		t.Error("the field is not there")
+	}
+	writes := f.target.count(http.MethodPut)
+	f.Ledger.RetryKind(key.GroupKind)
+	drain()
+	if now := f.target.count(http.MethodPut); now != writes || strings.Contains(f.events(), reasonDrift) {
+		t.Errorf("%d writes with everything as it should be; %s", now-writes, f.events())
 	}
 }
 

@@ -3,6 +3,7 @@ package ledger
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,6 +43,9 @@ type Sighting struct {
 	Digest uint64
 	// Desired stands for what the object was compared with; only Verified needs it.
 	Desired uint64
+	// Again is zero unless the API server kept only a part of what was written, as far as is known; then it is when to write that once
+	// more. Only Verified needs it.
+	Again time.Time
 	// Terminating is true from the moment at which the deletion was accepted.
 	Terminating bool
 	// Verdict is the object's own judgement; nil if the sighting says nothing of it.
@@ -58,6 +62,9 @@ type Ledger struct {
 	// deployments finds a Deployment by its UID.
 	deployments map[types.UID]*record
 	listings    uint32
+	// partly has the records of which the API server kept only a part when they were last verified, and when that is tried again.
+	// Invariant: each is on record, and none has again.
+	partly map[*record]time.Time
 
 	onDrift      func(Owner, Key)
 	onVerdict    func(Owner)
@@ -71,6 +78,7 @@ func New() *Ledger {
 		owners:       map[Owner]*ownerRecord{},
 		pods:         newPodCounts(),
 		deployments:  map[types.UID]*record{},
+		partly:       map[*record]time.Time{},
 		onDrift:      func(Owner, Key) {},
 		onVerdict:    func(Owner) {},
 		onTurnedBack: func() {},
@@ -183,6 +191,7 @@ func (l *Ledger) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 		return
 	}
 	l.setUIDLocked(r, "")
+	delete(l.partly, r)
 	delete(l.records[r.kind], r.name)
 	l.size--
 	if len(l.records[r.kind]) == 0 {
@@ -231,6 +240,7 @@ func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *not
 	l.setUIDLocked(r, s.UID)
 	r.state, r.digest, r.desired, r.verified, r.suspect = present, s.Digest, s.Desired, true, false
 	r.passed, r.untold = 0, false
+	l.notePartlyLocked(r, s.Again)
 	for _, o := range r.owners {
 		delete(o.dirty, r)
 	}
@@ -397,6 +407,8 @@ type Finding struct {
 	Known, Present bool
 	// Suspect is true if it is about to be looked at; Verified if it was found as it should be and nothing was seen since.
 	Suspect, Verified bool
+	// Again is true if it is in doubt only as the API server kept a part of what was written, and may keep more by now.
+	Again bool
 	// Terminating is true if its deletion was accepted and waits for something. Its end is told as drift.
 	Terminating     bool
 	UID             types.UID
@@ -421,7 +433,7 @@ func (l *Ledger) Lookup(key Key) Finding {
 		return Finding{}
 	}
 	f := Finding{
-		Tracked: true, Known: r.state != unseen, Present: r.state == present, Suspect: r.suspect, Verified: r.verified && !r.suspect,
+		Tracked: true, Known: r.state != unseen, Present: r.state == present, Suspect: r.suspect, Verified: r.verified && !r.suspect, Again: r.again,
 		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Mark: r.mark(),
 	}
 	if r.verdict != nil {

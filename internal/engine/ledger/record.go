@@ -41,6 +41,7 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 //     the same uid and digest. A verification that is older than that verifies nothing.
 //   - suspect means not verified, and in the dirty set of the last of its owners.
 //   - an object that was present, and was seen to change or to go since it was last compared, is suspect.
+//   - again means suspect, and that the next write is sent whatever is known of its result.
 //   - untold means that a doubt was raised while a write of ours was under way, and that nobody was told: with no write under way,
 //     nothing is untold.
 type record struct {
@@ -53,6 +54,8 @@ type record struct {
 	verified    bool
 	suspect     bool
 	givenUp     bool
+	// again is true from when the object is to be written once more, as the API server kept only a part of it, until somebody looked.
+	again bool
 	// passed is how many of the owners said, since the object was last verified, that they cannot look at it.
 	passed int
 	// writes is how many requests of ours may change the object at present.
@@ -131,12 +134,12 @@ func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Sighting, told *no
 	}
 	switch {
 	case i < 0 && r.owners[last] == owner:
-		r.suspect, r.untold, r.passed = false, false, 0
+		r.suspect, r.untold, r.again, r.passed = false, false, false, 0
 	case i >= 0 && i < last:
 		r.owners = append(slices.Delete(r.owners, i, i+1), keeper)
 		if r.passed > 0 {
 			// The keeper said that it cannot look, and another one did. The next change is asked about anew.
-			r.suspect, r.untold, r.passed = false, false, 0
+			r.suspect, r.untold, r.again, r.passed = false, false, false, 0
 			delete(keeper.dirty, r)
 		} else if r.suspect {
 			r.doubtLocked(told)

@@ -105,13 +105,20 @@ func (c *Client) request(ctx context.Context, gvk schema.GroupVersionKind, verb 
 	})
 }
 
-// Create creates an object and returns what it says then.
-func (c *Client) Create(ctx context.Context, object *unstructured.Unstructured, view View) (ledger.Sighting, error) {
+// Answer is what an object is after a write.
+type Answer struct {
+	ledger.Sighting
+	// Object is the whole object; nil where the API server keeps all that it gets.
+	Object *unstructured.Unstructured
+}
+
+// Create creates an object and returns what it is then.
+func (c *Client) Create(ctx context.Context, object *unstructured.Unstructured, view View) (Answer, error) {
 	return c.write(ctx, "create", object, view)
 }
 
-// Update replaces an object, given its resourceVersion and UID, and returns what it says then.
-func (c *Client) Update(ctx context.Context, object *unstructured.Unstructured, view View) (ledger.Sighting, error) {
+// Update replaces an object, given its resourceVersion and UID, and returns what it is then.
+func (c *Client) Update(ctx context.Context, object *unstructured.Unstructured, view View) (Answer, error) {
 	return c.write(ctx, "update", object, view)
 }
 
@@ -121,22 +128,26 @@ var ErrMisplaced = errors.New("its kind is served with another scope by now")
 
 // write sends an object. Where its metadata is all that is needed afterwards, only that is asked for: building, sending and
 // decoding the rest would be a third of the work on both sides.
-func (c *Client) write(ctx context.Context, verb string, object *unstructured.Unstructured, view View) (sighting ledger.Sighting, err error) {
+func (c *Client) write(ctx context.Context, verb string, object *unstructured.Unstructured, view View) (answer Answer, err error) {
 	err = c.request(ctx, object.GroupVersionKind(), verb, func(ctx context.Context, served *mapping) error {
 		if served.namespaced != (object.GetNamespace() != "") {
 			return ErrMisplaced
 		}
-		if view.Whole(object.GroupVersionKind()) {
-			sighting, err = c.writeWhole(ctx, verb, object, served, view)
+		if gvk := object.GroupVersionKind(); view.Whole(gvk) || !keepsAll[gvk.Group] {
+			answer, err = c.writeWhole(ctx, verb, object, served, view)
 		} else {
-			sighting, err = c.writeForMetadata(ctx, verb, object, served)
+			answer.Sighting, err = c.writeForMetadata(ctx, verb, object, served)
 		}
 		return err
 	})
-	return sighting, err
+	return answer, err
 }
 
-func (c *Client) writeWhole(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping, view View) (ledger.Sighting, error) {
+// keepsAll are the groups with the many plain objects, such as ConfigMaps, Secrets and Roles, that no switch and no definition takes a field
+// from. Of all others a part may get lost.
+var keepsAll = map[string]bool{"": true, "rbac.authorization.k8s.io": true}
+
+func (c *Client) writeWhole(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping, view View) (Answer, error) {
 	resource := c.dynamic.Resource(served.resource).Namespace(object.GetNamespace())
 	var answer *unstructured.Unstructured
 	var err error
@@ -146,9 +157,9 @@ func (c *Client) writeWhole(ctx context.Context, verb string, object *unstructur
 		answer, err = resource.Update(ctx, object, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return ledger.Sighting{}, err
+		return Answer{}, err
 	}
-	return view.Sighting(answer), nil
+	return Answer{view.Sighting(answer), answer}, nil
 }
 
 func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping) (ledger.Sighting, error) {

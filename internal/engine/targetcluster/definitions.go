@@ -2,11 +2,13 @@ package targetcluster
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-project/espalier/internal/apply"
 	typed "github.com/espalier-project/espalier/internal/apply/schema"
@@ -20,10 +22,18 @@ var definitionKind = customResourceDefinitions.WithVersion("v1")
 
 // definitions reads what CustomResourceDefinitions fill in, once for all that want to know at the same time.
 //
-// Invariant: what it says is of a definition that was read less than definitionsFor ago. What could not be read fills in nothing.
+// Invariant: what it says is of a definition that was read less than definitionsFor ago, and not before a change that was seen. What could
+// not be read fills in nothing.
 type definitions struct {
 	mu     sync.Mutex
 	byKind map[schema.GroupVersionKind]*definition
+	// seen is the form in which the definition of a kind was seen last, as long as it is there.
+	seen map[schema.GroupKind]definitionForm
+}
+
+type definitionForm struct {
+	uid        types.UID
+	generation int64
 }
 
 type definition struct {
@@ -42,6 +52,45 @@ func (c *Client) FilledIn(ctx context.Context, live, merged *unstructured.Unstru
 	filled := merged.DeepCopy()
 	c.defaultsOf(ctx, gvk).Fill(filled)
 	return apply.Equal(live, filled)
+}
+
+// definitionTakes is how long API servers may go on with the former definition of a kind after it was changed: each learns of it by a watch.
+const definitionTakes = 10 * time.Second
+
+// Defines takes an object that was read or written. If it is a CustomResourceDefinition in a form that was not seen before, objects of its
+// kind may get fields that were dropped: those are written once more now, and again as soon as every API server knows the definition.
+func (w *Watches) Defines(object *unstructured.Unstructured) {
+	if object == nil || object.GroupVersionKind().GroupKind() != customResourceDefinitions {
+		return
+	}
+	kind := kindDefinedBy(object)
+	if !w.client.definitions.renewed(kind, definitionForm{object.GetUID(), object.GetGeneration()}) {
+		return
+	}
+	w.ledger.RetryKind(kind)
+	time.AfterFunc(definitionTakes, func() { w.ledger.RetryKind(kind) })
+}
+
+// renewed notes the form of a definition, and says whether it is another one than before.
+func (d *definitions) renewed(kind schema.GroupKind, form definitionForm) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.seen[kind] == form {
+		return false
+	}
+	if d.seen == nil {
+		d.seen = map[schema.GroupKind]definitionForm{}
+	}
+	d.seen[kind] = form
+	maps.DeleteFunc(d.byKind, func(gvk schema.GroupVersionKind, _ *definition) bool { return gvk.GroupKind() == kind })
+	return true
+}
+
+// gone forgets a definition.
+func (d *definitions) gone(kind schema.GroupKind) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.seen, kind)
 }
 
 func (c *Client) defaultsOf(ctx context.Context, gvk schema.GroupVersionKind) apply.CustomDefaults {

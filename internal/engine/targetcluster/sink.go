@@ -80,6 +80,7 @@ func (s *sink) Delete(object any) error {
 	}
 	if definition, ok := object.(*unstructured.Unstructured); ok && s.scope.gvk.GroupKind() == customResourceDefinitions {
 		s.watches.client.mappings.forgetKind(kindDefinedBy(definition))
+		s.watches.client.definitions.gone(kindDefinedBy(definition))
 	}
 	s.watches.ledger.Gone(sightingOf(s.scope.gvk, accessor).Key, accessor.GetUID(), accessor.GetResourceVersion())
 	return nil
@@ -193,6 +194,7 @@ func (s *sink) sighting(object any) (ledger.Sighting, error) {
 	switch object := object.(type) {
 	case *unstructured.Unstructured:
 		s.setReplicaSet(object)
+		s.watches.Defines(object)
 		return s.watches.view.Sighting(object), nil
 	case *corev1.Pod:
 		// Typed objects carry no kind; the rest is the same as for any other.

@@ -1,0 +1,55 @@
+package ledger
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// notePartlyLocked takes from a verification whether the API server kept the whole of what was written.
+func (l *Ledger) notePartlyLocked(r *record, again time.Time) {
+	r.again = false
+	if again.IsZero() {
+		delete(l.partly, r)
+		return
+	}
+	l.partly[r] = again
+}
+
+// RetryKind puts the objects of a kind into doubt that the API server kept a part of only, and tells of them: it may keep more by now.
+func (l *Ledger) RetryKind(gk schema.GroupKind) {
+	var told notices
+	l.mu.Lock()
+	for r := range l.partly {
+		if r.kind.Value() == gk && l.retryLocked(r) {
+			r.tellLocked(&told)
+		}
+	}
+	l.mu.Unlock()
+	told.send(l)
+}
+
+// RetryDue puts the objects into doubt that the API server kept a part of only, and whose time has come. It tells nobody: whoever calls it
+// looks for what is in doubt next. One that is being written just now is left for another time.
+func (l *Ledger) RetryDue(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for r, due := range l.partly {
+		if r.writes == 0 && !due.After(now) {
+			l.retryLocked(r)
+		}
+	}
+}
+
+// retryLocked has an object written once more, and says whether that puts it into doubt. As nobody has changed it, what is written then is no
+// repair. If it is in doubt already, whoever was told of that looks.
+func (l *Ledger) retryLocked(r *record) (doubted bool) {
+	delete(l.partly, r)
+	r.again = true
+	if r.suspect {
+		return false
+	}
+	r.verified, r.suspect, r.desired = false, true, 0
+	r.owners[len(r.owners)-1].dirty[r] = struct{}{}
+	return true
+}
