@@ -62,10 +62,10 @@ func (s *store) drop(field string) {
 	s.dropped = field
 }
 
-// pass lets time pass, a sync period at a time.
-func (f *fixture) pass(name string, time time.Duration) {
+// sweepFor lets time pass, a sync period at a time.
+func (f *fixture) sweepFor(name string, long time.Duration) {
 	f.Helper()
-	for end := f.clock.Now().Add(time); f.clock.Now().Before(end); {
+	for end := f.clock.Now().Add(long); f.clock.Now().Before(end); {
 		f.clock.SetTime(f.clock.Now().Add(f.Config.SyncPeriod.Duration))
 		f.triggers.sweep()
 		f.settle(name)
@@ -103,17 +103,17 @@ func TestWhatWasDroppedIsWrittenAgain(t *testing.T) {
 			f.managed("m")
 			prepare(f)
 			reads, writes := f.target.count(http.MethodGet), f.target.count(http.MethodPut)
-			f.pass("m", 4*vainFor)
+			f.sweepFor("m", 4*vainFor)
 			if reads, writes = f.target.count(http.MethodGet)-reads, f.target.count(http.MethodPut)-writes; writes < 1 || writes > 4 || reads > writes {
 				t.Errorf("in four times of %s: %d reads, %d writes", vainFor, reads, writes)
 			}
 			f.target.drop("")
-			f.pass("m", 2*vainFor+time.Minute)
+			f.sweepFor("m", 2*vainFor+time.Minute)
 			if f.live("a").Object["data"].(map[string]any)["gated"] != "x" {
 				t.Error("the field is not there")
 			}
 			before := f.target.count(http.MethodGet, http.MethodPut)
-			f.pass("m", 4*vainFor)
+			f.sweepFor("m", 4*vainFor)
 			if now := f.target.count(http.MethodGet, http.MethodPut); now != before {
 				t.Errorf("%d requests, though the object is as its manifest says", now-before)
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -411,6 +412,54 @@ func TestPass(t *testing.T) {
 	}
 	if dirty := r.Dirty(mr2); len(dirty) != 1 {
 		t.Errorf("the one that is asked has %v in doubt, want the object", dirty)
+	}
+}
+
+// MRB-8: what the API server kept a part of only is in doubt again when its time comes, which the sweep finds, or at once when its kind changes, which
+// is told. It is looked at once, and is no drift; nobody remembers it when it is gone, or as it should be.
+func TestPartlyKept(t *testing.T) {
+	at := time.Unix(1000, 0)
+	setUp := func() *recorder {
+		r := newRecorder(map[Owner][]Ref{mr1: {cm, deploy}})
+		s := sighting(cm, "u", "5", 1)
+		s.Desired, s.Again = 7, at
+		r.Verified(mr1, s)
+		r.Verified(mr1, sighting(deploy, "d", "5", 1))
+		return r
+	}
+	for name, tc := range map[string]struct {
+		do          func(*recorder)
+		again, told bool
+	}{
+		"before its time":       {func(r *recorder) { r.RetryDue(at.Add(-1)) }, false, false},
+		"its time":              {func(r *recorder) { r.RetryDue(at) }, true, false},
+		"its kind":              {func(r *recorder) { r.RetryKind(cm.GroupKind) }, true, true},
+		"once":                  {func(r *recorder) { r.RetryKind(cm.GroupKind); r.RetryKind(cm.GroupKind) }, true, true},
+		"another kind":          {func(r *recorder) { r.RetryKind(deploy.GroupKind) }, false, false},
+		"while it is written":   {func(r *recorder) { r.Writing(cm.Key, 7); r.RetryDue(at); r.Written(cm.Key) }, false, false},
+		"its kind, meanwhile":   {func(r *recorder) { r.Writing(cm.Key, 7); r.RetryKind(cm.GroupKind); r.Written(cm.Key) }, true, true},
+		"kept since":            {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "6", 1)); r.RetryDue(at) }, false, false},
+		"changed by others too": {func(r *recorder) { r.Seen(sighting(cm, "u", "6", 2)); r.RetryKind(cm.GroupKind) }, true, true},
+		"not ours any more":     {func(r *recorder) { r.Track(mr1, nil); r.RetryDue(at); r.RetryKind(cm.GroupKind) }, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := setUp()
+			tc.do(r)
+			finding := r.Lookup(cm.Key)
+			if finding.Again != tc.again || finding.Again && !finding.Suspect || len(r.drift) != map[bool]int{true: 1}[tc.told] {
+				t.Errorf("again %t, want %t; told %v; %+v", finding.Again, tc.again, r.drift, finding)
+			}
+			if changed := name == "changed by others too"; r.Drifted(cm.Key, 7) != changed {
+				t.Errorf("drift: %t, want %t", !changed, changed)
+			}
+			if r.Lookup(deploy.Key).Suspect {
+				t.Error("the other object is in doubt")
+			}
+			r.Verified(mr1, sighting(cm, "u", "7", 1))
+			if len(r.partly) > 0 || r.Lookup(cm.Key).Again {
+				t.Error("it is remembered")
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -32,11 +33,16 @@ type object struct {
 type answer struct {
 	object
 	since Mark
+	// partly is true if it says that the API server did not keep all.
+	partly bool
 }
 
 func (a answer) told(digests bool) Sighting {
 	s := a.sighting(digests)
 	s.Since = a.since
+	if a.partly {
+		s.Again = time.Unix(1, 0)
+	}
 	return s
 }
 
@@ -108,6 +114,8 @@ func TestModel(t *testing.T) {
 		const first = 100
 		w := &world{version: first, was: map[int]*object{}}
 		digests := rapid.Bool().Draw(t, "generation tells")
+		partly := rapid.Bool().Draw(t, "a part is kept")
+		swept := false       // the sweep looks for what is in doubt
 		since := ""          // what the watch has reached
 		var answers []answer // of our reads and writes, on their way
 		looked := false      // somebody has compared the object since the start
@@ -117,7 +125,7 @@ func TestModel(t *testing.T) {
 		sent := func(did func() object) {
 			since := r.Lookup(cm.Key).Mark
 			r.Writing(cm.Key, 1)
-			answers = append(answers, answer{did(), since})
+			answers = append(answers, answer{did(), since, partly})
 		}
 		lost := func(n int) {
 			answers = answers[n:]
@@ -166,6 +174,7 @@ func TestModel(t *testing.T) {
 				return // What was turned back is found by whoever looks, at the end.
 			}
 			finding := r.Lookup(cm.Key)
+			swept = swept && finding.Suspect
 			if finding.Verified && !finding.Present {
 				t.Fatalf("verified, and not there: %+v", finding)
 			}
@@ -178,7 +187,10 @@ func TestModel(t *testing.T) {
 			if finding.Suspect && len(r.Dirty(mr1)) == 0 {
 				t.Fatalf("suspect, and nobody is to look: %+v", finding)
 			}
-			if finding.Suspect && len(answers) == 0 && len(r.drift) == 0 {
+			if finding.Again && !finding.Suspect {
+				t.Fatalf("to be written again, and not in doubt: %+v", finding)
+			}
+			if finding.Suspect && len(answers) == 0 && len(r.drift) == 0 && !swept {
 				t.Fatalf("suspect, and nobody was told: %+v", finding)
 			}
 			if alone && len(r.drift) > 0 {
@@ -259,6 +271,14 @@ func TestModel(t *testing.T) {
 				} else if turnedBack := list(); turnedBack { // The watch ends with an error.
 					blind = false
 				}
+			},
+			"its kind changes": func(*rapid.T) {
+				r.RetryKind(cm.GroupKind)
+				alone = alone && !partly
+			},
+			"its time comes": func(*rapid.T) {
+				r.RetryDue(time.Unix(2, 0))
+				swept = partly
 			},
 			"we restart": func(*rapid.T) {
 				r = newRecorder(map[Owner][]Ref{mr1: {cm}})

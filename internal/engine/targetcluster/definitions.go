@@ -68,7 +68,7 @@ func (w *Watches) Defines(object *unstructured.Unstructured) {
 		return
 	}
 	w.ledger.RetryKind(kind)
-	time.AfterFunc(definitionTakes, func() { w.ledger.RetryKind(kind) })
+	w.after(definitionTakes, func() { w.ledger.RetryKind(kind) })
 }
 
 // renewed notes the form of a definition, and says whether it is another one than before.

@@ -1,10 +1,14 @@
 package targetcluster
 
 import (
+	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/espalier-project/espalier/internal/engine/ledger"
 )
 
 // TestFilledIn holds that what a CustomResourceDefinition fills in needs no write, that it is read once for many objects, and that
@@ -52,5 +56,57 @@ func TestFilledIn(t *testing.T) {
 	core.SetGroupVersionKind(configMaps)
 	if client.FilledIn(t.Context(), core, core) || s.count("get")-before != 1 {
 		t.Error("a kind of Kubernetes' own has no definition")
+	}
+}
+
+// MRB-8: a definition that is seen in another form puts the objects of its kind into doubt of which the API server kept a part only: at once, and
+// again after the time that API servers may take to learn of it. Other kinds, and other changes of the definition, are no reason.
+func TestAnotherDefinition(t *testing.T) {
+	s, client := newServer(t)
+	s.serve(definitionKind, "customresourcedefinitions", false)
+	l := ledger.New()
+	w := started(t, client, l)
+	timers := make(chan func(), 10)
+	w.after = func(_ time.Duration, do func()) { timers <- do }
+	run(t, w)
+	define := func(generation int64, label string) {
+		s.mu.Lock()
+		version := strconv.Itoa(s.version + 1)
+		s.mu.Unlock()
+		s.put(definitionKind, "", "widgets.example.com", map[string]any{
+			"metadata": map[string]any{"name": "widgets.example.com", "resourceVersion": version, "generation": generation, "uid": "d", "labels": map[string]any{"managed": "yes", "theirs": label}},
+			"spec":     map[string]any{"group": widgets.Group, "names": map[string]any{"kind": widgets.Kind}}})
+	}
+	define(1, "a")
+	definition, partly, whole, other := refTo(definitionKind, "", "widgets.example.com"), refTo(widgets, "n", "partly"), refTo(widgets, "n", "whole"), refTo(configMaps, "n", "other")
+	w.Track(owner, []ledger.Ref{definition})
+	eventually(t, "the definition is covered", func() bool { return w.Covered(definition) })
+	l.Track(owner, []ledger.Ref{definition, partly, whole, other})
+	again := time.Now().Add(time.Hour)
+	verified := func(ref ledger.Ref, again time.Time) {
+		l.Verified(owner, ledger.Sighting{Key: ref.Key, UID: "u", ResourceVersion: "1", Again: again})
+	}
+	for _, ref := range []ledger.Ref{partly, other} {
+		verified(ref, again)
+	}
+	verified(whole, time.Time{})
+	tried := func() bool { return l.Lookup(partly.Key).Again }
+	<-timers // It was new to us.
+
+	version := l.Lookup(definition.Key).ResourceVersion
+	define(1, "b")
+	eventually(t, "the label is seen", func() bool { return l.Lookup(definition.Key).ResourceVersion != version })
+	if tried() {
+		t.Error("a label of the definition is no reason")
+	}
+	define(2, "b")
+	eventually(t, "the object is in doubt", tried)
+	verified(partly, again) // It was written, and the field dropped, as the definition is not known everywhere.
+	(<-timers)()
+	if !tried() {
+		t.Error("it is not in doubt once more")
+	}
+	if l.Lookup(whole.Key).Suspect || l.Lookup(other.Key).Suspect || len(timers) > 0 {
+		t.Error("objects are in doubt that the definition does not concern")
 	}
 }

@@ -59,6 +59,8 @@ type Watches struct {
 	eras eras
 
 	autoscalers *Autoscalers
+	// after is time.AfterFunc, but for tests.
+	after func(time.Duration, func())
 }
 
 // WatchOptions shape the watches.
@@ -82,6 +84,7 @@ func NewWatches(client *Client, l *ledger.Ledger, options WatchOptions) *Watches
 		client: client, ledger: l, view: options.View, namespaces: options.Namespaces, labelSelector: options.LabelSelector,
 		disabled: options.Disabled, metrics: options.Metrics, log: options.Log,
 		active: map[scope]*activeWatch{}, byOwner: map[ledger.Owner]map[scope]struct{}{}, live: newLive(),
+		after: func(wait time.Duration, do func()) { time.AfterFunc(wait, do) },
 	}
 	w.autoscalers = newAutoscalers(w)
 	l.OnTurnedBack(func() { w.turnedBack(nil) })
