@@ -414,7 +414,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 			return outcome{}, err
 		}
 		if err := apply.CheckUpdate(live, merged); err != nil {
-			return outcome{}, a.replace(ctx, desired, live, merged, err)
+			return a.invalid(ctx, desired, options, done, err)
 		}
 		answer, err := a.Target.Update(ctx, merged, a.Watches.View())
 		a.unanswered(desired, err)
@@ -424,7 +424,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		case (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) && attempt < updateAttempts:
 			continue // Somebody else was faster: merge into what is there now.
 		case apierrors.IsInvalid(err):
-			return outcome{}, a.replace(ctx, desired, live, merged, err)
+			return a.invalid(ctx, desired, options, done, err)
 		}
 		return outcome{}, err
 	}

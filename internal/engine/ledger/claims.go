@@ -79,7 +79,7 @@ func (l *Ledger) Drifted(key Key, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
-	return r != nil && r.suspect && r.desired == desired
+	return r != nil && r.suspect && !r.again && r.desired == desired
 }
 
 // LeftTo says that another ManagedResource keeps an object that a ManagedResource has, too: that one looks at it from now on, at once if
@@ -145,7 +145,7 @@ func (l *Ledger) Writing(key Key, desired uint64) (compared bool) {
 	if r.writes < math.MaxUint8 {
 		r.writes++
 	}
-	return r.desired == desired && (r.verified || r.suspect)
+	return r.desired == desired && (r.verified || r.suspect && !r.again)
 }
 
 // Written ends what Writing began, after the answer was reported. An object that is in doubt then is told of.

@@ -227,7 +227,7 @@ func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *not
 			r.resourceVersion, r.state = s.ResourceVersion, present
 			l.setUIDLocked(r, s.UID)
 		}
-		r.doubtLocked(told)
+		r.changedLocked(told)
 		return
 	}
 	changed := r.state != present
@@ -276,8 +276,8 @@ func (l *Ledger) seenLocked(r *record, s Sighting, told *notices) {
 	known := r.state != unseen
 	l.setUIDLocked(r, s.UID)
 	r.state, r.resourceVersion, r.digest, r.terminating = present, s.ResourceVersion, s.Digest, s.Terminating
-	if known && !same && !r.suspect {
-		r.doubtLocked(told)
+	if known && !same && (!r.suspect || r.again) {
+		r.changedLocked(told)
 	}
 	if changed {
 		told.judge(r)
@@ -310,7 +310,7 @@ func (l *Ledger) goneLocked(r *record, uid types.UID, resourceVersion string, to
 	was := r.state
 	r.state, r.verdict, r.terminating, r.digest, r.verified = missing, nil, false, 0, false
 	if was == present {
-		r.doubtLocked(told)
+		r.changedLocked(told)
 	}
 	told.judge(r)
 }
@@ -332,7 +332,7 @@ func (l *Ledger) Suspect(key Key) {
 	var told notices
 	l.mu.Lock()
 	if r := l.findLocked(key); r != nil {
-		r.doubtLocked(&told)
+		r.changedLocked(&told)
 	}
 	l.mu.Unlock()
 	told.send(l)

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -431,16 +432,18 @@ func TestPartlyKept(t *testing.T) {
 		do          func(*recorder)
 		again, told bool
 	}{
-		"before its time":       {func(r *recorder) { r.RetryDue(at.Add(-1)) }, false, false},
-		"its time":              {func(r *recorder) { r.RetryDue(at) }, true, false},
-		"its kind":              {func(r *recorder) { r.RetryKind(cm.GroupKind) }, true, true},
-		"once":                  {func(r *recorder) { r.RetryKind(cm.GroupKind); r.RetryKind(cm.GroupKind) }, true, true},
-		"another kind":          {func(r *recorder) { r.RetryKind(deploy.GroupKind) }, false, false},
-		"while it is written":   {func(r *recorder) { r.Writing(cm.Key, 7); r.RetryDue(at); r.Written(cm.Key) }, false, false},
-		"its kind, meanwhile":   {func(r *recorder) { r.Writing(cm.Key, 7); r.RetryKind(cm.GroupKind); r.Written(cm.Key) }, true, true},
-		"kept since":            {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "6", 1)); r.RetryDue(at) }, false, false},
-		"changed by others too": {func(r *recorder) { r.Seen(sighting(cm, "u", "6", 2)); r.RetryKind(cm.GroupKind) }, true, true},
-		"not ours any more":     {func(r *recorder) { r.Track(mr1, nil); r.RetryDue(at); r.RetryKind(cm.GroupKind) }, false, false},
+		"before its time":           {func(r *recorder) { r.RetryDue(at.Add(-1)) }, false, false},
+		"its time":                  {func(r *recorder) { r.RetryDue(at) }, true, false},
+		"its kind":                  {func(r *recorder) { r.RetryKind(cm.GroupKind) }, true, true},
+		"once":                      {func(r *recorder) { r.RetryKind(cm.GroupKind); r.RetryKind(cm.GroupKind) }, true, true},
+		"another kind":              {func(r *recorder) { r.RetryKind(deploy.GroupKind) }, false, false},
+		"while it is written":       {func(r *recorder) { r.Writing(cm.Key, 7); r.RetryDue(at); r.Written(cm.Key) }, false, false},
+		"its kind, meanwhile":       {func(r *recorder) { r.Writing(cm.Key, 7); r.RetryKind(cm.GroupKind); r.Written(cm.Key) }, true, true},
+		"kept since":                {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "6", 1)); r.RetryDue(at) }, false, false},
+		"changed by others, before": {func(r *recorder) { r.Seen(sighting(cm, "u", "6", 2)); r.RetryKind(cm.GroupKind) }, false, true},
+		"changed by others, since":  {func(r *recorder) { r.RetryDue(at); r.Seen(sighting(cm, "u", "6", 2)) }, false, true},
+		"deleted by others, since":  {func(r *recorder) { r.RetryDue(at); r.Gone(cm.Key, "u", "6") }, false, true},
+		"not ours any more":         {func(r *recorder) { r.Track(mr1, nil); r.RetryDue(at); r.RetryKind(cm.GroupKind) }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := setUp()
@@ -449,8 +452,12 @@ func TestPartlyKept(t *testing.T) {
 			if finding.Again != tc.again || finding.Again && !finding.Suspect || len(r.drift) != map[bool]int{true: 1}[tc.told] {
 				t.Errorf("again %t, want %t; told %v; %+v", finding.Again, tc.again, r.drift, finding)
 			}
-			if changed := name == "changed by others too"; r.Drifted(cm.Key, 7) != changed {
-				t.Errorf("drift: %t, want %t", !changed, changed)
+			if r.Retries(cm.Key, 7) != tc.again || r.Retries(cm.Key, 8) {
+				t.Errorf("it is retried: %t, want %t", !tc.again, tc.again)
+			}
+			others := strings.Contains(name, "others")
+			if r.Drifted(cm.Key, 7) != others || finding.Tracked && !finding.Verified && r.Writing(cm.Key, 7) != others {
+				t.Errorf("drift: %t, want %t", !others, others)
 			}
 			if r.Lookup(deploy.Key).Suspect {
 				t.Error("the other object is in doubt")

@@ -123,5 +123,5 @@ func (l *Ledger) TurnedBack(except func(Ref) bool) {
 // resetLocked forgets when what is known was true.
 func (r *record) resetLocked(told *notices) {
 	r.resourceVersion, r.digest = "", 0
-	r.doubtLocked(told)
+	r.changedLocked(told)
 }

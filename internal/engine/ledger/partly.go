@@ -41,15 +41,21 @@ func (l *Ledger) RetryDue(now time.Time) {
 	}
 }
 
-// retryLocked has an object written once more, and says whether that puts it into doubt. As nobody has changed it, what is written then is no
-// repair. If it is in doubt already, whoever was told of that looks.
+// retryLocked has an object written once more. One that is in doubt already is looked at anyway.
 func (l *Ledger) retryLocked(r *record) (doubted bool) {
-	delete(l.partly, r)
-	r.again = true
 	if r.suspect {
 		return false
 	}
-	r.verified, r.suspect, r.desired = false, true, 0
+	delete(l.partly, r)
+	r.verified, r.suspect, r.again = false, true, true
 	r.owners[len(r.owners)-1].dirty[r] = struct{}{}
 	return true
+}
+
+// Retries says whether an object is in doubt for no other reason than that, and is to be what it was to be before.
+func (l *Ledger) Retries(key Key, desired uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.findLocked(key)
+	return r != nil && r.again && r.desired == desired
 }

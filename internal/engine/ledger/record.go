@@ -41,7 +41,7 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 //     the same uid and digest. A verification that is older than that verifies nothing.
 //   - suspect means not verified, and in the dirty set of the last of its owners.
 //   - an object that was present, and was seen to change or to go since it was last compared, is suspect.
-//   - again means suspect, and that the next write is sent whatever is known of its result.
+//   - again means suspect for no other reason than that the next write is to be sent, whatever is known of its result.
 //   - untold means that a doubt was raised while a write of ours was under way, and that nobody was told: with no write under way,
 //     nothing is untold.
 type record struct {
@@ -54,7 +54,8 @@ type record struct {
 	verified    bool
 	suspect     bool
 	givenUp     bool
-	// again is true from when the object is to be written once more, as the API server kept only a part of it, until somebody looked.
+	// again is true from when the object is to be written once more, as the API server kept only a part of it, until somebody looked or it
+	// was changed.
 	again bool
 	// passed is how many of the owners said, since the object was last verified, that they cannot look at it.
 	passed int
@@ -105,6 +106,12 @@ func (o *ownerRecord) ref(r *record) Ref {
 func (o *ownerRecord) unlabels(r *record) bool {
 	_, unlabelled := o.unlabelled[r]
 	return unlabelled
+}
+
+// changedLocked is doubtLocked for a reason that is not one of ours.
+func (r *record) changedLocked(told *notices) {
+	r.again = false
+	r.doubtLocked(told)
 }
 
 // doubtLocked takes back what was verified and tells the ManagedResource that is to look, once no write of ours is under way.
