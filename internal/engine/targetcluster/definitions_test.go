@@ -91,7 +91,11 @@ func TestAnotherDefinition(t *testing.T) {
 	}
 	verified(whole, time.Time{})
 	tried := func() bool { return l.Lookup(partly.Key).Again }
-	<-timers // It was new to us.
+	timer := func() func() {
+		eventually(t, "a timer is set", func() bool { return len(timers) > 0 })
+		return <-timers
+	}
+	timer() // It was new to us.
 
 	version := l.Lookup(definition.Key).ResourceVersion
 	define(1, "b")
@@ -102,7 +106,7 @@ func TestAnotherDefinition(t *testing.T) {
 	define(2, "b")
 	eventually(t, "the object is in doubt", tried)
 	verified(partly, again) // It was written, and the field dropped, as the definition is not known everywhere.
-	(<-timers)()
+	timer()()
 	if !tried() {
 		t.Error("it is not in doubt once more")
 	}
