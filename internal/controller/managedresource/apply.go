@@ -396,13 +396,14 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		if err != nil {
 			return outcome{}, err
 		}
-		merge := func(live *unstructured.Unstructured) *unstructured.Unstructured {
-			return a.merge(desired, live, options, keptBy, origin)
-		}
-		merged, err := a.mergeScaled(ctx, desired, live, options, keptBy, origin)
+		options, err := a.inherit(ctx, desired, live, options, keptBy, origin)
 		if err != nil {
 			return outcome{}, err
 		}
+		merge := func(live *unstructured.Unstructured) *unstructured.Unstructured {
+			return a.merge(desired, live, options, keptBy, origin)
+		}
+		merged := merge(live)
 		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark}
 		if !*a.Config.AlwaysUpdate || !a.full {
 			if same, again := a.same(ctx, live, merged, finding.Again); same {

@@ -19,26 +19,22 @@ func (a *applier) merge(desired *apply.Desired, live *unstructured.Unstructured,
 	return apply.Merge(desired, live, options)
 }
 
-// mergeScaled is merge for what is about to be written: it leaves the replicas alone of what an autoscaler scaled that went while another process led,
-// as that one would for as long.
-func (a *applier) mergeScaled(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured, options apply.MergeOptions, keptBy ledger.Owner, origin string) (*unstructured.Unstructured, error) {
-	merged := a.merge(desired, live, options, keptBy, origin)
+// inherit returns the options to merge with what is about to be written: the replicas are left alone of what an autoscaler scaled that went while
+// another process led, as that one would for as long.
+func (a *applier) inherit(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured, options apply.MergeOptions, keptBy ledger.Owner, origin string) (apply.MergeOptions, error) {
 	autoscalers := a.Watches.Autoscalers()
-	if !scalable(desired.Key) || options.HorizontallyScaled || replicasOf(merged) == replicasOf(live) || !autoscalers.Young() {
-		return merged, nil
+	if !scalable(desired.Key) || options.HorizontallyScaled || !autoscalers.Young() || replicasOf(a.merge(desired, live, options, keptBy, origin)) == replicasOf(live) {
+		return options, nil
 	}
 	written := live
 	if len(live.GetManagedFields()) == 0 { // It is from a list, of which they are not kept.
 		var err error
 		if written, err = a.get(ctx, desired); err != nil {
-			return nil, err
+			return options, err
 		}
 	}
-	if autoscalers.Inherits(desired.Key, written) {
-		options.HorizontallyScaled = true
-		merged = a.merge(desired, live, options, keptBy, origin)
-	}
-	return merged, nil
+	options.HorizontallyScaled = autoscalers.Inherits(desired.Key, written)
+	return options, nil
 }
 
 func replicasOf(object *unstructured.Unstructured) int64 {
