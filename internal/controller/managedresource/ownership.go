@@ -25,8 +25,6 @@ type holders struct {
 	// any has those by key and name, kept those that are to stay.
 	any  map[apply.Key]map[ledger.Owner]struct{}
 	kept map[apply.Key][]keeper
-	// left are those that go, and are to leave their objects as they are.
-	left map[apply.Key]ledger.Owner
 }
 
 // keeper is a ManagedResource that has an object and is to keep it; one that is to create it only once does not put it right, and one that is ignored
@@ -38,7 +36,7 @@ type keeper struct {
 
 // holdersOf looks for objects in the inventories of all other ManagedResources that this instance has to do with.
 func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []resourcesv1alpha1.ObjectReference) (holders, error) {
-	h := holders{map[apply.Key]map[ledger.Owner]struct{}{}, map[apply.Key][]keeper{}, map[apply.Key]ledger.Owner{}}
+	h := holders{map[apply.Key]map[ledger.Owner]struct{}{}, map[apply.Key][]keeper{}}
 	if len(refs) == 0 {
 		return h, nil
 	}
@@ -59,9 +57,6 @@ func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []
 				h.any[key] = map[ledger.Owner]struct{}{}
 			}
 			h.any[key][ownerOf(other)] = struct{}{}
-			if other.DeletionTimestamp != nil && isTrue(other.Spec.KeepObjects) && r.Class.Owns(other) {
-				h.left[key] = ownerOf(other)
-			}
 			if r.keeps(other) && r.moves.keeps(other, key) {
 				h.kept[key] = append(h.kept[key], keeper{ownerOf(other), createdOnce(&other.Status.Resources[i]), managed.Ignored(other)})
 			}
@@ -151,8 +146,6 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 	switch {
 	case inherited:
 		return judgement{stays: "ManagedResource " + heir.String() + " has it, too"}, nil
-	case others.left[key] != (ledger.Owner{}):
-		return judgement{stays: "ManagedResource " + others.left[key].String() + " has it, too, and leaves its objects"}, nil
 	case own, created:
 		return judgement{}, nil
 	case here && others.has(key, origin.Key) && r.moves.leaves(origin.Key, key):

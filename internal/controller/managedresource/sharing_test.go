@@ -278,23 +278,3 @@ func TestReleaseAndDrop(t *testing.T) {
 		}
 	}
 }
-
-// MRX-2, MRB-16: what one that goes is to leave is not deleted by another one that drops it.
-func TestDropsWhatAGoingOneLeaves(t *testing.T) {
-	f := newFixture(t)
-	f.managed("two", "a=1", "held=1")
-	f.settle("two")
-	f.managed("one", "a=1")
-	f.settle("one")
-	f.edit("two", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.KeepObjects = ptr.To(true) })
-	f.annotate("two", resourcesv1alpha1.AnnotationOperation, resourcesv1alpha1.OperationWaitForState)
-	f.must(f.source.Delete(f.ctx, f.get("two"))) // As in a migration.
-	_, _ = f.run("two")
-	f.secret("one", "2")
-	for range 3 {
-		_, _ = f.run("one")
-	}
-	if _, there := f.target.value("a"); !there {
-		t.Errorf("two is to leave its objects, and still has it in its inventory (%s); it was deleted", f.inventory("two"))
-	}
-}
