@@ -112,6 +112,14 @@ func (w *world) concernsLocked(mr object) bool {
 	return apiserver.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) == "" && (class == "" || class == "other" && w.scenario.Classes)
 }
 
+// lacksSecretLocked says whether nobody can read at present what a ManagedResource says.
+func (w *world) lacksSecretLocked(key apiserver.Key) bool {
+	mr := w.source.GetLocked(key)
+	return mr != nil && slices.ContainsFunc(referencesOf(mr), func(name string) bool {
+		return w.source.GetLocked(apiserver.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: name}) == nil
+	})
+}
+
 func referencesOf(mr object) []string {
 	spec, _ := mr["spec"].(map[string]any)
 	refs, _ := spec["secretRefs"].([]any)
@@ -161,7 +169,11 @@ func (w *world) wantLocked() {
 		}
 	}
 	for c := range gave {
-		if !w.giving[c] {
+		switch {
+		case w.giving[c]:
+		case w.lacksSecretLocked(c.mr):
+			w.giving[c] = true // It has said nothing else since.
+		default:
 			w.givenUp[c] = now
 		}
 	}
