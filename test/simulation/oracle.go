@@ -98,8 +98,10 @@ type oracle struct {
 	leftBehind map[string]time.Time
 	// giving is what ManagedResources say of objects now: that they are not their own; givenUp is until when they did, saidToStay until when an object itself
 	// said that it must not be deleted, by UID.
-	giving     map[claim]bool
-	givenUp    map[claim]time.Time
+	giving  map[claim]bool
+	givenUp map[claim]time.Time
+	// lacking are the ManagedResources that lack a Secret, since when.
+	lacking    map[apiserver.Key]time.Time
 	saidToStay map[string]time.Time
 	// toKeep are objects that a manifest ever said must be kept.
 	toKeep map[apiserver.Key]bool
@@ -126,7 +128,7 @@ func newOracle(w *world) *oracle {
 		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, doubtful: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
 		wanted: map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
 		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, fought: map[apiserver.Key]time.Time{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{}, restoredAt: map[string]time.Time{},
-		turnedBack: map[string]int64{}, blind: map[string]bool{}, leftBehind: map[string]time.Time{}, givenUp: map[claim]time.Time{}, saidToStay: map[string]time.Time{},
+		turnedBack: map[string]int64{}, blind: map[string]bool{}, leftBehind: map[string]time.Time{}, givenUp: map[claim]time.Time{}, lacking: map[apiserver.Key]time.Time{}, saidToStay: map[string]time.Time{},
 		toKeep: map[apiserver.Key]bool{},
 	}
 }

@@ -51,7 +51,31 @@ func (w *world) isCreatedOnce(key apiserver.Key) bool {
 // gaveUp says whether a ManagedResource says of an object that it is not its own, or did a while ago.
 func (w *world) gaveUp(mr, key apiserver.Key) bool {
 	at, found := w.givenUp[claim{mr, unscoped(key)}]
-	return w.giving[claim{mr, unscoped(key)}] || found && time.Since(at) < patience+w.lag
+	until, lacks := w.lacking[mr]
+	if !lacks {
+		until = time.Now()
+	}
+	return w.giving[claim{mr, unscoped(key)}] || found && until.Sub(at) < patience+w.lag
+}
+
+// noteLackingLocked notes which ManagedResources lack a Secret: what they said before is not told by an inventory as long as that is so.
+func (w *world) noteLackingLocked(now time.Time) {
+	for key := range w.source.AllLocked() {
+		if _, lacked := w.lacking[key]; key.GroupResource == managedResources && !lacked && w.lacksSecretLocked(key) {
+			w.lacking[key] = now
+		}
+	}
+	for mr, since := range w.lacking {
+		if w.lacksSecretLocked(mr) {
+			continue
+		}
+		delete(w.lacking, mr)
+		for c, at := range w.givenUp {
+			if c.mr == mr {
+				w.givenUp[c] = at.Add(now.Sub(since))
+			}
+		}
+	}
 }
 
 // wishesLocked is what a ManagedResource wants; ok is false if it can't be said, because a Secret or a kind is missing, or
@@ -169,14 +193,11 @@ func (w *world) wantLocked() {
 		}
 	}
 	for c := range gave {
-		switch {
-		case w.giving[c]:
-		case w.lacksSecretLocked(c.mr):
-			w.giving[c] = true // It has said nothing else since.
-		default:
+		if !w.giving[c] {
 			w.givenUp[c] = now
 		}
 	}
+	w.noteLackingLocked(now)
 	for at := range before {
 		if len(w.wanted[at]) == 0 {
 			w.until[at] = now
