@@ -365,9 +365,11 @@ func (x *inventoryIndex) rest() []resourcesv1alpha1.ObjectReference {
 	return rest
 }
 
+// NamedErrors is how many of many errors are named: as many as a reader can act on. A condition's message is limited to 32 KiB.
+const NamedErrors = 20
+
 // JoinErrors makes one error of many; a single one stays as it is (MRB-4).
 func JoinErrors(errs []error) error {
-	const listed = 20 // As many as a reader can act on; a condition's message is limited to 32 KiB.
 	if len(errs) <= 1 {
 		return errors.Join(errs...)
 	}
@@ -378,9 +380,9 @@ func JoinErrors(errs []error) error {
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
 	more := ""
-	if len(texts) > listed {
-		more = fmt.Sprintf(" and %d more", len(texts)-listed)
-		texts = texts[:listed]
+	if len(texts) > NamedErrors {
+		more = fmt.Sprintf(" and %d more", len(texts)-NamedErrors)
+		texts = texts[:NamedErrors]
 	}
 	message := fmt.Sprintf("%d errors occurred: [", len(errs))
 	for i, text := range texts {

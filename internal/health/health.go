@@ -71,6 +71,16 @@ func (o Options) NeedsWholeObject(gvk schema.GroupVersionKind) bool {
 	return o.CustomResources && typed.IsCustom(gvk.Group)
 }
 
+// Progresses says whether Assess says of objects of a kind that they are being rolled out (MRP-2).
+func (o Options) Progresses(gvk schema.GroupVersionKind) bool {
+	return progresses[gvk.GroupKind()] != nil || o.byConvention(gvk)
+}
+
+// byConvention says whether a kind has no rule, and is judged by the conventions of its status.
+func (o Options) byConvention(gvk schema.GroupVersionKind) bool {
+	return checks[gvk] == nil && progresses[gvk.GroupKind()] == nil && o.CustomResources && typed.IsCustom(gvk.Group)
+}
+
 // Assess judges a live object. One that asks to be skipped is healthy and rolled out (MRH-9, MRP-4).
 func (o Options) Assess(object *unstructured.Unstructured) Verdict {
 	if object.GetAnnotations()[resourcesv1alpha1.AnnotationSkipHealthCheck] == "true" {
@@ -78,10 +88,10 @@ func (o Options) Assess(object *unstructured.Unstructured) Verdict {
 	}
 	var verdict Verdict
 	gvk := object.GroupVersionKind()
-	checkKind, progressKind := checks[gvk], progresses[gvk.GroupKind()]
-	if checkKind == nil && progressKind == nil && o.CustomResources && typed.IsCustom(gvk.Group) {
+	if o.byConvention(gvk) {
 		return assessByConvention(object)
 	}
+	checkKind, progressKind := checks[gvk], progresses[gvk.GroupKind()]
 	if checkKind != nil {
 		if err := checkKind(object); err != nil {
 			verdict.Unhealthy = err.Error()

@@ -76,6 +76,8 @@ type outcome struct {
 	since ledger.Mark
 	// before is the object as it was found, nil if it was not there.
 	before, after *unstructured.Unstructured
+	// desired stands for what it was compared with, if that is not what the run began with.
+	desired uint64
 	// keptBy is the other ManagedResource whose origin it keeps.
 	keptBy ledger.Owner
 }
@@ -259,7 +261,7 @@ func (a *applier) conclude(ctx context.Context, desired *apply.Desired, done out
 	a.succeeded(desired, done)
 	a.Metrics.objects.WithLabelValues(desired.GetKind(), done.result).Inc()
 	sighting := done.sighting
-	sighting.Key, sighting.Desired, sighting.Since = keyOf(desired), digest, done.since
+	sighting.Key, sighting.Desired, sighting.Since = keyOf(desired), cmp.Or(done.desired, digest), done.since
 	a.Watches.Served(targetcluster.RefOf(&desired.Reference))
 	if !sighting.Terminating {
 		a.replacing.applied(sighting.Key)
@@ -396,7 +398,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		if err != nil {
 			return outcome{}, err
 		}
-		options, err := a.inherit(ctx, desired, live, options, keptBy, origin)
+		options, inherited, err := a.inherit(ctx, desired, live, options, keptBy, origin)
 		if err != nil {
 			return outcome{}, err
 		}
@@ -404,7 +406,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 			return a.merge(desired, live, options, keptBy, origin)
 		}
 		merged := merge(live)
-		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark}
+		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark, desired: inherited}
 		if !*a.Config.AlwaysUpdate || !a.full {
 			if same, again := a.same(ctx, live, merged, finding.Again); same {
 				done.sighting = a.seen(live, again)

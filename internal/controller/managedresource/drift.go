@@ -177,7 +177,9 @@ func (d *drifts) unfounded(key ledger.Key) {
 	if r.calm.Before(now) {
 		r.calm = now
 	}
-	r.calm = r.calm.Add(lookPause)
+	if r.calm = r.calm.Add(lookPause); r.calm.After(now.Add(patience * lookPause)) {
+		r.calm = now.Add(patience * lookPause) // Looks that somebody asked for are no reason to wait longer.
+	}
 }
 
 // repaired notes that an object was put right, and says whether that is still to be told of: with a delay each one that was not

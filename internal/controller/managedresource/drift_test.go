@@ -391,3 +391,44 @@ func TestForeignAnnotationsAreNoQuarrel(t *testing.T) {
 		t.Errorf("after %d repairs the first change is not put right at once; events: %s", f.target.count(http.MethodPut), f.events())
 	}
 }
+
+// MRB-34: looks that found nothing, of runs that somebody asked for, do not put off the next one any further.
+func TestLooksThatWereAskedForHoldNothing(t *testing.T) {
+	f := newFixture(t)
+	f.watch()
+	objects := []string{"a=1", "c=1"}
+	for i := range 40 {
+		objects = append(objects, fmt.Sprintf("b%d=1", i))
+	}
+	f.managed("m", objects...)
+	f.rest("m")
+	// One object can't be written, and somebody asks for a run: it is in force until a run ends well.
+	f.refuse(http.MethodPut, "c", http.StatusInternalServerError)
+	f.edited("c", setValue("theirs"))
+	f.annotate("m", resourcesv1alpha1.AnnotationOperation, resourcesv1alpha1.OperationReconcile)
+	_, _ = f.run("m")
+	for i := range 120 { // Two minutes in which a leader renews its annotation each second, and others are changed three times each.
+		f.clock.SetTime(f.clock.Now().Add(time.Second))
+		f.edited("a", setAnnotation("example.org/leader", fmt.Sprint(i)))
+		f.edited(fmt.Sprintf("b%d", i%40), setValue(fmt.Sprint("theirs", i)))
+		_, _ = f.run("m")
+	}
+	f.refuse(http.MethodPut, "c", 0)
+	f.settle("m")
+	if c := f.condition("m"); !strings.HasPrefix(c, "True") {
+		t.Fatal(c)
+	}
+	f.clock.SetTime(f.clock.Now().Add(time.Second))
+	f.edited("a", setValue("theirs"))
+	for waited := time.Duration(0); waited <= time.Hour; waited += 5 * time.Second {
+		f.settle("m")
+		if a, _ := f.target.value("a"); a == "1" {
+			if waited > 2*lookPause {
+				t.Errorf("real drift was put right after %s, want %s at most", waited, lookPause)
+			}
+			return
+		}
+		f.clock.SetTime(f.clock.Now().Add(5 * time.Second))
+	}
+	t.Errorf("real drift was not put right within an hour; %s", f.condition("m"))
+}

@@ -20,21 +20,24 @@ func (a *applier) merge(desired *apply.Desired, live *unstructured.Unstructured,
 }
 
 // inherit returns the options to merge with what is about to be written: the replicas are left alone of what an autoscaler scaled that went while
-// another process led, as that one would for as long.
-func (a *applier) inherit(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured, options apply.MergeOptions, keptBy ledger.Owner, origin string) (apply.MergeOptions, error) {
+// another process led, as that one would for as long. digest stands for what the object is to be then; zero if nothing is inherited.
+func (a *applier) inherit(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured, options apply.MergeOptions, keptBy ledger.Owner, origin string) (_ apply.MergeOptions, digest uint64, _ error) {
 	autoscalers := a.Watches.Autoscalers()
 	if !scalable(desired.Key) || options.HorizontallyScaled || !autoscalers.Young() || replicasOf(a.merge(desired, live, options, keptBy, origin)) == replicasOf(live) {
-		return options, nil
+		return options, 0, nil
 	}
 	written := live
 	if len(live.GetManagedFields()) == 0 { // It is from a list, of which they are not kept.
 		var err error
 		if written, err = a.get(ctx, desired); err != nil {
-			return options, err
+			return options, 0, err
 		}
 	}
-	options.HorizontallyScaled = autoscalers.Inherits(desired.Key, written)
-	return options, nil
+	if !autoscalers.Inherits(desired.Key, written) {
+		return options, 0, nil
+	}
+	options.HorizontallyScaled = true
+	return options, desiredDigest(desired, options), nil
 }
 
 func replicasOf(object *unstructured.Unstructured) int64 {

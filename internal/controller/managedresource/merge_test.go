@@ -49,14 +49,17 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 
 			desired := &apply.Desired{Key: apply.Key{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}, Unstructured: deployment(1, false)}
 			a := &applier{Reconciler: f.Reconciler}
-			options, err := a.inherit(f.ctx, desired, deployment(5, true), apply.MergeOptions{}, ledger.Owner{}, "")
+			options, digest, err := a.inherit(f.ctx, desired, deployment(5, true), apply.MergeOptions{}, ledger.Owner{}, "")
 			f.must(err)
 			merged := a.merge(desired, deployment(5, true), options, ledger.Owner{}, "")
+			if kept := options.HorizontallyScaled; kept && digest != desiredDigest(desired, options) || !kept && digest != 0 {
+				t.Errorf("it is concluded with %d: the end of the grace would be drift", digest)
+			}
 			if paused, _, _ := unstructured.NestedBool(merged.Object, "spec", "paused"); replicasOf(merged) != want || paused {
 				t.Errorf("%d replicas, paused %t, want %d and false", replicasOf(merged), paused, want)
 			}
 			before := asked
-			if _, err := a.inherit(f.ctx, desired, deployment(1, true), apply.MergeOptions{}, ledger.Owner{}, ""); err != nil || asked != before {
+			if _, _, err := a.inherit(f.ctx, desired, deployment(1, true), apply.MergeOptions{}, ledger.Owner{}, ""); err != nil || asked != before {
 				t.Errorf("it is read though its replicas are as the manifest says: %v", err)
 			}
 		})

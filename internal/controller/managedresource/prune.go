@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -132,12 +133,32 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		}
 	}
 	p.awaitGone(ctx)
+	return p.pending(ctx), nil
+}
+
+// detailsWithin is how long a run may take to read what holds objects whose deletion is pending.
+const detailsWithin = 10 * time.Second
+
+// pending returns the messages about the objects that are not gone, sorted. What holds those that are named in a condition is read.
+func (p *pruner) pending(ctx context.Context) []error {
+	details, cancel := context.WithTimeout(ctx, detailsWithin)
+	defer cancel()
+	refs := slices.SortedFunc(maps.Keys(p.waiting), func(a, b *resourcesv1alpha1.ObjectReference) int {
+		return strings.Compare(apply.NameOfReference(&a.ObjectReference), apply.NameOfReference(&b.ObjectReference))
+	})
 	var pending []error
-	for ref, err := range p.waiting {
-		pending = append(pending, p.pendingError(ctx, ref, err))
+	for i, ref := range refs {
+		detail := ""
+		if i < apply.NamedErrors {
+			detail = p.detail(details, ref)
+		}
+		message := fmt.Sprintf("deletion of old resource %q is still pending", apply.NameOfReference(&ref.ObjectReference))
+		if cause := p.waiting[ref]; cause != nil {
+			message += ": " + cause.Error()
+		}
+		pending = append(pending, errors.New(message+detail))
 	}
-	slices.SortFunc(pending, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return pending, nil
+	return pending
 }
 
 // pruner deletes objects for one run.
@@ -413,30 +434,26 @@ func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructur
 	return nil
 }
 
-// pendingError is the message about one object that is not gone (MRX-12), with what holds it.
-func (p *pruner) pendingError(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, cause error) error {
+// detail is what holds an object that is not gone: finalizers, if nothing else is known to, and what the Events of a Service say (MRX-12). What can't be
+// read in time is left out.
+func (p *pruner) detail(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (detail string) {
 	owner, key := ownerOf(p.mr), targetcluster.RefOf(ref).Key
-	message := fmt.Sprintf("deletion of old resource %q is still pending", apply.NameOfReference(&ref.ObjectReference))
-	events := func() string {
-		if ref.APIVersion != "v1" || ref.Kind != "Service" {
-			return ""
+	if p.waiting[ref] == nil {
+		if !p.stuck.knows(owner, key) {
+			live, _, err := p.find(ctx, ref)
+			if err != nil || live.GetDeletionTimestamp() == nil {
+				return ""
+			}
+			p.stuck.note(owner, key, p.Clock.Now(), live)
 		}
-		return p.stuck.text(owner, key, func() string { return p.Assessor.EventText(ctx, objectOf(ref)) })
-	}
-	if cause != nil {
-		return errors.New(message + ": " + cause.Error() + events())
-	}
-	if !p.stuck.knows(owner, key) {
-		live, _, err := p.find(ctx, ref)
-		if err != nil || live.GetDeletionTimestamp() == nil {
-			return errors.New(message)
+		if finalizers := p.stuck.finalizers(owner, key); finalizers != "" {
+			detail = ": it waits for the finalizers " + finalizers
 		}
-		p.stuck.note(owner, key, p.Clock.Now(), live)
 	}
-	if finalizers := p.stuck.finalizers(owner, key); finalizers != "" {
-		message += ": it waits for the finalizers " + finalizers
+	if ref.APIVersion == "v1" && ref.Kind == "Service" && ctx.Err() == nil {
+		detail += p.stuck.text(owner, key, func() string { return p.Assessor.EventText(ctx, objectOf(ref)) })
 	}
-	return errors.New(message + events())
+	return detail
 }
 
 func objectOf(ref *resourcesv1alpha1.ObjectReference) *unstructured.Unstructured {

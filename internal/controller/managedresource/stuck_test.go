@@ -3,14 +3,17 @@ package managedresource
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -21,6 +24,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/apply"
 	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
@@ -265,9 +269,9 @@ func TestEventsBesideAnError(t *testing.T) {
 	f.must(err)
 	f.Assessor = targetcluster.NewAssessor(target, f.Ledger, f.Watches, f.clock)
 	f.managed("m")
-	p := &pruner{Reconciler: f.Reconciler, mr: f.get("m")}
 	ref := &resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "n", Name: "s"}}
-	if got := p.pendingError(context.Background(), ref, errors.New("refused")).Error(); !strings.Contains(got, "quota") {
+	p := &pruner{Reconciler: f.Reconciler, mr: f.get("m"), waiting: map[*resourcesv1alpha1.ObjectReference]error{ref: errors.New("refused")}}
+	if got := p.pending(context.Background())[0].Error(); !strings.Contains(got, "quota") {
 		t.Errorf("no Events: %q", got)
 	}
 }
@@ -311,5 +315,55 @@ func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
 	_, _ = f.run("m")
 	if len(f.live("a").GetFinalizers()) != 0 {
 		t.Error("there after 1h+1s")
+	}
+}
+
+// MRX-12: Events are read of the Services that a condition names, not of all that are pending.
+func TestEventsOfManyServices(t *testing.T) {
+	f := newFixture(t)
+	var events atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/events"):
+			events.Add(1)
+			answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "EventList", "metadata": map[string]any{}, "items": []any{}})
+		case r.URL.Path == "/api/v1":
+			answer(w, http.StatusOK, map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": []any{
+				map[string]any{"name": "services", "namespaced": true, "kind": "Service", "verbs": []string{"get"}}}})
+		default:
+			answer(w, http.StatusGatewayTimeout, status(http.StatusGatewayTimeout, "x"))
+		}
+	}))
+	t.Cleanup(server.Close)
+	target, err := targetcluster.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), targetcluster.NewMetrics(prometheus.NewRegistry()))
+	f.must(err)
+	f.Target = target
+	f.Assessor = targetcluster.NewAssessor(target, f.Ledger, f.Watches, f.clock)
+	f.managed("m")
+	mr := f.get("m")
+	for i := range 300 {
+		mr.Status.Resources = append(mr.Status.Resources, resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "n", Name: fmt.Sprintf("s%d", i)}})
+	}
+	f.must(f.source.Status().Update(f.ctx, mr))
+	mr = f.get("m")
+	now := metav1.Now()
+	mr.DeletionTimestamp = &now
+	for range 5 {
+		f.clock.SetTime(f.clock.Now().Add(pendingRetry))
+		before := events.Load()
+		lost, err := f.moves.lose(f.ctx, ownerOf(mr), mr.Status.Resources)
+		f.must(err)
+		pending, err := f.prune(f.ctx, mr, mr.Status.Resources, nothing)
+		lost()
+		f.must(err)
+		untried := 0
+		for _, e := range pending {
+			if strings.Contains(e.Error(), errSlow.Error()) {
+				untried++
+			}
+		}
+		if got := int(events.Load() - before); got > apply.NamedErrors {
+			t.Errorf("%d pending, %d of them not tried: %d lists of Events", len(pending), untried, got)
+		}
 	}
 }

@@ -117,8 +117,9 @@ func (a *applier) updated(ctx context.Context, desired *apply.Desired, done outc
 // invalid takes that an object can't be changed to what it is to be. One that nobody changed, and that is written only as the API server may
 // keep more of it by now, is left as it is: to create it anew would end in the same, and be repeated for ever.
 func (a *applier) invalid(ctx context.Context, desired *apply.Desired, options apply.MergeOptions, done outcome, cause error) (outcome, error) {
-	if a.Ledger.Retries(keyOf(desired), desiredDigest(desired, options)) {
-		done.sighting = a.seen(done.before, a.nextTry())
+	seen := a.seen(done.before, a.nextTry())
+	if a.Ledger.Retries(seen, desiredDigest(desired, options)) {
+		done.sighting = seen
 		return done, nil
 	}
 	return outcome{}, a.replace(ctx, desired, done.before, done.after, cause)

@@ -187,3 +187,46 @@ func TestVainIsBounded(t *testing.T) {
 		t.Errorf("%d writes are remembered", n)
 	}
 }
+
+// MRB-34, MR-33: what is written once more, and refused, is not taken for right if somebody else has put another object in its place.
+func TestRetryOfAnotherObject(t *testing.T) {
+	f := newFixture(t)
+	f.watch()
+	f.target.drop("gated")
+	f.managed("m")
+	f.manifests("m", "2", "apiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: a, annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}}\n"+
+		"data: {v: '1', gated: x}\n")
+	f.rest("m")
+	// It is written again soon. Meanwhile somebody else deletes it and creates it with something immutable; the watch lags behind.
+	object := f.live("a")
+	f.target.remove("a")
+	meta := map[string]any{"name": "a", "namespace": "n", "uid": "theirs", "annotations": map[string]any{}, "labels": map[string]any{}}
+	for key, value := range object.GetLabels() {
+		meta["labels"].(map[string]any)[key] = value
+	}
+	for key, value := range object.GetAnnotations() {
+		meta["annotations"].(map[string]any)[key] = value
+	}
+	f.target.mu.Lock()
+	f.target.putLocked("a", map[string]any{"apiVersion": "old.example/v1", "kind": "ConfigMap", "metadata": meta, "data": map[string]any{"v": "theirs"}})
+	f.target.mu.Unlock()
+	f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
+	key := configMapKey("a")
+	key.Group = "old.example"
+	f.clock.SetTime(f.clock.Now().Add(2*vainFor + time.Second))
+	f.triggers.sweep()
+	_, _ = f.run("m")
+	// The watch tells now, with what is there; sweeps go on for hours.
+	live := f.live("a")
+	live.SetAPIVersion("old.example/v1")
+	f.Ledger.Seen(f.Watches.View().Sighting(live))
+	_, _ = f.run("m")
+	for range 6 {
+		f.clock.SetTime(f.clock.Now().Add(2*vainFor + time.Second))
+		f.triggers.sweep()
+		_, _ = f.run("m")
+	}
+	if v, there := f.target.value("a"); there && v != "1" && strings.HasPrefix(f.condition("m"), "True") {
+		t.Errorf("hours later the object has %q, nothing was deleted (%d), and ResourcesApplied is %s", v, f.target.count(http.MethodDelete), f.condition("m"))
+	}
+}

@@ -452,8 +452,14 @@ func TestPartlyKept(t *testing.T) {
 			if finding.Again != tc.again || finding.Again && !finding.Suspect || len(r.drift) != map[bool]int{true: 1}[tc.told] {
 				t.Errorf("again %t, want %t; told %v; %+v", finding.Again, tc.again, r.drift, finding)
 			}
-			if r.Retries(cm.Key, 7) != tc.again || r.Retries(cm.Key, 8) {
+			read := Sighting{Key: cm.Key, UID: finding.UID, ResourceVersion: finding.ResourceVersion}
+			if r.Retries(read, 7) != tc.again || r.Retries(read, 8) {
 				t.Errorf("it is retried: %t, want %t", !tc.again, tc.again)
+			}
+			later, another := read, read
+			later.ResourceVersion, another.UID = "99", "another"
+			if r.Retries(later, 7) || r.Retries(another, 7) {
+				t.Error("what somebody changed, or put in its place, is retried")
 			}
 			others := strings.Contains(name, "others")
 			if r.Drifted(cm.Key, 7) != others || finding.Tracked && !finding.Verified && r.Writing(cm.Key, 7) != others {

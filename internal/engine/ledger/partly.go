@@ -52,10 +52,12 @@ func (l *Ledger) retryLocked(r *record) (doubted bool) {
 	return true
 }
 
-// Retries says whether an object is in doubt for no other reason than that, and is to be what it was to be before.
-func (l *Ledger) Retries(key Key, desired uint64) bool {
+// Retries says whether an object, as it was read, is in doubt for no other reason than that, and is to be what it was to be before: it is the
+// one on record, and nobody has changed it since.
+func (l *Ledger) Retries(read Sighting, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.findLocked(key)
-	return r != nil && r.again && r.desired == desired
+	r := l.findLocked(read.Key)
+	return r != nil && r.again && r.desired == desired && r.uid == read.UID &&
+		(r.resourceVersion == read.ResourceVersion || read.Digest != 0 && r.digest == read.Digest)
 }

@@ -53,6 +53,8 @@ type Assessment struct {
 
 type problem struct {
 	reason, message string
+	// service is the object if its Events are to be told, too.
+	service *resourcesv1alpha1.ObjectReference
 }
 
 // RefOf is an entry of the inventory as the ledger knows it.
@@ -110,8 +112,8 @@ func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 			if ctx.Err() != nil {
 				return Assessment{}, err
 			}
-			problems = append(problems, problem{resourcesv1alpha1.ReasonHealthCheckError,
-				fmt.Sprintf("Error executing health check for %s %q: %v", ref.Kind, ref.Namespace+"/"+ref.Name, err)})
+			problems = append(problems, problem{reason: resourcesv1alpha1.ReasonHealthCheckError,
+				message: fmt.Sprintf("Error executing health check for %s %q: %v", ref.Kind, ref.Namespace+"/"+ref.Name, err)})
 			continue
 		}
 		switch {
@@ -119,12 +121,13 @@ func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 			unsettled = unsettled || finding.Suspect
 			problems = append(problems, missing(ref, noMatch))
 		case finding.Verdict.Unhealthy != "":
-			problems = append(problems, a.unhealthy(ctx, ref, finding.Verdict.Unhealthy))
+			problems = append(problems, unhealthy(ref, finding.Verdict.Unhealthy))
 		}
 	}
 	if len(problems) == 0 {
 		return Assessment{Change: healthy(), Covered: a.covered(refs)}, nil
 	}
+	a.addEvents(ctx, problems[:min(len(problems), namedProblems)])
 	return Assessment{Unsettled: unsettled, Covered: a.covered(refs), Problem: true, Change: managed.ConditionChange{
 		Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionFalse,
 		Reason: problems[0].reason, Message: join(problems),
@@ -136,7 +139,7 @@ func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.Obj
 	var problems []problem
 	for i := range refs {
 		ref := &refs[i]
-		if !a.watches.view.Whole(ref.GroupVersionKind()) {
+		if !a.watches.view.Health.Progresses(ref.GroupVersionKind()) {
 			continue
 		}
 		finding, _, err := (judgement{Assessor: a}).find(ctx, ref)
@@ -153,8 +156,8 @@ func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.Obj
 			}
 		}
 		if waitsFor != "" {
-			problems = append(problems, problem{ref.Kind + "Progressing",
-				fmt.Sprintf("%s %q is progressing: %s", ref.Kind, ref.Namespace+"/"+ref.Name, waitsFor)})
+			problems = append(problems, problem{reason: ref.Kind + "Progressing",
+				message: fmt.Sprintf("%s %q is progressing: %s", ref.Kind, ref.Namespace+"/"+ref.Name, waitsFor)})
 		}
 	}
 	if len(problems) == 0 {
@@ -263,20 +266,31 @@ func missing(ref *resourcesv1alpha1.ObjectReference, noMatch error) problem {
 	if noMatch != nil {
 		message += ": " + noMatch.Error()
 	}
-	return problem{ref.Kind + "Missing", message}
+	return problem{reason: ref.Kind + "Missing", message: message}
 }
 
-func (a *Assessor) unhealthy(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, why string) problem {
-	message := fmt.Sprintf("%s %q is unhealthy: %s", ref.Kind, ref.Namespace+"/"+ref.Name, why)
+func unhealthy(ref *resourcesv1alpha1.ObjectReference, why string) problem {
+	p := problem{reason: ref.Kind + "Unhealthy", message: fmt.Sprintf("%s %q is unhealthy: %s", ref.Kind, ref.Namespace+"/"+ref.Name, why)}
 	if ref.APIVersion == "v1" && ref.Kind == "Service" {
-		object := &unstructured.Unstructured{}
-		object.SetAPIVersion(ref.APIVersion)
-		object.SetKind(ref.Kind)
-		object.SetNamespace(ref.Namespace)
-		object.SetName(ref.Name)
-		message += a.EventText(ctx, object)
+		p.service = ref
 	}
-	return problem{ref.Kind + "Unhealthy", message}
+	return p
+}
+
+// addEvents adds to problems with Services what their Events say (MRX-13). All of them take no longer than one read may: Events are often kept
+// elsewhere than what they are about.
+func (a *Assessor) addEvents(ctx context.Context, problems []problem) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	for i := range problems {
+		if service := problems[i].service; service != nil && ctx.Err() == nil {
+			object := &unstructured.Unstructured{}
+			object.SetGroupVersionKind(service.GroupVersionKind())
+			object.SetNamespace(service.Namespace)
+			object.SetName(service.Name)
+			problems[i].message += a.EventText(ctx, object)
+		}
+	}
 }
 
 // join keeps the first message as it is and names more objects after it.

@@ -2,7 +2,6 @@ package targetcluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -102,7 +101,7 @@ func (a *Autoscalers) known(ctx context.Context, resource dynamic.ResourceInterf
 	if err := a.refusal(began); err != nil {
 		return err
 	}
-	err := a.active.list(ctx, func() error {
+	return a.active.list(ctx, func() error {
 		if a.listed.After(began) {
 			return nil // Somebody else has asked since.
 		}
@@ -111,17 +110,21 @@ func (a *Autoscalers) known(ctx context.Context, resource dynamic.ResourceInterf
 		}
 		now := time.Now()
 		_, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List), func() bool { return true })
-		if err == nil {
+		switch {
+		case err == nil:
 			a.listed = now
+		case ctx.Err() == nil || time.Since(now) >= refusalCounts:
+			a.refuse(err) // Somebody who has no time left, and asked a moment ago, says nothing about the API server.
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, context.Canceled) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.refused.err, a.refused.at = err, time.Now()
-	}
-	return err
+}
+
+// refuse notes why whoever needs the autoscalers now does not know them.
+func (a *Autoscalers) refuse(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refused.err, a.refused.at = err, time.Now()
 }
 
 // refusal is the error that somebody who needed the autoscalers had a moment ago.

@@ -236,3 +236,25 @@ func TestRefusedAutoscalersHoldNobody(t *testing.T) {
 		}
 	})
 }
+
+// MRB-35: a run whose own time is over says nothing about whether the API server lists autoscalers.
+func TestOwnDeadlineIsNoRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAutoscalers(NewWatches(nil, ledger.New(), WatchOptions{Log: logr.Discard()}))
+		server := &brief{}
+		sinkOf(a).failed(context.DeadlineExceeded) // The watch has failed a while ago.
+		free := make(chan struct{})
+		go func() { _ = a.active.list(t.Context(), func() error { <-free; return nil }) }() // A list of some seconds, that is all.
+		synctest.Wait()
+		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // The sync period of this run ends.
+		defer cancel()
+		_ = a.known(short, server)
+		close(free)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), autoscalersWithin)
+		defer cancel()
+		if err := a.known(ctx, server); err != nil {
+			t.Errorf("the API server answers (%d lists asked), and yet: %v", server.lists, err)
+		}
+	})
+}
