@@ -171,6 +171,7 @@ func (w *world) wantLocked() {
 		}
 		wishes, _ := w.wishesLocked(key, mr)
 		for at, value := range wishes {
+			labelled := apiserver.Text(w.target.GetLocked(at), "metadata", "labels", "sim") != ""
 			at = unscoped(at)
 			since, changed, fresh := now, now, !contains(inventoryOf(mr), at)
 			if i := slices.IndexFunc(before[at], func(w wish) bool { return w.mr == key }); i >= 0 {
@@ -183,8 +184,8 @@ func (w *world) wantLocked() {
 				if before[at][i].value == value {
 					changed = before[at][i].changed
 				}
-			} else if w.inInventoryLocked(at, key) || w.kept[at] {
-				w.contested[at] = true // What its former ManagedResource injected stays on it when it is handed over, or was left behind.
+			} else if w.inInventoryLocked(at, key) || w.kept[at] || labelled {
+				w.contested[at] = true // What its former ManagedResource injected stays on it when it is handed over, released, or was left behind.
 			}
 			w.wanted[at] = append(w.wanted[at], wish{key, value, classOf(mr), since, changed, fresh})
 			if len(w.wanted[at]) > 1 {
