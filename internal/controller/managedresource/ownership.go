@@ -291,12 +291,15 @@ func (a *applier) keeperOf(ctx context.Context, desired *apply.Desired, live *un
 	if ours := err != nil || origin.Key == ownerOf(a.mr); ours {
 		return nobody, "", nil // What names nobody is nobody else's.
 	}
-	if desired.Old != nil && !managed.Planned(desired.Old) && origin.ClusterID == a.Identity {
+	if desired.Old != nil && !managed.Planned(desired.Old) && a.isOfThisSource(origin) {
 		others, err := a.holdersOf(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
 		if err != nil {
 			return nobody, "", err
 		}
 		if others.looksAfter(desired.Key, origin.Key) {
+			if origin.ClusterID == "" {
+				value = managed.Origin{ClusterID: a.Identity, Key: origin.Key}.String() // It may be from before there was an identity.
+			}
 			return origin.Key, value, nil
 		}
 	}
@@ -307,7 +310,7 @@ func (a *applier) keeperOf(ctx context.Context, desired *apply.Desired, live *un
 // does; none if there is none.
 func (a *applier) ownerOfShared(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured) (ledger.Owner, error) {
 	origin, err := managed.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
-	anothers := err == nil && origin.ClusterID == a.Identity && origin.Key != ownerOf(a.mr)
+	anothers := err == nil && a.isOfThisSource(origin) && origin.Key != ownerOf(a.mr)
 	if !anothers && !a.Ledger.OthersHave(ownerOf(a.mr), keyOf(desired)) {
 		return ledger.Owner{}, nil // After a start not all are on record yet; then the origin tells.
 	}

@@ -107,14 +107,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return apply.Compare(b.Kind, b.Name, a.Kind, a.Name) })
 	p := &pruner{Reconciler: r, mr: mr, asking: &asking{Reconciler: r, mr: mr, from: from}, waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{}}
-	p.proven = once(ctx, func() error {
-		if _, err := r.confirm(ctx, mr); err != nil {
-			return err
-		}
-		if err := from.confirmed(); err != nil {
-			return err
-		}
-		var err error
+	p.proven = p.proofs(ctx, func() (err error) {
 		p.others, err = r.holdersOf(ctx, ownerOf(mr), sorted)
 		return err
 	})
@@ -161,11 +154,53 @@ func (p *pruner) pending(ctx context.Context) []error {
 	return pending
 }
 
+// provenFor is for how long it counts that the API server was asked: what the watches tell may be late, as in a process that stood still and does not
+// lead any more.
+const provenFor = 2 * time.Second
+
+// proofs returns what makes sure that the objects are still to be deleted: it asks the API server, before the first deletion, when that was a while ago.
+// first is called once, with the first proof.
+func (p *pruner) proofs(ctx context.Context, first func() error) func() error {
+	began := once(ctx, func() error {
+		if _, err := p.confirm(ctx, p.mr); err != nil {
+			return err
+		}
+		if err := p.asking.from.confirmed(); err != nil {
+			return err
+		}
+		return first()
+	})
+	var mu sync.Mutex
+	var at time.Time
+	var proof func() error
+	return func() error {
+		mu.Lock()
+		switch now := p.Clock.Now(); {
+		case proof == nil:
+			proof, at = began, now
+		case now.Sub(at) >= provenFor:
+			at = now
+			proof = once(ctx, func() error {
+				if err := began(); err != nil {
+					return err
+				}
+				if _, err := p.confirm(ctx, p.mr); err != nil {
+					return err
+				}
+				return p.asking.from.unchanged(ctx)
+			})
+		}
+		current := proof
+		mu.Unlock()
+		return current()
+	}
+}
+
 // pruner deletes objects for one run.
 type pruner struct {
 	*Reconciler
 	mr *resourcesv1alpha1.ManagedResource
-	// proven makes sure, once and before the first deletion, that the objects are still to be deleted; others are those who have them, then.
+	// proven makes sure, before each deletion, that the objects are still to be deleted, as of a moment ago; others are those who have them at first.
 	proven func() error
 	others holders
 	asking *asking

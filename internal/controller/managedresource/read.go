@@ -38,12 +38,16 @@ type basis struct {
 	confirmed func() error
 	// overtaken says whether a watch told of something newer since.
 	overtaken func() bool
+	// unchanged asks the API server for the same, for when the watch may have stood still: it returns errMoved if there is something newer.
+	unchanged func(context.Context) error
 	// keys are the objects that it is to apply.
 	keys []apply.Key
 }
 
 // nothing is the basis of a run that needs nothing else.
-var nothing = basis{confirmed: func() error { return nil }, overtaken: func() bool { return false }}
+var nothing = basis{
+	confirmed: func() error { return nil }, overtaken: func() bool { return false }, unchanged: func(context.Context) error { return nil },
+}
 
 // basisOf is what was read for a ManagedResource, in these versions, in a run that began with what pass says.
 func (r *Reconciler) basisOf(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reading *sourcecluster.Reading, versions map[string]string, began pass) basis {
@@ -59,5 +63,17 @@ func (r *Reconciler) basisOf(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 			return nil
 		}),
 		overtaken: func() bool { return r.passes.toldOfOthers(mr, versions, began) },
+		unchanged: func(ctx context.Context) error {
+			for name, read := range versions {
+				version, err := r.Secrets.Version(ctx, types.NamespacedName{Namespace: mr.Namespace, Name: name})
+				if err != nil {
+					return fmt.Errorf("reading the Secrets once more: %w", err)
+				}
+				if version != read {
+					return errMoved
+				}
+			}
+			return nil
+		},
 	}
 }

@@ -237,6 +237,22 @@ func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []
 	return inventory
 }
 
+// afterOvertaken is afterFailure for a run whose ManagedResource somebody else has been at: what was created meanwhile gets its entry back, if that is
+// gone. Whoever leads makes of it what the manifests say.
+func (a *applier) afterOvertaken(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+	inventory = a.afterFailure(inventory)
+	present, before := byKey(inventory), len(inventory)
+	for key, entry := range byKey(a.inventory()) {
+		if _, found := present[key]; !found && a.written[key].result == "created" {
+			inventory = append(inventory, entry)
+		}
+	}
+	if len(inventory) > before {
+		apply.SortReferences(inventory)
+	}
+	return inventory
+}
+
 func byKey(inventory []resourcesv1alpha1.ObjectReference) map[apply.Key]resourcesv1alpha1.ObjectReference {
 	entries := make(map[apply.Key]resourcesv1alpha1.ObjectReference, len(inventory))
 	for i := range inventory {
@@ -249,7 +265,7 @@ func byKey(inventory []resourcesv1alpha1.ObjectReference) map[apply.Key]resource
 // manifest has any more, and knows of that by the inventory alone.
 func (r *Reconciler) overtaken(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier) {
 	_, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
-		inventory := done.afterFailure(current.Status.Resources)
+		inventory := done.afterOvertaken(current.Status.Resources)
 		if !r.Class.Owns(current) || managed.SameInventory(inventory, current.Status.Resources) {
 			return nil
 		}

@@ -161,6 +161,18 @@ func (s *Secrets) read(ctx context.Context, key types.NamespacedName, known stri
 	return latestSecret{}, fmt.Errorf("secret %s changes faster than it can be read", key)
 }
 
+// Version is that of a Secret as the API server has it now, whatever the watch has told; empty if there is none.
+func (s *Secrets) Version(ctx context.Context, key types.NamespacedName) (string, error) {
+	secret, err := s.ask(ctx, key)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return version(secret), nil
+}
+
 func (s *Secrets) ask(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

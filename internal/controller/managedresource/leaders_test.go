@@ -1,0 +1,162 @@
+package managedresource
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
+)
+
+func (f *fixture) originOf(name string) string {
+	return f.live(name).GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
+}
+
+// MRB-16: a restart with an identity, where there was none, leaves an object to the one whose inventory got it last, and brings its origin up to date.
+func TestIdentityAppearsAndOriginStays(t *testing.T) {
+	f := newFixture(t)
+	f.sharing("x", "y")
+	if got := f.originOf("a"); got != "n/y" {
+		t.Fatal(got)
+	}
+	p := f.anotherProcess()
+	p.Identity = "foo"
+	p.settle("x")
+	p.settle("y")
+	p.settle("x")
+	if got := p.originOf("a"); got != "foo:n/y" {
+		t.Errorf("origin is %s", got)
+	}
+}
+
+// MRB-16: nor does it take back what that one wrote.
+func TestIdentityAppearsAndContentStays(t *testing.T) {
+	for _, identity := range []string{"", "foo"} {
+		t.Run("identity "+identity, func(t *testing.T) {
+			f := newFixture(t)
+			f.tellOfWrites()
+			drain := f.woken()
+			f.managed("x", "a=old")
+			f.settle("x")
+			f.managed("y", "a=new")
+			f.settle("y")
+			drain()
+			if v, _ := f.target.value("a"); v != "new" || f.originOf("a") != "n/y" {
+				t.Fatal(v, f.originOf("a"))
+			}
+			p := f.anotherProcess()
+			p.Identity = identity
+			p.tellOfWrites()
+			drain = p.woken()
+			p.settle("x")
+			p.settle("y")
+			drain()
+			if v, _ := p.target.value("a"); v != "new" {
+				t.Errorf("after a restart a has %q, origin %s", v, p.originOf("a"))
+			}
+		})
+	}
+}
+
+// MRO-2: what is released loses an origin from before there was an identity, too.
+func TestReleaseAfterIdentityAppears(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	p := f.anotherProcess()
+	p.Identity = "foo"
+	f.manifests("m", "2", configMap("a", "1", released))
+	p.settle("m")
+	if got := p.originOf("a"); got != "" {
+		t.Errorf("released with origin %q, inventory %q", got, p.inventory("m"))
+	}
+}
+
+// MRB-3: what a former leader creates after the next one has dropped it from the inventory gets its entry back, and is deleted.
+func TestCreationOfAFormerLeader(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1", "b=1")
+	p := f.anotherProcess()
+	f.target.hook(func(method, name string) int {
+		if method == http.MethodPost && name == "b" {
+			f.target.hook(nil)
+			f.secret("m", "2", "a=1")
+			p.settle("m")
+		}
+		return 0
+	})
+	_, _ = f.run("m")
+	f.settle("m")
+	p.settle("m")
+	if _, there := f.target.value("b"); there {
+		t.Errorf("b is left behind: origin %s, inventory %q", f.originOf("b"), f.inventory("m"))
+	}
+}
+
+// MRB-23, promise about deletions: a former leader that stood still for longer than its lease, between two deletions, asks the API server before it goes on:
+// the next one may have the object again.
+func TestDeletionAfterAPause(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		t.Run(map[bool]string{false: "nobody has told", true: "the watch tells"}[told], func(t *testing.T) { deletionAfterAPause(t, told) })
+	}
+}
+
+func deletionAfterAPause(t *testing.T, told bool) {
+	t.Helper()
+	f := newFixture(t)
+	f.managed("m", "a=1", "b=1")
+	f.settle("m")
+	f.secret("m", "2")
+	stale := f.get("m")
+	f.Statuses = sourcecluster.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+	p := f.anotherProcess()
+	p.Statuses = sourcecluster.NewStatuses(f.source, f.source, f.source, f.clock, f.Events)
+	p.triggers = p.Triggers
+	var pause sync.Once
+	uid := ""
+	f.target.hook(func(method, name string) int {
+		if method == http.MethodGet && name == "b" {
+			pause.Do(func() {
+				poll(t, "a is deleted", func() bool { _, there := f.target.value("a"); return !there })
+				f.target.hook(nil)
+				f.clock.SetTime(f.clock.Now().Add(30 * time.Second))
+				p.secret("m", "3", "a=1", "b=1")
+				for range 5 {
+					_, _ = p.run("m")
+				}
+				uid = f.uid("b")
+				if told {
+					f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "m"}, "m/3")
+				}
+			})
+		}
+		return 0
+	})
+	_, _ = f.run("m")
+	if got := f.uid("b"); got != uid {
+		t.Errorf("the former leader deleted b, which the next one has: %q, was %q; %s", got, uid, p.condition("m"))
+	}
+}
+
+// MRB-23: two processes with the same class, by mistake, write nothing at rest.
+func TestTwoProcessesAtRest(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1", "c!=1")
+	p := f.anotherProcess()
+	for range 5 {
+		f.settle("m")
+		p.settle("m")
+	}
+	before, rv := f.target.count(http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete), f.get("m").ResourceVersion
+	for range 5 {
+		f.settle("m")
+		p.settle("m")
+	}
+	if after := f.target.count(http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete); after != before || rv != f.get("m").ResourceVersion {
+		t.Errorf("%d writes, version %s -> %s", after-before, rv, f.get("m").ResourceVersion)
+	}
+}
