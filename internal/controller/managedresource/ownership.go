@@ -297,9 +297,6 @@ func (a *applier) keeperOf(ctx context.Context, desired *apply.Desired, live *un
 			return nobody, "", err
 		}
 		if others.looksAfter(desired.Key, origin.Key) {
-			if origin.ClusterID == "" {
-				value = managed.Origin{ClusterID: a.Identity, Key: origin.Key}.String() // It may be from before there was an identity.
-			}
 			return origin.Key, value, nil
 		}
 	}
