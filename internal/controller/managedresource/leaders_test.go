@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
@@ -158,5 +159,26 @@ func TestTwoProcessesAtRest(t *testing.T) {
 	}
 	if after := f.target.count(http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete); after != before || rv != f.get("m").ResourceVersion {
 		t.Errorf("%d writes, version %s -> %s", after-before, rv, f.get("m").ResourceVersion)
+	}
+}
+
+// MRB-23: nothing is deleted for the sake of a form of the ManagedResource that only the cache still has.
+func TestDeletesNothingForAStaleForm(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
+	f.refuse(http.MethodDelete, "a", http.StatusForbidden)
+	for range 3 {
+		_, _ = f.run("m") // Nothing new is to be said of it from now on.
+	}
+	stale := f.get("m")
+	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
+	f.refuse(http.MethodDelete, "a", 0)
+	f.Statuses = sourcecluster.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+	f.clock.SetTime(f.clock.Now().Add(2 * stuckRetry))
+	_, _ = f.run("m")
+	if _, there := f.target.value("a"); !there {
+		t.Error("it was deleted though the class was taken back")
 	}
 }
