@@ -172,6 +172,12 @@ func (r *Reconciler) isOfThisSource(origin managed.Origin) bool {
 	return origin.ClusterID == r.Identity || origin.ClusterID == "" || r.Identity == ""
 }
 
+// isOrigin says whether an origin names a ManagedResource.
+func (r *Reconciler) isOrigin(mr *resourcesv1alpha1.ManagedResource, value string) bool {
+	origin, err := managed.ParseOrigin(value)
+	return err == nil && origin.Key == ownerOf(mr) && r.isOfThisSource(origin)
+}
+
 // handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that one keeps it still. It looks
 // at the object from then on: its manifest may want it otherwise.
 func (r *Reconciler) handOver(ctx context.Context, owner ledger.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, heir ledger.Owner) error {

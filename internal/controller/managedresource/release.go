@@ -12,7 +12,6 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
-	"github.com/espalier-project/espalier/internal/engine/managed"
 	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
@@ -67,7 +66,7 @@ func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.Manag
 			return fmt.Errorf("error getting object %q: %w", name, err)
 		}
 		value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
-		if origin, err := managed.ParseOrigin(value); found && (err != nil || origin.Key != ownerOf(mr) || !r.isOfThisSource(origin)) {
+		if found && !r.isOrigin(mr, value) {
 			return nil
 		}
 		// Whether it was created here proves nothing from now on, even if the answer is lost.
