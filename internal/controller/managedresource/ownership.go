@@ -175,7 +175,12 @@ func (r *Reconciler) isOfThisSource(origin managed.Origin) bool {
 // isOrigin says whether an origin names a ManagedResource.
 func (r *Reconciler) isOrigin(mr *resourcesv1alpha1.ManagedResource, value string) bool {
 	origin, err := managed.ParseOrigin(value)
-	return err == nil && origin.Key == ownerOf(mr) && r.isOfThisSource(origin)
+	return err == nil && origin.Key == ownerOf(mr) && r.isKnownSource(origin)
+}
+
+// isKnownSource says whether an origin is about this source as it is named now, or from before it had a name.
+func (r *Reconciler) isKnownSource(origin managed.Origin) bool {
+	return origin.ClusterID == r.Identity || origin.ClusterID == ""
 }
 
 // handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that one keeps it still. It looks
@@ -297,7 +302,7 @@ func (a *applier) keeperOf(ctx context.Context, desired *apply.Desired, live *un
 	if ours := err != nil || origin.Key == ownerOf(a.mr); ours {
 		return nobody, "", nil // What names nobody is nobody else's.
 	}
-	if desired.Old != nil && !managed.Planned(desired.Old) && a.isOfThisSource(origin) {
+	if desired.Old != nil && !managed.Planned(desired.Old) && a.isKnownSource(origin) {
 		others, err := a.holdersOf(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
 		if err != nil {
 			return nobody, "", err
@@ -313,7 +318,7 @@ func (a *applier) keeperOf(ctx context.Context, desired *apply.Desired, live *un
 // does; none if there is none.
 func (a *applier) ownerOfShared(ctx context.Context, desired *apply.Desired, live *unstructured.Unstructured) (ledger.Owner, error) {
 	origin, err := managed.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
-	anothers := err == nil && a.isOfThisSource(origin) && origin.Key != ownerOf(a.mr)
+	anothers := err == nil && a.isKnownSource(origin) && origin.Key != ownerOf(a.mr)
 	if !anothers && !a.Ledger.OthersHave(ownerOf(a.mr), keyOf(desired)) {
 		return ledger.Owner{}, nil // After a start not all are on record yet; then the origin tells.
 	}
