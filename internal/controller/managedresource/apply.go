@@ -40,8 +40,7 @@ type applier struct {
 	// if somebody asked for that: then drift is put right without delay.
 	full, all, asked bool
 
-	// from is what the plan was made from; recorded makes sure, before the first write, of that, and that the inventory has all objects.
-	from     basis
+	// asking knows what the plan was made from; recorded makes sure of that before the first write, and that the inventory has all objects.
 	asking   *asking
 	recorded func() error
 
@@ -85,7 +84,7 @@ type outcome struct {
 // newApplier returns what carries out a plan, in a run that began with what pass says.
 func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, began pass, from basis) *applier {
 	return &applier{
-		Reconciler: r, from: from, asking: &asking{Reconciler: r, mr: mr, from: from}, mr: mr, plan: plan, full: began.wantsFull(), all: began.asksForFull(), asked: began.isAsked(), errs: slices.Clone(plan.Errors),
+		Reconciler: r, asking: &asking{Reconciler: r, mr: mr, from: from}, mr: mr, plan: plan, full: began.wantsFull(), all: began.asksForFull(), asked: began.isAsked(), errs: slices.Clone(plan.Errors),
 		equivalences:     apply.NewEquivalences(mr.Spec.Equivalences),
 		definedKinds:     map[metav1.GroupKind]bool{},
 		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, untried: map[ledger.Key]struct{}{}, written: map[apply.Key]outcome{},
@@ -102,7 +101,7 @@ func (a *applier) run(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := a.from.confirmed(); err != nil {
+		if err := a.asking.from.confirmed(); err != nil {
 			return err
 		}
 		return a.asking.still(ctx)

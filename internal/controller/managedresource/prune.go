@@ -486,15 +486,7 @@ func (p *pruner) detail(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 		}
 	}
 	if ref.APIVersion == "v1" && ref.Kind == "Service" && ctx.Err() == nil {
-		detail += p.stuck.text(owner, key, func() string { return p.Assessor.EventText(ctx, objectOf(ref)) })
+		detail += p.stuck.text(owner, key, func() string { return p.Assessor.EventText(ctx, &ref.ObjectReference) })
 	}
 	return detail
-}
-
-func objectOf(ref *resourcesv1alpha1.ObjectReference) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(ref.GroupVersionKind())
-	object.SetNamespace(ref.Namespace)
-	object.SetName(ref.Name)
-	return object
 }

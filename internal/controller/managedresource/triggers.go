@@ -122,8 +122,8 @@ func (t *Triggers) Drift(owner ledger.Owner, key ledger.Key) {
 }
 
 // Sweep wakes, once a sync period, the ManagedResources with objects that are in doubt, that the API server kept a part of only some time
-// ago, or that no watch covers. The others
-// are not even looked at: with a queue entry each, an idle process would spend all its time on finding nothing to do.
+// ago, or that no watch covers. The others are not even looked at: with a queue entry each, an idle process would spend all its time on
+// finding nothing to do.
 func (t *Triggers) Sweep(ctx context.Context) error {
 	r := t.reconciler
 	ticker := time.NewTicker(r.Config.SyncPeriod.Duration)

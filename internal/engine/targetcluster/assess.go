@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/clock"
@@ -284,11 +283,7 @@ func (a *Assessor) addEvents(ctx context.Context, problems []problem) {
 	defer cancel()
 	for i := range problems {
 		if service := problems[i].service; service != nil && ctx.Err() == nil {
-			object := &unstructured.Unstructured{}
-			object.SetGroupVersionKind(service.GroupVersionKind())
-			object.SetNamespace(service.Namespace)
-			object.SetName(service.Name)
-			problems[i].message += a.EventText(ctx, object)
+			problems[i].message += a.EventText(ctx, &service.ObjectReference)
 		}
 	}
 }
@@ -307,7 +302,7 @@ func join(problems []problem) string {
 
 // EventText is what the Warning events about an object say, newest five, oldest first (MRX-13); empty if there are none or
 // they can't be read.
-func (a *Assessor) EventText(ctx context.Context, object *unstructured.Unstructured) string {
+func (a *Assessor) EventText(ctx context.Context, object *corev1.ObjectReference) string {
 	const newest = 5
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -239,13 +239,13 @@ func (c *Client) Delete(ctx context.Context, object *unstructured.Unstructured, 
 }
 
 // WarningEvents returns the Warning events about an object.
-func (c *Client) WarningEvents(ctx context.Context, object *unstructured.Unstructured) ([]corev1.Event, error) {
+func (c *Client) WarningEvents(ctx context.Context, object *corev1.ObjectReference) ([]corev1.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	selector := fmt.Sprintf("type=Warning,involvedObject.apiVersion=%s,involvedObject.kind=%s,involvedObject.name=%s,involvedObject.namespace=%s",
-		object.GetAPIVersion(), object.GetKind(), object.GetName(), object.GetNamespace())
+		object.APIVersion, object.Kind, object.Name, object.Namespace)
 	c.metrics.count("list")
-	list, err := c.core.Events(object.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: 500})
+	list, err := c.core.Events(object.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: 500})
 	if err != nil {
 		return nil, err
 	}
