@@ -36,7 +36,7 @@ func (x *Listing) compareLocked(s Sighting, told *notices) (*Difference, bool) {
 	return nil, true
 }
 
-// concerns says whether an object is in the scope for one of those who have it. That the list has it not proves less: see record.ref.
+// concerns says whether an object is in the scope for one of those who have it. That the list has it not proves less: see record.tells.
 func (x *Listing) concerns(r *record) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return x.inScope(o.ref(r)) })
 }
@@ -49,7 +49,7 @@ func (x *Listing) Absent() []Difference {
 	var absent []Difference
 	for _, r := range l.records[x.kind] {
 		gone := Difference{Sighting{Key: r.key(), ResourceVersion: x.version}, false}
-		if r.listed < x.number && x.inScope(r.ref()) && r.isBehind(gone) {
+		if r.listed < x.number && r.since < x.number && r.tells(x.inScope) && r.isBehind(gone) {
 			absent = append(absent, gone)
 		}
 	}
@@ -66,7 +66,7 @@ func (l *Ledger) Settle(d Difference) bool {
 	case behind && d.Present:
 		l.seenLocked(r, d.Sighting, &told)
 	case behind:
-		l.goneLocked(r, "", d.ResourceVersion, &told)
+		l.unlistedLocked(r, d.ResourceVersion, &told)
 	}
 	l.mu.Unlock()
 	told.send(l)

@@ -48,8 +48,9 @@ type Sighting struct {
 	Again time.Time
 	// Terminating is true from the moment at which the deletion was accepted.
 	Terminating bool
-	// Verdict is the object's own judgement; nil if the sighting says nothing of it.
+	// Verdict is the object's own judgement, and Version that of its kind in which it was read (MRH-8); nil if the sighting says nothing of it.
 	Verdict *health.Verdict
+	Version string
 }
 
 // Ledger is safe for concurrent use.
@@ -118,34 +119,41 @@ func (l *Ledger) trackLocked(owner Owner, refs []Ref, told *notices) {
 		o = &ownerRecord{owner: owner, dirty: map[*record]struct{}{}}
 		l.owners[owner] = o
 	}
-	previous := o.records
+	before := *o
 	wanted := make(map[*record]struct{}, len(refs))
-	o.records, o.unlabelled = make([]*record, 0, len(refs)), nil
+	o.records, o.unlabelled, o.versions = make([]*record, 0, len(refs)), nil, nil
 	for _, ref := range refs {
 		r := l.recordLocked(ref)
 		if ref.Unlabelled {
-			if o.unlabelled == nil {
-				o.unlabelled = map[*record]struct{}{}
-			}
-			o.unlabelled[r] = struct{}{}
+			o.unlabelled = with(o.unlabelled, r, struct{}{})
 		}
 		if _, twice := wanted[r]; twice {
-			continue
+			continue // The first version is the manifest's, before the inventory's.
 		}
 		wanted[r] = struct{}{}
 		o.records = append(o.records, r)
-		if !slices.Contains(r.owners, o) {
-			r.owners = append(r.owners, o)
-			if r.suspect {
-				o.dirty[r] = struct{}{}
+		if version := versionOf(ref); version != r.version {
+			o.versions = with(o.versions, r, version)
+		}
+		if slices.Contains(r.owners, o) {
+			if before.version(r) != o.version(r) {
+				l.movedLocked(r, told)
 			}
+			continue
+		}
+		r.owners = append(r.owners, o)
+		if r.suspect {
+			o.dirty[r] = struct{}{}
 		}
 	}
-	for _, r := range previous {
+	for _, r := range before.records {
 		if _, kept := wanted[r]; !kept {
 			delete(o.dirty, r)
 			l.dropOwnerLocked(r, o, told)
 		}
+	}
+	for _, r := range o.records {
+		l.labelledLocked(r, told)
 	}
 	if len(refs) == 0 {
 		delete(l.owners, owner)
@@ -162,14 +170,19 @@ func (l *Ledger) recordLocked(ref Ref) *record {
 	}
 	r := byName[n]
 	if r == nil {
-		r = &record{kind: k, name: n}
+		r = &record{kind: k, name: n, version: versionOf(ref), since: l.listings}
 		byName[n] = r
 		l.size++
 	}
-	if version := versionOf(ref); r.version != version {
-		r.version, r.verdict = version, nil // What was said of it was said of it in another version (MRH-8).
-	}
 	return r
+}
+
+func with[V any](m map[*record]V, r *record, value V) map[*record]V {
+	if m == nil {
+		m = map[*record]V{}
+	}
+	m[r] = value
+	return m
 }
 
 func (l *Ledger) findLocked(key Key) *record {
@@ -188,6 +201,7 @@ func (l *Ledger) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 		if wasLast {
 			r.doubtLocked(told)
 		}
+		l.labelledLocked(r, told)
 		return
 	}
 	l.setUIDLocked(r, "")
@@ -215,16 +229,15 @@ func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *not
 	if r.turnBackLocked(s, told) {
 		return
 	}
-	if i := slices.Index(r.owners, o); i >= 0 && i != len(r.owners)-1 {
-		r.owners = append(slices.Delete(r.owners, i, i+1), o)
-	}
-	if r.outdates(s) {
+	r.foundLocked(s)
+	r.lastLocked(o)
+	if r.outdates(s) || s.Since.era != r.era {
 		if r.verified && r.desired == s.Desired {
 			return // A later version has been compared with the same since.
 		}
 		if !ordered(r.resourceVersion, s.ResourceVersion) {
 			// Nobody knows which is the later one. A second look that finds the same settles it.
-			r.resourceVersion, r.state = s.ResourceVersion, present
+			r.resourceVersion, r.state, r.unlisted = s.ResourceVersion, present, false
 			l.setUIDLocked(r, s.UID)
 		}
 		r.changedLocked(told)
@@ -232,14 +245,12 @@ func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *not
 	}
 	changed := r.state != present
 	if !newer(r.resourceVersion, s.ResourceVersion) {
-		if s.Verdict != nil {
-			changed = r.setVerdict(s.Verdict) || changed
-		}
+		changed = r.setVerdict(s) || changed
 		r.resourceVersion, r.terminating = s.ResourceVersion, s.Terminating
 	}
 	l.setUIDLocked(r, s.UID)
 	r.state, r.digest, r.desired, r.verified, r.suspect = present, s.Digest, s.Desired, true, false
-	r.passed, r.untold = 0, false
+	r.unlisted, r.passed, r.untold = false, 0, false
 	l.notePartlyLocked(r, s.Again)
 	for _, o := range r.owners {
 		delete(o.dirty, r)
@@ -268,14 +279,12 @@ func (l *Ledger) seenLocked(r *record, s Sighting, told *notices) {
 		return
 	}
 	changed := r.state != present || r.terminating != s.Terminating
-	if s.Verdict != nil {
-		changed = r.setVerdict(s.Verdict) || changed
-	}
+	changed = r.setVerdict(s) || changed
 	same := r.state == present && r.uid == s.UID &&
 		(r.resourceVersion == s.ResourceVersion || (s.Digest != 0 && r.digest == s.Digest))
 	known := r.state != unseen
 	l.setUIDLocked(r, s.UID)
-	r.state, r.resourceVersion, r.digest, r.terminating = present, s.ResourceVersion, s.Digest, s.Terminating
+	r.state, r.resourceVersion, r.digest, r.terminating, r.unlisted = present, s.ResourceVersion, s.Digest, s.Terminating, false
 	if known && !same && (!r.suspect || r.again) {
 		r.changedLocked(told)
 	}
@@ -296,19 +305,25 @@ func (l *Ledger) Gone(key Key, uid types.UID, resourceVersion string) {
 	told.send(l)
 }
 
+// unlistedLocked is goneLocked for what a complete list of a resource version does not have.
+func (l *Ledger) unlistedLocked(r *record, resourceVersion string, told *notices) {
+	l.goneLocked(r, "", resourceVersion, told)
+	r.unlisted = r.unlisted || r.state == missing && r.resourceVersion == resourceVersion
+}
+
 func (l *Ledger) goneLocked(r *record, uid types.UID, resourceVersion string, told *notices) {
 	if newer(r.resourceVersion, resourceVersion) ||
 		(uid != "" && r.uid != "" && r.uid != uid && !newer(resourceVersion, r.resourceVersion)) {
 		return
 	}
 	if resourceVersion != "" {
-		r.resourceVersion = resourceVersion
+		r.resourceVersion, r.unlisted = resourceVersion, false
 	}
 	if r.state == missing {
 		return
 	}
 	was := r.state
-	r.state, r.verdict, r.terminating, r.digest, r.verified = missing, nil, false, 0, false
+	r.state, r.verdicts, r.terminating, r.digest, r.verified = missing, nil, false, 0, false
 	if was == present {
 		r.changedLocked(told)
 	}
@@ -397,6 +412,7 @@ type Mark struct {
 	resourceVersion string
 	uid             types.UID
 	state           state
+	era             uint16
 }
 
 // Finding is the answer of Lookup.
@@ -413,7 +429,9 @@ type Finding struct {
 	Terminating     bool
 	UID             types.UID
 	ResourceVersion string
-	Verdict         health.Verdict
+	// Judged is true if the object was seen in the version that was asked for, by whoever tells of its health; Verdict is what it said then.
+	Judged  bool
+	Verdict health.Verdict
 	// Mark is for answers to requests that are sent now.
 	Mark Mark
 }
@@ -424,22 +442,34 @@ func (f Finding) GoneSince(resourceVersion string) bool {
 	return f.Known && !f.Present && newer(f.ResourceVersion, resourceVersion)
 }
 
-// Lookup returns what is known of an object.
+// Lookup returns what is known of an object, but for what it says of itself.
 func (l *Ledger) Lookup(key Key) Finding {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.findLocked(key)
+	if r := l.findLocked(key); r != nil {
+		return r.finding()
+	}
+	return Finding{}
+}
+
+// LookupIn is Lookup with what the object says of itself in the version of a reference: another one may say something else (MRH-8).
+func (l *Ledger) LookupIn(ref Ref) Finding {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.findLocked(ref.Key)
 	if r == nil {
 		return Finding{}
 	}
-	f := Finding{
+	f := r.finding()
+	f.Verdict, f.Judged = r.verdictIn(versionOf(ref))
+	return f
+}
+
+func (r *record) finding() Finding {
+	return Finding{
 		Tracked: true, Known: r.state != unseen, Present: r.state == present, Suspect: r.suspect, Verified: r.verified && !r.suspect, Again: r.again,
 		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Mark: r.mark(),
 	}
-	if r.verdict != nil {
-		f.Verdict = *r.verdict
-	}
-	return f
 }
 
 // Size is the number of objects on record.

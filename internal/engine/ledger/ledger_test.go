@@ -49,7 +49,7 @@ func (r *recorder) list(objects []Sighting, version string) {
 }
 
 func sighting(ref Ref, uid, rv string, digest uint64) Sighting {
-	return Sighting{Key: ref.Key, UID: types.UID(uid), ResourceVersion: rv, Digest: digest}
+	return Sighting{Key: ref.Key, UID: types.UID(uid), ResourceVersion: rv, Digest: digest, Version: ref.Version}
 }
 
 func TestDrift(t *testing.T) {
@@ -383,7 +383,7 @@ func TestLateAnswerKeepsTheLaterVerdict(t *testing.T) {
 	young.Verdict, ready.Verdict = &health.Verdict{Unhealthy: "young"}, &health.Verdict{}
 	r.Seen(ready)
 	r.Verified(mr1, young)
-	if got := r.Lookup(deploy.Key); got.Verdict.Unhealthy != "" || !r.IsVerified(deploy.Key, 0) {
+	if got := r.LookupIn(deploy); !got.Judged || got.Verdict.Unhealthy != "" || !r.IsVerified(deploy.Key, 0) {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,7 +31,7 @@ func (l *Ledger) StartListing(gk schema.GroupKind, since string, inScope func(Re
 	l.listings++
 	x := &Listing{ledger: l, kind: unique.Make(gk), inScope: inScope, number: l.listings, latest: since}
 	for _, r := range l.records[x.kind] {
-		if (x.latest == "" || newer(r.resourceVersion, x.latest)) && inScope(r.ref()) {
+		if (x.latest == "" || newer(r.resourceVersion, x.latest)) && r.tells(inScope) {
 			x.latest = r.resourceVersion
 		}
 	}
@@ -49,7 +50,7 @@ func (x *Listing) At(resourceVersion string) (turnedBack bool) {
 	var told notices
 	l.mu.Lock()
 	for _, r := range l.records[x.kind] {
-		if x.inScope(r.ref()) {
+		if r.tells(x.inScope) {
 			r.resetLocked(&told)
 		}
 	}
@@ -64,7 +65,7 @@ func (x *Listing) Seen(s Sighting) Finding {
 	var told notices
 	l.mu.Lock()
 	if r := l.findLocked(s.Key); r != nil {
-		if x.inScope(r.ref()) {
+		if r.tells(x.inScope) {
 			r.listed = max(r.listed, x.number)
 		}
 		x.proveLocked(r, s, &told)
@@ -77,20 +78,39 @@ func (x *Listing) Seen(s Sighting) Finding {
 
 // proveLocked forgets what is known of an object if the list covers that version and has an older one.
 func (x *Listing) proveLocked(r *record, s Sighting, told *notices) {
-	if newer(r.resourceVersion, s.ResourceVersion) && !newer(r.resourceVersion, x.version) {
-		x.turnedBack = true
-		r.resetLocked(told)
+	if !newer(r.resourceVersion, s.ResourceVersion) || newer(r.resourceVersion, x.version) {
+		return
 	}
+	if r.unlisted && !x.goesByLabel(r) {
+		if x.concerns(r) {
+			r.resourceVersion = "" // It was a list that went by the label which did not have it.
+		}
+		return
+	}
+	x.turnedBack = true
+	r.resetLocked(told)
 }
 
-// End reports that the list was complete: what is in the scope and was not listed is gone.
+// goesByLabel says whether the list has an object only if it has the label.
+func (x *Listing) goesByLabel(r *record) bool {
+	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
+		return x.inScope(Ref{Key: r.key(), Version: o.version(r).Value()})
+	})
+}
+
+// End reports that the list was complete: what is in the scope and was not listed is gone. What came into the scope while it was listed is doubted,
+// and so is what a list had that began later: nobody knows whether this one had it, too.
 func (x *Listing) End() {
 	l := x.ledger
 	var told notices
 	l.mu.Lock()
 	for _, r := range l.records[x.kind] {
-		if r.listed < x.number && x.inScope(r.ref()) {
-			l.goneLocked(r, "", x.version, &told)
+		switch {
+		case r.listed == x.number || !r.tells(x.inScope):
+		case r.listed > x.number || r.since >= x.number:
+			r.unsureLocked(&told)
+		default:
+			l.unlistedLocked(r, x.version, &told)
 		}
 	}
 	l.mu.Unlock()
@@ -111,7 +131,7 @@ func (l *Ledger) TurnedBack(except func(Ref) bool) {
 	l.mu.Lock()
 	for _, byName := range l.records {
 		for _, r := range byName {
-			if r.resourceVersion != "" && !except(r.ref()) {
+			if r.resourceVersion != "" && !r.tells(except) {
 				r.resetLocked(&told)
 			}
 		}
@@ -123,5 +143,6 @@ func (l *Ledger) TurnedBack(except func(Ref) bool) {
 // resetLocked forgets when what is known was true.
 func (r *record) resetLocked(told *notices) {
 	r.resourceVersion, r.digest = "", 0
+	r.era++
 	r.changedLocked(told)
 }

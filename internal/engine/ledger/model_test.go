@@ -98,7 +98,7 @@ func (w *world) write(ours bool) object {
 
 func (o object) sighting(digests bool) Sighting {
 	s := Sighting{Key: cm.Key, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1,
-		Verdict: &health.Verdict{Unhealthy: fmt.Sprint(o.version)}}
+		Version: cm.Version, Verdict: &health.Verdict{Unhealthy: fmt.Sprint(o.version)}}
 	if digests {
 		s.Digest = o.digest
 	}
@@ -173,7 +173,7 @@ func TestModel(t *testing.T) {
 			if blind {
 				return // What was turned back is found by whoever looks, at the end.
 			}
-			finding := r.Lookup(cm.Key)
+			finding := r.LookupIn(cm)
 			swept = swept && finding.Suspect
 			if finding.Verified && !finding.Present {
 				t.Fatalf("verified, and not there: %+v", finding)

@@ -40,37 +40,48 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 //   - verified means: present, and what was compared with the desired state is the version at resourceVersion, or one with
 //     the same uid and digest. A verification that is older than that verifies nothing.
 //   - suspect means not verified, and in the dirty set of the last of its owners.
+//   - unlisted means missing, and resourceVersion that of a list that did not have it: the object may be there without the label that
+//     the list went by, in an older version.
+//   - verdicts has what the object said of itself in each version in which it was seen, as it was when that was told last; what it says in others
+//     is not known.
+//   - an object that was present, and is seen by other lists and watches than before, as a version or label has changed, is suspect.
 //   - an object that was present, and was seen to change or to go since it was last compared, is suspect.
 //   - again means suspect for no other reason than that the next write is to be sent, whatever is known of its result.
 //   - untold means that a doubt was raised while a write of ours was under way, and that nobody was told: with no write under way,
 //     nothing is untold.
 type record struct {
-	kind    kind
-	name    name
+	kind kind
+	name name
+	// version is the one in which somebody had it first; owners that have it in another one say so.
 	version unique.Handle[string]
 
 	state       state
+	unlisted    bool
 	terminating bool
 	verified    bool
 	suspect     bool
 	givenUp     bool
+	// unlabelled is true while one of the owners does not put the label there, so that the object may be without.
+	unlabelled bool
 	// again is true from when the object is to be written once more, as the API server kept only a part of it, until somebody looked or it
 	// was changed.
 	again bool
-	// passed is how many of the owners said, since the object was last verified, that they cannot look at it.
+	// passed is how many of the owners said, since the object was last verified, that they cannot look at it: the first ones.
 	passed int
 	// writes is how many requests of ours may change the object at present.
 	writes uint8
 	untold bool
-	// listed is the number of the latest listing that had the object.
-	listed uint32
+	// era counts how often all that is known was called into question. What answers to requests from before say does not end a doubt.
+	era uint16
+	// listed is the number of the latest listing that had the object, and since that of the latest that had begun when this was last moved.
+	listed, since uint32
 
 	uid             types.UID
 	resourceVersion string
 	digest          uint64
 	// desired is what the object was last compared with.
-	desired uint64
-	verdict *health.Verdict // nil is healthy and rolled out
+	desired  uint64
+	verdicts []verdict
 	// created is the UID of the object that this process created, or gave up, if givenUp is true: the answer to its creation may come later.
 	created types.UID
 	// creator is the ManagedResource that it was created for, or that has taken it over since: it alone may say that the object is its own.
@@ -87,25 +98,67 @@ type ownerRecord struct {
 	dirty   map[*record]struct{}
 	// unlabelled are those without the managed-by label, as far as this ManagedResource knows.
 	unlabelled map[*record]struct{}
+	// versions are of those that it has in another version than the record's.
+	versions map[*record]unique.Handle[string]
+}
+
+// verdict is what an object says of itself in a version; nil is healthy and rolled out.
+type verdict struct {
+	version unique.Handle[string]
+	verdict *health.Verdict
 }
 
 func (r *record) key() Key {
 	return Key{GroupKind: r.kind.Value(), Namespace: r.name.namespace.Value(), Name: r.name.name}
 }
 
-// ref is the object as all who have it know it: while one of them does not put the label there, it may be without.
-func (r *record) ref() Ref {
-	return Ref{Key: r.key(), Version: r.version.Value(), Unlabelled: slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.unlabels(r) })}
+// tells says whether lists of a scope tell of an object's absence, too. They do if one of those who have it has it in the scope's version; and while
+// one of them does not put the label there, those that go by the label do not.
+func (r *record) tells(inScope func(Ref) bool) bool {
+	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
+		return inScope(Ref{Key: r.key(), Version: o.version(r).Value(), Unlabelled: r.unlabelled})
+	})
 }
 
 // ref is an object as one of those who have it knows it.
 func (o *ownerRecord) ref(r *record) Ref {
-	return Ref{Key: r.key(), Version: r.version.Value(), Unlabelled: o.unlabels(r)}
+	return Ref{Key: r.key(), Version: o.version(r).Value(), Unlabelled: o.unlabels(r)}
+}
+
+func (o *ownerRecord) version(r *record) unique.Handle[string] {
+	if version, other := o.versions[r]; other {
+		return version
+	}
+	return r.version
 }
 
 func (o *ownerRecord) unlabels(r *record) bool {
 	_, unlabelled := o.unlabelled[r]
 	return unlabelled
+}
+
+// labelledLocked notes whether all who have the object label it.
+func (l *Ledger) labelledLocked(r *record, told *notices) {
+	unlabelled := slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.unlabels(r) })
+	if unlabelled != r.unlabelled {
+		r.unlabelled = unlabelled
+		l.movedLocked(r, told)
+	}
+}
+
+// movedLocked doubts an object of which other lists tell from now on: of a deletion while no watch ran, those before may have concluded nothing as it
+// was not theirs any more, and those from now on as it was not theirs yet. Answers to requests from before do not end the doubt.
+func (l *Ledger) movedLocked(r *record, told *notices) {
+	r.since = l.listings
+	r.unsureLocked(told)
+}
+
+// unsureLocked doubts an object of which nobody knows whether it is still there.
+func (r *record) unsureLocked(told *notices) {
+	r.era++
+	if r.state == present && !r.suspect {
+		r.changedLocked(told)
+	}
 }
 
 // changedLocked is doubtLocked for a reason that is not one of ours.
@@ -133,51 +186,80 @@ func (r *record) tellLocked(told *notices) {
 // record.
 func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Sighting, told *notices) {
 	delete(owner.dirty, r)
+	r.canLocked(owner)
 	last := len(r.owners) - 1
-	i := slices.Index(r.owners, keeper)
-	if r.suspect && r.owners[last] == owner && (i < 0 || i < last && r.passed > 0) && r.outdates(seen) {
-		r.doubtLocked(told) // Nobody else looks at what came since.
-		return
-	}
+	i := slices.Index(r.owners, keeper) // -1, and less than how many said that they cannot look, if it is not on record.
 	switch {
-	case i < 0 && r.owners[last] == owner:
+	case i < 0 && r.owners[last] != owner:
+	case i < r.passed && r.suspect && r.outdates(seen):
+		r.lastLocked(owner) // Nobody else can look at what came since.
+		r.doubtLocked(told)
+	case i < r.passed:
+		// The keeper said that it cannot look, and another one did. The next change is asked about anew.
+		r.lastLocked(keeper)
 		r.suspect, r.untold, r.again, r.passed = false, false, false, 0
-	case i >= 0 && i < last:
-		r.owners = append(slices.Delete(r.owners, i, i+1), keeper)
-		if r.passed > 0 {
-			// The keeper said that it cannot look, and another one did. The next change is asked about anew.
-			r.suspect, r.untold, r.again, r.passed = false, false, false, 0
-			delete(keeper.dirty, r)
-		} else if r.suspect {
+		for _, o := range r.owners {
+			delete(o.dirty, r)
+		}
+	case i < last:
+		r.lastLocked(keeper)
+		if r.suspect {
 			r.doubtLocked(told)
 		}
+	}
+}
+
+// lastLocked makes an owner the one that is told of what happens to the object.
+func (r *record) lastLocked(o *ownerRecord) {
+	if i := slices.Index(r.owners, o); i >= 0 {
+		r.owners = append(slices.Delete(r.owners, i, i+1), o)
+		if i < r.passed {
+			r.passed--
+		}
+	}
+}
+
+// canLocked takes an owner, which has looked at the object, from those who said that they cannot.
+func (r *record) canLocked(o *ownerRecord) {
+	if i := slices.Index(r.owners, o); i >= 0 && i < r.passed {
+		r.passed--
+		r.owners = slices.Insert(slices.Delete(r.owners, i, i+1), r.passed, o)
 	}
 }
 
 // passLocked gives a doubt of an owner that cannot look to the next one, unless all were asked. Those who were stand at the front.
 func (r *record) passLocked(o *ownerRecord, told *notices) (passed bool) {
 	last := len(r.owners) - 1
-	if !r.suspect || r.owners[last] != o || r.passed >= last {
+	if !r.suspect || r.owners[last] != o || r.passed > last {
 		return false // Without a doubt there is nothing to pass on: two that look for another reason would wake each other for ever.
 	}
-	r.passed++
+	if r.passed++; r.passed > last {
+		return false
+	}
 	copy(r.owners[1:], r.owners[:last])
 	r.owners[0] = o
 	r.doubtLocked(told)
 	return true
 }
 
-func (r *record) mark() Mark { return Mark{r.resourceVersion, r.uid, r.state} }
+func (r *record) mark() Mark { return Mark{r.resourceVersion, r.uid, r.state, r.era} }
 
 // turnBackLocked says whether the answer to a request proves that what was on record when it was sent, and still is, is of a time
 // that never was. What else is on its way may be of that time, too: the next look settles it.
 func (r *record) turnBackLocked(s Sighting, told *notices) bool {
-	if s.Since != r.mark() || !newer(r.resourceVersion, s.ResourceVersion) {
+	if s.Since != r.mark() || r.unlisted || !newer(r.resourceVersion, s.ResourceVersion) {
 		return false
 	}
 	r.resetLocked(told)
 	told.turnedBack = true
 	return true
+}
+
+// foundLocked takes the answer to a request that was sent after a list did not have the object: it is there after all.
+func (r *record) foundLocked(s Sighting) {
+	if r.unlisted && s.Since == r.mark() {
+		r.resourceVersion = ""
+	}
 }
 
 // outdates says whether something may have happened to the object after the version that was compared.
@@ -187,7 +269,7 @@ func (r *record) outdates(s Sighting) bool {
 	}
 	if r.state == missing {
 		// A read that was sent since nothing was found, and finds it as it was, says that it is there after all.
-		found := s.Since == r.mark() && s.ResourceVersion == r.resourceVersion
+		found := s.Since == r.mark() && (r.unlisted || s.ResourceVersion == r.resourceVersion)
 		return !found && !newer(s.ResourceVersion, r.resourceVersion)
 	}
 	if r.resourceVersion == s.ResourceVersion || newer(s.ResourceVersion, r.resourceVersion) {
@@ -196,14 +278,36 @@ func (r *record) outdates(s Sighting) bool {
 	return r.uid != s.UID || s.Digest == 0 || s.Digest != r.digest
 }
 
-func (r *record) setVerdict(verdict *health.Verdict) bool {
-	var next *health.Verdict
-	if *verdict != (health.Verdict{}) {
-		next = verdict
+// setVerdict notes what a sighting says of the object's health, if anything, and whether that is news.
+func (r *record) setVerdict(s Sighting) (changed bool) {
+	if s.Verdict == nil {
+		return false
 	}
-	changed := (r.verdict == nil) != (next == nil) || (next != nil && *r.verdict != *next)
-	r.verdict = next
-	return changed
+	next := verdict{version: unique.Make(s.Version)}
+	if *s.Verdict != (health.Verdict{}) {
+		next.verdict = s.Verdict
+	}
+	for i, was := range r.verdicts {
+		if was.version == next.version {
+			r.verdicts[i] = next
+			return (was.verdict == nil) != (next.verdict == nil) || next.verdict != nil && *was.verdict != *next.verdict
+		}
+	}
+	r.verdicts = append(r.verdicts, next)
+	return next.verdict != nil
+}
+
+func (r *record) verdictIn(version unique.Handle[string]) (is health.Verdict, known bool) {
+	for _, v := range r.verdicts {
+		switch {
+		case v.version != version:
+		case v.verdict == nil:
+			return health.Verdict{}, true
+		default:
+			return *v.verdict, true
+		}
+	}
+	return health.Verdict{}, false
 }
 
 // newer says whether a is certainly later than b.

@@ -70,9 +70,9 @@ func RefOf(ref *resourcesv1alpha1.ObjectReference) ledger.Ref {
 func (a *Assessor) FromLedger(refs []resourcesv1alpha1.ObjectReference) (changes []managed.ConditionChange, ok bool) {
 	for i := range refs {
 		ref := RefOf(&refs[i])
-		finding := a.ledger.Lookup(ref.Key)
+		finding, judged := a.known(ref)
 		// What isn't well now may be so in a moment: the controllers of health tell when it lasts.
-		if !finding.Present || finding.Suspect || finding.Verdict.Unhealthy != "" || finding.Verdict.Progressing != "" ||
+		if !finding.Present || !judged || finding.Suspect || finding.Verdict.Unhealthy != "" || finding.Verdict.Progressing != "" ||
 			(finding.Verdict.CountPods && !a.podsMatch(ref, finding)) {
 			return nil, false
 		}
@@ -171,9 +171,16 @@ func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.Obj
 func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 	return !slices.ContainsFunc(refs, func(ref resourcesv1alpha1.ObjectReference) bool {
 		entry := RefOf(&ref)
-		finding := a.ledger.Lookup(entry.Key)
-		return !a.watches.Covered(entry) || finding.Verdict.CountPods && !a.podsMatch(entry, finding)
+		finding, judged := a.known(entry)
+		return finding.Present && !judged || !a.watches.Covered(entry) || finding.Verdict.CountPods && !a.podsMatch(entry, finding)
 	})
+}
+
+// known is what is on record of an object; judged is false if that does not say how it is in the version of its entry: another ManagedResource may
+// have it in another one, which is not checked or says something else (MRH-8).
+func (a *Assessor) known(entry ledger.Ref) (finding ledger.Finding, judged bool) {
+	finding = a.ledger.LookupIn(entry)
+	return finding, finding.Judged || !a.watches.view.Whole(entry.GVK())
 }
 
 func (a *Assessor) podsMatch(ref ledger.Ref, finding ledger.Finding) bool {
@@ -228,8 +235,8 @@ type judgement struct {
 func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (ledger.Finding, error, error) {
 	entry := RefOf(ref)
 	covered := a.watches.AwaitCovered(ctx, entry)
-	finding := a.ledger.Lookup(entry.Key)
-	if covered && (finding.Present || finding.Suspect && !a.confirms) {
+	finding, judged := a.known(entry)
+	if covered && (finding.Present && judged || !finding.Present && finding.Suspect && !a.confirms) {
 		return finding, nil, nil
 	}
 	if err := a.slow[entry.GroupKind]; err != nil {

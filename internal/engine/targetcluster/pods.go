@@ -21,6 +21,6 @@ func (w *Watches) podSighting(pod *corev1.Pod) ledger.Sighting {
 	object.SetGroupVersionKind(podKind)
 	object.SetAnnotations(pod.Annotations)
 	verdict := w.view.Health.Assess(object)
-	sighting.Verdict = &verdict
+	sighting.Verdict, sighting.Version = &verdict, podKind.Version
 	return sighting
 }

@@ -56,8 +56,6 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
 				l.LeftTo(wants, once, ref.Key) // It puts it right.
 			}
-			known := l.Lookup(ref.Key)
-			l.Verified(wants, ledger.Sighting{Key: ref.Key, UID: known.UID, ResourceVersion: known.ResourceVersion, Desired: 1})
 			if shared {
 				w.Track(once, []ledger.Ref{unlabelled}) // As each run does at its end.
 				w.Track(once, nil)                      // Its manifest has it no more.
@@ -71,6 +69,8 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 					return w.active[scope{gvk: configMaps, namespace: "n", name: "a"}] == nil
 				})
 			}
+			known := l.Lookup(ref.Key)
+			l.Verified(wants, ledger.Sighting{Key: ref.Key, UID: known.UID, ResourceVersion: known.ResourceVersion, Since: known.Mark, Desired: 1})
 			if !l.IsVerified(ref.Key, 1) || !w.Covered(ref) || len(l.Dirty(wants)) > 0 {
 				t.Fatal("not at rest")
 			}

@@ -44,7 +44,7 @@ func (v View) Sighting(object *unstructured.Unstructured) ledger.Sighting {
 	sighting := sightingOf(gvk, object)
 	if v.Whole(gvk) {
 		verdict := v.Health.Assess(object)
-		sighting.Verdict = &verdict
+		sighting.Verdict, sighting.Version = &verdict, gvk.Version
 		sighting.Digest = ledger.ContentDigest(content(gvk, object.Object))
 	}
 	return sighting

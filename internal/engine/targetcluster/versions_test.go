@@ -1,0 +1,249 @@
+package targetcluster
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+)
+
+func entryOf(ref ledger.Ref) resourcesv1alpha1.ObjectReference {
+	return resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{
+		APIVersion: ref.GVK().GroupVersion().String(), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
+	}}
+}
+
+// MRB-38: an object without the label is in no list that goes by the label, and health reads it before it says that it is missing. That it is there, in
+// an older version than the list's, is no proof that the target was restored.
+func TestReadOfAnUnlabelledObjectIsNoRestore(t *testing.T) {
+	s, client := newServer(t)
+	s.selective = true
+	foreign := s.put(configMaps, "n", "foreign", nil)
+	s.mu.Lock()
+	delete(foreign["metadata"].(map[string]any), "labels") // Somebody took the label off, or it is still to be taken over, and the write is refused.
+	s.mu.Unlock()
+	s.put(configMaps, "n", "other", nil)
+	s.put(widgets, "n", "w", nil)
+	l := ledger.New()
+	w := started(t, client, l)
+	run(t, w)
+	mine, other, widget := refTo(configMaps, "n", "foreign"), refTo(configMaps, "n", "other"), refTo(widgets, "n", "w")
+	second := ledger.Owner{Namespace: "n", Name: "second"}
+	w.Track(owner, []ledger.Ref{mine})
+	w.Track(second, []ledger.Ref{other, widget})
+	eventually(t, "covered", func() bool {
+		return w.Covered(mine) && w.Covered(widget) && l.AllKnown(owner) && l.AllKnown(second)
+	})
+	for _, ref := range []ledger.Ref{other, widget} {
+		f := l.Lookup(ref.Key)
+		l.Verified(second, ledger.Sighting{Key: ref.Key, UID: f.UID, ResourceVersion: f.ResourceVersion, Desired: 1})
+	}
+	lists := s.count("list")
+	a := NewAssessor(client, l, w, clock.RealClock{})
+	for range 3 {
+		assessment, err := a.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(mine)})
+		if err != nil || assessment.Change.Status != "True" {
+			t.Fatalf("it is there, and healthy: %+v, %v", assessment, err)
+		}
+		w.eras.mu.Lock()
+		proven := !w.eras.began.IsZero()
+		w.eras.mu.Unlock()
+		if proven || len(l.Dirty(second)) > 0 || s.count("list") > lists {
+			t.Fatalf("taken for a restore of the target: %d lists, in doubt of another ManagedResource: %v", s.count("list")-lists, l.Dirty(second))
+		}
+	}
+}
+
+// Promise: drift is put right. Both watches of an object that two ManagedResources have are cut, as by a restart of the API server, and it is deleted
+// meanwhile. The list that goes by the label concludes nothing while one of them does not label it; that one lets go of it before the list by name.
+func TestOwnerLeavesBetweenTwoLists(t *testing.T) {
+	s, client := newServer(t)
+	l := ledger.New()
+	w := started(t, client, l)
+	run(t, w)
+	s.put(configMaps, "n", "a", nil)
+	wants, once := ledger.Owner{Namespace: "n", Name: "wants"}, ledger.Owner{Namespace: "n", Name: "once"}
+	ref, unlabelled := refTo(configMaps, "n", "a"), refTo(configMaps, "n", "a")
+	unlabelled.Unlabelled = true
+	w.Track(wants, []ledger.Ref{ref})
+	w.Track(once, []ledger.Ref{unlabelled})
+	eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) && w.Covered(unlabelled) })
+	l.LeftTo(wants, once, ref.Key)
+	known := l.Lookup(ref.Key)
+	l.Verified(wants, ledger.Sighting{Key: ref.Key, UID: known.UID, ResourceVersion: known.ResourceVersion, Desired: 1})
+	s.refuse("watch", true)
+	s.refuse("list", true)
+	eventually(t, "not covered", func() bool { return !w.Covered(ref) && !w.Covered(unlabelled) })
+	s.mu.Lock()
+	s.muted = true
+	s.mu.Unlock()
+	s.delete(configMaps, "n", "a")
+	s.mu.Lock()
+	s.muted, s.compacted = false, s.version
+	s.mu.Unlock()
+	// The watch by name is still in its back-off when the other one is back.
+	w.mu.Lock()
+	active := w.active[w.scopeOf(unlabelled)]
+	w.mu.Unlock()
+	active.listing <- struct{}{}
+	s.refuse("list", false)
+	s.refuse("watch", false)
+	eventually(t, "covered again", func() bool { return w.Covered(ref) })
+	w.Track(once, nil) // Its manifest has it no more.
+	<-active.listing
+	eventually(t, "covered by name", func() bool { return active.covers() })
+	w.Track(wants, []ledger.Ref{ref}) // As each run does; it passes by what is verified and covered.
+	if l.IsVerified(ref.Key, 1) || len(l.Dirty(wants)) == 0 {
+		t.Errorf("it is gone, both kinds of lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", l.IsVerified(ref.Key, 1), w.Covered(ref), l.Dirty(wants))
+	}
+}
+
+// Promise: drift is put right, also if ManagedResources have an object in different versions: each list tells those of its version what is gone.
+func TestListTellsInEachVersion(t *testing.T) {
+	for name, tc := range map[string]struct{ shared, letGo, served bool }{
+		"not shared":                                  {false, false, true},
+		"shared, in another version":                  {true, false, true},
+		"shared, in a version that is not served":     {true, false, false},
+		"shared a while ago, in a version not served": {true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, client := newServer(t)
+			old := widgets.GroupKind().WithVersion("v1beta1")
+			if tc.served {
+				s.serve(old, "widgets", true)
+			}
+			l := ledger.New()
+			w := started(t, client, l)
+			run(t, w)
+			s.put(widgets, "n", "a", nil)
+			wants, another := ledger.Owner{Namespace: "n", Name: "wants"}, ledger.Owner{Namespace: "n", Name: "another"}
+			ref, refOld := refTo(widgets, "n", "a"), refTo(old, "n", "a")
+			w.Track(wants, []ledger.Ref{ref})
+			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
+			if tc.served {
+				content := s.kinds[widgets].objects["n/a"]
+				s.mu.Lock()
+				s.kinds[old].objects["n/a"] = content
+				s.mu.Unlock()
+			}
+			if tc.shared {
+				w.Track(another, []ledger.Ref{refOld})
+				if tc.served {
+					eventually(t, "covered, too", func() bool { return w.Covered(refOld) })
+				}
+				l.LeftTo(wants, another, ref.Key)
+			}
+			known := l.Lookup(ref.Key)
+			l.Verified(wants, ledger.Sighting{Key: ref.Key, UID: known.UID, ResourceVersion: known.ResourceVersion, Desired: 1})
+			if tc.letGo {
+				w.Track(another, nil)
+			}
+			// A gap, in which somebody deletes the object.
+			s.refuse("watch", true)
+			s.refuse("list", true)
+			eventually(t, "not covered", func() bool { return !w.Covered(ref) })
+			s.mu.Lock()
+			s.muted = true
+			s.mu.Unlock()
+			s.delete(widgets, "n", "a")
+			s.mu.Lock()
+			if tc.served {
+				delete(s.kinds[old].objects, "n/a")
+			}
+			s.muted, s.compacted = false, s.version
+			s.mu.Unlock()
+			var other *activeWatch
+			if tc.shared && tc.served {
+				w.mu.Lock()
+				other = w.active[w.scopeOf(refOld)]
+				w.mu.Unlock()
+				other.listing <- struct{}{} // It is in its back-off.
+			}
+			s.refuse("list", false)
+			s.refuse("watch", false)
+			eventually(t, "covered again", func() bool { return w.Covered(ref) })
+			w.Track(wants, []ledger.Ref{ref}) // As each run does; it passes by what is verified and covered.
+			if other != nil {
+				<-other.listing
+				eventually(t, "covered in the other version", func() bool { return other.covers() })
+			}
+			w.Track(wants, []ledger.Ref{ref})
+			if f := l.Lookup(ref.Key); f.Present || len(l.Dirty(wants)) == 0 {
+				t.Errorf("it is gone, all lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", l.IsVerified(ref.Key, 1), w.Covered(ref), l.Dirty(wants))
+			}
+		})
+	}
+}
+
+// MRH-8: what another ManagedResource has in another version, which is not checked, is judged as before where it is.
+func TestVerdictStaysForWhoHasTheCheckedVersion(t *testing.T) {
+	v1, beta := schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}, schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1beta2", Kind: "VerticalPodAutoscaler"}
+	s, client := newServer(t)
+	s.serve(v1, "verticalpodautoscalers", true)
+	s.put(v1, "n", "vpa", map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "ConfigUnsupported", "status": "True"}}}})
+	l := ledger.New()
+	w := started(t, client, l)
+	run(t, w)
+	a := NewAssessor(client, l, w, clock.RealClock{})
+	ref := resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: v1.GroupVersion().String(), Kind: v1.Kind, Namespace: "n", Name: "vpa"}}
+	w.Track(owner, []ledger.Ref{RefOf(&ref)})
+	eventually(t, "covered", func() bool { return w.Covered(RefOf(&ref)) && l.AllKnown(owner) })
+	object, err := client.Get(t.Context(), v1, "n", "vpa")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Verified(owner, w.View().Sighting(object))
+	judge := func(when string) {
+		t.Helper()
+		assessment, err := a.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := assessment.Change.Status; got != "False" {
+			t.Errorf("%s: ResourcesHealthy is %s of an unhealthy object, and that is covered (%t)", when, got, assessment.Covered)
+		}
+	}
+	judge("before")
+	w.Track(ledger.Owner{Name: "another"}, []ledger.Ref{refTo(beta, "n", "vpa")})
+	judge("another one tracks it in another version")
+	w.Track(owner, []ledger.Ref{RefOf(&ref)}) // The next run, which passes it by.
+	judge("after the next run")
+	w.Track(ledger.Owner{Name: "another"}, nil)
+	w.Track(owner, []ledger.Ref{RefOf(&ref)})
+	judge("another one has it no more")
+}
+
+// MRH-8: a ManagedResource whose manifest has another version of a kind than its inventory tracks both while it runs, and the new one at its end.
+func TestVerdictStaysWhenAManifestChangesItsVersion(t *testing.T) {
+	v1, beta := schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}, schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1beta2", Kind: "VerticalPodAutoscaler"}
+	s, client := newServer(t)
+	s.serve(v1, "verticalpodautoscalers", true)
+	s.serve(beta, "verticalpodautoscalers", true)
+	s.put(v1, "n", "vpa", map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "ConfigUnsupported", "status": "True"}}}})
+	l := ledger.New()
+	w := started(t, client, l)
+	run(t, w)
+	a := NewAssessor(client, l, w, clock.RealClock{})
+	ref := resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: v1.GroupVersion().String(), Kind: v1.Kind, Namespace: "n", Name: "vpa"}}
+	w.Track(ledger.Owner{Name: "another"}, []ledger.Ref{refTo(v1, "n", "another")}) // The kind is in use in the new version.
+	w.Track(owner, []ledger.Ref{refTo(beta, "n", "vpa")})
+	eventually(t, "covered", func() bool { return w.Covered(RefOf(&ref)) && w.Covered(refTo(beta, "n", "vpa")) })
+	w.Track(owner, []ledger.Ref{RefOf(&ref), refTo(beta, "n", "vpa")})
+	object, err := client.Get(t.Context(), v1, "n", "vpa")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Verified(owner, w.View().Sighting(object))
+	w.Track(owner, []ledger.Ref{RefOf(&ref)})
+	assessment, err := a.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := assessment.Change.Status; got != "False" {
+		t.Errorf("ResourcesHealthy is %s of an unhealthy object, and that is covered (%t)", got, assessment.Covered)
+	}
+}
