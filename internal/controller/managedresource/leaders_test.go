@@ -1,6 +1,7 @@
 package managedresource
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
@@ -180,5 +182,34 @@ func TestDeletesNothingForAStaleForm(t *testing.T) {
 	_, _ = f.run("m")
 	if _, there := f.target.value("a"); !there {
 		t.Error("it was deleted though the class was taken back")
+	}
+}
+
+// MRB-3, MRV-71: the end of the process in the middle of creations: what was sent is waited for, and what it created is on record, so that it is deleted
+// once the manifest has it no more, though no origin says whose it is.
+func TestEndOfTheProcessDuringCreations(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a!=1", "b!=1")
+	ctx, end := context.WithCancel(f.ctx)
+	f.target.mu.Lock()
+	f.target.after = func(method, _ string) int {
+		if method == http.MethodPost {
+			end()
+		}
+		return 0
+	}
+	f.target.mu.Unlock()
+	_, _ = f.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "m"}})
+	if sent := f.target.count(http.MethodPost); sent == 0 {
+		t.Error("nothing was created")
+	}
+	p := f.anotherProcess()
+	p.settle("m")
+	p.secret("m", "2")
+	p.settle("m")
+	for _, name := range []string{"a", "b"} {
+		if _, there := f.target.value(name); there {
+			t.Errorf("%s was created by us, and is left behind; inventory %q, %s", name, p.inventory("m"), p.condition("m"))
+		}
 	}
 }

@@ -47,6 +47,7 @@ func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (
 	if err != nil {
 		return nil, err
 	}
+	httpClient = outlivingClient(httpClient)
 	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
@@ -95,13 +96,17 @@ func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 	return object, nil
 }
 
-// request sends a request to where a kind is served, and limits its time.
+// request sends a request to where a kind is served, and limits its time. A creation that was sent outlives the context for a moment.
 func (c *Client) request(ctx context.Context, gvk schema.GroupVersionKind, verb string, send func(context.Context, *mapping) error) error {
 	return c.mappings.with(ctx, gvk, func(served *mapping) error {
 		c.metrics.count(verb)
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		limited, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		return send(ctx, served)
+		if verb == "create" {
+			limited, cancel = outliving(limited, ctx)
+			defer cancel()
+		}
+		return send(limited, served)
 	})
 }
 
