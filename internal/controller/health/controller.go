@@ -101,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if !r.concerns(mr) {
 		r.forget(request.NamespacedName)
-		return reconcile.Result{}, nil // Ignored, somebody else's or being deleted (MRH-1).
+		return reconcile.Result{}, nil // Ignored, being deleted, or somebody else's (MRH-1), perhaps only still (MRV-102).
 	}
 	if !isApplied(mr) || r.Await(mr) {
 		return reconcile.Result{RequeueAfter: r.period()}, nil // What is not applied has no health yet (MRH-2).
@@ -192,8 +192,9 @@ func sameContent(a, b *resourcesv1alpha1.ManagedResource) bool {
 		managed.SameInventory(a.Status.Resources, b.Status.Resources)
 }
 
+// concerns says whether a ManagedResource is judged. While another class cleans up, its objects are in the target of that one, or on their way out.
 func (r *Reconciler) concerns(mr *resourcesv1alpha1.ManagedResource) bool {
-	return r.Class.Responsible(mr) && !managed.Ignored(mr) && mr.DeletionTimestamp == nil
+	return r.Class.Responsible(mr) && !r.Class.WaitsForHandOver(mr) && !managed.Ignored(mr) && mr.DeletionTimestamp == nil
 }
 
 func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
@@ -277,7 +278,7 @@ func (r *Reconciler) predicate() predicate.Predicate {
 				// Not at once: another process that judges differently may do the same.
 				r.queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(after)}, messagePause)
 			}
-			return before.UID != after.UID || className(before) != className(after) || managed.Ignored(before) ||
+			return before.UID != after.UID || className(before) != className(after) || managed.Ignored(before) || r.Class.WaitsForHandOver(before) ||
 				managed.Conditions(before.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied) !=
 					managed.Conditions(after.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied)
 		},

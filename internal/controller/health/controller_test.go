@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -173,7 +174,11 @@ func TestNotJudged(t *testing.T) {
 		"MRH-1 ignored": func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) {
 			mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
 		},
-		"MRH-1 of another class":  func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) { class := "other"; mr.Spec.Class = &class },
+		"MRH-1 of another class": func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) { class := "other"; mr.Spec.Class = &class },
+		"MRV-102 another class has not cleaned up yet": func(f *fixture, mr *resourcesv1alpha1.ManagedResource) {
+			f.Class = managed.NewClass("b")
+			mr.Spec.Class, mr.Finalizers = ptr.To("b"), []string{resourcesv1alpha1.FinalizerName}
+		},
 		"MRH-2 not looked at yet": func(f *fixture, _ *resourcesv1alpha1.ManagedResource) { f.awaited = true },
 		"MRH-2 not applied, and failed": func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) {
 			mr.Status.Conditions[0].Status = resourcesv1alpha1.ConditionFalse
@@ -205,18 +210,21 @@ func TestPredicate(t *testing.T) {
 	applied := func(m *mr) {
 		m.Status.Conditions = []resourcesv1alpha1.Condition{{Type: resourcesv1alpha1.ResourcesApplied, Status: resourcesv1alpha1.ConditionTrue}}
 	}
+	waits := func(m *mr) { m.Finalizers = []string{resourcesv1alpha1.FinalizerName + "-b"} }
 	ignored := func(m *mr) { m.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"} }
 	nothing := func(*mr) {}
 	for name, tc := range map[string]struct {
 		before, after func(*mr)
 		want          bool
 	}{
-		"MRT-8 nothing":                       {nothing, nothing, false},
-		"MRT-8 was applied":                   {nothing, applied, true},
-		"MRT-8 is not ignored any more":       {ignored, nothing, true},
-		"MRT-8 is ignored":                    {nothing, ignored, false},
-		"MRT-8 created anew in a gap":         {nothing, func(m *mr) { m.UID = "another" }, true},
-		"MRT-8 another generation is no news": {nothing, func(m *mr) { m.Generation = 2 }, false},
+		"MRT-8 nothing":                        {nothing, nothing, false},
+		"MRT-8 was applied":                    {nothing, applied, true},
+		"MRT-8 is not ignored any more":        {ignored, nothing, true},
+		"MRV-102 another class has cleaned up": {waits, nothing, true},
+		"MRV-102 it has not":                   {nothing, waits, false},
+		"MRT-8 is ignored":                     {nothing, ignored, false},
+		"MRT-8 created anew in a gap":          {nothing, func(m *mr) { m.UID = "another" }, true},
+		"MRT-8 another generation is no news":  {nothing, func(m *mr) { m.Generation = 2 }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := &mr{}, &mr{}
