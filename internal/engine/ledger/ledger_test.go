@@ -267,26 +267,26 @@ func TestPods(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
 	r.Verified(mr1, sighting(deploy, "d", "1", 7))
 	r.verdicts = nil
-	r.SetPod("ns", "p0", "rs1", true) // The order of the events does not matter.
-	r.SetReplicaSet("ns", "rs1", "d")
-	r.SetReplicaSet("ns", "rs2", "d")
-	r.SetPod("ns", "p1", "rs1", true)
-	r.SetPod("ns", "p2", "rs2", true)
-	r.SetPod("ns", "p3", "rs2", false)
-	r.SetPod("ns", "p4", "foreign", true)
-	if got := r.Pods("d"); got != 3 {
+	r.SetPod(Labelled, "ns", "p0", "rs1", true) // The order of the events does not matter.
+	r.SetReplicaSet(Labelled, "ns", "rs1", "d")
+	r.SetReplicaSet(Labelled, "ns", "rs2", "d")
+	r.SetPod(Labelled, "ns", "p1", "rs1", true)
+	r.SetPod(Labelled, "ns", "p2", "rs2", true)
+	r.SetPod(Labelled, "ns", "p3", "rs2", false)
+	r.SetPod(Labelled, "ns", "p4", "foreign", true)
+	if got := r.Pods(Labelled, "d"); got != 3 {
 		t.Errorf("MRB-30: got %d", got)
 	}
 	if len(r.verdicts) != 5 {
 		t.Errorf("MRT-13/MRV-153: got %v", r.verdicts)
 	}
-	r.SetPod("ns", "p2", "", false)
-	r.SetPod("ns", "p1", "rs1", false)
-	if got := r.Pods("d"); got != 1 {
+	r.SetPod(Labelled, "ns", "p2", "", false)
+	r.SetPod(Labelled, "ns", "p1", "rs1", false)
+	if got := r.Pods(Labelled, "d"); got != 1 {
 		t.Errorf("got %d", got)
 	}
-	r.SetReplicaSet("ns", "rs1", "")
-	if got := r.Pods("d"); got != 0 {
+	r.SetReplicaSet(Labelled, "ns", "rs1", "")
+	if got := r.Pods(Labelled, "d"); got != 0 {
 		t.Errorf("got %d", got)
 	}
 }

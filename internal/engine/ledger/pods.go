@@ -7,8 +7,34 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// podCounts counts the Pods of Deployments: a Pod belongs to a ReplicaSet, a ReplicaSet to a Deployment (MRP-10, MRB-30).
-type podCounts struct {
+// PodSource is what told of Pods and ReplicaSets.
+type PodSource uint8
+
+const (
+	// Labelled is a watch of those with the managed-by label: Deployments that are managed hand it on to theirs.
+	Labelled PodSource = iota
+	// Unfiltered is a watch of all of a namespace: those of a Deployment that is created only once have no label (MR-30).
+	Unfiltered
+	podSources
+)
+
+// PodSource is what tells of the Pods of a Deployment.
+func (r Ref) PodSource() PodSource {
+	if r.Unlabelled {
+		return Unfiltered
+	}
+	return Labelled
+}
+
+// podCounts are the counts by what told of them.
+//
+// Invariant: a count has only what its own source told of. In a namespace one watch of each source tells of Pods, and one of
+// ReplicaSets: what its list does not have is gone from its count, what leaves it by losing the label too, and what it told of
+// goes with it. The other count says nothing of that, and is not changed by it: the same Pod may be in both.
+type podCounts [podSources]podCount
+
+// podCount counts the Pods of Deployments: a Pod belongs to a ReplicaSet, a ReplicaSet to a Deployment (MRP-10, MRB-30).
+type podCount struct {
 	sets   map[types.UID]replicaSet
 	pods   map[types.UID]pod
 	counts map[types.UID]int64       // relevant Pods by ReplicaSet
@@ -27,29 +53,34 @@ type pod struct {
 }
 
 func newPodCounts() podCounts {
-	return podCounts{map[types.UID]replicaSet{}, map[types.UID]pod{}, map[types.UID]int64{}, map[types.UID][]types.UID{}}
+	var counts podCounts
+	for source := range counts {
+		counts[source] = podCount{map[types.UID]replicaSet{}, map[types.UID]pod{}, map[types.UID]int64{}, map[types.UID][]types.UID{}}
+	}
+	return counts
 }
 
 // SetReplicaSet reports a ReplicaSet and the Deployment that controls it; an empty deployment means that it is gone.
-func (l *Ledger) SetReplicaSet(namespace string, uid, deployment types.UID) {
+func (l *Ledger) SetReplicaSet(from PodSource, namespace string, uid, deployment types.UID) {
 	l.mu.Lock()
-	before := l.pods.sets[uid].deployment
+	known := &l.pods[from]
+	before := known.sets[uid].deployment
 	if before == deployment {
 		l.mu.Unlock()
 		return
 	}
 	if before != "" {
-		sets := slices.DeleteFunc(l.pods.setsOf[before], func(set types.UID) bool { return set == uid })
+		sets := slices.DeleteFunc(known.setsOf[before], func(set types.UID) bool { return set == uid })
 		if len(sets) == 0 {
-			delete(l.pods.setsOf, before)
+			delete(known.setsOf, before)
 		} else {
-			l.pods.setsOf[before] = sets
+			known.setsOf[before] = sets
 		}
-		delete(l.pods.sets, uid)
+		delete(known.sets, uid)
 	}
 	if deployment != "" {
-		l.pods.sets[uid] = replicaSet{deployment, unique.Make(namespace)}
-		l.pods.setsOf[deployment] = append(l.pods.setsOf[deployment], uid)
+		known.sets[uid] = replicaSet{deployment, unique.Make(namespace)}
+		known.setsOf[deployment] = append(known.setsOf[deployment], uid)
 	}
 	owners := l.ownersByUIDLocked(before, deployment)
 	l.mu.Unlock()
@@ -57,68 +88,72 @@ func (l *Ledger) SetReplicaSet(namespace string, uid, deployment types.UID) {
 }
 
 // SetPod reports a Pod, the ReplicaSet that controls it and whether it counts; an empty ReplicaSet means that it is gone.
-func (l *Ledger) SetPod(namespace string, uid, replicaSet types.UID, counts bool) {
+func (l *Ledger) SetPod(from PodSource, namespace string, uid, replicaSet types.UID, counts bool) {
 	l.mu.Lock()
-	before, after := l.pods.pods[uid], pod{replicaSet, counts, unique.Make(namespace)}
+	known := &l.pods[from]
+	before, after := known.pods[uid], pod{replicaSet, counts, unique.Make(namespace)}
 	if before == after {
 		l.mu.Unlock()
 		return
 	}
 	if before.counts {
-		if l.pods.counts[before.replicaSet]--; l.pods.counts[before.replicaSet] == 0 {
-			delete(l.pods.counts, before.replicaSet)
+		if known.counts[before.replicaSet]--; known.counts[before.replicaSet] == 0 {
+			delete(known.counts, before.replicaSet)
 		}
 	}
-	delete(l.pods.pods, uid)
+	delete(known.pods, uid)
 	if replicaSet != "" {
-		l.pods.pods[uid] = after
+		known.pods[uid] = after
 		if counts {
-			l.pods.counts[replicaSet]++
+			known.counts[replicaSet]++
 		}
 	}
-	owners := l.ownersByUIDLocked(l.pods.sets[before.replicaSet].deployment, l.pods.sets[replicaSet].deployment)
+	owners := l.ownersByUIDLocked(known.sets[before.replicaSet].deployment, known.sets[replicaSet].deployment)
 	l.mu.Unlock()
 	l.notify(owners)
 }
 
-// Pods returns how many Pods of a Deployment count.
-func (l *Ledger) Pods(deployment types.UID) int64 {
+// Pods returns how many Pods of a Deployment count, as far as the source of its Pods tells.
+func (l *Ledger) Pods(from PodSource, deployment types.UID) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	known := &l.pods[from]
 	var count int64
-	for _, set := range l.pods.setsOf[deployment] {
-		count += l.pods.counts[set]
+	for _, set := range known.setsOf[deployment] {
+		count += known.counts[set]
 	}
 	return count
 }
 
-// ForgetPods forgets the Pods of a namespace, of all of them if it is empty, that a complete list does not have.
-func (l *Ledger) ForgetPods(namespace string, listed map[types.UID]struct{}) {
+// ForgetPods forgets the Pods of a namespace, of all of them if it is empty, that a complete list of the source does not have.
+func (l *Ledger) ForgetPods(from PodSource, namespace string, listed map[types.UID]struct{}) {
 	l.mu.Lock()
+	known := &l.pods[from]
 	var gone []types.UID
-	for uid, p := range l.pods.pods {
+	for uid, p := range known.pods {
 		if _, found := listed[uid]; !found && (namespace == "" || p.namespace.Value() == namespace) {
 			gone = append(gone, uid)
 		}
 	}
 	l.mu.Unlock()
 	for _, uid := range gone {
-		l.SetPod(namespace, uid, "", false)
+		l.SetPod(from, namespace, uid, "", false)
 	}
 }
 
 // ForgetReplicaSets is ForgetPods for ReplicaSets.
-func (l *Ledger) ForgetReplicaSets(namespace string, listed map[types.UID]struct{}) {
+func (l *Ledger) ForgetReplicaSets(from PodSource, namespace string, listed map[types.UID]struct{}) {
 	l.mu.Lock()
+	known := &l.pods[from]
 	var gone []types.UID
-	for uid, set := range l.pods.sets {
+	for uid, set := range known.sets {
 		if _, found := listed[uid]; !found && (namespace == "" || set.namespace.Value() == namespace) {
 			gone = append(gone, uid)
 		}
 	}
 	l.mu.Unlock()
 	for _, uid := range gone {
-		l.SetReplicaSet(namespace, uid, "")
+		l.SetReplicaSet(from, namespace, uid, "")
 	}
 }
 

@@ -184,14 +184,14 @@ func (a *Assessor) known(entry ledger.Ref) (finding ledger.Finding, judged bool)
 }
 
 func (a *Assessor) podsMatch(ref ledger.Ref, finding ledger.Finding) bool {
-	return a.watches.PodsCovered(ref.Namespace) && a.ledger.Pods(finding.UID) == finding.Verdict.Pods
+	return a.watches.PodsCovered(ref) && a.ledger.Pods(ref.PodSource(), finding.UID) == finding.Verdict.Pods
 }
 
 // oldPods says whether a Deployment waits for Pods. Where watches count more than it wants nothing is read: it may have thousands, that go one
 // by one.
 func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, finding ledger.Finding) (waitsFor string, err error) {
-	if a.watches.AwaitPodsCovered(ctx, ref.Namespace) {
-		switch counted := a.ledger.Pods(finding.UID); {
+	if entry := RefOf(ref); a.watches.AwaitPodsCovered(ctx, entry) {
+		switch counted := a.ledger.Pods(entry.PodSource(), finding.UID); {
 		case counted == finding.Verdict.Pods:
 			return "", nil
 		case counted > finding.Verdict.Pods:

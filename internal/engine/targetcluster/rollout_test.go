@@ -78,7 +78,7 @@ func (r *rollout) follow(t *testing.T) {
 	run(t, r.Watches)
 	ref := refTo(deploymentKind, "n", "d")
 	r.Watches.Track(owner, []ledger.Ref{ref})
-	eventually(t, "all is covered", func() bool { return r.Covered(ref) && r.PodsCovered("n") && r.AllKnown(owner) })
+	eventually(t, "all is covered", func() bool { return r.Covered(ref) && r.PodsCovered(ref) && r.AllKnown(owner) })
 }
 
 func (r *rollout) set(name string, labels map[string]any, owners []any) {
@@ -108,11 +108,11 @@ func TestReleasedReplicaSet(t *testing.T) {
 	r.pod("p", "rs", managedLabel, nil)
 	r.pod("p-other", "rs-other", managedLabel, nil)
 	r.follow(t)
-	eventually(t, "both are counted", func() bool { return r.Pods("d") == 2 })
+	eventually(t, "both are counted", func() bool { return r.Pods(ledger.Labelled, "d") == 2 })
 	// Its labels are edited, so that the selector does not match, and the Deployment lets it go.
 	r.set("rs-other", map[string]any{"managed": "yes", "app": "other"}, nil)
 	r.put(configMaps, "n", "later", nil)
-	eventually(t, "MRB-30: only the one is counted whose ReplicaSet is the Deployment's", func() bool { return r.Pods("d") == 1 })
+	eventually(t, "MRB-30: only the one is counted whose ReplicaSet is the Deployment's", func() bool { return r.Pods(ledger.Labelled, "d") == 1 })
 	reading := NewAssessor(r.client, ledger.New(), NewWatches(r.client, ledger.New(), WatchOptions{}), clocktesting.NewFakePassiveClock(time.Now()))
 	assessment, err := reading.Progressing(t.Context(), r.refs)
 	if err != nil {
@@ -216,9 +216,9 @@ func TestPodsOfAnEndedWatch(t *testing.T) {
 		l := ledger.New()
 		w := NewWatches(client, l, WatchOptions{Namespaces: []string{"n"}})
 		w.Track(owner, []ledger.Ref{refTo(deploymentKind, "n", "d")})
-		l.SetReplicaSet("n", "rs", "d")
+		l.SetReplicaSet(ledger.Labelled, "n", "rs", "d")
 		for i := range 5 {
-			l.SetPod("n", types.UID(fmt.Sprint(i)), "rs", true)
+			l.SetPod(ledger.Labelled, "n", types.UID(fmt.Sprint(i)), "rs", true)
 		}
 		w.Track(owner, nil)
 		time.Sleep(2 * linger)
@@ -226,7 +226,7 @@ func TestPodsOfAnEndedWatch(t *testing.T) {
 		w.mu.Lock()
 		active := len(w.active)
 		w.mu.Unlock()
-		if got := l.Pods("d"); active == 0 && got != 0 {
+		if got := l.Pods(ledger.Labelled, "d"); active == 0 && got != 0 {
 			t.Errorf("%d Pods are remembered of a namespace that nobody watches", got)
 		}
 	})
@@ -242,13 +242,13 @@ func TestScaledDown(t *testing.T) {
 		r.pod(fmt.Sprint("p", i), "rs", managedLabel, nil)
 	}
 	r.follow(t)
-	eventually(t, "all are counted", func() bool { return r.Pods("d") == pods })
+	eventually(t, "all are counted", func() bool { return r.Pods(ledger.Labelled, "d") == pods })
 	lists, gets := r.count("list"), r.count("get")
 	for i := range pods - left - 1 {
 		r.delete(podKind, "n", fmt.Sprint("p", i))
-		eventually(t, "one less", func() bool { return r.Pods("d") == int64(pods-i-1) })
+		eventually(t, "one less", func() bool { return r.Pods(ledger.Labelled, "d") == int64(pods-i-1) })
 		if got := r.progressing(t); got != "True" {
-			t.Fatalf("Progressing is %s with %d Pods", got, r.Pods("d"))
+			t.Fatalf("Progressing is %s with %d Pods", got, r.Pods(ledger.Labelled, "d"))
 		}
 	}
 	if lists, gets := r.count("list")-lists, r.count("get")-gets; lists > 20 {

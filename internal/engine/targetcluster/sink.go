@@ -40,7 +40,7 @@ func (s *sink) Update(object any) error {
 		return nil
 	}
 	sighting, err := s.sighting(object)
-	if err == nil {
+	if err == nil && s.scope.name != countedPods {
 		s.watches.ledger.Seen(sighting)
 	}
 	return err
@@ -71,12 +71,15 @@ func (s *sink) Delete(object any) error {
 	if !s.active.heeded() {
 		return nil
 	}
-	switch {
-	case s.scope.name != "":
-	case s.scope.gvk == podKind:
-		s.watches.ledger.SetPod(accessor.GetNamespace(), accessor.GetUID(), "", false)
-	case s.scope.gvk == replicaSetKind:
-		s.watches.ledger.SetReplicaSet(accessor.GetNamespace(), accessor.GetUID(), "")
+	if source, counts := s.scope.counts(); counts {
+		if s.scope.gvk == podKind {
+			s.watches.ledger.SetPod(source, accessor.GetNamespace(), accessor.GetUID(), "", false)
+		} else {
+			s.watches.ledger.SetReplicaSet(source, accessor.GetNamespace(), accessor.GetUID(), "")
+		}
+	}
+	if s.scope.name == countedPods {
+		return nil
 	}
 	if definition, ok := object.(*unstructured.Unstructured); ok && s.scope.gvk.GroupKind() == customResourceDefinitions {
 		s.watches.client.mappings.forgetKind(kindDefinedBy(definition))
@@ -165,7 +168,7 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 			if u, ok := object.(*unstructured.Unstructured); ok && whole && finding.Tracked && !finding.Verified {
 				s.watches.live.hold(s.scope, u)
 			}
-			if s.countsPods() {
+			if _, counts := s.scope.counts(); counts {
 				uids[sighting.UID] = struct{}{}
 			}
 			return nil
@@ -186,10 +189,6 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 // covers says whether the sink's scope tells of an object.
 func (s *sink) covers(ref ledger.Ref) bool { return s.watches.scopeOf(ref) == s.scope }
 
-func (s *sink) countsPods() bool {
-	return s.scope.name == "" && (s.scope.gvk == podKind || s.scope.gvk == replicaSetKind)
-}
-
 func (s *sink) sighting(object any) (ledger.Sighting, error) {
 	switch object := object.(type) {
 	case *unstructured.Unstructured:
@@ -198,11 +197,7 @@ func (s *sink) sighting(object any) (ledger.Sighting, error) {
 		return s.watches.view.Sighting(object), nil
 	case *corev1.Pod:
 		// Typed objects carry no kind; the rest is the same as for any other.
-		var owner types.UID
-		if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "ReplicaSet" {
-			owner = controller.UID
-		}
-		s.watches.ledger.SetPod(object.Namespace, object.UID, owner, owner != "" && health.CountsForDeployment(&object.Status))
+		s.setPod(object)
 		return s.watches.podSighting(object), nil
 	case *metav1.PartialObjectMetadata:
 		s.setReplicaSet(object)
@@ -211,24 +206,26 @@ func (s *sink) sighting(object any) (ledger.Sighting, error) {
 	return ledger.Sighting{}, fmt.Errorf("unexpected object %T", object)
 }
 
+func (s *sink) setPod(object *corev1.Pod) {
+	source, counts := s.scope.counts()
+	if !counts {
+		return
+	}
+	var owner types.UID
+	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "ReplicaSet" {
+		owner = controller.UID
+	}
+	s.watches.ledger.SetPod(source, object.Namespace, object.UID, owner, owner != "" && health.CountsForDeployment(&object.Status))
+}
+
 func (s *sink) setReplicaSet(object metav1.Object) {
-	if s.scope.gvk != replicaSetKind || s.scope.name != "" {
+	source, counts := s.scope.counts()
+	if !counts || s.scope.gvk != replicaSetKind {
 		return
 	}
 	var owner types.UID // None, once its Deployment has let it go.
 	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "Deployment" {
 		owner = controller.UID
 	}
-	s.watches.ledger.SetReplicaSet(object.GetNamespace(), object.GetUID(), owner)
-}
-
-// forgetPods removes what a complete list of the scope no longer has, all of it if there is no list any more.
-func (s scope) forgetPods(l *ledger.Ledger, listed map[types.UID]struct{}) {
-	switch {
-	case s.name != "":
-	case s.gvk == podKind:
-		l.ForgetPods(s.namespace, listed)
-	case s.gvk == replicaSetKind:
-		l.ForgetReplicaSets(s.namespace, listed)
-	}
+	s.watches.ledger.SetReplicaSet(source, object.GetNamespace(), object.GetUID(), owner)
 }

@@ -29,7 +29,8 @@ const (
 // allNames is the name in the scope of a watch that sees all objects of a kind, with the managed-by label or without.
 const allNames = "*"
 
-// scope is what one watch covers: the labelled objects of a kind in all namespaces or in one, a single object, or all objects.
+// scope is what one watch covers: the labelled objects of a kind in all namespaces or in one, a single object, or all objects
+// (allNames, countedPods).
 type scope struct {
 	gvk       schema.GroupVersionKind
 	namespace string
@@ -140,8 +141,8 @@ func (w *Watches) scopesOf(refs []ledger.Ref) map[scope]struct{} {
 	for _, ref := range refs {
 		wanted[w.scopeOf(ref)] = struct{}{}
 		if ref.Group == "apps" && ref.Kind == "Deployment" {
-			for _, gvk := range []schema.GroupVersionKind{podKind, replicaSetKind} {
-				wanted[w.scopeOf(ledger.Ref{Key: ledger.Key{GroupKind: gvk.GroupKind(), Namespace: ref.Namespace}, Version: gvk.Version})] = struct{}{}
+			for _, s := range w.podScopes(ref) {
+				wanted[s] = struct{}{}
 			}
 		}
 	}
@@ -161,18 +162,24 @@ func (w *Watches) Served(ref ledger.Ref) {
 }
 
 // Covered says whether a change of the object would be noticed.
-func (w *Watches) Covered(ref ledger.Ref) bool {
+func (w *Watches) Covered(ref ledger.Ref) bool { return w.scopeCovered(w.scopeOf(ref)) }
+
+func (w *Watches) scopeCovered(s scope) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a := w.active[w.scopeOf(ref)]
+	a := w.active[s]
 	return a != nil && a.covers()
 }
 
 // AwaitCovered says whether a change of the object would be noticed. While the first list of its kind is under way it waits for
 // that, within listedWithin of its begin: whoever reads in the meantime reads what the list is about to tell.
 func (w *Watches) AwaitCovered(ctx context.Context, ref ledger.Ref) bool {
+	return w.awaitScope(ctx, w.scopeOf(ref))
+}
+
+func (w *Watches) awaitScope(ctx context.Context, s scope) bool {
 	w.mu.Lock()
-	a := w.active[w.scopeOf(ref)]
+	a := w.active[s]
 	w.mu.Unlock()
 	if a == nil {
 		return false
@@ -182,41 +189,26 @@ func (w *Watches) AwaitCovered(ctx context.Context, ref ledger.Ref) bool {
 	return a.await(ctx)
 }
 
-// AwaitPodsCovered says whether the Pods of a Deployment are counted by watches, and waits as AwaitCovered does.
-func (w *Watches) AwaitPodsCovered(ctx context.Context, namespace string) bool {
-	for _, gvk := range []schema.GroupVersionKind{podKind, replicaSetKind} {
-		if !w.AwaitCovered(ctx, ledger.Ref{Key: ledger.Key{GroupKind: gvk.GroupKind(), Namespace: namespace}, Version: gvk.Version}) {
-			return false
-		}
-	}
-	return true
-}
-
-// PodsCovered says whether the Pods of a Deployment are counted by watches.
-func (w *Watches) PodsCovered(namespace string) bool {
-	for _, gvk := range []schema.GroupVersionKind{podKind, replicaSetKind} {
-		if !w.Covered(ledger.Ref{Key: ledger.Key{GroupKind: gvk.GroupKind(), Namespace: namespace}, Version: gvk.Version}) {
-			return false
-		}
-	}
-	return true
-}
-
 func (w *Watches) scopeOf(ref ledger.Ref) scope {
 	s := scope{gvk: ref.GVK()}
 	switch {
 	case ref.Unlabelled && w.wide.has(s.gvk):
-		s.name = allNames
-		if len(w.namespaces) > 0 && !slices.Contains(w.namespaces, metav1.NamespaceAll) {
-			s.namespace = ref.Namespace
-		}
+		s.namespace, s.name = w.watchedIn(ref.Namespace), allNames
 	case ref.Unlabelled:
 		s.namespace, s.name = ref.Namespace, ref.Name
-	case len(w.namespaces) > 0 && !slices.Contains(w.namespaces, metav1.NamespaceAll):
-		// Only namespaces with managed objects are watched, configured ones and others alike (MRB-37).
-		s.namespace = ref.Namespace
+	default:
+		s.namespace = w.watchedIn(ref.Namespace)
 	}
 	return s
+}
+
+// watchedIn is the namespace of the watch that tells of a namespace, empty for that of all of them.
+func (w *Watches) watchedIn(namespace string) string {
+	if len(w.namespaces) > 0 && !slices.Contains(w.namespaces, metav1.NamespaceAll) {
+		// Only namespaces with managed objects are watched, configured ones and others alike (MRB-37).
+		return namespace
+	}
+	return ""
 }
 
 func (w *Watches) useLocked(s scope) {

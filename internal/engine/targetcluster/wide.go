@@ -35,6 +35,9 @@ func (k *wideKinds) set(gvk schema.GroupVersionKind, wide bool) {
 	}
 }
 
+// byName says whether the scope is a single object.
+func (s scope) byName() bool { return s.name != "" && s.name != allNames && s.name != countedPods }
+
 // widenLocked gives kinds one watch for all their objects where too many are watched one by one.
 func (w *Watches) widenLocked(refs []ledger.Ref) {
 	byName := map[schema.GroupVersionKind]map[scope]struct{}{}
@@ -46,7 +49,7 @@ func (w *Watches) widenLocked(refs []ledger.Ref) {
 		if byName[gvk] == nil {
 			byName[gvk] = map[scope]struct{}{}
 			for s, a := range w.active {
-				if s.gvk == gvk && s.name != "" && a.users > 0 {
+				if s.gvk == gvk && s.byName() && a.users > 0 {
 					byName[gvk][s] = struct{}{}
 				}
 			}
@@ -65,7 +68,7 @@ func (w *Watches) widenLocked(refs []ledger.Ref) {
 func (w *Watches) moveLocked(gvk schema.GroupVersionKind) {
 	for owner, scopes := range w.byOwner {
 		for s := range scopes {
-			if s.gvk != gvk || s.name == "" || s.name == allNames {
+			if s.gvk != gvk || !s.byName() {
 				continue
 			}
 			all := w.scopeOf(ledger.Ref{Key: ledger.Key{GroupKind: gvk.GroupKind(), Namespace: s.namespace, Name: s.name}, Version: gvk.Version, Unlabelled: true})
