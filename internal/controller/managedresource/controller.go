@@ -178,7 +178,8 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		}
 	}
 	r.moves.plan(mr, lost)
-	gotten, err := r.moves.get(ctx, owner, from.keys)
+	equivalences := apply.NewEquivalences(mr.Spec.Equivalences)
+	gotten, err := r.moves.get(ctx, owner, equivalences.AllKeys(from.keys))
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -192,7 +193,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	})
 	r.stuck.keep(owner, plan.Delete)
 
-	released, err := r.moves.lose(ctx, owner, lost)
+	released, err := r.moves.lose(ctx, owner, lost, equivalences)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

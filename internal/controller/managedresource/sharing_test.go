@@ -278,3 +278,49 @@ func TestReleaseAndDrop(t *testing.T) {
 		}
 	}
 }
+
+// MRD-13, and the promise that an object stays which another ManagedResource has: also if its inventory has the object by an equivalent kind, whichever
+// of the two says that the kinds are equivalent.
+func TestSharedByAnEquivalentKind(t *testing.T) {
+	const old = "---\napiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: 'a'}\ndata: {v: '1'}\n"
+	for _, says := range []string{"one", "two", "nobody"} {
+		for _, how := range []string{"dropped", "deleted"} {
+			t.Run(how+", equivalent for "+says, func(t *testing.T) {
+				f := newFixture(t)
+				equivalent := func(mr *resourcesv1alpha1.ManagedResource) {
+					mr.Spec.Equivalences = [][]metav1.GroupKind{{{Kind: "ConfigMap"}, {Group: "old.example", Kind: "ConfigMap"}}}
+				}
+				f.managed("two")
+				f.manifests("two", "2", old)
+				f.managed("one", "a=1")
+				if says != "nobody" {
+					f.edit(says, equivalent)
+				}
+				f.settle("two")
+				f.settle("one")
+				uid := f.uid("a")
+				if how == "dropped" {
+					f.secret("one", "2")
+				} else {
+					f.must(f.source.Delete(f.ctx, f.get("one")))
+				}
+				f.settle("one")
+				_, there := f.target.value("a")
+				if shared := says != "nobody"; there != shared || shared && f.uid("a") != uid {
+					t.Fatalf("two has it as %s; it is there: %t", f.inventory("two"), there)
+				}
+				if !there {
+					return
+				}
+				if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/two" {
+					t.Errorf("its origin is %s", origin)
+				}
+				f.manifests("two", "3", "")
+				f.settle("two")
+				if _, there := f.target.value("a"); there {
+					t.Error("nobody has it any more, and it stays")
+				}
+			})
+		}
+	}
+}
