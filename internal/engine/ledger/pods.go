@@ -185,7 +185,6 @@ func (l *Ledger) setUIDLocked(r *record, uid types.UID) {
 }
 
 func (l *Ledger) notify(owners []Owner) {
-	for _, owner := range owners {
-		l.onVerdict(owner)
-	}
+	told := notices{verdicts: owners}
+	told.send(l)
 }
