@@ -284,3 +284,22 @@ func TestDriftAfterAllCouldNotLook(t *testing.T) {
 		})
 	}
 }
+
+// MRB-16: who has looked can be asked again, whatever it said before.
+func TestWhoHasLookedIsAskedAgain(t *testing.T) {
+	able, keeper, other := mr1, mr2, Owner{Namespace: "ns", Name: "three"}
+	r := newRecorder(nil)
+	for _, owner := range []Owner{keeper, other, able} {
+		r.Track(owner, []Ref{cm})
+	}
+	r.Seen(sighting(cm, "u", "5", 0))
+	r.Seen(sighting(cm, "u", "6", 0)) // Somebody changes it.
+	r.Pass(able, everyKey)            // A Secret of it is missing just now.
+	r.Left(keeper, able, sighting(cm, "u", "6", 0))
+	r.drift = nil
+	r.Pass(keeper, everyKey)
+	r.Pass(other, everyKey)
+	if len(r.drift) == 0 || r.drift[len(r.drift)-1] != able {
+		t.Errorf("told to %v, and not to the one that can look", r.drift)
+	}
+}

@@ -290,3 +290,54 @@ func TestModelOfScopes(t *testing.T) {
 		})
 	})
 }
+
+// A list that goes by the label does not have what has none, and proves nothing by that: a list that goes by the name has it in an older version.
+func TestUnlabelledIsNoRestore(t *testing.T) {
+	once := cm
+	once.Unlabelled = true
+	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+	x := r.StartListing(cm.GroupKind, "", func(ref Ref) bool { return !ref.Unlabelled })
+	x.At("100")
+	x.End()
+	r.Track(mr2, []Ref{once})
+	y := r.StartListing(cm.GroupKind, "", func(ref Ref) bool { return ref.Unlabelled })
+	y.At("120")
+	y.Seen(sighting(once, "u", "50", 0))
+	y.End()
+	if got := r.Lookup(cm.Key); y.TurnedBack() || !got.Present || got.ResourceVersion != "50" {
+		t.Errorf("turned back: %t, on record as %+v", y.TurnedBack(), got)
+	}
+}
+
+// The answer to a request that was sent before other lists began to tell of an object says nothing of what those before did not tell any more.
+func TestAnswerFromBeforeOthersTell(t *testing.T) {
+	once := cm
+	once.Unlabelled = true
+	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+	late := sighting(cm, "u", "5", 0)
+	late.Since = r.Lookup(cm.Key).Mark
+	r.Track(mr2, []Ref{once})
+	r.Track(mr2, nil)
+	r.Verified(mr1, late)
+	if got := r.Lookup(cm.Key); got.Verified || !got.Suspect {
+		t.Errorf("got %+v", got)
+	}
+	late.Since = r.Lookup(cm.Key).Mark
+	r.Verified(mr1, late)
+	if got := r.Lookup(cm.Key); !got.Verified {
+		t.Errorf("a second look does not settle it: %+v", got)
+	}
+}
+
+// A list of which some pages were there before an object came on record does not tell that it is missing.
+func TestTrackedWhileItIsListed(t *testing.T) {
+	r := newRecorder(nil)
+	x := r.StartListing(cm.GroupKind, "", everything)
+	x.At("100")
+	x.Seen(sighting(cm, "u", "50", 0))
+	r.Track(mr1, []Ref{cm})
+	x.End()
+	if got := r.Lookup(cm.Key); got.Known {
+		t.Errorf("known as %+v, and it is there", got)
+	}
+}

@@ -247,3 +247,32 @@ func TestVerdictStaysWhenAManifestChangesItsVersion(t *testing.T) {
 		t.Errorf("ResourcesHealthy is %s of an unhealthy object, and that is covered (%t)", got, assessment.Covered)
 	}
 }
+
+// MRH-8: what is on record in a version that is not checked says nothing of one that is, though a watch covers that: it is read.
+func TestVerdictOfAnotherVersionIsNone(t *testing.T) {
+	v1, beta := schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}, schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1beta2", Kind: "VerticalPodAutoscaler"}
+	s, client := newServer(t)
+	s.serve(v1, "verticalpodautoscalers", true)
+	s.serve(beta, "verticalpodautoscalers", true)
+	unhealthy := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "ConfigUnsupported", "status": "True"}}}}
+	s.put(v1, "n", "vpa", unhealthy)
+	s.put(beta, "n", "vpa", unhealthy)
+	l := ledger.New()
+	w := started(t, client, l)
+	run(t, w)
+	a := NewAssessor(client, l, w, clock.RealClock{})
+	now, old := refTo(v1, "n", "vpa"), refTo(beta, "n", "vpa")
+	w.Track(ledger.Owner{Name: "neighbour"}, []ledger.Ref{refTo(v1, "n", "neighbour")})
+	eventually(t, "the version that is checked is covered", func() bool { return w.Covered(now) })
+	w.Track(ledger.Owner{Name: "another"}, []ledger.Ref{old})
+	eventually(t, "it is on record in the other version", func() bool { return w.Covered(old) && l.Lookup(old.Key).Present })
+	w.Track(owner, []ledger.Ref{now})
+	assessment, err := a.Health(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(now)})
+	if err != nil || assessment.Change.Status != "False" {
+		t.Errorf("ResourcesHealthy is %s of an unhealthy object, and that is covered (%t): %v", assessment.Change.Status, assessment.Covered, err)
+	}
+	reads := s.count("get")
+	if _, err := a.Health(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(now)}); err != nil || s.count("get") > reads {
+		t.Errorf("it is read again, though it is known by now: %v", err)
+	}
+}
