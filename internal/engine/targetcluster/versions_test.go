@@ -255,8 +255,8 @@ func TestVerdictOfAnotherVersionIsNone(t *testing.T) {
 	s.serve(v1, "verticalpodautoscalers", true)
 	s.serve(beta, "verticalpodautoscalers", true)
 	unhealthy := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "ConfigUnsupported", "status": "True"}}}}
-	s.put(v1, "n", "vpa", unhealthy)
 	s.put(beta, "n", "vpa", unhealthy)
+	s.put(v1, "n", "vpa", unhealthy) // Here each version is an object of its own.
 	l := ledger.New()
 	w := started(t, client, l)
 	run(t, w)
