@@ -249,10 +249,15 @@ func (w *world) noteKept(c apiserver.Change) {
 			key, _ = w.keyLocked(t)
 		}
 		w.kept[unscoped(key)] = true
-		if o := w.target.GetLocked(key); o != nil && !w.inInventoryLocked(key, c.Key) {
-			uid := apiserver.Text(o, "metadata", "uid")
+		o := w.target.GetLocked(key)
+		if o == nil {
+			continue
+		}
+		uid := apiserver.Text(o, "metadata", "uid")
+		w.doubtful[uid] = w.doubtful[uid] || origin(o) == "" // The entry may have been the only proof, whoever else has one.
+		if !w.inInventoryLocked(key, c.Key) {
 			w.leftBehind[uid] = time.Now()
-			w.released[uid] = w.released[uid] || origin(o) == "" // The entry was the only proof.
+			w.released[uid] = w.released[uid] || origin(o) == ""
 		}
 	}
 }

@@ -116,16 +116,10 @@ func (w *world) noteLetGo(c apiserver.Change) {
 			key, _ = w.keyLocked(t)
 		}
 		o := w.target.GetLocked(key)
-		if o == nil || contains(is, key) || origin(o) != "" {
+		if o == nil || contains(is, key) || origin(o) != "" || !w.gaveUp(c.Key, key) {
 			continue
 		}
 		uid := apiserver.Text(o, "metadata", "uid")
-		if c.After == nil && !isInstance(c.By) {
-			w.doubtful[uid] = true // Somebody took the finalizer away.
-		}
-		if !w.gaveUp(c.Key, key) {
-			continue
-		}
 		w.doubtful[uid] = true
 		if !w.scenario.Classes && !w.excused() && !w.inInventoryLocked(key, c.Key) {
 			w.released[uid] = true
