@@ -231,7 +231,7 @@ func TestModelOfOwners(t *testing.T) {
 		for _, o := range owners {
 			canLook = canLook || has[o] && able[o]
 		}
-		if f := r.Lookup(cm.Key); canLook && f.Tracked && !(there && right) {
+		if f := r.Lookup(cm.Key); canLook && f.Tracked && (!there || !right) {
 			t.Fatalf("nobody puts it right, and nothing is queued: %+v there %t right %t; has %v able %v", f, there, right, has, able)
 		}
 	})
