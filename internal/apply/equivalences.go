@@ -42,24 +42,6 @@ func (e *Equivalences) add(list []metav1.GroupKind) {
 	}
 }
 
-// Same says whether two keys may name the same object.
-func (e Equivalences) Same(a, b Key) bool {
-	return a == b || a.Namespace == b.Namespace && a.Name == b.Name && slices.ContainsFunc(e, func(set map[metav1.GroupKind]struct{}) bool {
-		_, hasA := set[a.GroupKind()]
-		_, hasB := set[b.GroupKind()]
-		return hasA && hasB
-	})
-}
-
-// AllKeys returns the keys and their equivalents.
-func (e Equivalences) AllKeys(keys []Key) []Key {
-	all := make([]Key, 0, len(keys))
-	for _, key := range keys {
-		all = append(all, e.Keys(key)...)
-	}
-	return all
-}
-
 // Keys returns the key and its equivalents, the key itself first.
 func (e Equivalences) Keys(key Key) []Key {
 	keys := []Key{key}

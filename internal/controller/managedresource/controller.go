@@ -178,8 +178,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		}
 	}
 	r.moves.plan(mr, lost)
-	equivalences := apply.NewEquivalences(mr.Spec.Equivalences)
-	gotten, err := r.moves.get(ctx, owner, equivalences.AllKeys(from.keys))
+	gotten, err := r.moves.get(ctx, owner, from.keys)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -193,7 +192,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	})
 	r.stuck.keep(owner, plan.Delete)
 
-	released, err := r.moves.lose(ctx, owner, lost, equivalences)
+	released, err := r.moves.lose(ctx, owner, lost)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -2,8 +2,6 @@ package managedresource
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -22,7 +20,6 @@ import (
 // or it ended otherwise. Whoever comes second learns of the first: one that deletes is told that somebody came, and one that comes
 // waits for the answer to a deletion that is under way. Nor is an object handed to a ManagedResource at any time from the moment on at which
 // that one looks whose it is: one that hands over is told that the heir loses it, too, and one that loses waits for what is being handed to it.
-// An object is entered by all keys that are equivalent for its ManagedResource, as those of another one may name it otherwise.
 type moves struct {
 	mu      sync.Mutex
 	losing  map[ledger.Owner]map[apply.Key]*loss
@@ -46,13 +43,13 @@ type dropped struct {
 type loss struct {
 	// wanted is true if another run has entered it as one that it gets, since this one entered it or before.
 	wanted bool
-	// deleting has, for each deletion of it that is under way, what is closed when it was answered: an inventory may have it by several kinds.
-	deleting map[chan struct{}]struct{}
+	// deleting is open while its deletion is under way, else nil.
+	deleting chan struct{}
 }
 
 // lose notes the objects that a run is about to let go of, and waits for those that are being handed to it, until the context ends; the
 // function that it returns ends that.
-func (m *moves) lose(ctx context.Context, owner ledger.Owner, refs []resourcesv1alpha1.ObjectReference, equivalences apply.Equivalences) (func(), error) {
+func (m *moves) lose(ctx context.Context, owner ledger.Owner, refs []resourcesv1alpha1.ObjectReference) (func(), error) {
 	if len(refs) == 0 {
 		return func() {}, nil
 	}
@@ -61,7 +58,7 @@ func (m *moves) lose(ctx context.Context, owner ledger.Owner, refs []resourcesv1
 		defer m.mu.Unlock()
 		delete(m.losing, owner)
 	}
-	if err := await(ctx, m.enterLosses(owner, refs, equivalences)); err != nil {
+	if err := await(ctx, m.enterLosses(owner, refs)); err != nil {
 		end()
 		return nil, err
 	}
@@ -69,12 +66,12 @@ func (m *moves) lose(ctx context.Context, owner ledger.Owner, refs []resourcesv1
 }
 
 // loseToo is lose for one more object, until the others are not lost any more.
-func (m *moves) loseToo(ctx context.Context, owner ledger.Owner, ref resourcesv1alpha1.ObjectReference, equivalences apply.Equivalences) error {
-	return await(ctx, m.enterLosses(owner, []resourcesv1alpha1.ObjectReference{ref}, equivalences))
+func (m *moves) loseToo(ctx context.Context, owner ledger.Owner, ref resourcesv1alpha1.ObjectReference) error {
+	return await(ctx, m.enterLosses(owner, []resourcesv1alpha1.ObjectReference{ref}))
 }
 
 // enterLosses notes the objects beside those that are noted, and returns what is closed when they were handed over to the owner.
-func (m *moves) enterLosses(owner ledger.Owner, refs []resourcesv1alpha1.ObjectReference, equivalences apply.Equivalences) []chan struct{} {
+func (m *moves) enterLosses(owner ledger.Owner, refs []resourcesv1alpha1.ObjectReference) []chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	losses := m.losing[owner]
@@ -82,7 +79,12 @@ func (m *moves) enterLosses(owner ledger.Owner, refs []resourcesv1alpha1.ObjectR
 		losses = make(map[apply.Key]*loss, len(refs))
 	}
 	for i := range refs {
-		m.enterLossLocked(owner, losses, equivalences.Keys(apply.KeyOfReference(&refs[i].ObjectReference)))
+		key := apply.KeyOfReference(&refs[i].ObjectReference)
+		if losses[key] != nil {
+			continue
+		}
+		_, own := m.getting[key][owner]
+		losses[key] = &loss{wanted: len(m.getting[key]) > 1 || len(m.getting[key]) == 1 && !own}
 	}
 	if m.losing == nil {
 		m.losing = map[ledger.Owner]map[apply.Key]*loss{}
@@ -95,21 +97,6 @@ func (m *moves) enterLosses(owner ledger.Owner, refs []resourcesv1alpha1.ObjectR
 		}
 	}
 	return underWay
-}
-
-// enterLossLocked notes an object by all of its keys, as one with what was noted by any of them.
-func (m *moves) enterLossLocked(owner ledger.Owner, losses map[apply.Key]*loss, keys []apply.Key) {
-	l := &loss{deleting: map[chan struct{}]struct{}{}}
-	if i := slices.IndexFunc(keys, func(key apply.Key) bool { return losses[key] != nil }); i >= 0 {
-		l = losses[keys[i]]
-	}
-	for _, key := range keys {
-		_, own := m.getting[key][owner]
-		l.wanted = l.wanted || len(m.getting[key]) > 1 || len(m.getting[key]) == 1 && !own
-		if losses[key] == nil {
-			losses[key] = l
-		}
-	}
 }
 
 // await waits for answers, until the context ends.
@@ -204,7 +191,9 @@ func (m *moves) enterGains(owner ledger.Owner, keys []apply.Key) []chan struct{}
 		for other, losses := range m.losing {
 			if l := losses[key]; l != nil && other != owner {
 				l.wanted = true
-				underWay = slices.AppendSeq(underWay, maps.Keys(l.deleting))
+				if l.deleting != nil {
+					underWay = append(underWay, l.deleting)
+				}
 			}
 		}
 	}
@@ -221,11 +210,11 @@ func (m *moves) deletes(owner ledger.Owner, key apply.Key) func() {
 		return nil
 	}
 	answered := make(chan struct{})
-	l.deleting[answered] = struct{}{}
+	l.deleting = answered
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		delete(l.deleting, answered)
+		l.deleting = nil
 		close(answered)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -76,7 +75,7 @@ func TestLawMoves(t *testing.T) {
 				for object := range lost {
 					mustWait = mustWait || len(s.handed[object]) > 0
 				}
-				end, err := m.lose(may(mustWait), owner(run), lost, nil)
+				end, err := m.lose(may(mustWait), owner(run), lost)
 				if (err != nil) != mustWait {
 					t.Fatalf("it waits: %t, want %t", err != nil, mustWait)
 				}
@@ -222,61 +221,4 @@ func TestLawMoves(t *testing.T) {
 			t.Fatal("something is remembered after all runs have ended")
 		}
 	})
-}
-
-// MRD-13: two runs that call an object by equivalent kinds learn of each other, whichever of them says so, as if they called it the same.
-func TestMovesByEquivalentKinds(t *testing.T) {
-	inOld, inNew := ref("extensions/v1beta1", "Ingress"), ref("networking.k8s.io/v1", "Ingress")
-	old, current := apply.KeyOfReference(&inOld.ObjectReference), apply.KeyOfReference(&inNew.ObjectReference)
-	equivalences := apply.NewEquivalences(nil)
-	loser, winner := ledger.Owner{Name: "loser"}, ledger.Owner{Name: "winner"}
-	over, cancel := context.WithCancel(t.Context())
-	cancel() // Only those go on who need not wait.
-	for name, says := range map[string]struct{ loser, winner apply.Equivalences }{"loser": {equivalences, nil}, "winner": {nil, equivalences}, "both": {equivalences, equivalences}} {
-		t.Run(name, func(t *testing.T) {
-			m := &moves{}
-			lost, err := m.lose(t.Context(), loser, []resourcesv1alpha1.ObjectReference{inOld}, says.loser)
-			if err != nil {
-				t.Fatal(err)
-			}
-			answered := m.deletes(loser, old)
-			if answered == nil {
-				t.Fatal("nobody wants it, and it is not deleted")
-			}
-			if _, err := m.get(over, winner, says.winner.AllKeys([]apply.Key{current})); err == nil {
-				t.Error("the other one does not wait for the answer to a deletion")
-			}
-			answered()
-			gotten, err := m.get(over, winner, says.winner.AllKeys([]apply.Key{current}))
-			if err != nil {
-				t.Error("it waits though the deletion was answered")
-			}
-			if m.deletes(loser, old) != nil {
-				t.Error("it is deleted though the other one is about to have it")
-			}
-			gotten()
-			lost()
-			if len(m.losing)+len(m.getting) > 0 {
-				t.Error("something is remembered at the end")
-			}
-		})
-	}
-	// An inventory may have it by both kinds, each of which is deleted.
-	m := &moves{}
-	if _, err := m.lose(t.Context(), loser, []resourcesv1alpha1.ObjectReference{inOld, inNew}, equivalences); err != nil {
-		t.Fatal(err)
-	}
-	first, second := m.deletes(loser, old), m.deletes(loser, current)
-	second()
-	if _, err := m.get(over, winner, []apply.Key{current}); err == nil {
-		t.Error("the other one does not wait for the first of two deletions")
-	}
-	first()
-	if _, err := m.get(over, winner, []apply.Key{old}); err != nil {
-		t.Error("it waits though both deletions were answered")
-	}
-}
-
-func ref(apiVersion, kind string) resourcesv1alpha1.ObjectReference {
-	return resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: "n", Name: "a"}}
 }

@@ -56,12 +56,12 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray targetcluster.Stray) 
 	// An inventory may name it by an equivalent kind.
 	names := r.namesOf(mr, ref)
 	var collector ledger.Owner // Nobody's name: a run that gets the object is another one.
-	lost, err := r.moves.lose(ctx, collector, names, apply.NewEquivalences(mr.Spec.Equivalences))
+	lost, err := r.moves.lose(ctx, collector, names)
 	if err != nil {
 		return err
 	}
 	defer lost()
-	holders, err := r.sharersOf(ctx, collector, names, mr.Spec.Equivalences)
+	holders, err := r.holdersOf(ctx, collector, names)
 	if err != nil {
 		return err
 	}

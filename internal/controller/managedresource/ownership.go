@@ -10,9 +10,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -24,8 +22,8 @@ import (
 
 // holders are the other ManagedResources that have objects in their inventories.
 type holders struct {
-	// any has those by key and name, with what their inventories call the object, kept those that are to stay.
-	any  map[apply.Key]map[ledger.Owner]apply.Key
+	// any has those by key and name, kept those that are to stay.
+	any  map[apply.Key]map[ledger.Owner]struct{}
 	kept map[apply.Key][]keeper
 }
 
@@ -34,49 +32,33 @@ type holders struct {
 type keeper struct {
 	ledger.Owner
 	once, ignored bool
-	// entry is what its inventory calls the object: it may have an equivalent kind.
-	entry ledger.Key
 }
 
-// holdersOf looks for objects, by their very keys, in the inventories of all other ManagedResources that this instance has to do with.
+// holdersOf looks for objects in the inventories of all other ManagedResources that this instance has to do with.
 func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []resourcesv1alpha1.ObjectReference) (holders, error) {
-	return r.holdersBy(ctx, except, refs, func(*resourcesv1alpha1.ManagedResource, apply.Key, apply.Key) bool { return false })
-}
-
-// sharersOf is holdersOf that heeds the kinds that are equivalent for either ManagedResource (MRD-13): what is to go may be the object of
-// another one that calls it otherwise. lists are the equivalences of the one that asks.
-func (r *Reconciler) sharersOf(ctx context.Context, except ledger.Owner, refs []resourcesv1alpha1.ObjectReference, lists [][]metav1.GroupKind) (holders, error) {
-	equivalences := apply.NewEquivalences(lists)
-	return r.holdersBy(ctx, except, refs, func(other *resourcesv1alpha1.ManagedResource, key, theirs apply.Key) bool {
-		return equivalences.Same(key, theirs) || len(other.Spec.Equivalences) > 0 && apply.NewEquivalences(other.Spec.Equivalences).Same(key, theirs)
-	})
-}
-
-// holdersBy looks for objects by their keys, and for what same takes for them among what has their names.
-func (r *Reconciler) holdersBy(ctx context.Context, except ledger.Owner, refs []resourcesv1alpha1.ObjectReference,
-	same func(other *resourcesv1alpha1.ManagedResource, key, theirs apply.Key) bool) (holders, error) {
-	h := holders{map[apply.Key]map[ledger.Owner]apply.Key{}, map[apply.Key][]keeper{}}
+	h := holders{map[apply.Key]map[ledger.Owner]struct{}{}, map[apply.Key][]keeper{}}
 	if len(refs) == 0 {
 		return h, nil
 	}
-	wanted := make(map[types.NamespacedName][]apply.Key, len(refs))
+	wanted := make(map[apply.Key]struct{}, len(refs))
 	for i := range refs {
-		name := types.NamespacedName{Namespace: refs[i].Namespace, Name: refs[i].Name}
-		if key := apply.KeyOfReference(&refs[i].ObjectReference); !slices.Contains(wanted[name], key) {
-			wanted[name] = append(wanted[name], key)
-		}
+		wanted[apply.KeyOfReference(&refs[i].ObjectReference)] = struct{}{}
 	}
 	err := r.Statuses.Others(ctx, except, func(other *resourcesv1alpha1.ManagedResource) {
 		if !r.Class.Concerns(other) {
 			return // Its objects may be in another cluster.
 		}
 		for i := range other.Status.Resources {
-			entry := &other.Status.Resources[i]
-			for _, key := range wanted[types.NamespacedName{Namespace: entry.Namespace, Name: entry.Name}] {
-				theirs := apply.KeyOfReference(&entry.ObjectReference)
-				if key == theirs || same(other, key, theirs) {
-					r.found(&h, key, other, entry)
-				}
+			key := apply.KeyOfReference(&other.Status.Resources[i].ObjectReference)
+			if _, found := wanted[key]; !found {
+				continue
+			}
+			if h.any[key] == nil {
+				h.any[key] = map[ledger.Owner]struct{}{}
+			}
+			h.any[key][ownerOf(other)] = struct{}{}
+			if r.keeps(other) && r.moves.keeps(other, key) {
+				h.kept[key] = append(h.kept[key], keeper{ownerOf(other), createdOnce(&other.Status.Resources[i]), managed.Ignored(other)})
 			}
 		}
 	})
@@ -86,27 +68,14 @@ func (r *Reconciler) holdersBy(ctx context.Context, except ledger.Owner, refs []
 	return h, nil
 }
 
-// found notes that a ManagedResource has an object by an entry.
-func (r *Reconciler) found(h *holders, key apply.Key, other *resourcesv1alpha1.ManagedResource, entry *resourcesv1alpha1.ObjectReference) {
-	theirs := apply.KeyOfReference(&entry.ObjectReference)
-	if h.any[key] == nil {
-		h.any[key] = map[ledger.Owner]apply.Key{}
-	}
-	h.any[key][ownerOf(other)] = theirs
-	if r.keeps(other) && r.moves.keeps(other, theirs) {
-		h.kept[key] = append(h.kept[key], keeper{ownerOf(other), createdOnce(entry), managed.Ignored(other), targetcluster.RefOf(entry).Key})
-	}
-}
-
 // keeps says whether this instance keeps the objects of a ManagedResource.
 func (r *Reconciler) keeps(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.DeletionTimestamp == nil && r.Class.Responsible(mr)
 }
 
-// has says whether a ManagedResource has an object, and what its inventory calls it.
-func (h holders) has(key apply.Key, owner ledger.Owner) (theirs apply.Key, found bool) {
-	theirs, found = h.any[key][owner]
-	return theirs, found
+func (h holders) has(key apply.Key, owner ledger.Owner) bool {
+	_, found := h.any[key][owner]
+	return found
 }
 
 // looksAfter says whether a ManagedResource has an object, is to keep it, and puts it right.
@@ -139,7 +108,7 @@ type judgement struct {
 	// stays says why it must not be deleted, "" if it may be.
 	stays string
 	// heir is the other ManagedResource that it is handed to, if any.
-	heir keeper
+	heir ledger.Owner
 }
 
 // errLetGo is why an object waits that another ManagedResource is about to let go of: which of the two deletes it, or whether it
@@ -161,7 +130,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 	created := !named && r.isCreation(mr, ref, live, found)
 	if inherited && (own || created) {
 		// The proof goes with this one: the entry of the heir may be planned.
-		return judgement{stays: "ManagedResource " + heir.String() + " has it, too", heir: heir}, nil
+		return judgement{stays: "ManagedResource " + heir.String() + " has it, too", heir: heir.Owner}, nil
 	}
 	if managed.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
 		return judgement{stays: "it is annotated with " + resourcesv1alpha1.AnnotationKeepObject}, nil
@@ -174,15 +143,14 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 	if *r.Config.DeleteForeignObjects {
 		return judgement{}, nil
 	}
-	name, theirs := others.has(key, origin.Key)
 	switch {
 	case inherited:
 		return judgement{stays: "ManagedResource " + heir.String() + " has it, too"}, nil
 	case own, created:
 		return judgement{}, nil
-	case here && theirs && r.moves.leaves(origin.Key, name):
+	case here && others.has(key, origin.Key) && r.moves.leaves(origin.Key, key):
 		return judgement{}, errLetGo
-	case here && theirs:
+	case here && others.has(key, origin.Key):
 		return judgement{stays: "it belongs to ManagedResource " + value + " by now"}, nil
 	case named:
 		return judgement{stays: "its origin is " + value}, nil // Whoever created it, somebody else has it by now.
@@ -217,16 +185,16 @@ func (r *Reconciler) isKnownSource(origin managed.Origin) bool {
 
 // handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that one keeps it still. It looks
 // at the object from then on: its manifest may want it otherwise.
-func (r *Reconciler) handOver(ctx context.Context, owner ledger.Owner, live *unstructured.Unstructured, heir keeper) error {
-	key := apply.KeyOfName(heir.entry.GroupKind, heir.entry.Namespace, heir.entry.Name)
-	answered := r.moves.hands(key, heir.Owner)
+func (r *Reconciler) handOver(ctx context.Context, owner ledger.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, heir ledger.Owner) error {
+	key := apply.KeyOfReference(&ref.ObjectReference)
+	answered := r.moves.hands(key, heir)
 	if answered == nil {
 		return errLetGo
 	}
 	defer answered()
-	latest, err := r.Statuses.Get(ctx, heir.Owner)
+	latest, err := r.Statuses.Get(ctx, heir)
 	if err == nil && !r.Statuses.Certain(latest) {
-		latest, err = r.Statuses.Live(ctx, heir.Owner)
+		latest, err = r.Statuses.Live(ctx, heir)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -234,12 +202,13 @@ func (r *Reconciler) handOver(ctx context.Context, owner ledger.Owner, live *uns
 	if err != nil || !r.has(latest, key) {
 		return errLetGo // It did since.
 	}
-	if err := r.patchOrigin(ctx, live, heir.Owner); err != nil {
+	if err := r.patchOrigin(ctx, live, heir); err != nil {
 		return err
 	}
-	r.Ledger.TakenOver(heir.Owner, heir.entry, live.GetUID())
-	r.Ledger.LeftTo(heir.Owner, owner, heir.entry)
-	r.Ledger.Suspect(heir.entry)
+	entry := targetcluster.RefOf(ref).Key
+	r.Ledger.TakenOver(heir, entry, live.GetUID())
+	r.Ledger.LeftTo(heir, owner, entry)
+	r.Ledger.Suspect(entry)
 	return nil
 }
 

@@ -25,7 +25,6 @@ import (
 	"github.com/espalier-project/espalier/internal/apply"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
 	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
-	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 // MR-30, ownership: a foreign object that could never be written, and that the manifest then says to ignore, is not ours.
@@ -429,16 +428,15 @@ func TestNotHandedToWhoReleasesIt(t *testing.T) {
 func TestNotHandedToWhoDroppedIt(t *testing.T) {
 	f := newFixture(t)
 	f.sharing("heir", "giver")
-	giver, ref := ownerOf(f.get("giver")), f.get("giver").Status.Resources[0]
-	heir := keeper{Owner: ownerOf(f.get("heir")), entry: targetcluster.RefOf(&ref).Key}
+	giver, heir, ref := ownerOf(f.get("giver")), ownerOf(f.get("heir")), f.get("giver").Status.Resources[0]
 	f.secret("heir", "2")
 	f.settle("heir")
-	if err := f.handOver(f.ctx, giver, f.live("a"), heir); !errors.Is(err, errLetGo) || f.target.count(http.MethodPatch) > 0 {
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), heir); !errors.Is(err, errLetGo) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 	f.must(f.source.Delete(f.ctx, f.get("heir")))
 	f.settle("heir")
-	if err := f.handOver(f.ctx, giver, f.live("a"), heir); !errors.Is(err, errLetGo) || f.target.count(http.MethodPatch) > 0 {
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), heir); !errors.Is(err, errLetGo) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 }

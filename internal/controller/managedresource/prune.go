@@ -29,7 +29,7 @@ import (
 // remove deletes the objects of a ManagedResource that is going, or went to another class, and lets it go (MRX-1 … MRX-4).
 func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	r.passes.update(mr, func(p *pass) { p.complete = false; p.raise(true) })
-	lost, err := r.moves.lose(ctx, ownerOf(mr), mr.Status.Resources, apply.NewEquivalences(mr.Spec.Equivalences))
+	lost, err := r.moves.lose(ctx, ownerOf(mr), mr.Status.Resources)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -108,7 +108,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return apply.Compare(b.Kind, b.Name, a.Kind, a.Name) })
 	p := &pruner{Reconciler: r, mr: mr, asking: &asking{Reconciler: r, mr: mr, from: from}, waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{}}
 	p.proven = p.proofs(ctx, func() (err error) {
-		p.others, err = r.sharersOf(ctx, ownerOf(mr), sorted, mr.Spec.Equivalences)
+		p.others, err = r.holdersOf(ctx, ownerOf(mr), sorted)
 		return err
 	})
 	for _, tier := range apply.Tiers(sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
@@ -335,8 +335,8 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	}
 	if verdict.stays != "" {
 		log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", apply.NameOf(live), "reason", verdict.stays)
-		if verdict.heir != (keeper{}) {
-			err = p.handOver(ctx, ownerOf(p.mr), live, verdict.heir)
+		if verdict.heir != (ledger.Owner{}) {
+			err = p.handOver(ctx, ownerOf(p.mr), at, live, verdict.heir)
 		}
 		return err == nil || targetcluster.Gone(err), err
 	}
@@ -407,10 +407,10 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 	case slices.Contains(p.asking.from.keys, key):
 		return nil, holders{}, nil
 	}
-	if err := p.moves.loseToo(ctx, ownerOf(p.mr), placed, apply.NewEquivalences(p.mr.Spec.Equivalences)); err != nil {
+	if err := p.moves.loseToo(ctx, ownerOf(p.mr), placed); err != nil {
 		return ref, holders{}, err
 	}
-	others, err := p.sharersOf(ctx, ownerOf(p.mr), []resourcesv1alpha1.ObjectReference{placed}, p.mr.Spec.Equivalences)
+	others, err := p.holdersOf(ctx, ownerOf(p.mr), []resourcesv1alpha1.ObjectReference{placed})
 	return &placed, others, err
 }
 

@@ -351,7 +351,7 @@ func TestEventsOfManyServices(t *testing.T) {
 	for range 5 {
 		f.clock.SetTime(f.clock.Now().Add(pendingRetry))
 		before := events.Load()
-		lost, err := f.moves.lose(f.ctx, ownerOf(mr), mr.Status.Resources, nil)
+		lost, err := f.moves.lose(f.ctx, ownerOf(mr), mr.Status.Resources)
 		f.must(err)
 		pending, err := f.prune(f.ctx, mr, mr.Status.Resources, nothing)
 		lost()
