@@ -186,6 +186,28 @@ func TestHandedOverFromAFormerPlace(t *testing.T) {
 	}
 }
 
+// MRD-13, MRD-16: an entry of a former place is about what the plan has by an equivalent kind where it lives by now, and that is not deleted.
+func TestFormerPlaceOfAnEquivalentKind(t *testing.T) {
+	const old = "---\napiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: 'a'}\ndata: {v: '1'}\n"
+	f := newFixture(t)
+	f.managed("m")
+	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) {
+		mr.Spec.Equivalences = [][]metav1.GroupKind{{{Kind: "ConfigMap"}, {Group: "old.example", Kind: "ConfigMap"}}}
+	})
+	f.manifests("m", "2", old)
+	f.settle("m")
+	uid := f.uid("a")
+	f.target.scope(true)
+	f.target.change("a", func(o *unstructured.Unstructured) { o.SetNamespace("") })
+	f.manifests("m", "3", configMap("a", "1", ""))
+	for range 4 {
+		_, _ = f.run("m")
+	}
+	if deleted := f.target.count(http.MethodDelete); f.uid("a") != uid || deleted > 0 {
+		t.Errorf("what the manifest has was deleted: %d deletions", deleted)
+	}
+}
+
 // MRX-4, MRS-8: the finalizer stays until all objects are gone, also where the kind has another scope by now than the entry.
 func TestPendingAtAnotherPlace(t *testing.T) {
 	f := newFixture(t)

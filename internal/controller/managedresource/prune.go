@@ -404,7 +404,7 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 	switch {
 	case key == apply.KeyOfReference(&ref.ObjectReference):
 		return ref, p.others, nil
-	case slices.Contains(p.asking.from.keys, key):
+	case slices.ContainsFunc(apply.NewEquivalences(p.mr.Spec.Equivalences).Keys(key), func(k apply.Key) bool { return slices.Contains(p.asking.from.keys, k) }):
 		return nil, holders{}, nil
 	}
 	if err := p.moves.loseToo(ctx, ownerOf(p.mr), placed); err != nil {
