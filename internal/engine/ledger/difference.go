@@ -41,18 +41,24 @@ func (x *Listing) concerns(r *record) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return x.inScope(o.ref(r)) })
 }
 
-// Absent returns, after all objects of the list were compared, those that are known to be there and that it does not have.
+// Absent returns, after all objects of the list were compared, those that are known to be there and that it does not have. What it passes by is doubted.
 func (x *Listing) Absent() []Difference {
 	l := x.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	var told notices
 	var absent []Difference
+	l.mu.Lock()
 	for _, r := range l.records[x.kind] {
+		if r.listed < x.number && x.passesBy(r) {
+			r.unsureLocked(&told)
+			continue
+		}
 		gone := Difference{Sighting{Key: r.key(), ResourceVersion: x.version}, false}
 		if r.listed < x.number && r.since < x.number && r.tells(x.inScope) && r.isBehind(gone) {
 			absent = append(absent, gone)
 		}
 	}
+	l.mu.Unlock()
+	told.send(l)
 	return absent
 }
 

@@ -305,7 +305,7 @@ func (l *Ledger) Gone(key Key, uid types.UID, resourceVersion string) {
 	told.send(l)
 }
 
-// unlistedLocked is goneLocked for what a complete list of a resource version does not have.
+// unlistedLocked is goneLocked for what a complete list of a resource version that goes by the label does not have.
 func (l *Ledger) unlistedLocked(r *record, resourceVersion string, told *notices) {
 	l.goneLocked(r, "", resourceVersion, told)
 	r.unlisted = r.unlisted || r.state == missing && r.resourceVersion == resourceVersion
@@ -415,12 +415,17 @@ type Mark struct {
 	era             uint16
 }
 
+// Era is which of the times it was of in which what is known was not called into question.
+func (m Mark) Era() uint16 { return m.era }
+
 // Finding is the answer of Lookup.
 type Finding struct {
 	// Tracked is true if a ManagedResource has the object.
 	Tracked bool
 	// Known is true once anybody has looked; Present if it was there then.
 	Known, Present bool
+	// Unlisted is true if it is not present as a list that goes by the label did not have it: it may be there without.
+	Unlisted bool
 	// Suspect is true if it is about to be looked at; Verified if it was found as it should be and nothing was seen since.
 	Suspect, Verified bool
 	// Again is true if it is in doubt only as the API server kept a part of what was written, and may keep more by now.
@@ -467,7 +472,7 @@ func (l *Ledger) LookupIn(ref Ref) Finding {
 
 func (r *record) finding() Finding {
 	return Finding{
-		Tracked: true, Known: r.state != unseen, Present: r.state == present, Suspect: r.suspect, Verified: r.verified && !r.suspect, Again: r.again,
+		Tracked: true, Known: r.state != unseen, Present: r.state == present, Unlisted: r.unlisted, Suspect: r.suspect, Verified: r.verified && !r.suspect, Again: r.again,
 		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Mark: r.mark(),
 	}
 }

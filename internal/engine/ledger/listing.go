@@ -65,7 +65,7 @@ func (x *Listing) Seen(s Sighting) Finding {
 	var told notices
 	l.mu.Lock()
 	if r := l.findLocked(s.Key); r != nil {
-		if r.tells(x.inScope) {
+		if r.tells(x.inScope) || x.passesBy(r) {
 			r.listed = max(r.listed, x.number)
 		}
 		x.proveLocked(r, s, &told)
@@ -98,6 +98,14 @@ func (x *Listing) goesByLabel(r *record) bool {
 	})
 }
 
+// passesBy says whether a list concludes nothing of an object that it does not have, and no other one of its version does: it goes by the label, which an
+// owner in another version does not put there. That version need not be served.
+func (x *Listing) passesBy(r *record) bool {
+	return r.unlabelled && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
+		return x.inScope(o.ref(r)) && !slices.ContainsFunc(r.owners, func(other *ownerRecord) bool { return other.unlabels(r) && other.version(r) == o.version(r) })
+	})
+}
+
 // End reports that the list was complete: what is in the scope and was not listed is gone. What came into the scope while it was listed is doubted,
 // and so is what a list had that began later: nobody knows whether this one had it, too.
 func (x *Listing) End() {
@@ -106,11 +114,16 @@ func (x *Listing) End() {
 	l.mu.Lock()
 	for _, r := range l.records[x.kind] {
 		switch {
-		case r.listed == x.number || !r.tells(x.inScope):
+		case r.listed == x.number:
+		case x.passesBy(r):
+			r.unsureLocked(&told)
+		case !r.tells(x.inScope):
 		case r.listed > x.number || r.since >= x.number:
 			r.unsureLocked(&told)
-		default:
+		case x.goesByLabel(r):
 			l.unlistedLocked(r, x.version, &told)
+		default:
+			l.goneLocked(r, "", x.version, &told)
 		}
 	}
 	l.mu.Unlock()

@@ -38,7 +38,7 @@ const (
 // each object.
 //
 // Invariants: an object is handed out once, and only while the ledger knows nothing later of it than the version that was
-// listed. It is as good as one that was read at that moment: whatever is written because of it carries its resource version.
+// listed, and has not called that into question since. It is as good as one that was read at that moment: whatever is written because of it carries its resource version.
 // That an object is not here says nothing.
 type live struct {
 	mu sync.Mutex
@@ -56,6 +56,7 @@ type live struct {
 type packed struct {
 	bytes      []byte
 	dictionary []byte
+	era        uint16
 }
 
 // size is what it takes of heldBytes.
@@ -146,8 +147,8 @@ func (l *live) drop() {
 	l.size = 0
 }
 
-// hold keeps an object of the list of a scope that is under way. Who wrote its fields is not kept.
-func (l *live) hold(s scope, object *unstructured.Unstructured) {
+// hold keeps an object of the list of a scope that is under way, which is of an era of the ledger's record. Who wrote its fields is not kept.
+func (l *live) hold(s scope, object *unstructured.Unstructured, era uint16) {
 	managedFields := object.GetManagedFields()
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
 	content, err := object.MarshalJSON()
@@ -169,7 +170,7 @@ func (l *live) hold(s scope, object *unstructured.Unstructured) {
 		delete(l.held, uid)
 		l.size -= old.size()
 	}
-	held := packed{bytes, p.dictionary}
+	held := packed{bytes, p.dictionary, era}
 	if l.size+held.size() > heldBytes {
 		return
 	}
@@ -188,8 +189,8 @@ func (l *live) packerOf(s scope, first []byte) *packer {
 	return p
 }
 
-// take hands out the object with a UID, nil if it is not here.
-func (l *live) take(uid types.UID) *unstructured.Unstructured {
+// take hands out the object with a UID, nil if it is not here, or of another era.
+func (l *live) take(uid types.UID, era uint16) *unstructured.Unstructured {
 	l.mu.Lock()
 	p, found := l.held[uid]
 	if found {
@@ -200,7 +201,7 @@ func (l *live) take(uid types.UID) *unstructured.Unstructured {
 		}
 	}
 	l.mu.Unlock()
-	if !found {
+	if !found || p.era != era {
 		return nil
 	}
 	content, err := p.unpack()
@@ -291,7 +292,7 @@ func (w *Watches) fromList(ctx context.Context, ref ledger.Ref) *unstructured.Un
 	if !finding.Present {
 		return nil
 	}
-	object := w.live.take(finding.UID)
+	object := w.live.take(finding.UID, finding.Mark.Era())
 	if object == nil || object.GetResourceVersion() != finding.ResourceVersion || object.GroupVersionKind() != ref.GVK() {
 		return nil
 	}

@@ -27,9 +27,9 @@ func TestHeldTwiceCountsOnce(t *testing.T) {
 	}
 	s := scope{gvk: configMaps}
 	for _, name := range []string{"a", "a", "b"} {
-		l.hold(s, object(name))
+		l.hold(s, object(name), 1)
 	}
-	if held := l.take(types.UID("u")); held == nil || held.GetName() != "b" {
+	if held := l.take(types.UID("u"), 1); held == nil || held.GetName() != "b" {
 		t.Errorf("held is %v, want the latest", held)
 	}
 	if len(l.held) != 0 || l.size != 0 {

@@ -166,7 +166,7 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 			}
 			finding := listing.Seen(sighting)
 			if u, ok := object.(*unstructured.Unstructured); ok && whole && finding.Tracked && !finding.Verified {
-				s.watches.live.hold(s.scope, u)
+				s.watches.live.hold(s.scope, u, finding.Mark.Era())
 			}
 			if _, counts := s.scope.counts(); counts {
 				uids[sighting.UID] = struct{}{}
@@ -180,7 +180,7 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 	}
 	listing.End()
 	if listing.TurnedBack() && !told {
-		s.watches.turnedBack(&s.scope)
+		s.watches.turnedBack(nil) // Of the others of the scope it had those that look the same.
 	}
 	s.scope.forgetPods(s.watches.ledger, uids)
 	return version, nil
