@@ -12,8 +12,9 @@ import (
 	"github.com/espalier-project/espalier/internal/engine/ledger"
 )
 
-// Promise: after a restore of etcd in the target everything is compared again, once a list shows an older version than was known. The store has caught up when the list is to be had again, so that only one object of it proves the restore. Another one of its kind was changed by
-// somebody since the restore, and has got the generation that our own change had had.
+// Promise: after a restore of etcd in the target everything is compared again, once a list shows an older version than was known. The store
+// has caught up when the list is to be had again, so that only one object of it proves the restore. Another one of its kind was changed by somebody
+// since the restore, and has got the generation that our own change had had.
 func TestRestoreProvenByOneObject(t *testing.T) {
 	s, client := newServer(t)
 	l := ledger.New()
@@ -82,12 +83,10 @@ func TestObjectOfAListFromBeforeItMoved(t *testing.T) {
 	for i := range fewByName + 1 {
 		name := fmt.Sprint("once-", i)
 		s.put(configMaps, "n", name, nil)
-		ref := refTo(configMaps, "n", name)
-		ref.Unlabelled = true
-		many = append(many, ref)
+		many = append(many, withoutLabel(refTo(configMaps, "n", name)))
 	}
-	a, once := refTo(configMaps, "n", "a"), refTo(configMaps, "n", "a")
-	once.Unlabelled = true
+	a := refTo(configMaps, "n", "a")
+	once := withoutLabel(a)
 	w.Expect(owner, []ledger.Ref{a}) // As at a start, from the inventory.
 	w.Expect(second, many)
 	run(t, w)
@@ -97,19 +96,11 @@ func TestObjectOfAListFromBeforeItMoved(t *testing.T) {
 	gate := make(chan struct{})
 	open := sync.OnceFunc(func() { close(gate) })
 	defer open()
-	s.refuse("list", true)
-	s.refuse("watch", true)
-	eventually(t, "not covered", func() bool { return !w.Covered(a) && !w.Covered(many[0]) })
+	end := s.gap(t, func() bool { return !w.Covered(a) && !w.Covered(many[0]) }, func() { s.delete(configMaps, "n", "a") })
 	s.mu.Lock()
-	s.muted = true
-	s.mu.Unlock()
-	s.delete(configMaps, "n", "a")
-	s.mu.Lock()
-	s.muted, s.compacted = false, s.version
 	s.onList = func(schema.GroupVersionKind, int) { waiting.Add(1); <-gate }
 	s.mu.Unlock()
-	s.refuse("list", false)
-	s.refuse("watch", false)
+	end()
 	eventually(t, "both lists are asked for", func() bool { return waiting.Load() == 2 })
 	// The first run since the start: the manifest says by now that it is created only once.
 	w.Track(owner, []ledger.Ref{once, a})
@@ -133,12 +124,11 @@ func TestObjectOfAListFromBeforeItMoved(t *testing.T) {
 func TestCoveredWithoutTheLabel(t *testing.T) {
 	r := newRollout(t, 0)
 	r.follow(t)
-	f := r.Lookup(refTo(deploymentKind, "n", "d").Key)
-	r.Verified(owner, ledger.Sighting{Key: refTo(deploymentKind, "n", "d").Key, UID: f.UID, ResourceVersion: f.ResourceVersion, Desired: 1})
+	ref := refTo(deploymentKind, "n", "d")
+	verify(r.Ledger, owner, ref)
 	// In a gap of the watch.
 	r.refuse("watch", true)
 	r.refuse("list", true)
-	ref := refTo(deploymentKind, "n", "d")
 	eventually(t, "not covered", func() bool { return !r.Covered(ref) })
 	change := func(available string) {
 		r.putAs(deploymentKind, "d", map[string]any{"labels": theirs, "generation": 1}, map[string]any{
@@ -166,8 +156,7 @@ func TestProgressingWithoutTheLabel(t *testing.T) {
 	r := newRollout(t, 1)
 	r.follow(t)
 	ref := refTo(deploymentKind, "n", "d")
-	f := r.Lookup(ref.Key)
-	r.Verified(owner, ledger.Sighting{Key: ref.Key, UID: f.UID, ResourceVersion: f.ResourceVersion, Desired: 1})
+	verify(r.Ledger, owner, ref)
 	r.refuse("watch", true)
 	r.refuse("list", true)
 	eventually(t, "not covered", func() bool { return !r.Covered(ref) })
@@ -209,20 +198,9 @@ func TestDeletedWhileAnotherCreatesItOnceInAnotherVersion(t *testing.T) {
 			w.Track(once, []ledger.Ref{refOld})
 			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
 			l.LeftTo(wants, once, ref.Key)
-			known := l.Lookup(ref.Key)
-			l.Verified(wants, ledger.Sighting{Key: ref.Key, UID: known.UID, ResourceVersion: known.ResourceVersion, Desired: 1, Since: known.Mark})
-			s.refuse("watch", true)
-			s.refuse("list", true)
-			eventually(t, "not covered", func() bool { return !w.Covered(ref) })
-			s.mu.Lock()
-			s.muted = true
-			s.mu.Unlock()
-			s.delete(widgets, "n", "a")
-			s.mu.Lock()
-			s.muted, s.compacted = false, s.version
-			s.mu.Unlock()
-			s.refuse("list", false)
-			s.refuse("watch", false)
+			verify(l, wants, ref)
+			end := s.gap(t, func() bool { return !w.Covered(ref) }, func() { s.delete(widgets, "n", "a") })
+			end()
 			eventually(t, "covered again", func() bool { return w.Covered(ref) })
 			w.Track(wants, []ledger.Ref{ref}) // As each run does; it passes by what is verified and covered.
 			w.mu.Lock()

@@ -20,11 +20,7 @@ import (
 	"github.com/espalier-project/espalier/internal/engine/ledger"
 )
 
-func unlabelledRef(name string) ledger.Ref {
-	ref := refTo(deploymentKind, "n", name)
-	ref.Unlabelled = true
-	return ref
-}
+func unlabelledRef(name string) ledger.Ref { return withoutLabel(refTo(deploymentKind, "n", name)) }
 
 // createdOnly makes the Deployment of a rollout one that is created only once, so that nothing of it has the managed-by label.
 func (r *rollout) createdOnly(t *testing.T, replicas int) ledger.Ref {

@@ -171,19 +171,17 @@ func TestReadsThatHang(t *testing.T) {
 
 // MRH-8: a kind is checked in exactly one version; what was said of the object in that version is not said of another one.
 func TestVersionOfAVerdict(t *testing.T) {
-	v1, beta := schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}, schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1beta2", Kind: "VerticalPodAutoscaler"}
 	s, client := newServer(t)
-	s.serve(v1, "verticalpodautoscalers", true)
-	s.serve(beta, "verticalpodautoscalers", true)
+	s.serve(vpaV1, "verticalpodautoscalers", true)
+	s.serve(vpaBeta, "verticalpodautoscalers", true)
 	l := ledger.New()
 	w := started(t, client, l)
 	run(t, w)
-	change := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "ConfigUnsupported", "status": "True"}}}}
-	s.put(v1, "n", "vpa", change)
-	s.put(beta, "n", "vpa", change)
+	s.put(vpaV1, "n", "vpa", unhealthyAutoscaler)
+	s.put(vpaBeta, "n", "vpa", unhealthyAutoscaler)
 	a := NewAssessor(client, l, w, clocktesting.NewFakePassiveClock(time.Now()))
 	judge := func(gvk schema.GroupVersionKind) string {
-		ref := resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: "n", Name: "vpa"}}
+		ref := entryOf(refTo(gvk, "n", "vpa"))
 		w.Track(owner, []ledger.Ref{RefOf(&ref)})
 		eventually(t, "covered", func() bool { return w.Covered(RefOf(&ref)) })
 		// The run finds it as its manifest says.
@@ -198,10 +196,10 @@ func TestVersionOfAVerdict(t *testing.T) {
 		}
 		return string(assessment.Change.Status)
 	}
-	if got := judge(v1); got != "False" {
+	if got := judge(vpaV1); got != "False" {
 		t.Fatalf("in v1: %s", got)
 	}
-	if got := judge(beta); got != "True" {
+	if got := judge(vpaBeta); got != "True" {
 		t.Errorf("MRH-8: in v1beta2, which is not checked: %s", got)
 	}
 }

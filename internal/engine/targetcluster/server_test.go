@@ -13,9 +13,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
 )
 
@@ -332,6 +334,26 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, gvk schema.GroupV
 	}
 }
 
+// gap cuts all watches, and does what they are not told of and can't go on from; uncovered says that they are cut. Lists and watches work again once
+// end is called.
+func (s *server) gap(t testing.TB, uncovered func() bool, do func()) (end func()) {
+	t.Helper()
+	s.refuse("watch", true)
+	s.refuse("list", true)
+	eventually(t, "not covered", uncovered)
+	s.mu.Lock()
+	s.muted = true
+	s.mu.Unlock()
+	do()
+	s.mu.Lock()
+	s.muted, s.compacted = false, s.version
+	s.mu.Unlock()
+	return func() {
+		s.refuse("list", false)
+		s.refuse("watch", false)
+	}
+}
+
 // started returns watches of the server that run until the end of the test.
 func started(t testing.TB, client *Client, l *ledger.Ledger) *Watches {
 	t.Helper()
@@ -348,4 +370,21 @@ func run(t testing.TB, w *Watches) {
 
 func refTo(gvk schema.GroupVersionKind, namespace, name string) ledger.Ref {
 	return ledger.Ref{Key: ledger.Key{GroupKind: gvk.GroupKind(), Namespace: namespace, Name: name}, Version: gvk.Version}
+}
+
+func withoutLabel(ref ledger.Ref) ledger.Ref {
+	ref.Unlabelled = true
+	return ref
+}
+
+func entryOf(ref ledger.Ref) resourcesv1alpha1.ObjectReference {
+	return resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{
+		APIVersion: ref.GVK().GroupVersion().String(), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
+	}}
+}
+
+// verify says that an object, as it is on record, is as it should be.
+func verify(l *ledger.Ledger, owner ledger.Owner, ref ledger.Ref) {
+	known := l.Lookup(ref.Key)
+	l.Verified(owner, ledger.Sighting{Key: ref.Key, UID: known.UID, ResourceVersion: known.ResourceVersion, Since: known.Mark, Desired: 1})
 }

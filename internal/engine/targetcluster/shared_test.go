@@ -1,6 +1,7 @@
 package targetcluster
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,8 +48,8 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 			run(t, w)
 			s.put(configMaps, "n", "a", nil)
 			wants, once := ledger.Owner{Namespace: "n", Name: "wants"}, ledger.Owner{Namespace: "n", Name: "once"}
-			ref, unlabelled := refTo(configMaps, "n", "a"), refTo(configMaps, "n", "a")
-			unlabelled.Unlabelled = true
+			ref := refTo(configMaps, "n", "a")
+			unlabelled := withoutLabel(ref)
 			w.Track(wants, []ledger.Ref{ref})
 			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
 			if shared {
@@ -69,25 +70,14 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 					return w.active[scope{gvk: configMaps, namespace: "n", name: "a"}] == nil
 				})
 			}
-			known := l.Lookup(ref.Key)
-			l.Verified(wants, ledger.Sighting{Key: ref.Key, UID: known.UID, ResourceVersion: known.ResourceVersion, Since: known.Mark, Desired: 1})
+			verify(l, wants, ref)
 			if !l.IsVerified(ref.Key, 1) || !w.Covered(ref) || len(l.Dirty(wants)) > 0 {
 				t.Fatal("not at rest")
 			}
 			// The watch is cut for so long that it can't go on; meanwhile somebody deletes the object.
-			s.refuse("watch", true)
-			s.refuse("list", true)
-			eventually(t, "not covered", func() bool { return !w.Covered(ref) })
-			s.mu.Lock()
-			s.muted = true
-			s.mu.Unlock()
-			s.delete(configMaps, "n", "a")
-			s.mu.Lock()
-			s.muted, s.compacted = false, s.version
-			s.mu.Unlock()
+			end := s.gap(t, func() bool { return !w.Covered(ref) }, func() { s.delete(configMaps, "n", "a") })
 			lists := s.count("list")
-			s.refuse("list", false)
-			s.refuse("watch", false)
+			end()
 			eventually(t, "listed, and covered again", func() bool { return s.count("list") > lists && w.Covered(ref) })
 			// A run of wants, if there is any: it tracks, and passes by what is verified and covered.
 			w.Track(wants, []ledger.Ref{ref})
@@ -110,8 +100,8 @@ func TestAuditOfWhatAnotherOneCreatesOnce(t *testing.T) {
 			run(t, w)
 			s.put(configMaps, "n", "a", nil)
 			wants, once := ledger.Owner{Namespace: "n", Name: "wants"}, ledger.Owner{Namespace: "n", Name: "once"}
-			ref, unlabelled := refTo(configMaps, "n", "a"), refTo(configMaps, "n", "a")
-			unlabelled.Unlabelled = true
+			ref := refTo(configMaps, "n", "a")
+			unlabelled := withoutLabel(ref)
 			w.Track(wants, []ledger.Ref{ref})
 			if shared {
 				w.Track(once, []ledger.Ref{unlabelled})
@@ -119,14 +109,13 @@ func TestAuditOfWhatAnotherOneCreatesOnce(t *testing.T) {
 				l.LeftTo(wants, once, ref.Key)
 			}
 			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
-			known := l.Lookup(ref.Key)
-			l.Verified(wants, ledger.Sighting{Key: ref.Key, UID: known.UID, ResourceVersion: known.ResourceVersion, Desired: 1})
+			verify(l, wants, ref)
 			s.mu.Lock()
 			s.muted = true
 			s.mu.Unlock()
 			s.put(configMaps, "n", "a", map[string]any{"data": map[string]any{"a": "drift"}})
 			kind := w.scopeOf(ref)
-			if !containsScope(w.audited(), kind) {
+			if !slices.Contains(w.audited(), kind) {
 				t.Fatal("its kind is not audited")
 			}
 			w.mu.Lock()
@@ -138,15 +127,6 @@ func TestAuditOfWhatAnotherOneCreatesOnce(t *testing.T) {
 			}
 		})
 	}
-}
-
-func containsScope(scopes []scope, wanted scope) bool {
-	for _, s := range scopes {
-		if s == wanted {
-			return true
-		}
-	}
-	return false
 }
 
 // Promise: replicas are taken back a minute after the last HorizontalPodAutoscaler of a workload is gone, MR-21, MRD-16: also if that named it by an

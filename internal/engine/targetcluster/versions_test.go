@@ -3,7 +3,6 @@ package targetcluster
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
@@ -11,11 +10,12 @@ import (
 	"github.com/espalier-project/espalier/internal/engine/ledger"
 )
 
-func entryOf(ref ledger.Ref) resourcesv1alpha1.ObjectReference {
-	return resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{
-		APIVersion: ref.GVK().GroupVersion().String(), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
-	}}
-}
+var (
+	vpaV1   = schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}
+	vpaBeta = vpaV1.GroupKind().WithVersion("v1beta2") // Not checked (MRH-8).
+	// unhealthyAutoscaler is its content.
+	unhealthyAutoscaler = map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "ConfigUnsupported", "status": "True"}}}}
+)
 
 // MRB-38: an object without the label is in no list that goes by the label, and health reads it before it says that it is missing. That it is there, in
 // an older version than the list's, is no proof that the target was restored.
@@ -38,10 +38,8 @@ func TestReadOfAnUnlabelledObjectIsNoRestore(t *testing.T) {
 	eventually(t, "covered", func() bool {
 		return w.Covered(mine) && w.Covered(widget) && l.AllKnown(owner) && l.AllKnown(second)
 	})
-	for _, ref := range []ledger.Ref{other, widget} {
-		f := l.Lookup(ref.Key)
-		l.Verified(second, ledger.Sighting{Key: ref.Key, UID: f.UID, ResourceVersion: f.ResourceVersion, Desired: 1})
-	}
+	verify(l, second, other)
+	verify(l, second, widget)
 	lists := s.count("list")
 	a := NewAssessor(client, l, w, clock.RealClock{})
 	for range 3 {
@@ -67,31 +65,20 @@ func TestOwnerLeavesBetweenTwoLists(t *testing.T) {
 	run(t, w)
 	s.put(configMaps, "n", "a", nil)
 	wants, once := ledger.Owner{Namespace: "n", Name: "wants"}, ledger.Owner{Namespace: "n", Name: "once"}
-	ref, unlabelled := refTo(configMaps, "n", "a"), refTo(configMaps, "n", "a")
-	unlabelled.Unlabelled = true
+	ref := refTo(configMaps, "n", "a")
+	unlabelled := withoutLabel(ref)
 	w.Track(wants, []ledger.Ref{ref})
 	w.Track(once, []ledger.Ref{unlabelled})
 	eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) && w.Covered(unlabelled) })
 	l.LeftTo(wants, once, ref.Key)
-	known := l.Lookup(ref.Key)
-	l.Verified(wants, ledger.Sighting{Key: ref.Key, UID: known.UID, ResourceVersion: known.ResourceVersion, Desired: 1})
-	s.refuse("watch", true)
-	s.refuse("list", true)
-	eventually(t, "not covered", func() bool { return !w.Covered(ref) && !w.Covered(unlabelled) })
-	s.mu.Lock()
-	s.muted = true
-	s.mu.Unlock()
-	s.delete(configMaps, "n", "a")
-	s.mu.Lock()
-	s.muted, s.compacted = false, s.version
-	s.mu.Unlock()
+	verify(l, wants, ref)
+	end := s.gap(t, func() bool { return !w.Covered(ref) && !w.Covered(unlabelled) }, func() { s.delete(configMaps, "n", "a") })
 	// The watch by name is still in its back-off when the other one is back.
 	w.mu.Lock()
 	active := w.active[w.scopeOf(unlabelled)]
 	w.mu.Unlock()
 	active.listing <- struct{}{}
-	s.refuse("list", false)
-	s.refuse("watch", false)
+	end()
 	eventually(t, "covered again", func() bool { return w.Covered(ref) })
 	w.Track(once, nil) // Its manifest has it no more.
 	<-active.listing
@@ -137,25 +124,19 @@ func TestListTellsInEachVersion(t *testing.T) {
 				}
 				l.LeftTo(wants, another, ref.Key)
 			}
-			known := l.Lookup(ref.Key)
-			l.Verified(wants, ledger.Sighting{Key: ref.Key, UID: known.UID, ResourceVersion: known.ResourceVersion, Desired: 1})
+			verify(l, wants, ref)
 			if tc.letGo {
 				w.Track(another, nil)
 			}
 			// A gap, in which somebody deletes the object.
-			s.refuse("watch", true)
-			s.refuse("list", true)
-			eventually(t, "not covered", func() bool { return !w.Covered(ref) })
-			s.mu.Lock()
-			s.muted = true
-			s.mu.Unlock()
-			s.delete(widgets, "n", "a")
-			s.mu.Lock()
-			if tc.served {
-				delete(s.kinds[old].objects, "n/a")
-			}
-			s.muted, s.compacted = false, s.version
-			s.mu.Unlock()
+			end := s.gap(t, func() bool { return !w.Covered(ref) }, func() {
+				s.delete(widgets, "n", "a")
+				if tc.served {
+					s.mu.Lock()
+					delete(s.kinds[old].objects, "n/a")
+					s.mu.Unlock()
+				}
+			})
 			var other *activeWatch
 			if tc.shared && tc.served {
 				w.mu.Lock()
@@ -163,8 +144,7 @@ func TestListTellsInEachVersion(t *testing.T) {
 				w.mu.Unlock()
 				other.listing <- struct{}{} // It is in its back-off.
 			}
-			s.refuse("list", false)
-			s.refuse("watch", false)
+			end()
 			eventually(t, "covered again", func() bool { return w.Covered(ref) })
 			w.Track(wants, []ledger.Ref{ref}) // As each run does; it passes by what is verified and covered.
 			if other != nil {
@@ -181,18 +161,17 @@ func TestListTellsInEachVersion(t *testing.T) {
 
 // MRH-8: what another ManagedResource has in another version, which is not checked, is judged as before where it is.
 func TestVerdictStaysForWhoHasTheCheckedVersion(t *testing.T) {
-	v1, beta := schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}, schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1beta2", Kind: "VerticalPodAutoscaler"}
 	s, client := newServer(t)
-	s.serve(v1, "verticalpodautoscalers", true)
-	s.put(v1, "n", "vpa", map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "ConfigUnsupported", "status": "True"}}}})
+	s.serve(vpaV1, "verticalpodautoscalers", true)
+	s.put(vpaV1, "n", "vpa", unhealthyAutoscaler)
 	l := ledger.New()
 	w := started(t, client, l)
 	run(t, w)
 	a := NewAssessor(client, l, w, clock.RealClock{})
-	ref := resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: v1.GroupVersion().String(), Kind: v1.Kind, Namespace: "n", Name: "vpa"}}
+	ref := entryOf(refTo(vpaV1, "n", "vpa"))
 	w.Track(owner, []ledger.Ref{RefOf(&ref)})
 	eventually(t, "covered", func() bool { return w.Covered(RefOf(&ref)) && l.AllKnown(owner) })
-	object, err := client.Get(t.Context(), v1, "n", "vpa")
+	object, err := client.Get(t.Context(), vpaV1, "n", "vpa")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +187,7 @@ func TestVerdictStaysForWhoHasTheCheckedVersion(t *testing.T) {
 		}
 	}
 	judge("before")
-	w.Track(ledger.Owner{Name: "another"}, []ledger.Ref{refTo(beta, "n", "vpa")})
+	w.Track(ledger.Owner{Name: "another"}, []ledger.Ref{refTo(vpaBeta, "n", "vpa")})
 	judge("another one tracks it in another version")
 	w.Track(owner, []ledger.Ref{RefOf(&ref)}) // The next run, which passes it by.
 	judge("after the next run")
@@ -219,21 +198,20 @@ func TestVerdictStaysForWhoHasTheCheckedVersion(t *testing.T) {
 
 // MRH-8: a ManagedResource whose manifest has another version of a kind than its inventory tracks both while it runs, and the new one at its end.
 func TestVerdictStaysWhenAManifestChangesItsVersion(t *testing.T) {
-	v1, beta := schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}, schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1beta2", Kind: "VerticalPodAutoscaler"}
 	s, client := newServer(t)
-	s.serve(v1, "verticalpodautoscalers", true)
-	s.serve(beta, "verticalpodautoscalers", true)
-	s.put(v1, "n", "vpa", map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "ConfigUnsupported", "status": "True"}}}})
+	s.serve(vpaV1, "verticalpodautoscalers", true)
+	s.serve(vpaBeta, "verticalpodautoscalers", true)
+	s.put(vpaV1, "n", "vpa", unhealthyAutoscaler)
 	l := ledger.New()
 	w := started(t, client, l)
 	run(t, w)
 	a := NewAssessor(client, l, w, clock.RealClock{})
-	ref := resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: v1.GroupVersion().String(), Kind: v1.Kind, Namespace: "n", Name: "vpa"}}
-	w.Track(ledger.Owner{Name: "another"}, []ledger.Ref{refTo(v1, "n", "another")}) // The kind is in use in the new version.
-	w.Track(owner, []ledger.Ref{refTo(beta, "n", "vpa")})
-	eventually(t, "covered", func() bool { return w.Covered(RefOf(&ref)) && w.Covered(refTo(beta, "n", "vpa")) })
-	w.Track(owner, []ledger.Ref{RefOf(&ref), refTo(beta, "n", "vpa")})
-	object, err := client.Get(t.Context(), v1, "n", "vpa")
+	ref := entryOf(refTo(vpaV1, "n", "vpa"))
+	w.Track(ledger.Owner{Name: "another"}, []ledger.Ref{refTo(vpaV1, "n", "another")}) // The kind is in use in the new version.
+	w.Track(owner, []ledger.Ref{refTo(vpaBeta, "n", "vpa")})
+	eventually(t, "covered", func() bool { return w.Covered(RefOf(&ref)) && w.Covered(refTo(vpaBeta, "n", "vpa")) })
+	w.Track(owner, []ledger.Ref{RefOf(&ref), refTo(vpaBeta, "n", "vpa")})
+	object, err := client.Get(t.Context(), vpaV1, "n", "vpa")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,19 +228,17 @@ func TestVerdictStaysWhenAManifestChangesItsVersion(t *testing.T) {
 
 // MRH-8: what is on record in a version that is not checked says nothing of one that is, though a watch covers that: it is read.
 func TestVerdictOfAnotherVersionIsNone(t *testing.T) {
-	v1, beta := schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}, schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1beta2", Kind: "VerticalPodAutoscaler"}
 	s, client := newServer(t)
-	s.serve(v1, "verticalpodautoscalers", true)
-	s.serve(beta, "verticalpodautoscalers", true)
-	unhealthy := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "ConfigUnsupported", "status": "True"}}}}
-	s.put(beta, "n", "vpa", unhealthy)
-	s.put(v1, "n", "vpa", unhealthy) // Here each version is an object of its own.
+	s.serve(vpaV1, "verticalpodautoscalers", true)
+	s.serve(vpaBeta, "verticalpodautoscalers", true)
+	s.put(vpaBeta, "n", "vpa", unhealthyAutoscaler)
+	s.put(vpaV1, "n", "vpa", unhealthyAutoscaler) // Here each version is an object of its own.
 	l := ledger.New()
 	w := started(t, client, l)
 	run(t, w)
 	a := NewAssessor(client, l, w, clock.RealClock{})
-	now, old := refTo(v1, "n", "vpa"), refTo(beta, "n", "vpa")
-	w.Track(ledger.Owner{Name: "neighbour"}, []ledger.Ref{refTo(v1, "n", "neighbour")})
+	now, old := refTo(vpaV1, "n", "vpa"), refTo(vpaBeta, "n", "vpa")
+	w.Track(ledger.Owner{Name: "neighbour"}, []ledger.Ref{refTo(vpaV1, "n", "neighbour")})
 	eventually(t, "the version that is checked is covered", func() bool { return w.Covered(now) })
 	w.Track(ledger.Owner{Name: "another"}, []ledger.Ref{old})
 	eventually(t, "it is on record in the other version", func() bool { return w.Covered(old) && l.Lookup(old.Key).Present })
