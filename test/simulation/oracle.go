@@ -265,7 +265,13 @@ func origin(o object) string {
 // owned says whether an object may be deleted by us: it says so itself, or it says nothing, and we made it and did not give it up.
 func (w *world) owned(o object) bool {
 	uid := apiserver.Text(o, "metadata", "uid")
-	return strings.HasPrefix(origin(o), "simulated:") || origin(o) == "" && w.made[uid] != "" && !w.released[uid]
+	return strings.HasPrefix(origin(o), "simulated:") || origin(o) == "" && w.made[uid] != "" && (!w.released[uid] || w.leftLately(uid))
+}
+
+// leftLately says whether somebody took a finalizer away, so that an object was left behind, and who is deleting it need not have heard of that.
+func (w *world) leftLately(uid string) bool {
+	at, left := w.leftBehind[uid]
+	return left && w.freed && time.Since(at) <= patience+w.lag
 }
 
 // originOf is the origin of what a ManagedResource has.
@@ -336,8 +342,7 @@ func (w *world) checkDeletion(c apiserver.Change) {
 		return
 	}
 	uid := apiserver.Text(c.Before, "metadata", "uid")
-	// Who is deleting an object need not hear at once that somebody took the finalizer of its ManagedResource away.
-	if at, left := w.leftBehind[uid]; left && (!w.freed || time.Since(at) > patience+w.lag) {
+	if _, left := w.leftBehind[uid]; left && !w.leftLately(uid) {
 		w.violateLocked(sparesKept, "%s deleted %s, which its ManagedResource left behind when it went", c.By, c.Key)
 	}
 	if truthy(c.Before, resourcesv1alpha1.AnnotationKeepObject) {

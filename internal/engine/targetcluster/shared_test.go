@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-project/espalier/internal/apply"
@@ -34,6 +35,30 @@ func TestReadInTheVersionOfTheManifest(t *testing.T) {
 	}
 	if got := object.GroupVersionKind(); got != after.GVK() {
 		t.Errorf("asked for %s, got %s: %v", after.GVK(), got, object.Object)
+	}
+}
+
+// live: of an object that two ManagedResources have in different versions one list is kept, and it is handed out to who has it in that version.
+func TestReadInTheVersionOfEach(t *testing.T) {
+	s, client := newServer(t)
+	old := schema.GroupVersionKind{Group: widgets.Group, Version: "v1beta1", Kind: widgets.Kind}
+	s.serve(old, "widgets", true)
+	now := s.put(widgets, "n", "w", nil)
+	listed := s.put(old, "n", "w", map[string]any{"metadata": now["metadata"]})
+	l := ledger.New()
+	w := started(t, client, l)
+	before, after := refTo(old, "n", "w"), refTo(widgets, "n", "w")
+	w.Track(ledger.Owner{Namespace: "n", Name: "other"}, []ledger.Ref{before})
+	w.Track(owner, []ledger.Ref{after})
+	run(t, w)
+	eventually(t, "both lists were read", func() bool { return l.AllKnown(owner) && w.Covered(before) && w.Covered(after) })
+	w.live.hold(w.scopeOf(before), &unstructured.Unstructured{Object: listed}, l.Lookup(after.Key).Mark.Era())
+	object, err := w.Read(t.Context(), after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if object.GroupVersionKind() != after.GVK() {
+		t.Errorf("asked for %s, got %s", after.GVK(), object.GroupVersionKind())
 	}
 }
 
