@@ -185,7 +185,7 @@ func TestModelOfOwners(t *testing.T) {
 			"left": func(t *rapid.T) {
 				o, k := pick.Draw(t, "o"), pick.Draw(t, "k")
 				if o == k || !has[o] || !has[k] || !able[o] || runs(o) {
-					t.Skip("it can't")
+					t.Skip("it cannot run, or not both have the object")
 				}
 				queued[o] = false // It is a run, and puts it right if need be.
 				r.Writing(cm.Key, 1)

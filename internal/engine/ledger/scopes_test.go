@@ -215,13 +215,13 @@ func TestModelOfScopes(t *testing.T) {
 			},
 			"label goes": func(t *rapid.T) {
 				if !o.there {
-					t.Skip("it can't")
+					t.Skip("it is not there")
 				}
 				change(func() { o.labelled = false })
 			},
 			"somebody deletes": func(t *rapid.T) {
 				if !o.there {
-					t.Skip("it can't")
+					t.Skip("it is not there")
 				}
 				change(func() { o.there, o.labelled, o.right = false, false, false })
 			},
@@ -229,14 +229,14 @@ func TestModelOfScopes(t *testing.T) {
 			"event": func(t *rapid.T) {
 				s := pickS.Draw(t, "scope")
 				if len(s.queue) == 0 || s.cut {
-					t.Skip("it can't")
+					t.Skip("none is on its way")
 				}
 				deliver(s)
 			},
 			"cut": func(t *rapid.T) {
 				s := pickS.Draw(t, "scope")
 				if !s.running || s.cut {
-					t.Skip("it can't")
+					t.Skip("it does not watch")
 				}
 				s.cut, s.queue = true, nil
 			},
@@ -244,7 +244,7 @@ func TestModelOfScopes(t *testing.T) {
 				s := pickS.Draw(t, "scope")
 				switch {
 				case !s.running || !s.cut:
-					t.Skip("it can't")
+					t.Skip("it watches, or has ended")
 				case s.listing == nil:
 					start(s)
 				case !s.listed:
@@ -256,20 +256,20 @@ func TestModelOfScopes(t *testing.T) {
 			"linger ends": func(t *rapid.T) {
 				s := pickS.Draw(t, "scope")
 				if !s.running || used(s) {
-					t.Skip("it can't")
+					t.Skip("it has ended, or is in use")
 				}
 				s.running, s.listing, s.queue = false, nil, nil
 			},
 			"run": func(t *rapid.T) {
 				one := pickO.Draw(t, "owner")
 				if _, h := has[one]; !h {
-					t.Skip("it can't")
+					t.Skip("it does not have the object")
 				}
 				look(one)
 			},
 			"answer": func(t *rapid.T) {
 				if len(answers) == 0 {
-					t.Skip("it can't")
+					t.Skip("none is on its way")
 				}
 				i := rapid.IntRange(0, len(answers)-1).Draw(t, "which")
 				a := answers[i]
@@ -279,7 +279,7 @@ func TestModelOfScopes(t *testing.T) {
 			"health reads what is missing": func(t *rapid.T) {
 				f := r.Lookup(cm.Key)
 				if !reads || f.Present {
-					t.Skip("it can't")
+					t.Skip("nothing is missing")
 				}
 				if !o.there {
 					r.Absent(cm.Key, f)

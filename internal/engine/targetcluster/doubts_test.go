@@ -192,7 +192,7 @@ func TestDeletedWhileAnotherCreatesItOnceInAnotherVersion(t *testing.T) {
 			run(t, w)
 			s.put(widgets, "n", "a", nil)
 			wants, once := ledger.Owner{Namespace: "n", Name: "wants"}, ledger.Owner{Namespace: "n", Name: "once"}
-			ref, refOld := refTo(widgets, "n", "a"), refTo(widgets.GroupKind().WithVersion("v1beta1"), "n", "a")
+			ref, refOld := refTo(widgets, "n", "a"), refTo(oldWidgets, "n", "a")
 			refOld.Unlabelled = unlabels
 			w.Track(wants, []ledger.Ref{ref})
 			w.Track(once, []ledger.Ref{refOld})

@@ -60,6 +60,7 @@ type event struct {
 var (
 	configMaps = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	widgets    = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	oldWidgets = widgets.GroupKind().WithVersion("v1beta1")
 )
 
 func newServer(t testing.TB) (*server, *Client) {

@@ -18,13 +18,12 @@ import (
 // a manifest that has a new version of its kind since the last start, or two ManagedResources that have an object in different versions.
 func TestReadInTheVersionOfTheManifest(t *testing.T) {
 	s, client := newServer(t)
-	old := schema.GroupVersionKind{Group: widgets.Group, Version: "v1beta1", Kind: widgets.Kind}
-	s.serve(old, "widgets", true)
+	s.serve(oldWidgets, "widgets", true)
 	now := s.put(widgets, "n", "w", map[string]any{"spec": map[string]any{"size": "1"}, "status": map[string]any{"ready": "yes"}})
-	s.put(old, "n", "w", map[string]any{"metadata": now["metadata"], "spec": map[string]any{"oldSize": "1"}, "status": map[string]any{"oldReady": "yes"}})
+	s.put(oldWidgets, "n", "w", map[string]any{"metadata": now["metadata"], "spec": map[string]any{"oldSize": "1"}, "status": map[string]any{"oldReady": "yes"}})
 	l := ledger.New()
 	w := started(t, client, l)
-	before, after := refTo(old, "n", "w"), refTo(widgets, "n", "w")
+	before, after := refTo(oldWidgets, "n", "w"), refTo(widgets, "n", "w")
 	w.Expect(owner, []ledger.Ref{before}) // What the inventory has.
 	run(t, w)
 	eventually(t, "known", func() bool { return l.AllKnown(owner) && w.Covered(before) })
@@ -41,13 +40,12 @@ func TestReadInTheVersionOfTheManifest(t *testing.T) {
 // live: of an object that two ManagedResources have in different versions one list is kept, and it is handed out to who has it in that version.
 func TestReadInTheVersionOfEach(t *testing.T) {
 	s, client := newServer(t)
-	old := schema.GroupVersionKind{Group: widgets.Group, Version: "v1beta1", Kind: widgets.Kind}
-	s.serve(old, "widgets", true)
+	s.serve(oldWidgets, "widgets", true)
 	now := s.put(widgets, "n", "w", nil)
-	listed := s.put(old, "n", "w", map[string]any{"metadata": now["metadata"]})
+	listed := s.put(oldWidgets, "n", "w", map[string]any{"metadata": now["metadata"]})
 	l := ledger.New()
 	w := started(t, client, l)
-	before, after := refTo(old, "n", "w"), refTo(widgets, "n", "w")
+	before, after := refTo(oldWidgets, "n", "w"), refTo(widgets, "n", "w")
 	w.Track(ledger.Owner{Namespace: "n", Name: "other"}, []ledger.Ref{before})
 	w.Track(owner, []ledger.Ref{after})
 	run(t, w)

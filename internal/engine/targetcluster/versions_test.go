@@ -99,22 +99,21 @@ func TestListTellsInEachVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, client := newServer(t)
-			old := widgets.GroupKind().WithVersion("v1beta1")
 			if tc.served {
-				s.serve(old, "widgets", true)
+				s.serve(oldWidgets, "widgets", true)
 			}
 			l := ledger.New()
 			w := started(t, client, l)
 			run(t, w)
 			s.put(widgets, "n", "a", nil)
 			wants, another := ledger.Owner{Namespace: "n", Name: "wants"}, ledger.Owner{Namespace: "n", Name: "another"}
-			ref, refOld := refTo(widgets, "n", "a"), refTo(old, "n", "a")
+			ref, refOld := refTo(widgets, "n", "a"), refTo(oldWidgets, "n", "a")
 			w.Track(wants, []ledger.Ref{ref})
 			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
 			if tc.served {
 				content := s.kinds[widgets].objects["n/a"]
 				s.mu.Lock()
-				s.kinds[old].objects["n/a"] = content
+				s.kinds[oldWidgets].objects["n/a"] = content
 				s.mu.Unlock()
 			}
 			if tc.shared {
@@ -133,7 +132,7 @@ func TestListTellsInEachVersion(t *testing.T) {
 				s.delete(widgets, "n", "a")
 				if tc.served {
 					s.mu.Lock()
-					delete(s.kinds[old].objects, "n/a")
+					delete(s.kinds[oldWidgets].objects, "n/a")
 					s.mu.Unlock()
 				}
 			})
