@@ -59,6 +59,7 @@ var scenarios = []scenario{
 	{"start", startUp},
 	{"many", manyManagedResources},
 	{"large", largeManagedResource},
+	{"bulk", bulk},
 	{"landscape", thousandManagedResources},
 	{"drift", driftRepair},
 	{"secrets", unrelatedSecrets},

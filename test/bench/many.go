@@ -26,19 +26,9 @@ func manyManagedResources(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	sent, started := requests(p), time.Now()
-	created := make(chan error, 1)
-	go func() {
-		created <- parallel(n, writer, func(i int) error {
-			name := fmt.Sprintf("mr-%d", i)
-			return b.create(ctx, b.SeedClient, "default", name, map[string][]byte{"data.yaml": []byte(configMaps(10, name))})
-		})
-	}()
-	if err := b.await(ctx, n, harness.Settled); err != nil {
-		return err
-	}
-	took := time.Since(started).Seconds()
-	if err := <-created; err != nil {
+	sent := requests(p)
+	took, err := b.managedResources(ctx, "mr", n, 10, n)
+	if err != nil {
 		return err
 	}
 	after, err := usageOf(p)
@@ -56,15 +46,6 @@ func manyManagedResources(ctx context.Context, b *bench) error {
 		return err
 	}
 	b.add("… resident memory then", after.rss, "MiB", fmt.Sprintf("%.1f anonymous", after.anonymous), reference(after.rss, 90)+"; target ≤ 60")
-	bare, err := b.bareManagedResources(ctx, "bare-many", n, 10)
-	if err != nil {
-		return err
-	}
-	b.add("… a bare client that makes the same writes, those in the source included, 16 at a time", bare, "s", "", fmt.Sprintf("ratio %.2f; target ≤ 1.5", took/bare))
-	if err := settle(ctx, p); err != nil {
-		return err
-	}
-
 	sent = requests(p)
 	if b.profile != "" {
 		go b.saveProfile(p, filepath.Join(b.profile, "steady.pprof"))
@@ -97,14 +78,11 @@ func largeManagedResource(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
-		started := time.Now()
-		if err := b.create(ctx, b.SeedClient, "default", name, map[string][]byte{"data.yaml": []byte(configMaps(n, name))}); err != nil {
+		took, err := b.managedResources(ctx, name, 1, n, round+1)
+		if err != nil {
 			return err
 		}
-		if err := b.await(ctx, round+1, harness.Settled); err != nil {
-			return err
-		}
-		times = append(times, time.Since(started).Seconds())
+		times = append(times, took)
 		after, err := usageOf(p)
 		if err != nil {
 			return err
@@ -113,16 +91,66 @@ func largeManagedResource(ctx context.Context, b *bench) error {
 	}
 	b.add("one ManagedResource × 2000 ConfigMaps", median(times), "s", spreadOf(times), reference(median(times), 5.6)+"; target ≤ 2.0")
 	b.add("… processor time", median(cpus), "s", spreadOf(cpus), reference(median(cpus), 2.0)+"; target ≤ 1.2")
-	var bares []float64
-	for round := range 3 {
-		bare, err := b.bareManagedResources(ctx, fmt.Sprintf("bare-large-%d", round), 1, n)
-		if err != nil {
-			return err
-		}
-		bares = append(bares, bare)
-	}
-	b.add("… a bare client that makes the same writes, 16 at a time", median(bares), "s", spreadOf(bares), fmt.Sprintf("ratio %.2f; target ≤ 1.3", median(times)/median(bares)))
 	return nil
+}
+
+// bulk measures bulk work in turns with a bare client, so that both find the servers in like states.
+func bulk(ctx context.Context, b *bench) error {
+	const turns = 5
+	p, err := b.startReady(ctx, map[string]any{"controllers": map[string]any{"managedResource": map[string]any{"concurrentSyncs": 20}}})
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	all := 0
+	for _, shape := range []struct {
+		number, size int
+		target       float64
+	}{{200, 10, 1.5}, {1, 2000, 1.3}} {
+		what := fmt.Sprintf("%d × %d", shape.number, shape.size)
+		var times, bares []float64
+		for turn := range turns {
+			name := fmt.Sprintf("bulk-%d-%d", shape.number, turn)
+			all += shape.number
+			took, err := b.managedResources(ctx, name, shape.number, shape.size, all)
+			if err != nil {
+				return err
+			}
+			if err := settle(ctx, p); err != nil {
+				return err
+			}
+			bare, err := b.bareManagedResources(ctx, "bare-"+name, shape.number, shape.size)
+			if err != nil {
+				return err
+			}
+			if err := settle(ctx, p); err != nil {
+				return err
+			}
+			times, bares = append(times, took), append(bares, bare)
+		}
+		b.add(what+" in turns with a bare client", median(times), "s", spreadOf(times),
+			fmt.Sprintf("%.2f × the bare client's %.2f; target ≤ %.1f", median(times)/median(bares), median(bares), shape.target))
+		b.add("… the bare client, which makes the same writes, those in the source included, 16 at a time", median(bares), "s", spreadOf(bares), "")
+	}
+	return nil
+}
+
+// managedResources creates number ManagedResources of size ConfigMaps each, and returns how many seconds it takes until all, those
+// that were there before included, have settled.
+func (b *bench) managedResources(ctx context.Context, prefix string, number, size, all int) (float64, error) {
+	started := time.Now()
+	created := make(chan error, 1)
+	go func() {
+		created <- parallel(number, writer, func(i int) error {
+			name := fmt.Sprintf("%s-%d", prefix, i)
+			return b.create(ctx, b.SeedClient, "default", name, map[string][]byte{"data.yaml": []byte(configMaps(size, name))})
+		})
+	}()
+	if err := b.await(ctx, all, harness.Settled); err != nil {
+		return 0, err
+	}
+	took := time.Since(started).Seconds()
+	return took, <-created
 }
 
 // bareManagedResources makes the writes that number ManagedResources of size ConfigMaps each cost, in source and target: their

@@ -60,7 +60,7 @@ func (b *bench) await(ctx context.Context, n int, done func(*resourcesv1alpha1.M
 	if err != nil {
 		return err
 	}
-	w, err := watching.Watch(ctx, &resourcesv1alpha1.ManagedResourceList{})
+	w, err := watching.Watch(ctx, &resourcesv1alpha1.ManagedResourceList{}, client.InNamespace("default"))
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (b *bench) await(ctx context.Context, n int, done func(*resourcesv1alpha1.M
 		case event, open := <-w.ResultChan():
 			if !open {
 				// The server ends the watch of a client that does not keep up; a new one starts with all there is.
-				if w, err = watching.Watch(ctx, &resourcesv1alpha1.ManagedResourceList{}); err != nil {
+				if w, err = watching.Watch(ctx, &resourcesv1alpha1.ManagedResourceList{}, client.InNamespace("default")); err != nil {
 					return err
 				}
 				continue
