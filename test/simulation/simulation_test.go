@@ -83,7 +83,7 @@ const collectEvery = 64
 type happening = func(*testing.T, *Scenario, logr.Logger) Result
 
 func runSeeds(t *testing.T, generator *rapid.Generator[*Scenario], run happening, runs int) {
-	begin, found, requests := time.Now(), map[string][]int{}, 0
+	begin, found, findings, requests := time.Now(), map[string][]int{}, 0, 0
 	collect := alike(t, generator, run)
 	for seed := *first; seed < *first+runs; seed++ {
 		if (seed-*first)%collectEvery == 0 {
@@ -91,8 +91,11 @@ func runSeeds(t *testing.T, generator *rapid.Generator[*Scenario], run happening
 		}
 		result := run(t, generator.Example(seed), logr.Discard())
 		requests += result.Requests
+		if len(result.Violations) > 0 {
+			findings++
+		}
 		if done := seed - *first + 1; done%1000 == 0 {
-			t.Logf("%d runs in %v", done, time.Since(begin).Round(time.Second))
+			t.Logf("%d runs in %v, %d with findings", done, time.Since(begin).Round(time.Second), findings)
 		}
 		if len(result.Violations) == 0 {
 			continue
@@ -113,7 +116,7 @@ func runSeeds(t *testing.T, generator *rapid.Generator[*Scenario], run happening
 	for name, seeds := range found {
 		t.Logf("%s: %d runs, such as seeds %v", name, len(seeds), seeds[:min(len(seeds), 8)])
 	}
-	t.Logf("%d runs in %v, %d requests", runs, time.Since(begin).Round(time.Second), requests)
+	t.Logf("%d runs in %v, %d with findings, %d requests", runs, time.Since(begin).Round(time.Second), findings, requests)
 }
 
 // TestSeed tells the run of one seed.
