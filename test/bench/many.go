@@ -27,7 +27,7 @@ func manyManagedResources(ctx context.Context, b *bench) error {
 		return err
 	}
 	sent := requests(p)
-	took, err := b.managedResources(ctx, "mr", n, 10, n)
+	took, err := b.managedResources(ctx, "mr", n, n, func(name string) string { return configMaps(10, name) })
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func largeManagedResource(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
-		took, err := b.managedResources(ctx, name, 1, n, round+1)
+		took, err := b.managedResources(ctx, name, 1, round+1, func(name string) string { return configMaps(n, name) })
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func bulk(ctx context.Context, b *bench) error {
 		for turn := range turns {
 			name := fmt.Sprintf("bulk-%d-%d", shape.number, turn)
 			all += shape.number
-			took, err := b.managedResources(ctx, name, shape.number, shape.size, all)
+			took, err := b.managedResources(ctx, name, shape.number, all, func(name string) string { return configMaps(shape.size, name) })
 			if err != nil {
 				return err
 			}
@@ -135,15 +135,15 @@ func bulk(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// managedResources creates number ManagedResources of size ConfigMaps each, and returns how many seconds it takes until all, those
-// that were there before included, have settled.
-func (b *bench) managedResources(ctx context.Context, prefix string, number, size, all int) (float64, error) {
+// managedResources creates number ManagedResources, and returns how many seconds it takes until all, those that were there before
+// included, have settled.
+func (b *bench) managedResources(ctx context.Context, prefix string, number, all int, manifests func(name string) string) (float64, error) {
 	started := time.Now()
 	created := make(chan error, 1)
 	go func() {
 		created <- parallel(number, writer, func(i int) error {
 			name := fmt.Sprintf("%s-%d", prefix, i)
-			return b.create(ctx, b.SeedClient, "default", name, map[string][]byte{"data.yaml": []byte(configMaps(size, name))})
+			return b.create(ctx, b.SeedClient, "default", name, map[string][]byte{"data.yaml": []byte(manifests(name))})
 		})
 	}()
 	if err := b.await(ctx, all, harness.Settled); err != nil {

@@ -60,19 +60,9 @@ func thousandManagedResources(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer p.Stop()
-	sent, started := requests(p), time.Now()
-	created := make(chan error, 1)
-	go func() {
-		created <- parallel(n, writer, func(i int) error {
-			name := fmt.Sprintf("mr-%d", i)
-			return b.create(ctx, b.SeedClient, "default", name, map[string][]byte{"data.yaml": []byte(four(name))})
-		})
-	}()
-	if err := b.await(ctx, n, harness.Settled); err != nil {
-		return err
-	}
-	took := time.Since(started).Seconds()
-	if err := <-created; err != nil {
+	sent := requests(p)
+	took, err := b.managedResources(ctx, "mr", n, n, four)
+	if err != nil {
 		return err
 	}
 	total := requests(p) - sent

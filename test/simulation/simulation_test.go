@@ -86,23 +86,22 @@ func runSeeds(t *testing.T, generator *rapid.Generator[*Scenario], run happening
 	begin, found, findings, requests := time.Now(), map[string][]int{}, 0, 0
 	collect := alike(t, generator, run)
 	for seed := *first; seed < *first+runs; seed++ {
-		if (seed-*first)%collectEvery == 0 {
+		done := seed - *first
+		if done%collectEvery == 0 {
 			collect()
+		}
+		if done > 0 && done%1000 == 0 {
+			t.Logf("%d runs in %v, %d with findings", done, time.Since(begin).Round(time.Second), findings)
 		}
 		result := run(t, generator.Example(seed), logr.Discard())
 		requests += result.Requests
-		if len(result.Violations) > 0 {
-			findings++
-		}
-		if done := seed - *first + 1; done%1000 == 0 {
-			t.Logf("%d runs in %v, %d with findings", done, time.Since(begin).Round(time.Second), findings)
-		}
 		if len(result.Violations) == 0 {
 			continue
 		}
+		findings++
 		v := result.Violations[0]
 		found[v.Invariant] = append(found[v.Invariant], seed)
-		t.Errorf("run %d, seed %d: %s", seed-*first+1, seed, v)
+		t.Errorf("run %d, seed %d: %s", done+1, seed, v)
 		collect()
 		again := run(t, generator.Example(seed), logr.Discard())
 		t.Logf("seed %d was run once more: %d findings", seed, len(again.Violations))
