@@ -22,6 +22,17 @@ func (k Key) String() string { return k.Group + "/" + k.Kind + "/" + k.Namespace
 // GroupKind is the kind without the object.
 func (k Key) GroupKind() metav1.GroupKind { return metav1.GroupKind{Group: k.Group, Kind: k.Kind} }
 
+// WithoutNamespace names an object of a kind that has no namespaces, whatever its entry says: the kind may have had some, or others may have written it.
+func (k Key) WithoutNamespace() Key {
+	k.Namespace = ""
+	return k
+}
+
+// Same says whether two keys are of one object; those of a cluster-scoped kind are, whatever namespaces they name.
+func (k Key) Same(other Key, clusterScoped bool) bool {
+	return k == other || clusterScoped && k.WithoutNamespace() == other.WithoutNamespace()
+}
+
 func newKey(gvk schema.GroupVersionKind, namespace, name string) Key {
 	return Key{gvk.Group, gvk.Kind, namespaceOrDefault(gvk.Kind, namespace), name}
 }

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -81,6 +82,7 @@ func NewPlan(decoded manifest.Result, inventory []resourcesv1alpha1.ObjectRefere
 	places := map[Key]manifest.Place{}
 	duplicates := map[Key]bool{}
 	var desired, released []*Desired
+	entriesOf := map[*Desired][]resourcesv1alpha1.ObjectReference{} // of those that are released
 
 	for _, object := range decoded.Objects {
 		if err := checkIdentity(object); err != nil {
@@ -100,22 +102,24 @@ func NewPlan(decoded manifest.Result, inventory []resourcesv1alpha1.ObjectRefere
 			continue
 		}
 		places[key] = object.Place
-		completed.Old = index.take(key)
 		if object.Released() {
+			entriesOf[completed] = index.takeAll(key, scope)
 			released = append(released, completed)
 			continue
+		}
+		completed.Old = index.take(key)
+		if completed.CreateOnly && scope == ScopeCluster && (completed.Old == nil || managed.Planned(completed.Old)) {
+			completed.Old = cmp.Or(index.recordElsewhere(key), completed.Old)
 		}
 		completed.recallCreation()
 		desired = append(desired, completed)
 	}
 
 	for _, object := range released {
-		switch {
-		case object.Old == nil:
-		case duplicates[object.Key]: // Whether it is to be let go of is not said.
-			plan.Unmatched = append(plan.Unmatched, *object.Old)
-		default:
-			plan.Release = append(plan.Release, *object.Old)
+		if duplicates[object.Key] { // Whether it is to be let go of is not said.
+			plan.Unmatched = append(plan.Unmatched, entriesOf[object]...)
+		} else {
+			plan.Release = append(plan.Release, entriesOf[object]...)
 		}
 	}
 	for _, object := range desired {
@@ -190,6 +194,9 @@ func definedScopes(objects []manifest.Object) map[schema.GroupKind]Scope {
 func (d *Desired) recallCreation() {
 	if d.CreateOnly && d.Old != nil && managed.Truthy(d.Old.Annotations, resourcesv1alpha1.AnnotationIgnore) {
 		d.Reference.FieldPath, d.Reference.UID = d.Old.FieldPath, d.Old.UID
+		if d.Old.UID == "" && d.Old.Namespace != d.Reference.Namespace {
+			d.Reference = managed.AsPlanned(d.Reference) // Without a UID it is about the place that it names, and its kind lives elsewhere by now.
+		}
 	}
 }
 
@@ -205,6 +212,9 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others fun
 	}
 	for _, object := range p.Apply {
 		if i, found := known[object.Key]; found {
+			if pending[i].Namespace != object.Reference.Namespace && pending[i].UID == "" && managed.Truthy(pending[i].Annotations, resourcesv1alpha1.AnnotationIgnore) {
+				pending[i] = managed.AsPlanned(pending[i]) // As in recallCreation.
+			}
 			pending[i].Namespace = object.Reference.Namespace // Its kind may live elsewhere by now, and that is where it will be.
 			if !object.CreateOnly {
 				pending[i].Labels = withMore(pending[i].Labels, object.Reference.Labels)
@@ -218,9 +228,13 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others fun
 			pending = append(pending, entry)
 		}
 	}
+	released := make(map[Key]struct{}, len(p.Release))
 	for i := range p.Release {
+		released[KeyOfReference(&p.Release[i].ObjectReference)] = struct{}{}
+	}
+	for at := range pending {
 		// The entry is the only proof that it is ours, and must not be once it was let go of.
-		if at, found := known[KeyOfReference(&p.Release[i].ObjectReference)]; found && managed.Truthy(pending[at].Annotations, resourcesv1alpha1.AnnotationIgnore) {
+		if _, found := released[KeyOfReference(&pending[at].ObjectReference)]; found && managed.Truthy(pending[at].Annotations, resourcesv1alpha1.AnnotationIgnore) {
 			pending[at] = managed.AsPlanned(pending[at])
 		}
 	}
@@ -333,13 +347,22 @@ type inventoryIndex struct {
 func newInventoryIndex(inventory []resourcesv1alpha1.ObjectReference, equivalences Equivalences) *inventoryIndex {
 	index := &inventoryIndex{equivalences: equivalences, entries: inventory, byKey: make(map[Key]int, len(inventory)), taken: make([]bool, len(inventory))}
 	for i := range inventory {
-		index.byKey[KeyOfReference(&inventory[i].ObjectReference)] = i
+		key := KeyOfReference(&inventory[i].ObjectReference)
+		former, twice := index.byKey[key]
+		if twice && !CanExist(&inventory[i].ObjectReference) {
+			index.taken[i] = true
+			continue
+		}
+		if twice {
+			index.taken[former] = true // One entry speaks for the object, else the other one would have it deleted.
+		}
+		index.byKey[key] = i
 	}
 	return index
 }
 
 // take returns the entry that is the same object (MRD-13), rather one of the same kind, and marks all that are as matched: a run
-// that did not end leaves the old kind beside the new one (MRD-16).
+// that did not end leaves the old kind beside the new one (MRD-16). What is only planned gives way to the record that the object was created.
 func (x *inventoryIndex) take(key Key) *resourcesv1alpha1.ObjectReference {
 	var same *resourcesv1alpha1.ObjectReference
 	for _, key := range x.equivalences.Keys(key) {
@@ -348,11 +371,38 @@ func (x *inventoryIndex) take(key Key) *resourcesv1alpha1.ObjectReference {
 			continue
 		}
 		x.taken[i] = true
-		if same == nil {
-			same = &x.entries[i]
+		if entry := &x.entries[i]; same == nil || managed.Planned(same) && !managed.Planned(entry) && managed.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) {
+			same = entry
 		}
 	}
 	return same
+}
+
+// recordElsewhere returns the entry that is the record that an object of a kind without namespaces was created, though it names one; nil if there is
+// none. It stays as it is: where it is looked for the plan has the object.
+func (x *inventoryIndex) recordElsewhere(key Key) *resourcesv1alpha1.ObjectReference {
+	for i := range x.entries {
+		entry := &x.entries[i]
+		if entry.UID != "" && !managed.Planned(entry) && managed.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) && KeyOfReference(&entry.ObjectReference).Same(key, true) {
+			return entry
+		}
+	}
+	return nil
+}
+
+// takeAll returns all entries of an object, and marks them as matched: several of one kind, of equivalent kinds, and, if its kind has no namespaces, with any
+// namespace. Each of them would be a reason to delete it.
+func (x *inventoryIndex) takeAll(key Key, scope Scope) []resourcesv1alpha1.ObjectReference {
+	var all []resourcesv1alpha1.ObjectReference
+	keys := x.equivalences.Keys(key)
+	for i := range x.entries {
+		at := KeyOfReference(&x.entries[i].ObjectReference)
+		if slices.ContainsFunc(keys, func(key Key) bool { return key.Same(at, scope == ScopeCluster) }) {
+			x.taken[i] = true
+			all = append(all, x.entries[i])
+		}
+	}
+	return all
 }
 
 func (x *inventoryIndex) rest() []resourcesv1alpha1.ObjectReference {

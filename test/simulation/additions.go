@@ -153,15 +153,16 @@ func (w *world) copyThing(t *thing) {
 	w.request(w.target, http.MethodPost, w.pathOf(w.target, key), o)
 }
 
-// replaceable says whether somebody who runs can prove that an object is ours, so that it may be deleted to be created anew. What is to be
-// kept may not, whether it says so itself or its manifest does. What carries no origin only who created it can prove to be ours, and not that
+// replaceable says whether somebody who runs and looks after a class can prove that an object is ours, so that it may be deleted to be created anew. What
+// is to be kept may not, whether it says so itself or its manifest does. What carries no origin only who created it can prove to be ours, and not that
 // one after it left the object alone for a while, or after the target was restored to what was before it created another one.
-func (w *world) replaceable(key apiserver.Key, o object) bool {
+func (w *world) replaceable(key apiserver.Key, o object, class string) bool {
 	if !w.owned(o) || truthy(o, resourcesv1alpha1.AnnotationKeepObject) || w.toKeep[unscoped(key)] {
 		return false
 	}
 	uid := apiserver.Text(o, "metadata", "uid")
-	return origin(o) != "" || slices.Contains(w.running, w.made[uid]) && !w.doubtful[uid] && !w.restored["target"] && !w.scenario.leavesAlone()
+	maker := w.made[uid]
+	return origin(o) != "" || slices.Contains(w.running, maker) && w.classes[maker] == class && !w.doubtful[uid] && !w.restored["target"] && !w.scenario.leavesAlone()
 }
 
 // leavesAlone says whether instances are told to leave objects alone for a while: then they forget what they knew of them.
@@ -254,9 +255,9 @@ func (w *world) noteKept(c apiserver.Change) {
 			continue
 		}
 		uid := apiserver.Text(o, "metadata", "uid")
-		w.doubtful[uid] = w.doubtful[uid] || origin(o) == "" // The entry may have been the only proof, whoever else has one.
+		w.doubtful[uid] = true // The entry may have been the only proof but for an origin, whoever else has one.
 		if !w.inInventoryLocked(key, c.Key) {
-			w.leftBehind[uid] = time.Now()
+			w.leftBehind[uid], w.leftAt[uid] = true, time.Now()
 			w.released[uid] = w.released[uid] || origin(o) == ""
 		}
 	}

@@ -72,7 +72,7 @@ func summaryOf(mr object) string {
 	text := fmt.Sprintf("generation %s, observed %s, checksum %.6s, finalizers %v, inventory", apiserver.Text(mr, "metadata", "generation"),
 		apiserver.Text(mr, "status", "observedGeneration"), apiserver.Text(mr, "status", "secretsDataChecksum"), apiserver.Meta(mr)["finalizers"])
 	for _, key := range inventoryOf(mr) {
-		text += " " + key.Name
+		text += " " + strings.TrimPrefix(key.Namespace+"/"+key.Name, "/")
 	}
 	for _, name := range []string{"ResourcesApplied", "ResourcesHealthy", "ResourcesProgressing"} {
 		text += fmt.Sprintf(", %s %s", name, condition(mr, name))

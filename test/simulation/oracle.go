@@ -76,8 +76,11 @@ type oracle struct {
 	made map[string]string
 	// released are those of them that were given up on purpose.
 	released map[string]bool
-	// doubtful are those without an origin that one of those who had them let go of: whether anything proves still that they are ours is not said.
+	// doubtful are those whose proof may be gone, if they carry no origin: one of those who had them let go of them, or said that they are not its own, or
+	// somebody else claimed them. Whether anything proves still that they are ours is not said.
 	doubtful map[string]bool
+	// stray are those of them that were created when no inventory had them any more, as somebody had taken a finalizer away.
+	stray map[string]bool
 	// had is when an object last had a value.
 	had map[apiserver.Key]map[string]time.Time
 	// wanted is what is wanted now, each wish since a time of its own; until is when an object was last wanted.
@@ -95,7 +98,9 @@ type oracle struct {
 	servedBy map[string]string
 	// kept are objects that a ManagedResource left behind on purpose, leftBehind those of them, by UID, that nobody has had since.
 	kept       map[apiserver.Key]bool
-	leftBehind map[string]time.Time
+	leftBehind map[string]bool
+	// leftAt is when they were left behind, also of those that somebody has had since.
+	leftAt map[string]time.Time
 	// giving is what ManagedResources say of objects now: that they are not their own; givenUp is until when they did, saidToStay until when an object itself
 	// said that it must not be deleted, by UID.
 	giving  map[claim]bool
@@ -125,10 +130,10 @@ type oracle struct {
 
 func newOracle(w *world) *oracle {
 	return &oracle{
-		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, doubtful: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
+		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, doubtful: map[string]bool{}, stray: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
 		wanted: map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
 		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, fought: map[apiserver.Key]time.Time{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{}, restoredAt: map[string]time.Time{},
-		turnedBack: map[string]int64{}, blind: map[string]bool{}, leftBehind: map[string]time.Time{}, givenUp: map[claim]time.Time{}, lacking: map[apiserver.Key]time.Time{}, saidToStay: map[string]time.Time{},
+		turnedBack: map[string]int64{}, blind: map[string]bool{}, leftBehind: map[string]bool{}, leftAt: map[string]time.Time{}, givenUp: map[claim]time.Time{}, lacking: map[apiserver.Key]time.Time{}, saidToStay: map[string]time.Time{},
 		toKeep: map[apiserver.Key]bool{},
 	}
 }
@@ -208,13 +213,21 @@ func (w *world) targetChanged(c apiserver.Change) {
 	if c.After != nil && truthy(c.Before, resourcesv1alpha1.AnnotationKeepObject) && !truthy(c.After, resourcesv1alpha1.AnnotationKeepObject) {
 		w.saidToStay[uid] = time.Now()
 	}
+	if value := origin(c.After); value != "" && !isOurs(value) {
+		w.doubtful[uid] = true // Whoever lets go of it now does so for good.
+	}
 	if !isInstance(c.By) {
 		return
 	}
 	switch c.Verb {
 	case "create":
-		w.made[apiserver.Text(c.After, "metadata", "uid")] = c.By
-		if !w.inInventoryLocked(c.Key, apiserver.Key{}) && !w.excused() && !w.freed {
+		uid = apiserver.Text(c.After, "metadata", "uid")
+		w.made[uid] = c.By
+		switch {
+		case w.inInventoryLocked(c.Key, apiserver.Key{}) || w.excused():
+		case w.freed:
+			w.stray[uid] = true
+		default:
 			w.violateLocked(hasEntry, "%s created %s, which no inventory has", c.By, c.Key)
 		}
 	case "delete":
@@ -265,14 +278,17 @@ func origin(o object) string {
 // owned says whether an object may be deleted by us: it says so itself, or it says nothing, and we made it and did not give it up.
 func (w *world) owned(o object) bool {
 	uid := apiserver.Text(o, "metadata", "uid")
-	return strings.HasPrefix(origin(o), "simulated:") || origin(o) == "" && w.made[uid] != "" && (!w.released[uid] || w.leftLately(uid))
+	return isOurs(origin(o)) || origin(o) == "" && w.made[uid] != "" && (!w.released[uid] || w.leftLately(uid))
 }
 
 // leftLately says whether somebody took a finalizer away, so that an object was left behind, and who is deleting it need not have heard of that.
 func (w *world) leftLately(uid string) bool {
-	at, left := w.leftBehind[uid]
+	at, left := w.leftAt[uid]
 	return left && w.freed && time.Since(at) <= patience+w.lag
 }
+
+// isOurs says whether an origin names a ManagedResource of the source.
+func isOurs(origin string) bool { return strings.HasPrefix(origin, "simulated:") }
 
 // originOf is the origin of what a ManagedResource has.
 func originOf(mr apiserver.Key) string { return "simulated:" + mr.Namespace + "/" + mr.Name }
@@ -342,7 +358,7 @@ func (w *world) checkDeletion(c apiserver.Change) {
 		return
 	}
 	uid := apiserver.Text(c.Before, "metadata", "uid")
-	if _, left := w.leftBehind[uid]; left && !w.leftLately(uid) {
+	if w.leftBehind[uid] && !w.leftLately(uid) {
 		w.violateLocked(sparesKept, "%s deleted %s, which its ManagedResource left behind when it went", c.By, c.Key)
 	}
 	if truthy(c.Before, resourcesv1alpha1.AnnotationKeepObject) {

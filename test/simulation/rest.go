@@ -60,7 +60,7 @@ func (w *world) checkManagedResource(key apiserver.Key, mr object) {
 		return
 	}
 	for at := range wishes {
-		if o := w.target.GetLocked(at); o != nil && o["immutable"] == true && !w.replaceable(at, o) {
+		if o := w.target.GetLocked(at); o != nil && o["immutable"] == true && !w.replaceable(at, o, classOf(mr)) {
 			return
 		}
 	}
@@ -72,9 +72,12 @@ func (w *world) checkManagedResource(key apiserver.Key, mr object) {
 		w.violateLocked(becomesWanted, "%s has generation %s and observed %s, ResourcesApplied is %s: %s", key.Name, generation, observed, applied, marshal(mr["status"]))
 		return
 	}
-	// Two that want an object differently take turns, and one that was written a moment ago is not rolled out.
-	fought := slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), w.isFoughtOver)
-	if healthy := condition(mr, "ResourcesHealthy"); healthy != "True" && !fought {
+	// Two that want an object differently take turns, and one that was written a moment ago is not rolled out. What somebody was not told of after a
+	// restore is judged by what it was before.
+	excepted := slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool {
+		return w.isFoughtOver(at) || w.blind["target/"+at.Resource]
+	})
+	if healthy := condition(mr, "ResourcesHealthy"); healthy != "True" && !excepted {
 		w.violateLocked(conditionTrue, "ResourcesHealthy of %s is %s: %s", key.Name, healthy, marshal(mr["status"]))
 	}
 	inventory := inventoryOf(mr)
@@ -115,7 +118,7 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 	}
 	key, _ = w.keyLocked(thingAt(key))
 	o := w.target.GetLocked(key)
-	if o != nil && o["immutable"] == true && !w.replaceable(key, o) {
+	if o != nil && o["immutable"] == true && !slices.ContainsFunc(wishes, func(wish wish) bool { return w.replaceable(key, o, wish.class) }) {
 		return // It was there before, can't be changed, and is not ours to replace.
 	}
 	if o == nil {
@@ -150,7 +153,7 @@ func (w *world) checkLeftovers() {
 		if thingAt(key) == nil || !w.owned(o) || origin(o) == "" || len(w.wanted[unscoped(key)]) > 0 || w.inInventoryLocked(key, apiserver.Key{}) {
 			continue
 		}
-		if w.kept[unscoped(key)] || w.scenario.Classes && w.contested[unscoped(key)] {
+		if w.kept[unscoped(key)] || w.stray[apiserver.Text(o, "metadata", "uid")] || w.scenario.Classes && w.contested[unscoped(key)] {
 			continue
 		}
 		w.violateLocked(keepsEntry, "%s is ours, and no inventory has it", key)

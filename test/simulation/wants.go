@@ -198,6 +198,12 @@ func (w *world) wantLocked() {
 			w.givenUp[c] = now
 		}
 	}
+	for c := range w.giving {
+		key, _ := w.keyLocked(thingAt(c.object))
+		if o := w.target.GetLocked(key); o != nil && origin(o) == "" && contains(w.inventoryLocked(c.mr), key) {
+			w.doubtful[apiserver.Text(o, "metadata", "uid")] = true // Its entry may stay while other objects fail.
+		}
+	}
 	w.noteLackingLocked(now)
 	for at := range before {
 		if len(w.wanted[at]) == 0 {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -39,6 +40,8 @@ type applier struct {
 	// full is true for the first run, and for one that is to look at all objects, which all is true for, whether they are known to be right or not; asked
 	// if somebody asked for that: then drift is put right without delay.
 	full, all, asked bool
+	// looked are those that an earlier run has looked at for the same reason.
+	looked map[apply.Key]struct{}
 
 	// asking knows what the plan was made from; recorded makes sure of that before the first write, and that the inventory has all objects.
 	asking   *asking
@@ -54,8 +57,8 @@ type applier struct {
 	failedKinds      map[metav1.GroupKind]bool
 	// replan is true if an object was left to the next run, which plans it where it belongs.
 	replan bool
-	// untried are the objects that were not even looked at, for the sake of others.
-	untried map[ledger.Key]struct{}
+	// failing are the objects that could not be applied, or were not even looked at, for the sake of others: another ManagedResource may be able to.
+	failing map[ledger.Key]struct{}
 	// written are the objects that are as they should be by now, by what was done about them; held is when the first of those
 	// is due that are not put right yet; news is what to tell about drift.
 	written map[apply.Key]outcome
@@ -84,10 +87,10 @@ type outcome struct {
 // newApplier returns what carries out a plan, in a run that began with what pass says.
 func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, began pass, from basis) *applier {
 	return &applier{
-		Reconciler: r, asking: &asking{Reconciler: r, mr: mr, from: from}, mr: mr, plan: plan, full: began.wantsFull(), all: began.asksForFull(), asked: began.isAsked(), errs: slices.Clone(plan.Errors),
+		Reconciler: r, asking: &asking{Reconciler: r, mr: mr, from: from}, mr: mr, plan: plan, full: began.wantsFull(), all: began.asksForFull(), asked: began.isAsked(), looked: began.lookedAt(), errs: slices.Clone(plan.Errors),
 		equivalences:     apply.NewEquivalences(mr.Spec.Equivalences),
 		definedKinds:     map[metav1.GroupKind]bool{},
-		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, untried: map[ledger.Key]struct{}{}, written: map[apply.Key]outcome{},
+		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, failing: map[ledger.Key]struct{}{}, written: map[apply.Key]outcome{},
 	}
 }
 
@@ -108,6 +111,9 @@ func (a *applier) run(ctx context.Context) error {
 	}
 	if slices.ContainsFunc(a.plan.Apply, func(d *apply.Desired) bool { return scalable(d.Key) }) {
 		if err := a.Watches.Autoscalers().Ready(ctx); err != nil {
+			for _, desired := range a.plan.Apply {
+				a.leaveOut(desired)
+			}
 			return err
 		}
 	}
@@ -133,7 +139,8 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 	for _, desired := range tier {
 		options := a.options(desired)
 		digest := desiredDigest(desired, options)
-		if !a.all && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(targetcluster.RefOf(&desired.Reference)) {
+		_, looked := a.looked[desired.Key]
+		if (!a.all || looked) && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(targetcluster.RefOf(&desired.Reference)) {
 			a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
 			a.written[desired.Key] = outcome{result: skipped, sighting: ledger.Sighting{Key: keyOf(desired), Desired: digest}}
 			continue
@@ -144,6 +151,7 @@ func (a *applier) applyTier(ctx context.Context, tier []*apply.Desired) {
 		}
 		// A run that was asked for takes part in no quarrel either: it may be one that can't be completed.
 		if wait := a.drifts.held(keyOf(desired)); wait > 0 && (!a.asked || a.drifts.quarrels(keyOf(desired))) && a.drifted(ctx, desired, options, digest) && !a.replacing.has(keyOf(desired)) {
+			a.Ledger.Waits(ownerOf(a.mr), keyOf(desired))
 			if a.drifts.untold(keyOf(desired)) {
 				add(desired, func() { a.lookAtDrift(ctx, desired, options, digest, wait) })
 			} else {
@@ -211,7 +219,7 @@ func (a *applier) drifted(ctx context.Context, desired *apply.Desired, options a
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(others.kept[desired.Key], func(k keeper) bool {
+	return slices.ContainsFunc(others.keepers(desired.Key), func(k keeper) bool {
 		asKept := options
 		asKept.Origin = managed.Origin{ClusterID: a.Identity, Key: k.Owner}.String()
 		return a.Ledger.Drifted(keyOf(desired), desiredDigest(desired, asKept))
@@ -222,27 +230,37 @@ func (a *applier) drifted(ctx context.Context, desired *apply.Desired, options a
 func (a *applier) leaveOut(desired *apply.Desired) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.untried[keyOf(desired)] = struct{}{}
+	a.failing[keyOf(desired)] = struct{}{}
 }
 
 // passOn leaves what the run was not to look at, or could not, to other ManagedResources that have it.
 func (a *applier) passOn() {
 	a.Ledger.Pass(ownerOf(a.mr), func(key ledger.Key) bool {
-		_, untried := a.untried[key]
-		return untried || !describes(a.plan, key)
+		_, failing := a.failing[key]
+		return failing || !describes(a.plan, key)
 	})
+}
+
+// look begins a look at an object, for which others of its tier may have taken their time: what is on record, and after that what the merge goes by,
+// so that a doubt about that which comes from now on is not settled by this look.
+func (a *applier) look(desired *apply.Desired, options apply.MergeOptions, digest uint64) (ledger.Finding, apply.MergeOptions, uint64) {
+	finding := a.Ledger.Lookup(keyOf(desired))
+	if now := a.options(desired); now != options {
+		return finding, now, desiredDigest(desired, now)
+	}
+	return finding, options, digest
 }
 
 func (a *applier) applyOne(ctx context.Context, desired *apply.Desired, options apply.MergeOptions, digest uint64) {
 	if a.slow.is(desired.Key.GroupKind()) {
-		a.leaveOut(desired)
 		a.failed(ctx, desired, errSlow)
 		return
 	}
+	finding, options, digest := a.look(desired, options, digest)
 	compared := a.Ledger.Writing(keyOf(desired), digest)
 	defer a.Ledger.Written(keyOf(desired))
 	standsIn := !compared && a.drifts.isOpen(keyOf(desired)) && a.drifted(ctx, desired, options, digest)
-	done, err := a.write(ctx, desired, options)
+	done, err := a.write(ctx, desired, options, finding)
 	compared = compared || standsIn && done.keptBy != (ledger.Owner{})
 	if errors.Is(err, targetcluster.ErrMisplaced) || errors.Is(err, errMoved) {
 		a.planAnew()
@@ -282,8 +300,8 @@ func (a *applier) conclude(ctx context.Context, desired *apply.Desired, done out
 		return
 	}
 	switch {
-	case done.result == "created":
-		a.Ledger.Created(ownerOf(a.mr), sighting)
+	case done.result == "created", desired.CreateOnly && isRecorded(desired, sighting.UID):
+		a.Ledger.Created(ownerOf(a.mr), sighting) // The process knows from now on, whoever takes the record away.
 	case !desired.CreateOnly:
 		a.Ledger.TakenOver(ownerOf(a.mr), sighting.Key, sighting.UID)
 	}
@@ -302,6 +320,11 @@ func (a *applier) conclude(ctx context.Context, desired *apply.Desired, done out
 		}
 	}
 	a.Ledger.Verified(ownerOf(a.mr), sighting)
+}
+
+// isRecorded says whether the inventory is the record that an object was created for the ManagedResource.
+func isRecorded(desired *apply.Desired, uid types.UID) bool {
+	return desired.Old != nil && createdOnce(desired.Old) && !managed.Planned(desired.Old) && uid != "" && desired.Old.UID == uid
 }
 
 // overtaken says whether the watches told since of an object that it is not as it should be, though the run did not look at it for their sake.
@@ -350,6 +373,7 @@ func (a *applier) failed(ctx context.Context, desired *apply.Desired, err error)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.errs = append(a.errs, err)
+	a.failing[keyOf(desired)] = struct{}{}
 	switch desired.Key.Kind {
 	case "Namespace":
 		a.failedNamespaces[desired.GetName()] = true
@@ -365,8 +389,7 @@ func (e *completeError) Unwrap() error { return e.error }
 
 // write makes one object be as it should and returns what was done and the object as it is then (MR-25, MR-26). An object
 // that has never been there, or is known to be gone, is created without a look; any other is read first.
-func (a *applier) write(ctx context.Context, desired *apply.Desired, options apply.MergeOptions) (outcome, error) {
-	finding := a.Ledger.Lookup(keyOf(desired))
+func (a *applier) write(ctx context.Context, desired *apply.Desired, options apply.MergeOptions, finding ledger.Finding) (outcome, error) {
 	expectAbsent := desired.Old == nil || finding.Known && !finding.Present
 	for attempt := 0; ; attempt++ {
 		var createErr error

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// looksPerRun is how many times a run looks, while it writes, whether that is still asked for: a look copies the ManagedResource with its inventory,
-	// so that one for each object would take longer than the writing.
+	// looksPerRun is how many times a run looks, while it writes, whether that is still asked for. One look for each object is not needed: what is
+	// written too much the next run puts right.
 	looksPerRun = 32
 	// looksEvery is after what time it looks in any case.
 	looksEvery = time.Second

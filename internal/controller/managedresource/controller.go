@@ -71,6 +71,7 @@ type Reconciler struct {
 	moves     moves
 	replacing replacing
 	vain      vain
+	aside     aside
 }
 
 // New returns a reconciler with its triggers.
@@ -103,6 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 	switch mr.Annotations[resourcesv1alpha1.AnnotationOperation] {
 	case resourcesv1alpha1.OperationWaitForState:
+		r.passes.doubt(mr, false)                              // What others do meanwhile it looks at afterwards.
 		r.Ledger.Pass(ownerOf(mr), everything)                 // Another one may put right what it has, too.
 		return reconcile.Result{RequeueAfter: r.period()}, nil // Nothing is done, not even deletion (MRT-7), and looked at again (MRB-22).
 	case resourcesv1alpha1.OperationReconcile:
@@ -177,7 +179,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 			return reconcile.Result{}, err
 		}
 	}
-	r.moves.plan(mr, lost)
+	r.moves.plan(mr, withoutFormerPlaces(mr, plan, lost))
 	gotten, err := r.moves.get(ctx, owner, from.keys)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -223,7 +225,9 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		content.checksum()               // It is needed at the end, and the requests leave time for it.
 	}()
 	applier := r.newApplier(mr, plan, began, from)
-	if err := applier.run(ctx); err != nil {
+	err = applier.run(ctx)
+	r.passes.hasLooked(mr, began, applier.written)
+	if err != nil {
 		if !errors.Is(err, errMoved) {
 			err = r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, err, applier)
 		}
@@ -246,6 +250,26 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	}
 	r.moves.forget(owner) // The inventory has nothing more that the plan has not.
 	return reconcile.Result{RequeueAfter: applier.held}, nil
+}
+
+// withoutFormerPlaces leaves out the entries that are about what the plan has where its kind has no namespaces: they keep it until the plan is on record.
+func withoutFormerPlaces(mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, lost []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+	if len(lost) == 0 {
+		return nil
+	}
+	planned := map[apply.Key]struct{}{}
+	for _, desired := range plan.Apply {
+		if desired.GetNamespace() == "" {
+			planned[desired.Key.WithoutNamespace()] = struct{}{}
+		}
+	}
+	equivalences := apply.NewEquivalences(mr.Spec.Equivalences)
+	return slices.DeleteFunc(slices.Clone(lost), func(ref resourcesv1alpha1.ObjectReference) bool {
+		return slices.ContainsFunc(equivalences.Keys(apply.KeyOfReference(&ref.ObjectReference).WithoutNamespace()), func(key apply.Key) bool {
+			_, found := planned[key]
+			return found
+		})
+	})
 }
 
 func everything(ledger.Key) bool { return true }
@@ -271,13 +295,17 @@ func (r *Reconciler) track(owner ledger.Owner, plan *apply.Plan, inventory []res
 	for i := range inventory {
 		refs = append(refs, targetcluster.RefOf(&inventory[i]))
 	}
+	r.aside.take(owner)
 	r.Watches.Track(owner, refs)
 }
 
 // fail reports an error in the condition and returns it, so that the queue backs off. done is the run that failed, nil if it
 // wrote nothing.
 func (r *Reconciler) fail(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string, cause error, done *applier) error {
-	r.Metrics.failures.WithLabelValues(reason).Inc()
+	ends := errors.Is(ctx.Err(), context.Canceled) // The process is told to end: that says nothing about the ManagedResource.
+	if !ends {
+		r.Metrics.failures.WithLabelValues(reason).Inc()
+	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		cause = fmt.Errorf("not done within the sync period of %s: %w", r.Config.SyncPeriod.Duration, cause)
 	}
@@ -289,7 +317,10 @@ func (r *Reconciler) fail(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 		done.passOn()
 	}
 	_, err := r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
-		change := &sourcecluster.Change{Conditions: []managed.ConditionChange{managed.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())}}
+		change := &sourcecluster.Change{}
+		if !ends {
+			change.Conditions = []managed.ConditionChange{managed.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())}
+		}
 		if done != nil {
 			inventory := done.afterFailure(current.Status.Resources)
 			change.Resources = &inventory
@@ -312,6 +343,7 @@ func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 // ignore leaves the objects alone and says so (MR-3).
 func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	r.forget(ownerOf(mr))
+	r.aside.put(mr)
 	return r.report(ctx, mr, managed.IgnoredChanges()...)
 }
 
@@ -352,6 +384,7 @@ func (r *Reconciler) forget(owner ledger.Owner) {
 	r.passes.forget(owner)
 	r.stuck.forget(owner)
 	r.moves.forget(owner)
+	r.aside.take(owner)
 	r.replacing.keep(owner, func(ledger.Key) bool { return false })
 	r.Watches.Track(owner, nil)
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)

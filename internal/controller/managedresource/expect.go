@@ -15,7 +15,11 @@ import (
 // object.
 func (r *Reconciler) Expect(ctx context.Context) error {
 	err := r.Statuses.Others(ctx, ledger.Owner{}, func(mr *resourcesv1alpha1.ManagedResource) {
-		if !r.Class.Concerns(mr) || managed.Ignored(mr) || r.Class.WaitsForHandOver(mr) {
+		if !r.Class.Concerns(mr) || r.Class.WaitsForHandOver(mr) {
+			return
+		}
+		if managed.Ignored(mr) {
+			r.aside.put(mr)
 			return
 		}
 		refs := make([]ledger.Ref, 0, len(mr.Status.Resources))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -30,13 +31,27 @@ func (r *Reconciler) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefe
 	return live, elsewhere, err
 }
 
-// placeOf is where an entry's object is: the entry may be older than the kind's present scope, and than its versions. The origin tells whose object it is.
+// placeOf is where an entry's object is: the entry may be older than the kind's present scope, and than its versions. One without a namespace means the
+// namespace "default", if the kind has any by now, as it does wherever entries are compared. The origin tells whose object it is.
 func (r *Reconciler) placeOf(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (gvk schema.GroupVersionKind, namespace string, err error) {
-	if gvk, err = r.Target.Served(ctx, ref.GroupVersionKind()); err != nil {
+	gvk, scope, err := r.kindOf(ctx, ref)
+	switch {
+	case err != nil:
 		return gvk, "", err
-	}
-	if scope, err := r.Target.Scope(ctx, gvk); err == nil && scope == apply.ScopeCluster {
+	case scope == apply.ScopeCluster:
 		return gvk, "", nil
+	case scope == apply.ScopeNamespaced:
+		return gvk, cmp.Or(ref.Namespace, metav1.NamespaceDefault), nil
 	}
 	return gvk, ref.Namespace, nil
+}
+
+// kindOf is in what version the kind of an entry is served by now, and whether it has namespaces.
+func (r *Reconciler) kindOf(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (schema.GroupVersionKind, apply.Scope, error) {
+	gvk, err := r.Target.Served(ctx, ref.GroupVersionKind())
+	if err != nil {
+		return gvk, apply.ScopeUnknown, err
+	}
+	scope, err := r.Target.Scope(ctx, gvk)
+	return gvk, scope, err
 }

@@ -368,6 +368,8 @@ type store struct {
 	oldAbsent bool
 	// watched is true if ConfigMaps can be listed and watched. Nothing is told but what is listed.
 	watched bool
+	// broken is a path that is answered with 500.
+	broken string
 	// dropped is a key of data that is taken and left out, as a field is whose feature is switched off.
 	dropped string
 }
@@ -520,7 +522,24 @@ func (s *store) serveAll(w http.ResponseWriter, r *http.Request, apiVersion stri
 	answer(w, http.StatusOK, map[string]any{"apiVersion": apiVersion, "kind": "ConfigMapList", "metadata": map[string]any{"resourceVersion": fmt.Sprint(s.version)}, "items": items})
 }
 
+// breaks has a path answered with 500, "" none.
+func (s *store) breaks(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = path
+}
+
+func (s *store) isBroken(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.broken == path
+}
+
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.isBroken(r.URL.Path) {
+		answer(w, http.StatusInternalServerError, status(http.StatusInternalServerError, ""))
+		return
+	}
 	// The same objects are served by another group, too, as Ingresses were.
 	apiVersion := "v1"
 	if path, found := strings.CutPrefix(r.URL.Path, "/apis/old.example/v1"); found && s.servesOld() {

@@ -3,11 +3,14 @@ package managedresource
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -211,5 +214,45 @@ func TestEndOfTheProcessDuringCreations(t *testing.T) {
 		if _, there := f.target.value(name); there {
 			t.Errorf("%s was created by us, and is left behind; inventory %q, %s", name, p.inventory("m"), p.condition("m"))
 		}
+	}
+}
+
+// Honest conditions, also after changes of leader: that a process is told to end in the middle of a run says nothing about what it applies.
+func TestTheEndOfTheProcessIsNoFailure(t *testing.T) {
+	for name, endIn := range map[string]func(*fixture, func()){
+		"while an object is read": func(f *fixture, end func()) {
+			f.target.hook(func(method, name string) int {
+				if method == http.MethodGet && name == "b" {
+					end()
+				}
+				return 0
+			})
+		},
+		"while a Secret is read": func(f *fixture, end func()) {
+			f.secrets.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+				end()
+				return true, nil, context.Canceled // As the client's answer is.
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1", "b=1")
+			f.settle("m")
+			said := f.condition("m")
+			f.edited("a", setValue("2"))
+			ctx, end := context.WithCancel(f.ctx)
+			endIn(f, end)
+			_, _ = f.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "m"}})
+			if ctx.Err() == nil {
+				t.Fatal("it did not end in the middle of the run")
+			}
+			if got := f.condition("m"); got != said {
+				t.Errorf("it said %s, and now %s", said, got)
+			}
+			if events := f.events(); strings.Contains(events, "canceled") {
+				t.Errorf("Events: %s", events)
+			}
+		})
 	}
 }

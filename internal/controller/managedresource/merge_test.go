@@ -16,13 +16,27 @@ import (
 	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
+// withTarget returns a fixture whose target is that server, without watches, and whose autoscalers are known.
+func withTarget(t *testing.T, serve http.HandlerFunc) *fixture {
+	t.Helper()
+	server := httptest.NewServer(serve)
+	t.Cleanup(server.Close)
+	f := newFixture(t)
+	var err error
+	f.Target, err = targetcluster.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), targetcluster.NewMetrics(prometheus.NewRegistry()))
+	f.must(err)
+	f.Watches = targetcluster.NewWatches(f.Target, f.Ledger, targetcluster.WatchOptions{Log: logr.Discard(), Disabled: true})
+	f.must(f.Watches.Autoscalers().Ready(f.ctx))
+	return f
+}
+
 // MR-21, promise about changes of leader: after a restart replicas stay as an autoscaler set them that is not there, and everything else is as the
 // manifest says. Replicas that somebody else set are put right at once.
 func TestReplicasStayAfterARestart(t *testing.T) {
 	for subresource, want := range map[string]int64{"scale": 5, "": 1} {
 		t.Run(subresource, func(t *testing.T) {
 			asked := 0
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			f := withTarget(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				switch r.URL.Path {
 				case "/apis/autoscaling/v1":
@@ -38,14 +52,7 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 				default:
 					http.NotFound(w, r)
 				}
-			}))
-			t.Cleanup(server.Close)
-			f := newFixture(t)
-			var err error
-			f.Target, err = targetcluster.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), targetcluster.NewMetrics(prometheus.NewRegistry()))
-			f.must(err)
-			f.Watches = targetcluster.NewWatches(f.Target, f.Ledger, targetcluster.WatchOptions{Log: logr.Discard(), Disabled: true})
-			f.must(f.Watches.Autoscalers().Ready(f.ctx))
+			})
 
 			desired := &apply.Desired{Key: apply.Key{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}, Unstructured: deployment(1, false)}
 			a := &applier{Reconciler: f.Reconciler}
@@ -63,6 +70,33 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 				t.Errorf("it is read though its replicas are as the manifest says: %v", err)
 			}
 		})
+	}
+}
+
+// MR-20: an object whose turn in its tier comes late is merged by what is known of autoscalers then, not when the tier began: the doubt that told of the
+// difference came before its look.
+func TestOptionsAreOfTheLook(t *testing.T) {
+	items := ""
+	f := withTarget(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/apis/autoscaling/v1":
+			_, _ = fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"autoscaling/v1","resources":[{"name":"horizontalpodautoscalers","namespaced":true,"kind":"HorizontalPodAutoscaler"}]}`)
+		case "/apis/autoscaling/v1/horizontalpodautoscalers":
+			_, _ = fmt.Fprintf(w, `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v1","metadata":{"resourceVersion":"1"},"items":[%s]}`, items)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	f.managed("m")
+	desired := &apply.Desired{Key: apply.Key{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}, Unstructured: deployment(1, false)}
+	a := &applier{Reconciler: f.Reconciler, mr: f.get("m"), equivalences: apply.NewEquivalences(nil)}
+	planned := a.options(desired)
+	items = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v1","metadata":{"namespace":"n","name":"h","uid":"u"},"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
+	f.must(f.Watches.Autoscalers().Ready(f.ctx))
+	_, options, digest := a.look(desired, planned, desiredDigest(desired, planned))
+	if planned.HorizontallyScaled || !options.HorizontallyScaled || digest != desiredDigest(desired, options) {
+		t.Errorf("planned as scaled %t, looked at as scaled %t, its digest is of that: %t", planned.HorizontallyScaled, options.HorizontallyScaled, digest == desiredDigest(desired, options))
 	}
 }
 

@@ -68,6 +68,9 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray targetcluster.Stray) 
 	if len(holders.any) > 0 {
 		return nil
 	}
+	for _, err := range holders.unknown {
+		return err // Also of equivalent kinds: an inventory may name it.
+	}
 	live, err := r.Target.Get(ctx, stray.GVK, stray.Namespace, stray.Name)
 	if targetcluster.Gone(err) {
 		return nil
@@ -133,7 +136,7 @@ func (r *Reconciler) confirmStray(ctx context.Context, mr *resourcesv1alpha1.Man
 	for i := range names {
 		key := apply.KeyOfReference(&names[i].ObjectReference)
 		if slices.ContainsFunc(latest.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
-			return apply.KeyOfReference(&entry.ObjectReference) == key
+			return apply.KeyOfReference(&entry.ObjectReference).Same(key, names[i].Namespace == "")
 		}) {
 			return false, nil
 		}

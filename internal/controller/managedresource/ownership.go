@@ -1,13 +1,10 @@
 package managedresource
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,95 +17,12 @@ import (
 	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
-// holders are the other ManagedResources that have objects in their inventories.
-type holders struct {
-	// any has those by key and name, kept those that are to stay.
-	any  map[apply.Key]map[ledger.Owner]struct{}
-	kept map[apply.Key][]keeper
-}
-
-// keeper is a ManagedResource that has an object and is to keep it; one that is to create it only once does not put it right, and one that is ignored
-// not at present.
-type keeper struct {
-	ledger.Owner
-	once, ignored bool
-}
-
-// holdersOf looks for objects in the inventories of all other ManagedResources that this instance has to do with.
-func (r *Reconciler) holdersOf(ctx context.Context, except ledger.Owner, refs []resourcesv1alpha1.ObjectReference) (holders, error) {
-	h := holders{map[apply.Key]map[ledger.Owner]struct{}{}, map[apply.Key][]keeper{}}
-	if len(refs) == 0 {
-		return h, nil
-	}
-	wanted := make(map[apply.Key]struct{}, len(refs))
-	for i := range refs {
-		wanted[apply.KeyOfReference(&refs[i].ObjectReference)] = struct{}{}
-	}
-	err := r.Statuses.Others(ctx, except, func(other *resourcesv1alpha1.ManagedResource) {
-		if !r.Class.Concerns(other) {
-			return // Its objects may be in another cluster.
-		}
-		for i := range other.Status.Resources {
-			key := apply.KeyOfReference(&other.Status.Resources[i].ObjectReference)
-			if _, found := wanted[key]; !found {
-				continue
-			}
-			if h.any[key] == nil {
-				h.any[key] = map[ledger.Owner]struct{}{}
-			}
-			h.any[key][ownerOf(other)] = struct{}{}
-			if r.keeps(other) && r.moves.keeps(other, key) {
-				h.kept[key] = append(h.kept[key], keeper{ownerOf(other), createdOnce(&other.Status.Resources[i]), managed.Ignored(other)})
-			}
-		}
-	})
-	if err != nil {
-		return h, fmt.Errorf("looking for other ManagedResources that have the objects: %w", err)
-	}
-	return h, nil
-}
-
-// keeps says whether this instance keeps the objects of a ManagedResource.
-func (r *Reconciler) keeps(mr *resourcesv1alpha1.ManagedResource) bool {
-	return mr.DeletionTimestamp == nil && r.Class.Responsible(mr)
-}
-
-func (h holders) has(key apply.Key, owner ledger.Owner) bool {
-	_, found := h.any[key][owner]
-	return found
-}
-
-// looksAfter says whether a ManagedResource has an object, is to keep it, and puts it right.
-func (h holders) looksAfter(key apply.Key, owner ledger.Owner) bool {
-	return slices.ContainsFunc(h.kept[key], func(k keeper) bool { return k.Owner == owner && !k.once })
-}
-
-// heir is one of those that keep an object, the same for everybody who asks: one that puts it right, if there is one, and does so now.
-func (h holders) heir(key apply.Key) (heir keeper, found bool) {
-	if len(h.kept[key]) == 0 {
-		return keeper{}, false
-	}
-	return slices.MinFunc(h.kept[key], func(a, b keeper) int {
-		return cmp.Or(falseFirst(a.once, b.once), falseFirst(a.ignored, b.ignored), strings.Compare(a.String(), b.String()))
-	}), true
-}
-
-func falseFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
-}
-
 // judgement is what is to become of an object that a ManagedResource has no more.
 type judgement struct {
 	// stays says why it must not be deleted, "" if it may be.
 	stays string
 	// heir is the other ManagedResource that it is handed to, if any.
-	heir ledger.Owner
+	heir keeper
 }
 
 // errLetGo is why an object waits that another ManagedResource is about to let go of: which of the two deletes it, or whether it
@@ -120,6 +34,9 @@ var errLetGo = errors.New("another ManagedResource that has it is about to let g
 func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, others holders) (judgement, error) {
 	annotations := live.GetAnnotations()
 	key := apply.KeyOfReference(&ref.ObjectReference)
+	if err := others.unknown[key.WithoutNamespace()]; err != nil {
+		return judgement{}, err
+	}
 	heir, inherited := others.heir(key)
 	inherited = inherited && !*r.Config.DeleteForeignObjects
 	value, found := annotations[resourcesv1alpha1.AnnotationOrigin]
@@ -130,7 +47,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 	created := !named && r.isCreation(mr, ref, live, found)
 	if inherited && (own || created) {
 		// The proof goes with this one: the entry of the heir may be planned.
-		return judgement{stays: "ManagedResource " + heir.String() + " has it, too", heir: heir.Owner}, nil
+		return judgement{stays: "ManagedResource " + heir.String() + " has it, too", heir: heir}, nil
 	}
 	if managed.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
 		return judgement{stays: "it is annotated with " + resourcesv1alpha1.AnnotationKeepObject}, nil
@@ -148,7 +65,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 		return judgement{stays: "ManagedResource " + heir.String() + " has it, too"}, nil
 	case own, created:
 		return judgement{}, nil
-	case here && others.has(key, origin.Key) && r.moves.leaves(origin.Key, key):
+	case here && others.has(key, origin.Key) && others.leaves(&r.moves, key, origin.Key):
 		return judgement{}, errLetGo
 	case here && others.has(key, origin.Key):
 		return judgement{stays: "it belongs to ManagedResource " + value + " by now"}, nil
@@ -161,10 +78,10 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 }
 
 // isCreation says of an object whose origin names nobody whether it was created for a ManagedResource that has this entry: this process did it, or
-// the object carries no origin, as it is created only once, and the entry is the record.
+// the object carries no origin, as it is created only once, and the entry is the record: with its UID, or, if it has none, with its very place.
 func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, marked bool) bool {
 	return r.Ledger.CreatedFor(ownerOf(mr), targetcluster.RefOf(ref).Key) == live.GetUID() ||
-		!marked && createdOnce(ref) && !managed.Planned(ref) && (ref.UID == "" || ref.UID == live.GetUID())
+		!marked && createdOnce(ref) && !managed.Planned(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
 }
 
 // isOfThisSource says whether an origin is about a ManagedResource of this source. One without an identity is from before there was one.
@@ -185,9 +102,9 @@ func (r *Reconciler) isKnownSource(origin managed.Origin) bool {
 
 // handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that one keeps it still. It looks
 // at the object from then on: its manifest may want it otherwise.
-func (r *Reconciler) handOver(ctx context.Context, owner ledger.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, heir ledger.Owner) error {
-	key := apply.KeyOfReference(&ref.ObjectReference)
-	answered := r.moves.hands(key, heir)
+func (r *Reconciler) handOver(ctx context.Context, owner ledger.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, to keeper) error {
+	heir := to.Owner
+	answered := r.moves.hands(to.entry, heir)
 	if answered == nil {
 		return errLetGo
 	}
@@ -199,8 +116,11 @@ func (r *Reconciler) handOver(ctx context.Context, owner ledger.Owner, ref *reso
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	if err != nil || !r.has(latest, key) {
-		return errLetGo // It did since.
+	if err != nil {
+		return errLetGo // It went since.
+	}
+	if _, has := r.entry(latest, to.entry, false); !has {
+		return errLetGo
 	}
 	if err := r.patchOrigin(ctx, live, heir); err != nil {
 		return err
@@ -212,18 +132,13 @@ func (r *Reconciler) handOver(ctx context.Context, owner ledger.Owner, ref *reso
 	return nil
 }
 
-// has says whether a ManagedResource has an object in its inventory, and keeps it.
-func (r *Reconciler) has(mr *resourcesv1alpha1.ManagedResource, key apply.Key) bool {
-	_, found := r.entry(mr, key)
-	return found
-}
-
 // entry is that of an object in the inventory of a ManagedResource that keeps it.
-func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key apply.Key) (entry resourcesv1alpha1.ObjectReference, found bool) {
+func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key apply.Key, clusterScoped bool) (entry resourcesv1alpha1.ObjectReference, found bool) {
 	i := slices.IndexFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
-		return apply.KeyOfReference(&entry.ObjectReference) == key
+		own := apply.KeyOfReference(&entry.ObjectReference)
+		return own.Same(key, clusterScoped) && r.moves.keeps(mr, own)
 	})
-	if i < 0 || !r.keeps(mr) || !r.moves.keeps(mr, key) {
+	if i < 0 || !r.keeps(mr) {
 		return entry, false
 	}
 	return mr.Status.Resources[i], true
@@ -238,7 +153,7 @@ func (a *applier) leave(ctx context.Context, keeper ledger.Owner, desired *apply
 	a.Ledger.Left(keeper, owner, seen)
 	latest, err := a.Statuses.Get(ctx, keeper)
 	if err == nil {
-		if entry, found := a.entry(latest, desired.Key); found && !createdOnce(&entry) {
+		if entry, found := a.entry(latest, desired.Key, desired.GetNamespace() == ""); found && !createdOnce(&entry) {
 			return
 		}
 	}
@@ -263,8 +178,7 @@ func (a *applier) mayReplace(desired *apply.Desired, live *unstructured.Unstruct
 	if origin, err := managed.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
 		return a.isOfThisSource(origin)
 	}
-	recorded := desired.Old != nil && createdOnce(desired.Old) && !managed.Planned(desired.Old) && desired.Old.UID != "" && desired.Old.UID == live.GetUID()
-	return recorded || a.Ledger.IsOurs(keyOf(desired), live.GetUID())
+	return isRecorded(desired, live.GetUID()) || a.Ledger.IsOurs(keyOf(desired), live.GetUID())
 }
 
 // createdOnce says whether the entry is about an object with the ignore annotation (MR-30).

@@ -20,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
@@ -431,12 +432,12 @@ func TestNotHandedToWhoDroppedIt(t *testing.T) {
 	giver, heir, ref := ownerOf(f.get("giver")), ownerOf(f.get("heir")), f.get("giver").Status.Resources[0]
 	f.secret("heir", "2")
 	f.settle("heir")
-	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), heir); !errors.Is(err, errLetGo) || f.target.count(http.MethodPatch) > 0 {
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), keeper{Owner: heir, entry: apply.KeyOfReference(&ref.ObjectReference)}); !errors.Is(err, errLetGo) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 	f.must(f.source.Delete(f.ctx, f.get("heir")))
 	f.settle("heir")
-	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), heir); !errors.Is(err, errLetGo) || f.target.count(http.MethodPatch) > 0 {
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), keeper{Owner: heir, entry: apply.KeyOfReference(&ref.ObjectReference)}); !errors.Is(err, errLetGo) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 }
@@ -635,4 +636,73 @@ func TestMayReplace(t *testing.T) {
 			t.Error(f.condition("m"))
 		}
 	})
+}
+
+// Promise about deletion: what a manifest has is not deleted. An inventory may name an object twice: older implementations keep one entry for each document,
+// also if two describe one object, and whoever may write to the status can do so.
+func TestInventoryNamesItTwice(t *testing.T) {
+	for _, how := range []string{"the manifest has it once", "the manifest has it twice, and is mended later"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1")
+			f.settle("m")
+			uid := f.uid("a")
+			mr := f.get("m")
+			mr.Status.Resources = append(mr.Status.Resources, mr.Status.Resources[0])
+			f.must(f.source.Status().Update(f.ctx, mr))
+			f.restart("m") // The first run of this implementation.
+			if how != "the manifest has it once" {
+				f.secret("m", "2", "a=1", "a=1")
+				for range 3 {
+					_, _ = f.run("m")
+				}
+				if f.uid("a") != uid {
+					t.Fatal("deleted")
+				}
+				f.secret("m", "3", "a=1") // As the condition asks for.
+			}
+			f.settle("m")
+			f.settle("m")
+			if f.uid("a") != uid {
+				t.Errorf("an object that the manifest has had all the time was deleted, and created anew; inventory %s", f.inventory("m"))
+			}
+		})
+	}
+}
+
+// Promise: what a ManagedResource leaves behind stays. Somebody takes its finalizer away, and one of its name comes, which wants what the former one has
+// created only once, and cannot change it.
+func TestLeftBehindByAFormerOneOfItsName(t *testing.T) {
+	for name, comes := range map[string]func(f *fixture, before, after *resourcesv1alpha1.ManagedResource){
+		"two events": func(f *fixture, before, after *resourcesv1alpha1.ManagedResource) {
+			f.predicate().Delete(event.DeleteEvent{Object: before})
+			f.predicate().Create(event.CreateEvent{Object: after})
+		},
+		"in a gap of the watch": func(f *fixture, before, after *resourcesv1alpha1.ManagedResource) {
+			f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a!=1")
+			f.settle("m")
+			before, uid := f.get("m"), f.uid("a")
+			after := before.DeepCopy()
+			after.Finalizers = nil
+			f.must(f.source.Update(f.ctx, after))
+			f.must(f.source.Delete(f.ctx, after))
+			anew := before.DeepCopy()
+			anew.UID, anew.ResourceVersion, anew.Status = "another", "", resourcesv1alpha1.ManagedResourceStatus{}
+			f.must(f.source.Create(f.ctx, anew))
+			f.manifests("m", "2", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
+			f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
+			comes(f, before, f.get("m"))
+			for range 3 {
+				_, _ = f.run("m")
+			}
+			if f.uid("a") != uid {
+				t.Errorf("it was deleted, and created anew: %s", f.condition("m"))
+			}
+		})
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/apply"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
 	"github.com/espalier-project/espalier/internal/engine/managed"
 )
@@ -43,6 +44,10 @@ type pass struct {
 	attempted, tried string
 	// pruned is what deletions were asked for with last.
 	pruned demand
+	// looked are the objects that runs have looked at which did not end well, since the doubt lookedFor that only a full run settles. It is replaced, never
+	// changed.
+	looked    map[apply.Key]struct{}
+	lookedFor uint64
 }
 
 // demand is what a ManagedResource asks for: a specification, and the latest full run that somebody asked for.
@@ -190,7 +195,7 @@ func (p *passes) finished(mr *resourcesv1alpha1.ManagedResource, began pass, end
 	p.update(mr, func(pass *pass) {
 		pass.settled = max(pass.settled, began.raised)
 		pass.complete, pass.generation, pass.attempted, pass.moves = true, mr.Generation, "", 0
-		pass.end = end
+		pass.end, pass.looked = end, nil
 		pass.applied.Message = "" // It may be long, and nobody asks.
 		maps.DeleteFunc(pass.told, func(name, version string) bool {
 			read, found := end.secrets[name]
@@ -198,6 +203,26 @@ func (p *passes) finished(mr *resourcesv1alpha1.ManagedResource, began pass, end
 			return !found || read == version || (old && before == version)
 		})
 	})
+}
+
+// hasLooked notes at which objects a full run, which began with what pass says, has looked: the next one goes on with the others.
+func (p *passes) hasLooked(mr *resourcesv1alpha1.ManagedResource, began pass, at map[apply.Key]outcome) {
+	if !began.asksForFull() {
+		return
+	}
+	looked := make(map[apply.Key]struct{}, len(at))
+	for key := range at {
+		looked[key] = struct{}{} // Also what was skipped: it was looked at before.
+	}
+	p.update(mr, func(pass *pass) { pass.looked, pass.lookedFor = looked, began.fullRaised })
+}
+
+// lookedAt are the objects that a full run need not look at once more, unless there is a doubt about them.
+func (p *pass) lookedAt() map[apply.Key]struct{} {
+	if p.lookedFor != p.fullRaised {
+		return nil
+	}
+	return p.looked
 }
 
 func (p *passes) failed(mr *resourcesv1alpha1.ManagedResource) {
@@ -289,7 +314,7 @@ func (p *passes) owners(full bool) []ledger.Owner {
 	owners := make([]ledger.Owner, 0, len(p.byOwner))
 	for owner, known := range p.byOwner {
 		if known.complete {
-			if full {
+			if full && !known.asksForFull() {
 				known.raise(true)
 			}
 			owners = append(owners, owner)

@@ -1,12 +1,18 @@
 package managedresource
 
 import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
@@ -168,4 +174,43 @@ func TestVersionThatComesAgainAfterAGap(t *testing.T) {
 	if value, _ := f.target.value("a"); value != "2" || *f.get("m").Status.SecretsDataChecksum != want {
 		t.Errorf("a is %s, and the checksum %s, want %s", value, *f.get("m").Status.SecretsDataChecksum, want)
 	}
+}
+
+// Liveness, MRT-3: a look at everything that takes longer than a sync period goes on where it ended, as a first run does.
+func TestAskedRunGoesOnAfterTheSyncPeriod(t *testing.T) {
+	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) {
+		c.SyncPeriod = &metav1.Duration{Duration: 500 * time.Millisecond}
+	})
+	var names []string
+	for i := range 6 * perRun {
+		names = append(names, fmt.Sprintf("c%d=1", i))
+	}
+	f.managed("m", names...)
+	f.watch()
+	_, _ = f.run("m")
+	f.awaitCovered("m")
+	f.rest("m")
+	var reads atomic.Int32
+	var gate atomic.Pointer[chan struct{}]
+	f.target.hook(func(method, _ string) int {
+		if method == http.MethodGet && reads.Add(-1) < 0 {
+			<-*gate.Load() // There is time for half of the objects only.
+		}
+		return 0
+	})
+	mr := f.get("m")
+	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
+	f.must(f.source.Update(f.ctx, mr))
+	var err error
+	for range 40 {
+		closed := make(chan struct{})
+		gate.Store(&closed)
+		reads.Store(int32(len(names) / 2))
+		_, err = f.run("m")
+		close(closed)
+		if err == nil {
+			return
+		}
+	}
+	t.Errorf("after forty runs, each with time for half of the objects: %v", err)
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -65,6 +66,24 @@ func TestDeletedWhereItsKindLives(t *testing.T) {
 		mr := &resourcesv1alpha1.ManagedResource{}
 		err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, mr)
 		t.Errorf("its origin is %s, and it is left behind; its ManagedResource: %v", f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], err)
+	}
+}
+
+// MRD-12: an entry without a namespace is one with the namespace "default". It is from before the kind had namespaces; another ManagedResource, which let go
+// of the object there, has handed it over for its sake.
+func TestEntryWithoutNamespaceIsInDefault(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m")
+	mr := f.get("m")
+	f.target.put("a", "1", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: f.origin(mr)}})
+	mr.Status.Resources = []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}}
+	f.must(f.source.Status().Update(f.ctx, mr))
+	f.must(f.source.Delete(f.ctx, f.get("m")))
+	for range 3 {
+		_, _ = f.run("m")
+	}
+	if _, there := f.target.value("a"); there {
+		t.Errorf("an object whose origin is %s is left behind", f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
 	}
 }
 

@@ -106,7 +106,10 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	}
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return apply.Compare(b.Kind, b.Name, a.Kind, a.Name) })
-	p := &pruner{Reconciler: r, mr: mr, asking: &asking{Reconciler: r, mr: mr, from: from}, waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{}}
+	p := &pruner{Reconciler: r, mr: mr, refs: make(map[apply.Key]*resourcesv1alpha1.ObjectReference, len(sorted)), asking: &asking{Reconciler: r, mr: mr, from: from}, waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{}}
+	for i := range sorted {
+		p.refs[apply.KeyOfReference(&sorted[i].ObjectReference)] = &sorted[i]
+	}
 	p.proven = p.proofs(ctx, func() (err error) {
 		p.others, err = r.holdersOf(ctx, ownerOf(mr), sorted)
 		return err
@@ -126,6 +129,27 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		}
 	}
 	p.awaitGone(ctx)
+	if len(p.waiting) == 0 && len(p.skipped) > 0 {
+		// What needed nothing a moment ago was not looked at, as others are still there. They are not: nothing is concluded from what was a moment ago.
+		skipped := p.skipped
+		p.last = true
+		begun := r.parallel(ctx, len(skipped), func(i int) { p.deleteOne(ctx, skipped[i]) }, func(i int, err error) { p.wait(skipped[i], err) })
+		for _, ref := range skipped[begun:] {
+			p.wait(ref, ctx.Err())
+		}
+		for _, err := range p.waiting {
+			if errors.Is(err, errMoved) {
+				return nil, errMoved
+			}
+		}
+		p.awaitGone(ctx)
+	}
+	if err := ctx.Err(); errors.Is(err, context.Canceled) {
+		return nil, err // The process is told to end: what is not gone is not known.
+	}
+	if len(p.waiting) == 0 {
+		r.stuck.forget(ownerOf(mr))
+	}
 	return p.pending(ctx), nil
 }
 
@@ -205,12 +229,23 @@ type pruner struct {
 	others holders
 	asking *asking
 	slow   slow
+	// refs are the entries that it deletes the objects of.
+	refs map[apply.Key]*resourcesv1alpha1.ObjectReference
 
 	mu sync.Mutex
 	// waiting are the objects that are not gone; nil for those whose deletion was accepted.
 	waiting map[*resourcesv1alpha1.ObjectReference]error
 	// accepted are the objects as they were when their deletion was accepted.
 	accepted map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured
+	// skipped are those that needed nothing a moment ago and were not looked at; with last they are.
+	skipped []*resourcesv1alpha1.ObjectReference
+	last    bool
+}
+
+func (p *pruner) skip(ref *resourcesv1alpha1.ObjectReference) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.skipped = append(p.skipped, ref)
 }
 
 func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
@@ -273,6 +308,11 @@ const deleteAttempts = 4
 // deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that was judged.
 func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) {
 	entry := targetcluster.RefOf(ref)
+	before := p.Ledger.Lookup(entry.Key).Mark
+	if !p.last && p.stuck.isSettled(ownerOf(p.mr), entry.Key, p.Clock.Now(), before) {
+		p.skip(ref)
+		return
+	}
 	if held, uid, err := p.stuck.holds(ownerOf(p.mr), entry.Key, p.Clock.Now()); held && !p.toldAnew(entry, uid) {
 		p.wait(ref, err) // Nothing is different from a moment ago, as far as anybody told.
 		return
@@ -287,7 +327,7 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		p.slow.answered(kind, err)
 		switch {
 		case gone:
-			p.stuck.end(ownerOf(p.mr), entry.Key)
+			p.stuck.settled(ownerOf(p.mr), entry.Key, p.Clock.Now(), before)
 			return
 		case apierrors.IsConflict(err) && attempt < deleteAttempts:
 			continue
@@ -335,10 +375,13 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	}
 	if verdict.stays != "" {
 		log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", apply.NameOf(live), "reason", verdict.stays)
-		if verdict.heir != (ledger.Owner{}) {
+		if verdict.heir != (keeper{}) {
 			err = p.handOver(ctx, ownerOf(p.mr), at, live, verdict.heir)
 		}
 		return err == nil || targetcluster.Gone(err), err
+	}
+	if left, err := p.leftToAnotherEntry(ctx, at); left || err != nil {
+		return left, err
 	}
 	answered := p.moves.deletes(ownerOf(p.mr), apply.KeyOfReference(&at.ObjectReference))
 	if answered == nil {
@@ -407,11 +450,38 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 	case slices.ContainsFunc(apply.NewEquivalences(p.mr.Spec.Equivalences).Keys(key), func(k apply.Key) bool { return slices.Contains(p.asking.from.keys, k) }):
 		return nil, holders{}, nil
 	}
+	if placed.UID == "" {
+		placed = managed.AsPlanned(placed) // What it says of its creation is about the place that it names.
+	}
 	if err := p.moves.loseToo(ctx, ownerOf(p.mr), placed); err != nil {
 		return ref, holders{}, err
 	}
 	others, err := p.holdersOf(ctx, ownerOf(p.mr), []resourcesv1alpha1.ObjectReference{placed})
 	return &placed, others, err
+}
+
+// leftToAnotherEntry says whether another entry about the object of this one, by an equivalent kind, is to hand it over: this one is about nothing more.
+func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (bool, error) {
+	if *p.Config.DeleteForeignObjects {
+		return false, nil
+	}
+	for _, key := range apply.NewEquivalences(p.mr.Spec.Equivalences).Keys(apply.KeyOfReference(&ref.ObjectReference))[1:] {
+		other := p.refs[key]
+		if other == nil {
+			continue
+		}
+		if err := p.others.unknown[key.WithoutNamespace()]; err != nil {
+			return false, err
+		}
+		if _, inherited := p.others.heir(key); !inherited {
+			continue
+		}
+		_, err := p.Target.Served(ctx, other.GroupVersionKind())
+		if err == nil || !targetcluster.Gone(err) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // propagation is Foreground for workloads, so that their Pods are gone with them, else the API server's choice (MRX-8).

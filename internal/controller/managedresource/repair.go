@@ -36,7 +36,7 @@ func (a *applier) hold(wait time.Duration) {
 // told, and it is as it should be.
 func (a *applier) lookAtDrift(ctx context.Context, desired *apply.Desired, options apply.MergeOptions, digest uint64, wait time.Duration) {
 	key := keyOf(desired)
-	before := a.Ledger.Lookup(key)
+	before, options, digest := a.look(desired, options, digest)
 	live, err := a.get(ctx, desired)
 	if err != nil && !targetcluster.Gone(err) {
 		log.FromContext(ctx).V(1).Info("Could not tell what somebody else changed", "resource", desired.Name(), "reason", err.Error())

@@ -99,8 +99,20 @@ func (r *Reconciler) announce(ctx context.Context, mr *resourcesv1alpha1.Managed
 }
 
 func (r *Reconciler) putOnRecord(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, triedBefore bool) (*resourcesv1alpha1.ManagedResource, error) {
+	var withoutNamespace []resourcesv1alpha1.ObjectReference // Others may have them by entries with namespaces, which neither the ledger nor aside compares.
+	for _, desired := range plan.Apply {
+		if desired.GetNamespace() == "" && desired.Old == nil {
+			withoutNamespace = append(withoutNamespace, desired.Reference)
+		}
+	}
+	others, err := r.holdersOf(ctx, ownerOf(mr), withoutNamespace)
+	if err != nil {
+		return nil, err
+	}
 	return r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *sourcecluster.Change {
-		pending := plan.Pending(current.Status.Resources, func(d *apply.Desired) bool { return r.Ledger.OthersHave(ownerOf(mr), keyOf(d)) })
+		pending := plan.Pending(current.Status.Resources, func(d *apply.Desired) bool {
+			return r.Ledger.OthersHave(ownerOf(mr), keyOf(d)) || r.aside.has(d.Key) || len(others.any[others.keyed(d.Key)]) > 0
+		})
 		return &sourcecluster.Change{
 			Conditions: managed.Conditions(current.Status.Conditions).Invalidation(triedBefore),
 			Resources:  &pending,

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
@@ -276,5 +277,194 @@ func TestReleaseAndDrop(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// MRB-16: who has an object takes it over when the one that is its origin is gone - also if that one was ignored until a moment ago, so that it is not on
+// record as one that has it.
+func TestOriginThatIsNotOnRecordGoes(t *testing.T) {
+	for how, wasIgnored := range map[string]bool{"never ignored": false, "ignored, and no more": true} {
+		for _, end := range []string{"deleted with keepObjects", "its class changes, with keepObjects", "its finalizer is taken away"} {
+			for _, secret := range []string{"its Secret is missing", "both changes before its next run"} {
+				t.Run(how+", "+end+", "+secret, func(t *testing.T) {
+					f := newFixture(t)
+					f.watch()
+					f.sharing("stays", "leaves")
+					drain := f.woken()
+					f.edit("leaves", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.KeepObjects = ptr.To(true) })
+					f.settle("leaves")
+					if wasIgnored {
+						f.setIgnored("leaves")
+						drain()
+					}
+					f.awaitCovered("stays")
+					f.rest("stays")
+					drain()
+					if secret == "its Secret is missing" {
+						f.withoutSecret("leaves")
+					}
+					mr := f.get("leaves")
+					mr.Annotations = nil
+					f.must(f.source.Update(f.ctx, mr)) // Not ignored any more.
+					if secret == "its Secret is missing" {
+						_, _ = f.run("leaves")
+						drain()
+					}
+					origin := func() string { return f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] }
+					if got, want := origin(), f.origin(f.get("leaves")); got != want {
+						t.Fatalf("the origin is %s, want %s", got, want)
+					}
+					before := f.get("leaves")
+					switch end {
+					case "deleted with keepObjects":
+						f.must(f.source.Delete(f.ctx, f.get("leaves")))
+						deleting := f.get("leaves")
+						if f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: deleting}) {
+							_, _ = f.run("leaves")
+						}
+						f.predicate().Delete(event.DeleteEvent{Object: deleting})
+					case "its class changes, with keepObjects":
+						f.edit("leaves", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
+						moved := f.get("leaves")
+						if f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: moved}) {
+							_, _ = f.run("leaves")
+						}
+						f.predicate().Update(event.UpdateEvent{ObjectOld: moved, ObjectNew: f.get("leaves")})
+					default:
+						after := before.DeepCopy()
+						after.Finalizers = nil
+						f.must(f.source.Update(f.ctx, after))
+						f.must(f.source.Delete(f.ctx, after))
+						f.predicate().Delete(event.DeleteEvent{Object: before})
+					}
+					_, _ = f.run("leaves")
+					drain()
+					for range 3 {
+						f.settle("stays") // As in each sync period.
+						drain()
+					}
+					was := origin()
+					f.must(f.source.Delete(f.ctx, f.get("stays")))
+					f.settle("stays")
+					if _, there := f.target.value("a"); there {
+						t.Errorf("its origin was %s when the last one that had it went, and it is left behind for ever", was)
+					}
+				})
+			}
+		}
+	}
+}
+
+// As above: the origin is created anew while its Secret is missing, and both events lead to one run, which fails before it has looked at anything.
+func TestOriginIsCreatedAnewWithoutItsSecret(t *testing.T) {
+	for _, secret := range []bool{true, false} {
+		for _, gap := range []bool{false, true} {
+			t.Run(map[bool]string{true: "with its Secret", false: "without its Secret"}[secret]+map[bool]string{true: ", in a gap of the watch", false: ", two events and one run"}[gap], func(t *testing.T) {
+				f := newFixture(t)
+				f.watch()
+				f.sharing("stays", "leaves")
+				drain := f.woken()
+				f.awaitCovered("stays")
+				f.rest("stays")
+				drain()
+				before := f.get("leaves")
+				after := before.DeepCopy()
+				after.Finalizers = nil
+				f.must(f.source.Update(f.ctx, after))
+				f.must(f.source.Delete(f.ctx, after))
+				if secret {
+					f.secret("leaves", "2", "b=1")
+				} else {
+					f.withoutSecret("leaves")
+				}
+				anew := before.DeepCopy()
+				anew.UID, anew.ResourceVersion, anew.Status, anew.Finalizers = "another", "", resourcesv1alpha1.ManagedResourceStatus{}, nil
+				f.must(f.source.Create(f.ctx, anew))
+				if gap {
+					f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: f.get("leaves")})
+				} else {
+					f.predicate().Delete(event.DeleteEvent{Object: before})
+					f.predicate().Create(event.CreateEvent{Object: f.get("leaves")})
+				}
+				for range 3 {
+					_, _ = f.run("leaves")
+					drain()
+					f.settle("stays")
+					drain()
+				}
+				was := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
+				f.must(f.source.Delete(f.ctx, f.get("stays")))
+				f.settle("stays")
+				if _, there := f.target.value("a"); there {
+					t.Errorf("its origin was %s, whose inventory is %q, when the last one that had it went, and it is left behind for ever", was, f.inventory("leaves"))
+				}
+			})
+		}
+	}
+}
+
+// Promise: of two that have an object, the one whose inventory got it last is its origin - also if the other one is ignored at that time, and the first
+// write fails once (TestLastInventoryIsTheOrigin has the same without ignore).
+func TestLastInventoryIsTheOriginThoughTheOtherOneIsIgnored(t *testing.T) {
+	for _, ignored := range []bool{false, true} {
+		t.Run(map[bool]string{false: "not ignored", true: "ignored"}[ignored], func(t *testing.T) {
+			f := newFixture(t)
+			f.tellOfWrites()
+			drain := f.woken()
+			f.managed("one", "a=1")
+			f.settle("one")
+			if ignored {
+				f.setIgnored("one")
+				drain()
+			}
+			f.managed("two", "a=2")
+			f.refuse(http.MethodPut, "a", http.StatusInternalServerError) // Once.
+			_, _ = f.run("two")
+			f.target.hook(nil)
+			f.settle("two")
+			drain()
+			if ignored {
+				mr := f.get("one")
+				mr.Annotations = nil
+				f.must(f.source.Update(f.ctx, mr))
+			}
+			for range 3 {
+				f.settle("one")
+				drain()
+				f.settle("two")
+				drain()
+			}
+			value, _ := f.target.value("a")
+			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/two" || value != "2" {
+				t.Errorf("its origin is %s, its value %s; two says %s", origin, value, f.condition("two"))
+			}
+		})
+	}
+}
+
+// An object is handed to a ManagedResource that another class has still to clean up, in whatever cluster: this instance has never had anything of it.
+func TestNotHandedToWhoWaitsForAnotherClass(t *testing.T) {
+	f := newFixture(t)
+	f.managed("giver", "a=1")
+	f.settle("giver")
+	comes := &resourcesv1alpha1.ManagedResource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "comes", UID: types.UID("comes"), Generation: 1, Finalizers: []string{resourcesv1alpha1.FinalizerName + "-other"}},
+	}
+	f.must(f.source.Create(f.ctx, comes))
+	comes.Status.Resources = f.get("giver").Status.Resources // What the other instance has in its own target.
+	f.must(f.source.Status().Update(f.ctx, comes))
+	f.settle("comes")
+	f.secret("giver", "2")
+	f.settle("giver")
+	// It is deleted, and the other instance, which has cleaned up its own target, lets it go.
+	f.must(f.source.Delete(f.ctx, f.get("comes")))
+	f.settle("comes")
+	mr := f.get("comes")
+	mr.Finalizers = nil
+	f.must(f.source.Update(f.ctx, mr))
+	_, _ = f.run("comes")
+	f.settle("giver")
+	if _, there := f.target.value("a"); there {
+		t.Errorf("it is left behind, with the origin %s", f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
 	}
 }

@@ -3,12 +3,14 @@ package managedresource
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -399,5 +401,290 @@ func TestDoubtIsPassedOnThoughOneThatPassedItGoes(t *testing.T) {
 				f.edited("a", setValue(drift))
 			}
 		})
+	}
+}
+
+// MRB-16: who has an object of which one that was ignored is the origin, takes it over when that one is gone, or is another class's by now.
+func TestOriginOfWhatAnIgnoredOneLeaves(t *testing.T) {
+	other := "other"
+	for name, leaves := range map[string]func(f *fixture, before *resourcesv1alpha1.ManagedResource){
+		"it is gone": func(f *fixture, before *resourcesv1alpha1.ManagedResource) {
+			after := before.DeepCopy()
+			after.Finalizers = nil // Somebody takes it away.
+			f.must(f.source.Update(f.ctx, after))
+			f.must(f.source.Delete(f.ctx, after))
+			f.predicate().Delete(event.DeleteEvent{Object: before})
+		},
+		"it was created anew in a gap of the watch": func(f *fixture, before *resourcesv1alpha1.ManagedResource) {
+			after := before.DeepCopy()
+			after.Finalizers = nil
+			f.must(f.source.Update(f.ctx, after))
+			f.must(f.source.Delete(f.ctx, after))
+			after = after.DeepCopy()
+			after.UID, after.ResourceVersion, after.Status = "another", "", resourcesv1alpha1.ManagedResourceStatus{}
+			f.must(f.source.Create(f.ctx, after))
+			f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+		},
+		"it is another class's": func(f *fixture, before *resourcesv1alpha1.ManagedResource) {
+			after := before.DeepCopy()
+			after.Finalizers, after.Spec.Class = nil, &other
+			f.must(f.source.Update(f.ctx, after))
+			f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.watch()
+			f.sharing("stays", "leaves")
+			drain := f.woken()
+			f.setIgnored("leaves")
+			drain()
+			f.awaitCovered("stays")
+			f.rest("stays")
+			drain()
+			origin := func() string { return f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] }
+			if got, want := origin(), f.origin(f.get("leaves")); got != want {
+				t.Fatalf("the origin is %s, want %s", got, want)
+			}
+			leaves(f, f.get("leaves"))
+			drain()
+			if got, want := origin(), f.origin(f.get("stays")); got != want {
+				t.Errorf("the origin is %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// Promise about drift: what the keeper of an object holds until its time it puts right then, though neither it nor another one that has the object could
+// look for a while, and the other one, which wants it otherwise, looked since.
+func TestHeldDriftStaysWhileAnotherOneLooks(t *testing.T) {
+	f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.DriftRepairDelay.Duration = time.Minute })
+	f.watch()
+	for _, name := range []string{"other", "keeper"} {
+		f.managed(name, "a="+name)
+		f.settle(name)
+		f.awaitCovered(name)
+		f.rest(name)
+	}
+	f.edited("a", setValue("other"))
+	if _, _ = f.run("keeper"); !strings.Contains(f.events(), "is put right in 1m0s") {
+		t.Fatalf("it is not held: %s", f.events())
+	}
+	for _, name := range []string{"keeper", "other"} {
+		f.withoutSecret(name)
+		_, _ = f.run(name)
+	}
+	for _, name := range []string{"keeper", "other"} {
+		f.secret(name, "1", "a="+name)
+		_, _ = f.run(name)
+	}
+	f.clock.SetTime(f.clock.Now().Add(2 * time.Minute))
+	_, _ = f.run("keeper")
+	if value, _ := f.target.value("a"); value != "keeper" || f.condition("keeper")[:4] != "True" {
+		t.Errorf("its time has come, and it is %s; %s", value, f.condition("keeper"))
+	}
+}
+
+// Promise about drift: while the keeper cannot look, or is ignored, others put its objects right "after the same delay", and a change is told in an Event -
+// also if the process was started anew since the keeper looked last. In each case nothing but the edit differs from both manifests, which are the same.
+func TestDelayOfAStandInAfterARestart(t *testing.T) {
+	for _, how := range []string{"its Secret is missing", "ignored"} {
+		for _, restart := range []bool{false, true} {
+			t.Run(how+map[bool]string{true: ", restart"}[restart], func(t *testing.T) {
+				setUp := func(delay time.Duration) *fixture {
+					f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.DriftRepairDelay.Duration = delay })
+					f.watch()
+					drain := f.woken()
+					f.sharing("one", "two")
+					if how == "ignored" {
+						f.setIgnored("two")
+					} else {
+						f.withoutSecret("two")
+						_, _ = f.run("two")
+					}
+					drain()
+					if restart {
+						f.restart("one", "two") // Nobody has anything: the ledger is empty.
+						if f.Ledger.Size() != 0 {
+							t.Fatal("not a restart")
+						}
+						f.must(f.Expect(f.ctx))
+					}
+					for range 2 {
+						_, _ = f.run("two")
+						f.rest("one")
+						drain()
+					}
+					f.edited("a", setValue("emergency"))
+					drain()
+					return f
+				}
+				f := setUp(10 * time.Minute)
+				if value, _ := f.target.value("a"); value != "emergency" {
+					t.Errorf("an emergency edit was put right at once, and not after ten minutes: %s", value)
+				}
+				f = setUp(0)
+				if value, _ := f.target.value("a"); value != "1" {
+					t.Errorf("not put right: %s", value)
+				}
+				if !strings.Contains(f.events(), reasonDrift) {
+					t.Errorf("it was put right, and nobody was told: %q", f.events())
+				}
+			})
+		}
+	}
+}
+
+// Promise about drift: "A change by somebody else is noticed when it happens [...] and put right". One is applied, has the object, is its origin, and
+// could put it right. Two came later, and the API server refuses what two makes of the object, as a validating webhook does, or an immutable field.
+// Two alone is told of drift, and does not pass it on.
+func TestDriftWhileTheLastOneIsRefused(t *testing.T) {
+	for _, what := range []string{"changed", "deleted"} {
+		for _, how := range []string{"two has never written it", "two was its origin"} {
+			t.Run(what+", "+how, func(t *testing.T) {
+				f := newFixture(t)
+				f.watch()
+				f.managed("one", "a=1")
+				f.rest("one")
+				if how == "two was its origin" {
+					f.managed("two", "a=1")
+					f.rest("two")
+					f.secret("two", "2", "a=2") // What is refused.
+				} else {
+					f.managed("two", "a=2") // What is refused.
+				}
+				runner, told := "", []string{}
+				f.target.hook(func(method, name string) int {
+					if name == "a" && runner == "two" && (method == http.MethodPut || method == http.MethodPost) {
+						return http.StatusForbidden
+					}
+					return 0
+				})
+				f.Ledger.Subscribe(func(owner ledger.Owner, key ledger.Key) {
+					f.triggers.Drift(owner, key)
+					told = append(told, owner.Name)
+				}, func(ledger.Owner) {})
+				run := func(name string) {
+					runner = name
+					_, _ = f.run(name)
+				}
+				drain := func() {
+					for range 20 {
+						if len(told) == 0 {
+							return
+						}
+						name := told[0]
+						told = slices.DeleteFunc(told, func(n string) bool { return n == name })
+						run(name)
+					}
+				}
+				run("two")
+				run("one")
+				drain()
+				if what == "deleted" {
+					f.goneNow("a")
+				} else {
+					f.edited("a", setValue("drift"))
+				}
+				drain()
+				for range 5 {
+					run("two") // It is tried again and again.
+					drain()
+					run("one") // Whatever wakes it, such as a sweep.
+					drain()
+				}
+				if value, there := f.target.value("a"); value != "1" {
+					t.Errorf("there: %t, value %q, origin %q; one says %s and nothing of it is in doubt: %t; two says %s", there, value,
+						f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], f.condition("one"), f.nothingInDoubt(ownerOf(f.get("one"))), f.condition("two"))
+				}
+			})
+		}
+	}
+}
+
+// Honest conditions, "ResourcesApplied=True means that every object was found or made as its manifest says": what happened to an object while its keeper
+// waited for a state, the keeper looks at afterwards. The two manifests agree: one has a label more, which the other one leaves alone.
+func TestKeeperLooksAfterItHasWaited(t *testing.T) {
+	for _, how := range []string{"waits for a state", "its Secret is missing", "ignored"} {
+		for _, what := range []string{"its label is taken away", "deleted"} {
+			t.Run(how+", "+what, func(t *testing.T) {
+				f := newFixture(t)
+				f.watch()
+				f.managed("other", "a=1")
+				f.rest("other")
+				f.managed("keeper", "a=1")
+				f.manifests("keeper", "2", configMap("a", "1", "labels: {x: z}"))
+				f.rest("keeper")
+				f.rest("other")
+				f.rest("keeper")
+				drain := f.woken()
+				label := func() string { return f.live("a").GetLabels()["x"] }
+				if label() != "z" {
+					t.Fatalf("no label: %v, %s, %s, %v", f.live("a").Object, f.condition("keeper"), f.inventory("keeper"), f.get("keeper").Status.Resources)
+				}
+				annotate := func(annotations map[string]string) {
+					mr := f.get("keeper")
+					mr.Annotations = annotations
+					f.must(f.source.Update(f.ctx, mr))
+				}
+				switch how {
+				case "waits for a state":
+					annotate(map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationWaitForState})
+				case "ignored":
+					annotate(map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"})
+				default:
+					f.withoutSecret("keeper")
+				}
+				_, _ = f.run("keeper")
+				drain()
+				if what == "deleted" {
+					f.goneNow("a")
+				} else {
+					f.edited("a", func(o *unstructured.Unstructured) {
+						labels := o.GetLabels()
+						delete(labels, "x")
+						o.SetLabels(labels)
+					})
+				}
+				drain()
+				annotate(nil)
+				if how == "its Secret is missing" {
+					f.secret("keeper", "3", "a=1")
+					f.manifests("keeper", "4", configMap("a", "1", "labels: {x: z}"))
+				}
+				for range 3 { // The removal of the annotation is an event.
+					_, _ = f.run("keeper")
+					drain()
+					_, _ = f.run("other")
+					drain()
+				}
+				if label() != "z" {
+					t.Errorf("the keeper's manifest has the label, and the object has not; its origin is %s, keeper says %s, and has nothing in doubt: %t", f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin],
+						f.condition("keeper"), f.nothingInDoubt(ownerOf(f.get("keeper"))))
+				}
+			})
+		}
+	}
+}
+
+// Promise about drift: while it is not known what is scaled, so that the keeper of an object applies nothing, another one that has the object puts it right.
+func TestDriftWhileAutoscalersAreUnknown(t *testing.T) {
+	f := newFixture(t)
+	f.watch()
+	f.managed("one", "a=1")
+	f.rest("one")
+	f.managed("two", "a=1")
+	f.target.breaks("/apis/autoscaling/v1")
+	f.manifests("two", "2", configMap("a", "1", ""), "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {namespace: 'n', name: 'd'}\n")
+	drain := f.woken()
+	_, _ = f.run("two")
+	drain()
+	f.edited("a", setValue("drift"))
+	for range 3 {
+		_, _ = f.run("two")
+		drain()
+	}
+	if value, _ := f.target.value("a"); value != "1" || !strings.Contains(f.condition("two"), "HPA") {
+		t.Errorf("its value is %s, one says %s, two says %s", value, f.condition("one"), f.condition("two"))
 	}
 }

@@ -45,6 +45,9 @@ type stuckObject struct {
 	finalizers string
 	// text is what its Events said.
 	text *string
+	// done is true if nothing remained to be done about it when it was read, and mark what was on record before.
+	done bool
+	mark ledger.Mark
 }
 
 func (o *stuckObject) terminating() bool { return o != nil && o.uid != "" }
@@ -100,8 +103,24 @@ func (s *stuck) failed(owner ledger.Owner, key ledger.Key, now time.Time, err er
 		o = &stuckObject{}
 		s.setLocked(owner, key, o)
 	}
-	o.err, o.text = err, nil
+	o.err, o.text, o.done = err, nil, false
 	o.tried(now)
+}
+
+// settled notes that nothing remained to be done about an object that was read: it is gone, or stays. While others hold up the run it is read once a
+// minute, or when there is news of it; before anything is concluded from that, it is read once more.
+func (s *stuck) settled(owner ledger.Owner, key ledger.Key, now time.Time, before ledger.Mark) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setLocked(owner, key, &stuckObject{done: true, mark: before, next: now.Add(stuckRetry)})
+}
+
+// isSettled says whether nothing remained to be done about an object less than a minute ago, and nothing was told of it since.
+func (s *stuck) isSettled(owner ledger.Owner, key ledger.Key, now time.Time, present ledger.Mark) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.byOwner[owner][key]
+	return o != nil && o.done && now.Before(o.next) && o.mark == present
 }
 
 // renew has all objects of a ManagedResource looked at again that were put off.
@@ -127,7 +146,7 @@ func (s *stuck) holds(owner ledger.Owner, key ledger.Key, now time.Time) (held b
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.byOwner[owner][key]
-	if o == nil || !now.Before(o.next) {
+	if o == nil || o.done || !now.Before(o.next) {
 		return false, "", nil
 	}
 	return true, o.uid, o.err

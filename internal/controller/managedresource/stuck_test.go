@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,8 +20,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -365,5 +364,42 @@ func TestEventsOfManyServices(t *testing.T) {
 		if got := int(events.Load() - before); got > apply.NamedErrors {
 			t.Errorf("%d pending, %d of them not tried: %d lists of Events", len(pending), untried, got)
 		}
+	}
+}
+
+// Economy, MRX-12: while one object of many is held by a finalizer, those that are gone already, or stay, cost next to nothing.
+func TestGoneOnesAreCheapWhileOneIsStuck(t *testing.T) {
+	for name, drop := range map[string]func(*fixture){
+		"of a ManagedResource that is deleted": func(f *fixture) { f.must(f.source.Delete(f.ctx, f.get("m"))) },
+		"of a manifest that has them no more":  func(f *fixture) { f.secret("m", "2", "z=1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1", "b=1", "c=1", "d=1", "e=1", "z=1")
+			f.settle("m")
+			f.watch()
+			f.awaitCovered("m")
+			f.target.change("a", holdBy("x/y"))
+			f.target.change("e", setAnnotation(resourcesv1alpha1.AnnotationKeepObject, "true"))
+			drop(f)
+			f.passMinute("m")
+			before := f.target.count(http.MethodGet, http.MethodDelete, http.MethodPatch, http.MethodPut, http.MethodPost)
+			f.passMinute("m")
+			if got := f.target.count(http.MethodGet, http.MethodDelete, http.MethodPatch, http.MethodPut, http.MethodPost) - before; got > 4*5 {
+				t.Errorf("%d requests a minute while one of five objects is held, and the others are gone, or stay", got)
+			}
+			f.target.remove("a")
+			if name == "of a manifest that has them no more" {
+				f.passMinute("m")
+				if f.inventory("m") != "z" {
+					t.Errorf("the inventory is %s, and it says %s", f.inventory("m"), f.condition("m"))
+				}
+				return
+			}
+			f.passMinute("m")
+			if err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, &resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
+				t.Errorf("it stays: %v", err)
+			}
+		})
 	}
 }

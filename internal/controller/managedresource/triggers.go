@@ -21,6 +21,7 @@ import (
 	"github.com/espalier-project/espalier/internal/engine/ledger"
 	"github.com/espalier-project/espalier/internal/engine/managed"
 	"github.com/espalier-project/espalier/internal/engine/sourcecluster"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
 const (
@@ -49,8 +50,13 @@ func (r *Reconciler) predicate() predicate.Predicate {
 		return ok && r.Class.Concerns(mr)
 	}
 	return predicate.Funcs{
-		CreateFunc:  func(e event.CreateEvent) bool { return concerns(e.Object) },
-		DeleteFunc:  func(event.DeleteEvent) bool { return true },
+		CreateFunc: func(e event.CreateEvent) bool { return concerns(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			if mr, ok := e.Object.(*resourcesv1alpha1.ManagedResource); ok {
+				r.abandoned(mr)
+			}
+			return true
+		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
@@ -61,13 +67,33 @@ func (r *Reconciler) predicate() predicate.Predicate {
 			if r.Statuses != nil {
 				r.Statuses.Observed(after)
 			}
+			isLost := concerns(before) && !concerns(after)
+			if before.UID != after.UID || isLost {
+				r.abandoned(before)
+			}
 			if sourcecluster.TurnedBack(before, after) {
 				// As after a restore of etcd: what is remembered of it may be about a form that it no longer has.
 				r.passes.doubt(after, true)
 				return concerns(after)
 			}
-			return concerns(after) && r.asksForRun(before, after)
+			return isLost || concerns(after) && r.asksForRun(before, after)
 		},
+	}
+}
+
+// abandoned takes that a ManagedResource is gone, or that this instance has nothing to do with it any more. What it has in its inventory others may
+// have, too, and it may be the origin of that without being on record, as one that was ignored, or by the name of another one: the others look
+// whose it is now. What it has created only once, and left behind, is not ours any more, as if it was released.
+func (r *Reconciler) abandoned(mr *resourcesv1alpha1.ManagedResource) {
+	for i := range mr.Status.Resources {
+		ref := &mr.Status.Resources[i]
+		key := targetcluster.RefOf(ref).Key
+		if uid := r.Ledger.CreatedFor(ownerOf(mr), key); uid != "" && createdOnce(ref) {
+			r.Ledger.GivenUp(key, uid)
+		}
+		if r.Ledger.OthersHave(ownerOf(mr), key) {
+			r.Ledger.Suspect(key)
+		}
 	}
 }
 

@@ -132,6 +132,16 @@ func (l *Ledger) PassOn(owner, keeper Owner, key Key) bool {
 	return passed
 }
 
+// Waits notes that a ManagedResource is going to look at an object in its time: it is none of those that cannot, so that the doubt stays its own when
+// another one that has the object looks meanwhile, and leaves it.
+func (l *Ledger) Waits(owner Owner, key Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {
+		r.canLocked(o)
+	}
+}
+
 // Writing notes that requests are about to be sent that may change an object, or create it: a watch may tell of that before the answer
 // does, and nobody is told of it until Written is called. It reports whether what they will change is drift: what was compared with the
 // same desired state, and is to be so no more.

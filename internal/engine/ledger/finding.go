@@ -11,7 +11,7 @@ type Mark struct {
 	resourceVersion string
 	uid             types.UID
 	state           state
-	era             uint16
+	era, asked      uint16
 }
 
 // Era is which of the times it was of in which what is known was not called into question.
@@ -25,6 +25,8 @@ type Finding struct {
 	Known, Present bool
 	// Unlisted is true if it is not present as a list that goes by the label did not have it: it may be there without.
 	Unlisted bool
+	// Unwatched is true if it is present as a request found it, though lists or watches had said that it is not there: none need tell what happens to it.
+	Unwatched bool
 	// Suspect is true if it is about to be looked at; Verified if it was found as it should be and nothing was seen since.
 	Suspect, Verified bool
 	// Again is true if it is in doubt only as the API server kept a part of what was written, and may keep more by now.
@@ -71,7 +73,7 @@ func (l *Ledger) LookupIn(ref Ref) Finding {
 
 func (r *record) finding() Finding {
 	return Finding{
-		Tracked: true, Known: r.state != unseen, Present: r.state == present, Unlisted: r.unlisted, Suspect: r.suspect, Verified: r.verified && !r.suspect, Again: r.again,
+		Tracked: true, Known: r.state != unseen, Present: r.state == present, Unlisted: r.unlisted, Unwatched: r.unwatched, Suspect: r.suspect, Verified: r.verified && !r.suspect, Again: r.again,
 		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Mark: r.mark(),
 	}
 }

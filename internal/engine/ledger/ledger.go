@@ -231,7 +231,7 @@ func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *not
 	}
 	r.foundLocked(s)
 	r.lastLocked(o)
-	if r.outdates(s) || s.Since.era != r.era {
+	if r.outdates(s) || s.Since.era != r.era || s.Since.asked != r.asked {
 		if r.verified && r.desired == s.Desired {
 			return // A later version has been compared with the same since.
 		}
@@ -250,7 +250,7 @@ func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *not
 	}
 	l.setUIDLocked(r, s.UID)
 	r.state, r.digest, r.desired, r.verified, r.suspect = present, s.Digest, s.Desired, true, false
-	r.unlisted, r.passed, r.untold = false, 0, false
+	r.unlisted, r.unwatched, r.passed, r.untold = false, false, 0, false
 	l.notePartlyLocked(r, s.Again)
 	for _, o := range r.owners {
 		delete(o.dirty, r)
@@ -283,6 +283,7 @@ func (l *Ledger) seenLocked(r *record, s Sighting, told *notices) {
 	same := r.state == present && r.uid == s.UID &&
 		(r.resourceVersion == s.ResourceVersion || (s.Digest != 0 && r.digest == s.Digest))
 	known := r.state != unseen
+	r.unwatched = s.Since != (Mark{}) && (r.unwatched || r.state == missing)
 	l.setUIDLocked(r, s.UID)
 	r.state, r.resourceVersion, r.digest, r.terminating, r.unlisted = present, s.ResourceVersion, s.Digest, s.Terminating, false
 	if known && !same && (!r.suspect || r.again) {
@@ -323,7 +324,7 @@ func (l *Ledger) goneLocked(r *record, uid types.UID, resourceVersion string, to
 		return
 	}
 	was := r.state
-	r.state, r.verdicts, r.terminating, r.digest, r.verified = missing, nil, false, 0, false
+	r.state, r.unwatched, r.verdicts, r.terminating, r.digest, r.verified = missing, false, nil, false, 0, false
 	if was == present {
 		r.changedLocked(told)
 	}
@@ -342,11 +343,12 @@ func (l *Ledger) Absent(key Key, before Finding) {
 	told.send(l)
 }
 
-// Suspect marks an object as one to look at, such as when an autoscaler came or went.
+// Suspect marks an object as one to look at, such as when an autoscaler came or went. Who looks already does not know of that.
 func (l *Ledger) Suspect(key Key) {
 	var told notices
 	l.mu.Lock()
 	if r := l.findLocked(key); r != nil {
+		r.asked++
 		r.changedLocked(&told)
 	}
 	l.mu.Unlock()

@@ -42,6 +42,7 @@ func TestModelOfOwners(t *testing.T) {
 		}
 		var answers []answer
 		has := map[Owner]bool{}
+		held := map[Owner]bool{} // It waits for its time, and looks then if it is in doubt still.
 		able := map[Owner]bool{mr1: true, mr2: true, mr3: true}
 		pick := rapid.SampledFrom(owners)
 		putRight := func() {
@@ -182,6 +183,14 @@ func TestModelOfOwners(t *testing.T) {
 					queued[o] = true // It runs once it can.
 				}
 			},
+			"waits": func(t *rapid.T) {
+				o := pick.Draw(t, "o")
+				if !has[o] || !able[o] || runs(o) || !r.Drifted(cm.Key, 1) {
+					t.Skip("it cannot run, or does not wait")
+				}
+				queued[o], held[o] = false, true
+				r.Waits(o, cm.Key)
+			},
 			"left": func(t *rapid.T) {
 				o, k := pick.Draw(t, "o"), pick.Draw(t, "k")
 				if o == k || !has[o] || !has[k] || !able[o] || runs(o) {
@@ -204,7 +213,9 @@ func TestModelOfOwners(t *testing.T) {
 			}
 			busy := false
 			for _, o := range owners {
-				if queued[o] {
+				due := held[o] && len(r.Dirty(o)) > 0
+				held[o] = false
+				if queued[o] || due {
 					busy = true
 					look(o)
 				}
@@ -291,5 +302,27 @@ func TestWhoHasLookedIsAskedAgain(t *testing.T) {
 	r.Pass(other, everyKey)
 	if len(r.drift) == 0 || r.drift[len(r.drift)-1] != able {
 		t.Errorf("told to %v, and not to the one that can look", r.drift)
+	}
+}
+
+// MR-20: a doubt that no version of the object shows, such as that the grace of its autoscaler is over, is not settled by a look that began before it.
+func TestDoubtDuringALook(t *testing.T) {
+	r := newRecorder(nil)
+	r.Track(mr1, []Ref{deploy})
+	r.Verified(mr1, sighting(deploy, "u", "5", 1))
+	look := func(version string, meanwhile func()) {
+		answer := sighting(deploy, "u", version, 1)
+		answer.Since = r.Lookup(deploy.Key).Mark
+		r.Writing(deploy.Key, 1)
+		meanwhile()
+		r.Verified(mr1, answer)
+		r.Written(deploy.Key)
+	}
+	look("6", func() { r.Suspect(deploy.Key) })
+	if len(r.Dirty(mr1)) != 1 || len(r.drift) != 1 {
+		t.Errorf("the doubt came after the look had begun, and is gone: %+v, in doubt %v, told %d times", r.Lookup(deploy.Key), r.Dirty(mr1), len(r.drift))
+	}
+	if look("6", func() {}); !r.Lookup(deploy.Key).Verified || len(r.drift) != 1 {
+		t.Errorf("the next look does not settle it: %+v, told %d times", r.Lookup(deploy.Key), len(r.drift))
 	}
 }

@@ -42,6 +42,8 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 //   - suspect means not verified, and in the dirty set of the last of its owners.
 //   - unlisted means missing, and resourceVersion that of a list that did not have it: the object may be there without the label that
 //     the list went by, in an older version.
+//   - unwatched means present, as a request found it though lists or watches had said that it is not there: it may be without the label, so that none tells
+//     what happens to it.
 //   - verdicts has what the object said of itself in each version in which it was seen, as it was when that was told last; what it says in others
 //     is not known.
 //   - an object that was present, and is seen by other lists and watches than before, as a version or label has changed, is suspect.
@@ -57,6 +59,7 @@ type record struct {
 
 	state       state
 	unlisted    bool
+	unwatched   bool
 	terminating bool
 	verified    bool
 	suspect     bool
@@ -66,15 +69,17 @@ type record struct {
 	// again is true from when the object is to be written once more, as the API server kept only a part of it, until somebody looked or it
 	// was changed.
 	again bool
-	// passed is how many of the owners said, since the object was last verified, that they cannot look at it: the first ones.
-	passed int
 	// writes is how many requests of ours may change the object at present.
 	writes uint8
 	untold bool
 	// era counts how often all that is known was called into question. What answers to requests from before say does not end a doubt.
 	era uint16
+	// asked counts how often somebody asked for a look for a reason that no version of the object shows. A look that began before does not end that doubt.
+	asked uint16
 	// listed is the number of the latest listing that had the object, and since that of the latest that had begun when this was last moved.
 	listed, since uint32
+	// passed is how many of the owners said, since the object was last verified, that they cannot look at it: the first ones.
+	passed int
 
 	uid             types.UID
 	resourceVersion string
@@ -186,6 +191,9 @@ func (r *record) tellLocked(told *notices) {
 // record.
 func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Sighting, told *notices) {
 	delete(owner.dirty, r)
+	if r.desired == 0 {
+		r.desired = seen.Desired // What happens to it next is drift, though its keeper has not compared it since the start.
+	}
 	r.canLocked(owner)
 	last := len(r.owners) - 1
 	i := slices.Index(r.owners, keeper) // -1, and less than how many said that they cannot look, if it is not on record.
@@ -219,7 +227,7 @@ func (r *record) lastLocked(o *ownerRecord) {
 	}
 }
 
-// canLocked takes an owner, which has looked at the object, from those who said that they cannot.
+// canLocked takes an owner, which has looked at the object or is going to, from those who said that they cannot.
 func (r *record) canLocked(o *ownerRecord) {
 	if i := slices.Index(r.owners, o); i >= 0 && i < r.passed {
 		r.passed--
@@ -242,12 +250,18 @@ func (r *record) passLocked(o *ownerRecord, told *notices) (passed bool) {
 	return true
 }
 
-func (r *record) mark() Mark { return Mark{r.resourceVersion, r.uid, r.state, r.era} }
+func (r *record) mark() Mark { return Mark{r.resourceVersion, r.uid, r.state, r.era, r.asked} }
+
+// is says whether what was on record at a mark still is.
+func (r *record) is(m Mark) bool {
+	m.asked = r.asked
+	return m == r.mark()
+}
 
 // turnBackLocked says whether the answer to a request proves that what was on record when it was sent, and still is, is of a time
 // that never was. What else is on its way may be of that time, too: the next look settles it.
 func (r *record) turnBackLocked(s Sighting, told *notices) bool {
-	if s.Since != r.mark() || r.unlisted || !newer(r.resourceVersion, s.ResourceVersion) {
+	if !r.is(s.Since) || r.unlisted || !newer(r.resourceVersion, s.ResourceVersion) {
 		return false
 	}
 	r.resetLocked(told)
@@ -257,7 +271,7 @@ func (r *record) turnBackLocked(s Sighting, told *notices) bool {
 
 // foundLocked takes the answer to a request that was sent after a list did not have the object: it is there after all.
 func (r *record) foundLocked(s Sighting) {
-	if r.unlisted && s.Since == r.mark() {
+	if r.unlisted && r.is(s.Since) {
 		r.resourceVersion = ""
 	}
 }
@@ -269,7 +283,7 @@ func (r *record) outdates(s Sighting) bool {
 	}
 	if r.state == missing {
 		// A read that was sent since nothing was found, and finds it as it was, says that it is there after all.
-		found := s.Since == r.mark() && (r.unlisted || s.ResourceVersion == r.resourceVersion)
+		found := r.is(s.Since) && (r.unlisted || s.ResourceVersion == r.resourceVersion)
 		return !found && !newer(s.ResourceVersion, r.resourceVersion)
 	}
 	if r.resourceVersion == s.ResourceVersion || newer(s.ResourceVersion, r.resourceVersion) {

@@ -72,7 +72,7 @@ func (a *Assessor) FromLedger(refs []resourcesv1alpha1.ObjectReference) (changes
 		ref := RefOf(&refs[i])
 		finding, judged := a.known(ref)
 		// What isn't well now may be so in a moment: the controllers of health tell when it lasts.
-		if !finding.Present || !judged || finding.Suspect || finding.Verdict.Unhealthy != "" || finding.Verdict.Progressing != "" ||
+		if !finding.Present || finding.Unwatched || !judged || finding.Suspect || finding.Verdict.Unhealthy != "" || finding.Verdict.Progressing != "" ||
 			(finding.Verdict.CountPods && !a.podsMatch(ref, finding)) {
 			return nil, false
 		}
@@ -172,7 +172,7 @@ func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 	return !slices.ContainsFunc(refs, func(ref resourcesv1alpha1.ObjectReference) bool {
 		entry := RefOf(&ref)
 		finding, judged := a.known(entry)
-		return finding.Unlisted || finding.Present && !judged || !a.watches.Covered(entry) || finding.Verdict.CountPods && !a.podsMatch(entry, finding)
+		return finding.Unlisted || finding.Unwatched || finding.Present && !judged || !a.watches.Covered(entry) || finding.Verdict.CountPods && !a.podsMatch(entry, finding)
 	})
 }
 
@@ -231,12 +231,12 @@ type judgement struct {
 }
 
 // find returns what is known of an object, after a read where the ledger does not know it or no watch keeps it up to date.
-// What is on record as missing is read again before anybody says so (MRB-38), and what a list that goes by the label did not have is always.
+// What is on record as missing is read again before anybody says so (MRB-38), and what lists and watches that go by the label do not have is always.
 func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (ledger.Finding, error, error) {
 	entry := RefOf(ref)
 	covered := a.watches.AwaitCovered(ctx, entry)
 	finding, judged := a.known(entry)
-	if covered && (finding.Present && judged || !finding.Present && finding.Suspect && !finding.Unlisted && !a.confirms) {
+	if covered && (finding.Present && !finding.Unwatched && judged || !finding.Present && finding.Suspect && !finding.Unlisted && !a.confirms) {
 		return finding, nil, nil
 	}
 	if err := a.slow[entry.GroupKind]; err != nil {

@@ -2,6 +2,7 @@ package targetcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -37,13 +38,17 @@ const (
 //
 // Invariant: an object that any autoscaler on record names is scaled, and so is one whose last autoscaler went less than
 // autoscalerGrace ago. Ready says whether what is on record is complete. What went before the first list of this process is not on record:
-// see Inherits.
+// see Inherits. A list changes nothing if the watch told of anything since it began: which of the two is later is not known.
 type Autoscalers struct {
 	watches *Watches
 	active  *activeWatch
 
 	// listed is when the last list began that somebody asked for who needed it; it is changed during lists only.
 	listed time.Time
+
+	// telling is held while an event, or a list, is taken over; told counts the events.
+	telling sync.Mutex
+	told    uint64
 
 	mu      sync.Mutex
 	started bool
@@ -94,10 +99,19 @@ func (a *Autoscalers) ready(ctx context.Context) error {
 // known waits until the watch covers, as long as the first list is under way. Where that has failed, or the watch has ended, the API server is
 // asked: its client may pause for long until it tries again.
 func (a *Autoscalers) known(ctx context.Context, resource dynamic.ResourceInterface) error {
-	began := time.Now()
-	if a.active.await(ctx) {
-		return nil
+	for {
+		if a.active.await(ctx) {
+			return nil
+		}
+		if err := a.asked(ctx, resource); !errors.Is(err, errOvertaken) {
+			return err
+		}
 	}
+}
+
+// asked asks the API server, unless somebody else did a moment ago.
+func (a *Autoscalers) asked(ctx context.Context, resource dynamic.ResourceInterface) error {
+	began := time.Now()
 	if err := a.refusal(began); err != nil {
 		return err
 	}
@@ -113,6 +127,7 @@ func (a *Autoscalers) known(ctx context.Context, resource dynamic.ResourceInterf
 		switch {
 		case err == nil:
 			a.listed = now
+		case errors.Is(err, errOvertaken):
 		case ctx.Err() == nil || time.Since(now) >= refusalCounts:
 			a.refuse(err) // Somebody who has no time left, and asked a moment ago, says nothing about the API server.
 		}
@@ -209,11 +224,20 @@ func (s *autoscalerSink) failed(err error) {
 	}
 }
 
+// errOvertaken ends a list of autoscalers during which the watch went on.
+var errOvertaken = errors.New("a watch has told more meanwhile")
+
 // list reports all autoscalers, as long as somebody heeds that.
 func (a *Autoscalers) list(ctx context.Context, page pageFunc, heeded func() bool) (string, error) {
-	listed := map[types.UID]struct{}{}
+	targets := map[types.UID]apply.Key{}
+	var told uint64
 	version, err := listPages(ctx, metav1.ListOptions{}, page, paging{
-		start: func() { clear(listed) },
+		start: func() {
+			clear(targets)
+			a.telling.Lock()
+			defer a.telling.Unlock()
+			told = a.told
+		},
 		begin: func(string) error {
 			if !heeded() {
 				return errRenewed
@@ -221,21 +245,47 @@ func (a *Autoscalers) list(ctx context.Context, page pageFunc, heeded func() boo
 			return nil
 		},
 		each: func(object runtime.Object) error {
-			if accessor, err := meta.Accessor(object); err == nil {
-				listed[accessor.GetUID()] = struct{}{}
+			autoscaler, ok := object.(*unstructured.Unstructured)
+			if !ok {
+				return fmt.Errorf("unexpected object %T", object)
 			}
-			return a.update(object)
+			targets[autoscaler.GetUID()] = a.target(autoscaler)
+			return nil
 		},
 	})
-	if err == nil {
-		a.forgetOthers(listed)
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.since.IsZero() {
-			a.since = time.Now()
+	if err != nil {
+		return version, err
+	}
+	return version, a.listedAll(targets, told)
+}
+
+// listedAll takes a complete list over, which began when so many events had been told.
+func (a *Autoscalers) listedAll(targets map[types.UID]apply.Key, told uint64) error {
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	if a.told != told {
+		return errOvertaken
+	}
+	for uid, target := range targets {
+		a.set(uid, target)
+	}
+	a.mu.Lock()
+	var gone []types.UID
+	for uid := range a.targetOf {
+		if _, found := targets[uid]; !found {
+			gone = append(gone, uid)
 		}
 	}
-	return version, err
+	a.mu.Unlock()
+	for _, uid := range gone {
+		a.set(uid, apply.Key{})
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.since.IsZero() {
+		a.since = time.Now()
+	}
+	return nil
 }
 
 // Add implements cache.ReflectorStore.
@@ -243,18 +293,32 @@ func (s *autoscalerSink) Add(object any) error { return s.Update(object) }
 
 // Update implements cache.ReflectorStore.
 func (s *autoscalerSink) Update(object any) error {
-	if !s.active.heeded() {
-		return nil
+	autoscaler, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("unexpected object %T", object)
 	}
-	return s.update(object)
+	s.tells(autoscaler.GetUID(), s.target(autoscaler))
+	return nil
 }
 
 // Delete implements cache.ReflectorStore.
 func (s *autoscalerSink) Delete(object any) error {
-	if !s.active.heeded() {
-		return nil
+	accessor, ok := object.(metav1.Object)
+	if !ok {
+		return fmt.Errorf("unexpected object %T", object)
 	}
-	return s.forget(object)
+	s.tells(accessor.GetUID(), apply.Key{})
+	return nil
+}
+
+// tells takes an event over, if the sink is heeded.
+func (s *autoscalerSink) tells(uid types.UID, target apply.Key) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	if s.active.heeded() {
+		s.told++
+		s.set(uid, target)
+	}
 }
 
 // Replace implements cache.ReflectorStore. The list was reported page by page before.
@@ -263,43 +327,14 @@ func (s *autoscalerSink) Replace([]any, string) error { return nil }
 // Resync implements cache.ReflectorStore.
 func (s *autoscalerSink) Resync() error { return nil }
 
-func (a *Autoscalers) update(object any) error {
-	autoscaler, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return fmt.Errorf("unexpected object %T", object)
-	}
-	key, err := targetOfAutoscaler(autoscaler)
+// target is what an autoscaler scales; empty for a malformed one, which must not keep everything else from being applied (MRB-12).
+func (a *Autoscalers) target(autoscaler *unstructured.Unstructured) apply.Key {
+	target, err := targetOfAutoscaler(autoscaler)
 	if err != nil {
-		// One malformed autoscaler must not keep everything else from being applied (MRB-12).
 		a.watches.log.Info("Ignoring a HorizontalPodAutoscaler", "object", apply.NameOf(autoscaler), "reason", err.Error())
-		return a.forget(object)
+		return apply.Key{}
 	}
-	a.set(autoscaler.GetUID(), key)
-	return nil
-}
-
-func (a *Autoscalers) forget(object any) error {
-	accessor, ok := object.(metav1.Object)
-	if !ok {
-		return fmt.Errorf("unexpected object %T", object)
-	}
-	a.set(accessor.GetUID(), apply.Key{})
-	return nil
-}
-
-// forgetOthers forgets the autoscalers that a complete list does not have.
-func (a *Autoscalers) forgetOthers(listed map[types.UID]struct{}) {
-	a.mu.Lock()
-	var gone []types.UID
-	for uid := range a.targetOf {
-		if _, found := listed[uid]; !found {
-			gone = append(gone, uid)
-		}
-	}
-	a.mu.Unlock()
-	for _, uid := range gone {
-		a.set(uid, apply.Key{})
-	}
+	return target
 }
 
 // set notes the target of an autoscaler, none for an empty key. A target that gains its first one is looked at again, and so is

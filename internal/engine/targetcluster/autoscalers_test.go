@@ -181,6 +181,7 @@ func TestAutoscalersAreKnownBetweenWatches(t *testing.T) {
 		server := &brief{}
 		go a.run(ctx, server)
 		time.Sleep(10 * time.Minute) // By now it pauses for a minute.
+		synctest.Wait()
 		server.objects = []*unstructured.Unstructured{autoscaler("u", "apps/v1", "Deployment", "d")}
 		before, began := server.lists, time.Now()
 		var asking sync.WaitGroup
@@ -257,4 +258,92 @@ func TestOwnDeadlineIsNoRefusal(t *testing.T) {
 			t.Errorf("the API server answers (%d lists asked), and yet: %v", server.lists, err)
 		}
 	})
+}
+
+// slowLists serves some autoscalers. A list is of the moment at which it was asked for, and its answer may be on its way for long; a watch may take its
+// time to be opened.
+type slowLists struct {
+	dynamic.ResourceInterface
+	present []*unstructured.Unstructured
+	// answers and opens, if set, hold back answers to lists, and the opening of watches.
+	answers, opens chan struct{}
+	open           *watch.FakeWatcher
+	lists, watches int
+}
+
+func (s *slowLists) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	s.lists++
+	list, err := lists(s.present...)(ctx, options)
+	if s.answers != nil {
+		<-s.answers
+	}
+	return list.(*unstructured.UnstructuredList), err
+}
+
+func (s *slowLists) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	s.watches++
+	if s.opens != nil {
+		<-s.opens
+	}
+	s.open = watch.NewFake()
+	return s.open, nil
+}
+
+// MR-20: what the next watch told while somebody listed the autoscalers between two watches is later than that list.
+func TestListOfAutoscalersIsOlderThanTheNextWatch(t *testing.T) {
+	one := autoscaler("u", "apps/v1", "StatefulSet", "d")
+	one.SetResourceVersion("5")
+	later := one.DeepCopy()
+	later.SetResourceVersion("7")
+	for name, tc := range map[string]struct {
+		before []*unstructured.Unstructured
+		tell   func(*watch.FakeWatcher)
+		want   bool
+	}{
+		"one is deleted meanwhile": {[]*unstructured.Unstructured{one}, func(w *watch.FakeWatcher) { w.Delete(later) }, false},
+		"one is created meanwhile": {nil, func(w *watch.FakeWatcher) { w.Add(later) }, true},
+		"nothing happens":          {[]*unstructured.Unstructured{one}, func(*watch.FakeWatcher) {}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAutoscalers(NewWatches(nil, ledger.New(), WatchOptions{Log: logr.Discard()}))
+				ctx, cancel := context.WithCancel(t.Context())
+				server := &slowLists{present: tc.before}
+				go a.run(ctx, server)
+				defer synctest.Wait()
+				defer cancel()
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				if !a.active.covers() || server.lists != 1 || server.watches != 1 {
+					t.Fatalf("covers %t, %d lists, %d watches", a.active.covers(), server.lists, server.watches)
+				}
+				// The watch ends as its time is over. While the next one is being opened, a run needs the autoscalers.
+				server.opens, server.answers = make(chan struct{}), make(chan struct{})
+				server.open.Stop()
+				synctest.Wait()
+				known := make(chan error, 1)
+				go func() {
+					ctx, cancel := context.WithTimeout(ctx, autoscalersWithin)
+					defer cancel()
+					known <- a.known(ctx, server)
+				}()
+				synctest.Wait()
+				close(server.opens)
+				synctest.Wait()
+				if server.lists != 2 || !a.active.covers() {
+					t.Fatalf("%d lists, covers %t", server.lists, a.active.covers())
+				}
+				tc.tell(server.open)
+				synctest.Wait()
+				close(server.answers)
+				if err := <-known; err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(24 * time.Hour)
+				if got := a.Scales([]apply.Key{{Group: "apps", Kind: "StatefulSet", Namespace: "ns", Name: "d"}}); got != tc.want {
+					t.Errorf("a day later it counts as scaled: %t", got)
+				}
+			})
+		})
+	}
 }

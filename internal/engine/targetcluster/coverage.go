@@ -3,6 +3,7 @@ package targetcluster
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,8 +16,9 @@ type activeWatch struct {
 	users  int
 	cancel context.CancelFunc
 	stop   *time.Timer
-	// served wakes a watch that waits for its kind to be served.
+	// served wakes a watch that waits for its kind to be served; waits is true while it does.
 	served chan struct{}
+	waits  atomic.Bool
 
 	// listing excludes that a list and an audit of the scope are under way at the same time.
 	listing chan struct{}
@@ -193,10 +195,7 @@ func (a *activeWatch) renew() {
 		return
 	}
 	restart()
-	select {
-	case a.served <- struct{}{}:
-	default:
-	}
+	a.wake()
 }
 
 func (a *activeWatch) version() string {

@@ -37,8 +37,9 @@ const (
 // live has the objects of lists until they are compared, so that a restart costs a few requests for each kind and not one for
 // each object.
 //
-// Invariants: an object is handed out once, and only while the ledger knows nothing later of it than the version that was
-// listed, and has not called that into question since. It is as good as one that was read at that moment: whatever is written because of it carries its resource version.
+// Invariants: an object is handed out once, and only while the watch of its scope covers, so that nothing can have happened to it untold, and the ledger
+// knows nothing later of it than the version that was listed, and has not called that into question since. It is as good as one that was read at that
+// moment: whatever is written because of it carries its resource version.
 // That an object is not here says nothing.
 type live struct {
 	mu sync.Mutex
@@ -264,7 +265,7 @@ func (w *Watches) Expect(owner ledger.Owner, refs []ledger.Ref) {
 	w.Track(owner, refs)
 }
 
-// Read returns an object as a list of its kind had it a moment ago, if nothing was heard of it since, else it reads it. Each
+// Read returns an object as a list of its kind had it, if a watch would have told what happened to it since and did not, else it reads it. Each
 // object is taken from a list once; whatever is written because of it must carry its resource version.
 func (w *Watches) Read(ctx context.Context, ref ledger.Ref) (*unstructured.Unstructured, error) {
 	if object := w.fromList(ctx, ref); object != nil {
@@ -275,18 +276,21 @@ func (w *Watches) Read(ctx context.Context, ref ledger.Ref) (*unstructured.Unstr
 
 func (w *Watches) fromList(ctx context.Context, ref ledger.Ref) *unstructured.Unstructured {
 	s := w.scopeOf(ref)
+	w.mu.Lock()
+	a := w.active[s]
+	w.mu.Unlock()
+	if a == nil {
+		return nil
+	}
 	if until, expected := w.live.until(s); expected {
-		w.mu.Lock()
-		a := w.active[s]
-		w.mu.Unlock()
-		if a == nil {
-			return nil
-		}
 		ctx, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
 		if !a.await(ctx) {
 			return nil
 		}
+	}
+	if !a.covers() {
+		return nil
 	}
 	finding := w.ledger.Lookup(ref.Key)
 	if !finding.Present {

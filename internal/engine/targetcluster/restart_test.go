@@ -236,6 +236,24 @@ func TestReadIsOfTheLatest(t *testing.T) {
 	}
 }
 
+// TestReadIsOfWhatIsCovered holds that an object of a list is not handed out while no watch would tell what happened to it since.
+func TestReadIsOfWhatIsCovered(t *testing.T) {
+	r := aRestart(t, 20)
+	r.expect()
+	run(t, r.watches)
+	ref := refTo(configMaps, "shoot--project--00000", "object-00000")
+	eventually(t, "covered", func() bool { return r.watches.Covered(ref) })
+	var version any
+	end := r.server.gap(t, func() bool { return !r.watches.Covered(ref) }, func() {
+		changed := r.server.put(configMaps, ref.Namespace, ref.Name, map[string]any{"data": map[string]any{"other": "x"}})
+		version = changed["metadata"].(map[string]any)["resourceVersion"]
+	})
+	defer end()
+	if live, err := r.watches.Read(t.Context(), ref); err != nil || live.GetResourceVersion() != version {
+		t.Errorf("got %v, %v, want the version %v", live, err, version)
+	}
+}
+
 // BenchmarkRestart compares 100,000 objects after a restart. The objects of the simulated server and the inventories are there
 // before. Held is what is live between the lists and the comparison, beside the ledger; two pages come on top while they are listed.
 //

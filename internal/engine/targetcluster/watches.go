@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// unservedRetry is how often a kind that the target does not serve is looked for (MRT-9).
-	unservedRetry = 10 * time.Second
 	// linger keeps the watch of a kind that is no longer in use: contents often leave and come back.
 	linger = 30 * time.Second
 	// fewByName is how many create-only objects of a kind are watched one by one. More have one watch for all objects of their
@@ -100,7 +98,7 @@ func (w *Watches) Start(ctx context.Context) error {
 		w.runLocked(s, a)
 	}
 	w.mu.Unlock()
-	<-ctx.Done()
+	w.lookForKinds(ctx)
 	return nil
 }
 
@@ -154,10 +152,7 @@ func (w *Watches) Served(ref ledger.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if a := w.active[w.scopeOf(ref)]; a != nil && !a.covers() {
-		select {
-		case a.served <- struct{}{}:
-		default:
-		}
+		a.wake()
 	}
 }
 
@@ -271,10 +266,11 @@ func (w *Watches) run(ctx context.Context, s scope, a *activeWatch) {
 			a.lost()
 			log.V(1).Info("Kind cannot be watched yet", "reason", err.Error())
 		}
+		a.waits.Store(true)
 		select {
 		case <-ctx.Done():
 		case <-a.served:
-		case <-time.After(unservedRetry):
 		}
+		a.waits.Store(false)
 	}
 }
