@@ -3,7 +3,9 @@ package managedresource
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,17 +112,27 @@ func TestLaterSpecificationDropsNothing(t *testing.T) {
 	}
 }
 
-// woken returns what runs whoever is told of drift, until nobody is.
+// woken returns what runs whoever is told of drift, until nobody is. The ledger tells from whatever goroutine an event comes in.
 func (f *fixture) woken() (drain func()) {
+	var mu sync.Mutex
 	queue := map[ledger.Owner]bool{}
 	f.Ledger.Subscribe(func(owner ledger.Owner, key ledger.Key) {
 		f.triggers.Drift(owner, key)
+		mu.Lock()
+		defer mu.Unlock()
 		queue[owner] = true
 	}, func(ledger.Owner) {})
+	taken := func() map[ledger.Owner]bool {
+		mu.Lock()
+		defer mu.Unlock()
+		due := maps.Clone(queue)
+		clear(queue)
+		return due
+	}
 	return func() {
-		for runs := 0; len(queue) > 0 && runs < 50; {
-			for owner := range queue {
-				delete(queue, owner)
+		due := taken()
+		for runs := 0; len(due) > 0 && runs < 50; due = taken() {
+			for owner := range due {
 				_, _ = f.run(owner.Name)
 				runs++
 			}

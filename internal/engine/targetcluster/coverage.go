@@ -184,12 +184,24 @@ func (f follower) reached(resourceVersion string) {
 
 // renew ends what follows the scope, and has it begin anew at once.
 func (a *activeWatch) renew() {
+	a.giveUp()
+	a.beginAnew()
+}
+
+// giveUp has what follows the scope not be heeded any more. It goes on until the scope is begun anew.
+func (a *activeWatch) giveUp() {
 	a.mu.Lock()
-	restart := a.restart
+	defer a.mu.Unlock()
 	a.follower++
 	a.latest = ""
 	a.complete = false
 	a.lostLocked()
+}
+
+// beginAnew ends what follows the scope, if it was ever followed, and has it begin at once.
+func (a *activeWatch) beginAnew() {
+	a.mu.Lock()
+	restart := a.restart
 	a.mu.Unlock()
 	if restart == nil {
 		return

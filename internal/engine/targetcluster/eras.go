@@ -66,9 +66,11 @@ func (e *eras) beginLocked() {
 	e.began = time.Now()
 }
 
-// renew begins an era: whatever is known is in doubt, and each scope is listed from nothing.
+// renew begins an era: whatever is known is in doubt, and each scope is listed from nothing. It is forgotten when that was true after what
+// followed the scopes is heeded no more, as that tells of the former era, and before they are listed: what the lists tell is of this one.
 func (w *Watches) renew(prover *scope) {
 	w.log.Info("The resource versions of the target were turned back, all kinds are listed anew")
+	followed := []*activeWatch{w.autoscalers.active}
 	w.mu.Lock()
 	for s, a := range w.active {
 		if prover != nil && s == *prover {
@@ -77,9 +79,14 @@ func (w *Watches) renew(prover *scope) {
 		if a.covers() {
 			w.live.expect(s)
 		}
-		a.renew()
+		followed = append(followed, a)
 	}
 	w.mu.Unlock()
-	w.autoscalers.active.renew()
+	for _, a := range followed {
+		a.giveUp()
+	}
 	w.ledger.TurnedBack(func(ref ledger.Ref) bool { return prover != nil && w.scopeOf(ref) == *prover })
+	for _, a := range followed {
+		a.beginAnew()
+	}
 }

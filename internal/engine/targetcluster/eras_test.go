@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	"github.com/espalier-project/espalier/internal/engine/ledger"
 )
 
@@ -29,6 +31,34 @@ func TestRestoreIsOfAllKinds(t *testing.T) {
 	eventually(t, "both are in doubt", func() bool { return len(l.Dirty(owner)) == 2 && l.Lookup(other.Key).ResourceVersion != "" })
 	if _, err := w.Read(t.Context(), other); err != nil || s.count("get") != 0 {
 		t.Errorf("%d single reads, %v: what is turned back is compared from a list", s.count("get"), err)
+	}
+}
+
+// TestListsOfAnEraComeAfterItsBegin holds that what is known is forgotten after what followed a scope is heeded no more, and before the scope is
+// followed anew: the list would be forgotten, too.
+func TestListsOfAnEraComeAfterItsBegin(t *testing.T) {
+	l := ledger.New()
+	w := NewWatches(nil, l, WatchOptions{Log: logr.Discard()})
+	ref := refTo(configMaps, "n", "a")
+	a := newActiveWatch()
+	w.active[w.scopeOf(ref)] = a
+	l.Track(owner, []ledger.Ref{ref})
+	l.Seen(ledger.Sighting{Key: ref.Key, UID: "u", ResourceVersion: "7"})
+	begun := false
+	former := a.follows(func() {
+		begun = true
+		if known := l.Lookup(ref.Key).ResourceVersion; known != "" {
+			t.Errorf("followed anew while resource version %s of the former era is known", known)
+		}
+	})
+	l.Subscribe(func(ledger.Owner, ledger.Key) {
+		if former.heeded() {
+			t.Error("the former era is heeded after its end")
+		}
+	}, func(ledger.Owner) {})
+	w.renew(nil)
+	if !begun {
+		t.Error("not followed anew")
 	}
 }
 
