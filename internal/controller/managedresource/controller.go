@@ -102,6 +102,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil // Neither our class nor our finalizer (MRB-23).
 	}
 
+	if r.passes.replaced(mr) {
+		// What is on record is what another one by its name had, and no run for that one settles whose it is now: the others that have it look.
+		r.forget(ownerOf(mr))
+	}
+	anew := r.passes.operates(mr)
 	switch mr.Annotations[resourcesv1alpha1.AnnotationOperation] {
 	case resourcesv1alpha1.OperationWaitForState:
 		r.passes.doubt(mr, false)                              // What others do meanwhile it looks at afterwards.
@@ -114,7 +119,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, err
 		}
 	case resourcesv1alpha1.OperationMigrate, resourcesv1alpha1.OperationRestore:
-		r.passes.doubt(mr, true)
+		if anew { // It stays, and asks once.
+			r.passes.doubt(mr, true)
+		}
 	}
 	result, err := r.run(ctx, mr)
 	if errors.Is(err, errMoved) {
@@ -157,6 +164,11 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		r.passes.update(mr, func(p *pass) { p.moves = 0 })
 		return reconcile.Result{}, nil // The sweep tells if that changes.
 	}
+	if refs := began.waitsFor(mr); r.arePutOff(owner, refs) {
+		r.Ledger.Pass(owner, everything)
+		return reconcile.Result{RequeueAfter: pendingRetry}, nil
+	}
+	r.passes.update(mr, func(p *pass) { p.waiting = nil })
 
 	reading := r.Secrets.Reading(asked.ResourceVersion)
 	decoded, versions, err := read(ctx, mr, reading)
@@ -206,9 +218,10 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	switch {
 	case pending == nil:
 	case !*r.Config.ApplyWhileDeletionPending:
-		r.passes.doubt(mr, false)
+		change := pendingChange(pending, mr)
+		r.passes.waits(mr, began, change, plan.Delete)
 		r.Ledger.Pass(owner, everything)
-		return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, pendingChange(pending, mr)) // Nothing new before the old is gone (MR-10).
+		return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, change) // Nothing new before the old is gone (MR-10).
 	default: // What is pending is told at the end, so that the condition does not flip with each run.
 		plan.Unmatched = append(plan.Unmatched, plan.Delete...)
 		plan.Inventory = append(plan.Inventory, plan.Delete...)

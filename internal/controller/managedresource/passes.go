@@ -19,7 +19,9 @@ import (
 // Invariant: doubt is never taken back, it is only settled. A doubt raises raised; a run that ended well sets settled to
 // what raised was when it began. A run that ends in any other way, at whatever step, settles nothing.
 type pass struct {
-	uid             types.UID
+	uid types.UID
+	// replaces is true if another ManagedResource by its name was remembered before, until what is known of that one's objects is forgotten.
+	replaces        bool
 	raised, settled uint64
 	// fullRaised is the doubt that only a full run settles: one that looks at every object, whatever the ledger says.
 	fullRaised uint64
@@ -42,12 +44,16 @@ type pass struct {
 	moves int
 	// attempted is the content whose apply failed last, tried that of the present run.
 	attempted, tried string
+	// operation is the operation that the last run found.
+	operation string
 	// pruned is what deletions were asked for with last.
 	pruned demand
 	// looked are the objects that runs have looked at which did not end well, since the doubt lookedFor that only a full run settles. It is replaced, never
 	// changed.
 	looked    map[apply.Key]struct{}
 	lookedFor uint64
+	// waiting is set if the last run ended because deletions are pending. It is replaced, never changed.
+	waiting *waiting
 }
 
 // demand is what a ManagedResource asks for: a specification, and the latest full run that somebody asked for.
@@ -132,7 +138,7 @@ func (p *passes) getLocked(mr *resourcesv1alpha1.ManagedResource) *pass {
 	if known != nil {
 		p.readsLocked(owner, known, nil)
 	}
-	fresh := &pass{uid: mr.UID}
+	fresh := &pass{uid: mr.UID, replaces: known != nil}
 	p.byOwner[owner] = fresh
 	return fresh
 }
@@ -151,6 +157,24 @@ func (p *passes) doubt(mr *resourcesv1alpha1.ManagedResource, full bool) {
 			pass.askedRaised = pass.raised
 		}
 	})
+}
+
+// replaced says whether another ManagedResource by the name of this one was remembered since that was asked last.
+func (p *passes) replaced(mr *resourcesv1alpha1.ManagedResource) (is bool) {
+	p.update(mr, func(pass *pass) { is, pass.replaces = pass.replaces, false })
+	return is
+}
+
+// operates notes the operation that a ManagedResource asks for, and says whether the last run found another one.
+func (p *passes) operates(mr *resourcesv1alpha1.ManagedResource) (anew bool) {
+	operation := mr.Annotations[resourcesv1alpha1.AnnotationOperation]
+	p.update(mr, func(pass *pass) { anew, pass.operation = pass.operation != operation, operation })
+	return anew
+}
+
+// operationChanged notes that a ManagedResource was asked for an operation since the last run, which may have found the same one before.
+func (p *passes) operationChanged(mr *resourcesv1alpha1.ManagedResource) {
+	p.update(mr, func(pass *pass) { pass.operation = "" })
 }
 
 func (p *pass) raise(full bool) {

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -313,7 +312,7 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		p.skip(ref)
 		return
 	}
-	if held, uid, err := p.stuck.holds(ownerOf(p.mr), entry.Key, p.Clock.Now()); held && !p.toldAnew(entry, uid) {
+	if held, err := p.isHeld(ownerOf(p.mr), entry); held {
 		p.wait(ref, err) // Nothing is different from a moment ago, as far as anybody told.
 		return
 	}
@@ -337,13 +336,6 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		p.wait(ref, err)
 		return
 	}
-}
-
-// toldAnew says whether a watch tells that an object is gone, or that another one by its name is there than the terminating one.
-func (p *pruner) toldAnew(entry ledger.Ref, terminating types.UID) bool {
-	finding := p.Ledger.Lookup(entry.Key)
-	another := terminating != "" && finding.UID != "" && finding.UID != terminating
-	return finding.Known && (!finding.Present || another) && p.Watches.Covered(entry)
 }
 
 // tryDelete reads an object and deletes it. gone is true if nothing remains to be done about it; else err says why not, nil if

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -400,6 +401,47 @@ func TestOriginIsCreatedAnewWithoutItsSecret(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// As above: a run for the former one is under way meanwhile, and looks at the object after it was called into question.
+func TestOriginIsCreatedAnewDuringARun(t *testing.T) {
+	f := newFixture(t)
+	f.watch()
+	f.sharing("stays", "leaves")
+	drain := f.woken()
+	f.awaitCovered("stays")
+	f.rest("stays")
+	drain()
+	before := f.get("leaves")
+	happened := false
+	f.secrets.PrependReactor("get", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if happened || action.(clienttesting.GetAction).GetName() != "leaves" {
+			return false, nil, nil
+		}
+		happened = true
+		gone := f.get("leaves")
+		gone.Finalizers = nil
+		f.must(f.source.Update(f.ctx, gone))
+		f.must(f.source.Delete(f.ctx, gone))
+		anew := before.DeepCopy()
+		anew.UID, anew.ResourceVersion, anew.Status, anew.Finalizers = "another", "", resourcesv1alpha1.ManagedResourceStatus{}, nil
+		anew.Spec.SecretRefs[0].Name = "missing"
+		f.must(f.source.Create(f.ctx, anew))
+		f.predicate().Delete(event.DeleteEvent{Object: gone})
+		f.predicate().Create(event.CreateEvent{Object: f.get("leaves")})
+		return false, nil, nil
+	})
+	f.Ledger.Suspect(configMapKey("a"))
+	for range 3 {
+		_, _ = f.run("leaves")
+		drain()
+	}
+	if !happened {
+		t.Fatal("no run was under way")
+	}
+	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; !strings.HasSuffix(origin, "n/stays") {
+		t.Errorf("its origin is %s, whose inventory is %q", origin, f.inventory("leaves"))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,8 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -401,5 +404,123 @@ func TestGoneOnesAreCheapWhileOneIsStuck(t *testing.T) {
 				t.Errorf("it stays: %v", err)
 			}
 		})
+	}
+}
+
+// Economy, MRT-5: while a deletion is pending, the Secrets are read once a minute, and whenever something is told.
+func TestSecretsAreNotReadAllTheTimeWhileADeletionIsPending(t *testing.T) {
+	pending := func(t *testing.T) *fixture {
+		f := newFixture(t)
+		f.managed("m", "a=1", "b=1", "c=1")
+		for i := range 3 {
+			name := fmt.Sprint("more", i)
+			f.secret(name, "1", name+"=1")
+			f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) {
+				mr.Spec.SecretRefs = append(mr.Spec.SecretRefs, corev1.LocalObjectReference{Name: name})
+			})
+		}
+		f.settle("m")
+		f.target.change("a", holdBy("x/y"))
+		f.secret("m", "2", "b=1") // c is gone at once.
+		f.passMinute("m")
+		return f
+	}
+	reads := func(f *fixture) int {
+		return len(slices.DeleteFunc(f.secrets.Actions(), func(a clienttesting.Action) bool { return !a.Matches("get", "secrets") }))
+	}
+	f := pending(t)
+	f.secrets.ClearActions()
+	f.passMinute("m")
+	if got := reads(f); got > 8 {
+		t.Errorf("%d reads of four Secrets in a minute in which nothing changed", got)
+	}
+	for news, happens := range map[string]func(*fixture){
+		"a Secret":         func(f *fixture) { f.secret("more0", "2", "more0=2") },
+		"a deleted Secret": func(f *fixture) { f.withoutSecret("more0") },
+		"a gap":            func(f *fixture) { f.triggers.SecretsMissed() },
+		"the manifest":     func(f *fixture) { f.edit("m", func(*resourcesv1alpha1.ManagedResource) {}) },
+		"operation=reconcile": func(f *fixture) {
+			mr := f.get("m")
+			mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
+			f.must(f.source.Update(f.ctx, mr))
+		},
+		"an inventory that somebody wrote": func(f *fixture) {
+			mr := f.get("m")
+			mr.Status.Resources = mr.Status.Resources[:1]
+			f.must(f.source.Status().Update(f.ctx, mr))
+		},
+		"a condition that somebody wrote": func(f *fixture) {
+			mr := f.get("m")
+			mr.Status.Conditions = nil
+			f.must(f.source.Status().Update(f.ctx, mr))
+		},
+	} {
+		t.Run(news, func(t *testing.T) {
+			f := pending(t)
+			_, _ = f.run("m")
+			f.secrets.ClearActions()
+			_, _ = f.run("m")
+			if got := reads(f); got > 0 {
+				t.Fatalf("%d reads though nothing was told", got)
+			}
+			happens(f)
+			f.secrets.ClearActions()
+			_, _ = f.run("m")
+			if reads(f) == 0 {
+				t.Error("nothing was read anew")
+			}
+		})
+	}
+	t.Run("the end of the object", func(t *testing.T) {
+		f := pending(t)
+		f.watch()
+		f.awaitCovered("m")
+		f.target.remove("a")
+		f.Ledger.Gone(configMapKey("a"), "", f.target.versionOf("b")+"0")
+		f.settle("m")
+		if f.inventory("m") != "b more0 more1 more2" {
+			t.Errorf("the inventory is %s", f.inventory("m"))
+		}
+	})
+}
+
+// Economy, MRT-7: operation=migrate asks once that everything is looked at, though it stays.
+func TestAnOperationThatStaysAsksOnce(t *testing.T) {
+	f := newFixture(t)
+	operation := func(value string) {
+		before := f.get("m")
+		mr := before.DeepCopy()
+		mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: value}
+		f.must(f.source.Update(f.ctx, mr))
+		f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: mr})
+	}
+	looks := func(run func()) int {
+		before := f.target.count(http.MethodGet)
+		run()
+		return f.target.count(http.MethodGet) - before
+	}
+	once := func() { _, _ = f.run("m") }
+	f.managed("m", "a=1", "b=1")
+	f.settle("m")
+	f.target.change("a", holdBy("x/y"))
+	f.secret("m", "2", "b=1")
+	f.passMinute("m")
+	operation(resourcesv1alpha1.OperationMigrate)
+	if looks(once) == 0 {
+		t.Error("migrate: what is held was not looked at")
+	}
+	if got := looks(func() { f.passMinute("m") }); got > 4 {
+		t.Errorf("migrate: %d reads of one object that is held, in a minute", got)
+	}
+	for _, value := range []string{resourcesv1alpha1.OperationRestore, "", resourcesv1alpha1.OperationRestore} {
+		operation(value)
+		if got := looks(once); (got > 0) != (value != "") {
+			t.Errorf("%q: %d reads", value, got)
+		}
+	}
+	operation("")
+	operation(resourcesv1alpha1.OperationRestore) // No run came in between.
+	if looks(once) == 0 {
+		t.Error("taken away and set again: what is held was not looked at")
 	}
 }

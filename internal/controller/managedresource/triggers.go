@@ -103,13 +103,17 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 		return false
 	}
 	operation := after.Annotations[resourcesv1alpha1.AnnotationOperation]
+	anew := operation != before.Annotations[resourcesv1alpha1.AnnotationOperation]
+	if anew {
+		r.passes.operationChanged(after)
+	}
 	switch {
 	case before.UID != after.UID, // Deleted and created again while the watch was away.
 		before.Generation != after.Generation,
 		before.DeletionTimestamp == nil && after.DeletionTimestamp != nil,
 		wasIgnored != isIgnored,
 		operation == resourcesv1alpha1.OperationReconcile,
-		operation != before.Annotations[resourcesv1alpha1.AnnotationOperation] &&
+		anew &&
 			(operation == resourcesv1alpha1.OperationMigrate || operation == resourcesv1alpha1.OperationRestore ||
 				before.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState),
 		r.Class.Owns(before) && !r.Class.Owns(after) && after.DeletionTimestamp == nil, // Somebody took our finalizer away.

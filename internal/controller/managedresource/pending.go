@@ -1,0 +1,79 @@
+package managedresource
+
+import (
+	"maps"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
+	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/engine/targetcluster"
+)
+
+// waiting is what a run went by that ended because deletions are pending.
+//
+// Invariant: it saves reading and decoding the Secrets once more, and nothing else. It counts while each object is put off, so for a minute at most, and
+// ends with whatever was told since that run began: nothing that came in between is taken for known.
+type waiting struct {
+	generation int64
+	raised     uint64
+	told       map[string]string
+	deletions  int
+	applied    managed.ConditionChange
+	inventory  uint64
+	refs       []resourcesv1alpha1.ObjectReference
+}
+
+// waits notes that a run, which began with what pass says, ended because objects are not gone. It is doubtful itself.
+func (p *passes) waits(mr *resourcesv1alpha1.ManagedResource, began pass, applied managed.ConditionChange, refs []resourcesv1alpha1.ObjectReference) {
+	w := &waiting{
+		generation: mr.Generation, raised: began.raised + 1, told: began.told, deletions: began.deletions,
+		applied: applied, inventory: managed.InventoryDigest(mr.Status.Resources), refs: refs,
+	}
+	p.update(mr, func(pass *pass) {
+		pass.raise(false)
+		pass.waiting = w
+	})
+}
+
+// waitsFor returns the objects whose end is all that a ManagedResource waits for, as far as anybody told since that was found; none if a run is needed.
+func (p *pass) waitsFor(mr *resourcesv1alpha1.ManagedResource) []resourcesv1alpha1.ObjectReference {
+	w := p.waiting
+	if w == nil || w.generation != mr.Generation || w.raised != p.raised || w.deletions != p.deletions || !maps.Equal(w.told, p.told) {
+		return nil
+	}
+	condition := managed.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
+	if condition == nil || condition.Status != w.applied.Status || condition.Reason != w.applied.Reason || managed.InventoryDigest(mr.Status.Resources) != w.inventory {
+		return nil // Others wrote the status.
+	}
+	return w.refs
+}
+
+// arePutOff says whether a run would look at none of the objects, and find that one of them at least is not gone.
+func (r *Reconciler) arePutOff(owner ledger.Owner, refs []resourcesv1alpha1.ObjectReference) bool {
+	found := false
+	for i := range refs {
+		entry := targetcluster.RefOf(&refs[i])
+		if r.stuck.isSettled(owner, entry.Key, r.Clock.Now(), r.Ledger.Lookup(entry.Key).Mark) {
+			continue
+		}
+		if held, _ := r.isHeld(owner, entry); !held {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
+// isHeld says whether an object that is to go was there less than a minute ago, and nobody told of anything else, and why it is.
+func (r *Reconciler) isHeld(owner ledger.Owner, entry ledger.Ref) (held bool, err error) {
+	held, terminating, err := r.stuck.holds(owner, entry.Key, r.Clock.Now())
+	if !held {
+		return false, nil
+	}
+	finding := r.Ledger.Lookup(entry.Key)
+	another := terminating != "" && finding.UID != "" && finding.UID != terminating
+	if finding.Known && (!finding.Present || another) && r.Watches.Covered(entry) {
+		return false, nil
+	}
+	return true, err
+}
