@@ -185,13 +185,20 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	})
 	from.keys = plan.Keys()
 	lost := slices.Concat(plan.Delete, plan.Release)
+	drops := withoutFormerPlaces(mr, plan, lost)
 	if len(lost) > 0 {
-		// What others make of objects goes by what this one is said to keep.
+		// What others make of objects goes by what this one is said to keep. Of what it said before that counts already.
 		if err := from.confirmed(); err != nil {
 			return reconcile.Result{}, err
 		}
+		if !r.moves.hasPlanned(mr, drops) {
+			from.at = r.Clock.Now()
+			if _, err := r.confirm(ctx, mr); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
 	}
-	r.moves.plan(mr, withoutFormerPlaces(mr, plan, lost))
+	r.moves.plan(mr, drops)
 	gotten, err := r.moves.get(ctx, owner, from.keys)
 	if err != nil {
 		return reconcile.Result{}, err

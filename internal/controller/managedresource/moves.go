@@ -2,6 +2,7 @@ package managedresource
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -128,6 +129,17 @@ func (m *moves) plan(mr *resourcesv1alpha1.ManagedResource, drops []resourcesv1a
 		m.dropped = map[ledger.Owner]dropped{}
 	}
 	m.dropped[owner] = now
+}
+
+// hasPlanned says whether an earlier plan for the same form of a ManagedResource had none of the objects either, and still counts.
+func (m *moves) hasPlanned(mr *resourcesv1alpha1.ManagedResource, drops []resourcesv1alpha1.ObjectReference) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last := m.dropped[ownerOf(mr)]
+	return last.uid == mr.UID && last.generation == mr.Generation && !slices.ContainsFunc(drops, func(ref resourcesv1alpha1.ObjectReference) bool {
+		_, dropped := last.keys[apply.KeyOfReference(&ref.ObjectReference)]
+		return !dropped
+	})
 }
 
 // forget ends what is remembered of a ManagedResource between its runs.

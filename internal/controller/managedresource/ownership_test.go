@@ -370,8 +370,14 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 	f := newFixture(t)
 	var asked atomic.Bool
 	handed := make(chan struct{})
+	heir := ledger.Owner{Namespace: "n", Name: "heir"}
+	key := apply.KeyOfName(schema.GroupKind{Kind: "ConfigMap"}, "n", "a")
 	f.Statuses = sourcecluster.NewStatuses(f.source, &liveReader{f.source, func(name string) {
-		if name == "heir" {
+		switch {
+		case name != "heir":
+		case !f.moves.leaves(heir, key):
+			f.clock.SetTime(f.clock.Now().Add(provenFor)) // So that it asks once more.
+		default:
 			asked.Store(true)
 			<-handed // It has read the object by now, unless it waits for the hand-over.
 		}
@@ -389,8 +395,6 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 			_, err := f.run("heir")
 			ended <- err
 		}()
-		heir := ledger.Owner{Namespace: "n", Name: "heir"}
-		key := apply.KeyOfName(schema.GroupKind{Kind: "ConfigMap"}, "n", "a")
 		poll(t, "the heir looks", func() bool { return f.moves.leaves(heir, key) && (asked.Load() || f.moves.hasHandOvers()) })
 		return 0
 	})

@@ -185,8 +185,10 @@ const provenFor = 2 * time.Second
 // first is called once, with the first proof.
 func (p *pruner) proofs(ctx context.Context, first func() error) func() error {
 	began := once(ctx, func() error {
-		if _, err := p.confirm(ctx, p.mr); err != nil {
-			return err
+		if p.Clock.Now().Sub(p.asking.from.at) >= provenFor {
+			if _, err := p.confirm(ctx, p.mr); err != nil {
+				return err
+			}
 		}
 		if err := p.asking.from.confirmed(); err != nil {
 			return err
@@ -201,6 +203,9 @@ func (p *pruner) proofs(ctx context.Context, first func() error) func() error {
 		switch now := p.Clock.Now(); {
 		case proof == nil:
 			proof, at = began, now
+			if confirmed := p.asking.from.at; now.Sub(confirmed) < provenFor {
+				at = confirmed
+			}
 		case now.Sub(at) >= provenFor:
 			at = now
 			proof = once(ctx, func() error {

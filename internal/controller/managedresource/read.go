@@ -3,6 +3,7 @@ package managedresource
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -42,6 +43,8 @@ type basis struct {
 	unchanged func(context.Context) error
 	// keys are the objects that it is to apply.
 	keys []apply.Key
+	// at is when the API server was asked whether the ManagedResource still is what the run is about; zero if it was not.
+	at time.Time
 }
 
 // nothing is the basis of a run that needs nothing else.

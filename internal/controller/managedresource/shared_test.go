@@ -89,6 +89,41 @@ func TestOvertakenPlanDropsNothing(t *testing.T) {
 	}
 }
 
+// As above, and the cache has not heard of the move: what the manifests of no moment had no more is kept.
+func TestPlanOfAnOlderFormDropsNothing(t *testing.T) {
+	f := newFixture(t)
+	f.sharing("keeper", "giver")
+	f.secret("other", "1", "a=1")
+	before := f.get("keeper")
+	f.edit("keeper", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.SecretRefs[0].Name = "other" })
+	cache := &laggingCache{&staleReader{f.source, before}}
+	f.Statuses = sourcecluster.NewStatuses(cache, f.source, f.source, f.clock, f.Events)
+	f.secret("keeper", "2")
+	given := false
+	gives := func() {
+		if given {
+			return
+		}
+		given = true
+		f.secret("giver", "2")
+		_, _ = f.run("giver")
+	}
+	f.beforeStatus(1, func() error {
+		gives() // While keeper's announcement is on its way.
+		return nil
+	})
+	if result, err := f.run("keeper"); err == nil && result.RequeueAfter != again {
+		t.Fatalf("it was not overtaken: %v", result)
+	}
+	gives()
+	cache.stale = nil
+	f.settle("keeper")
+	f.settle("giver")
+	if value, there := f.target.value("a"); !there || f.target.count(http.MethodDelete) > 0 {
+		t.Errorf("keeper's manifest and inventory have had it all the time; it was deleted (%d) and created anew (there: %t, %s)", f.target.count(http.MethodDelete), there, value)
+	}
+}
+
 // MRB-16: what the last plan had no more says nothing of a later specification, whose Secret is not there yet.
 func TestLaterSpecificationDropsNothing(t *testing.T) {
 	f := newFixture(t)
