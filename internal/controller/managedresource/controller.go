@@ -187,15 +187,8 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	lost := slices.Concat(plan.Delete, plan.Release)
 	drops := withoutFormerPlaces(mr, plan, lost)
 	if len(lost) > 0 {
-		// What others make of objects goes by what this one is said to keep. Of what it said before that counts already.
-		if err := from.confirmed(); err != nil {
+		if err := r.confirmDrops(ctx, mr, drops, &from); err != nil {
 			return reconcile.Result{}, err
-		}
-		if !r.moves.hasPlanned(mr, drops) {
-			from.at = r.Clock.Now()
-			if _, err := r.confirm(ctx, mr); err != nil {
-				return reconcile.Result{}, err
-			}
 		}
 	}
 	r.moves.plan(mr, drops)
@@ -270,6 +263,17 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	}
 	r.moves.forget(owner) // The inventory has nothing more that the plan has not.
 	return reconcile.Result{RequeueAfter: applier.held}, nil
+}
+
+// confirmDrops makes sure that what a plan has no more the manifests had no more at one moment: what others make of objects goes by what this one is said
+// to keep. What it said before counts already.
+func (r *Reconciler) confirmDrops(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, drops []resourcesv1alpha1.ObjectReference, from *basis) error {
+	if err := from.confirmed(); err != nil || r.moves.hasPlanned(mr, drops) {
+		return err
+	}
+	from.at = r.Clock.Now()
+	_, err := r.confirm(ctx, mr)
+	return err
 }
 
 // withoutFormerPlaces leaves out the entries that are about what the plan has where its kind has no namespaces: they keep it until the plan is on record.
