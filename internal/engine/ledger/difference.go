@@ -79,10 +79,11 @@ func (l *Ledger) Settle(d Difference) bool {
 	return behind
 }
 
-// isBehind says whether the list knows more: the object in a later version than the latest that was told, or not at all.
+// isBehind says whether the list knows more: the object in a later version than the latest that was told, or not at all. One that is on record as
+// missing as of the version in which the list has it is there.
 func (r *record) isBehind(d Difference) bool {
 	if !d.Present {
 		return r.state == present && !newer(r.resourceVersion, d.ResourceVersion)
 	}
-	return r.state == unseen || newer(d.ResourceVersion, r.resourceVersion)
+	return r.state == unseen || newer(d.ResourceVersion, r.resourceVersion) || r.state == missing && d.ResourceVersion == r.resourceVersion
 }

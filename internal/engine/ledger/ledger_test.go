@@ -602,17 +602,20 @@ func TestWritingTellsOfDrift(t *testing.T) {
 }
 
 // A comparison finds out that the target was restored though its watch went on as if nothing had happened: the list covers the version that
-// was known, and has an older one. What was told since the list was made is no such proof.
+// was known, and has an older one, or another object in the same one. What was told since the list was made is no such proof.
 func TestComparisonProvesARestore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known, listed, list string
+		uid                 string
 		proof               bool
 	}{
-		"the same":                        {"5", "5", "9", false},
-		"a later one":                     {"5", "6", "9", false},
-		"an older one":                    {"5", "4", "9", true},
-		"an older one, of an old list":    {"5", "4", "4", true}, // The whole list is older than what was known.
-		"written after the list was made": {"12", "4", "9", false},
+		"the same":                        {"5", "5", "9", "u", false},
+		"a later one":                     {"5", "6", "9", "u", false},
+		"an older one":                    {"5", "4", "9", "u", true},
+		"an older one, of an old list":    {"5", "4", "4", "u", true}, // The whole list is older than what was known.
+		"written after the list was made": {"12", "4", "9", "u", false},
+		"another one in the same version": {"5", "5", "5", "other", true},
+		"a later one by the name":         {"5", "6", "9", "other", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
@@ -626,11 +629,29 @@ func TestComparisonProvesARestore(t *testing.T) {
 				verify()
 			}
 			x.At(tc.list)
-			x.Compare(sighting(cm, "u", tc.listed, 0))
+			x.Compare(sighting(cm, tc.uid, tc.listed, 0))
 			if x.TurnedBack() != tc.proof || (len(r.Dirty(mr1)) > 0) != tc.proof {
 				t.Errorf("turned back: %t, in doubt: %v", x.TurnedBack(), r.Dirty(mr1))
 			}
 		})
+	}
+}
+
+// A comparison finds an object that is on record as missing as of the version in which the list has it, as after a restore that no watch told of.
+func TestComparisonFindsWhatWasDeletedInThatVersion(t *testing.T) {
+	for version, behind := range map[string]bool{"5": false, "6": true, "7": true} {
+		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+		r.Verified(mr1, sighting(cm, "u", "5", 0))
+		r.Gone(cm.Key, "u", "6")
+		x := r.StartListing(cm.GroupKind, "6", everything)
+		x.At("7")
+		missing, _ := x.Compare(sighting(cm, "u", version, 0))
+		if (missing != nil) != behind {
+			t.Errorf("version %s: missing is %v", version, missing)
+		}
+		if missing != nil && (!r.Settle(*missing) || !r.Lookup(cm.Key).Present) {
+			t.Errorf("version %s: %+v", version, r.Lookup(cm.Key))
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 //
 // A complete list is of the latest state when it began, so that it proves when resource versions were turned back, as by a
 // restore of etcd: it is older than what was known before it began, or has an object in an older version than one that it
-// covers. What contradicts the list is forgotten, and looked at.
+// covers, or another object in that very version. What contradicts the list is forgotten, and looked at.
 type Listing struct {
 	ledger  *Ledger
 	kind    kind
@@ -76,9 +76,9 @@ func (x *Listing) Seen(s Sighting) Finding {
 	return l.Lookup(s.Key)
 }
 
-// proveLocked forgets what is known of an object if the list covers that version and has an older one.
+// proveLocked forgets what is known of an object if the list covers that version and has an older one, or another object in that one.
 func (x *Listing) proveLocked(r *record, s Sighting, told *notices) {
-	if !newer(r.resourceVersion, s.ResourceVersion) || newer(r.resourceVersion, x.version) {
+	if !r.contradicts(s) || newer(r.resourceVersion, x.version) {
 		return
 	}
 	if r.unlisted && !x.goesByLabel(r) {

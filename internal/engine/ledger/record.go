@@ -261,12 +261,19 @@ func (r *record) is(m Mark) bool {
 // turnBackLocked says whether the answer to a request proves that what was on record when it was sent, and still is, is of a time
 // that never was. What else is on its way may be of that time, too: the next look settles it.
 func (r *record) turnBackLocked(s Sighting, told *notices) bool {
-	if !r.is(s.Since) || r.unlisted || !newer(r.resourceVersion, s.ResourceVersion) {
+	if !r.is(s.Since) || r.unlisted || !r.contradicts(s) {
 		return false
 	}
 	r.resetLocked(told)
 	told.turnedBack = true
 	return true
+}
+
+// contradicts says whether a later look than that which is on record can find an object like this only if resource versions were turned back: it
+// is older, or another one in the same version.
+func (r *record) contradicts(s Sighting) bool {
+	another := r.state == present && r.resourceVersion != "" && r.resourceVersion == s.ResourceVersion && r.uid != "" && s.UID != "" && r.uid != s.UID
+	return another || newer(r.resourceVersion, s.ResourceVersion)
 }
 
 // foundLocked takes the answer to a request that was sent after a list did not have the object: it is there after all.
