@@ -300,7 +300,7 @@ func everything(ledger.Key) bool { return true }
 
 // Awaits says whether a run that looks at the objects is still to come, so that the ledger does not know them yet.
 func (r *Reconciler) Awaits(mr *resourcesv1alpha1.ManagedResource) bool {
-	return !r.passes.of(mr).complete && !r.Ledger.AllKnown(ownerOf(mr)) && !r.Class.WaitsForHandOver(mr) && !waitsForState(mr)
+	return !r.passes.completed(mr) && !r.Ledger.AllKnown(ownerOf(mr)) && !r.Class.WaitsForHandOver(mr) && !waitsForState(mr)
 }
 
 // nothingInDoubt says whether every object of a ManagedResource is known to be as it should be.

@@ -46,7 +46,7 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray targetcluster.Stray) 
 	if !r.Class.Responsible(mr) || mr.DeletionTimestamp != nil || managed.Ignored(mr) || isTrue(mr.Spec.KeepObjects) {
 		return nil
 	}
-	if pass := r.passes.of(mr); !pass.complete || pass.generation != mr.Generation || pass.inDoubt() {
+	if _, atRest := r.passes.atRest(mr); !atRest {
 		return nil // Its next run may be about this object. The next audit looks again.
 	}
 	apiVersion, kind := stray.GVK.ToAPIVersionAndKind()

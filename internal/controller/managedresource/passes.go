@@ -116,7 +116,8 @@ type passes struct {
 	readers map[types.NamespacedName]map[ledger.Owner]struct{}
 }
 
-// of returns a copy of what is remembered.
+// of returns a copy of what is remembered, for a run. Who only looks may be late, and have what had the name before: then what is remembered of the
+// present one must stay, as else changes of its Secrets would be told to nobody.
 func (p *passes) of(mr *resourcesv1alpha1.ManagedResource) pass {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -267,6 +268,14 @@ func (p *passes) moved(mr *resourcesv1alpha1.ManagedResource) time.Duration {
 func (p *passes) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
 	known, atRest := p.atRest(mr)
 	return atRest && !known.reported(mr) // A long inventory takes its time: not under the lock.
+}
+
+// completed says whether a run for a ManagedResource ended well since the start of the process.
+func (p *passes) completed(mr *resourcesv1alpha1.ManagedResource) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.byOwner[ownerOf(mr)]
+	return known != nil && known.uid == mr.UID && known.complete
 }
 
 // atRest returns what is remembered of a ManagedResource that no run is due for.

@@ -126,6 +126,34 @@ func TestGapsWakeOneAfterTheOther(t *testing.T) {
 	}
 }
 
+// MRT-4: whoever looks late, and has the ManagedResource that had the name before, does not keep changes of Secrets from the one that is there, nor the
+// sweep.
+func TestLateLooksTakeNothingFromWhatHasTheName(t *testing.T) {
+	former := func(f *fixture) *resourcesv1alpha1.ManagedResource {
+		mr := f.get("m")
+		mr.UID = "former"
+		return mr
+	}
+	for name, look := range map[string]func(*fixture){
+		"health":  func(f *fixture) { f.Awaits(former(f)) },
+		"leaders": func(f *fixture) { f.passes.contradicts(former(f)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1")
+			f.settle("m")
+			look(f)
+			owner := ownerOf(f.get("m"))
+			if swept := f.passes.owners(false); !slices.Contains(swept, owner) {
+				t.Errorf("the sweep looks after %v", swept)
+			}
+			if told := f.passes.secretChanged(owner, "m/2"); !slices.Contains(told, owner) {
+				t.Errorf("a change of the Secret is told to %v", told)
+			}
+		})
+	}
+}
+
 func TestPeriodsDoNotMarchInStep(t *testing.T) {
 	r := &Reconciler{Options: Options{Config: config.ManagedResourceControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Minute}}}}
 	seen := map[time.Duration]bool{}
