@@ -164,7 +164,8 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		r.passes.update(mr, func(p *pass) { p.moves = 0 })
 		return reconcile.Result{}, nil // The sweep tells if that changes.
 	}
-	if refs := began.waitsFor(mr); r.arePutOff(owner, refs) {
+	applies := *r.Config.ApplyWhileDeletionPending
+	if refs := began.waitsFor(mr, r.Clock.Now()); r.arePutOff(owner, refs) && !(applies && len(r.Ledger.Dirty(owner)) > 0) {
 		r.Ledger.Pass(owner, everything)
 		return reconcile.Result{RequeueAfter: pendingRetry}, nil
 	}
@@ -217,9 +218,9 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	}
 	switch {
 	case pending == nil:
-	case !*r.Config.ApplyWhileDeletionPending:
+	case !applies:
 		change := pendingChange(pending, mr)
-		r.passes.waits(mr, began, change, plan.Delete)
+		r.passes.waits(mr, began, end{applied: change, inventory: managed.InventoryDigest(mr.Status.Resources)}, plan.Delete, r.nextSync())
 		r.Ledger.Pass(owner, everything)
 		return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, change) // Nothing new before the old is gone (MR-10).
 	default: // What is pending is told at the end, so that the condition does not flip with each run.
@@ -258,7 +259,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	}
 	if pending != nil {
 		// The old objects are still to be deleted, and no watch need tell when that is possible.
-		r.passes.doubt(mr, false)
+		r.passes.waits(mr, began, r.passes.of(mr).end, plan.Delete, r.nextSync())
 		return reconcile.Result{RequeueAfter: pendingRetry}, nil
 	}
 	r.moves.forget(owner) // The inventory has nothing more that the plan has not.
@@ -398,6 +399,9 @@ func (r *Reconciler) origin(mr *resourcesv1alpha1.ManagedResource) string {
 func (r *Reconciler) period() time.Duration {
 	return kit.Jitter(r.Config.SyncPeriod.Duration)
 }
+
+// nextSync is when whatever no watch tells of is looked at again, at the latest.
+func (r *Reconciler) nextSync() time.Time { return r.Clock.Now().Add(r.Config.SyncPeriod.Duration) }
 
 // spread is a part of the sync period, so that what the sweep wakes does not come all at once (OPB-16).
 func (r *Reconciler) spread() time.Duration {

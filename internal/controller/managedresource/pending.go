@@ -2,6 +2,7 @@ package managedresource
 
 import (
 	"maps"
+	"time"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/engine/ledger"
@@ -9,25 +10,28 @@ import (
 	"github.com/espalier-project/espalier/internal/engine/targetcluster"
 )
 
-// waiting is what a run went by that ended because deletions are pending.
+// waiting is what a run went by that ended while deletions are pending.
 //
-// Invariant: it saves reading and decoding the Secrets once more, and nothing else. It counts while each object is put off, so for a minute at most, and
-// ends with whatever was told since that run began: nothing that came in between is taken for known.
+// Invariant: it saves reading and decoding the Secrets once more, and, of a run that applied the new objects, looking at those that no watch covers. It
+// counts while each object is put off, so for a minute at most, and for a sync period at most. It ends with whatever was told since that run began, of
+// its new objects, too: nothing that came in between is taken for known.
 type waiting struct {
 	generation int64
 	raised     uint64
 	told       map[string]string
 	deletions  int
-	applied    managed.ConditionChange
-	inventory  uint64
-	refs       []resourcesv1alpha1.ObjectReference
+	// applied and inventory are what the run made of the status.
+	applied   managed.ConditionChange
+	inventory uint64
+	refs      []resourcesv1alpha1.ObjectReference
+	until     time.Time
 }
 
-// waits notes that a run, which began with what pass says, ended because objects are not gone. It is doubtful itself.
-func (p *passes) waits(mr *resourcesv1alpha1.ManagedResource, began pass, applied managed.ConditionChange, refs []resourcesv1alpha1.ObjectReference) {
+// waits notes that a run, which began with what pass says, ended so while objects are not gone. It is doubtful itself.
+func (p *passes) waits(mr *resourcesv1alpha1.ManagedResource, began pass, ended end, refs []resourcesv1alpha1.ObjectReference, until time.Time) {
 	w := &waiting{
 		generation: mr.Generation, raised: began.raised + 1, told: began.told, deletions: began.deletions,
-		applied: applied, inventory: managed.InventoryDigest(mr.Status.Resources), refs: refs,
+		applied: ended.applied, inventory: ended.inventory, refs: refs, until: until,
 	}
 	p.update(mr, func(pass *pass) {
 		pass.raise(false)
@@ -36,9 +40,9 @@ func (p *passes) waits(mr *resourcesv1alpha1.ManagedResource, began pass, applie
 }
 
 // waitsFor returns the objects whose end is all that a ManagedResource waits for, as far as anybody told since that was found; none if a run is needed.
-func (p *pass) waitsFor(mr *resourcesv1alpha1.ManagedResource) []resourcesv1alpha1.ObjectReference {
+func (p *pass) waitsFor(mr *resourcesv1alpha1.ManagedResource, now time.Time) []resourcesv1alpha1.ObjectReference {
 	w := p.waiting
-	if w == nil || w.generation != mr.Generation || w.raised != p.raised || w.deletions != p.deletions || !maps.Equal(w.told, p.told) {
+	if w == nil || !now.Before(w.until) || w.generation != mr.Generation || w.raised != p.raised || w.deletions != p.deletions || !maps.Equal(w.told, p.told) {
 		return nil
 	}
 	condition := managed.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)

@@ -409,8 +409,14 @@ func TestGoneOnesAreCheapWhileOneIsStuck(t *testing.T) {
 
 // Economy, MRT-5: while a deletion is pending, the Secrets are read once a minute, and whenever something is told.
 func TestSecretsAreNotReadAllTheTimeWhileADeletionIsPending(t *testing.T) {
+	for _, applies := range []bool{false, true} {
+		t.Run(map[bool]string{false: "new objects wait", true: "new objects are applied"}[applies], func(t *testing.T) { testReadsWhilePending(t, applies) })
+	}
+}
+
+func testReadsWhilePending(t *testing.T, applies bool) {
 	pending := func(t *testing.T) *fixture {
-		f := newFixture(t)
+		f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.ApplyWhileDeletionPending = &applies })
 		f.managed("m", "a=1", "b=1", "c=1")
 		for i := range 3 {
 			name := fmt.Sprint("more", i)
@@ -430,9 +436,13 @@ func TestSecretsAreNotReadAllTheTimeWhileADeletionIsPending(t *testing.T) {
 	}
 	f := pending(t)
 	f.secrets.ClearActions()
+	before := f.target.count(http.MethodGet)
 	f.passMinute("m")
 	if got := reads(f); got > 8 {
 		t.Errorf("%d reads of four Secrets in a minute in which nothing changed", got)
+	}
+	if got := f.target.count(http.MethodGet) - before; got > 10 {
+		t.Errorf("%d reads of five objects that no watch covers in a minute in which nothing changed", got)
 	}
 	for news, happens := range map[string]func(*fixture){
 		"a Secret":         func(f *fixture) { f.secret("more0", "2", "more0=2") },
@@ -468,6 +478,20 @@ func TestSecretsAreNotReadAllTheTimeWhileADeletionIsPending(t *testing.T) {
 			_, _ = f.run("m")
 			if reads(f) == 0 {
 				t.Error("nothing was read anew")
+			}
+		})
+	}
+	for told, passes := range map[string]func(*fixture){
+		"a new object":                 func(f *fixture) { f.Ledger.Suspect(configMapKey("b")); _, _ = f.run("m") },
+		"a new object, as nobody told": func(f *fixture) { f.passMinute("m") },
+	} {
+		t.Run(told, func(t *testing.T) {
+			f := pending(t)
+			_, _ = f.run("m")
+			f.edited("b", setValue("meddled"))
+			passes(f)
+			if got, _, _ := unstructured.NestedString(f.live("b").Object, "data", "v"); (got == "1") != applies {
+				t.Errorf("it is %s", got)
 			}
 		})
 	}
