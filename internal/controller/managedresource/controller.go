@@ -164,8 +164,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		r.passes.update(mr, func(p *pass) { p.moves = 0 })
 		return reconcile.Result{}, nil // The sweep tells if that changes.
 	}
-	applies := *r.Config.ApplyWhileDeletionPending
-	if refs := began.waitsFor(mr, r.Clock.Now()); r.arePutOff(owner, refs) && !(applies && len(r.Ledger.Dirty(owner)) > 0) {
+	if r.stillWaits(mr, began) {
 		r.Ledger.Pass(owner, everything)
 		return reconcile.Result{RequeueAfter: pendingRetry}, nil
 	}
@@ -218,7 +217,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 	}
 	switch {
 	case pending == nil:
-	case !applies:
+	case !*r.Config.ApplyWhileDeletionPending:
 		change := pendingChange(pending, mr)
 		r.passes.waits(mr, began, end{applied: change, inventory: managed.InventoryDigest(mr.Status.Resources)}, plan.Delete, r.nextSync())
 		r.Ledger.Pass(owner, everything)

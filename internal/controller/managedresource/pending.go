@@ -52,6 +52,15 @@ func (p *pass) waitsFor(mr *resourcesv1alpha1.ManagedResource, now time.Time) []
 	return w.refs
 }
 
+// stillWaits says whether a run, which would begin with what pass says, would find what the last one did: objects that are not gone, and nothing else to do.
+func (r *Reconciler) stillWaits(mr *resourcesv1alpha1.ManagedResource, began pass) bool {
+	owner := ownerOf(mr)
+	if *r.Config.ApplyWhileDeletionPending && len(r.Ledger.Dirty(owner)) > 0 {
+		return false // It puts them right meanwhile.
+	}
+	return r.arePutOff(owner, began.waitsFor(mr, r.Clock.Now()))
+}
+
 // arePutOff says whether a run would look at none of the objects, and find that one of them at least is not gone.
 func (r *Reconciler) arePutOff(owner ledger.Owner, refs []resourcesv1alpha1.ObjectReference) bool {
 	found := false
