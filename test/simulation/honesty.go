@@ -152,9 +152,16 @@ func (w *world) lastHad(key apiserver.Key, value string, anyLabel bool) time.Tim
 	return last
 }
 
-// mayBeHeld says whether what was as it should be until a moment may be left so: repairs are delayed, or a restore of the target is not known yet.
-func (w *world) mayBeHeld(until time.Time) bool {
+// slowestRepair is how long an object may be left as it is that was fought over, also after that has ended (MRB-34).
+const slowestRepair = 30 * time.Second
+
+// mayBeHeld says whether what was as it should be until a moment may be left so: repairs are delayed, somebody fought over it, or a restore of the
+// target is not known yet.
+func (w *world) mayBeHeld(key apiserver.Key, until time.Time) bool {
 	delay := w.scenario.More.Delay
+	if _, found := w.fought[unscoped(key)]; found {
+		delay = max(delay, slowestRepair)
+	}
 	return (delay > 0 || w.restored["target"]) && time.Since(until) <= delay+patience+w.lag
 }
 
@@ -205,7 +212,7 @@ func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 			}
 		}
 		// What a watch has not told of yet may have happened just before the form came.
-		if at.IsZero() || at.Before(since.Add(-w.newsWithin())) && !w.mayBeHeld(at) {
+		if at.IsZero() || at.Before(since.Add(-w.newsWithin())) && !w.mayBeHeld(key, at) {
 			return fmt.Sprintf("%s is %s, and never had %s", key, summary(t, o), value)
 		}
 	}
