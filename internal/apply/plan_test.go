@@ -241,6 +241,53 @@ func TestPending(t *testing.T) {
 	}
 }
 
+// MRB-3, MRO-2: the entry of an object that is let go of is no proof any more that the object is ours, and the entry of another object stays one.
+func TestPendingOfReleased(t *testing.T) {
+	configMap := func(name, annotations string) string {
+		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", annotations: {" + annotations + "}}\n"
+	}
+	const once, released = "resources.gardener.cloud/ignore: 'true'", "resources.gardener.cloud/mode: Ignore"
+	old := plan(t, configMap("c", once)+configMap("b", "")+configMap("a", once), nil).Inventory
+	for i := range old {
+		old[i].UID = "u"
+	}
+	p := plan(t, configMap("a", once+", "+released)+configMap("b", released)+configMap("c", once), old)
+	pending := p.Pending(old, nobody)
+	if got := keys(pending); got != "/ConfigMap/default/a /ConfigMap/default/b /ConfigMap/default/c" {
+		t.Fatalf("MRB-3: got %s", got)
+	}
+	for i, want := range []bool{true, false, false} {
+		if managed.Planned(&pending[i]) != want {
+			t.Errorf("MRO-2: the entry of %s is a record that it is ours: %v, want %v", pending[i].Name, want, !want)
+		}
+	}
+}
+
+// MRB-3: the inventory that is persisted before the first write is in a stable order, whatever the order of the manifests is.
+func TestPendingIsSorted(t *testing.T) {
+	p := plan(t, object("v1", "ConfigMap", "c", "")+object("v1", "ConfigMap", "a", ""), nil)
+	before := plan(t, object("v1", "ConfigMap", "b", ""), nil).Inventory
+	if got := keys(p.Pending(before, nobody)); got != "/ConfigMap/default/a /ConfigMap/default/b /ConfigMap/default/c" {
+		t.Errorf("MRB-3: got %s", got)
+	}
+}
+
+// MR-22: objects of one kind are applied side by side, and kinds one after the other.
+func TestTiers(t *testing.T) {
+	for name, tc := range map[string]struct{ sorted, want string }{
+		"MR-22/nothing": {"", ""}, "MR-22/one": {"a", "a"}, "MR-22/one kind": {"a a a", "aaa"}, "MR-22/two kinds": {"a a b", "aa b"},
+		"MR-22/each its own": {"a b c", "a b c"}, "MR-22/a kind comes again": {"a b b a", "a bb a"},
+	} {
+		var got []string
+		for _, tier := range Tiers(strings.Fields(tc.sorted), func(kind string) string { return kind }) {
+			got = append(got, strings.Join(tier, ""))
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 func TestReferences(t *testing.T) {
 	p := plan(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {a: b, c: d}, annotations: {e: f}}\n", nil, func(o *Options) {
 		o.Spec.InjectLabels = map[string]string{"c": "injected", resourcesv1alpha1.LabelManagedBy: "x"}

@@ -11,7 +11,9 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	extensionsv1alpha1 "github.com/espalier-project/espalier/internal/foreign/extensions/v1alpha1"
 	gardenletv1alpha1 "github.com/espalier-project/espalier/internal/foreign/gardenlet/v1alpha1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
@@ -93,4 +95,12 @@ func TestGardenlet(t *testing.T) {
 			t.Errorf("%s is taken for a configuration", name)
 		}
 	}
+}
+
+// TestHostileOperatingSystemConfigs: the owner of a shoot may write the Secrets of its nodes (T3-6).
+func TestHostileOperatingSystemConfigs(t *testing.T) {
+	yamltest.RefusesCheaply(t, "T3-6/9.4", []int{20 << 10, 80 << 10, 1 << 20}, func(content []byte) error {
+		_, err := extensionsv1alpha1.DecodeOperatingSystemConfig(content)
+		return err
+	})
 }

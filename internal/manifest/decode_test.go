@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 )
 
 func compress(t testing.TB, plain string) []byte {
@@ -211,8 +213,10 @@ func FuzzDecode(f *testing.F) {
 	f.Add("a.br", compress(f, strings.Repeat("a", 1<<22)))
 	f.Add("a", []byte("a: &a [*a]"))
 	f.Add("a", []byte("? [a]\n: b"))
+	yamltest.Seeds(f, func(content string) { f.Add("a", []byte(content)) })
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
-		first := decode(t, []Source{{Data: map[string][]byte{key: value}}})
+		var first Result
+		yamltest.Bounded(t, len(value), func() { first = decode(t, []Source{{Data: map[string][]byte{key: value}}}) })
 		second := decode(t, []Source{{Data: map[string][]byte{key: value}}})
 		if first.Checksum() != second.Checksum() || len(first.Objects) != len(second.Objects) || len(first.Errors) != len(second.Errors) {
 			t.Error("decoding the same bytes twice gave different results")

@@ -19,7 +19,7 @@ const (
 	maxPlainBytes = 32 << 20
 	// maxDocuments limits the documents. The inventory of 20,000 objects alone would exceed what etcd stores.
 	maxDocuments = 20_000
-	// maxNodes limits the nodes, that is scalars, lists and mappings, as counted by yamlNodes and jsonNodes, or by expand if
+	// maxNodes limits the nodes, that is scalars, lists and mappings, as counted by YAMLNodes and JSONNodes, or by Expand if
 	// there are aliases. The definitions of the largest operators, some 70,000 lines, count 200,000. A node costs up to 300 bytes
 	// while it is kept.
 	maxNodes = 500_000

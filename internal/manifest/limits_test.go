@@ -11,9 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	goyaml "go.yaml.in/yaml/v2"
-	"pgregory.net/rapid"
 )
 
 // maxRefused is what input that is refused may need in memory, at its peak.
@@ -263,72 +260,6 @@ func TestMessageOfErrorsIsBounded(t *testing.T) {
 	if strings.Count(message, "Could not decode resource at index") != shownErrors || !strings.HasSuffix(message, "And 9980 more.]") || len(message) > 16<<10 {
 		t.Errorf("%d bytes: %.100s … %s", len(message), message, message[len(message)-100:])
 	}
-}
-
-// countNodes counts the nodes of a decoded document: what the parser had in memory, at least.
-func countNodes(value any) int {
-	nodes := 1
-	switch value := value.(type) {
-	case goyaml.MapSlice:
-		for _, item := range value {
-			nodes += countNodes(item.Key) + countNodes(item.Value)
-		}
-	case []any:
-		for _, item := range value {
-			nodes += countNodes(item)
-		}
-	}
-	return nodes
-}
-
-// hostile are pieces that hide nodes from a reader who takes a line for what it seems to be.
-var hostile = []string{
-	"a: |", "- b: |", "c: >-", "? d: |2", "x", "\"", "'", "[", "]", "{", "}", "[x,x,x]", "{a: b}", ", ", ": ", "- ", "? ", "#", " # x: |", "\n", "\n ", "\n  ", "\n    ", "\n      ",
-	"\r", "\u0085", "\u2028", "\t", "--- ", "!!str ", "&a ", "a: ", "[]", "{}", "\\", "*", "*a", "- *a\n", "&a [x]\n", "<<: *a", "x,x,x", "|", ">", "\n- ", "\n  - ", "\n? ", "\n: ",
-}
-
-func hostileText(t *rapid.T) string {
-	return strings.Join(rapid.SliceOfN(rapid.SampledFrom(hostile), 1, 25).Draw(t, "pieces"), "")
-}
-
-func checkNodes(t rapid.TB, text string) {
-	var value goyaml.MapSlice
-	var list []any
-	var decoded any
-	switch {
-	case goyaml.Unmarshal([]byte(text), &value) == nil:
-		decoded = value
-	case goyaml.Unmarshal([]byte(text), &list) == nil:
-		decoded = list
-	default:
-		return
-	}
-	part := part{text: []byte(text)}
-	if part.hasAliases() {
-		part.expanded = expand(part.text)
-	}
-	if part.expanded.err != nil {
-		return // It is refused.
-	}
-	if got, want := max(yamlNodes(part.text), part.expanded.nodes), countNodes(decoded); got < want {
-		t.Errorf("%d nodes counted, %d decoded: %q", got, want, text)
-	}
-}
-
-func TestLawNodesAreNeverCountedTooLow(t *testing.T) {
-	for range 50 { // Few of the texts are valid, and one takes microseconds.
-		rapid.Check(t, func(t *rapid.T) { checkNodes(t, hostileText(t)) })
-	}
-	for _, text := range []string{foo, bar, "- - - a", "a:\n b:\n  c:", "[[[]]]", "{a, b, c}", "? a\n? b", "{? a, ? b}", "[a: b, c: d]", "- a: |\n   text\n  b: [x, x, x]", "[&a [x, x], *a,*a]", "{a: &a {b: c}, <<: *a, d: [*a]}", "a: &a\n- &b x\n- *b\nc: *a", "- &-a x\n-\t*-a"} {
-		checkNodes(t, text)
-	}
-}
-
-func FuzzNodes(f *testing.F) {
-	for _, text := range append(hostile, foo, bar, "a: |\n  x\nb: [x,x]", "[\"x\n k: |\n   \", a, a]", "a[: x\nb: ]") {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) { checkNodes(t, text) })
 }
 
 // marker is what must not be seen in any error; the number is no line of any document here.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml"
 )
 
 // No error below has any text of a parser or a decompressor: it may quote what is in a Secret.
@@ -44,6 +45,21 @@ func (b *buffers) open(key string, value []byte) (io.Reader, error) {
 	}
 	_ = b.brotli.Reset(bytes.NewReader(value)) // It never fails.
 	return &b.brotli, nil
+}
+
+// size is what a document takes of the budget.
+type size struct{ nodes, bytes int }
+
+// expansion is what a document with aliases takes, or why that is not known.
+type expansion struct {
+	boundedyaml.Size
+	err error
+}
+
+// expand counts no further than one more than a document may have.
+func expand(document []byte) expansion {
+	all, err := boundedyaml.Expand(document, boundedyaml.Size{Nodes: maxDocumentNodes, Bytes: maxDocumentBytes, Depth: maxDepth})
+	return expansion{all, err}
 }
 
 // part is what stands between two separators: a YAML document, or JSON objects. Its text is valid until the next part.
@@ -72,16 +88,16 @@ func (p *part) isJSON() bool {
 func (p *part) size() size {
 	nodes := 0
 	if p.isJSON() {
-		nodes = jsonNodes(p.text)
+		nodes = boundedyaml.JSONNodes(p.text)
 	} else {
-		nodes = min(yamlNodes(p.text), maxDocumentNodes)
+		nodes = min(boundedyaml.YAMLNodes(p.text), maxDocumentNodes)
 	}
-	return size{nodes: max(nodes, min(p.expanded.nodes, maxDocumentNodes)), bytes: max(len(p.text), p.expanded.bytes)}
+	return size{nodes: max(nodes, min(p.expanded.Nodes, maxDocumentNodes)), bytes: max(len(p.text), p.expanded.Bytes)}
 }
 
 // hasAliases says whether it may be a YAML document with aliases that is parsed.
 func (p *part) hasAliases() bool {
-	return !p.goesOn && p.before == 0 && mayHaveAliases(p.text) && yamlNodes(p.text) <= maxDocumentNodes && utf8.Valid(p.text)
+	return !p.goesOn && p.before == 0 && boundedyaml.MayHaveAliases(p.text) && boundedyaml.YAMLNodes(p.text) <= maxDocumentNodes && utf8.Valid(p.text)
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -238,7 +254,7 @@ func (p *part) documents(left *budget) iter.Seq[document] {
 				return
 			}
 			// It was counted as JSON, and is YAML in flow style.
-			left.nodes -= min(yamlNodes(p.text), maxDocumentNodes)
+			left.nodes -= min(boundedyaml.YAMLNodes(p.text), maxDocumentNodes)
 		}
 		if left.nodes < 0 {
 			yield(document{err: errNodes})
@@ -273,7 +289,7 @@ func (p *part) jsonObjects() ([]document, bool) {
 		switch {
 		case !utf8.Valid(raw):
 			result = append(result, document{err: errNotUTF8}) // What is not would silently be replaced.
-		case jsonNodes(raw) > maxDocumentNodes:
+		case boundedyaml.JSONNodes(raw) > maxDocumentNodes:
 			result = append(result, document{err: errTooDense})
 		default:
 			result = append(result, jsonDocument(raw))
@@ -308,12 +324,14 @@ func (p *part) checkText() error {
 	switch {
 	case !utf8.Valid(p.text):
 		return errNotUTF8
-	case len(p.text)+jsonGrowth(p.text) > maxDocumentBytes:
+	case len(p.text)+boundedyaml.JSONGrowth(p.text) > maxDocumentBytes:
 		return errTooLarge
-	case yamlNodes(p.text) > maxDocumentNodes || p.expanded.nodes > maxDocumentNodes:
+	case boundedyaml.YAMLNodes(p.text) > maxDocumentNodes || p.expanded.Nodes > maxDocumentNodes:
 		return errTooDense
-	case p.expanded.bytes > maxDocumentBytes:
+	case p.expanded.Bytes > maxDocumentBytes:
 		return errTooLarge
+	case p.expanded.Depth > maxDepth:
+		return errTooDeep
 	case p.expanded.err != nil:
 		// Nobody knows how large it is. Why it cannot be parsed is what the other parser says, if it says so.
 		return cmp.Or(p.checkSyntax(), p.invalid(p.expanded.err))

@@ -5,11 +5,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 
 	"go.yaml.in/yaml/v3"
-	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml"
 )
 
 // kubeconfig is a kubeconfig as the tree that was written, so that what nobody asked to change stays: order, comments, fields of later
@@ -18,29 +18,24 @@ type kubeconfig struct {
 	document yaml.Node
 }
 
-// parseKubeconfig parses YAML or JSON. The error repeats nothing of the content.
+// maxNodes limits the nodes of a kubeconfig, as they are counted before it is parsed: some five hundred contexts with their users and clusters.
+// The tree of a tenant's kubeconfig then takes 12 MiB at most.
+const maxNodes = 20_000
+
+// parseKubeconfig parses YAML or JSON, within limits: a tenant may have written it. The error repeats nothing of the content.
 func parseKubeconfig(content []byte) (*kubeconfig, error) {
-	k := &kubeconfig{}
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	switch err := decoder.Decode(&k.document); {
-	case errors.Is(err, io.EOF):
+	document, err := boundedyaml.Tree(content, maxNodes)
+	switch {
+	case errors.Is(err, boundedyaml.ErrEmpty):
 		return nil, errNoContext // Nothing in it.
+	case errors.Is(err, boundedyaml.ErrSeveral):
+		return nil, errors.New("kubeconfig has more than one document")
+	case boundedyaml.IsLimit(err):
+		return nil, fmt.Errorf("kubeconfig: %w", err)
 	case err != nil:
 		return nil, syntax(err)
 	}
-	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, errors.New("kubeconfig has more than one document")
-	}
-	if shares(&k.document) {
-		// What is written once and used twice would change twice.
-		plain, err := sigsyaml.YAMLToJSON(content)
-		if err != nil {
-			return nil, syntax(err)
-		}
-		if err := yaml.Unmarshal(plain, &k.document); err != nil {
-			return nil, syntax(err)
-		}
-	}
+	k := &kubeconfig{*document}
 	if len(k.document.Content) == 0 || isNull(k.root()) {
 		return nil, errNoContext
 	}
@@ -276,19 +271,6 @@ func kindOf(node *yaml.Node) string {
 		return "bool"
 	}
 	return "string"
-}
-
-// shares says whether a part of the tree is used at more than one place, or merged into another one.
-func shares(node *yaml.Node) bool {
-	if node.Kind == yaml.AliasNode || node.Anchor != "" || node.Tag == "!!merge" {
-		return true
-	}
-	for _, child := range node.Content {
-		if shares(child) {
-			return true
-		}
-	}
-	return false
 }
 
 // unfold writes lists and mappings in lines.

@@ -41,7 +41,7 @@ type Finding struct {
 // Examine looks at what holds the token: whether there is one, whether the CA beside it is that of the target (TR-7, TR-9, TR-10), and
 // whether the token is one of the ServiceAccount, of which the UID is given.
 func (a *Asked) Examine(held map[string][]byte, ca []byte, account types.UID, now time.Time) (Finding, error) {
-	if a.annotations[AnnotationRenew] == "" {
+	if a.demanded() {
 		return Finding{Renew: "it is not known when to renew the token"}, nil
 	}
 	token, err := Read(held)
@@ -70,6 +70,18 @@ func (a *Asked) Remaining(now time.Time) (time.Duration, error) {
 		return 0, fmt.Errorf("could not parse renew timestamp: annotation %q is not of the form %s", AnnotationRenew, time.RFC3339)
 	}
 	return at.Sub(now), nil
+}
+
+// demanded says that a new token is asked for: nothing says when to renew the present one (TR-6, TR-7).
+func (a *Asked) demanded() bool { return a.annotations[AnnotationRenew] == "" }
+
+// Early says whether a token that is renewed now is renewed before its time, and nobody has asked for that.
+func (a *Asked) Early(now time.Time) bool {
+	if a.demanded() {
+		return false
+	}
+	remaining, err := a.Remaining(now)
+	return err != nil || remaining > 0
 }
 
 // Claims are what a token says of itself, which nobody has verified. What it does not say is empty.

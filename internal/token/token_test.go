@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 )
 
 const secretToken = "s3cr3t-token"
@@ -65,6 +67,12 @@ func TestAsk(t *testing.T) {
 	}
 	if a := ask(t, AnnotationTargetName, "n"); a.Target != nil || !a.HalfTarget {
 		t.Errorf("TR-8/half a target: got %+v", a)
+	}
+	if a := ask(t, AnnotationTargetNamespace, "m"); a.Target != nil || !a.HalfTarget {
+		t.Errorf("TR-8/the other half of a target: got %+v", a)
+	}
+	if a := ask(t); a.Target != nil || a.HalfTarget {
+		t.Errorf("TR-8/no target: got %+v", a)
 	}
 	if a := ask(t, AnnotationTargetName, "n", AnnotationTargetNamespace, "m"); a.Target == nil || a.Target.String() != "m/n" || a.HalfTarget {
 		t.Errorf("TR-8/BH-TR-12, a target: got %+v", a)
@@ -343,7 +351,7 @@ func TestKubeconfigErrors(t *testing.T) {
 		"TR-23a/no token but more": {head + "users: [{name: u, user: {token: [" + secretToken + "]}}]", "cannot unmarshal array into Go struct field of type string: token"},
 		"two documents":            {"a: b\n---\nc: d\n", "kubeconfig has more than one document"},
 		"a key twice":              {head + "users: [{name: u, user: {token: a, token: b}}]", `key "token" is there twice`},
-		"a merge of itself":        {head + "users: &a [*a]", "kubeconfig is neither YAML nor JSON"},
+		"T3-6/a list of itself":    {head + "users: &a [*a]", "kubeconfig: document has more than 20000 nodes, with its aliases expanded"},
 	} {
 		data := map[string][]byte{KeyKubeconfig: []byte(tc.content)}
 		if _, err := Write(data, "new", true, []byte("ca")); err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), secretToken) {
@@ -435,19 +443,30 @@ func TestHanded(t *testing.T) {
 	}
 }
 
-// FuzzKubeconfig: no content makes the code panic, and no error repeats any of it.
+// FuzzKubeconfig: no content makes the code panic or costs more than any may, and what is written can be read.
 func FuzzKubeconfig(f *testing.F) {
 	f.Add([]byte(twoUsers))
 	f.Add([]byte("a: &a [*a]"))
 	f.Add([]byte("current-context: x\ncontexts: [{name: x, context: {user: u}}]\nusers: [{name: u}]"))
+	yamltest.Seeds(f, func(content string) { f.Add([]byte(content)) })
 	f.Fuzz(func(t *testing.T, content []byte) {
 		data := map[string][]byte{KeyKubeconfig: content}
-		written, err := Write(data, "new", true, []byte("ca"))
+		var written map[string][]byte
+		var err error
+		yamltest.Bounded(t, len(content), func() { written, err = Write(data, "new", true, []byte("ca")) })
 		if err != nil {
 			return
 		}
 		if got, err := Read(written); err != nil || got != "new" {
 			t.Errorf("read %q, %v from\n%s", got, err, written[KeyKubeconfig])
 		}
+	})
+}
+
+// TestHostileKubeconfigs: a tenant writes the Secret in the target, and may write anything (T3-6).
+func TestHostileKubeconfigs(t *testing.T) {
+	yamltest.RefusesCheaply(t, "T3-6/TR-23, of a target", []int{20 << 10, 80 << 10, 1 << 20}, func(content []byte) error {
+		_, err := Read(map[string][]byte{KeyKubeconfig: content})
+		return err
 	})
 }

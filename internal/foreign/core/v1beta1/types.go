@@ -111,7 +111,7 @@ type SeedSpec struct {
 	SecretRef *meta.SecretReference `json:"secretRef,omitempty"`
 }
 
-// SeedBackup says how backups are made.
+// SeedBackup says how backups of a seed or of a self-hosted shoot are made.
 type SeedBackup struct {
 	CredentialsRef *meta.Reference `json:"credentialsRef,omitempty"`
 	// SecretRef is what CredentialsRef was before.
@@ -158,6 +158,22 @@ type ShootSpec struct {
 	Resources              []meta.NamedResource   `json:"resources,omitempty"`
 	DNS                    *ShootDNS              `json:"dns,omitempty"`
 	Kubernetes             ShootKubernetes        `json:"kubernetes,omitempty"`
+	Provider               ShootProvider          `json:"provider,omitempty"`
+}
+
+// ShootProvider is the infrastructure of a shoot.
+type ShootProvider struct {
+	Workers []ShootWorker `json:"workers,omitempty"`
+}
+
+// ShootWorker is a pool of machines.
+type ShootWorker struct {
+	ControlPlane *ShootControlPlane `json:"controlPlane,omitempty"`
+}
+
+// ShootControlPlane says that a pool runs the control plane of a self-hosted shoot.
+type ShootControlPlane struct {
+	Backup *SeedBackup `json:"backup,omitempty"`
 }
 
 // CloudProfileReference names a CloudProfile or a NamespacedCloudProfile.

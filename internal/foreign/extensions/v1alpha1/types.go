@@ -4,7 +4,7 @@ package v1alpha1
 import (
 	"fmt"
 
-	"sigs.k8s.io/yaml"
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml"
 )
 
 // OperatingSystemConfigKey is the key of the Secret that holds an OperatingSystemConfig.
@@ -34,7 +34,7 @@ type File struct {
 // DecodeOperatingSystemConfig reads a configuration. The error says nothing of what is in it.
 func DecodeOperatingSystemConfig(content []byte) (*OperatingSystemConfig, error) {
 	osc := &OperatingSystemConfig{}
-	if err := yaml.Unmarshal(content, osc); err != nil {
+	if err := boundedyaml.Unmarshal(content, osc); err != nil {
 		return nil, fmt.Errorf("%d bytes are no OperatingSystemConfig", len(content))
 	}
 	return osc, nil

@@ -1,9 +1,9 @@
-package manifest
+package boundedyaml
 
 import "bytes"
 
-// jsonNodes returns at least the number of nodes of JSON values, and at most three times that.
-func jsonNodes(stream []byte) int {
+// JSONNodes returns at least the number of nodes of JSON values, and at most three times that.
+func JSONNodes(stream []byte) int {
 	nodes, quoted := 1, false
 	for i := 0; i < len(stream); i++ {
 		switch c := stream[i]; {
@@ -21,18 +21,18 @@ func jsonNodes(stream []byte) int {
 	return nodes
 }
 
-// jsonGrowth returns by how much text grows in JSON, where these characters are escaped.
-func jsonGrowth(text []byte) int {
+// JSONGrowth returns by how much text grows in JSON, where these characters are escaped.
+func JSONGrowth(text []byte) int {
 	return 5 * (bytes.Count(text, []byte("<")) + bytes.Count(text, []byte(">")) + bytes.Count(text, []byte("&")))
 }
 
-// yamlNodes returns at least the number of nodes of a YAML document, aliases not expanded, without parsing it: every node needs
+// YAMLNodes returns at least the number of nodes of a YAML document, aliases not expanded, without parsing it: every node needs
 // a line, or an indicator, of its own. The text of block scalars does not count where it certainly is text.
 //
 // What it may leave out must be certain whatever the document is: lines below "key: |" that are indented deeper than the key,
 // as long as no flow style can be open. If that line is not what it seems to be (a line within another scalar, say), those
 // below are part of the same scalar, or an error at which the parser stops.
-func yamlNodes(document []byte) int {
+func YAMLNodes(document []byte) int {
 	nodes, certain, text := 1, true, -1 // text is the column of the key of a block scalar.
 	for len(document) > 0 {
 		var line []byte

@@ -1,0 +1,261 @@
+package boundedyaml
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"unicode/utf8"
+
+	yaml2 "go.yaml.in/yaml/v2"
+	"go.yaml.in/yaml/v3"
+	kjson "sigs.k8s.io/json"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+const (
+	// maxBytes limits a document, as JSON and with its aliases expanded. A Secret or a ConfigMap has at most 1 MiB.
+	maxBytes = 3 << 20
+	// maxDepth limits how deep a document is nested. The deepest kinds of the API nest some 20 levels.
+	maxDepth = 256
+
+	// MaxNodes limits the nodes of a document, with its aliases expanded: scalars, lists and mappings. As text they are counted too high
+	// rather than too low, up to threefold. One that is counted costs up to 600 bytes while a document is decoded, so that no document
+	// costs more than 64 MiB.
+	MaxNodes = 100_000
+
+	// A document with aliases has to be parsed before its expansion is known, at eight times its text and 600 bytes a node. Within these limits
+	// that is less than two times the text and 4 MiB.
+	maxAliasedBytes = 256 << 10
+	maxAliasedNodes = 4000
+)
+
+// Limit is the error about a document that exceeds a limit. It names the limit, and repeats nothing of the document.
+type Limit string
+
+func (l Limit) Error() string { return string(l) }
+
+var (
+	errTooLarge = limit("document is larger than %d MiB, as JSON and with its aliases expanded", maxBytes>>20)
+	errTooDeep  = limit("document is nested deeper than %d levels", maxDepth)
+	errNotUTF8  = limit("document is not UTF-8")
+	errAliased  = limit("document has aliases, and as written more than %d KiB or %d nodes", maxAliasedBytes>>10, maxAliasedNodes)
+)
+
+func limit(format string, of ...any) Limit { return Limit(fmt.Sprintf(format, of...)) }
+
+func tooDense(nodes int) Limit {
+	return limit("document has more than %d nodes, with its aliases expanded", nodes)
+}
+
+// IsLimit says whether an error is about a limit.
+func IsLimit(err error) bool {
+	var l Limit
+	return errors.As(err, &l)
+}
+
+// ToJSON returns a YAML document as JSON; JSON is returned as it is written. Only the first document of a stream counts.
+func ToJSON(content []byte) ([]byte, error) { return toJSON(content, MaxNodes) }
+
+// Unmarshal decodes a YAML document as if it were JSON: names are case-sensitive, and a key that no field has is ignored.
+func Unmarshal(content []byte, into any) error {
+	text, err := ToJSON(content)
+	if err != nil {
+		return err
+	}
+	return kjson.UnmarshalCaseSensitivePreserveInts(text, into)
+}
+
+func toJSON(content []byte, nodes int) ([]byte, error) {
+	if isJSON(content) {
+		return content, checkJSON(content, nodes)
+	}
+	if err := check(content, nodes); err != nil {
+		return nil, err
+	}
+	text, err := sigsyaml.YAMLToJSON(content)
+	if err != nil {
+		return nil, err
+	}
+	if deeper(text, maxDepth) {
+		return nil, errTooDeep
+	}
+	return text, nil
+}
+
+// ErrEmpty and ErrSeveral say that Tree found no document, or more than one.
+var (
+	ErrEmpty   = errors.New("there is no document")
+	ErrSeveral = errors.New("there is more than one document")
+)
+
+// Tree returns the tree of the only document, for those who change some of it and keep the rest: the order of keys, and comments. In a
+// document with aliases each of them has become a copy, and comments are gone. A document may have fewer nodes than MaxNodes.
+func Tree(content []byte, nodes int) (*yaml.Node, error) {
+	if err := check(content, nodes); err != nil {
+		return nil, err
+	}
+	document := &yaml.Node{}
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	if err := decoder.Decode(document); errors.Is(err, io.EOF) {
+		return nil, ErrEmpty
+	} else if err != nil {
+		return nil, err
+	}
+	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return nil, ErrSeveral
+	}
+	if !shares(document) {
+		return document, nil
+	}
+	plain, err := toJSON(content, nodes)
+	if err != nil {
+		return nil, err
+	}
+	return document, yaml.Unmarshal(plain, document)
+}
+
+// shares says whether a part of the tree is used at more than one place, or merged into another one.
+func shares(node *yaml.Node) bool {
+	if node.Kind == yaml.AliasNode || node.Anchor != "" || node.Tag == "!!merge" {
+		return true
+	}
+	for _, child := range node.Content {
+		if shares(child) {
+			return true
+		}
+	}
+	return false
+}
+
+// CheckSize returns an error for a size that exceeds the limit, so that a text need not be copied to be refused.
+func CheckSize(size int) error {
+	if size > maxBytes {
+		return errTooLarge
+	}
+	return nil
+}
+
+// CheckJSON returns an error for JSON that exceeds a limit.
+func CheckJSON(content []byte) error { return checkJSON(content, MaxNodes) }
+
+// isJSON says whether a text is a JSON object. Only what follows an object would be YAML, and is none either.
+func isJSON(content []byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) && json.Valid(content)
+}
+
+func checkJSON(content []byte, nodes int) error {
+	switch {
+	case len(content) > maxBytes:
+		return errTooLarge
+	case !utf8.Valid(content):
+		return errNotUTF8
+	case JSONNodes(content) > nodes:
+		return tooDense(nodes)
+	case deeper(content, maxDepth):
+		return errTooDeep
+	}
+	return nil
+}
+
+// check returns an error for a document that would exceed a limit, before any parser sees it or at least before any alias is expanded.
+func check(content []byte, nodes int) error {
+	switch {
+	case len(content)+JSONGrowth(content) > maxBytes:
+		return errTooLarge
+	case !utf8.Valid(content): // The parser takes UTF-16, too, in which nothing can be counted.
+		return errNotUTF8
+	}
+	written := YAMLNodes(content)
+	switch {
+	case written > nodes:
+		return tooDense(nodes)
+	case certainlyDeep(content):
+		return errTooDeep
+	case !MayHaveAliases(content):
+		return nil
+	case len(content) > maxAliasedBytes || written > maxAliasedNodes:
+		return errAliased
+	}
+	expanded, err := Expand(content, Size{Nodes: nodes, Bytes: maxBytes, Depth: maxDepth})
+	switch {
+	case err != nil:
+		return invalid(content, err)
+	case expanded.Nodes > nodes:
+		return tooDense(nodes)
+	case expanded.Bytes > maxBytes:
+		return errTooLarge
+	case expanded.Depth > maxDepth:
+		return errTooDeep
+	}
+	return nil
+}
+
+// invalid says why a document with aliases cannot be decoded whose expansion is not known. If the parser that decodes finds a fault of
+// syntax, its words count; this one takes what has the same meaning in YAML 1.1 and 1.2.
+func invalid(content []byte, err error) error {
+	if known := yaml2.Unmarshal(content, &unread{}); known != nil {
+		return known
+	}
+	return errors.New("document with aliases is no YAML" + place.FindString(err.Error()))
+}
+
+// place matches where the parser stopped, but nothing of what it read.
+var place = regexp.MustCompile(`: line \d+`)
+
+// unread takes any document and nothing of it: only its syntax counts, and no alias is followed.
+type unread struct{}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (*unread) UnmarshalYAML(func(any) error) error { return nil }
+
+// deepText is how deep a text may seem to be nested. Each level costs a parser up to 1,200 bytes. Brackets in texts, which may be open for ever,
+// are not that many.
+const deepText = 2000
+
+// certainlyDeep says whether a document seems to be nested so deep that a parser should not see it: by brackets that are open, or by signs of
+// lists in one line. A document that hides its depth in quotes ends at the 10,000 levels of the parser.
+func certainlyDeep(content []byte) bool {
+	open, dashes := 0, 0
+	for i, c := range content {
+		switch c {
+		case '[', '{':
+			open++
+		case ']', '}':
+			open = max(0, open-1)
+		case '\n', '\r':
+			dashes = 0
+		case '-', '?':
+			if i+1 < len(content) && content[i+1] == ' ' {
+				dashes++
+			}
+		}
+		if open > deepText || dashes > deepText {
+			return true
+		}
+	}
+	return false
+}
+
+// deeper says whether JSON is nested deeper than some levels.
+func deeper(text []byte, levels int) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > levels {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package yamltest
+
+const raced = false
