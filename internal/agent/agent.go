@@ -11,16 +11,17 @@ import (
 )
 
 const (
-	// SecretLabel names, on Machines and Nodes, the Secret with the configuration of the operating system.
+	// SecretLabel names, on node templates of Machines and on Nodes, the Secret with the configuration of the operating system.
 	SecretLabel = "worker.gardener.cloud/gardener-node-agent-secret-name"
-	// PoolLabel marks the Secrets with configurations of operating systems.
+	// PoolLabel names the worker pool, on Nodes and on the Secrets with configurations of operating systems, which it marks.
 	PoolLabel     = "worker.gardener.cloud/pool"
 	hostnameLabel = "kubernetes.io/hostname"
 )
 
 // Machine is what is known of a Machine.
 type Machine struct {
-	// Node is the name of the Node that the Machine has become, empty before.
+	// Node is the name of the Node that the Machine has become, empty before. It is the name of the host, too: a kubelet registers its Node
+	// under the name of its host. machine-controller-manager writes it as soon as the infrastructure has the machine.
 	Node string
 	// Secret is the name of the Secret with the configuration of the Machine's operating system.
 	Secret string
@@ -31,21 +32,43 @@ func MachineOf(m *machinev1alpha1.Machine) Machine {
 	return Machine{Node: m.Labels[machinev1alpha1.NodeLabel], Secret: m.Spec.NodeTemplate.Metadata.Labels[SecretLabel]}
 }
 
-// Node is what is known of a Node.
+// Node is what is known of a Node whose agent has no Machine. The agent may patch its Node, so what the labels said when the Node was seen
+// first counts until it goes. A label that was not there then never counts: the agent may have added it.
 type Node struct {
-	Hostname, Secret string
+	// UID tells a Node from a later one of the same name.
+	UID string
+	// Hostname, Pool and FirstSecret are the labels as they were first, empty if there were none.
+	Hostname, Pool, FirstSecret string
+	// Secret is the value of SecretLabel now. It changes with each new configuration of the pool.
+	Secret string
 }
 
-// NodeOf returns what is known of a Node.
+// NodeOf returns what is known of a Node that is seen for the first time.
 func NodeOf(n *kubernetes.Node) Node {
-	return Node{Hostname: n.Labels[hostnameLabel], Secret: n.Labels[SecretLabel]}
+	secret := n.Labels[SecretLabel]
+	return Node{UID: string(n.UID), Hostname: n.Labels[hostnameLabel], Pool: n.Labels[PoolLabel], FirstSecret: secret, Secret: secret}
+}
+
+// After returns what is known of a Node that was seen before. A Node that cannot be decoded comes without a UID and is taken for the one that
+// was seen.
+func (n Node) After(before Node) Node {
+	if n.UID != "" && n.UID != before.UID {
+		return n
+	}
+	before.Secret = n.Secret
+	return before
 }
 
 // Reference is a Secret that the configuration of an operating system refers to.
 type Reference struct {
 	Secret string
-	// HostName limits the reference to one host; empty means all.
-	HostName string
+	// HostName limits the reference to one host; nil means all. A reference to the host without a name is for nobody.
+	HostName *string
+}
+
+// IsFor says whether a reference is for a host; of a host whose name is not known, only what is for all.
+func (r Reference) IsFor(host string) bool {
+	return r.HostName == nil || host != "" && *r.HostName == host
 }
 
 // ReferencesOf returns what a Secret with the configuration of an operating system refers to (9.6). The error repeats nothing of the
@@ -65,11 +88,7 @@ func ReferencesOf(s *kubernetes.Secret) ([]Reference, error) {
 			if file.Content.SecretRef == nil || file.Content.SecretRef.Name == "" {
 				continue
 			}
-			r := Reference{Secret: file.Content.SecretRef.Name}
-			if file.HostName != nil {
-				r.HostName = *file.HostName
-			}
-			references = append(references, r)
+			references = append(references, Reference{Secret: file.Content.SecretRef.Name, HostName: file.HostName})
 		}
 	}
 	return references, nil

@@ -1,6 +1,7 @@
 // Package agentview knows of a shoot what decides about the agents of its nodes: Machines in the source cluster; Nodes, Pods, certificate
 // signing requests and the agents' Secrets in the target cluster. It keeps a few words of each and no object. What it has not seen yet is
-// read once before anybody is denied for it, with a limit for each agent: one that asks for what does not exist takes nothing from others.
+// read once before anybody is denied for it. Such reads wait in a queue, in which agents take turns: an agent that asks for what does not exist takes
+// nothing from others.
 package agentview
 
 import (
@@ -63,13 +64,11 @@ type View struct {
 	// live are clients without a rate limit of their own, which agents would share.
 	live           map[schema.GroupVersion]rest.Interface
 	source, target []*follow.Follower
-	limit          *limit.Limiter
-	// inFlight bounds the live reads that are under way. It is less than the decisions that are made at once, so that an API server that
-	// answers nothing leaves room for those that need no read.
-	inFlight chan struct{}
-	shoot    string
-	metrics  *Metrics
-	log      logr.Logger
+	// queue shares the live reads between agents.
+	queue   *limit.Queue
+	shoot   string
+	metrics *Metrics
+	log     logr.Logger
 
 	mu             sync.RWMutex
 	machines       map[string]agent.Machine
@@ -86,30 +85,21 @@ type podKey struct{ namespace, name string }
 // configuration is what the Secret of an operating system's configuration refers to, or why that cannot be read.
 type configuration struct {
 	references []agent.Reference
-	// pool says that it has the label of such Secrets. What is followed has it; what a Machine names needs none.
-	pool bool
-	err  error
+	// pool is the label of such Secrets, and marked says that there is one. What is followed has it; what a Machine names needs none.
+	pool   string
+	marked bool
+	err    error
 }
 
-const (
-	// livePerSecond and liveBurst bound the reads of what was not seen for one agent: when its node joins, it asks for a handful of objects.
-	livePerSecond = 5
-	liveBurst     = 20
-	// liveAgents bounds for how many agents that is remembered: twice as many as a shoot may have Nodes.
-	liveAgents = 10_000
-	// liveAtOnce bounds how many of them are under way, for all agents: half of what kube-apiserver may ask at once.
-	liveAtOnce = 128
-	// liveTimeout bounds one of them: a fifth of what kube-apiserver waits for a decision.
-	liveTimeout = 2 * time.Second
-)
+// liveTimeout bounds one live read: a fifth of what kube-apiserver waits for a decision.
+const liveTimeout = 2 * time.Second
 
 // New returns a view that follows nothing yet.
 func New(o Options) (*View, error) {
 	v := &View{
 		machineNamespace: o.MachineNamespace, mode: o.Selectors, log: o.Log,
 		clients: map[schema.GroupVersion]rest.Interface{}, live: map[schema.GroupVersion]rest.Interface{},
-		limit:    limit.New(limit.Options{PerSecond: livePerSecond, Burst: liveBurst, Clients: liveAgents, Clock: o.Clock}),
-		inFlight: make(chan struct{}, liveAtOnce), shoot: o.Shoot, metrics: o.Metrics,
+		queue: limit.NewQueue(clusters.Streams, limit.Waiting), shoot: o.Shoot, metrics: o.Metrics,
 		machines: map[string]agent.Machine{}, nodes: map[string]agent.Node{}, pods: map[podKey]string{}, requests: map[string]string{},
 		configurations: map[string]configuration{}, names: map[string]string{},
 	}
@@ -142,6 +132,12 @@ func (v *View) SourceSynced() bool { return synced(v.source) }
 
 // TargetSynced is SourceSynced for the target cluster.
 func (v *View) TargetSynced() bool { return synced(v.target) }
+
+// SourceAwaited returns the names of the kinds of the source of which not everything is known yet.
+func (v *View) SourceAwaited() []string { return follow.Awaited(v.source) }
+
+// TargetAwaited is SourceAwaited for the target cluster.
+func (v *View) TargetAwaited() []string { return follow.Awaited(v.target) }
 
 // Synced says both.
 func (v *View) Synced() bool { return v.SourceSynced() && v.TargetSynced() }
@@ -213,7 +209,13 @@ func (v *View) follow(c clock.Clock) {
 		add(&v.source, kind)
 	}
 	add(&v.target, table[*kubernetes.Node]{
-		func(n *kubernetes.Node) { v.nodes[n.Name] = agent.NodeOf(n) },
+		func(n *kubernetes.Node) {
+			now := v.nodeOf(n)
+			if before, found := v.nodes[n.Name]; found {
+				now = now.After(before)
+			}
+			v.nodes[n.Name] = now
+		},
 		func(_, name string) { delete(v.nodes, name) }, retain(v.nodes, ""),
 	}.kind(v, "Node", kubernetes.Nodes, func() runtime.Object { return &kubernetes.Node{} }))
 	add(&v.target, table[*kubernetes.Pod]{
@@ -249,8 +251,8 @@ func (v *View) tidy() {
 
 func configurationOf(s *kubernetes.Secret) configuration {
 	references, err := agent.ReferencesOf(s)
-	_, pool := s.Labels[agent.PoolLabel]
-	return configuration{references, pool, err}
+	pool, marked := s.Labels[agent.PoolLabel]
+	return configuration{references, pool, marked, err}
 }
 
 // namesKept bounds what is kept of names: Nodes and namespaces come and go.
@@ -316,16 +318,11 @@ func stateWith(found bool, node string) state {
 	return stateOf(found)
 }
 
-var (
-	errTooMany = errors.New("too many objects had to be read that are not known yet")
-	errBusy    = errors.New("too many objects are being read that are not known yet")
-)
-
 // read reads an object that is not known.
 func (v *View) read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into runtime.Object) (bool, error) {
-	found, err := v.readLimited(ctx, resource, namespace, name, into)
+	found, err := v.readShared(ctx, resource, namespace, name, into)
 	switch {
-	case errors.Is(err, errTooMany), errors.Is(err, errBusy):
+	case errors.Is(err, limit.ErrRefused):
 		v.metrics.live(outcomeLimited)
 	case err != nil:
 		v.metrics.live(outcomeError)
@@ -337,19 +334,12 @@ func (v *View) read(ctx context.Context, resource schema.GroupVersionResource, n
 	return found, err
 }
 
-func (v *View) readLimited(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into runtime.Object) (bool, error) {
-	if client, is := limit.ClientOf(ctx); is && !v.limit.Allow(client) {
-		return false, errTooMany
-	}
-	select {
-	case v.inFlight <- struct{}{}:
-		defer func() { <-v.inFlight }()
-	default:
-		return false, errBusy
-	}
-	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
-	defer cancel()
-	err := follow.Into(ctx, v.live[resource.GroupVersion()], resource.Resource, namespace, name, into)
+func (v *View) readShared(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into runtime.Object) (bool, error) {
+	err := v.queue.Do(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+		defer cancel()
+		return follow.Into(ctx, v.live[resource.GroupVersion()], resource.Resource, namespace, name, into)
+	})
 	if follow.IsAbsent(err) {
 		return false, nil
 	}
@@ -366,7 +356,22 @@ func (v *View) Machine(ctx context.Context, name string) (agent.Machine, bool, e
 
 // Node returns what is known of a Node.
 func (v *View) Node(ctx context.Context, name string) (agent.Node, bool, error) {
-	return lookup(ctx, v, func() (agent.Node, state) { n, found := v.nodes[name]; return n, stateOf(found) }, kubernetes.Nodes, "", name, agent.NodeOf)
+	return lookup(ctx, v, func() (agent.Node, state) { n, found := v.nodes[name]; return n, stateOf(found) }, kubernetes.Nodes, "", name, v.unseen)
+}
+
+// unseen returns what counts of a Node that no watch has brought. Its agent may have patched it already, so that it names no host.
+func (v *View) unseen(n *kubernetes.Node) agent.Node {
+	node := v.nodeOf(n)
+	node.Hostname = ""
+	return node
+}
+
+// nodeOf returns what is known of a Node. Where there are Machines that is only that it exists: an agent may write the labels of its Node.
+func (v *View) nodeOf(n *kubernetes.Node) agent.Node {
+	if v.ByMachine() {
+		return agent.Node{}
+	}
+	return agent.NodeOf(n)
 }
 
 // NodeOfPod returns the Node that a Pod is bound to. A Pod without one is read again: it may just have been bound.
@@ -390,10 +395,10 @@ func (v *View) Configurations(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(v.configurations)), nil
 }
 
-// IsConfiguration says whether a Secret is one of them, also if it has just come.
-func (v *View) IsConfiguration(ctx context.Context, secret string) (bool, error) {
+// PoolOf returns the pool of one of them, also if it has just come, and whether the Secret is one.
+func (v *View) PoolOf(ctx context.Context, secret string) (string, bool, error) {
 	c, _, err := v.configuration(ctx, secret)
-	return c.pool, err
+	return c.pool, c.marked, err
 }
 
 // References returns what such a Secret refers to.

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,8 +78,8 @@ func TestUnseen(t *testing.T) {
 	if m, found, err := v.Machine(ctx, "m"); err != nil || !found || m.Node != "n" || m.Secret != "osc" {
 		t.Errorf("Machine: got %v, %v, %v", m, found, err)
 	}
-	if n, found, err := v.Node(ctx, "n"); err != nil || !found || n.Hostname != "h" {
-		t.Errorf("Node: got %v, %v, %v", n, found, err)
+	if n, found, err := v.Node(ctx, "n"); err != nil || !found || n != (agent.Node{}) {
+		t.Errorf("T3-7: Node, without its labels: got %v, %v, %v", n, found, err)
 	}
 	if node, found, err := v.NodeOfPod(ctx, "default", "p"); err != nil || !found || node != "n" {
 		t.Errorf("Pod: got %v, %v, %v", node, found, err)
@@ -114,56 +115,43 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-// TestLimit: an agent that asks for what does not exist uses up its own reads, and no other agent's. No watch has brought anything, and
-// the client's own limit would be reached with the second read.
-func TestLimit(t *testing.T) {
+// TestBursts: an agent that asks for a burst of what no watch has brought gets an answer to each question: node agents may send 50 requests a
+// second and 100 at once, and the view's own client two reads (T3-1).
+func TestBursts(t *testing.T) {
 	v, server := newView(t, map[string]string{
-		"/apis/machine.sapcloud.io/v1alpha1/namespaces/ns/machines/other": `{"metadata":{"name":"other","labels":{"node":"n"}}}`,
-		"/api/v1/nodes/n":                   `{"metadata":{"name":"n"}}`,
 		"/api/v1/namespaces/default/pods/p": `{"metadata":{"name":"p"},"spec":{"nodeName":"n"}}`,
 	})
-	v.machines["greedy"] = agent.Machine{Secret: "s"}
-	greedy, other := limit.WithClient(t.Context(), "greedy"), limit.WithClient(t.Context(), "other")
-	for i := range 200 {
-		_, _, _ = v.NodeOfPod(greedy, "default", fmt.Sprint("invented-", i))
+	const burst = 300
+	var asking sync.WaitGroup
+	for i := range burst {
+		asking.Go(func() {
+			if _, found, err := v.NodeOfPod(limit.WithClient(t.Context(), "joining"), "default", fmt.Sprint("gone-", i)); err != nil || found {
+				t.Errorf("T3-1: a Pod that is gone: got %v, %v", found, err)
+			}
+		})
 	}
-	if n := len(server.reads); n > liveBurst+10 {
-		t.Errorf("%d objects were read for one agent", n)
+	if node, found, err := v.NodeOfPod(limit.WithClient(t.Context(), "other"), "default", "p"); err != nil || !found || node != "n" {
+		t.Errorf("T3-1: another agent's Pod: got %v, %v, %v", node, found, err)
 	}
-	if _, _, err := v.Node(greedy, "gone"); !errors.Is(err, errTooMany) {
-		t.Errorf("got %v", err)
-	}
-	if m, found, err := v.Machine(greedy, "greedy"); err != nil || !found || m.Secret != "s" {
-		t.Errorf("a Machine that is known but for its Node: got %v, %v, %v", m, found, err)
-	}
-	started := time.Now()
-	if m, found, err := v.Machine(other, "other"); err != nil || !found || m.Node != "n" {
-		t.Errorf("another agent's Machine: got %v, %v, %v", m, found, err)
-	}
-	if _, found, err := v.Node(other, "n"); err != nil || !found {
-		t.Errorf("another agent's Node: got %v, %v", found, err)
-	}
-	if node, found, err := v.NodeOfPod(other, "default", "p"); err != nil || !found || node != "n" {
-		t.Errorf("another agent's Pod: got %v, %v, %v", node, found, err)
-	}
-	if took := time.Since(started); took > liveTimeout {
-		t.Errorf("another agent had to wait for %v", took)
+	asking.Wait()
+	if len(server.reads) != burst+1 {
+		t.Errorf("%d objects were read", len(server.reads))
 	}
 }
 
-// TestIsConfiguration: a Secret that no watch has brought yet is one if it has the label.
-func TestIsConfiguration(t *testing.T) {
+// TestPoolOf: a Secret that no watch has brought yet is one if it has the label.
+func TestPoolOf(t *testing.T) {
 	v, _ := newView(t, map[string]string{
 		"/api/v1/namespaces/kube-system/secrets/new":   `{"metadata":{"name":"new","labels":{"worker.gardener.cloud/pool":"p"}}}`,
 		"/api/v1/namespaces/kube-system/secrets/other": `{"metadata":{"name":"other"}}`,
 		"/api/v1/namespaces/kube-system/secrets/away":  "error",
 	})
 	for secret, want := range map[string]bool{"new": true, "other": false, "gone": false} {
-		if got, err := v.IsConfiguration(t.Context(), secret); err != nil || got != want {
-			t.Errorf("9.4: %s: got %v, %v", secret, got, err)
+		if pool, got, err := v.PoolOf(t.Context(), secret); err != nil || got != want || got && pool != "p" {
+			t.Errorf("9.4: %s: got %q, %v, %v", secret, pool, got, err)
 		}
 	}
-	if _, err := v.IsConfiguration(t.Context(), "away"); err == nil {
+	if _, _, err := v.PoolOf(t.Context(), "away"); err == nil {
 		t.Error("9.4: a Secret that cannot be read is taken for none")
 	}
 }
@@ -193,7 +181,12 @@ func samples(t *testing.T, registry *prometheus.Registry, name string) map[strin
 
 // TestAway: while the API server answers nothing, what is known is answered at once, and few reads are under way.
 func TestAway(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	var hanging atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		hanging.Add(1)
+		defer hanging.Add(-1)
+		<-r.Context().Done()
+	}))
 	defer server.CloseClientConnections()
 	cluster := clusters.Connection{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
 	registry := prometheus.NewRegistry()
@@ -206,17 +199,19 @@ func TestAway(t *testing.T) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()
-	for i := range liveAtOnce {
+	for i := range 2 * clusters.Streams {
 		asking.Go(func() { _, _, _ = v.Node(limit.WithClient(ctx, fmt.Sprint(i)), "gone") })
 	}
-	for until := time.Now().Add(10 * time.Second); len(v.inFlight) < liveAtOnce; {
+	for until := time.Now().Add(10 * time.Second); hanging.Load() < clusters.Streams; {
 		if time.Now().After(until) {
-			t.Fatalf("%d reads are under way", len(v.inFlight))
+			t.Fatalf("%d reads are under way", hanging.Load())
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if _, _, err := v.Node(limit.WithClient(ctx, "one more"), "gone"); !errors.Is(err, errBusy) {
-		t.Errorf("one more: got %v", err)
+	impatient, end := context.WithTimeout(limit.WithClient(ctx, "one more"), 10*time.Millisecond)
+	defer end()
+	if _, _, err := v.Node(impatient, "gone"); !errors.Is(err, limit.ErrRefused) {
+		t.Errorf("one more, until its deadline: got %v", err)
 	}
 	if n, found, err := v.Node(ctx, "known"); err != nil || !found || n.Hostname != "h" {
 		t.Errorf("a known Node: got %v, %v, %v", n, found, err)
@@ -285,5 +280,20 @@ func TestFollows(t *testing.T) {
 	defer v.mu.RUnlock()
 	if v.nodes["n"].Hostname != "h" || len(v.nodes) != 1 || v.ByMachine() {
 		t.Errorf("got %v", v.nodes)
+	}
+}
+
+// TestUnseenNode: labels of a Node that no watch has brought name no host: its agent may have patched it (9.4).
+func TestUnseenNode(t *testing.T) {
+	server := httptest.NewServer(&apiServer{reads: map[string]int{}, texts: map[string]string{
+		"/api/v1/nodes/n": `{"metadata":{"name":"n","uid":"1","labels":{"kubernetes.io/hostname":"h","worker.gardener.cloud/pool":"p","worker.gardener.cloud/gardener-node-agent-secret-name":"s"}}}`,
+	}})
+	defer server.Close()
+	v, err := New(Options{Target: clusters.Connection{REST: &rest.Config{Host: server.URL}, HTTP: server.Client()}, Clock: clock.RealClock{}, Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, found, err := v.Node(t.Context(), "n"); err != nil || !found || n != (agent.Node{UID: "1", Pool: "p", Secret: "s", FirstSecret: "s"}) {
+		t.Errorf("9.4: got %+v, %v, %v", n, found, err)
 	}
 }

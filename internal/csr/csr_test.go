@@ -185,6 +185,7 @@ func TestNodeAgent(t *testing.T) {
 		"C11/a kubelet, switched on, other's Node":   {request: agentRequest("system:node:n", "m"), rules: func(r *Rules) { r.BootstrapByKubelet = true }, outcome: Denied, reason: bootstrapped("m")},
 		"4.4/no organization":                        {request: agentRequest(token, "new", func(r *Request) { r.Organization = nil }), outcome: Approved},
 		"4.4/another organization":                   {request: agentRequest(token, "new", func(r *Request) { r.Organization = []string{"system:masters"} }), outcome: Denied, reason: `organization in CSR is neither empty nor "gardener.cloud:node-agents"`},
+		"C12/another name of an agent":               {request: agentRequest(token, "new", func(r *Request) { r.Others = 1 }), outcome: Denied, reason: "e-mail addresses or URIs in the SANs found"},
 		"4.4/one more organization":                  {request: agentRequest(token, "new", func(r *Request) { r.Organization = []string{nodeAgentsGroup, "x"} }), outcome: Denied, reason: `organization in CSR is neither empty nor "gardener.cloud:node-agents"`},
 		"C12/other names":                            {request: agentRequest(token, "new", func(r *Request) { r.Others = 2 }), outcome: Denied, reason: "e-mail addresses or URIs in the SANs found"},
 		"C12/usages":                                 {request: agentRequest(token, "new", func(r *Request) { r.Usages = servingUsages }), outcome: Denied, reason: `key usage "server auth" is not allowed`},
@@ -222,6 +223,45 @@ func TestNothingFollowsFromAnError(t *testing.T) {
 	rules.Machines = false
 	if verdict, err := Decide(t.Context(), rules, agentRequest("system:bootstrap:a", "m"), broken); err == nil || verdict.Outcome != "" {
 		t.Errorf("CSR-32: got %+v, %v", verdict, err)
+	}
+}
+
+// brokenPart fails one kind of question only.
+type brokenPart struct {
+	*world
+	node, machinesOf error
+}
+
+func (b brokenPart) Node(ctx context.Context, name string) ([]corev1.NodeAddress, bool, error) {
+	addresses, found, _ := b.world.Node(ctx, name)
+	return addresses, found, b.node
+}
+
+func (b brokenPart) MachinesOf(ctx context.Context, name string) (int, error) {
+	count, _ := b.world.MachinesOf(ctx, name)
+	return count, b.machinesOf
+}
+
+// CSR-6: one unanswered question is enough, whatever the others are answered with.
+func TestOneUnansweredQuestion(t *testing.T) {
+	broken := errors.New("internal error")
+	for name, tc := range map[string]struct {
+		request  *Request
+		machines bool
+		view     brokenPart
+	}{
+		"CSR-15/how many Machines":      {kubeletRequest(), true, brokenPart{machinesOf: broken}},
+		"CSR-14/which Node":             {kubeletRequest(), false, brokenPart{node: broken}},
+		"CSR-32/the Node of an account": {agentRequest(nodeAgentServiceAccount, "n"), false, brokenPart{node: broken}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.view.world = &world{nodes: map[string][]corev1.NodeAddress{"n": node()}, machines: map[string]string{"m": "n"}}
+			rules := usual
+			rules.Machines = tc.machines
+			if verdict, err := Decide(t.Context(), rules, tc.request, tc.view); !errors.Is(err, broken) || verdict.Outcome != "" {
+				t.Errorf("CSR-6: got %+v, %v", verdict, err)
+			}
+		})
 	}
 }
 
@@ -360,15 +400,46 @@ func TestFinal(t *testing.T) {
 		"CSR-2/no certificate, empty": {certificatesv1.CertificateSigningRequestStatus{Certificate: []byte{}}, false},
 	} {
 		object := &certificatesv1.CertificateSigningRequest{
-			ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1", Labels: map[string]string{"a": "b"}},
-			Spec:       certificatesv1.CertificateSigningRequestSpec{SignerName: certificatesv1.KubeletServingSignerName, Request: []byte("r")}, Status: tc.status,
+			ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1", Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
+			Spec:       certificatesv1.CertificateSigningRequestSpec{SignerName: certificatesv1.KubeletServingSignerName, Extra: map[string]certificatesv1.ExtraValue{"x": {"y"}}, Request: []byte("r")}, Status: tc.status,
 		}
 		if got := Final(object); got != tc.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 		Strip(object)
+		if object.ManagedFields != nil || object.Spec.Extra != nil || tc.want && len(object.Status.Conditions) > 0 {
+			t.Errorf("%s: keeps %+v in memory", name, object)
+		}
 		if Final(object) != tc.want || object.Name != "a" || (len(object.Spec.Request) > 0) == tc.want || (object.Labels != nil) == tc.want {
 			t.Errorf("%s: stripped to %+v", name, object)
+		}
+	}
+}
+
+// CSR-1: two signers concern the approver. Of requests of another one only the name stays in memory.
+func TestConcerned(t *testing.T) {
+	for name, tc := range map[string]struct {
+		signer string
+		want   bool
+	}{
+		"CSR-1/kubelets serve":  {certificatesv1.KubeletServingSignerName, true},
+		"CSR-1/clients":         {certificatesv1.KubeAPIServerClientSignerName, true},
+		"CSR-1/kubelets ask":    {certificatesv1.KubeAPIServerClientKubeletSignerName, false},
+		"CSR-1/somebody else's": {"example.org/x", false},
+	} {
+		object := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{SignerName: tc.signer, Request: []byte("r")}}
+		Strip(object)
+		if got := Concerned(tc.signer); got != tc.want || (len(object.Spec.Request) > 0) != tc.want {
+			t.Errorf("%s: got %v, stripped to %+v", name, got, object)
+		}
+	}
+}
+
+// CSR-14, CSR-32: a name as long as that of any object may have one; a longer one is nobody's and is not asked for.
+func TestLengthOfNames(t *testing.T) {
+	for length, want := range map[int]bool{0: false, 1: true, 253: true, 254: false} {
+		if got := validName(strings.Repeat("a", length)); got != want {
+			t.Errorf("CSR-14: a name of %d characters: got %v", length, got)
 		}
 	}
 }

@@ -124,7 +124,13 @@ func (d *decision) findNode(ctx context.Context, name string) ([]corev1.NodeAddr
 	return addresses, found, nil
 }
 
-func validName(name string) bool { return name != "" && len(content.IsPathSegmentName(name)) == 0 }
+// validName says whether an object can have a name: it is a part of a path, and no longer than any API server allows.
+func validName(name string) bool {
+	return name != "" && len(name) <= nameLimit && len(content.IsPathSegmentName(name)) == 0
+}
+
+// nameLimit is how long the name of a Node or Machine may be: that of a DNS subdomain.
+const nameLimit = 253
 
 // usages returns why usages are refused: one is missing, or there is one that no signer gives.
 func usages(asked, allowed []certificatesv1.KeyUsage, required ...certificatesv1.KeyUsage) string {

@@ -1,6 +1,7 @@
 package garden
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,9 @@ type Metrics struct {
 	undecodable *prometheus.CounterVec
 }
 
+// stale are buckets for events that wait: the objective about the graph is 5 s.
+var stale = []float64{1, 5, 30}
+
 const metricsNamespace, metricsSubsystem = "gardener_admission_controller", "seed_authorizer"
 
 // NewMetrics registers the metrics of a graph; buckets are those of short durations.
@@ -30,7 +34,7 @@ func NewMetrics(registry prometheus.Registerer, g *graph.Graph, buckets []float6
 		}, []string{"kind", "operation"}),
 		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "graph_lag_seconds",
-			Help: "Time from the arrival of an event until the graph had it.", Buckets: buckets,
+			Help: "Time from the arrival of an event until the graph had it.", Buckets: append(slices.Clone(buckets), stale...),
 		}, []string{"kind"}),
 		undecodable: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "graph_undecodable_total",

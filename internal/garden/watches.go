@@ -124,13 +124,11 @@ func (w *Watches) tidy() {
 
 // Synced says whether all objects that there were at the start are in the graph (B-3).
 func (w *Watches) Synced() bool {
-	for _, f := range w.each {
-		if !f.Synced() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(w.each, func(f *follow.Follower) bool { return !f.Synced() })
 }
+
+// Awaited returns the names of the kinds whose objects are not all in the graph yet.
+func (w *Watches) Awaited() []string { return follow.Awaited(w.each) }
 
 // Contact says whether something was heard of every kind lately: an event, a bookmark or a list. The error names the kinds of which
 // nothing was; zero means for ever.

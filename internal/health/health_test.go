@@ -53,6 +53,14 @@ func TestAssess(t *testing.T) {
 		{"MRH-21/MRV-144 roll-out, too many", "apps/v1", "DaemonSet", "spec: {updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 10%}}}\nstatus: {desiredNumberScheduled: 15, currentNumberScheduled: 15, updatedNumberScheduled: 3, numberUnavailable: 2}", "too many unavailable pods found (2/15, only max. 1 unavailable pods allowed)", "3 of 15 replica(s) have been updated"},
 		{"MRH-21 roll-out, OnDelete", "apps/v1", "DaemonSet", "spec: {updateStrategy: {type: OnDelete}}\nstatus: {desiredNumberScheduled: 1, currentNumberScheduled: 1, numberUnavailable: 1}", "too many unavailable pods found (1/1, only max. 0 unavailable pods allowed)", "0 of 1 replica(s) have been updated"},
 
+		{"MRH-21/roll-out, one may be missing", "apps/v1", "DaemonSet", "spec: {updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}}\nstatus: {desiredNumberScheduled: 2, currentNumberScheduled: 2, numberUnavailable: 1}", "", "0 of 2 replica(s) have been updated"},
+		{"MRH-21/OnDelete, whatever may be missing in a roll-out", "apps/v1", "DaemonSet", "spec: {updateStrategy: {type: OnDelete, rollingUpdate: {maxUnavailable: 1}}}\nstatus: {desiredNumberScheduled: 2, currentNumberScheduled: 2, numberUnavailable: 1}", "too many unavailable pods found (1/2, only max. 0 unavailable pods allowed)", "0 of 2 replica(s) have been updated"},
+		{"MRH-21/roll-out, no percentage", "apps/v1", "DaemonSet", "spec: {updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: '50'}}}\nstatus: {desiredNumberScheduled: 2, currentNumberScheduled: 2, numberUnavailable: 1}", "too many unavailable pods found (1/2, only max. 0 unavailable pods allowed)", "0 of 2 replica(s) have been updated"},
+		{"MRH-21/roll-out, garbled percentage", "apps/v1", "DaemonSet", "spec: {updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: x%}}}\nstatus: {desiredNumberScheduled: 2, currentNumberScheduled: 2, numberUnavailable: 1}", "too many unavailable pods found (1/2, only max. 0 unavailable pods allowed)", "0 of 2 replica(s) have been updated"},
+		{"MRH-21/roll-out, nothing said", "apps/v1", "DaemonSet", "spec: {updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: null}}}\nstatus: {desiredNumberScheduled: 2, currentNumberScheduled: 2, numberUnavailable: 1}", "too many unavailable pods found (1/2, only max. 0 unavailable pods allowed)", "0 of 2 replica(s) have been updated"},
+		{"MRH-28/outdated", "apps/v1", "StatefulSet", "metadata: {generation: 2}\nstatus: {observedGeneration: 1, readyReplicas: 1, updatedReplicas: 1}", outdatedText, outdatedText},
+		{"MRH-25/outdated", "apps/v1", "ReplicaSet", "metadata: {generation: 2}\nspec: {replicas: 1}\nstatus: {observedGeneration: 1, readyReplicas: 1}", outdatedText, ""},
+
 		{"MRH-22/C15 healthy", "apps/v1", "Deployment", "status: {conditions: [{type: Available, status: 'True'}, {type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}", "", ""},
 		{"MRH-22/MRP-10 available only", "apps/v1", "Deployment", "status: {" + cond("Available", "True") + "}", "", `condition "Progressing" is missing`},
 		{"MRH-22/BH-MR-18 not available", "apps/v1", "Deployment", "status: {" + cond("Available", "False", "Progressing", "True") + "}", invalid("Available", "False", "True"), "M"},
@@ -119,17 +127,19 @@ func TestCountsForDeployment(t *testing.T) {
 		status corev1.PodStatus
 		want   bool
 	}{
-		"MRP-11 running":       {corev1.PodStatus{Phase: corev1.PodRunning}, true},
-		"MRP-11 pending":       {corev1.PodStatus{Phase: corev1.PodPending}, true},
-		"MRP-11 succeeded":     {corev1.PodStatus{Phase: corev1.PodSucceeded}, false},
-		"MRP-11 failed":        {corev1.PodStatus{Phase: corev1.PodFailed}, false},
-		"MRP-11 evicted":       {corev1.PodStatus{Reason: "Evicted"}, false},
-		"MRP-11 node lost":     {corev1.PodStatus{Reason: "NodeLost"}, false},
-		"MRP-11 out of memory": {corev1.PodStatus{Reason: "OutOfmemory"}, false},
-		"MRP-11 completed":     {condition(corev1.PodReady, corev1.ConditionFalse, "PodCompleted"), false},
-		"MRP-11 not ready":     {condition(corev1.PodReady, corev1.ConditionFalse, "Other"), true},
-		"MRP-11 disruption":    {condition(corev1.DisruptionTarget, corev1.ConditionTrue, ""), false},
-		"MRP-11 no disruption": {condition(corev1.DisruptionTarget, corev1.ConditionFalse, ""), true},
+		"MRP-11 running":                         {corev1.PodStatus{Phase: corev1.PodRunning}, true},
+		"MRP-11 pending":                         {corev1.PodStatus{Phase: corev1.PodPending}, true},
+		"MRP-11 succeeded":                       {corev1.PodStatus{Phase: corev1.PodSucceeded}, false},
+		"MRP-11 failed":                          {corev1.PodStatus{Phase: corev1.PodFailed}, false},
+		"MRP-11 evicted":                         {corev1.PodStatus{Reason: "Evicted"}, false},
+		"MRP-11 node lost":                       {corev1.PodStatus{Reason: "NodeLost"}, false},
+		"MRP-11 out of memory":                   {corev1.PodStatus{Reason: "OutOfmemory"}, false},
+		"MRP-11 completed":                       {condition(corev1.PodReady, corev1.ConditionFalse, "PodCompleted"), false},
+		"MRP-11 not ready":                       {condition(corev1.PodReady, corev1.ConditionFalse, "Other"), true},
+		"MRP-11/completed, of another condition": {condition(corev1.PodScheduled, corev1.ConditionFalse, "PodCompleted"), true},
+		"MRP-11/completed, and ready":            {condition(corev1.PodReady, corev1.ConditionTrue, "PodCompleted"), true},
+		"MRP-11 disruption":                      {condition(corev1.DisruptionTarget, corev1.ConditionTrue, ""), false},
+		"MRP-11 no disruption":                   {condition(corev1.DisruptionTarget, corev1.ConditionFalse, ""), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := CountsForDeployment(&tc.status); got != tc.want {
@@ -164,5 +174,40 @@ func TestConventionOfCustomResources(t *testing.T) {
 		if got := on.NeedsWholeObject(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Other"}); got != want {
 			t.Errorf("MRH-8: more than the metadata of group %q is needed: %t", group, got)
 		}
+	}
+}
+
+// MRH-8, MRP-2: which kinds are judged by more than their metadata, and of which a roll-out is told.
+func TestKindsWithRules(t *testing.T) {
+	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	for name, tc := range map[string]struct {
+		kind              schema.GroupVersionKind
+		options           Options
+		whole, progresses bool
+	}{
+		"MRP-2/a Deployment":                             {deployment, Options{}, true, true},
+		"MRP-2/a Deployment in another version":          {schema.GroupVersionKind{Group: "apps", Version: "v1beta1", Kind: "Deployment"}, Options{}, true, true},
+		"MRH-8/a Pod":                                    {schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Options{}, true, false},
+		"MRH-8/a ConfigMap":                              {schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Options{CustomResources: true}, false, false},
+		"MRH-8/a custom resource":                        {schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Widget"}, Options{CustomResources: true}, true, true},
+		"MRH-8/a custom resource, switched off":          {schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Widget"}, Options{}, false, false},
+		"MRH-20/a definition has a rule but no roll-out": {schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, Options{}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.options.NeedsWholeObject(tc.kind); got != tc.whole {
+				t.Errorf("more than the metadata is needed: %v", got)
+			}
+			if got := tc.options.Progresses(tc.kind); got != tc.progresses {
+				t.Errorf("a roll-out is told of: %v", got)
+			}
+		})
+	}
+	outdated := fromYAML(t, "apps/v1", "Deployment", "metadata: {generation: 2}\nstatus: {observedGeneration: 1}")
+	if got := (Options{}).Assess(outdated); got.CountPods {
+		t.Errorf("MRP-10: the Pods of a Deployment that is being rolled out need not be counted: %+v", got)
+	}
+	statefulSet := fromYAML(t, "apps/v1", "StatefulSet", "status: {readyReplicas: 1, updatedReplicas: 1}")
+	if got := (Options{}).Assess(statefulSet); got.CountPods {
+		t.Errorf("MRP-12: the Pods of a StatefulSet are not counted: %+v", got)
 	}
 }

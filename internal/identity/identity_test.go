@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/foreign/names"
 )
 
@@ -56,7 +57,10 @@ func FuzzOfSeed(f *testing.F) {
 	f.Add("system:serviceaccount:seed-foo:extension-bar", "system:serviceaccounts")
 	f.Fuzz(func(t *testing.T, user, group string) {
 		groups := []string{group, "system:serviceaccounts", "system:serviceaccounts:seed-foo"}
-		if client, ok := OfSeed(user, groups); ok && (client.Seed == "" || !strings.Contains(user, client.Seed)) {
+		var client SeedClient
+		var ok bool
+		yamltest.Bounded(t, len(user)+len(group), func() { client, ok = OfSeed(user, groups) })
+		if ok && (client.Seed == "" || !strings.Contains(user, client.Seed)) {
 			t.Errorf("%q with %q became a client of %q", user, group, client.Seed)
 		}
 	})
@@ -65,9 +69,11 @@ func FuzzOfSeed(f *testing.F) {
 func FuzzSeedOfCertificateRequest(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"))
 	f.Fuzz(func(t *testing.T, request []byte) {
-		if seed, err := SeedOfCertificateRequest(request, wantedUsages); (err == nil) != (seed != "") {
-			t.Errorf("seed %q with error %v", seed, err)
-		}
+		yamltest.Bounded(t, len(request), func() {
+			if seed, err := SeedOfCertificateRequest(request, wantedUsages); (err == nil) != (seed != "") {
+				t.Errorf("seed %q with error %v", seed, err)
+			}
+		})
 	})
 }
 

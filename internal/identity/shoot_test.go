@@ -27,6 +27,9 @@ func TestOfShoot(t *testing.T) {
 		"CT-SH-1/SHI-2, another namespace":     {user: "system:serviceaccount:foo:extension-bar", groups: in("foo")},
 		"CT-SH-1/SHI-2, another name":          {user: "system:serviceaccount:garden-my-project:extension-myshoot--myext", groups: in("garden-my-project")},
 		"B-4/SHI-2, another namespace's group": {user: "system:serviceaccount:garden-a:extension-shoot--s--e", groups: in("garden-b")},
+		"SHI-1/another user":                   {user: "foo:bar", groups: shoots},
+		"SHI-2/another user":                   {user: "garden-a:extension-shoot--s--e", groups: in("garden-a")},
+		"SHI-2/no ServiceAccount's name":       {user: "system:serviceaccount:garden", groups: in("garden")},
 		"SHI-2/nobody":                         {user: "x"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,11 @@ func TestWanted(t *testing.T) {
 		if got := Wanted(tc.account); got != tc.want {
 			t.Errorf("%s: got %v", name, got)
 		}
+		tc.account.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "x"}}
 		Strip(tc.account)
+		if tc.account.ImagePullSecrets != nil {
+			t.Errorf("%s: what pulls images is kept in memory", name)
+		}
 		if got := Wanted(tc.account); got != tc.want || len(tc.account.Secrets) != 1 || tc.account.Annotations != nil {
 			t.Errorf("%s, stripped: got %v, %+v", name, got, tc.account)
 		}

@@ -1,7 +1,7 @@
 // Package lookup gets objects from a cache, and asks the API server about those that the cache does not have (WB-9 of the webhooks'
 // contract): what was created a moment ago may not have come to the cache yet, and a wrong "not found" would refuse what is right.
 //
-// What one namespace makes it ask is bounded. Beyond that the cache's word counts.
+// Such reads wait in a queue: what one namespace makes it ask does not keep others waiting.
 package lookup
 
 import (
@@ -9,7 +9,6 @@ import (
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/limit"
@@ -20,28 +19,41 @@ type Getter interface {
 	Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error
 }
 
-// budget is for each namespace: a Deployment that comes with its ServiceAccount makes some Pods before the cache has it, and asks about
-// each of them once.
-var budget = limit.Options{PerSecond: 5, Burst: 20, Clients: 1000}
-
 // Reader implements Getter.
 type Reader struct {
 	cached, live Getter
-	budgets      *limit.Limiter
+	queue        *limit.Queue
 }
 
-// New returns a reader.
-func New(cached, live Getter, clock clock.PassiveClock) *Reader {
-	options := budget
-	options.Clock = clock
-	return &Reader{cached, live, limit.New(options)}
-}
+// New returns a reader whose requests wait in a queue, by namespace.
+func New(cached, live Getter, queue *limit.Queue) *Reader { return &Reader{cached, live, queue} }
 
 // Get implements Getter. An object that the cache does not have is read from the API server, once.
 func (r *Reader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	err := r.cached.Get(ctx, key, object, options...)
-	if apierrors.IsNotFound(err) && r.budgets.Allow(cmp.Or(key.Namespace, key.Name)) {
-		return r.live.Get(ctx, key, object, options...)
+	if !apierrors.IsNotFound(err) {
+		return err
 	}
-	return err
+	return r.queue.Do(limit.WithClient(ctx, cmp.Or(key.Namespace, key.Name)), func(ctx context.Context) error {
+		return r.live.Get(ctx, key, object, options...)
+	})
+}
+
+// shared is a client.Reader whose requests wait in a queue.
+type shared struct {
+	live  client.Reader
+	queue *limit.Queue
+}
+
+// Shared returns a reader whose requests wait in a queue, by the client in their context (limit.WithClient).
+func Shared(live client.Reader, queue *limit.Queue) client.Reader { return shared{live, queue} }
+
+// Get implements client.Reader.
+func (s shared) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	return s.queue.Do(ctx, func(ctx context.Context) error { return s.live.Get(ctx, key, object, options...) })
+}
+
+// List implements client.Reader.
+func (s shared) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return s.queue.Do(ctx, func(ctx context.Context) error { return s.live.List(ctx, list, options...) })
 }

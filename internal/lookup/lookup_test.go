@@ -3,14 +3,18 @@ package lookup
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/limit"
 )
 
 // cluster answers with an error, or a ConfigMap that says which one it was.
@@ -44,37 +48,57 @@ func TestGet(t *testing.T) {
 		"the cache does not know":     {broken, nil, 0, "", broken},
 	} {
 		cached, live, object := &cluster{name: "cached", err: c.cached}, &cluster{name: "live", err: c.live}, &corev1.ConfigMap{}
-		err := New(cached, live, clocktesting.NewFakePassiveClock(time.Unix(0, 0))).Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "x"}, object)
+		err := New(cached, live, limit.NewQueue(1, 1)).Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "x"}, object)
 		if err != c.want || object.Data["from"] != c.from || live.asked != c.asked {
 			t.Errorf("%s: got %v from %q, asked %d times", name, err, object.Data["from"], live.asked)
 		}
 	}
 }
 
-// TestBudget: a namespace that asks for what is not there costs the API server no more than its budget, and takes nothing from others.
-func TestBudget(t *testing.T) {
-	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "x")
-	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	live := &cluster{err: missing}
-	reader := New(&cluster{err: missing}, live, clock)
-	ask := func(namespace string, times int) {
-		for range times {
-			if err := reader.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "x"}, &corev1.ConfigMap{}); err != missing {
-				t.Fatal(err)
-			}
+// TestQueue: while a namespace asks for more than may be asked at once, another one gets the next place, and each answer is the API server's
+// (T3-1).
+func TestQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		missing := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "x")
+		live := &slow{}
+		reader := New(empty{missing}, live, limit.NewQueue(2, 1000))
+		var asking sync.WaitGroup
+		ask := func(namespace string) {
+			asking.Go(func() {
+				if err := reader.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "x"}, &corev1.ConfigMap{}); err != nil {
+					t.Errorf("%s: %v", namespace, err)
+				}
+			})
 		}
-	}
-	ask("a", 1000)
-	if live.asked != budget.Burst {
-		t.Errorf("asked %d times at once", live.asked)
-	}
-	ask("b", 1)
-	if live.asked != budget.Burst+1 {
-		t.Error("one namespace took the budget of another")
-	}
-	clock.SetTime(clock.Now().Add(time.Second))
-	ask("a", 1000)
-	if live.asked != budget.Burst+1+budget.PerSecond {
-		t.Errorf("asked %d times in a second", live.asked-budget.Burst-1)
-	}
+		for range 100 {
+			ask("busy")
+		}
+		synctest.Wait()
+		ask("other")
+		asking.Wait()
+		if at := slices.Index(live.asked, "other"); at > 4 || len(live.asked) != 101 {
+			t.Errorf("the other namespace is number %d of %d", at, len(live.asked))
+		}
+	})
+}
+
+// empty is a cache that has nothing.
+type empty struct{ missing error }
+
+func (e empty) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return e.missing
+}
+
+// slow answers after a moment, and notes who asks.
+type slow struct {
+	mu    sync.Mutex
+	asked []string
+}
+
+func (s *slow) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	s.mu.Lock()
+	s.asked = append(s.asked, key.Namespace)
+	s.mu.Unlock()
+	time.Sleep(50 * time.Millisecond)
+	return nil
 }

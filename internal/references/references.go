@@ -26,10 +26,14 @@ var schema = graph.Schema{Names: []string{"ConfigMap", "Secret", "Holder", "Use"
 var inUse = graph.Vertex{Kind: use}
 
 // Graph is who refers to what, as far as holders were told of. It answers for whole namespaces only if all holders there were told of.
-type Graph struct{ g *graph.Graph }
+type Graph struct {
+	g *graph.Graph
+	// whole are the namespaces in which everything is in use.
+	whole map[string]bool
+}
 
 // NewGraph returns a graph without holders.
-func NewGraph() *Graph { return &Graph{graph.New(schema)} }
+func NewGraph() *Graph { return &Graph{g: graph.New(schema), whole: map[string]bool{}} }
 
 // Hold records what an object refers to, in its own namespace only (GC-8), in place of what it referred to before.
 func (g *Graph) Hold(kind, namespace, name string, refers []references.Reference) {
@@ -45,9 +49,12 @@ func (g *Graph) Hold(kind, namespace, name string, refers []references.Reference
 	g.g.Set(by, edges)
 }
 
+// HoldNamespace records that a holder in a namespace refers to what nobody knows: everything there is in use (T3-8).
+func (g *Graph) HoldNamespace(namespace string) { g.whole[namespace] = true }
+
 // InUse says whether anything refers to a ConfigMap or Secret.
 func (g *Graph) InUse(kind references.Kind, namespace, name string) bool {
-	return g.g.Check(vertex(kind, namespace, name), inUse).Reached
+	return g.whole[namespace] || g.g.Check(vertex(kind, namespace, name), inUse).Reached
 }
 
 func vertex(kind references.Kind, namespace, name string) graph.Vertex {

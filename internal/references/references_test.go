@@ -43,6 +43,22 @@ func TestInUse(t *testing.T) {
 	}
 }
 
+// T3-8: an object that cannot be read protects everything in its own namespace, and nothing in another one.
+func TestHoldNamespace(t *testing.T) {
+	g := NewGraph()
+	g.HoldNamespace("default")
+	for name, tc := range map[string]struct {
+		namespace string
+		want      bool
+	}{"T3-8/its own namespace": {"default", true}, "T3-8/another namespace": {"kube-system", false}} {
+		for _, kind := range []references.Kind{references.ConfigMap, references.Secret} {
+			if got := g.InUse(kind, tc.namespace, "a"); got != tc.want {
+				t.Errorf("%s: %s: got %v", name, kind, got)
+			}
+		}
+	}
+}
+
 // TestLawInUse: whatever holders come, change and go, in whatever order, what is in use is what a search among them finds.
 func TestLawInUse(t *testing.T) {
 	type who struct{ kind, namespace, name string }

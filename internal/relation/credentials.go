@@ -1,6 +1,7 @@
 package relation
 
 import (
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/graph"
 )
@@ -51,6 +52,34 @@ func (c *collector) credentials(reference *meta.Reference, before *meta.SecretRe
 	if kind, ok := kindOf(reference, credentials); ok {
 		c.from(kind, reference.Namespace, reference.Name)
 	}
+}
+
+// credentialsIn is credentials for references to one namespace only.
+func (c *collector) credentialsIn(namespace string, reference *meta.Reference, before *meta.SecretReference) {
+	if reference == nil && before != nil && before.Namespace == namespace || reference != nil && reference.Namespace == namespace {
+		c.credentials(reference, before)
+	}
+}
+
+// BackupCredentials returns what the backup of a Seed or of a self-hosted Shoot names.
+func BackupCredentials(backup *gardencorev1beta1.SeedBackup) []graph.Vertex {
+	c := collector{self: graph.Vertex{Kind: BackupBucket, Name: "-"}}
+	c.backup(backup)
+	var result []graph.Vertex
+	for _, e := range c.edges {
+		result = append(result, e.From)
+	}
+	return result
+}
+
+// ControlPlaneBackups returns the backup credentials that a self-hosted Shoot names. They have no edge: the Shoot's BackupBucket names them.
+func ControlPlaneBackups(shoot *gardencorev1beta1.Shoot) (result []graph.Vertex) {
+	for i := range shoot.Spec.Provider.Workers {
+		if controlPlane := shoot.Spec.Provider.Workers[i].ControlPlane; controlPlane != nil {
+			result = append(result, BackupCredentials(controlPlane.Backup)...)
+		}
+	}
+	return result
 }
 
 // resources adds the edges of spec.resources to a vertex.

@@ -29,8 +29,11 @@ func hasManagedIssuer(s *gardencorev1beta1.Shoot) bool {
 
 var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 	kind: Shoot, resource: gardencorev1beta1.Resource("shoots"),
-	identify:    func(s *gardencorev1beta1.Shoot) (string, string) { return s.Namespace, s.Name },
-	notFollowed: map[string]string{"status.lastOperation": "read by SeedRestriction, no reference"},
+	identify: func(s *gardencorev1beta1.Shoot) (string, string) { return s.Namespace, s.Name },
+	notFollowed: map[string]string{
+		"status.lastOperation":                        "read by SeedRestriction, no reference",
+		"spec.provider.workers[].controlPlane.backup": "read by ShootRestriction: the BackupBucket of a self-hosted shoot names the same credentials",
+	},
 },
 	row[gardencorev1beta1.Shoot]{
 		Row{ID: "GE-42", From: kinds(Namespace), To: kinds(Shoot), When: "the Shoot's namespace"},

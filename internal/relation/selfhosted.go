@@ -23,9 +23,27 @@ var SelfHostedSchema = graph.Schema{Names: Schema.Names, Ranks: Schema.Ranks, Si
 
 // SelfHosted is the table of the graph for self-hosted shoots (section 8.2). What belongs to a Shoot by its name is not in it: the
 // client's own name says that, so that thousands of Shoots that are not self-hosted cost little. What the clients of a self-hosted shoot write
-// into their own Gardenlet and ServiceAccounts is not followed: nobody else looks at it before it counts.
+// into their own Gardenlet and ServiceAccounts is not followed, and of what they write into their BackupBucket only what can be theirs.
 var SelfHosted = Table{
-	derive[gardencorev1beta1.BackupBucket](backupBuckets, []string{"GE-1", "GE-3", "GE-4"}),
+	derive(backupBuckets, []string{"GE-4"},
+		row[gardencorev1beta1.BackupBucket]{
+			Row{ID: "SHG-6", From: credentials, To: kinds(BackupBucket), Fields: []string{"spec.credentialsRef", "spec.secretRef"}, When: "in the namespace of spec.shootRef"},
+			func(b *gardencorev1beta1.BackupBucket, add *collector, _ Facts) {
+				if shoot := b.Spec.ShootRef; shoot != nil {
+					add.credentialsIn(shoot.Namespace, b.Spec.CredentialsRef, b.Spec.SecretRef)
+				}
+			},
+		},
+		row[gardencorev1beta1.BackupBucket]{
+			Row{ID: "SHG-7", From: kinds(Secret), To: kinds(BackupBucket), Fields: []string{"status.generatedSecretRef"}, Class: graph.Manages,
+				When: "Secret " + names.Garden + "/" + names.GeneratedBucketPrefix + "<name>, which the gardenlet writes"},
+			func(b *gardencorev1beta1.BackupBucket, add *collector, _ Facts) {
+				if ref := b.Status.GeneratedSecretRef; ref != nil && ref.Namespace == names.Garden && ref.Name == names.GeneratedBucketPrefix+b.Name {
+					add.from(Secret, ref.Namespace, ref.Name)
+				}
+			},
+		},
+	),
 	derive(backupEntries, []string{"GE-5"}, row[gardencorev1beta1.BackupEntry]{
 		Row{ID: "SHG-1", From: kinds(BackupEntry), To: kinds(Shoot), Fields: []string{"spec.shootRef"}},
 		func(b *gardencorev1beta1.BackupEntry, add *collector, _ Facts) {

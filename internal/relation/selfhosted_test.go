@@ -9,6 +9,8 @@ import (
 	"github.com/espalier-project/espalier/test/builders"
 )
 
+const bucketCredentials, bucketGenerated = "spec.credentialsRef", "status.generatedSecretRef"
+
 // TestSelfHosted shows the edges of the graph for self-hosted shoots, and that Shoots are its goals.
 func TestSelfHosted(t *testing.T) {
 	of := func(o *builders.Object) *builders.Object { return o.With("spec.shootRef", builders.At("ns/s")) }
@@ -18,7 +20,31 @@ func TestSelfHosted(t *testing.T) {
 		object *builders.Object
 		want   []string
 	}{
-		"GE-4":         {BackupBucket, of(builders.BackupBucket("x")), []string{"BackupBucket:x -> Shoot:ns/s"}},
+		"GE-4": {BackupBucket, of(builders.BackupBucket("x")), []string{"BackupBucket:x -> Shoot:ns/s"}},
+		"SHG-6/credentials in the shoot's namespace": {
+			BackupBucket, of(builders.BackupBucket("x")).With(bucketCredentials, builders.Ref("Secret", "ns/c")), []string{"BackupBucket:x -> Shoot:ns/s", "Secret:ns/c -> BackupBucket:x"},
+		},
+		"SHG-6/credentials of old": {
+			BackupBucket, of(builders.BackupBucket("x")).With("spec.secretRef", builders.At("ns/c")), []string{"BackupBucket:x -> Shoot:ns/s", "Secret:ns/c -> BackupBucket:x"},
+		},
+		"SHG-6/credentials elsewhere": {
+			BackupBucket, of(builders.BackupBucket("x")).With(bucketCredentials, builders.Ref("Secret", "garden/internal-domain")), []string{"BackupBucket:x -> Shoot:ns/s"},
+		},
+		"SHG-6/credentials elsewhere, of old": {
+			BackupBucket, of(builders.BackupBucket("x")).With("spec.secretRef", builders.At("garden/internal-domain")), []string{"BackupBucket:x -> Shoot:ns/s"},
+		},
+		"SHG-6/of a seed": {
+			BackupBucket, builders.BackupBucket("x").OnSeed("a").With(bucketCredentials, builders.Ref("Secret", "garden/c")), nil,
+		},
+		"SHG-7/the generated Secret": {
+			BackupBucket, of(builders.BackupBucket("x")).With(bucketGenerated, builders.At("garden/generated-bucket-x")), []string{"BackupBucket:x -> Shoot:ns/s", "Secret:garden/generated-bucket-x -> BackupBucket:x"},
+		},
+		"SHG-7/that of another bucket": {
+			BackupBucket, of(builders.BackupBucket("x")).With(bucketGenerated, builders.At("garden/generated-bucket-y")), []string{"BackupBucket:x -> Shoot:ns/s"},
+		},
+		"SHG-7/elsewhere": {
+			BackupBucket, of(builders.BackupBucket("x")).With(bucketGenerated, builders.At("kube-system/generated-bucket-x")), []string{"BackupBucket:x -> Shoot:ns/s"},
+		},
 		"SHG-1, GE-5":  {BackupEntry, of(builders.BackupEntry("ns", "x", "b").OwnedBy("Shoot", "other")), []string{"BackupBucket:b -> BackupEntry:ns/x", "BackupEntry:ns/x -> Shoot:ns/s"}},
 		"SHG-2":        {Bastion, of(builders.Bastion("ns", "x")), []string{"Bastion:ns/x -> Shoot:ns/s"}},
 		"GE-11":        {CertificateSigningRequest, builders.CertificateRequest("csr", names.ShootUserPrefix+"ns:s", names.ShootsGroup, clientUsages), []string{"CertificateSigningRequest:csr -> Shoot:ns/s"}},

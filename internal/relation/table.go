@@ -57,10 +57,10 @@ func (w *Watch) Contribute(object runtime.Object, facts Facts) (owner graph.Vert
 	return w.contribute(object, facts, nil)
 }
 
-// Chosen returns the edges whose start whoever writes the object chooses: those that follow from its fields, without its own.
-func (w *Watch) Chosen(object runtime.Object) []graph.Edge {
-	owner, edges, _ := w.contribute(object, nil, func(r Row) bool { return len(r.Fields) == 0 })
-	return slices.DeleteFunc(edges, func(e graph.Edge) bool { return e.From == owner })
+// ByFields returns the edges that follow from an object's fields, which its writer chooses: those to the object and those from it.
+func (w *Watch) ByFields(object runtime.Object) []graph.Edge {
+	_, edges, _ := w.contribute(object, nil, func(r Row) bool { return len(r.Fields) == 0 })
+	return edges
 }
 
 // Has says whether the watch has a row.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/follow"
 )
 
@@ -154,5 +155,84 @@ func TestSelectorsTogether(t *testing.T) {
 	}
 	if server.reviews != 1 {
 		t.Errorf("asked %d times", server.reviews)
+	}
+}
+
+// SEL-11, SEL-13: what is known without a request is the last answer for ten minutes, and that of a recent version for ever.
+func TestSelectorsKnown(t *testing.T) {
+	type answer struct{ possible, known bool }
+	for name, c := range map[string]struct {
+		server *apiServer
+		after  map[time.Duration]answer
+	}{
+		"SEL-11/a recent version": {&apiServer{version: "v1.34.0"}, map[time.Duration]answer{0: {true, true}, time.Hour: {true, true}}},
+		"SEL-13/kept":             {&apiServer{version: "v1.33.4"}, map[time.Duration]answer{10 * time.Minute: {true, true}, 10*time.Minute + 1: {true, false}}},
+		"SEL-13/dropped":          {&apiServer{version: "v1.33.4", drops: true}, map[time.Duration]answer{10 * time.Minute: {false, true}, 10*time.Minute + 1: {false, false}}},
+		"SEL-14/an error":         {&apiServer{version: "v1.33.4", fails: true}, map[time.Duration]answer{0: {false, false}}},
+		"SEL-14/no version":       {&apiServer{version: "one"}, map[time.Duration]answer{0: {false, false}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, clock := selectorsOf(t, c.server)
+			if possible, known := s.Known(); possible || known {
+				t.Error("SEL-13: an answer is known before anybody asked")
+			}
+			_, _ = s.Possible(t.Context())
+			asked := clock.Now()
+			for after, want := range c.after {
+				clock.SetTime(asked.Add(after))
+				for range 2 { // The first look leaves no lock behind.
+					if possible, known := s.Known(); known != want.known || known && possible != want.possible {
+						t.Errorf("after %s: got %v, %v, want %v", after, possible, known, want)
+					}
+				}
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if _, known := s.Known(); known {
+				t.Error("SEL-13: a look must not wait for another one")
+			}
+		})
+	}
+}
+
+// SEL-14: an answer that cannot be read is an error, and the next decision asks again.
+func TestSelectorsUnreadable(t *testing.T) {
+	for name, c := range map[string]struct {
+		version, review string
+		want            string
+	}{
+		"SEL-14/no version":     {"", "{}", "failed discovering Kubernetes version: "},
+		"SEL-14/garbled":        {"{", "{}", "failed discovering Kubernetes version: "},
+		"SEL-14/garbled review": {`{"gitVersion":"v1.33.0"}`, "{", "failed creating dry-run SubjectAccessReview: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.URL.Path != "/version":
+					_, _ = io.WriteString(w, c.review)
+				case c.version == "":
+					http.NotFound(w, r)
+				default:
+					_, _ = io.WriteString(w, c.version)
+				}
+			}))
+			t.Cleanup(server.Close)
+			client, err := follow.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), schema.GroupVersion{Version: "v1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &Checker{Client: client, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
+			if got, err := s.Possible(t.Context()); got || err == nil || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("SEL-14: got %v, %v, want %s", got, err, c.want)
+			}
+		})
+	}
+}
+
+// SEL-12: a review concerns the whole cluster, so that a right in one namespace would not allow it.
+func TestWrite(t *testing.T) {
+	w := Write(feature.Cluster("garden"))
+	if !w.ClusterScoped || w.Group != "authorization.k8s.io" || w.Resource != "subjectaccessreviews" || strings.Join(w.Verbs, " ") != "create" {
+		t.Errorf("SEL-12: the right to ask is %+v", w)
 	}
 }

@@ -34,9 +34,9 @@ type Options struct {
 	Selectors Selectors
 	// Live may be nil: then nothing is looked up.
 	Live Live
-	// Budgets limit the look-ups of each user, Together those of all users of a seed or self-hosted shoot; nil means no limit.
-	Budgets, Together Budgets
-	Metrics           *Metrics
+	// Queue shares the look-ups between clients; nil means that none of them waits.
+	Queue   Queue
+	Metrics *Metrics
 	// ReadAll is readScope All, WriteOwned writeScope Owned.
 	ReadAll, WriteOwned bool
 	Log                 logr.Logger

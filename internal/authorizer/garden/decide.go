@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,7 +145,7 @@ func (a *Authorizer) apply(ctx context.Context, r *rule, q *request) (verdict, e
 		}
 	}
 	if q.name == "" {
-		return q.noOpinion("SA-10", "No Object name found"), nil
+		return q.noOpinion("SA-10", noName), nil
 	}
 	return a.byPath(ctx, r, q), nil
 }
@@ -173,10 +174,10 @@ func (a *Authorizer) selected(ctx context.Context, r *rule, q *request) (verdict
 		return verdict{}, false, nil
 	}
 	for _, s := range r.selectors {
-		if s.label != nil && q.hasLabel(s.label(&q.client)) {
+		if s.label != nil && q.selectsLabel(s.label(&q.client)) {
 			return q.allow("SEL-4"), true, nil
 		}
-		if s.fields != nil && q.hasFields(s.keys, s.fields(&q.client)) {
+		if s.fields != nil && q.selectsFields(s.keys, s.fields(&q.client)) {
 			return q.allow("SEL-3"), true, nil
 		}
 	}
@@ -194,17 +195,17 @@ func (q *request) selectorsPossible(ctx context.Context) (bool, error) {
 	return possible, nil
 }
 
-// hasFields wants all fields of a selector: one of several would not limit the answer to what is the client's (B-7).
-func (q *request) hasFields(keys, values []string) bool {
+// selectsFields wants all fields of a selector: one of several would not limit the answer to what is the client's (B-7).
+func (q *request) selectsFields(keys, values []string) bool {
 	for i, key := range keys {
-		if !q.hasField(key, values[i]) {
+		if !q.selectsField(key, values[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-func (q *request) hasField(key, value string) bool {
+func (q *request) selectsField(key, value string) bool {
 	requirements, _ := q.attributes.GetFieldSelector() // What is valid counts (SEL-6).
 	for _, r := range requirements {
 		switch r.Operator {
@@ -217,18 +218,22 @@ func (q *request) hasField(key, value string) bool {
 	return false
 }
 
-// hasLabel accepts only what limits the answer to the label: other keys and negative requirements do not (B-7).
-func (q *request) hasLabel(key, value string) bool {
+// selectsLabel wants one requirement that only objects with the client's label meet (B-7); requirements are joined by "and", so that others beside
+// it only narrow the answer. A requirement that the key exists (T3-3) is one only if the key itself names the client: the value is what tells
+// gardener.cloud/role=shoot-service-account-issuer from every other role.
+func (q *request) selectsLabel(own ownLabel) bool {
 	requirements, _ := q.attributes.GetLabelSelector()
 	for _, r := range requirements {
-		if r.Key() != key {
+		if r.Key() != own.key {
 			continue
 		}
 		switch r.Operator() {
 		case selection.Exists:
-			return true
+			if own.keyNamesClient {
+				return true
+			}
 		case selection.Equals, selection.DoubleEquals, selection.In:
-			if values := r.ValuesUnsorted(); len(values) == 1 && values[0] == value {
+			if !slices.ContainsFunc(r.ValuesUnsorted(), func(value string) bool { return value != own.value }) {
 				return true
 			}
 		}

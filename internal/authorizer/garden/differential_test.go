@@ -1,12 +1,10 @@
 package garden
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
-	kfields "k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
@@ -79,7 +77,20 @@ var askers = func() []*user.DefaultInfo {
 		add("system:serviceaccount:garden-n:extension-shoot--s--e", "system:serviceaccounts", "system:serviceaccounts:garden-n")
 	}
 	add("gardener.cloud:system:shoot:garden:s", "gardener.cloud:system:shoots")
-	add("gardener.cloud:gardenadm:shoot:garden-n:s", "gardener.cloud:system:shoots")
+	for range 3 {
+		add("gardener.cloud:gardenadm:shoot:garden-n:s", "gardener.cloud:system:shoots")
+		add("system:serviceaccount:garden:extension-shoot--child--e", "system:serviceaccounts", "system:serviceaccounts:garden")
+		add("gardener.cloud:system:shoot:garden:child", "gardener.cloud:system:shoots")
+	}
+	add("gardener.cloud:gardenadm:shoot:garden:a", "gardener.cloud:system:shoots")
+	add("gardener.cloud:gardenadm:shoot:garden-n:s:t", "gardener.cloud:system:shoots")
+	add("gardener.cloud:system:shoot:garden-n:", "gardener.cloud:system:shoots")
+	add("gardener.cloud:system:seed:a", "gardener.cloud:system:shoots")
+	add("gardener.cloud:system:shoot:garden-n:s", "gardener.cloud:system:seeds")
+	add("system:serviceaccount:garden-n:extension-shoot--s--e", "system:serviceaccounts", "system:serviceaccounts:garden")
+	add("system:serviceaccount:garden-n:extension-shoot--s", "system:serviceaccounts", "system:serviceaccounts:garden-n")
+	add("system:serviceaccount:garden-n:extension-shoot----e", "system:serviceaccounts", "system:serviceaccounts:garden-n")
+	add("system:serviceaccount:gardens:extension-shoot--s--e", "system:serviceaccounts", "system:serviceaccounts:gardens")
 	add("system:serviceaccount:garden:extension-shoot--a--e", "system:serviceaccounts", "system:serviceaccounts:garden")
 	add("gardener.cloud:system:seed:a", "system:authenticated")
 	add("gardener.cloud:system:seed:<ambiguous>", "gardener.cloud:system:seeds")
@@ -102,13 +113,21 @@ func naiveLines(table string) (result []string) {
 	return result
 }
 
+// verbsAsked are those of the table, and some that API servers ask about for other reasons.
+var verbsAsked = append(slices.Clone(verbNames), "list", "watch", "foo", "mark-self-hosted", "impersonate", "*")
+
+// resembling returns a name that begins or ends as another one.
+func resembling(g gardengen.Gen, name string) string {
+	return gardengen.One(g, []string{name + "s", name + "--x", name + ".", "x" + name, "-" + name, name[min(1, len(name)):], name[:max(0, len(name)-1)], strings.ToUpper(name)})
+}
+
 // review draws a question, mostly about what the objects of the garden have to do with.
 func review(g gardengen.Gen, objects []present) authorizer.AttributesRecord {
 	resource := gardengen.One(g, resources)
-	a := authorizer.AttributesRecord{User: gardengen.One(g, askers), Verb: gardengen.One(g, append(verbNames, "foo", "mark-self-hosted")), ResourceRequest: true}
+	a := authorizer.AttributesRecord{User: gardengen.One(g, askers), Verb: gardengen.One(g, verbsAsked), ResourceRequest: true}
 	a.Resource, a.APIGroup, _ = strings.Cut(resource, ".")
 	if g.IntN(6) == 0 {
-		a.Subresource = gardengen.One(g, []string{"status", "finalizers", "token", "seedclient", "shootclient", "binding"})
+		a.Subresource = gardengen.One(g, []string{"status", "finalizers", "token", "seedclient", "shootclient", "binding", "scale", "adminkubeconfig", "foo"})
 	}
 	v := gardengen.One(g, verticesOf(naiveSeedRules["g "+resource].kind))
 	a.Namespace, a.Name = v.Namespace, v.Name
@@ -141,9 +160,15 @@ func review(g gardengen.Gen, objects []present) authorizer.AttributesRecord {
 	if a.Resource == "namespaces" && g.IntN(2) == 0 {
 		a.Namespace = a.Name
 	}
+	if g.IntN(12) == 0 {
+		a.Name = resembling(g, a.Name)
+	}
+	if g.IntN(20) == 0 {
+		a.Namespace = resembling(g, a.Namespace)
+	}
 	if g.IntN(2) == 0 {
-		a.FieldSelectorRequirements = gardengen.One(g, fieldSelectors)
-		a.LabelSelectorRequirements = gardengen.One(g, labelSelectors)
+		a.FieldSelectorRequirements = fieldSelector(g)
+		a.LabelSelectorRequirements = labelSelector(g)
 	}
 	return a
 }
@@ -152,10 +177,10 @@ func review(g gardengen.Gen, objects []present) authorizer.AttributesRecord {
 var specialObjects = []string{
 	"configmaps gardener-system-public/gardener-info", "configmaps kube-system/cluster-identity", "configmaps garden-n/s.ca-kubelet", "configmaps garden-n/t.ca-cluster",
 	"leases.coordination.k8s.io gardenlet-leader-election", "leases.coordination.k8s.io gardener-system-seed-lease/a", "leases.coordination.k8s.io seed-a/x", "leases.coordination.k8s.io garden-n/s--x",
-	"leases.coordination.k8s.io garden-n/self-hosted-shoot-s", "leases.coordination.k8s.io garden-n/t--x",
+	"secrets n/x", "secrets garden/x", "secrets garden-n/x", "leases.coordination.k8s.io garden-n/self-hosted-shoot-s", "leases.coordination.k8s.io garden-n/t--x",
 	"clusterrolebindings.rbac.authorization.k8s.io gardener.cloud:system:seed-bootstrapper:garden:a", "clusterrolebindings.rbac.authorization.k8s.io gardener.cloud:system:seed-bootstrapper:n:a",
 	"clusterrolebindings.rbac.authorization.k8s.io gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-a",
-	"serviceaccounts garden/gardenlet-bootstrap-a", "serviceaccounts seed-a/x", "serviceaccounts garden-n/extension-shoot--s--e", "serviceaccounts garden-n/extension-shoot--t--e",
+	"serviceaccounts garden/gardenlet-bootstrap-a", "serviceaccounts seed-a/x", "serviceaccounts garden-n/", "leases.coordination.k8s.io garden-n/", "shoots.core.gardener.cloud garden-n/", "serviceaccounts garden-n/extension-shoot--s--e", "serviceaccounts garden-n/extension-shoot--t--e",
 	"secrets seed-a/x", "secrets garden-n/s.kubeconfig", "secrets garden-n/s.ssh-keypair", "secrets garden-n/t.monitoring", "secrets kube-system/bootstrap-token-" + tokenID("garden", "a"),
 	"secrets kube-system/bootstrap-token-" + tokenID("garden-n", "s"), "secrets kube-system/bootstrap-token-" + tokenID("garden", "child"), "secrets kube-system/bootstrap-token-" + tokenID("garden-n", "child"),
 	"secrets garden/", "internalsecrets.core.gardener.cloud garden-n/s.ca-client", "shootstates.core.gardener.cloud garden-n/s", "namespaces garden/garden", "namespaces seed-a/seed-a",
@@ -185,30 +210,3 @@ func verticesOf(kind string) []graph.Vertex {
 	}
 	return byKind[kind]
 }
-
-var fieldSelectors = func() (result []kfields.Requirements) {
-	for _, field := range []string{"spec.seedName", "spec.seedRef.name", "metadata.name", "spec.shootRef.name", "spec.shootRef.namespace", "spec.shoot.name"} {
-		for _, value := range []string{"a", "b", "s", "garden-n", "self-hosted-shoot-s"} {
-			for _, operator := range []selection.Operator{selection.Equals, selection.DoubleEquals, selection.NotEquals} {
-				result = append(result, kfields.Requirements{{Field: field, Operator: operator, Value: value}})
-			}
-		}
-	}
-	both := kfields.Requirements{{Field: "spec.shootRef.name", Operator: selection.Equals, Value: "s"}, {Field: "spec.shootRef.namespace", Operator: selection.Equals, Value: "garden-n"}}
-	return append(result, both, both, both, both, both, both)
-}()
-
-var labelSelectors = func() (result []labels.Requirements) {
-	for _, text := range []string{
-		"", "name.seed.gardener.cloud/a=true", "name.seed.gardener.cloud/b=true", "name.seed.gardener.cloud/a", "!name.seed.gardener.cloud/a", "name.seed.gardener.cloud/a in (true,false)", "name.seed.gardener.cloud/a!=x",
-		"foo=bar,name.seed.gardener.cloud/child==true", "!foo", "gardener.cloud/role=shoot-service-account-issuer", "gardener.cloud/role", "gardener.cloud/role notin (x)",
-	} {
-		selector, err := labels.Parse(text)
-		if err != nil {
-			panic(err) // A literal.
-		}
-		requirements, _ := selector.Requirements()
-		result = append(result, requirements)
-	}
-	return result
-}()

@@ -77,7 +77,11 @@ func (noFacts) ProjectOf(string) string       { return "" }
 func (noFacts) Now() time.Time                { return time.Time{} }
 
 func newAuthorizer() *Authorizer {
-	return NewSeedAuthorizer(Options{Graph: graph.New(relation.Schema), Watches: relation.Watches, Facts: noFacts{}, Selectors: selectors{possible: true}, Live: &live{}, Log: logr.Discard()})
+	a := NewSeedAuthorizer(Options{Graph: graph.New(relation.Schema), Watches: relation.Watches, Facts: noFacts{}, Selectors: selectors{possible: true}, Live: &live{}, Log: logr.Discard()})
+	for _, name := range []string{"seed", "second"} { // For a Seed that is not known nothing is looked up (T3-2).
+		a.Graph.Set(relation.SeedVertex(name), nil)
+	}
+	return a
 }
 
 // lead makes a vertex lead to a seed.

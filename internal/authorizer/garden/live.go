@@ -2,6 +2,8 @@ package garden
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/limit"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
@@ -22,30 +25,59 @@ type Live interface {
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
-// Budgets give each client a number of look-ups of its own.
-type Budgets interface {
-	Allow(client string) bool
+// Queue shares look-ups between clients.
+type Queue interface {
+	// Do makes a look-up when it is the turn of the context's client (limit.WithClient).
+	Do(ctx context.Context, look func(context.Context) error) error
 }
 
 // liveTimeout bounds one live read: a fifth of what kube-apiserver waits for a decision.
 const liveTimeout = 2 * time.Second
 
-// mayRead takes a live read from the user's budget, and from that of the seed or shoot: a gardenlet makes as many users of its own as it
-// likes, by ServiceAccounts.
-func (q *request) mayRead() bool {
+// errUnknownSink says that there was no look-up, as the client's seed or shoot is not known.
+var errUnknownSink = errors.New("the client's seed or shoot is not known")
+
+// lookUp makes a look-up about a vertex when it is the client's turn: first seeds take turns, or namespaces and then shoots in them, and users
+// last, as a gardenlet makes as many users of its own as it likes, by ServiceAccounts. A client whose Seed or Shoot the graph does not have is
+// invented: nothing is looked up for it (T3-2) but what is about this very Seed or Shoot, which may just have been created. All of these take
+// turns as one.
+func (q *request) lookUp(ctx context.Context, about graph.Vertex, look func(context.Context) error) error {
+	a, sink := q.authorizer, q.client.sink
 	who := q.attributes.GetUser()
 	if d, is := q.attributes.(delegated); is {
-		who = d.Attributes.GetUser() // Whoever is behind it, not all who are delegated together.
+		who = d.Attributes.GetUser() // The user behind it, not all who are delegated together.
 	}
-	a := q.authorizer
-	if (a.Budgets == nil || a.Budgets.Allow(who.GetName())) && (a.Together == nil || a.Together.Allow(relation.Schema.String(q.client.sink))) {
-		return true
+	path := []string{relation.Schema.String(sink), who.GetName()}
+	if sink.Kind == relation.Shoot {
+		path = slices.Insert(path, 0, sink.Namespace) // A project has as many Shoots as its members like.
 	}
-	a.Metrics.live(outcomeLimited)
-	return false
+	if !a.Graph.Check(sink, sink).Watched {
+		if about != sink {
+			return errUnknownSink
+		}
+		clear(path[:len(path)-1])
+	}
+	bounded := func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+		defer cancel()
+		return look(ctx)
+	}
+	if a.Queue == nil {
+		return bounded(ctx)
+	}
+	return a.Queue.Do(limit.WithClient(ctx, path...), bounded)
 }
 
-const tooMany = ", and there were too many such requests to look it up"
+// unread says why nothing was read, for a reason of a refusal, and how metrics count that.
+func unread(err error) (why, outcome string) {
+	switch {
+	case errors.Is(err, errUnknownSink):
+		return ", and nothing is looked up, as " + errUnknownSink.Error(), outcomeUnknown
+	case errors.Is(err, limit.ErrRefused):
+		return ", and there were too many such requests to look it up in time", outcomeLimited
+	}
+	return ", and it could not be looked up", outcomeError
+}
 
 // Outcomes of live reads, as metrics count them.
 const (
@@ -53,6 +85,7 @@ const (
 	outcomeAllowed = "allowed"
 	outcomeRefused = "refused"
 	outcomeLimited = "limited"
+	outcomeUnknown = "unknown"
 	outcomeError   = "error"
 	// outcomeThere is no outcome yet: it becomes allowed or refused.
 	outcomeThere = "there"
@@ -67,13 +100,17 @@ func (a *Authorizer) lookAgain(ctx context.Context, r *rule, q *request, checked
 	if !unseen && (q.verb != verbDelete || checked.Known) {
 		return
 	}
-	if !q.mayRead() {
-		v.reason += tooMany
-		return
+	outcome, seen := outcomeThere, graph.Verdict{}
+	err := q.lookUp(ctx, v.vertex, func(ctx context.Context) (err error) {
+		outcome, seen, err = a.look(ctx, watch, r, v.vertex, q.client.sink)
+		return err
+	})
+	if err != nil {
+		var why string
+		why, outcome = unread(err)
+		v.reason += why
+		a.Log.V(1).Info("Object could not be looked up", "object", relation.Schema.String(v.vertex), "reason", err.Error())
 	}
-	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
-	defer cancel()
-	outcome, seen := a.look(ctx, watch, r, v.vertex, q.client.sink)
 	switch outcome {
 	case outcomeAbsent:
 		if q.verb == verbDelete && !checked.Known {
@@ -87,14 +124,12 @@ func (a *Authorizer) lookAgain(ctx context.Context, r *rule, q *request, checked
 		if v.allowed {
 			outcome = outcomeAllowed
 		}
-	case outcomeError:
-		v.reason += ", and it could not be looked up"
 	}
 	a.Metrics.live(outcome)
 }
 
 // look reads an object; of a watched kind it says what the graph would say if it had just seen it.
-func (a *Authorizer) look(ctx context.Context, watch *relation.Watch, r *rule, at, sink graph.Vertex) (string, graph.Verdict) {
+func (a *Authorizer) look(ctx context.Context, watch *relation.Watch, r *rule, at, sink graph.Vertex) (string, graph.Verdict, error) {
 	var object runtime.Object
 	var exists bool
 	var err error
@@ -106,16 +141,15 @@ func (a *Authorizer) look(ctx context.Context, watch *relation.Watch, r *rule, a
 	}
 	switch {
 	case err != nil:
-		a.Log.V(1).Info("Object could not be looked up", "object", relation.Schema.String(at), "reason", err.Error())
-		return outcomeError, graph.Verdict{}
+		return outcomeError, graph.Verdict{}, err
 	case !exists:
-		return outcomeAbsent, graph.Verdict{}
+		return outcomeAbsent, graph.Verdict{}, nil
 	case watch == nil:
-		return outcomeThere, graph.Verdict{}
+		return outcomeThere, graph.Verdict{}, nil
 	}
 	self, edges, _ := watch.Contribute(object, a.Facts)
 	if self != at {
-		return outcomeThere, graph.Verdict{}
+		return outcomeThere, graph.Verdict{}, nil
 	}
-	return outcomeThere, a.Graph.CheckWith(self, edges, sink)
+	return outcomeThere, a.Graph.CheckWith(self, edges, sink), nil
 }

@@ -66,7 +66,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			}
 		}
 	}
-	for _, outcome := range []string{outcomeAbsent, outcomeAllowed, outcomeRefused, outcomeLimited, outcomeError} {
+	for _, outcome := range []string{outcomeAbsent, outcomeAllowed, outcomeRefused, outcomeLimited, outcomeUnknown, outcomeError} {
 		m.lives[outcome] = lives.WithLabelValues(outcome)
 	}
 	return m

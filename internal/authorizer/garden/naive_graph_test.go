@@ -316,7 +316,18 @@ func (g *naiveGraph) addSelfHosted(kind string, m jsonMap, facts naiveFacts) {
 	self := v(kind, ns, name)
 	switch kind {
 	case "BackupBucket":
-		g.bucket(self, m)
+		namespace := textAt(m, "spec", "shootRef", "namespace")
+		reference := at(m, "spec", "credentialsRef")
+		if reference == nil {
+			reference = at(m, "spec", "secretRef")
+		}
+		if at(m, "spec", "shootRef") != nil && textAt(reference, "namespace") == namespace { // SHG-6
+			g.edge(credential(at(m, "spec")), self)
+		}
+		if generated := at(m, "status", "generatedSecretRef"); textAt(generated, "namespace") == "garden" && textAt(generated, "name") == "generated-bucket-"+name { // SHG-7
+			g.edge(v("Secret", "garden", "generated-bucket-"+name), self, "managed")
+		}
+		g.edge(self, v("Shoot", namespace, textAt(m, "spec", "shootRef", "name"))) // GE-4
 	case "BackupEntry":
 		g.edge(v("BackupBucket", "", textAt(m, "spec", "bucketName")), self)
 		g.edge(self, v("Shoot", textAt(m, "spec", "shootRef", "namespace"), textAt(m, "spec", "shootRef", "name")))

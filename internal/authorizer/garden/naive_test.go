@@ -8,6 +8,8 @@ import (
 	"sort"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
@@ -199,14 +201,14 @@ func naiveSeed(g *naiveGraph, s naiveSettings, a authorizer.AttributesRecord) st
 	if !known {
 		return "" // SA-3
 	}
-	if answer := q.seedSpecial(s); answer != "" {
+	if answer := q.seedSpecial(g, s); answer != "" {
 		return answer // SA-4
 	}
 	return q.steps(g, s, rule, "Seed:"+q.seed, q.seed)
 }
 
 // seedSpecial is section 4.2, with D-4, C1 and the own Seed.
-func (q *naiveQuestion) seedSpecial(s naiveSettings) string {
+func (q *naiveQuestion) seedSpecial(g *naiveGraph, s naiveSettings) string {
 	seedNamespace := q.Namespace == "seed-"+q.seed
 	bootstrapper := "gardener.cloud:system:seed-bootstrapper:garden:"
 	allowed := false
@@ -233,6 +235,10 @@ func (q *naiveQuestion) seedSpecial(s naiveSettings) string {
 	case "secrets":
 		allowed = q.is("get list watch") && seedNamespace || // SP-5
 			q.is("delete") && q.object() == "kube-system/bootstrap-token-"+tokenID("garden", q.seed) // SP-6
+		ofBootstrapAccount := slices.ContainsFunc(g.out[v("Secret", q.Namespace, q.Name)], func(e naiveEdge) bool { return strings.HasPrefix(e.to, "ServiceAccount:") })
+		if !allowed && q.who == "e" && (strings.HasPrefix(q.object(), "kube-system/bootstrap-token-") || ofBootstrapAccount) { // SP-11
+			return "only the gardenlet of a seed needs a bootstrap token"
+		}
 	case "serviceaccounts":
 		allowed = q.who == "g" && (q.is("delete") && q.object() == "garden/gardenlet-bootstrap-"+q.seed || seedNamespace) // SP-7, SP-8
 	case "shoots.core.gardener.cloud":
@@ -300,13 +306,13 @@ func (q *naiveQuestion) steps(g *naiveGraph, s naiveSettings, rule naiveRule, si
 	return "no relationship found" // SA-14
 }
 
-// selects is SEL-3 and SEL-4, with B-7.
+// selects is SEL-3 and SEL-4, with B-7 and T3-3.
 func (q *naiveQuestion) selects(rule naiveRule) bool {
 	if len(rule.selector) == 0 {
 		return false
 	}
 	if rule.selector[0] == "label" {
-		return q.labelled("name.seed.gardener.cloud/"+q.seed, "true")
+		return q.selectsByLabel("name.seed.gardener.cloud/"+q.seed, "true", true)
 	}
 	wanted := map[string]string{}
 	switch {
@@ -319,35 +325,41 @@ func (q *naiveQuestion) selects(rule naiveRule) bool {
 	default:
 		wanted[rule.selector[1]] = q.shoot
 	}
-	for field, value := range wanted {
-		found := false
-		for _, r := range q.FieldSelectorRequirements {
-			if r.Field == field && r.Value == value && (r.Operator == selection.Equals || r.Operator == selection.DoubleEquals || r.Operator == selection.In) {
-				found = true
-			}
-		}
-		if !found {
+	for field, own := range wanted {
+		if !q.selectsByField(field, own) {
 			return false
 		}
 	}
 	return true
 }
 
-func (q *naiveQuestion) labelled(key, value string) bool {
-	for _, r := range q.LabelSelectorRequirements {
-		if r.Key() != key {
-			continue
-		}
-		switch r.Operator() {
-		case selection.Exists:
-			return true
-		case selection.Equals, selection.DoubleEquals, selection.In:
-			if values := r.Values(); values.Len() == 1 && values.Has(value) {
-				return true
+// others are values that objects of other clients have.
+var others = []string{"", "another", "a", "b", "s", "t", "true", "false", "shoot-service-account-issuer"}
+
+// selectsByField: there is a requirement that the own value meets, and no other value does.
+func (q *naiveQuestion) selectsByField(field, own string) bool {
+	return slices.ContainsFunc(q.FieldSelectorRequirements, func(r fields.Requirement) bool {
+		wantsEqual := r.Operator != selection.NotEquals && r.Operator != selection.NotIn
+		meets := func(value string) bool { return r.Field == field && (value == r.Value) == wantsEqual }
+		return meets(own) && !slices.ContainsFunc(others, func(other string) bool { return other != own && meets(other) })
+	})
+}
+
+// selectsByLabel: there is a requirement that objects with the own label meet, and no others do. Where others do not have the key at all, a requirement
+// that any value meets is such a one, too.
+func (q *naiveQuestion) selectsByLabel(key, own string, othersLackKey bool) bool {
+	return slices.ContainsFunc(q.LabelSelectorRequirements, func(r labels.Requirement) bool {
+		met, asked := 0, 0
+		for _, other := range append(r.ValuesUnsorted(), others...) {
+			if other != own {
+				asked++
+				if r.Matches(labels.Set{key: other}) {
+					met++
+				}
 			}
 		}
-	}
-	return false
+		return r.Matches(labels.Set{key: own}) && !r.Matches(labels.Set{}) && (met == 0 || othersLackKey && met == asked)
+	})
 }
 
 // naiveShoot is section 8.2, with seeds for those that are delegated.
@@ -362,7 +374,7 @@ func naiveShoot(g, seeds *naiveGraph, s naiveSettings, a authorizer.AttributesRe
 	case q.who == "e" && q.namespace == "garden" && g.leads("Seed:"+q.shoot, "Shoot:garden/"+q.shoot):
 		delegated := &naiveQuestion{AttributesRecord: a, who: "e", seed: q.shoot}
 		if rule, known := naiveSeedRules["e "+resourceOf(a)]; known {
-			answer := delegated.seedSpecial(s)
+			answer := delegated.seedSpecial(seeds, s)
 			if answer == "" {
 				answer = delegated.steps(seeds, s, rule, "Seed:"+q.shoot, q.shoot)
 			}
@@ -404,17 +416,19 @@ func (q *naiveQuestion) shootSpecial(g *naiveGraph, rule naiveRule) string {
 			return "lease object name does not have the shoot name as prefix"
 		case !q.is("create get list watch update patch delete deletecollection"):
 			return "only the following verbs"
+		case q.Name == "" && !q.is("create list watch"):
+			return "No Object name found"
 		}
 		return "A"
 	case "secrets":
 		if q.who == "g" && q.Namespace == "garden" && q.Name == "" && q.is("list watch") {
-			allowed = allowed || q.labelled("gardener.cloud/role", "shoot-service-account-issuer")
+			allowed = allowed || q.selectsByLabel("gardener.cloud/role", "shoot-service-account-issuer", false)
 		}
 		if !allowed && q.Namespace == "kube-system" && strings.HasPrefix(q.Name, "bootstrap-token-") {
 			switch {
 			case reads && q.Name != "bootstrap-token-"+tokenID(q.namespace, q.shoot):
 				return "bootstrap token secret name "
-			case q.who == "e" && !q.is("create"):
+			case q.who == "e":
 				return "only the gardenlet"
 			case reads && q.Subresource == "":
 				return "there were too many requests" // Nothing is looked up here.
@@ -443,7 +457,9 @@ func (q *naiveQuestion) gardenadm() string {
 	case "configmaps", "secrets", "secretbindings.core.gardener.cloud", "credentialsbindings.security.gardener.cloud", "workloadidentities.security.gardener.cloud":
 		allowed = q.is("create") && own && q.Subresource == ""
 	case "shoots.core.gardener.cloud":
-		allowed = own && (q.is("create patch mark-self-hosted") && q.Subresource == "" || q.is("patch") && q.Subresource == "status" && q.Name == q.shoot)
+		itself := own && q.Name == q.shoot
+		allowed = itself && (q.is("create patch mark-self-hosted") && q.Subresource == "" || q.is("patch") && q.Subresource == "status") ||
+			own && q.Name == "" && q.is("create") && q.Subresource == ""
 	}
 	if allowed {
 		return "A"

@@ -74,18 +74,19 @@ the goal of paths is the client's own Shoot, in a [graph](graph.md#self-hosted-s
 |---|---|
 `)
 	shoots.writeSpecials(&out)
-	out.WriteString("| SH-16b | get, list, watch of the own bootstrap token in kube-system, for gardenlets: by the name that follows from the shoot's and a description that names the shoot; other tokens not, and extensions none |\n")
+	out.WriteString("| SH-16b | get, list, watch of the own bootstrap token in kube-system, for gardenlets: by the name that follows from the shoot's and a description that names the shoot or a ManagedSeed of the shoot; other tokens not, and extensions none |\n")
 	out.WriteString("| SH-16c | delete of a bootstrap token whose description names the shoot, for gardenlets |\n")
 	out.WriteString("| SH-23 | whatever the SeedAuthorizer allows an extension, for extensions of a Shoot in namespace garden that is a seed, too: of which a ManagedSeed makes the Seed of its name |\n")
-	out.WriteString("\n## gardenadm (SH-22)\n\n| API group | resource | verbs | in the shoot's namespace only |\n|---|---|---|---|\n")
+	out.WriteString("\n## gardenadm (SH-22)\n\n| API group | resource | verbs | objects |\n|---|---|---|---|\n")
 	for _, r := range gardenadmRules {
 		group := r.group
 		if group == "" {
 			group = "core"
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %v |\n", group, r.resource, strings.Join(r.verbs, ", "), r.ownNamespace)
+		resource := strings.TrimSuffix(r.resource+"/"+r.subresource, "/")
+		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", group, resource, strings.Join(r.verbs, ", "), r.of)
 	}
-	out.WriteString("\nand patch of `status` of the own Shoot.\n")
+	out.WriteString("\nThe own Shoot is named in the request; a creation carries no name, and ShootRestriction looks at the object's.\n")
 	return out.String()
 }
 
@@ -133,8 +134,8 @@ func (r *rule) write(out *strings.Builder, who string, c *client) {
 	var selectors, specials []string
 	for _, s := range r.selectors {
 		if s.label != nil {
-			key, value := s.label(c)
-			selectors = append(selectors, "label `"+key+"="+value+"`")
+			own := s.label(c)
+			selectors = append(selectors, "label `"+own.key+"="+own.value+"`")
 			continue
 		}
 		values := s.fields(c)

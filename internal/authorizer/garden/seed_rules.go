@@ -1,9 +1,11 @@
 package garden
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
 	"github.com/espalier-project/espalier/internal/relation"
 )
@@ -61,7 +63,7 @@ var seeds = newTable(func(user string, groups []string) (client, bool) {
 	{id: "SR-20", group: core, version: "v1beta1", resource: "projects", kind: relation.Project, path: reads},
 	{id: "SR-21", group: core, version: "v1beta1", resource: "secretbindings", kind: relation.SecretBinding, path: reads},
 	{id: "SR-22", version: "v1", resource: "secrets", kind: relation.Secret,
-		always: verbCreate, path: verbGet | writes, referenced: true, specials: []special{secretsOfSeed, ownBootstrapToken}},
+		always: verbCreate, path: verbGet | writes, referenced: true, specials: []special{secretsOfSeed, ownBootstrapToken, tokensOfGardenlets}},
 	{id: "SR-23", group: security, version: "v1alpha1", resource: "workloadidentities", kind: relation.WorkloadIdentity,
 		path: reads | verbCreate | verbPatch, subresources: []string{"token"}},
 	{id: "SR-24", group: core, version: "v1beta1", resource: "seeds", kind: relation.Seed,
@@ -80,8 +82,10 @@ func ownSeedField(field string) []selector {
 	return []selector{{keys: []string{field}, fields: func(c *client) []string { return []string{c.Seed} }}}
 }
 
-// ownSeedLabel is the label that the API server keeps on whatever belongs to a seed.
-var ownSeedLabel = []selector{{label: func(c *client) (string, string) { return names.SeedNameLabel + c.Seed, "true" }}}
+// ownSeedLabel is the label that gardener-apiserver keeps on the objects of a seed, and removes from those of others.
+var ownSeedLabel = []selector{{label: func(c *client) ownLabel {
+	return ownLabel{key: names.SeedNameLabel + c.Seed, value: "true", keyNamesClient: true}
+}}}
 
 func gardenOnly(*client) string { return names.Garden }
 
@@ -116,6 +120,9 @@ var (
 		return q.allowIf(q.verb == verbDelete && q.namespace == names.KubeSystem && strings.HasPrefix(q.name, names.BootstrapTokenPrefix) &&
 			q.name == names.BootstrapTokenSecret(names.Garden, q.client.Seed), "SP-6")
 	}}
+	tokensOfGardenlets = special{"SP-11", "nothing else for extensions with bootstrap tokens in " + names.KubeSystem + " and Secrets of bootstrap ServiceAccounts", func(q *request) (verdict, bool) {
+		return q.noOpinion("SP-11", "only the gardenlet of a seed needs a bootstrap token"), q.client.Type == identity.Extension && q.isBootstrapToken()
+	}}
 	ownBootstrapServiceAccount = special{"SP-7", "delete of garden/" + names.BootstrapServiceAccount + "<own seed>", func(q *request) (verdict, bool) {
 		seed, found := strings.CutPrefix(q.name, names.BootstrapServiceAccount)
 		return q.allowIf(found && q.verb == verbDelete && q.namespace == names.Garden && seed == q.client.Seed, "SP-7")
@@ -136,3 +143,16 @@ var (
 		return q.allowIf(q.verb.has(reads) && q.name == q.client.Seed && q.subresource == "", "BH-SA-27")
 	}}
 )
+
+// isBootstrapToken says whether a Secret has a token with which a gardenlet starts: with the token, an extension would become that gardenlet. The
+// token of a ServiceAccount is in a Secret that the ServiceAccount names (GE-33).
+func (q *request) isBootstrapToken() bool {
+	if q.namespace == names.KubeSystem && strings.HasPrefix(q.name, names.BootstrapTokenPrefix) {
+		return true
+	}
+	if q.name == "" {
+		return false
+	}
+	edges := q.authorizer.Graph.EdgesFrom(graph.Vertex{Kind: relation.Secret, Namespace: q.namespace, Name: q.name})
+	return slices.ContainsFunc(edges, func(e graph.Edge) bool { return e.To.Kind == relation.ServiceAccount })
+}

@@ -2,18 +2,15 @@ package garden
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/authentication/user"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/internal/limit"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/test/builders"
 )
@@ -101,13 +98,13 @@ func TestSelfHostedWritesItself(t *testing.T) {
 	}
 }
 
-// TestExplainAsksNobody: an explanation makes no request, counts nothing and takes from no budget, also where it is handed on.
+// TestExplainAsksNobody: an explanation makes no request, counts nothing and waits for nobody, also where it is handed on.
 func TestExplainAsksNobody(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
 	registry := prometheus.NewRegistry()
 	w.seeds.Metrics = NewMetrics(registry)
 	w.shoots.Metrics = w.seeds.Metrics
-	w.seeds.Budgets, w.shoots.Budgets = noBudget{t}, noBudget{t}
+	w.seeds.Queue, w.shoots.Queue = unused{t}, unused{t}
 	w.has(t, relation.Seed, builders.Seed("s"))
 	w.has(t, relation.ManagedSeed, builders.ManagedSeed("garden", "s", "s"))
 	before := counted(t, registry)
@@ -129,73 +126,6 @@ func TestExplainAsksNobody(t *testing.T) {
 	}
 }
 
-// TestBudgetsOfDelegated: look-ups on behalf of an extension of a self-hosted shoot are taken from its own budget, though all of them are
-// judged as one user.
-func TestBudgetsOfDelegated(t *testing.T) {
-	w := newWorld(time.Unix(0, 0))
-	w.has(t, relation.Seed, builders.Seed("s"))
-	w.has(t, relation.ManagedSeed, builders.ManagedSeed("garden", "s", "s"))
-	asked := askedBudgets{}
-	w.seeds.Budgets, w.shoots.Budgets = asked, asked
-	decided(w.shoots, ask(t, "GE delete secrets garden/foo"))
-	if len(asked) != 1 || asked[gardenExtension.Name] == 0 {
-		t.Errorf("look-ups were taken from %v", asked)
-	}
-}
-
-// TestBudgetsOfInventedUsers: a gardenlet makes ServiceAccounts in its seed's namespace as it likes (SP-8), and an extension of a self-hosted
-// shoot is one by its name (SH-18a). All of them together have one budget, and that of another seed or shoot stays whole.
-func TestBudgetsOfInventedUsers(t *testing.T) {
-	const users, each, together = 50, 20, 100
-	account := func(namespace, name string) *user.DefaultInfo {
-		return &user.DefaultInfo{Name: "system:serviceaccount:" + namespace + ":" + name, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}}
-	}
-	for name, c := range map[string]struct {
-		of          func(*world) *Authorizer
-		user, other func(i int) *user.DefaultInfo
-	}{
-		"seed": {
-			func(w *world) *Authorizer { return w.seeds },
-			func(i int) *user.DefaultInfo { return account("seed-hostile", fmt.Sprintf("extension-%d", i)) },
-			func(int) *user.DefaultInfo { return gardenlet },
-		},
-		"self-hosted shoot": {
-			func(w *world) *Authorizer { return w.shoots },
-			func(i int) *user.DefaultInfo {
-				return account("garden-n", fmt.Sprintf("extension-shoot--hostile--%d", i))
-			},
-			func(int) *user.DefaultInfo { return shootExtension },
-		},
-	} {
-		w := newWorld(time.Unix(0, 0))
-		a, clock := c.of(w), clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-		a.Budgets = limit.New(limit.Options{PerSecond: 10, Burst: each, Clients: 1000, Clock: clock})
-		a.Together = limit.New(limit.Options{PerSecond: 50, Burst: together, Clients: 1000, Clock: clock})
-		question := ask(t, "G delete configmaps n/gone")
-		for i := range users {
-			question.User = c.user(i)
-			for range each {
-				decided(a, question)
-			}
-		}
-		if w.live.asked > together {
-			t.Errorf("%s: %d users looked up %d times, want %d at most", name, users, w.live.asked, together)
-		}
-		question.User = c.other(0)
-		if got := decided(a, question); got != "A" {
-			t.Errorf("%s: another one: got %s", name, got)
-		}
-	}
-}
-
-// askedBudgets count the look-ups of users.
-type askedBudgets map[string]int
-
-func (b askedBudgets) Allow(user string) bool {
-	b[user]++
-	return true
-}
-
 // counted is the sum of everything that was counted.
 func counted(t *testing.T, registry *prometheus.Registry) (sum float64) {
 	t.Helper()
@@ -211,11 +141,12 @@ func counted(t *testing.T, registry *prometheus.Registry) (sum float64) {
 	return sum
 }
 
-type noBudget struct{ t *testing.T }
+// unused is a queue that nobody uses.
+type unused struct{ t *testing.T }
 
-func (b noBudget) Allow(string) bool {
-	b.t.Error("a budget is used")
-	return true
+func (u unused) Do(ctx context.Context, look func(context.Context) error) error {
+	u.t.Error("a look-up waits")
+	return look(ctx)
 }
 
 // unasked fails when it is asked.

@@ -2,16 +2,19 @@ package garden
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
+	"github.com/espalier-project/espalier/internal/limit"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
@@ -96,7 +99,7 @@ var (
 		r := q.authorizer.table.ruleFor(q.attributes.GetAPIGroup(), q.attributes.GetResource(), q.client.Type)
 		return q.allowIf(r.path.has(q.verb) && r.allowsSubresource(q.subresource) && q.belongsByName(r.kind) && q.authorizer.Graph.Check(q.client.sink, q.client.sink).Watched, "SH-0")
 	}}
-	leasesOfShootExtensions = special{"SH-14e", "everything in the shoot's namespace for names that start with <shoot>--, or without a name", func(q *request) (verdict, bool) {
+	leasesOfShootExtensions = special{"SH-14e", "everything in the shoot's namespace for names that start with <shoot>--; create, list, watch also without a name", func(q *request) (verdict, bool) {
 		switch {
 		case q.namespace != q.client.Namespace:
 			return q.noOpinion("SH-14e", "lease object is not in shoot namespace"), true
@@ -104,6 +107,8 @@ var (
 			return q.noOpinion("SH-14e", "lease object name does not have the shoot name as prefix"), true
 		case q.verb&all == 0:
 			return q.noOpinion("SH-14e", verbsAllowed+list(all.names(), false)), true
+		case q.name == "" && !q.verb.has(nameless): // The namespace also has Leases of other Shoots.
+			return q.noOpinion("SH-14e", noName), true
 		}
 		return q.allow("SH-14e"), true
 	}}
@@ -111,7 +116,7 @@ var (
 		if q.client.Type != identity.Gardenlet || q.namespace != names.Garden || q.name != "" || !q.verb.has(verbList|verbWatch) {
 			return verdict{}, false
 		}
-		return q.allowIf(q.hasLabel(names.Role, names.RoleIssuer), "SH-16a")
+		return q.allowIf(q.selectsLabel(ownLabel{key: names.Role, value: names.RoleIssuer}), "SH-16a")
 	}}
 	seedOfShoot = special{"SH-17a", "get, list, watch without a name or of the Seed with the shoot's name", func(q *request) (verdict, bool) {
 		return q.allowIf(q.verb.has(reads) && q.subresource == "" && (q.name == "" || q.name == q.client.Shoot), "SH-17a")
@@ -153,7 +158,7 @@ func bootstrapTokens(ctx context.Context, q *request) (verdict, bool, error) {
 	switch {
 	case q.verb.has(reads) && q.name != expected:
 		return q.noOpinion("SH-16b", fmt.Sprintf("bootstrap token secret name %s does not match expected name %s for shoot %s", q.name, expected, q.client.name)), true, nil
-	case q.client.Type != identity.Gardenlet && q.verb != verbCreate:
+	case q.client.Type != identity.Gardenlet:
 		return q.noOpinion("SH-16b", "only the gardenlet of a shoot needs a bootstrap token"), true, nil
 	case q.verb.has(reads) && q.subresource == "":
 		return q.ownToken(ctx, "SH-16b")
@@ -163,6 +168,8 @@ func bootstrapTokens(ctx context.Context, q *request) (verdict, bool, error) {
 	return verdict{}, false, nil
 }
 
+const unreadToken = "there were too many requests to look the token's description up"
+
 // ownToken compares the description of a token with the client.
 func (q *request) ownToken(ctx context.Context, step string) (verdict, bool, error) {
 	reading := q.verb.has(reads)
@@ -171,28 +178,44 @@ func (q *request) ownToken(ctx context.Context, step string) (verdict, bool, err
 		return verdict{allowed: true, step: step, reason: "if the token's description names the shoot"}, true, nil
 	case !q.live:
 		return verdict{}, false, nil
-	case q.authorizer.Live == nil || !q.mayRead():
-		return q.noOpinion(step, "there were too many requests to look the token's description up"), reading, nil
+	case q.authorizer.Live == nil:
+		return q.noOpinion(step, unreadToken), reading, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
-	defer cancel()
-	secret, err := q.authorizer.Live.Secret(ctx, q.namespace, q.name)
+	var secret *corev1.Secret
+	err := q.lookUp(ctx, q.client.sink, func(ctx context.Context) (err error) {
+		secret, err = q.authorizer.Live.Secret(ctx, q.namespace, q.name)
+		return err
+	})
 	switch {
+	case errors.Is(err, limit.ErrRefused):
+		q.authorizer.Metrics.live(outcomeLimited)
+		return q.noOpinion(step, unreadToken), reading, nil
 	case err != nil:
 		return verdict{}, false, err
-	case secret == nil && q.verb == verbGet:
-		return q.allow(step), true, nil // The client gets its 404.
+	case secret == nil && q.verb.has(verbGet|verbList):
+		return q.allow(step), true, nil // The client gets its 404, or an empty list; a watch would also show what comes later.
 	case secret == nil:
 		return q.noOpinion(step, "there is no such bootstrap token"), reading, nil
 	}
 	namespace, shoot, known := shootOfDescription(string(secret.Data["description"]))
 	switch {
-	case known && namespace == q.client.Namespace && shoot == q.client.Shoot:
+	case known && namespace == q.client.Namespace && shoot == q.client.Shoot, reading && q.isOfOwnManagedSeed(string(secret.Data["description"])):
 		return q.allow(step), true, nil
 	case !known && !reading:
 		return verdict{}, false, nil
 	}
 	return q.noOpinion(step, fmt.Sprintf("shoot meta in bootstrap token secret %s/%s does not match with identity of requestor %s", q.namespace, q.name, q.client.name)), true, nil
+}
+
+// isOfOwnManagedSeed says whether a token is for a ManagedSeed of the client's Shoot. The Shoot's gardenlet deploys the gardenlet of that seed, and looks
+// for a token before it makes one; the ManagedSeed usually has the Shoot's name, so that both have one name for their tokens.
+func (q *request) isOfOwnManagedSeed(description string) bool {
+	kind, namespace, name := names.ParseBootstrapDescription(description)
+	leads := func(kind graph.Kind, namespace, name string) bool {
+		return q.authorizer.Graph.Check(graph.Vertex{Kind: kind, Namespace: namespace, Name: name}, q.client.sink).Reached
+	}
+	return kind == "ManagedSeed" && q.name == names.BootstrapTokenSecret(namespace, name) &&
+		leads(relation.ManagedSeed, namespace, name) && leads(relation.Secret, q.namespace, q.name)
 }
 
 func shootOfDescription(text string) (namespace, shoot string, known bool) {
@@ -240,34 +263,50 @@ func (d delegated) GetUser() user.Info { return d.user }
 
 // gardenadmRules are what the tool that sets up a self-hosted shoot may do.
 var gardenadmRules = []struct {
-	group, resource string
-	verbs           []string
-	ownNamespace    bool
+	group, resource, subresource string
+	verbs                        []string
+	of                           gardenadmScope
 }{
-	{core, "cloudprofiles", []string{"get"}, false},
-	{core, "controllerdeployments", []string{"get"}, false},
-	{core, "controllerregistrations", []string{"get"}, false},
-	{core, "projects", []string{"create"}, false},
-	{"", "configmaps", []string{"create"}, true},
-	{"", "secrets", []string{"create"}, true},
-	{core, "secretbindings", []string{"create"}, true},
-	{security, "credentialsbindings", []string{"create"}, true},
-	{security, "workloadidentities", []string{"create"}, true},
-	{core, "shoots", []string{"create", "patch", "mark-self-hosted"}, true},
+	{core, "cloudprofiles", "", []string{"get"}, ofGarden},
+	{core, "controllerdeployments", "", []string{"get"}, ofGarden},
+	{core, "controllerregistrations", "", []string{"get"}, ofGarden},
+	{core, "projects", "", []string{"create"}, ofGarden},
+	{"", "configmaps", "", []string{"create"}, ofNamespace},
+	{"", "secrets", "", []string{"create"}, ofNamespace},
+	{core, "secretbindings", "", []string{"create"}, ofNamespace},
+	{security, "credentialsbindings", "", []string{"create"}, ofNamespace},
+	{security, "workloadidentities", "", []string{"create"}, ofNamespace},
+	{core, "shoots", "", []string{"create", "patch", "mark-self-hosted"}, ofItself},
+	{core, "shoots", "status", []string{"patch"}, ofItself},
 }
+
+// gardenadmScope says which objects a rule of gardenadm is about.
+type gardenadmScope string
+
+const (
+	ofGarden    gardenadmScope = "any"
+	ofNamespace gardenadmScope = "those in the shoot's namespace"
+	ofItself    gardenadmScope = "the own Shoot"
+)
 
 func gardenadmMay(c *client, attributes authorizer.Attributes) bool {
 	for _, r := range gardenadmRules {
-		if r.group != attributes.GetAPIGroup() || r.resource != attributes.GetResource() || !slices.Contains(r.verbs, attributes.GetVerb()) ||
-			r.ownNamespace && attributes.GetNamespace() != c.Namespace {
-			continue
-		}
-		switch attributes.GetSubresource() {
-		case "":
+		if r.group == attributes.GetAPIGroup() && r.resource == attributes.GetResource() && r.subresource == attributes.GetSubresource() &&
+			slices.Contains(r.verbs, attributes.GetVerb()) && r.of.has(c, attributes) {
 			return true
-		case "status":
-			return r.resource == "shoots" && attributes.GetVerb() == "patch" && attributes.GetName() == c.Shoot
 		}
 	}
 	return false
+}
+
+func (s gardenadmScope) has(c *client, attributes authorizer.Attributes) bool {
+	inNamespace := attributes.GetNamespace() == c.Namespace
+	switch s {
+	case ofGarden:
+		return true
+	case ofNamespace:
+		return inNamespace
+	}
+	// A creation carries no name; ShootRestriction then looks at the object's.
+	return inNamespace && (attributes.GetName() == c.Shoot || attributes.GetName() == "" && attributes.GetVerb() == "create")
 }

@@ -45,11 +45,18 @@ type rule struct {
 	verbText, subresourceText string
 }
 
-// selector is a label or a set of fields that must have values which depend on the client.
+// selector is a label, or a set of fields, that only objects of the client have.
 type selector struct {
 	keys   []string
 	fields func(*client) []string
-	label  func(*client) (key, value string)
+	label  func(*client) ownLabel
+}
+
+// ownLabel is a label that only objects of the client have.
+type ownLabel struct {
+	key, value string
+	// keyNamesClient says that other clients' objects do not even have the key, whatever its value is.
+	keyNamesClient bool
 }
 
 // special decides some requests before the rest of the rule is looked at.
@@ -63,6 +70,7 @@ const (
 	verbsAllowed        = "only the following verbs are allowed for this resource type: "
 	subresourcesAllowed = "only the following subresources are allowed for this resource type: "
 	namespacesAllowed   = "only the following namespaces are allowed for this resource type: "
+	noName              = "No Object name found"
 )
 
 // table is all rules of an authorizer.

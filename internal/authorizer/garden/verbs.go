@@ -21,6 +21,8 @@ const (
 	reads  = verbGet | verbList | verbWatch
 	writes = verbUpdate | verbPatch | verbDelete
 	all    = verbCreate | reads | writes | verbDeleteCollection
+	// nameless are the verbs that honest clients use without the name of an object.
+	nameless = verbCreate | verbList | verbWatch
 )
 
 var verbNames = []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"}

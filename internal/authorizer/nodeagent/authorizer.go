@@ -115,9 +115,12 @@ func (a *Authorizer) decide(ctx context.Context, identity string, attributes aut
 	return v, err
 }
 
-// home is the Node of an agent, and the Secret that says which configuration it has.
+// home is the Node of an agent. Without Machines, labels has what the Node's labels say.
 type home struct {
-	node, secret string
+	node string
+	// secret is the name of the agent's configuration by its Machine, empty without Machines.
+	secret string
+	labels agent.Node
 }
 
 // machine finds the agent's Machine (NA-11).
@@ -132,8 +135,7 @@ func (q *request) machine(ctx context.Context) (agent.Machine, error) {
 	return machine, nil
 }
 
-// home finds the agent's Node (9.5). A verdict says that there is none. What the Secret is says the Machine: an agent may write its
-// Node. Without Machines there is only the Node.
+// home finds the agent's Node (9.5). A verdict says that there is none.
 func (q *request) home(ctx context.Context) (home, *verdict, error) {
 	name, secret := q.identity, ""
 	if q.byMachine {
@@ -148,11 +150,8 @@ func (q *request) home(ctx context.Context) (home, *verdict, error) {
 		if err != nil {
 			return home{}, nil, fmt.Errorf("error getting node %q: %w", "/"+name, err)
 		}
-		if !q.byMachine {
-			secret = node.Secret
-		}
 		if found {
-			return home{name, secret}, nil, nil
+			return home{name, secret, node}, nil, nil
 		}
 	}
 	return home{}, &verdict{reason: fmt.Sprintf("no node for %q found", q.identity)}, nil
@@ -167,42 +166,36 @@ func (q *request) secrets(ctx context.Context) ([]string, error) {
 	return q.secretsOfNode(ctx)
 }
 
+// secretsOfMachine follows from the Machine alone, its host included: an agent may write the labels of its Node (T3-7). A Machine whose
+// host is not known yet gets what is for all hosts.
 func (q *request) secretsOfMachine(ctx context.Context) ([]string, error) {
 	machine, err := q.machine(ctx)
 	if err != nil || machine.Secret == "" {
 		return nil, err
 	}
-	hostname := ""
-	if machine.Node != "" {
-		node, _, err := q.view.Node(ctx, machine.Node)
-		if err != nil {
-			return []string{machine.Secret}, fmt.Errorf("error getting node %q: %w", machine.Node, err)
-		}
-		hostname = node.Hostname
-	}
-	return q.withReferences(ctx, []string{machine.Secret}, hostname)
+	return q.withReferences(ctx, []string{machine.Secret}, machine.Node)
 }
 
-// secretsOfNode narrows the configurations to that of the Node as soon as there is one. A Node's label counts only if it names a
-// configuration, so that changing it opens nothing else.
+// secretsOfNode narrows the configurations to that of the Node as soon as there is one. Before that an agent's name is the name of its host;
+// afterwards the host is the one that the Node's label named first.
 func (q *request) secretsOfNode(ctx context.Context) ([]string, error) {
 	node, found, err := q.view.Node(ctx, q.identity)
 	if err != nil {
 		return nil, fmt.Errorf("error getting node %q: %w", q.identity, err)
 	}
 	if found {
-		is, err := q.isConfiguration(ctx, node.Secret)
-		if err != nil || !is {
+		configuration, err := q.configurationOf(ctx, node)
+		if err != nil || configuration == "" {
 			return nil, err
 		}
-		return q.withReferences(ctx, []string{node.Secret}, node.Hostname)
+		return q.withReferences(ctx, []string{configuration}, node.Hostname)
 	}
 	configurations, err := q.view.Configurations(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("error listing operating system config secrets: %w", err)
 	}
-	if !slices.Contains(configurations, q.name) {
-		is, err := q.isConfiguration(ctx, q.name)
+	if q.name != "" && !slices.Contains(configurations, q.name) {
+		_, is, err := q.poolOf(ctx, q.name)
 		if err != nil {
 			return configurations, err
 		}
@@ -210,22 +203,37 @@ func (q *request) secretsOfNode(ctx context.Context) ([]string, error) {
 			configurations = append(configurations, q.name)
 		}
 	}
-	return q.withReferences(ctx, configurations, node.Hostname)
+	return q.withReferences(ctx, configurations, q.identity)
 }
 
-func (q *request) isConfiguration(ctx context.Context, secret string) (bool, error) {
-	if secret == "" {
-		return false, nil
+// configurationOf returns the configuration of a Node's pool: the one that its label names, or else the one that the label named first. An
+// agent that changes the label gets no configuration of another pool, and new configurations of its own pool come by the label.
+func (q *request) configurationOf(ctx context.Context, node agent.Node) (string, error) {
+	for _, secret := range []string{node.Secret, node.FirstSecret} {
+		if secret == "" {
+			continue
+		}
+		pool, is, err := q.poolOf(ctx, secret)
+		if err != nil {
+			return "", err
+		}
+		if is && (secret == node.FirstSecret || pool != "" && pool == node.Pool) {
+			return secret, nil
+		}
 	}
-	is, err := q.view.IsConfiguration(ctx, secret)
+	return "", nil
+}
+
+func (q *request) poolOf(ctx context.Context, secret string) (string, bool, error) {
+	pool, is, err := q.view.PoolOf(ctx, secret)
 	if err != nil {
-		return false, fmt.Errorf("error getting OSC secret %q: %w", secret, err)
+		return "", false, fmt.Errorf("error getting OSC secret %q: %w", secret, err)
 	}
-	return is, nil
+	return pool, is, nil
 }
 
 // withReferences follows each configuration's name with the Secrets that it refers to for this host (9.6).
-func (q *request) withReferences(ctx context.Context, configurations []string, hostname string) ([]string, error) {
+func (q *request) withReferences(ctx context.Context, configurations []string, host string) ([]string, error) {
 	var names []string
 	var failed error
 	for _, configuration := range configurations {
@@ -236,7 +244,7 @@ func (q *request) withReferences(ctx context.Context, configurations []string, h
 			continue
 		}
 		for _, r := range references {
-			if r.Secret != "" && (r.HostName == "" || hostname == "" || r.HostName == hostname) {
+			if r.Secret != "" && r.IsFor(host) {
 				names = append(names, r.Secret)
 			}
 		}

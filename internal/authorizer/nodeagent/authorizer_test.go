@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/agent"
 )
@@ -22,7 +24,9 @@ type clusters struct {
 	pods           map[string]string
 	requests       map[string]string
 	configurations []string
-	references     map[string][]agent.Reference
+	// pools are those that the labels of configurations name.
+	pools      map[string]string
+	references map[string][]agent.Reference
 	// unseen is a configuration that no watch has brought.
 	unseen      string
 	undecodable string
@@ -60,11 +64,11 @@ func (c *clusters) UserOfCertificateRequest(_ context.Context, name string) (str
 
 func (c *clusters) Configurations(context.Context) ([]string, error) { return c.configurations, nil }
 
-func (c *clusters) IsConfiguration(_ context.Context, secret string) (bool, error) {
+func (c *clusters) PoolOf(_ context.Context, secret string) (string, bool, error) {
 	if strings.HasPrefix(secret, "broken") {
-		return false, errFake
+		return "", false, errFake
 	}
-	return slices.Contains(append(slices.Clone(c.configurations), c.unseen), secret), nil
+	return c.pools[secret], slices.Contains(append(slices.Clone(c.configurations), c.unseen), secret), nil
 }
 
 func (c *clusters) References(_ context.Context, secret string) ([]agent.Reference, bool, error) {
@@ -80,14 +84,16 @@ func fixture() *clusters {
 	return &clusters{
 		machines: map[string]agent.Machine{
 			"foo-machine": {Node: "foo-node", Secret: "foo-machine-secret"}, "bar-machine": {Secret: "bar-machine-secret"},
-			"bare-machine": {Node: "bare-node"}, "gone-machine": {Node: "gone-node", Secret: "foo-machine-secret"}, "ill-machine": {Node: "broken-node"},
+			"bare-machine": {Node: "bare-node"}, "gone-machine": {Node: "gone-node", Secret: "foo-machine-secret"}, "new-machine": {Secret: "new-machine-secret"}, "ill-machine": {Node: "broken-node"},
 		},
-		nodes: map[string]agent.Node{"foo-node": {Hostname: "foo-host"}, "bare-node": {}, "other-node": {}},
+		nodes: map[string]agent.Node{"foo-node": {Hostname: "bar-host"}, "bare-node": {}, "other-node": {}},
 		pods:  map[string]string{"default/foo-pod": "foo-node", "default/bar-pod": "bar-node", "default/new-pod": ""},
 		requests: map[string]string{
 			"mine": "gardener.cloud:node-agent:machine:foo-machine", "theirs": "gardener.cloud:node-agent:machine:bar-machine",
 		},
-		references: map[string][]agent.Reference{"foo-machine-secret": {{Secret: "for-all", HostName: ""}, {Secret: "for-foo", HostName: "foo-host"}, {Secret: "for-bar", HostName: "bar-host"}, {Secret: "", HostName: ""}}},
+		references: map[string][]agent.Reference{"foo-machine-secret": {
+			{Secret: "for-all"}, {Secret: "for-foo", HostName: ptr.To("foo-node")}, {Secret: "for-bar", HostName: ptr.To("bar-host")}, {Secret: "for-none", HostName: ptr.To("")}, {Secret: ""},
+		}, "new-machine-secret": {{Secret: "new-for-all"}, {Secret: "new-for-foo", HostName: ptr.To("foo-node")}, {Secret: "new-for-none", HostName: ptr.To("")}}},
 	}
 }
 
@@ -137,6 +143,7 @@ const (
 	csrText    = `D(gardener-node-agent is only allowed to read or request CSRs for its own user "gardener.cloud:node-agent:machine:foo-machine")`
 	static     = "gardener-valitail gardener-opentelemetry-collector shoot-access-kube-controller-manager shoot-access-kube-scheduler shoot-access-cluster-admin"
 	secretText = `D(gardener-node-agent can only access secrets [` + static + ` foo-machine-secret for-all for-foo] in "kube-system" namespace)`
+	newText    = `D(gardener-node-agent can only access secrets [` + static + ` new-machine-secret new-for-all] in "kube-system" namespace)`
 	verbsText  = "D(only the following verbs are allowed for this resource type: "
 	subText    = "D(only the following subresources are allowed for this resource type: "
 )
@@ -183,6 +190,13 @@ CT-NA-7/NA-8: foo-machine list nodes => A
 CT-NA-7/NA-8: bar-machine list nodes => A
 C9/NA-8: foo-machine watch nodes => ` + nodeText + `
 C9/NA-8: foo-machine watch nodes foo-node => A
+C9/NA-8: bar-machine watch nodes => A
+C9/NA-8: gone-machine watch nodes => A
+C9/NA-8, of one Node: gone-machine watch nodes other-node => D(no node for "gone-machine" found)
+C9/NA-8, of one Node: bar-machine watch nodes foo-node => D(no node for "bar-machine" found)
+C9/NA-8, without a Machine: none-machine watch nodes => error(error getting machine "none-machine": not found)
+C9/NA-8, the Node cannot be read: ill-machine watch nodes => error(error getting node "/broken-node": fake-err)
+NA-8/without a Machine: none-machine list nodes => error(error getting machine "none-machine": not found)
 CT-NA-7/NA-8: foo-machine get nodes foo-node => A
 CT-NA-7/NA-8: foo-machine patch nodes foo-node => A
 CT-NA-7/NA-8: foo-machine update nodes/status foo-node => A
@@ -221,7 +235,12 @@ CT-NA-8/NA-10: bare-machine list secrets kube-system/- => D(gardener-node-agent 
 CT-NA-9/NA-10: foo-machine get secrets kube-system/for-all => A
 CT-NA-9/NA-10: foo-machine get secrets kube-system/for-foo => A
 CT-NA-9/NA-10: foo-machine get secrets kube-system/for-bar => ` + secretText + `
-CT-NA-9/NA-10: gone-machine get secrets kube-system/for-bar => A
+CT-NA-9/NA-10, a host without a name: foo-machine get secrets kube-system/for-none => ` + secretText + `
+T3-7/NA-10, a Node that does not exist: gone-machine get secrets kube-system/for-all => A
+T3-7/NA-10, a Node that does not exist: gone-machine get secrets kube-system/for-bar => D(gardener-node-agent can only access secrets [` + static + ` foo-machine-secret for-all] in "kube-system" namespace)
+T3-7/NA-10, a host that is not known: new-machine get secrets kube-system/new-for-all => A
+T3-7/NA-10, a host that is not known: new-machine get secrets kube-system/new-for-foo => ` + newText + `
+T3-7/NA-10, a host that is not known: new-machine get secrets kube-system/new-for-none => ` + newText + `
 CT-NA-10/NA-9: foo-machine get pods default/foo-pod => A
 CT-NA-10/NA-9: foo-machine delete pods default/foo-pod => A
 CT-NA-10/NA-9: foo-machine get pods default/bar-pod => D(pod "default/bar-pod" does not belong to node "foo-node")
@@ -278,13 +297,18 @@ func TestPodSelectors(t *testing.T) {
 	a := &Authorizer{View: view, ByMachine: true, Log: logr.Discard()}
 	refused := "D(can only list/watch pods with spec.nodeName=foo-node field selector)"
 	for question, want := range map[string]string{
-		"foo-machine list pods field:spec.nodeName=foo-node":            "A",
-		"foo-machine watch pods default/- field:spec.nodeName=foo-node": "A",
-		"foo-machine list pods field:spec.nodeName=bar-node":            refused,
-		"foo-machine list pods field:spec.nodeName!=bar-node":           refused,
-		"foo-machine list pods":                                         refused,
-		"foo-machine list pods default/foo-pod":                         "A",
-		"foo-machine watch pods default/bar-pod":                        `D(pod "default/bar-pod" does not belong to node "foo-node")`,
+		"foo-machine list pods field:spec.nodeName=foo-node":                      "A",
+		"foo-machine watch pods default/- field:spec.nodeName=foo-node":           "A",
+		"foo-machine list pods field:spec.nodeName=bar-node":                      refused,
+		"foo-machine list pods field:spec.nodeName!=bar-node":                     refused,
+		"foo-machine list pods field:spec.nodeName!=foo-node":                     refused,
+		"foo-machine list pods field:spec.nodeName=":                              refused,
+		"foo-machine list pods field:spec.node=foo-node":                          refused,
+		"foo-machine list pods field:spec.nodeName=foo-node,status.phase!=Failed": "A",
+		"foo-machine list pods field:status.phase!=Failed":                        refused,
+		"foo-machine list pods":                                                   refused,
+		"foo-machine list pods default/foo-pod":                                   "A",
+		"foo-machine watch pods default/bar-pod":                                  `D(pod "default/bar-pod" does not belong to node "foo-node")`,
 	} {
 		if got := decided(a, ask(t, question)); got != want {
 			t.Errorf("CT-NA-10, NA-9: %s: got %s, want %s", question, got, want)
@@ -322,7 +346,7 @@ func TestLeaseOfRollout(t *testing.T) {
 		"a label that names nothing": {false, "gardener-node-agent-gone", "gardener-node-agent-gone", refused("gardener-node-agent-foo-node")},
 	} {
 		view := fixture()
-		view.nodes["foo-node"] = agent.Node{Secret: c.label}
+		view.nodes["foo-node"] = agent.Node{Secret: c.label, FirstSecret: c.label}
 		view.configurations, view.unseen = []string{rollout, "pool-b", controller}, unseen
 		a := &Authorizer{View: view, ByMachine: c.byMachine, Log: logr.Discard()}
 		who := "foo-node"
@@ -352,9 +376,11 @@ func TestUndecodableConfiguration(t *testing.T) {
 
 func TestWatchAll(t *testing.T) {
 	a := &Authorizer{View: fixture(), ByMachine: true, AllowWatchAll: true, Log: logr.Discard()}
-	for _, question := range []string{"foo-machine watch nodes", "bar-machine watch nodes"} {
-		if got := decided(a, ask(t, question)); got != "A" {
-			t.Errorf("C9: %s: got %s", question, got)
+	for question, want := range map[string]string{
+		"foo-machine watch nodes": "A", "bar-machine watch nodes": "A", "none-machine watch nodes": `error(error getting machine "none-machine": not found)`,
+	} {
+		if got := decided(a, ask(t, question)); got != want {
+			t.Errorf("C9: %s: got %s, want %s", question, got, want)
 		}
 	}
 }
@@ -362,29 +388,56 @@ func TestWatchAll(t *testing.T) {
 // TestByNode is CT-NA-12 and NAA-4: agents are known by their Nodes.
 func TestByNode(t *testing.T) {
 	view := &clusters{
-		nodes: map[string]agent.Node{"here": {Hostname: "h", Secret: "pool-a"}, "relabelled": {Secret: "some-secret"}, "moved": {Secret: "pool-new"}},
-		pods:  map[string]string{"default/p": "here"}, configurations: []string{"pool-a", "pool-b"}, unseen: "pool-new",
-		references: map[string][]agent.Reference{"pool-a": {{Secret: "ref-a", HostName: "h"}, {Secret: "ref-other", HostName: "i"}}, "pool-b": {{Secret: "ref-b", HostName: "x"}}},
+		nodes: map[string]agent.Node{
+			"here": seen("h", "a", "pool-a"), "relabelled": seen("", "", "some-secret"), "moved": seen("", "", "pool-new"), "bare": seen("", "a", "pool-a"),
+			"to-b": after(seen("h", "a", "pool-a"), "pool-b"), "renewed": after(seen("h", "a", "pool-a"), "pool-a2"), "unmarked": after(seen("h", "", "pool-a"), "pool-a2"),
+			"removed": after(seen("h", "a", "pool-a"), ""),
+		},
+		pods: map[string]string{"default/p": "here"}, configurations: []string{"pool-a", "pool-a2", "pool-b"}, unseen: "pool-new",
+		pools: map[string]string{"pool-a": "a", "pool-a2": "a", "pool-b": "b"},
+		references: map[string][]agent.Reference{
+			"pool-a":  {{Secret: "ref-a", HostName: ptr.To("h")}, {Secret: "ref-other", HostName: ptr.To("i")}, {Secret: "ref-none", HostName: ptr.To("")}},
+			"pool-a2": {{Secret: "ref-a2", HostName: ptr.To("h")}},
+			"pool-b":  {{Secret: "ref-b", HostName: ptr.To("coming")}, {Secret: "all-b"}},
+		},
 	}
 	a := &Authorizer{View: view, Log: logr.Discard()}
+	only := func(names string) string {
+		return `D(gardener-node-agent can only access secrets [` + strings.TrimSpace(static+" "+names) + `] in "kube-system" namespace)`
+	}
 	for question, want := range map[string]string{
-		"here get nodes here":                                  "A",
-		"here get nodes other":                                 `D(this gardener-node-agent can only access node "here")`,
-		"here get pods default/p":                              "A",
+		"here get nodes here":     "A",
+		"here get nodes other":    `D(this gardener-node-agent can only access node "here")`,
+		"here watch nodes":        `D(this gardener-node-agent can only access node "here")`,
+		"here get pods default/p": "A",
 		"here get leases kube-system/gardener-node-agent-here": "A",
 		"here get secrets kube-system/pool-a":                  "A",
 		"here get secrets kube-system/ref-a":                   "A",
-		"here get secrets kube-system/ref-other":               `D(gardener-node-agent can only access secrets [` + static + ` pool-a ref-a] in "kube-system" namespace)`,
-		"here get secrets kube-system/pool-b":                  `D(gardener-node-agent can only access secrets [` + static + ` pool-a ref-a] in "kube-system" namespace)`,
-		"relabelled get secrets kube-system/some-secret":       `D(gardener-node-agent can only access secrets [` + static + `] in "kube-system" namespace)`,
+		"here get secrets kube-system/ref-other":               only("pool-a ref-a"),
+		"here get secrets kube-system/ref-none":                only("pool-a ref-a"),
+		"here get secrets kube-system/pool-b":                  only("pool-a ref-a"),
+		"bare get secrets kube-system/ref-a":                   only("pool-a"),
+		"bare get secrets kube-system/ref-none":                only("pool-a"),
+		"to-b get secrets kube-system/pool-b":                  only("pool-a ref-a"),
+		"to-b get secrets kube-system/all-b":                   only("pool-a ref-a"),
+		"to-b get secrets kube-system/pool-a":                  "A",
+		"to-b update leases kube-system/pool-b":                `D(this gardener-node-agent can only access leases [gardener-node-agent-to-b] in "kube-system" namespace)`,
+		"removed get secrets kube-system/pool-a":               "A",
+		"renewed get secrets kube-system/pool-a2":              "A",
+		"renewed get secrets kube-system/ref-a2":               "A",
+		"renewed get secrets kube-system/pool-a":               only("pool-a2 ref-a2"),
+		"unmarked get secrets kube-system/pool-a2":             only("pool-a ref-a"),
+		"relabelled get secrets kube-system/some-secret":       only(""),
 		"relabelled get secrets kube-system/gardener-valitail": "A",
 		"coming get secrets kube-system/pool-a":                "A",
 		"coming get secrets kube-system/pool-b":                "A",
 		"coming get secrets kube-system/ref-b":                 "A",
-		"coming get secrets kube-system/other":                 `D(gardener-node-agent can only access secrets [` + static + ` pool-a ref-a ref-other pool-b ref-b] in "kube-system" namespace)`,
+		"coming get secrets kube-system/ref-a":                 only("pool-a pool-a2 pool-b ref-b all-b"),
+		"coming get secrets kube-system/other":                 only("pool-a pool-a2 pool-b ref-b all-b"),
 		"coming get leases kube-system/x":                      `D(no node for "coming" found)`,
 		"coming list pods":                                     `D(no node for "coming" found)`,
 		"coming list nodes":                                    "A",
+		"coming watch nodes":                                   "A",
 		"coming get secrets kube-system/gardener-valitail":     "A",
 		"coming get secrets kube-system/pool-new":              "A",
 		"moved get secrets kube-system/pool-new":               "A",
@@ -392,7 +445,63 @@ func TestByNode(t *testing.T) {
 		"broken get secrets kube-system/x":                     `error(error getting node "broken": fake-err)`,
 	} {
 		if got := decided(a, ask(t, question)); got != want {
-			t.Errorf("CT-NA-12: %s:\ngot  %s\nwant %s", question, got, want)
+			t.Errorf("CT-NA-12, 9.4: %s:\ngot  %s\nwant %s", question, got, want)
 		}
 	}
+}
+
+// seen is a Node that has had these labels since it was seen first.
+func seen(hostname, pool, secret string) agent.Node {
+	return agent.Node{UID: "1", Hostname: hostname, Pool: pool, Secret: secret, FirstSecret: secret}
+}
+
+// after is a Node whose label has become another one.
+func after(n agent.Node, secret string) agent.Node {
+	n.Secret = secret
+	return n
+}
+
+// TestMachinesOfOneNode: two Machines that name one Node are one host: each agent has what is for that host, by its own configuration.
+func TestMachinesOfOneNode(t *testing.T) {
+	view := fixture()
+	view.machines["twin"] = agent.Machine{Node: "foo-node", Secret: "new-machine-secret"}
+	a := &Authorizer{View: view, ByMachine: true, Log: logr.Discard()}
+	for question, want := range map[string]string{
+		"twin get nodes foo-node":                         "A",
+		"twin get secrets kube-system/new-for-foo":        "A",
+		"twin get secrets kube-system/for-foo":            `D(gardener-node-agent can only access secrets [` + static + ` new-machine-secret new-for-all new-for-foo] in "kube-system" namespace)`,
+		"twin get secrets kube-system/foo-machine-secret": `D(gardener-node-agent can only access secrets [` + static + ` new-machine-secret new-for-all new-for-foo] in "kube-system" namespace)`,
+		"foo-machine get secrets kube-system/for-foo":     "A",
+	} {
+		if got := decided(a, ask(t, question)); got != want {
+			t.Errorf("T3-7: %s:\ngot  %s\nwant %s", question, got, want)
+		}
+	}
+}
+
+// TestLawOfLabels: with Machines, no label of any Node changes any answer.
+func TestLawOfLabels(t *testing.T) {
+	questions := []string{}
+	for _, machine := range []string{"foo-machine", "bar-machine", "gone-machine", "new-machine"} {
+		for _, name := range []string{"foo-machine-secret", "new-machine-secret", "for-all", "for-foo", "for-bar", "for-none", "new-for-foo", "other"} {
+			questions = append(questions, machine+" get secrets kube-system/"+name, machine+" update leases kube-system/"+name)
+		}
+		questions = append(questions, machine+" watch nodes", machine+" get nodes foo-node", machine+" list pods")
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		plain, labelled := fixture(), fixture()
+		for _, view := range []*clusters{plain, labelled} {
+			view.configurations = []string{"foo-machine-secret", "new-machine-secret"}
+		}
+		labels := rapid.SampledFrom([]string{"", "foo-node", "bar-host", "bar-node", "foo-machine-secret", "new-machine-secret", "gardener-node-agent-x"})
+		for name := range plain.nodes {
+			plain.nodes[name] = agent.Node{}
+			labelled.nodes[name] = agent.Node{Hostname: labels.Draw(rt, "hostname"), Pool: labels.Draw(rt, "pool"), Secret: labels.Draw(rt, "secret"), FirstSecret: labels.Draw(rt, "first")}
+		}
+		question := rapid.SampledFrom(questions).Draw(rt, "question")
+		want := decided(&Authorizer{View: plain, ByMachine: true, Log: logr.Discard()}, ask(t, question))
+		if got := decided(&Authorizer{View: labelled, ByMachine: true, Log: logr.Discard()}, ask(t, question)); got != want {
+			rt.Errorf("T3-7: %s: labels of Nodes change the answer:\ngot  %s\nwant %s", question, got, want)
+		}
+	})
 }

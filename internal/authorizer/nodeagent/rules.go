@@ -44,7 +44,7 @@ type rule struct {
 //	NA-5   CertificateSigningRequests: create any, get those that the agent itself made
 //	NA-6   Events: create and patch any
 //	NA-7   Leases in kube-system: the own one, that of the own roll-out; create also without a name (C10)
-//	NA-8   Nodes: the own one, and list of all; watch of all with nodes.allowWatchAll (C9)
+//	NA-8   Nodes: the own one, and list of all; watch of all while the own one does not exist, or with nodes.allowWatchAll (C9)
 //	NA-9   Pods: those on the own Node; list and watch with a field selector for it
 //	NA-10  Secrets in kube-system: the common ones, those of the own worker pool
 //	NA-11  the own Node is the one that the Machine's label names, or without Machines the one of the user's name
@@ -56,7 +56,7 @@ var rules = []rule{
 	{"NA-7", "coordination.k8s.io", "leases", []string{"get", "list", "watch", "create", "update"}, nil,
 		"in kube-system, gardener-node-agent-<node>, and the name of the own configuration for roll-outs; create also without a name", ownLease},
 	{"NA-8", "", "nodes", []string{"get", "list", "watch", "patch", "update"}, []string{"status"},
-		"the own Node; list of all; watch of all with nodes.allowWatchAll", ownNode},
+		"the own Node; list of all; watch of all while the own Node does not exist, or with nodes.allowWatchAll", ownNode},
 	{"NA-9", "", "pods", []string{"get", "list", "watch", "delete"}, nil,
 		"Pods on the own Node; list and watch with field selector spec.nodeName=<node>, or any where selectors are not looked at", ownPod},
 	{"NA-10", "", "secrets", []string{"get", "list", "watch"}, nil,
@@ -127,27 +127,39 @@ func (q *request) rollout(ctx context.Context, home home) (string, error) {
 	if q.byMachine {
 		return home.secret, nil
 	}
-	if !strings.HasPrefix(home.secret, leaseName) {
-		return "", nil
-	}
-	is, err := q.isConfiguration(ctx, home.secret)
-	if err != nil || !is {
+	configuration, err := q.configurationOf(ctx, home.labels)
+	if err != nil || !strings.HasPrefix(configuration, leaseName) {
 		return "", err
 	}
-	return home.secret, nil
+	return configuration, nil
 }
 
+// ownNode lets an agent see all Nodes while it looks for its own: it knows no more than its host's name before the kubelet has registered
+// the Node. Where the list is allowed a watch shows the same.
 func ownNode(ctx context.Context, q *request) (verdict, error) {
-	// An agent knows no more than its host's name before the kubelet has registered the Node, so that it may look for it.
 	if q.verb == "list" || q.verb == "watch" && q.allowWatchAll {
-		return allowed, nil
+		return q.ifMachine(ctx)
 	}
 	home, v, err := q.home(ctx)
-	if err != nil || v != nil {
-		return deref(v), err
-	}
-	if q.name != home.node {
+	switch {
+	case err != nil:
+		return verdict{}, err
+	case v != nil && q.verb == "watch" && q.name == "":
+		return allowed, nil
+	case v != nil:
+		return *v, nil
+	case q.name != home.node:
 		return denied("this gardener-node-agent can only access node %q", home.node)
+	}
+	return allowed, nil
+}
+
+// ifMachine allows what needs no object, but that the agent's Machine has not gone.
+func (q *request) ifMachine(ctx context.Context) (verdict, error) {
+	if q.byMachine {
+		if _, err := q.machine(ctx); err != nil {
+			return verdict{}, err
+		}
 	}
 	return allowed, nil
 }
@@ -195,12 +207,7 @@ func ownPod(ctx context.Context, q *request) (verdict, error) {
 func ownSecret(ctx context.Context, q *request) (verdict, error) {
 	inside := q.namespace == kubeSystem && q.name != ""
 	if inside && slices.Contains(staticSecrets, q.name) {
-		if q.byMachine {
-			if _, err := q.machine(ctx); err != nil {
-				return verdict{}, err
-			}
-		}
-		return allowed, nil
+		return q.ifMachine(ctx)
 	}
 	names, err := q.secrets(ctx)
 	if inside && slices.Contains(names, q.name) {

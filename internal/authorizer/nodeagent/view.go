@@ -10,6 +10,7 @@ import (
 // for which agent it is asked (limit.WithClient).
 type View interface {
 	Machine(ctx context.Context, name string) (agent.Machine, bool, error)
+	// Node returns what is known of a Node. Where there are Machines, only whether it exists counts.
 	Node(ctx context.Context, name string) (agent.Node, bool, error)
 	// NodeOfPod returns the Node that a Pod is bound to.
 	NodeOfPod(ctx context.Context, namespace, name string) (string, bool, error)
@@ -17,8 +18,8 @@ type View interface {
 	UserOfCertificateRequest(ctx context.Context, name string) (string, bool, error)
 	// Configurations returns the names of the Secrets in kube-system that hold configurations of operating systems.
 	Configurations(ctx context.Context) ([]string, error)
-	// IsConfiguration says whether a Secret in kube-system is one of them.
-	IsConfiguration(ctx context.Context, secret string) (bool, error)
+	// PoolOf returns the pool that the label of such a Secret names, and whether the Secret is one of them.
+	PoolOf(ctx context.Context, secret string) (pool string, is bool, err error)
 	// References returns what such a Secret refers to. The error says that its content cannot be read.
 	References(ctx context.Context, secret string) ([]agent.Reference, bool, error)
 	// Selectors says whether the API server sends selectors and they are to be looked at.

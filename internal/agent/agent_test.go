@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
+	"github.com/espalier-project/espalier/internal/foreign/meta"
+)
+
+func TestReferences(t *testing.T) {
+	for name, c := range map[string]struct {
+		osc  string
+		want []Reference
+		err  bool
+	}{
+		"9.6/files of spec, then of status": {
+			`{"spec":{"files":[{"content":{"secretRef":{"name":"a"}}},{"content":{"inline":{}}},{"content":{"secretRef":{"name":""}}}]},"status":{"extensionFiles":[{"hostName":"h","content":{"secretRef":{"name":"b"}}}]}}`,
+			[]Reference{{Secret: "a"}, {Secret: "b", HostName: ptr.To("h")}}, false,
+		},
+		"9.6/a host without a name":    {`{"spec":{"files":[{"hostName":"","content":{"secretRef":{"name":"a"}}}]}}`, []Reference{{Secret: "a", HostName: ptr.To("")}}, false},
+		"9.6/null is no host":          {`{"spec":{"files":[{"hostName":null,"content":{"secretRef":{"name":"a"}}}]}}`, []Reference{{Secret: "a"}}, false},
+		"9.6/null instead of files":    {`{"spec":null,"status":{"extensionFiles":null}}`, nil, false},
+		"9.6/what is no configuration": {`[]`, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ReferencesOf(&kubernetes.Secret{Object: meta.Object{Name: "osc"}, Data: map[string][]byte{"osc.yaml": []byte(c.osc)}})
+			if diff := cmp.Diff(c.want, got); diff != "" || (err != nil) != c.err {
+				t.Errorf("error %v, -want +got:\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestIsFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		of   *string
+		host string
+		want bool
+	}{
+		"9.6/all hosts": {nil, "h", true}, "9.6/all hosts, the host is not known": {nil, "", true},
+		"9.6/the host": {ptr.To("h"), "h", true}, "9.6/another host": {ptr.To("i"), "h", false}, "9.6/the host is not known": {ptr.To("h"), "", false},
+		"9.6/no name": {ptr.To(""), "h", false}, "9.6/no name, the host is not known": {ptr.To(""), "", false},
+	} {
+		if got := (Reference{Secret: "s", HostName: c.of}).IsFor(c.host); got != c.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+func node(uid string, labels ...string) *kubernetes.Node {
+	n := &kubernetes.Node{Object: meta.Object{UID: types.UID(uid), Labels: map[string]string{}}}
+	for i, key := range []string{hostnameLabel, PoolLabel, SecretLabel} {
+		if labels[i] != "" {
+			n.Labels[key] = labels[i]
+		}
+	}
+	return n
+}
+
+// TestLawOfTheFirstLabels: whatever an agent makes of the labels of its Node, what was there first counts until another Node has the name.
+func TestLawOfTheFirstLabels(t *testing.T) {
+	values := rapid.SampledFrom([]string{"", "a", "b", "c"})
+	rapid.Check(t, func(rt *rapid.T) {
+		var known, want Node
+		for step := range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			uid := fmt.Sprint(rapid.IntRange(1, 2).Draw(rt, "uid"))
+			n := node(uid, values.Draw(rt, "hostname"), values.Draw(rt, "pool"), values.Draw(rt, "secret"))
+			if uid != want.UID {
+				want = Node{UID: uid, Hostname: n.Labels[hostnameLabel], Pool: n.Labels[PoolLabel], FirstSecret: n.Labels[SecretLabel]}
+			}
+			want.Secret = n.Labels[SecretLabel]
+			known = NodeOf(n).After(known)
+			if diff := cmp.Diff(want, known); diff != "" {
+				rt.Fatalf("9.4: step %d, -want +got:\n%s", step, diff)
+			}
+		}
+	})
+}
+
+// TestUndecodable: a Node of which only the name could be decoded is still the one that was seen.
+func TestUndecodable(t *testing.T) {
+	before := Node{UID: "1", Hostname: "h", Pool: "p", Secret: "s", FirstSecret: "s"}
+	if diff := cmp.Diff(Node{UID: "1", Hostname: "h", Pool: "p", FirstSecret: "s"}, Node{}.After(before)); diff != "" {
+		t.Errorf("9.4: -want +got:\n%s", diff)
+	}
+}

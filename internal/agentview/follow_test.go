@@ -1,0 +1,142 @@
+package agentview
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/espalier-project/espalier/internal/agent"
+	"github.com/espalier-project/espalier/internal/clusters"
+)
+
+// streams is an API server that streams what a test says, by resource; single reads find nothing.
+type streams map[string]chan string
+
+func (s streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Query().Get("watch") != "true" {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"NotFound","code":404,"details":{"name":"x"}}`)
+		return
+	}
+	_, _ = fmt.Fprintln(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
+	w.(http.Flusher).Flush()
+	for events := s[r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]]; ; {
+		select {
+		case event := <-events:
+			_, _ = fmt.Fprintln(w, event)
+			w.(http.Flusher).Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// send sends an event about an object of some metadata.
+func (s streams) send(t *testing.T, resource, kind string, metadata map[string]any) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"type": kind, "object": map[string]any{"metadata": metadata}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case s[resource] <- string(text):
+	case <-time.After(10 * time.Second):
+		t.Fatalf("nobody watches %s", resource)
+	}
+}
+
+// following returns a view of such an API server that is synced.
+func following(t *testing.T, machineNamespace string) (*View, streams) {
+	t.Helper()
+	s := streams{"machines": make(chan string), "nodes": make(chan string)}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	cluster := clusters.Connection{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
+	v, err := New(Options{Source: cluster, MachineNamespace: machineNamespace, Target: cluster, Clock: clock.RealClock{}, Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = v.Start(t.Context()) }()
+	eventually(t, "synced", v.Synced)
+	return v, s
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not %s", what)
+		}
+	}
+}
+
+// TestDeletedMachine: an agent whose Machine is deleted has lost its rights as soon as the event has come (9.4, CT-NA-11).
+func TestDeletedMachine(t *testing.T) {
+	v, s := following(t, "ns")
+	machine := func(name, version string) map[string]any {
+		return map[string]any{"namespace": "ns", "name": name, "resourceVersion": version, "labels": map[string]string{"node": "n"}}
+	}
+	known := func(name string) bool {
+		m, found, err := v.Machine(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found && m.Node == "n"
+	}
+	s.send(t, "machines", "ADDED", machine("stays", "2"))
+	s.send(t, "machines", "ADDED", machine("goes", "3"))
+	eventually(t, "both known", func() bool { return known("stays") && known("goes") })
+	s.send(t, "machines", "DELETED", machine("goes", "4"))
+	eventually(t, "CT-NA-11: forgotten", func() bool { return !known("goes") })
+	if !known("stays") {
+		t.Error("CT-NA-11: another Machine is forgotten, too")
+	}
+}
+
+// TestFirstLabels: without Machines the first labels of a Node count, until another Node has its name (9.4).
+func TestFirstLabels(t *testing.T) {
+	v, s := following(t, "")
+	version := 1
+	send := func(kind, uid, host, pool, secret string) {
+		version++
+		s.send(t, "nodes", kind, map[string]any{"name": "n", "uid": uid, "resourceVersion": fmt.Sprint(version), "labels": map[string]string{
+			"kubernetes.io/hostname": host, agent.PoolLabel: pool, agent.SecretLabel: secret,
+		}})
+	}
+	becomes := func(what string, want agent.Node) {
+		t.Helper()
+		var got agent.Node
+		eventually(t, what, func() bool {
+			got, _, _ = v.Node(t.Context(), "n")
+			return got.Secret == want.Secret
+		})
+		if got != want {
+			t.Errorf("%s: got %+v, want %+v", what, got, want)
+		}
+	}
+	send("ADDED", "1", "h", "a", "a-1")
+	becomes("9.4/seen", agent.Node{UID: "1", Hostname: "h", Pool: "a", Secret: "a-1", FirstSecret: "a-1"})
+	send("MODIFIED", "1", "other", "b", "b-1")
+	becomes("9.4/relabelled", agent.Node{UID: "1", Hostname: "h", Pool: "a", Secret: "b-1", FirstSecret: "a-1"})
+	send("MODIFIED", "2", "new", "c", "c-1")
+	becomes("9.4/created anew while nobody looked", agent.Node{UID: "2", Hostname: "new", Pool: "c", Secret: "c-1", FirstSecret: "c-1"})
+	send("MODIFIED", "2", "", "", "")
+	becomes("9.4/without labels", agent.Node{UID: "2", Hostname: "new", Pool: "c", FirstSecret: "c-1"})
+	send("MODIFIED", "4", "", "", "")
+	send("MODIFIED", "4", "h", "d", "d-1")
+	becomes("9.4/labels that come later", agent.Node{UID: "4", Secret: "d-1"})
+	send("DELETED", "4", "h", "d", "d-1")
+	eventually(t, "9.4: forgotten", func() bool { _, found, err := v.Node(t.Context(), "n"); return err == nil && !found })
+	send("ADDED", "3", "h", "d", "d-1")
+	becomes("9.4/created anew", agent.Node{UID: "3", Hostname: "h", Pool: "d", Secret: "d-1", FirstSecret: "d-1"})
+}
