@@ -32,6 +32,7 @@ func SeedReads() []feature.Read {
 func ShootReads() []feature.Read {
 	return lookups(map[schema.GroupResource]bool{
 		gardencorev1beta1.Resource("backupbuckets").GroupResource(): true, seedmanagementv1alpha1.Resource("managedseeds").GroupResource(): true,
+		gardencorev1beta1.Resource("seeds").GroupResource(): true, gardencorev1beta1.Resource("shoots").GroupResource(): true,
 	})
 }
 

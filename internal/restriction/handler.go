@@ -2,8 +2,10 @@ package restriction
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
+	"github.com/espalier-project/espalier/internal/limit"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
@@ -33,9 +36,10 @@ type Reader interface {
 	Exists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (bool, error)
 }
 
-// Budgets limit the reads that each client causes; what is over the budget is answered with 429 before anything is read.
-type Budgets interface {
-	Allow(client string) bool
+// Queue shares reads between clients; what waits until the review's deadline is answered with 429.
+type Queue interface {
+	// Do makes a read when it is the turn of the context's client (limit.WithClient).
+	Do(ctx context.Context, read func(context.Context) error) error
 }
 
 // Handler is SeedRestriction.
@@ -43,13 +47,14 @@ type Handler struct {
 	Reader Reader
 	// Graph is the one for seeds. It is asked where a search would cost a read for each object of the landscape.
 	Graph *graph.Graph
-	// Checked says that references are checked (references.go).
+	// Shoots is the graph for self-hosted shoots, which ShootRestriction asks.
+	Shoots *graph.Graph
+	// Checked says that the references with which a gardenlet registers itself are checked, too (references.go).
 	Checked bool
-	// Budgets are those of each user, Together those of all users of a seed or self-hosted shoot, which may have as many as it likes. Nil means
-	// no limit.
-	Budgets, Together Budgets
-	Clock             clock.PassiveClock
-	Log               logr.Logger
+	// Queue shares the reads between clients; nil means that none of them waits.
+	Queue Queue
+	Clock clock.PassiveClock
+	Log   logr.Logger
 }
 
 // maxReads bounds what one review costs the garden's API server.
@@ -65,8 +70,12 @@ type request struct {
 	*Handler
 	*admissionv1.AdmissionRequest
 	client identity.SeedClient
-	// of is the seed or self-hosted shoot of the client, as its vertex is called.
-	of string
+	// of is the seed or self-hosted shoot of the client, and called is what refusals call it.
+	of     graph.Vertex
+	called string
+	// reach is what the client reaches, its own Seed or Shoot first, and backup reads the backup credentials of that.
+	reach  []reach
+	backup func(context.Context) ([]graph.Vertex, error)
 	// reads are those that were made for this request.
 	reads int
 }
@@ -77,8 +86,18 @@ func (h *Handler) Decide(ctx context.Context, r *admissionv1.AdmissionRequest) e
 	if !ok {
 		return nil
 	}
-	q := &request{Handler: h, AdmissionRequest: r, client: client, of: relation.Schema.String(relation.SeedVertex(client.Seed))}
+	q := h.ofSeed(r, client)
 	return q.alreadyExists(ctx, dispatch(ctx, q, r, q.rules()))
+}
+
+// ofSeed is a request of a client of a seed.
+func (h *Handler) ofSeed(r *admissionv1.AdmissionRequest, client identity.SeedClient) *request {
+	seed := relation.SeedVertex(client.Seed)
+	q := &request{
+		Handler: h, AdmissionRequest: r, client: client, of: seed, called: fmt.Sprintf("seed %q", client.Seed), reach: []reach{{in: h.Graph, to: seed}},
+	}
+	q.backup = q.backupOfSeed
+	return q
 }
 
 // alreadyExists tells a client whose creation is refused that the object is there, which is what it would be told anyway (RES-2). What
@@ -89,10 +108,11 @@ func (q *request) alreadyExists(ctx context.Context, err error) error {
 		q.Operation != admissionv1.Create || q.Name == "" || q.Resource.Resource == "" || q.reads >= maxReads {
 		return err
 	}
-	if q.spend() != nil {
+	found := false
+	unreadable := q.reading(ctx, func(ctx context.Context) (err error) {
+		found, err = q.Reader.Exists(ctx, schema.GroupVersionResource(q.Resource), q.Namespace, q.Name)
 		return err
-	}
-	found, unreadable := q.Reader.Exists(ctx, schema.GroupVersionResource(q.Resource), q.Namespace, q.Name)
+	})
 	if unreadable != nil {
 		q.Log.V(1).Info("Whether the object exists could not be read", "resource", q.resource(), "reason", unreadable.Error())
 	}
@@ -103,18 +123,27 @@ func (q *request) alreadyExists(ctx context.Context, err error) error {
 	return &admit.Refusal{Code: int(status.Code), Reason: status.Reason, Message: status.Message}
 }
 
-// spend counts a read against what one request and one client may cost.
-func (q *request) spend() error {
+// errUnknownSink says that there was no read, as the client's seed or shoot is not known.
+var errUnknownSink = errors.New("the client's seed or shoot is not known")
+
+// reading makes a read when it is the client's turn: first seeds take turns, or namespaces and then shoots in them, and users last, as a gardenlet
+// makes as many users of its own as it likes. For a Seed or Shoot that the graph does not have nothing is read: its client is invented, or its
+// Seed has been created a moment ago (T3-2). Nothing belongs to such a client that a read could show.
+func (q *request) reading(ctx context.Context, read func(context.Context) error) error {
 	if q.reads++; q.reads > maxReads {
 		return fmt.Errorf("judging %s would take more than %d reads", q.resource(), maxReads)
 	}
-	if q.Budgets != nil && !q.Budgets.Allow(q.UserInfo.Username) {
-		return refuse(http.StatusTooManyRequests, "too many objects of %q are to be judged, please try again later", q.UserInfo.Username)
+	if !q.Graph.Check(q.of, q.of).Watched {
+		return errUnknownSink
 	}
-	if q.Together != nil && !q.Together.Allow(q.of) {
-		return refuse(http.StatusTooManyRequests, "too many objects of %s are to be judged, please try again later", q.of)
+	if q.Queue == nil {
+		return read(ctx)
 	}
-	return nil
+	path := []string{relation.Schema.String(q.of), q.UserInfo.Username}
+	if q.of.Kind == relation.Shoot {
+		path = slices.Insert(path, 0, q.of.Namespace) // A project has as many Shoots as its members like.
+	}
+	return q.Queue.Do(limit.WithClient(ctx, path...), read)
 }
 
 // dispatch finds the rule for a resource and an operation, and asks it (RES-3 to RES-5).

@@ -18,6 +18,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/serve/admit"
@@ -92,17 +93,31 @@ func (c *counting) Exists(ctx context.Context, r schema.GroupVersionResource, na
 	return c.garden.Exists(ctx, r, namespace, name)
 }
 
-// graphOf is the graph of what can be read of a garden.
+// graphOf is the graph for seeds of what can be read of a garden.
 func graphOf(t *testing.T, g garden) *graph.Graph {
 	t.Helper()
-	state := relation.NewState(graph.New(relation.Schema), clocktesting.NewFakePassiveClock(now), nil)
+	return graphBy(t, g, relation.Watches, relation.Schema)
+}
+
+// shootsOf is the graph for self-hosted shoots of what can be read of a garden.
+func shootsOf(t *testing.T, g garden) *graph.Graph {
+	t.Helper()
+	return graphBy(t, g, relation.SelfHosted, relation.SelfHostedSchema)
+}
+
+func graphBy(t *testing.T, g garden, table relation.Table, schema graph.Schema) *graph.Graph {
+	t.Helper()
+	state := relation.NewState(graph.New(schema), clocktesting.NewFakePassiveClock(now), nil)
+	for _, known := range []graph.Vertex{relation.SeedVertex("seed"), relation.SeedVertex("other"), {Kind: relation.Shoot, Namespace: "garden", Name: "s"}, {Kind: relation.Shoot, Namespace: "n", Name: "s"}} {
+		state.Graph.Set(known, nil) // For a Seed or Shoot that is not known nothing is read (T3-2).
+	}
 	for key, text := range g {
 		resource, name, _ := strings.Cut(key, " ")
 		namespace, name, found := strings.Cut(name, "/")
 		if !found {
 			namespace, name = "", namespace
 		}
-		for _, w := range relation.Watches {
+		for _, w := range table {
 			if w.Resource.Resource != resource || text == "error" || text == "unserved" || name == "" {
 				continue
 			}
@@ -200,7 +215,7 @@ func TestFrame(t *testing.T) {
 	}{
 		"CT-RES-1/RES-1, ID-7, ID-8, no client of a seed":      {nil, "O CREATE shoots n/x", "{}", "allowed"},
 		"CT-RES-1/RES-4, no resource":                          {nil, "G CREATE", "{}", `400 unexpected resource: ""`},
-		"D-6/RES-3, RES-4, BH-SR-1, BH-SR-2, another resource": {nil, "G CREATE shoots n/x", "{}", `400 unexpected resource: "shoots.core.gardener.cloud"`},
+		"D-6/RES-3, RES-4, BH-SR-1, BH-SR-2, another resource": {nil, "G CREATE quotas n/x", "{}", `400 unexpected resource: "quotas.core.gardener.cloud"`},
 		"CT-RES-2/RES-2, it exists":                            {garden{"backupentries n/x": "{}"}, "G CREATE backupentries n/x", "{}", `409 backupentries.core.gardener.cloud "x" already exists`},
 		"RES-2/what is admitted is not asked about":            {garden{"bastions n/x": "{}"}, "G CREATE bastions n/x", on("seed"), "allowed"},
 		"RES-2/it exists and is not even readable":             {garden{"secrets kube-system/bootstrap-token-abcdef": "{}"}, "G CREATE secrets kube-system/bootstrap-token-abcdef", "{type: bootstrap.kubernetes.io/token, data: {auth-extra-groups: eA==}}", `409 secrets "bootstrap-token-abcdef" already exists`},
@@ -372,6 +387,9 @@ func TestSecrets(t *testing.T) {
 		return text(managedSeed(shoot).SeedSpec("backup.credentialsRef", builders.Ref("Secret", "ns/b")))
 	}
 	const issuerSecret, tokenSecret = "G CREATE secrets gardener-system-shoot-issuer/dev--u", "G CREATE secrets kube-system/bootstrap-token-abcdef"
+	const extensionsToken = "E CREATE secrets kube-system/bootstrap-token-abcdef"
+	const ofAccount = "{type: kubernetes.io/service-account-token, metadata: {annotations: {kubernetes.io/service-account.name: robot}}}"
+	const accountRefused = `403 clients of seeds and shoots may not create Secrets of type "kubernetes.io/service-account-token"`
 	for name, c := range map[string]struct {
 		garden           garden
 		question, object string
@@ -417,6 +435,18 @@ func TestSecrets(t *testing.T) {
 		"RES-30/Shoots are not served":        {garden{"shoots n/s": "unserved"}, "G CREATE secrets n/s.monitoring", "{}", "500 the server could not find the requested resource (get shoots.core.gardener.cloud s)"},
 		"CT-RES-13/RES-26, expired":           {with("seeds m", expired), tokenSecret, text(ofManagedSeed), "allowed"},
 		"CT-RES-13/RES-26, renews":            {with("seeds m", valid, "managedseeds garden/m", "{"+renews+", spec: {shoot: {name: s}}}"), tokenSecret, text(ofManagedSeed), "allowed"},
+		"RES-32/extension, ManagedSeed":       {with(), extensionsToken, text(ofManagedSeed), "403 extension client may not create bootstrap tokens"},
+		"RES-32/extension, expired Seed":      {with("seeds m", expired), extensionsToken, text(ofManagedSeed), "403 extension client may not create bootstrap tokens"},
+		"RES-32/extension, Gardenlet":         {with("seeds seed", expired), extensionsToken, text(ofGardenlet("garden/seed")), "403 extension client may not create bootstrap tokens"},
+		"RES-32/extension, another's":         {with("shoots garden/s", on("x")), extensionsToken, text(ofManagedSeed), "403 extension client may not create bootstrap tokens"},
+		"RES-32/extension, any content":       {nil, extensionsToken, "{type: Opaque}", "403 extension client may not create bootstrap tokens"},
+		"RES-32/extension, it exists":         {garden{"secrets kube-system/bootstrap-token-abcdef": "{}"}, extensionsToken, text(ofManagedSeed), `409 secrets "bootstrap-token-abcdef" already exists`},
+		"RES-34/a Shoot's":                    {garden{"shoots n/s": on("seed")}, "G CREATE secrets n/s.monitoring", ofAccount, accountRefused},
+		"RES-34/a Shoot's, extension":         {garden{"shoots n/s": on("seed")}, "E CREATE secrets n/s.monitoring", ofAccount, accountRefused},
+		"RES-34/a bucket's":                   {garden{"backupbuckets x": on("seed")}, "G CREATE secrets garden/generated-bucket-x", ofAccount, accountRefused},
+		"RES-34/an issuer's":                  {nil, issuerSecret, ofAccount, accountRefused},
+		"RES-34/a backup's":                   {garden{"shoots garden/s": on("seed"), "managedseeds garden/m": backupOf("s")}, "G CREATE secrets ns/b", ofAccount, accountRefused},
+		"RES-34/a token's":                    {with(), tokenSecret, ofAccount, accountRefused},
 		"CT-RES-14/RES-27, another name":      {with(), tokenSecret, text(ofGardenlet("garden/x")), `403 gardenlet garden/x does not belong to seed "seed"`},
 		"CT-RES-14/RES-27, another namespace": {with(), tokenSecret, text(ofGardenlet("ns/seed")), `403 gardenlet ns/seed does not belong to seed "seed"`},
 		"CT-RES-14/RES-27, no Gardenlet":      {with("gardenlets garden/seed", ""), tokenSecret, text(ofGardenlet("garden/seed")), `403 gardenlets.seedmanagement.gardener.cloud "seed" not found`},
@@ -460,7 +490,7 @@ func (panics) Get(context.Context, schema.GroupVersionResource, string, string, 
 }
 
 func TestPanic(t *testing.T) {
-	h := &Handler{Reader: panics{garden{}}, Graph: graph.New(relation.Schema), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
+	h := &Handler{Reader: panics{garden{}}, Graph: graphOf(t, garden{}), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
 	response := respond(h.Decide, ask(t, "G CREATE shootstates n/x", "{}"))
 	if response.Allowed || response.Result.Code != 500 {
 		t.Errorf("CT-RES-22: got %+v", response)
@@ -471,12 +501,14 @@ func FuzzHandle(f *testing.F) {
 	f.Add("secrets", "kube-system", "bootstrap-token-x", []byte(`{"type":"bootstrap.kubernetes.io/token"}`))
 	f.Add("certificatesigningrequests", "", "x", []byte(`{"spec":{"request":"AAAA"}}`))
 	f.Fuzz(func(t *testing.T, resource, namespace, name string, object []byte) {
-		h := &Handler{Reader: garden{}, Graph: graph.New(relation.Schema), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
+		h := &Handler{Reader: garden{}, Graph: graphOf(t, garden{}), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
 		r := ask(t, "G CREATE", "{}")
 		r.Resource = metav1.GroupVersionResource{Group: apiGroups[resource], Version: "v1", Resource: resource}
 		r.Namespace, r.Name, r.Object.Raw = namespace, name, object
-		if response := respond(h.Decide, r); response.Result == nil {
-			t.Error("there is no result")
-		}
+		yamltest.Bounded(t, len(object), func() {
+			if response := respond(h.Decide, r); response.Result == nil {
+				t.Error("there is no result")
+			}
+		})
 	})
 }

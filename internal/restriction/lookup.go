@@ -2,6 +2,7 @@ package restriction
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/limit"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
@@ -35,11 +37,8 @@ func read[T any, P interface {
 	*T
 	runtime.Object
 }](ctx context.Context, q *request, resource schema.GroupVersionResource, namespace, name string, absent absence) (P, error) {
-	if err := q.spend(); err != nil {
-		return nil, err
-	}
 	object := P(new(T))
-	err := q.Reader.Get(ctx, resource, namespace, name, object)
+	err := q.reading(ctx, func(ctx context.Context) error { return q.Reader.Get(ctx, resource, namespace, name, object) })
 	switch {
 	case err == nil:
 		return object, nil
@@ -48,7 +47,18 @@ func read[T any, P interface {
 	case follow.IsAbsent(err):
 		return nil, refuse(int(absent), "%s", err)
 	}
-	return nil, refuse(http.StatusInternalServerError, "%s", err)
+	return nil, q.unread(err)
+}
+
+// unread is the refusal for a read that failed or was not made.
+func (q *request) unread(err error) error {
+	switch {
+	case errors.Is(err, errUnknownSink):
+		return refuse(http.StatusForbidden, "%s", err)
+	case errors.Is(err, limit.ErrRefused):
+		return refuse(http.StatusTooManyRequests, "too many objects are to be judged for %s, please try again later", relation.Schema.String(q.of))
+	}
+	return refuse(http.StatusInternalServerError, "%s", err)
 }
 
 func (q *request) shoot(ctx context.Context, namespace, name string, absent absence) (*gardencorev1beta1.Shoot, error) {

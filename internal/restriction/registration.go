@@ -29,26 +29,28 @@ var versions = map[string]string{
 	"seedmanagement.gardener.cloud": "v1alpha1",
 }
 
-// SeedRegistration is the entry of SeedRestriction in a ValidatingWebhookConfiguration (ADM-20), but for how to reach it: what the rules
-// are about, with those that look at references if these are checked.
-func SeedRegistration(checksReferences bool) admissionregistrationv1.ValidatingWebhook {
-	judged := judgements{}
-	if checksReferences {
-		collect(judged, checked)
-		// The Secret that a seed writes for its bucket is named by the status.
-		judged[schema.GroupResource{Group: "core.gardener.cloud", Resource: "backupbuckets/status"}] = []admissionv1.Operation{admissionv1.Update}
-	} else {
-		collect(judged, rules)
-	}
-	return registration("seed-restriction", "clients-of-seeds", clientsOfSeeds, judged)
+// SeedRegistration is the entry of SeedRestriction in a ValidatingWebhookConfiguration (ADM-20), but for how to reach it. It is the same with
+// references Trusted and Checked, which differ in what they look at.
+func SeedRegistration() admissionregistrationv1.ValidatingWebhook {
+	return registration("seed-restriction", "clients-of-seeds", clientsOfSeeds, ofSeeds())
 }
 
-// ShootRegistration is the entry of ShootRestriction (ADM-21).
+// ShootRegistration is the entry of ShootRestriction (ADM-21). An extension of a shoot that is a seed is judged as one of the seed where
+// ShootRestriction has no rule of its own.
 func ShootRegistration() admissionregistrationv1.ValidatingWebhook {
-	judged := judgements{}
+	judged := ofSeeds()
 	collect(judged, shootRules)
 	collect(judged, gardenadmRules)
+	// The status of a Shoot says which seed hosts it (GE-47): the clients of a self-hosted shoot would give its objects to a seed.
+	judged[schema.GroupResource{Group: "core.gardener.cloud", Resource: "shoots/status"}] = []admissionv1.Operation{admissionv1.Update}
 	return registration("shoot-restriction", "clients-of-self-hosted-shoots", clientsOfSelfHostedShoots, judged)
+}
+
+func ofSeeds() judgements {
+	// The status of a BackupBucket names the Secret that the gardenlet writes for it (GE-3).
+	judged := judgements{schema.GroupResource{Group: "core.gardener.cloud", Resource: "backupbuckets/status"}: {admissionv1.Update}}
+	collect(judged, checked)
+	return judged
 }
 
 // judgements are the operations that are judged, by resource.

@@ -12,7 +12,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-project/espalier/internal/follow"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
@@ -25,13 +24,14 @@ import (
 
 type byOperation = map[admissionv1.Operation]func(*request, context.Context) error
 
-// rules are all resources that seeds create, or change with a look at the object (section 7.2).
-var rules = map[schema.GroupResource]byOperation{
+// base are all resources that seeds create, or change with a look at the object (section 7.2). What references allow comes on top
+// (references.go).
+var base = map[schema.GroupResource]byOperation{
 	{Group: "core.gardener.cloud", Resource: "backupbuckets"}:              {admissionv1.Create: (*request).createBackupBucket, admissionv1.Delete: (*request).deleteBackupBucket},
-	{Group: "core.gardener.cloud", Resource: "backupentries"}:              {admissionv1.Create: (*request).createBackupEntry},
+	{Group: "core.gardener.cloud", Resource: "backupentries"}:              {admissionv1.Create: (*request).createBackupEntry, admissionv1.Update: (*request).updateBackupEntry},
 	{Group: "operations.gardener.cloud", Resource: "bastions"}:             {admissionv1.Create: (*request).createBastion},
 	{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}: {admissionv1.Create: (*request).createCertificateSigningRequest},
-	{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}:  {admissionv1.Create: (*request).createClusterRoleBinding},
+	{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}:  {admissionv1.Create: (*request).createClusterRoleBinding, admissionv1.Update: (*request).createClusterRoleBinding},
 	{Resource: "configmaps"}: {admissionv1.Create: (*request).createConfigMap},
 	{Group: "seedmanagement.gardener.cloud", Resource: "gardenlets"}: {admissionv1.Create: (*request).createGardenlet},
 	{Group: "core.gardener.cloud", Resource: "internalsecrets"}:      {admissionv1.Create: (*request).createInternalSecret},
@@ -82,6 +82,37 @@ func (q *request) createBackupEntry(ctx context.Context) error {
 	return q.belongs(bucket.Spec.SeedName)
 }
 
+// updateBackupEntry is RES-35: the garden's API lets everybody change the name of the bucket (ValidateBackupEntrySpecUpdate), and an entry
+// opens its bucket with all credentials (GE-5). The gardenlet that restores a Shoot changes it to the bucket of its own seed.
+func (q *request) updateBackupEntry(ctx context.Context) error {
+	entry, old, err := q.changedEntry()
+	if err != nil || !opensBucket(entry, old) {
+		return err
+	}
+	bucket, err := q.backupBucket(ctx, entry.Spec.BucketName, absentIsForbidden)
+	if err != nil {
+		return err
+	}
+	return q.belongs(bucket.Spec.SeedName)
+}
+
+// changedEntry returns the BackupEntry of an update, and what it was.
+func (q *request) changedEntry() (entry, old *gardencorev1beta1.BackupEntry, err error) {
+	entry, old = &gardencorev1beta1.BackupEntry{}, &gardencorev1beta1.BackupEntry{}
+	if err := q.decode(entry); err != nil {
+		return nil, nil, err
+	}
+	if err := admit.Unmarshal(q.OldObject.Raw, old); err != nil {
+		return nil, nil, refuse(http.StatusInternalServerError, "the object as it is cannot be read: %s", err)
+	}
+	return entry, old, nil
+}
+
+// opensBucket says whether a BackupEntry names another bucket than before, or opens its bucket to another self-hosted shoot (SHG-1).
+func opensBucket(entry, old *gardencorev1beta1.BackupEntry) bool {
+	return entry.Spec.BucketName != old.Spec.BucketName || entry.Spec.ShootRef != nil && !reflect.DeepEqual(entry.Spec.ShootRef, old.Spec.ShootRef)
+}
+
 // createSourceBackupEntry is RES-14: the copy of an entry while its Shoot moves.
 func (q *request) createSourceBackupEntry(ctx context.Context, entry *gardencorev1beta1.BackupEntry) error {
 	owner := ""
@@ -99,15 +130,16 @@ func (q *request) createSourceBackupEntry(ctx context.Context, entry *gardencore
 		return refuse(http.StatusForbidden, "creation of source BackupEntry is only allowed during shoot Restore operation (shoot: %s)", owner)
 	}
 	name := strings.TrimPrefix(entry.Name, names.SourceBackupEntryPrefix+"-")
-	if err := q.spend(); err != nil {
+	var original []byte
+	err = q.reading(ctx, func(ctx context.Context) (err error) {
+		original, err = q.Reader.GetRaw(ctx, gardencorev1beta1.Resource("backupentries"), q.Namespace, name)
 		return err
-	}
-	original, err := q.Reader.GetRaw(ctx, gardencorev1beta1.Resource("backupentries"), q.Namespace, name)
+	})
 	switch {
 	case follow.IsAbsent(err):
 		return refuse(http.StatusForbidden, "could not find original BackupEntry %s: %s", name, err)
 	case err != nil:
-		return refuse(http.StatusInternalServerError, "%s", err)
+		return q.unread(err)
 	}
 	same, err := sameSpec(q.Object.Raw, original)
 	if err != nil {
@@ -124,7 +156,7 @@ func sameSpec(a, b []byte) (bool, error) {
 	var left, right struct {
 		Spec map[string]any `json:"spec"`
 	}
-	err := errors.Join(kjson.UnmarshalCaseSensitivePreserveInts(a, &left), kjson.UnmarshalCaseSensitivePreserveInts(b, &right))
+	err := errors.Join(admit.Unmarshal(a, &left), admit.Unmarshal(b, &right))
 	return reflect.DeepEqual(left.Spec, right.Spec), err
 }
 
@@ -156,7 +188,7 @@ func (q *request) createCertificateSigningRequest(context.Context) error {
 	return q.belongs(&seed)
 }
 
-// createClusterRoleBinding is RES-17.
+// createClusterRoleBinding is RES-17; an update is judged as a creation (RES-36).
 func (q *request) createClusterRoleBinding(ctx context.Context) error {
 	if err := q.notForExtensions("ClusterRoleBindings"); err != nil {
 		return err

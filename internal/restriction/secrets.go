@@ -15,6 +15,9 @@ var shootSecrets = append(slices.Clone(names.ShootSecrets), names.ShootKubeconfi
 
 // createSecret is section 7.3; the first case that fits decides.
 func (q *request) createSecret(ctx context.Context) error {
+	if err := q.isForNoServiceAccount(); err != nil {
+		return err
+	}
 	if bucket, found := strings.CutPrefix(q.Name, names.GeneratedBucketPrefix); found {
 		return q.createBucketSecret(ctx, bucket)
 	}
@@ -28,6 +31,21 @@ func (q *request) createSecret(ctx context.Context) error {
 		return q.createBootstrapToken(ctx)
 	}
 	return q.isBackupSecret(ctx)
+}
+
+// isForNoServiceAccount is RES-34: into a Secret of this type kube-controller-manager writes a token of the ServiceAccount that an annotation names,
+// whichever it is in the namespace. The client would read it under the name of a Secret that it may read. The type never changes.
+func (q *request) isForNoServiceAccount() error {
+	secret := &struct {
+		Type corev1.SecretType `json:"type"`
+	}{}
+	if err := q.decode(secret); err != nil {
+		return err
+	}
+	if secret.Type == corev1.SecretTypeServiceAccountToken {
+		return refuse(http.StatusForbidden, "clients of seeds and shoots may not create Secrets of type %q", secret.Type)
+	}
+	return nil
 }
 
 // createBucketSecret is RES-29. Generated Secrets are in one namespace only.
@@ -80,8 +98,11 @@ func (q *request) createIssuerSecret(ctx context.Context) error {
 	return nil
 }
 
-// createBootstrapToken is RES-32.
+// createBootstrapToken is RES-32. With a token that it chose, an extension would become a gardenlet.
 func (q *request) createBootstrapToken(ctx context.Context) error {
+	if err := q.notForExtensions("bootstrap tokens"); err != nil {
+		return err
+	}
 	secret := &corev1.Secret{}
 	if err := q.decode(secret); err != nil {
 		return err

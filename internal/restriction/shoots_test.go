@@ -20,7 +20,7 @@ func init() {
 func shootDecided(t *testing.T, g garden, question, object string) string {
 	t.Helper()
 	reader := &counting{garden: g}
-	h := SelfHosted{&Handler{Reader: reader, Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}}
+	h := SelfHosted{&Handler{Reader: reader, Graph: graphOf(t, g), Shoots: shootsOf(t, g), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}}
 	response := respond(h.Decide, ask(t, question, object))
 	if reader.reads > 1 {
 		t.Errorf("%s took %d reads", question, reader.reads)
@@ -35,6 +35,7 @@ func TestShootRules(t *testing.T) {
 	const foreign = "403 object does not belong to shoot n/s"
 	own, other := "{spec: {shootRef: {namespace: 'n', name: s}}}", "{spec: {shootRef: {namespace: 'n', name: t}}}"
 	entry := "{spec: {bucketName: b, shootRef: {namespace: 'n', name: s}}}"
+	const ofAccount = `403 clients of seeds and shoots may not create Secrets of type "kubernetes.io/service-account-token"`
 	const tokenSecret = "SG CREATE secrets kube-system/bootstrap-token-abcdef"
 	for name, c := range map[string]struct {
 		garden           garden
@@ -79,12 +80,16 @@ func TestShootRules(t *testing.T) {
 		"secrets, token, a seed's Gardenlet": {nil, tokenSecret, text(bootstrapToken("Gardenlet", "n/s")), foreign},
 		"secrets, token, extension":          {nil, "SE CREATE secrets kube-system/bootstrap-token-abcdef", text(bootstrapToken("Gardenlet", "garden/self-hosted-shoot-s")), "403 extension client may not create bootstrap tokens"},
 		"secrets, token, extension, managed": {garden{"managedseeds garden/m": "{spec: {shoot: {name: s}}}"}, "SE CREATE secrets kube-system/bootstrap-token-abcdef", text(bootstrapToken("ManagedSeed", "garden/m")), "403 extension client may not create bootstrap tokens"},
+		"RES-34/own name, account's token":   {nil, "SG CREATE secrets n/s.ssh-keypair", "{type: kubernetes.io/service-account-token}", ofAccount},
+		"RES-34/extension, account's token":  {nil, "SE CREATE secrets garden/s.ssh-keypair", "{type: kubernetes.io/service-account-token}", ofAccount},
+		"RES-34/own bucket, account's token": {garden{"backupbuckets b": own}, "SG CREATE secrets garden/generated-bucket-b", "{type: kubernetes.io/service-account-token}", ofAccount},
+		"RES-34/gardenadm, account's token":  {nil, "SA CREATE secrets n/anything", "{type: kubernetes.io/service-account-token}", ofAccount},
 		"serviceaccounts, extension":         {nil, "SE CREATE serviceaccounts garden/extension-shoot--s--x", "{}", "403 extension client may not create ServiceAccounts"},
 		"serviceaccounts, own":               {nil, "SG CREATE serviceaccounts n/extension-shoot--s--x", "{}", "allowed"},
 		"serviceaccounts, another":           {nil, "SG CREATE serviceaccounts n/extension-shoot--t--x", "{}", foreign},
 		"shootstates, own":                   {nil, "SG CREATE shootstates n/s", "{}", "allowed"},
 		"shootstates, another":               {nil, "SG CREATE shootstates n/t", "{}", foreign},
-		"shoots, gardenlet":                  {nil, "SG CREATE shoots n/s", "{}", `400 unexpected resource: "shoots.core.gardener.cloud"`},
+		"shoots, gardenlet":                  {nil, "SG CREATE shoots n/s", "{}", `400 unexpected operation: "CREATE"`},
 		"workload identities, extension":     {nil, "SE CREATE workloadidentities garden/x", "{}", `400 unexpected resource: "workloadidentities.security.gardener.cloud"`},
 		"secrets, own bucket, elsewhere":     {garden{"backupbuckets b": own}, "SG CREATE secrets n/generated-bucket-b", "{}", foreign},
 		"gardenadm, own shoot":               {nil, "SA CREATE shoots n/s", "{}", "allowed"},

@@ -115,11 +115,7 @@ func holderOf(object runtime.Object) (holder, error) {
 	case *corev1.Pod:
 		h.references = FromPodSpec(&o.Spec)
 	case *resourcesv1alpha1.ManagedResource:
-		for _, ref := range o.Spec.SecretRefs {
-			if ref.Name != "" {
-				h.references = append(h.references, Reference{Secret, ref.Name})
-			}
-		}
+		h.references = fromSecretRefs(o.Spec.SecretRefs)
 	case *batchv1.CronJob:
 		h.at(&o.Spec.JobTemplate.Annotations)
 		h.template(&o.Spec.JobTemplate.Spec.Template)
@@ -127,10 +123,7 @@ func holderOf(object runtime.Object) (holder, error) {
 		h.at(&o.Spec.JobTemplate.Annotations)
 		h.template(&o.Spec.JobTemplate.Spec.Template)
 	case *unstructured.Unstructured:
-		if o.GroupVersionKind().GroupKind() == PrometheusKind {
-			return prometheus(o)
-		}
-		return h, fmt.Errorf("unhandled object type %T", object)
+		return holderOfUnstructured(o)
 	default:
 		template := templateOf(object)
 		if template == nil {
@@ -165,41 +158,4 @@ func templateOf(object runtime.Object) *corev1.PodTemplateSpec {
 		return &o.Spec.Template
 	}
 	return nil
-}
-
-// prometheusSpec is what a Prometheus has in common with a Pod, and the credentials of its remote writes. Secrets to pull images are not
-// read (REF-1).
-type prometheusSpec struct {
-	Containers     []corev1.Container `json:"containers"`
-	InitContainers []corev1.Container `json:"initContainers"`
-	Volumes        []corev1.Volume    `json:"volumes"`
-	RemoteWrite    []struct {
-		BasicAuth struct {
-			Username corev1.SecretKeySelector `json:"username"`
-			Password corev1.SecretKeySelector `json:"password"`
-		} `json:"basicAuth"`
-	} `json:"remoteWrite"`
-}
-
-func prometheus(o *unstructured.Unstructured) (holder, error) {
-	annotations := o.GetAnnotations()
-	h := holder{
-		present:     []map[string]string{annotations},
-		annotations: []func(map[string]string){func(wanted map[string]string) { o.SetAnnotations(replaced(annotations, wanted)) }},
-	}
-	content := struct {
-		Spec prometheusSpec `json:"spec"`
-	}{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &content); err != nil {
-		return h, fmt.Errorf("reading Prometheus %s/%s: %w", o.GetNamespace(), o.GetName(), err)
-	}
-	h.references = FromPodSpec(&corev1.PodSpec{Containers: content.Spec.Containers, InitContainers: content.Spec.InitContainers, Volumes: content.Spec.Volumes})
-	for _, write := range content.Spec.RemoteWrite {
-		for _, name := range []string{write.BasicAuth.Username.Name, write.BasicAuth.Password.Name} {
-			if name != "" {
-				h.references = append(h.references, Reference{Secret, name})
-			}
-		}
-	}
-	return h, nil
 }
