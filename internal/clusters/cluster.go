@@ -3,7 +3,9 @@ package clusters
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/limit"
 )
 
 // Connection is how an API server is reached.
@@ -30,8 +33,11 @@ type Cluster struct {
 	Cache cache.Cache
 	// Client asks the API server itself, and writes.
 	Client client.Client
+	// Lookups shares the live reads of webhooks between clients.
+	Lookups *limit.Queue
 
 	scheme *runtime.Scheme
+	live   func() (client.Client, error)
 }
 
 // Options shape the cache of a cluster.
@@ -52,6 +58,20 @@ func Connect(cfg *rest.Config) (Connection, error) {
 		return Connection{}, err
 	}
 	return Connection{REST: cfg, HTTP: httpClient}, nil
+}
+
+// Streams is how many requests kube-apiserver lets be under way on one HTTP/2 connection, unless --http2-max-streams-per-connection says
+// something else. More of them would open another connection.
+const Streams = 100
+
+// Own returns a connection to the same API server that nothing else uses, and without a client-side rate: what is sent over it is bounded by a
+// limit.Queue.
+func (c Connection) Own() (Connection, error) {
+	cfg := rest.CopyConfig(c.REST)
+	cfg.QPS, cfg.RateLimiter = -1, nil
+	// client-go shares connections between configurations, unless they dial differently.
+	cfg.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	return Connect(cfg)
 }
 
 // Protobuf returns a configuration for built-in kinds, which cost least in that form.
@@ -83,8 +103,25 @@ func (c Connection) Caching(name feature.Cluster, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{Connection: c, Cache: kept, Client: live, scheme: o.Scheme}, nil
+	return newCluster(c, kept, live), nil
 }
+
+// newCluster returns a cluster with a queue for as many live reads as the connection of its own allows.
+func newCluster(c Connection, kept cache.Cache, asking client.Client) *Cluster {
+	return &Cluster{
+		Connection: c, Cache: kept, Client: asking, Lookups: limit.NewQueue(Streams, limit.Waiting), scheme: asking.Scheme(),
+		live: sync.OnceValues(func() (client.Client, error) {
+			own, err := c.Own()
+			if err != nil {
+				return nil, err
+			}
+			return client.New(own.REST, client.Options{HTTPClient: own.HTTP, Scheme: asking.Scheme(), Mapper: asking.RESTMapper()})
+		}),
+	}
+}
+
+// Live returns a client over the cluster's own connection for live reads, which wait for nothing but Lookups.
+func (c *Cluster) Live() (client.Client, error) { return c.live() }
 
 // Managed returns the cluster of a manager, whose cache is shaped by CacheOptions.
 func Managed(mgr manager.Manager, cfg *rest.Config) (*Cluster, error) {
@@ -92,7 +129,7 @@ func Managed(mgr manager.Manager, cfg *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{Connection: Connection{REST: cfg, HTTP: mgr.GetHTTPClient()}, Cache: mgr.GetCache(), Client: live, scheme: mgr.GetScheme()}, nil
+	return newCluster(Connection{REST: cfg, HTTP: mgr.GetHTTPClient()}, mgr.GetCache(), live), nil
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.

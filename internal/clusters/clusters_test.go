@@ -143,6 +143,9 @@ func TestKept(t *testing.T) {
 	if kept.Synced() {
 		t.Error("synced while the cluster is away")
 	}
+	if got := kept.Awaited(feature.Target); len(got) != 1 || len(kept.Awaited(feature.Source)) > 0 {
+		t.Errorf("PRC-54: waits for %v", got)
+	}
 	if err := kept.Await(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -156,6 +159,9 @@ func TestKept(t *testing.T) {
 	away = false
 	mu.Unlock()
 	await(ctx, t, func() bool { return kept.Synced() && cluster.Synced(time.Second) })
+	if got := kept.Awaited(feature.Target); len(got) > 0 {
+		t.Errorf("PRC-54: waits for %v", got)
+	}
 	pod := &metav1.PartialObjectMetadata{}
 	pod.SetGroupVersionKind(pods)
 	if err := cluster.Cache.Get(ctx, client.ObjectKey{Namespace: "n", Name: "p"}, pod); err != nil || pod.UID != "u" {

@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -22,8 +23,12 @@ type Kept struct {
 	log   logr.Logger
 
 	// found ends once the caches keep all of it; informers are written before that, and never again.
-	found     chan struct{}
+	found chan struct{}
+
+	mu        sync.Mutex
 	informers []cache.Informer
+	// begun is how many reads the caches were asked for.
+	begun int
 }
 
 type kept struct {
@@ -52,8 +57,10 @@ func (k *Kept) NeedLeaderElection() bool { return false }
 
 // Start makes the caches keep it; a cluster that is away is asked again until it answers (PRC-11 asks the source likewise).
 func (k *Kept) Start(ctx context.Context) error {
-	var informers []cache.Informer
 	for _, each := range k.reads {
+		k.mu.Lock()
+		k.begun++
+		k.mu.Unlock()
 		object, err := objectOf(each.cluster.scheme, &each.read)
 		if err != nil {
 			return err
@@ -61,7 +68,9 @@ func (k *Kept) Start(ctx context.Context) error {
 		for {
 			informer, err := each.cluster.Cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 			if err == nil {
-				informers = append(informers, informer)
+				k.mu.Lock()
+				k.informers = append(k.informers, informer)
+				k.mu.Unlock()
 				break
 			}
 			k.log.Info("Kind cannot be followed yet", "cluster", each.read.Cluster, "kind", each.read.Kind.String(), "reason", err.Error())
@@ -74,7 +83,6 @@ func (k *Kept) Start(ctx context.Context) error {
 			}
 		}
 	}
-	k.informers = informers
 	close(k.found)
 	return nil
 }
@@ -103,6 +111,22 @@ func (k *Kept) Synced() bool {
 	}
 	return true
 }
+
+// Awaited returns the names of the kinds of a cluster that the caches are asked for and do not have all of: those that are followed and not
+// complete, and the one that cannot be followed yet.
+func (k *Kept) Awaited(cluster feature.Cluster) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var kinds []string
+	for i := range k.reads {
+		if k.reads[i].read.Cluster == cluster && i < k.begun && !k.isComplete(i) {
+			kinds = append(kinds, k.reads[i].read.Kind.Kind)
+		}
+	}
+	return kinds
+}
+
+func (k *Kept) isComplete(i int) bool { return i < len(k.informers) && k.informers[i].HasSynced() }
 
 // Empty says that nothing is kept.
 func (k *Kept) Empty() bool { return len(k.reads) == 0 }

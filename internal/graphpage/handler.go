@@ -4,11 +4,13 @@
 package graphpage
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
+	"bufio"
+	"errors"
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -32,6 +34,8 @@ const (
 	edgeLimit = 80_000
 	// searchLimit is the number of vertices that a search shows: who gets more than that types another letter.
 	searchLimit = 100
+	// bufferSize is how much of a page is written at once.
+	bufferSize = 32 << 10
 )
 
 // Handler serves the page.
@@ -39,7 +43,9 @@ type Handler struct {
 	Path       string
 	Graph      *graph.Graph
 	Authorizer *garden.Authorizer
-	Log        logr.Logger
+	// Pages bounds how many pages are made at once.
+	Pages *Pages
+	Log   logr.Logger
 }
 
 // filter is what is to be shown (DBG-2).
@@ -62,6 +68,21 @@ type question struct {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	end, err := h.Pages.begin(request.Context())
+	if err != nil {
+		w.Header().Set("Retry-After", strconv.Itoa(int(patience/time.Second)))
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	defer end()
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writing)); err != nil {
+		h.Log.V(1).Info("The time to read a page cannot be limited", "reason", err.Error())
+	}
+	h.write(w, request)
+}
+
+// write writes a page while it is made: a part of it is in memory at a time.
+func (h *Handler) write(w http.ResponseWriter, request *http.Request) {
 	query := request.URL.Query()
 	vertices, edges := h.Graph.Size()
 	f := filter{Kind: query.Get("kind"), Namespace: query.Get("namespace"), Name: query.Get("name"), Search: query.Get("search"), All: query.Has("all")}
@@ -85,22 +106,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		v.Shown, found = h.Graph.Neighbourhoods(f.wants(), bounds)
 		v.More = max(0, found-len(v.Shown))
 	}
-	var body bytes.Buffer
-	contentType, err := "text/html; charset=utf-8", error(nil)
+	contentType, write := "text/html; charset=utf-8", func(to io.Writer) error { return page.Execute(to, v.prepare()) }
 	if query.Get("format") == "json" {
-		contentType = "application/json"
-		err = json.NewEncoder(&body).Encode(v.json())
-	} else {
-		err = page.Execute(&body, v.prepare())
-	}
-	if err != nil {
-		http.Error(w, fmt.Sprintf("the page could not be made: %s", err), http.StatusInternalServerError)
-		return
+		contentType, write = "application/json", v.writeJSON
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'")
-	if _, err := w.Write(body.Bytes()); err != nil {
+	buffered := bufio.NewWriterSize(w, bufferSize)
+	if err := errors.Join(write(buffered), buffered.Flush()); err != nil {
 		h.Log.V(1).Info("Page could not be written", "reason", err.Error())
 	}
 }

@@ -18,7 +18,7 @@ import (
 func newHandler() *Handler {
 	g := graph.New(relation.Schema)
 	options := garden.Options{Graph: g, Watches: relation.Watches, ReadAll: true, Log: logr.Discard()}
-	return &Handler{Path: SeedPath, Graph: g, Authorizer: garden.NewSeedAuthorizer(options), Log: logr.Discard()}
+	return &Handler{Path: SeedPath, Graph: g, Authorizer: garden.NewSeedAuthorizer(options), Pages: NewPages(), Log: logr.Discard()}
 }
 
 func (h *Handler) get(t *testing.T, query string) (*httptest.ResponseRecorder, string) {

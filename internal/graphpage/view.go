@@ -1,7 +1,11 @@
 package graphpage
 
 import (
+	"bytes"
+	"encoding/json"
 	"html/template"
+	"io"
+	"iter"
 	"net/url"
 	"slices"
 	"strings"
@@ -26,7 +30,7 @@ type view struct {
 	Path string
 
 	// For the page only.
-	Blocks  []block
+	Blocks  iter.Seq[block]
 	Picture *picture
 	Verbs   []string
 }
@@ -78,8 +82,12 @@ func kindNames() []string { return slices.Sorted(slices.Values(relation.Schema.N
 // prepare computes what only the page needs.
 func (v view) prepare() view {
 	v.Verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
-	for i, n := range v.Shown {
-		v.Blocks = append(v.Blocks, block{Self: referenceTo(n.Vertex), Watched: n.Watched, In: references(n.In), Out: references(n.Out), MoreIn: n.MoreIn, MoreOut: n.MoreOut, LastLine: i == len(v.Shown)-1})
+	v.Blocks = func(yield func(block) bool) {
+		for i, n := range v.Shown {
+			if !yield(block{Self: referenceTo(n.Vertex), Watched: n.Watched, In: references(n.In), Out: references(n.Out), MoreIn: n.MoreIn, MoreOut: n.MoreOut, LastLine: i == len(v.Shown)-1}) {
+				return
+			}
+		}
 	}
 	if len(v.Shown) == 1 {
 		v.Picture = draw(v.Shown[0])
@@ -87,12 +95,11 @@ func (v view) prepare() view {
 	return v
 }
 
-// document is the JSON form.
+// document is the JSON form without its vertices.
 type document struct {
 	Vertices    int                 `json:"vertices"`
 	Edges       int                 `json:"edges"`
 	Filter      *documentFilter     `json:"filter,omitempty"`
-	Shown       []documentVertex    `json:"shown,omitempty"`
 	More        int                 `json:"more,omitempty"`
 	Explanation *garden.Explanation `json:"explanation,omitempty"`
 }
@@ -116,23 +123,44 @@ type documentVertex struct {
 	MoreOutgoing int `json:"moreOutgoing,omitempty"`
 }
 
-func (v view) json() document {
+// writeJSON writes the JSON form, one vertex after the other as its last member.
+func (v view) writeJSON(to io.Writer) error {
 	d := document{Vertices: v.Vertices, Edges: v.Edges, Explanation: v.Explanation, More: v.More}
-	if v.Explanation != nil {
-		return d
+	if v.Explanation == nil {
+		d.Filter = &documentFilter{v.Filter.Kind, v.Filter.Namespace, v.Filter.Name, v.Filter.Defaulted}
 	}
-	d.Filter = &documentFilter{v.Filter.Kind, v.Filter.Namespace, v.Filter.Name, v.Filter.Defaulted}
+	head, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	if len(v.Shown) == 0 {
+		_, err := to.Write(append(head, '\n'))
+		return err
+	}
+	before := append(bytes.TrimSuffix(head, []byte("}")), `,"shown":[`...)
 	for _, n := range v.Shown {
-		vertex := documentVertex{Kind: relation.Schema.Names[n.Vertex.Kind], Namespace: n.Vertex.Namespace, Name: n.Vertex.Name, Watched: n.Watched, Incoming: []string{}, Outgoing: []string{}, MoreIncoming: n.MoreIn, MoreOutgoing: n.MoreOut}
-		for _, in := range n.In {
-			vertex.Incoming = append(vertex.Incoming, relation.Schema.String(in.Vertex))
+		vertex, err := json.Marshal(vertexOf(n))
+		if err != nil {
+			return err
 		}
-		for _, out := range n.Out {
-			vertex.Outgoing = append(vertex.Outgoing, relation.Schema.String(out.Vertex))
+		if _, err := to.Write(append(before, vertex...)); err != nil {
+			return err
 		}
-		d.Shown = append(d.Shown, vertex)
+		before = []byte(",")
 	}
-	return d
+	_, err = io.WriteString(to, "]}\n")
+	return err
+}
+
+func vertexOf(n graph.Neighbourhood) documentVertex {
+	vertex := documentVertex{Kind: relation.Schema.Names[n.Vertex.Kind], Namespace: n.Vertex.Namespace, Name: n.Vertex.Name, Watched: n.Watched, Incoming: []string{}, Outgoing: []string{}, MoreIncoming: n.MoreIn, MoreOutgoing: n.MoreOut}
+	for _, in := range n.In {
+		vertex.Incoming = append(vertex.Incoming, relation.Schema.String(in.Vertex))
+	}
+	for _, out := range n.Out {
+		vertex.Outgoing = append(vertex.Outgoing, relation.Schema.String(out.Vertex))
+	}
+	return vertex
 }
 
 // GroupText is the groups of a question as one line of a form.

@@ -4,13 +4,14 @@ import "context"
 
 type clientKey struct{}
 
-// WithClient notes in a context whose question it is about, for whoever looks something up for the answer.
-func WithClient(ctx context.Context, client string) context.Context {
-	return context.WithValue(ctx, clientKey{}, client)
+// WithClient notes in a context whose question it is about, for a Queue that shares look-ups between clients: first whom a client works for, as
+// a seed, and last the client's own name.
+func WithClient(ctx context.Context, path ...string) context.Context {
+	return context.WithValue(ctx, clientKey{}, path)
 }
 
-// ClientOf returns whose question it is, and whether it is anybody's: what a process does of its own accord has no client.
-func ClientOf(ctx context.Context) (string, bool) {
-	client, is := ctx.Value(clientKey{}).(string)
-	return client, is
+// ClientOf returns whose question it is. It is empty for work that a process does of its own accord.
+func ClientOf(ctx context.Context) []string {
+	path, _ := ctx.Value(clientKey{}).([]string)
+	return path
 }

@@ -87,8 +87,8 @@ func commandLine(check cobra.PositionalArgs) cobra.PositionalArgs {
 // root returns the command with all of its verbs. started is told the logger once there is one.
 func (c *Command) root(stdout io.Writer, started func(logr.Logger)) *cobra.Command {
 	root := &cobra.Command{
-		Use: c.Name + " --config FILE [flags]", Short: c.Short, Long: c.Long, Args: commandLine(cobra.NoArgs),
-		SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: true,
+		Use: c.Name + " --config FILE [flags]", Short: c.Short, Long: c.Long, Args: commandLine(noArguments),
+		SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: true, SuggestionsMinimumDistance: 2,
 	}
 	var wanted versionFlag
 	c.Flags(root.Flags())
@@ -104,14 +104,14 @@ func (c *Command) root(stdout io.Writer, started func(logr.Logger)) *cobra.Comma
 		}
 		started(log)
 		log.Info("Starting "+c.Name, "version", version.Get().GitVersion)
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { log.Info(fmt.Sprintf("FLAG: --%s=%s", f.Name, f.Value)) })
+		tellFlags(cmd.Flags(), log)
 		return run()
 	}
 	for _, s := range c.Subcommands {
 		root.AddCommand(s.command(stdout))
 	}
-	man, reference := c.manPages(root), c.reference(root)
-	root.AddCommand(man.command(stdout))
+	man, reference, versionOf := c.manPages(root), c.reference(root), c.versionVerb()
+	root.AddCommand(man.command(stdout), versionOf.command(stdout))
 	ofReference := reference.command(stdout)
 	ofReference.Hidden = true // It is of use for this project only.
 	root.AddCommand(ofReference)
@@ -134,13 +134,22 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	case err == nil:
 		return 0
 	case logger != nil:
-		logger.Error(err, "Ending after an error")
+		withoutStack(*logger).Error(err, "Ending after an error")
 	case errors.As(err, &wrongLine):
 		_, _ = fmt.Fprintf(stderr, "%s\n%s", strings.Join(complaints(err), "\n"), c.page(command).usage())
 	default:
 		_, _ = fmt.Fprintln(stderr, strings.Join(complaints(err), "\n"))
 	}
 	return 1
+}
+
+// tellFlags logs a line for each flag (CLI-7). A deprecated one that is not set has no effect, and no line.
+func tellFlags(set *pflag.FlagSet, log logr.Logger) {
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Changed || !isDeprecated(f) {
+			log.Info(fmt.Sprintf("FLAG: --%s=%s", f.Name, f.Value))
+		}
+	})
 }
 
 // complaints returns what an error says, a line for each fault.

@@ -56,12 +56,14 @@ func TestErrorsAreToldOnce(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		"CLI-5/one fault":        {prepare: errors.New("missing config file"), want: "Error: missing config file\n"},
-		"CFG-4/several faults":   {prepare: faults, want: "Error: a.b: Required value\nError: a.c: Invalid value: 1: too small\n"},
-		"CLI-5/several, wrapped": {prepare: fmt.Errorf("error decoding config: %w", faults), want: "Error: error decoding config: a.b: Required value\nError: error decoding config: a.c: Invalid value: 1: too small\n"},
-		"CLI-4/unknown flag":     {arguments: []string{"--foo"}, want: "Error: unknown flag: --foo\n\nUsage:\n  thing --config FILE [flags]\n\nFlags:\n  --config file  the file\n"},
-		"CLI-4/argument":         {arguments: []string{"x"}, want: "Error: unknown command \"x\" for \"thing\"\n\nUsage:\n  thing --config FILE [flags]\n"},
-		"CLI-4/verb with one":    {arguments: []string{"show", "x"}, want: "Error: unknown command \"x\" for \"thing show\"\n\nUsage:\n  thing show [flags]\n"},
+		"CLI-5/one fault":           {prepare: errors.New("missing config file"), want: "Error: missing config file\n"},
+		"CFG-4/several faults":      {prepare: faults, want: "Error: a.b: Required value\nError: a.c: Invalid value: 1: too small\n"},
+		"CLI-5/several, wrapped":    {prepare: fmt.Errorf("error decoding config: %w", faults), want: "Error: error decoding config: a.b: Required value\nError: error decoding config: a.c: Invalid value: 1: too small\n"},
+		"CLI-4/unknown flag":        {arguments: []string{"--foo"}, want: "Error: unknown flag: --foo\n\nUsage:\n  thing --config FILE [flags]\n\nFlags:\n  --config file  the file\n"},
+		"CLI-4/argument":            {arguments: []string{"x"}, want: "Error: unknown command \"x\" for \"thing\"\n\nUsage:\n  thing --config FILE [flags]\n"},
+		"CLI-4/misspelt verb":       {arguments: []string{"shwo"}, want: "Error: unknown command \"shwo\" for \"thing\", did you mean show?\n\nUsage:\n  thing --config FILE [flags]\n"},
+		"CLI-4/verbs that begin so": {arguments: []string{"s"}, want: "Error: unknown command \"s\" for \"thing\", did you mean show?\n\nUsage:\n  thing --config FILE [flags]\n"},
+		"CLI-4/verb with one":       {arguments: []string{"show", "x"}, want: "Error: unknown command \"x\" for \"thing show\"\n\nUsage:\n  thing show [flags]\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := run(t, executable(tc.prepare, nil, io.Discard), tc.arguments...)
@@ -98,6 +100,7 @@ Commands:
   completion  Generate the autocompletion script for the specified shell
   man         Write the man pages into a folder
   show        Show it
+  version     Print the version
 
 Flags:
   --config file  the file
@@ -193,12 +196,9 @@ var thingFormat = FileFormat{
 // the line of what it belongs to.
 func TestValidateConfig(t *testing.T) {
 	command := executable(nil, nil, io.Discard)
-	command.Subcommands = []Subcommand{ValidateConfig(thingFormat, func(file ConfigFlags) (any, []shared.Warning, error) {
+	command.Subcommands = []Subcommand{ValidateConfig(thingFormat, func(file *ConfigFlags) (any, []shared.Warning, error) {
 		cfg := &thing{}
 		warnings, err := file.Read(thingFormat, cfg)
-		if err != nil {
-			return nil, warnings, err
-		}
 		var errs field.ErrorList
 		if cfg.Limit > 5 {
 			errs = append(errs, field.Invalid(field.NewPath("limit"), cfg.Limit, "too much"))
@@ -210,7 +210,7 @@ func TestValidateConfig(t *testing.T) {
 			errs = append(errs, field.Invalid(field.NewPath("label"), cfg.Name, "no name"))
 		}
 		cfg.Limit++
-		return cfg, warnings, errs.ToAggregate()
+		return cfg, warnings, Faults(err, errs)
 	})}
 	for name, tc := range map[string]struct {
 		file   string
@@ -219,7 +219,11 @@ func TestValidateConfig(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		"nothing":            {file: ""},
+		"nothing":            {file: "# a comment\n", code: 1, stderr: "F:1: the file holds no configuration\n"},
+		"an empty object":    {file: "{}\n"},
+		"a second document":  {file: "name: a\n---\nname: b\n", code: 1, stderr: "F:1: error decoding config: the file has more than one document, and only one can count\n"},
+		"a typing error":     {file: "naem: a\n", code: 1, stderr: "F:1: naem: unknown key, did you mean name?\n"},
+		"types and values":   {file: "name: 5\nlimit: 6\n", code: 1, stderr: "F:1: name: Invalid value: 5: must be a string\nF:2: limit: Invalid value: 6: too much\n"},
 		"nothing wrong":      {file: "name: a\nparts: [{lit: true}]\ntags: {a: {lit: false}}\nlit: true\n"},
 		"OPB-1/unknown keys": {file: "name: a\nfoo: 1\nparts:\n- lit: true\n- dark: 1\n", code: 1, stderr: "F:2: foo: unknown key\nF:5: parts[1].dark: unknown key\n"},
 		"OPB-1/as a warning": {file: "foo: 1\n", flags: []string{"--strict-config=false"}, stdout: "F:1: warning: unknown key foo is ignored\n"},
@@ -236,7 +240,7 @@ func TestValidateConfig(t *testing.T) {
 		"CFG-2/another kind":               {file: "apiVersion: things/v1\nkind: Foo\n", code: 1, stderr: "F:2: no kind \"Foo\" is registered for version \"things/v1\" in scheme: want kind \"Thing\" of version \"things/v1\"\n"},
 		"no YAML":                          {file: "a: b\nc: [\n", code: 1, stderr: "F:2: "},
 		"JSON":                             {file: "{\"name\": \"a\",\n \"limit\": 7}", code: 1, stderr: "F:2: limit: Invalid value: 7: too much\n"},
-		"effective":                        {file: "name: a\n", flags: []string{"--effective"}, stdout: "limit: 1\nlit: false\nname: a\nparts: null\nquick: null\ntags: null\nwait: null\n"},
+		"effective":                        {file: "name: a\n", flags: []string{"--effective"}, stdout: "limit: 1 # built-in\nlit: false # built-in\nname: a # configuration\nparts: null # built-in\nquick: null # built-in\ntags: null # built-in\nwait: null # built-in\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "config.yaml")

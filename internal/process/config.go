@@ -1,16 +1,20 @@
 package process
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
+	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	kjson "sigs.k8s.io/json"
@@ -18,22 +22,6 @@ import (
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
-
-// RegisterMetrics registers the metrics of a process beside those of the libraries.
-func RegisterMetrics(registry prometheus.Registerer) { tellUnknownKeys(registry, 0) }
-
-// tellUnknownKeys has a metric say how many keys were not known when a configuration file was read last.
-func tellUnknownKeys(registry prometheus.Registerer, n int) {
-	gauge := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "espalier_config_unknown_keys",
-		Help: "Keys of the configuration file that this version does not know.",
-	})
-	known := prometheus.AlreadyRegisteredError{}
-	if err := registry.Register(gauge); errors.As(err, &known) {
-		gauge = known.ExistingCollector.(prometheus.Gauge)
-	}
-	gauge.Set(float64(n))
-}
 
 // FromEnvironment replaces the path of a kubeconfig by that of an environment variable, if it is set (CLI-20, CLI-21).
 func FromEnvironment(kubeconfig *string, variable string) {
@@ -50,43 +38,82 @@ type FileFormat struct {
 	Strict bool
 	// Printed are keys by the name under which errors print them, where that is another one.
 	Printed map[string]string
+	// Profiles are the defaults of named profiles, as YAML below the configuration file.
+	Profiles map[string]string
+	// Converted are other kinds that a file may be of, each with what makes a configuration of this kind of it.
+	Converted map[string]func(content []byte, strict bool) (any, []shared.Warning, error)
 }
 
 // ConfigFlags are the flags that lead to a configuration file.
 type ConfigFlags struct {
+	// File is the path of the configuration file, "-" for standard input.
 	File   string
 	Strict bool
+	// Defaults is the path of a defaults file, "" for DefaultsFile if it is there; Profile overrides the profile that it chooses.
+	Defaults, Profile string
+
+	content []byte
+	layers  []layer
 }
 
 // Add adds the flags.
 func (f *ConfigFlags) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.File, "config", "", "path of the configuration file")
 	flags.BoolVar(&f.Strict, "strict-config", false, "take unknown keys of the configuration file for errors, not for warnings")
+	f.addDefaults(flags)
+}
+
+func (f *ConfigFlags) addDefaults(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Defaults, "defaults", "", "path of a file with defaults below the configuration; without it "+DefaultsFile+" is read if it is there")
+	flags.StringVar(&f.Profile, "profile", "", "defaults by name: contract, or gardener for those of the newest Gardener; it overrides the defaults file's profile")
 }
 
 // ErrNoConfig says that no configuration file is given (CLI-5).
 var ErrNoConfig = errors.New("missing config file")
 
-// Content reads the file.
+// Content returns what is in the file. A file is read once, as a pipe gives its content once only.
 func (f *ConfigFlags) Content() ([]byte, error) {
 	if f.File == "" {
 		return nil, ErrNoConfig
 	}
-	content, err := os.ReadFile(f.File)
+	if f.content != nil {
+		return f.content, nil
+	}
+	read := func() ([]byte, error) { return os.ReadFile(f.File) }
+	if f.File == "-" {
+		read = func() ([]byte, error) { return io.ReadAll(os.Stdin) }
+	}
+	content, err := read()
 	if err != nil {
 		return nil, fmt.Errorf("error reading config file: %w", err)
 	}
-	return content, nil
+	f.content = append([]byte{}, content...)
+	return f.content, nil
 }
 
-// Read reads the file into object and returns warnings, as DecodeConfig.
+// Read reads the file over the defaults into object, and returns warnings, as DecodeConfig.
 func (f *ConfigFlags) Read(format FileFormat, object any) ([]shared.Warning, error) {
 	content, err := f.Content()
 	if err != nil {
 		return nil, err
 	}
+	return f.decode(content, format, object)
+}
+
+// ReadDefaults reads what lies below a configuration file into object, for a start without such a file.
+func (f *ConfigFlags) ReadDefaults(format FileFormat, object any) ([]shared.Warning, error) {
+	return f.decode([]byte("{}"), format, object)
+}
+
+func (f *ConfigFlags) decode(content []byte, format FileFormat, object any) ([]shared.Warning, error) {
+	below, told, err := f.layersBelow(format)
+	if err != nil {
+		return nil, err
+	}
 	format.Strict = f.Strict
-	warnings, err := DecodeConfig(content, format, object)
+	var warnings []shared.Warning
+	f.layers, warnings, err = decodeOver(below, content, format, object)
+	warnings = append(told, warnings...)
 	if err != nil {
 		return warnings, fmt.Errorf("error decoding config: %w", err)
 	}
@@ -94,45 +121,138 @@ func (f *ConfigFlags) Read(format FileFormat, object any) ([]shared.Warning, err
 }
 
 // DecodeConfig decodes a configuration file into object (CFG-1 … CFG-6). It returns warnings about older keys and unknown ones (OPB-1), also
-// with an error. That is an aggregate of all keys that are wrong, each with its path, unless the content is no YAML or of another kind.
+// with an error. That is an aggregate of all keys that are wrong, each with its path, unless the content is no YAML or of another kind. The
+// object then has the keys that are right.
 func DecodeConfig(content []byte, format FileFormat, object any) ([]shared.Warning, error) {
-	raw, err := yaml.YAMLToJSON(content)
+	_, warnings, err := decodeOver(nil, content, format, object)
+	return warnings, err
+}
+
+func decodeOver(below []layer, content []byte, format FileFormat, object any) ([]layer, []shared.Warning, error) {
+	file, warnings, errs, err := decodeFile(content, format)
 	if err != nil {
-		return nil, err
+		return nil, warnings, err
 	}
-	file := map[string]any{}
-	if string(raw) != "null" {
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &file); err != nil {
-			return nil, err
-		}
-	}
-	if err := checkKind(file, format); err != nil {
-		return nil, err
-	}
-	warnings, errs := shared.ResolveAliases(file, format.Aliases)
-	checked := checkTypes(file, reflect.TypeOf(object))
+	layers := slices.Concat(below, []layer{{"configuration", file}})
+	all := overlay(layers)
+	checked := checkTypes(all, reflect.TypeOf(object))
 	errs = append(errs, checked.wrong...)
-	for _, path := range checked.unknown {
-		warnings = append(warnings, shared.Warning{Path: path, Text: fmt.Sprintf("unknown key %s is ignored", path), Unknown: true})
+	for _, unknown := range checked.unknown {
+		text := fmt.Sprintf("unknown key %s is ignored%s", unknown.path, unknown.hint())
+		warnings = append(warnings, shared.Warning{Path: unknown.path, Text: text, Unknown: true})
 		if format.Strict {
-			errs = append(errs, field.Forbidden(field.NewPath(path), "unknown key"))
+			errs = append(errs, field.Forbidden(field.NewPath(unknown.path), "unknown key"+unknown.hint()))
 		}
 	}
-	tellUnknownKeys(metrics.Registry, len(checked.unknown))
-	if err := errs.ToAggregate(); err != nil {
-		return warnings, err
-	}
-	if raw, err = json.Marshal(file); err != nil {
-		return warnings, err
+	unknownKeys(metrics.Registry).Set(float64(len(checked.unknown)))
+	checked.dropWrong()
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return layers, warnings, err
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, object); err != nil {
-		return warnings, err
+		return layers, warnings, err
 	}
 	// A file without a kind is shown with it.
 	if typed, ok := object.(interface{ GetObjectKind() schema.ObjectKind }); ok {
 		typed.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(format.APIVersion, format.Kind))
 	}
-	return warnings, nil
+	return layers, warnings, errs.ToAggregate()
+}
+
+// decodeFile decodes a file into a map with the present keys only.
+func decodeFile(content []byte, format FileFormat) (map[string]any, []shared.Warning, field.ErrorList, error) {
+	file, err := decodeMap(content)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	kind, _ := file["kind"].(string)
+	convert, found := format.Converted[kind]
+	if !found {
+		warnings, errs, err := resolve(file, format)
+		return file, warnings, errs, err
+	}
+	object, warnings, err := convert(content, format.Strict)
+	if err != nil {
+		return nil, warnings, nil, err
+	}
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return nil, warnings, nil, err
+	}
+	file, err = decodeMap(raw)
+	return file, warnings, nil, err
+}
+
+// resolve checks the kind of a file and rewrites it to the present keys.
+func resolve(file map[string]any, format FileFormat) ([]shared.Warning, field.ErrorList, error) {
+	if err := checkKind(file, format); err != nil {
+		return nil, nil, err
+	}
+	warnings, errs := shared.ResolveAliases(file, format.Aliases)
+	return warnings, errs, nil
+}
+
+// errSecondDocument says that a file has more documents than the one that counts.
+var errSecondDocument = errors.New("the file has more than one document, and only one can count")
+
+// decodeMap decodes YAML or JSON with one document at most.
+func decodeMap(content []byte) (map[string]any, error) {
+	raw, err := yaml.YAMLToJSON(content)
+	if err != nil {
+		return nil, err
+	}
+	if documents(content) > 1 {
+		return nil, errSecondDocument
+	}
+	values := map[string]any{}
+	if string(raw) == "null" {
+		return values, nil
+	}
+	return values, kjson.UnmarshalCaseSensitivePreserveInts(raw, &values)
+}
+
+// documents counts the documents of a file that hold anything.
+func documents(content []byte) int {
+	count := 0
+	for decoder := yamlv3.NewDecoder(bytes.NewReader(content)); ; {
+		var document yamlv3.Node
+		if decoder.Decode(&document) != nil {
+			return count
+		}
+		if len(document.Content) == 1 && document.Content[0].Tag != "!!null" {
+			count++
+		}
+	}
+}
+
+// Faults adds the faults of values to those of keys, so that all are told at once (CFG-4). What is wrong with a key whose value could not be
+// decoded is told once. err is nil, of keys, or says that nothing could be read.
+func Faults(err error, values field.ErrorList) error {
+	if err == nil {
+		return values.ToAggregate()
+	}
+	var keys utilerrors.Aggregate
+	if !errors.As(err, &keys) {
+		return err
+	}
+	all := keys.Errors()
+	for _, v := range values {
+		if !slices.ContainsFunc(keys.Errors(), func(e error) bool { return concerns(e, v.Field) }) {
+			all = append(all, v)
+		}
+	}
+	return fmt.Errorf("error decoding config: %w", utilerrors.NewAggregate(all))
+}
+
+// concerns says whether an error is about a path or one above it.
+func concerns(err error, path string) bool {
+	var wrong *field.Error
+	if !errors.As(err, &wrong) {
+		return false
+	}
+	rest, found := strings.CutPrefix(path, wrong.Field)
+	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // kindError says that a file is of another kind or version, and which key does.

@@ -33,9 +33,18 @@ func NewLogger(level, format string, out io.Writer) logr.Logger {
 	case shared.LogLevelError:
 		threshold = zapcore.ErrorLevel
 	}
-	core := zapcore.NewSamplerWithOptions(zapcore.NewCore(encoder, zapcore.AddSync(out), threshold), time.Second, 100, 100)
+	core := zapcore.NewSamplerWithOptions(bounded{zapcore.NewCore(encoder, zapcore.AddSync(out), threshold)}, time.Second, 100, 100)
 	logger := zapr.NewLogger(zap.New(core, zap.AddStacktrace(zapcore.ErrorLevel)))
 	ctrllog.SetLogger(logger)
 	klog.SetLogger(logger)
 	return logger
+}
+
+// withoutStack returns a logger whose errors have no stack trace, for a fault of the surroundings: the trace would show only who logs it.
+func withoutStack(log logr.Logger) logr.Logger {
+	sink, ok := log.GetSink().(zapr.Underlier)
+	if !ok {
+		return log
+	}
+	return zapr.NewLogger(sink.GetUnderlying().WithOptions(zap.AddStacktrace(zapcore.FatalLevel)))
 }

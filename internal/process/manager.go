@@ -1,7 +1,6 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,8 +9,6 @@ import (
 	"strconv"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -20,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/yaml"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
@@ -61,6 +57,10 @@ func NewManager(o ManagerOptions) (manager.Manager, error) {
 			goruntime.SetBlockProfileRate(1)
 		}
 	}
+	webhooks, err := newWebhookServer(o.Webhooks, o.Log)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the webhook server: %w", err)
+	}
 	options := manager.Options{
 		Scheme:                        o.Scheme,
 		Logger:                        o.Log,
@@ -70,9 +70,7 @@ func NewManager(o ManagerOptions) (manager.Manager, error) {
 		HealthProbeBindAddress:        address(o.HealthProbes),
 		GracefulShutdownTimeout:       ptr.To(GracePeriod),
 		LeaderElectionReleaseOnCancel: true,
-		WebhookServer: webhook.NewServer(webhook.Options{
-			Host: o.Webhooks.BindAddress, Port: o.Webhooks.Port, CertDir: o.Webhooks.TLS.ServerCertDir,
-		}),
+		WebhookServer:                 webhooks,
 	}
 	if l := o.LeaderElection; l != nil && ptr.Deref(l.LeaderElect, false) {
 		options.LeaderElection = true
@@ -86,21 +84,6 @@ func NewManager(o ManagerOptions) (manager.Manager, error) {
 		return nil, fmt.Errorf("setting up the manager: %w", err)
 	}
 	return mgr, nil
-}
-
-// registerOwn registers what every process tells of itself: go_* and process_*. The library does so only where there are controllers, and
-// then in the same form.
-func registerOwn(registry prometheus.Registerer) error {
-	for _, collector := range []prometheus.Collector{
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsAll)),
-	} {
-		registered := prometheus.AlreadyRegisteredError{}
-		if err := registry.Register(collector); err != nil && !errors.As(err, &registered) {
-			return err
-		}
-	}
-	return nil
 }
 
 func address(server *shared.Server) string {

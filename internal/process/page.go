@@ -93,11 +93,13 @@ func verbs(cmd *cobra.Command) []Term {
 	return terms
 }
 
+// isDeprecated says whether a flag is marked by Deprecate.
+func isDeprecated(f *pflag.Flag) bool { return len(f.Annotations[deprecation]) > 0 }
+
 func flagTerms(flags *pflag.FlagSet, deprecated bool) []Term {
 	var terms []Term
 	flags.VisitAll(func(f *pflag.Flag) {
-		instead, isDeprecated := f.Annotations[deprecation]
-		if isDeprecated != deprecated || f.Hidden && !deprecated {
+		if isDeprecated(f) != deprecated || f.Hidden && !deprecated {
 			return
 		}
 		kind, text := pflag.UnquoteUsage(f)
@@ -109,7 +111,7 @@ func flagTerms(flags *pflag.FlagSet, deprecated bool) []Term {
 			name += " " + kind
 		}
 		if deprecated {
-			text = "use " + instead[0]
+			text = "use " + f.Annotations[deprecation][0]
 		} else if !slices.Contains([]string{"", "0", "0s", "false", "[]"}, f.DefValue) {
 			text += " (default " + f.DefValue + ")"
 		}

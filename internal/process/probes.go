@@ -27,13 +27,26 @@ const (
 
 var errNotSynced = errors.New("informers not synced yet")
 
-// Synced turns a question into a readiness check (PRC-54).
-func Synced(isSynced func() bool) healthz.Checker {
+// Awaited turns the names of what is not synced yet into a readiness check, which names them (PRC-54): an API that is not there would keep
+// a process from becoming ready without anybody knowing which.
+func Awaited(awaited func() []string) healthz.Checker {
 	return func(*http.Request) error {
-		if !isSynced() {
-			return errNotSynced
+		names := awaited()
+		if len(names) == 0 {
+			return nil
 		}
-		return nil
+		slices.Sort(names)
+		return fmt.Errorf("%w: %s", errNotSynced, strings.Join(slices.Compact(names), ", "))
+	}
+}
+
+// Until returns a name while something is not done yet.
+func Until(name string, done func() bool) func() []string {
+	return func() []string {
+		if done() {
+			return nil
+		}
+		return []string{name}
 	}
 }
 
@@ -148,8 +161,8 @@ func AddChecks(mgr manager.Manager, drain *Drain, checks ...Check) error {
 }
 
 // SyncCheck is a check of readiness that also counts for liveness, with grace (PRC-52).
-func SyncCheck(name string, synced func() bool, log logr.Logger) Check {
-	ready := Synced(synced)
+func SyncCheck(name string, awaited func() []string, log logr.Logger) Check {
+	ready := Awaited(awaited)
 	return Check{Name: name, Live: WithGrace(ready, log, clock.RealClock{}), Ready: ready}
 }
 

@@ -121,6 +121,51 @@ func TestSameCluster(t *testing.T) {
 	}
 }
 
+// OBS-1: texts of others in a line of the log are bounded, wherever they stand.
+func TestLoggedTextsAreBounded(t *testing.T) {
+	var out bytes.Buffer
+	log, long := NewLogger("info", "json", &out), strings.Repeat("x", 700<<10)
+	log.WithValues("a", long, "b", 1).Info(long, "c", long, "d", errors.New(long), "e", "short")
+	log.Error(errors.New(long), "failed")
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 || len(out.String()) > 7*maxLogged {
+		t.Fatalf("%d lines of %d bytes", len(lines), out.Len())
+	}
+	entry := map[string]any{}
+	if err := json.Unmarshal([]byte(lines[0]), &entry); err != nil {
+		t.Fatal(err)
+	}
+	if entry["b"] != 1.0 || entry["e"] != "short" {
+		t.Errorf("short values have changed: %v, %v", entry["b"], entry["e"])
+	}
+	for _, key := range []string{"a", "c", "d", "msg"} {
+		if text, _ := entry[key].(string); len(text) > maxLogged || !strings.HasPrefix(text, "xxx") {
+			t.Errorf("%s has %d bytes", key, len(text))
+		}
+	}
+}
+
+// PRC-54: a check names what it waits for, each once.
+func TestSyncCheckNamesTheKinds(t *testing.T) {
+	awaited := []string{"Shoot", "Bastion", "Shoot"}
+	check := SyncCheck("informer-sync", func() []string { return awaited }, logr.Discard())
+	if err := check.Ready(nil); err == nil || err.Error() != "informers not synced yet: Bastion, Shoot" {
+		t.Errorf("got %v", err)
+	}
+	awaited = nil
+	if err := check.Ready(nil); err != nil {
+		t.Errorf("got %v", err)
+	}
+	done := false
+	until := Awaited(Until("the folder", func() bool { return done }))
+	if err := until(nil); err == nil || err.Error() != "informers not synced yet: the folder" {
+		t.Errorf("got %v", err)
+	}
+	if done = true; until(nil) != nil {
+		t.Error("it is done")
+	}
+}
+
 func TestLogger(t *testing.T) {
 	var out bytes.Buffer
 	log := NewLogger("info", "json", &out)

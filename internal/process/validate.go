@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
@@ -28,31 +27,36 @@ type findings []string
 func (f findings) Error() string { return strings.Join(f, "\n") }
 
 // ValidateConfig returns the command that says whether an executable would start with a file. read is what the start does, without anything but
-// the file; it returns the effective configuration.
-func ValidateConfig(format FileFormat, read func(ConfigFlags) (any, []shared.Warning, error)) Subcommand {
+// the file; it returns the effective configuration. The file is read once, as it may be a pipe.
+func ValidateConfig(format FileFormat, read func(*ConfigFlags) (any, []shared.Warning, error)) Subcommand {
 	var strict, effective bool
+	var below ConfigFlags
 	return Subcommand{
 		Name: "validate-config", Operand: "FILE",
 		Short: "Check a configuration file, and tell each fault with its line",
-		Long: "Nothing is started and no cluster is asked.\nFaults are printed on stderr, one a line, as FILE:LINE: KEY: FAULT; warnings on stdout.\n" +
+		Long: "FILE may be - for standard input. Nothing is started and no cluster is asked.\nFaults are printed on stderr, one a line, as FILE:LINE: KEY: FAULT; warnings on stdout.\n" +
 			"An unknown key is a fault here; at a start it is one with --strict-config only.",
 		Flags: func(set *pflag.FlagSet) {
 			set.BoolVar(&strict, "strict-config", true, "take unknown keys for faults; with =false they are warnings, as at a start")
-			set.BoolVar(&effective, "effective", false, "print the configuration with all defaults if there is no fault")
+			set.BoolVar(&effective, "effective", false, "print the configuration with all defaults, and where each value comes from, if there is no fault")
+			below.addDefaults(set)
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
-			file := ConfigFlags{File: set.Arg(0)}
+			file := ConfigFlags{File: set.Arg(0), Defaults: below.Defaults, Profile: below.Profile}
 			content, err := file.Content()
 			if err != nil {
 				return err
 			}
-			cfg, warnings, err := read(file)
+			if err := notEmpty(content); err != nil {
+				return findings{file.File + ":1: " + err.Error()}
+			}
+			cfg, warnings, err := read(&file)
 			lines := newConfigLines(content, format)
 			faults := lines.faults(err)
 			var told []finding
 			for _, warning := range warnings {
 				if warning.Unknown && strict {
-					faults = append(faults, finding{lines.of(warning.Path), warning.Path + ": unknown key"})
+					faults = append(faults, finding{lines.of(warning.Path), warning.Path + ": " + strings.Replace(warning.Text, " "+warning.Path+" is ignored", "", 1)})
 				} else {
 					told = append(told, finding{lines.of(warning.Path), "warning: " + warning.Text})
 				}
@@ -71,14 +75,18 @@ func ValidateConfig(format FileFormat, read func(ConfigFlags) (any, []shared.War
 			if !effective {
 				return nil
 			}
-			text, err := yaml.Marshal(cfg)
-			if err != nil {
-				return err
-			}
-			_, err = out.Write(text)
-			return err
+			return printEffective(out, cfg, file.layers)
 		},
 	}
+}
+
+// notEmpty refuses a file that holds nothing: nobody validates one on purpose. A start takes it for {} (CFG-2).
+func notEmpty(content []byte) error {
+	values, err := decodeMap(content)
+	if err == nil && len(values) == 0 && documents(content) == 0 {
+		return errors.New("the file holds no configuration")
+	}
+	return nil
 }
 
 // faults are the single errors of what a file was refused for.

@@ -2,6 +2,8 @@ package serve
 
 import (
 	"bytes"
+	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,18 +16,27 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/espalier-project/espalier/internal/limit"
 )
 
 const (
-	limit = 3 << 20
+	most  = 3 << 20
 	small = `{"a":1}`
 )
+
+// sized are bodies of one size that may be large.
+func sized(places int) Size {
+	return Size{Bytes: most, Places: places, Grace: largeGrace, Turns: limit.NewTurns(0)}
+}
+
+const largeGrace = 250 * time.Millisecond
 
 // reader is an endpoint that only reads bodies, and says how that went.
 type reader struct{ *Bodies }
 
 func (r reader) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	release, err := r.Read(w, request, &bytes.Buffer{}, limit)
+	_, release, err := r.Read(request.Context(), w, request, &bytes.Buffer{}, most)
 	if err != nil {
 		_, _ = fmt.Fprintf(w, "%d %s", StatusOf(err), err)
 		return
@@ -38,8 +49,15 @@ func (r reader) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 func endpoint(t *testing.T, handler http.Handler, http2 bool) (*http.Client, string) {
 	t.Helper()
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "s"}, nil)
-	server := httptest.NewUnstartedServer(promhttp.InstrumentHandlerDuration(seconds, handler))
+	server := httptest.NewUnstartedServer(nil)
+	var err error
+	if server.Config, err = NewServer(promhttp.InstrumentHandlerDuration(seconds, handler)); err != nil {
+		t.Fatal(err)
+	}
 	server.EnableHTTP2 = http2
+	if !http2 {
+		server.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
+	}
 	server.StartTLS()
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server.Client(), server.URL
@@ -86,21 +104,28 @@ func (c *crowd) size() int {
 	return c.count
 }
 
+// patience is how many wait for a place.
+func (c *crowd) patience() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waiting.Len()
+}
+
 // TestSlowBody: a body that trickles is given up after its time, and the client is told.
 func TestSlowBody(t *testing.T) {
-	if b := NewBodies(1); b.patience > 5*time.Second {
+	if b := NewBodies(sized(1)); b.patience > 5*time.Second {
 		t.Errorf("bodies are awaited for %s", b.patience)
 	}
 	overBoth(t, func(t *testing.T, http2 bool) {
 		for name, begin := range map[string]string{"small": "{", "large": "{" + strings.Repeat(" ", smallBody+10)} {
-			bodies := NewBodies(1)
+			bodies := NewBodies(sized(16))
 			bodies.patience = 50 * time.Millisecond
 			client, url := endpoint(t, reader{bodies}, http2)
 			_, answer, err := post(client, url, trickle(t, begin))
 			if err != nil || !strings.Contains(answer, `408 the body did not come within 50ms`) {
 				t.Errorf("%s: got %s, %v", name, answer, err)
 			}
-			eventually(t, "places are kept", func() bool { return bodies.awaited.size() == 0 && bodies.large.size() == 0 })
+			eventually(t, "places are kept", func() bool { return bodies.awaited.size() == 0 && bodies.sizes[0].size() == 0 })
 		}
 	})
 }
@@ -108,8 +133,8 @@ func TestSlowBody(t *testing.T) {
 // TestSlowBodies: however many bodies are awaited, one that comes at once is answered; those that are awaited longest are given up.
 func TestSlowBodies(t *testing.T) {
 	overBoth(t, func(t *testing.T, http2 bool) {
-		bodies := NewBodies(1)
-		bodies.awaited.limit, bodies.large.limit, bodies.large.grace = 5, 3, 20*time.Millisecond
+		bodies := NewBodies(Size{Bytes: most, Places: 3, Grace: 20 * time.Millisecond, Turns: limit.NewTurns(0)})
+		bodies.awaited.limit = 5
 		client, url := endpoint(t, reader{bodies}, http2)
 		answers := make(chan string, 100)
 		var slow sync.WaitGroup
@@ -137,7 +162,7 @@ func TestSlowBodies(t *testing.T) {
 			_, answer, err := post(client, url, strings.NewReader(small+strings.Repeat(" ", 1<<20)))
 			return err == nil && strings.Contains(answer, `was read`)
 		})
-		if awaited, large := bodies.awaited.size(), bodies.large.size(); awaited > 5 || large > 3 {
+		if awaited, large := bodies.awaited.size(), bodies.sizes[0].size(); awaited > 5 || large > 3 {
 			t.Errorf("%d small and %d large bodies are awaited", awaited, large)
 		}
 	})
@@ -145,8 +170,7 @@ func TestSlowBodies(t *testing.T) {
 
 // TestCostlyBodies: what is large or no JSON is bounded in size and number, and small JSON does not wait for it.
 func TestCostlyBodies(t *testing.T) {
-	bodies := NewBodies(1)
-	bodies.large.limit = 2
+	bodies := NewBodies(sized(2))
 	client, url := endpoint(t, reader{bodies}, false)
 	yaml := "apiVersion: authorization.k8s.io/v1\nkind: SubjectAccessReview\nspec: {nonResourceAttributes: {path: /}}\n"
 	comment := func(n int) string { return "#" + strings.Repeat("x", n) }
@@ -155,7 +179,7 @@ func TestCostlyBodies(t *testing.T) {
 		"YAML of usual size":     {yaml + comment(smallBody-len(yaml)-1), `was read`},
 		"YAML that is too large": {yaml + comment(smallBody), `413 only JSON may have more than 65536 bytes`},
 		"large JSON":             {small + strings.Repeat(" ", 2<<20), `was read`},
-		"too large":              {small + strings.Repeat(" ", limit), `413 request entity is too large; limit is 3145728 bytes`},
+		"too large":              {small + strings.Repeat(" ", most), `413 request entity is too large; limit is 3145728 bytes`},
 	} {
 		for _, chunked := range []bool{false, true} {
 			var body io.Reader = strings.NewReader(c.body)
@@ -172,9 +196,9 @@ func TestCostlyBodies(t *testing.T) {
 	t.Run("places", func(t *testing.T) {
 		places := make([]*place, 2) // Two are worked on, and have all places.
 		for i := range places {
-			g := &guest{gone: make(chan struct{})}
+			g := &guest{}
 			g.settle()
-			places[i] = bodies.large.join(g)
+			places[i] = bodies.sizes[0].join(g)
 		}
 		answered := make(chan string)
 		go func() {
@@ -182,30 +206,34 @@ func TestCostlyBodies(t *testing.T) {
 			answered <- fmt.Sprint(answer, err)
 		}()
 		eventually(t, "nobody waits for a place", func() bool {
-			bodies.large.mu.Lock()
-			defer bodies.large.mu.Unlock()
-			return bodies.large.left != nil
+			return bodies.sizes[0].patience() == 1
 		})
 		if _, answer, err := post(client, url, strings.NewReader(small)); err != nil || !strings.Contains(answer, `was read`) {
 			t.Errorf("a small one meanwhile: got %s, %v", answer, err)
 		}
-		bodies.large.leave(places[0])
+		bodies.sizes[0].leave(places[0])
 		if answer := <-answered; !strings.Contains(answer, `was read`) {
 			t.Errorf("one that has waited: got %s", answer)
 		}
-		bodies.large.leave(places[1])
+		bodies.sizes[0].leave(places[1])
 	})
 	t.Run("turns", func(t *testing.T) {
-		impatient := NewBodies(1)
-		impatient.patience, impatient.large.limit = 50*time.Millisecond, 1
-		client, url := endpoint(t, reader{impatient}, false)
-		impatient.costly <- struct{}{} // One is being worked on without end.
-		for range 3 {
-			if _, answer, err := post(client, url, strings.NewReader(yaml)); err != nil || !strings.Contains(answer, `503 too many large reviews at once`) {
-				t.Errorf("got %s, %v", answer, err)
-			}
+		size := sized(1)
+		bodies := NewBodies(size)
+		_, end, err := size.Turns.Begin(t.Context()) // One is being worked on without end.
+		if err != nil {
+			t.Fatal(err)
 		}
-		if impatient.large.size() != 0 {
+		defer end()
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(yaml))
+			if _, _, err := bodies.Read(ctx, httptest.NewRecorder(), request, &bytes.Buffer{}, most); StatusOf(err) != http.StatusServiceUnavailable {
+				t.Errorf("got %v", err)
+			}
+			cancel()
+		}
+		if bodies.sizes[0].size() != 0 {
 			t.Error("places are kept")
 		}
 	})
@@ -214,11 +242,11 @@ func TestCostlyBodies(t *testing.T) {
 // TestPace: what is costly keeps its place and its turn for as long as it may have taken, and nothing else waits for that.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBodies(1).Paced(Pace{Large: 1, Grace: time.Second, BytesPerSecond: 1 << 20, Rest: 7})
+		b := NewBodies(Size{Bytes: most, Places: 1, Grace: time.Second, BytesPerSecond: 1 << 20, Turns: limit.NewTurns(7)})
 		read := func(body string) (time.Duration, error) {
 			began := time.Now()
 			request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
-			release, err := b.Read(httptest.NewRecorder(), request, &bytes.Buffer{}, limit)
+			_, release, err := b.Read(t.Context(), httptest.NewRecorder(), request, &bytes.Buffer{}, most)
 			if err == nil {
 				time.Sleep(30 * time.Millisecond) // Decoding takes that long.
 				release()
@@ -241,15 +269,15 @@ func TestPace(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
-		if b.large.size() != 0 || len(b.costly) != 0 {
-			t.Error("places or turns are kept")
+		if b.sizes[0].size() != 0 {
+			t.Error("places are kept")
 		}
 	})
 }
 
 // TestNotGivenUpAfterwards: whose reading is over is left alone, also if it was given up before; the server may be done with its connection.
 func TestNotGivenUpAfterwards(t *testing.T) {
-	g := &guest{response: http.NewResponseController(httptest.NewRecorder()), gone: make(chan struct{})}
+	g := &guest{response: http.NewResponseController(httptest.NewRecorder())}
 	if !g.giveUp(errGivenUp) {
 		t.Error("one that is read was not given up")
 	}

@@ -20,6 +20,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/serve/review"
 )
@@ -148,7 +149,8 @@ func FuzzEndpoints(f *testing.F) {
 		if encoding != "" {
 			request.Header.Set("Content-Encoding", encoding)
 		}
-		response, err := server.Client().Do(request)
+		var response *http.Response
+		yamltest.Bounded(t, len(body), func() { response, err = server.Client().Do(request) })
 		if err != nil && strings.Contains(err.Error(), "invalid header field value") {
 			return
 		}
@@ -201,7 +203,8 @@ func FuzzConnections(f *testing.F) {
 		if err := connection.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		answer, err := io.ReadAll(connection)
+		var answer []byte
+		yamltest.Bounded(t, len(sent), func() { answer, err = io.ReadAll(connection) })
 		_ = connection.Close()
 		if netErr := net.Error(nil); errors.As(err, &netErr) && netErr.Timeout() {
 			t.Errorf("%q is answered with %q and then nothing", sent, answer)

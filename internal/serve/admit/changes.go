@@ -120,29 +120,46 @@ func longer(was, is reflect.Value) bool {
 	return 0 < was.Len() && was.Len() < is.Len() && reflect.DeepEqual(was.Interface(), is.Slice(0, was.Len()).Interface())
 }
 
-// entries compares two maps of plain values.
+var (
+	textsType = reflect.TypeFor[map[string]string]()
+	bytesType = reflect.TypeFor[map[string][]byte]()
+)
+
+// entries compares two maps of texts or bytes.
 func (d *differ) entries(path string, was, is reflect.Value, there []byte) error {
+	if was.CanConvert(textsType) {
+		return entriesOf(d, path, was.Convert(textsType).Interface().(map[string]string), is.Convert(textsType).Interface().(map[string]string), there,
+			func(a, b string) bool { return a == b })
+	}
+	return entriesOf(d, path, was.Convert(bytesType).Interface().(map[string][]byte), is.Convert(bytesType).Interface().(map[string][]byte), there, bytes.Equal)
+}
+
+// entriesOf tells of the entries that differ, in the order of their keys. A map may have thousands: equal ones cost two look-ups.
+func entriesOf[V any](d *differ, path string, was, is map[string]V, there []byte, equal func(a, b V) bool) error {
 	var keys []string
-	for _, m := range []reflect.Value{was, is} {
-		for entries := m.MapRange(); entries.Next(); {
-			keys = append(keys, entries.Key().String())
+	for key, w := range was {
+		if i, found := is[key]; !found || !equal(w, i) {
+			keys = append(keys, key)
+		}
+	}
+	for key := range is {
+		if _, found := was[key]; !found {
+			keys = append(keys, key)
 		}
 	}
 	slices.Sort(keys)
-	for _, key := range slices.Compact(keys) {
-		k := reflect.ValueOf(key).Convert(is.Type().Key())
-		w, i := was.MapIndex(k), is.MapIndex(k)
-		if w.IsValid() && i.IsValid() && reflect.DeepEqual(w.Interface(), i.Interface()) {
-			continue
-		}
-		_, found := member(there, key)
+	has := keysOf(there)
+	d.patch = slices.Grow(d.patch, len(keys))
+	for _, key := range keys {
+		i, wanted := is[key]
+		found := has[key]
 		switch at := path + "/" + escape.Replace(key); {
-		case i.IsValid() && found:
-			if err := d.put("replace", at, i); err != nil {
+		case wanted && found:
+			if err := d.put("replace", at, reflect.ValueOf(i)); err != nil {
 				return err
 			}
-		case i.IsValid():
-			if err := d.put("add", at, i); err != nil {
+		case wanted:
+			if err := d.put("add", at, reflect.ValueOf(i)); err != nil {
 				return err
 			}
 		case found:
@@ -299,9 +316,7 @@ func (f *fieldOf) know(t reflect.Type) {
 	case reflect.Struct:
 		f.deep = true
 	case reflect.Map:
-		element := to.Elem()
-		f.plainMap = to == t && to.Key().Kind() == reflect.String && !marshals(to.Key()) && !marshals(element) &&
-			(element.Kind() == reflect.String || element.Kind() == reflect.Slice && element.Elem().Kind() == reflect.Uint8)
+		f.plainMap = to == t && (t.ConvertibleTo(textsType) || t.ConvertibleTo(bytesType))
 	case reflect.Slice:
 		if element := to.Elem(); to == t && element.Kind() == reflect.Struct && !marshals(element) {
 			if f.name = nameOfElements(element); f.name != nil {

@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"maps"
 	"reflect"
 	"sync"
 )
@@ -39,6 +40,10 @@ func unshare(v reflect.Value) {
 		}
 	case reflect.Map:
 		if v.IsNil() {
+			return
+		}
+		if texts, is := v.Interface().(map[string]string); is { // Labels and annotations: there may be thousands.
+			v.Set(reflect.ValueOf(maps.Clone(texts)))
 			return
 		}
 		own, deep := reflect.MakeMapWithSize(v.Type(), v.Len()), shares(v.Type().Elem())

@@ -1,6 +1,9 @@
 package admit
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // What is below finds values in JSON without decoding what is around them. It is for text that has been decoded once, so that it is known
 // to be valid; of anything else it returns something, without a panic.
@@ -13,6 +16,21 @@ func member(object []byte, key string) (value []byte, found bool) {
 		}
 	})
 	return value, found
+}
+
+// keysOf returns the keys of an object. Whoever looks for many keys asks it, not member: that reads the object for each.
+func keysOf(object []byte) map[string]bool {
+	all := map[string]bool{}
+	eachMember(object, func(quoted, _ []byte) {
+		var key string
+		if bytes.IndexByte(quoted, '\\') < 0 && len(quoted) >= 2 {
+			key = string(quoted[1 : len(quoted)-1])
+		} else if json.Unmarshal(quoted, &key) != nil {
+			return
+		}
+		all[key] = true
+	})
+	return all
 }
 
 // named says whether a key as it is written is this one.

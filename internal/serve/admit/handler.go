@@ -16,27 +16,44 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/espalier-project/espalier/internal/limit"
 	"github.com/espalier-project/espalier/internal/serve"
 )
 
 const (
 	// bodyLimit bounds the body of a review (CW-2): two objects of 3 MiB, twice what etcd keeps of one, and what is around them.
 	bodyLimit = 7 << 20
-	// reviewsAtOnce bounds the reviews that an endpoint works on at a time. Each makes some reads at most, and kube-apiserver waits ten seconds.
-	reviewsAtOnce = 256
+	// reviewsAtOnce bounds the reviews that an endpoint works on at a time: all that may wait for a read or make one (1124, limit.Waiting and
+	// clusters.Streams), and as many again as an API server has changes under way beside them. Their bodies are 80 MiB at most, as none of them is
+	// larger than 64 KiB, and some 4 KiB each of usual size.
+	reviewsAtOnce = limit.Waiting + 256
 	// budget is how long a request may take; kube-apiserver waits ten seconds by default.
 	budget = 10 * time.Second
 
 	reviewType = "application/json"
 )
 
-// pace lets large reviews have half a processor: objects of 64 KiB and more are usual here, but others in the process, authorizers among
-// them, are asked thousands of times a second. One of a megabyte is answered after some 50 ms then, and nobody waits for more than the eight
-// that there may be.
-var pace = serve.Pace{Large: 8, Grace: 250 * time.Millisecond, Rest: 1}
+// NewBodies returns what bounds the bodies of AdmissionReviews, for all endpoints that share it. A review has the object twice when it is updated.
+//
+// Most objects above 32 KiB are Shoots, Secrets and ConfigMaps of some hundred KiB at most: reviews of up to 256 KiB do not wait for larger ones. While
+// 32 of them read from an API server that answers in 50 ms, 640 a second are possible, and one that takes 3 ms to judge is judged 160 times a
+// second. Larger ones up to a MiB, and up to the limit, have places of their own, so that a megabyte waits for four reviews of the largest size, not
+// for sixteen; but they share their half of a processor, because all sizes together may take one and others in the process, authorizers among
+// them, are asked thousands of times a second.
+//
+//	32 × 256 KiB + 8 × 1 MiB + 4 × 7 MiB = 44 MiB of memory
+func NewBodies() *serve.Bodies {
+	large := limit.NewTurns(1)
+	return serve.NewBodies(
+		serve.Size{Bytes: 256 << 10, Places: 32, Grace: grace, Turns: limit.NewTurns(1)},
+		serve.Size{Bytes: 1 << 20, Places: 8, Grace: grace, Turns: large},
+		serve.Size{Bytes: bodyLimit, Places: 4, Grace: grace, Turns: large},
+	)
+}
 
-// NewBodies returns what bounds the bodies of AdmissionReviews, for all endpoints that share it. Large ones are worked on one at a time.
-func NewBodies() *serve.Bodies { return serve.NewBodies(1).Paced(pace) }
+// grace is how long a large body may take to come before it can be given up for another one. An API server sends a body of the largest size in 112
+// round trips, which is a tenth of a second, and more on a machine that is busy.
+const grace = 2 * time.Second
 
 // Func decides about a request: it returns what is to be changed, or why the request is refused (refusal.go says how errors are answered).
 type Func func(ctx context.Context, request *admissionv1.AdmissionRequest) (Patch, error)
@@ -88,18 +105,20 @@ func New(o Options) *Handler {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	defer prometheus.NewTimer(h.duration).ObserveDuration()
-	ctx, cancel := context.WithTimeout(request.Context(), budget)
+	ctx, cancel := serve.Deadline(request, budget)
 	defer cancel()
 	review, err := h.answer(ctx, w, request)
 	if err != nil {
 		code := serve.StatusOf(err)
 		h.count(code)
+		serve.Answering(w)
 		h.Log.V(1).Info("Review cannot be answered", "code", code, "reason", err.Error())
 		http.Error(w, err.Error(), code)
 		return
 	}
 	h.count(int(review.Response.Result.Code))
 	w.Header().Set("Content-Type", "application/json")
+	serve.Answering(w)
 	if err := json.NewEncoder(w).Encode(review); err != nil {
 		h.Log.V(1).Info("Answer could not be written", "reason", err.Error())
 	}
@@ -118,7 +137,7 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *ht
 	contentType := request.Header.Get("Content-Type")
 	ready := h.Ready == nil || contentType == reviewType && h.Ready()
 	body := &bytes.Buffer{}
-	release, err := h.Bodies.Read(w, request, body, bodyLimit)
+	ctx, release, err := h.Bodies.Read(ctx, w, request, body, bodyLimit)
 	if err == nil {
 		defer release()
 	}
@@ -148,6 +167,7 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *ht
 	if atomic.AddInt32(&h.working, 1) > reviewsAtOnce {
 		return nil, serve.WithStatus(http.StatusServiceUnavailable, errors.New("too many reviews at once"))
 	}
+	ctx = limit.WithClient(ctx, review.Request.Namespace, review.Request.UserInfo.Username)
 	return answerOf(review, h.Respond(ctx, review.Request)), nil
 }
 

@@ -26,6 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/limit"
 	"github.com/espalier-project/espalier/internal/serve"
 )
 
@@ -206,7 +208,7 @@ func TestWaiting(t *testing.T) {
 
 // TestNoRoom: a body for which there is no room is answered with 503, also outside of a review.
 func TestNoRoom(t *testing.T) {
-	h := New(Options{Decide: labelled, Bodies: serve.NewBodies(0), Log: logr.Discard()})
+	h := New(Options{Decide: labelled, Bodies: serve.NewBodies(serve.Size{Bytes: bodyLimit, Turns: limit.NewTurns(0)}), Log: logr.Discard()})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(ask("CREATE", `,"object":{}`)+strings.Repeat(" ", 1<<20)))
@@ -218,7 +220,39 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestReviewsAtOnce: 256 requests are worked on at a time, and more are told to come again.
+// TestTurnsEnd: the turn of a large review ends while it waits for the garden, and only time on the processor is followed by a rest: 100 updates of
+// Shoots of 80 KiB that a garden answers in 50 ms are all answered, each well within the two seconds that the shortest registration gives.
+func TestTurnsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		garden := limit.NewQueue(100, limit.Waiting)
+		h := New(Options{Log: logr.Discard(), Decide: Decide(func(ctx context.Context, _ *admissionv1.AdmissionRequest) error {
+			return garden.Do(ctx, func(context.Context) error {
+				time.Sleep(50 * time.Millisecond)
+				return nil
+			})
+		})})
+		shoot := `{"spec":{"x":"` + strings.Repeat("x", 80<<10) + `"}}`
+		body := ask("UPDATE", `,"object":`+shoot+`,"oldObject":`+shoot)
+		began, answers := time.Now(), make(chan string, 100)
+		for range cap(answers) {
+			go func() {
+				answer := post(h, "application/json", strings.NewReader(body))
+				answers <- fmt.Sprint(answer.Code, strings.Contains(answer.Body.String(), `"allowed":true`))
+			}()
+		}
+		for range cap(answers) {
+			if answer := <-answers; answer != "200 true" {
+				t.Fatalf("T3-1: got %s", answer)
+			}
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("T3-1: all answers took %s", took)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// TestReviewsAtOnce: a bounded number of requests is worked on at a time, and more are told to come again.
 func TestReviewsAtOnce(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	h := New(Options{Log: logr.Discard(), Decide: Decide(func(ctx context.Context, r *admissionv1.AdmissionRequest) error {
@@ -324,7 +358,8 @@ func FuzzAdmit(f *testing.F) {
 	}
 	h := New(Options{Decide: labelled, Log: logr.Discard()})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		answer := post(h, "application/json", bytes.NewReader(body))
+		var answer *httptest.ResponseRecorder
+		yamltest.Bounded(t, len(body), func() { answer = post(h, "application/json", bytes.NewReader(body)) })
 		review := &admissionv1.AdmissionReview{}
 		if err := json.Unmarshal(answer.Body.Bytes(), review); err != nil || review.Response == nil || review.Response.Result == nil {
 			t.Fatalf("status %d, answer %s, %v", answer.Code, answer.Body, err)

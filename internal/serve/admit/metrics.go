@@ -34,6 +34,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 }
 
+// Collectors are those of the metrics that are ours by name.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.reviews, m.duration}
+}
+
 // rejectionsKept bounds the series of refusals: a landscape has some thousand projects, and a namespace is whatever a request says.
 const rejectionsKept = 5000
 

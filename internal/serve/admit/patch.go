@@ -129,6 +129,7 @@ func (d *differ) value(path string, was, is, there any, found bool) {
 // name, or are equal. Between them, if as many come as go and have no names, each is taken for the changed form of its predecessor.
 func (d *differ) list(path string, was, is, there []any) {
 	at, gone, come := 0, 0, 0
+	moved := movedFrom(was, there)
 	step := func(toWas, toIs int) {
 		if toWas-gone == toIs-come && unnamed(was[gone:toWas]) && unnamed(is[come:toIs]) {
 			for ; gone < toWas; gone, come, at = gone+1, come+1, at+1 {
@@ -140,7 +141,7 @@ func (d *differ) list(path string, was, is, there []any) {
 			d.add("remove", path+"/"+strconv.Itoa(at), nil)
 		}
 		for ; come < toIs; come, at = come+1, at+1 {
-			d.add("add", path+"/"+strconv.Itoa(at), moved(is[come], was, there))
+			d.add("add", path+"/"+strconv.Itoa(at), moved(is[come]))
 		}
 	}
 	for _, pair := range kept(was, is) {
@@ -157,7 +158,8 @@ func (d *differ) list(path string, was, is, there []any) {
 func kept(was, is []any) (pairs [][2]int) {
 	places := map[string][]int{}
 	for i, element := range was {
-		places[identity(element)] = append(places[identity(element)], i)
+		id := identity(element)
+		places[id] = append(places[id], i)
 	}
 	next := 0
 	for j, element := range is {
@@ -174,14 +176,22 @@ func kept(was, is []any) (pairs [][2]int) {
 	return pairs
 }
 
-// moved returns an element in the form in which it was sent, if it is one that has only changed its place.
-func moved(element any, was, there []any) any {
-	for i := range was {
-		if reflect.DeepEqual(was[i], element) {
+// movedFrom returns a function that returns an element in the form in which it was sent, if it is one that has only changed its place. It looks
+// at the list once, and only if it is asked.
+func movedFrom(was, there []any) func(element any) any {
+	var places map[string]int
+	return func(element any) any {
+		if places == nil {
+			places = make(map[string]int, len(was))
+			for i := len(was) - 1; i >= 0; i-- {
+				places[encoded(was[i])] = i
+			}
+		}
+		if i, found := places[encoded(element)]; found && reflect.DeepEqual(was[i], element) {
 			return there[i]
 		}
+		return element
 	}
-	return element
 }
 
 // identity is the name of an element, or the whole of it.
@@ -189,6 +199,10 @@ func identity(element any) string {
 	if name := nameIn(element); name != "" {
 		return "name " + name
 	}
+	return encoded(element)
+}
+
+func encoded(element any) string {
 	text, err := json.Marshal(element)
 	if err != nil { // What was decoded from JSON can be encoded.
 		return ""

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 )
 
 func pointerTo[T any](value T) *T { return &value }
@@ -354,7 +357,9 @@ func FuzzPatch(f *testing.F) {
 			return after
 		}
 		after := change(before)
-		patch, err := patchOf(document{raw, knownTo[thing](raw)}, before, after)
+		var patch Patch
+		var err error
+		yamltest.Bounded(t, len(raw), func() { patch, err = patchOf(document{raw, knownTo[thing](raw)}, before, after) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -403,4 +408,21 @@ func TestKept(t *testing.T) {
 	if want := [][2]int{{1, 1}, {2, 2}, {3, 4}}; !reflect.DeepEqual(got, want) {
 		t.Error(cmp.Diff(want, got))
 	}
+}
+
+// TestListsAreLinear: what a list of many elements takes grows with their number, also if they move (FM-6).
+func TestListsAreLinear(t *testing.T) {
+	yamltest.Linear(t, 2000, func(n int) {
+		var was, is []any
+		for i := range n {
+			was = append(was, map[string]any{"a": strconv.Itoa(i)})
+		}
+		for i := range n + 1 {
+			is = append(is, map[string]any{"a": strconv.Itoa(n - i)})
+		}
+		d := differ{}
+		if d.list("", was, is, was); len(d.patch) == 0 {
+			t.Error("FM-6/nothing has changed")
+		}
+	})
 }

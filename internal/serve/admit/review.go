@@ -61,8 +61,19 @@ func unmarshal(raw []byte, into any) error {
 	return Refuse(http.StatusBadRequest, "%s", err)
 }
 
-// Unmarshal decodes an object of a request, of whatever kind it says to be. What cannot be decoded is refused with 400.
+// Unmarshal decodes an object of a request, of whatever kind it says to be. What cannot be decoded is refused with 400. Names of fields are
+// case-sensitive, as they are to an API server. It is the only decoder of what reviews bring along, together with Tree and Decode: that of
+// encoding/json takes METADATA for metadata, and the linter forbids it.
 func Unmarshal(raw []byte, into any) error { return unmarshal(raw, into) }
+
+// Tree decodes any JSON into maps, lists and scalars. Numbers of any size stay as they are.
+func Tree(raw []byte) (any, error) {
+	var tree any
+	if err := decodeTree(raw, &tree); err != nil {
+		return nil, Refuse(http.StatusBadRequest, "%s", err)
+	}
+	return tree, nil
+}
 
 // Decode decodes an object of one kind, in the namespace of the request if it names none. What is none is refused with 400.
 func Decode[T any](kind schema.GroupVersionKind, raw []byte, namespace string) (*T, error) {

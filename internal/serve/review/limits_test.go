@@ -10,9 +10,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 )
 
-// TestReviewsAtOnce: 256 decisions are made at a time, and more are refused with a reason.
+// TestReviewsAtOnce: a bounded number of decisions is made at a time, and more are refused with a reason.
 func TestReviewsAtOnce(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	h := New(Options{Log: logr.Discard(), Authorizer: decide(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -27,18 +29,18 @@ func TestReviewsAtOnce(t *testing.T) {
 		h.ServeHTTP(recorder, request)
 		return recorder.Body.String()
 	}
-	answers := make(chan string, 300)
-	for range 256 {
+	answers := make(chan string, decisionsAtOnce)
+	for range decisionsAtOnce {
 		go func() { answers <- ask() }()
 		<-begun
 	}
 	if answer := ask(); !strings.Contains(answer, `"allowed":false,"evaluationError":"503 too many reviews at once"`) {
-		t.Errorf("the 257th: got %s", answer)
+		t.Errorf("one more: got %s", answer)
 	}
 	close(end)
-	for range 256 {
+	for range decisionsAtOnce {
 		if answer := <-answers; !strings.Contains(answer, `"allowed":true`) {
-			t.Errorf("one of 256: got %s", answer)
+			t.Errorf("one of those: got %s", answer)
 		}
 	}
 	go func() { <-begun }()
@@ -73,4 +75,9 @@ func TestBuffersKept(t *testing.T) {
 			t.Fatalf("a buffer of %d bytes is kept", buffer.Cap())
 		}
 	}
+}
+
+// TestHostileReviews: who reaches the port may send anything (T3-6, AE-9).
+func TestHostileReviews(t *testing.T) {
+	yamltest.RefusesCheaply(t, "T3-6/AE-9", []int{20 << 10, 60 << 10}, func(content []byte) error { return new(review).decode(content) })
 }

@@ -17,8 +17,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml"
+	"github.com/espalier-project/espalier/internal/limit"
 	"github.com/espalier-project/espalier/internal/serve"
 )
 
@@ -31,11 +32,10 @@ const (
 	// valuesLimit bounds the groups and other values of a review. Each takes 40 bytes or more when it is decoded, so that the 3 MiB of a body
 	// would otherwise become 60. Whoever has groups from a certificate or token has some hundred.
 	valuesLimit = 1 << 16
-	// decisionsAtOnce bounds the decisions that are being made at a time. Most take microseconds, and those that read something live two
-	// seconds at most, so that kube-apiserver never gets there.
-	decisionsAtOnce = 256
-	// costlyAtOnce is how many reviews that are costly to decode are worked on at a time: those of kube-apiserver never are.
-	costlyAtOnce = 1
+	// decisionsAtOnce bounds the decisions that are being made at a time: all that may wait for a look-up or make one (1124, limit.Waiting and
+	// clusters.Streams), and as many again as an API server has requests under way beside them. A review of usual size takes 24 KiB meanwhile, so that
+	// all of them are 30 MiB.
+	decisionsAtOnce = limit.Waiting + 256
 	// bufferKept bounds the buffers that are used again: twice what a review of usual size has.
 	bufferKept = 16 << 10
 
@@ -45,11 +45,11 @@ const (
 	reviewBeta  = reviewGroup + "v1beta1"
 )
 
-// pace is for reviews that kube-apiserver does not send. Whoever sends them gets 8 MiB a second and an eighth of a processor.
-var pace = serve.Pace{Large: 2, Grace: time.Second, BytesPerSecond: 4 << 20, Rest: 7}
-
-// NewBodies returns what bounds the bodies of reviews, for all endpoints that share it.
-func NewBodies() *serve.Bodies { return serve.NewBodies(costlyAtOnce).Paced(pace) }
+// NewBodies returns what bounds the bodies of reviews, for all endpoints that share it. kube-apiserver sends none that is large or no JSON: a
+// client that does gets 8 MiB a second and an eighth of a processor, and 6 MiB of memory.
+func NewBodies() *serve.Bodies {
+	return serve.NewBodies(serve.Size{Bytes: reviewLimit, Places: 2, Grace: time.Second, BytesPerSecond: 4 << 20, Turns: limit.NewTurns(7)})
+}
 
 // Options are what an endpoint for SubjectAccessReviews is made of.
 type Options struct {
@@ -85,7 +85,7 @@ func New(o Options) *Handler {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	ctx, cancel := context.WithTimeout(request.Context(), decisionBudget)
+	ctx, cancel := serve.Deadline(request, decisionBudget)
 	defer cancel()
 	buffer := buffers.Get().(*bytes.Buffer)
 	defer func() {
@@ -98,6 +98,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	buffer.Reset()
 	a.write(buffer)
 	w.Header().Set("Content-Type", "application/json")
+	serve.Answering(w)
 	if _, err := w.Write(buffer.Bytes()); err != nil {
 		h.Log.V(1).Info("Answer could not be written", "reason", err.Error())
 	}
@@ -114,7 +115,7 @@ type answer struct {
 }
 
 func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *http.Request, buffer *bytes.Buffer) answer {
-	r, err := h.read(w, request, buffer)
+	r, err := h.read(ctx, w, request, buffer)
 	if err != nil {
 		return h.failed(answer{}, err)
 	}
@@ -147,11 +148,11 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *ht
 }
 
 // read reads and decodes a review.
-func (h *Handler) read(w http.ResponseWriter, request *http.Request, buffer *bytes.Buffer) (*review, error) {
+func (h *Handler) read(ctx context.Context, w http.ResponseWriter, request *http.Request, buffer *bytes.Buffer) (*review, error) {
 	if request.Body == nil {
 		return nil, errNoReview
 	}
-	release, err := h.Bodies.Read(w, request, buffer, reviewLimit)
+	_, release, err := h.Bodies.Read(ctx, w, request, buffer, reviewLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +262,7 @@ func (r *review) parse(body []byte) error {
 		return errNoReview
 	}
 	if body[0] != '{' {
-		converted, err := yaml.YAMLToJSON(body)
+		converted, err := boundedyaml.ToJSON(body)
 		if err != nil {
 			return fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
 		}

@@ -14,6 +14,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 )
 
 type decide func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error)
@@ -247,7 +249,7 @@ func FuzzReview(f *testing.F) {
 		request := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 		request.Header.Set("Content-Type", "application/json")
 		recorder := httptest.NewRecorder()
-		h.ServeHTTP(recorder, request)
+		yamltest.Bounded(t, len(body), func() { h.ServeHTTP(recorder, request) })
 		if got := recorder.Body.String(); !strings.Contains(got, `"allowed":false`) {
 			t.Errorf("got %s", got)
 		}

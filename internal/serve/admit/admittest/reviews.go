@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
@@ -48,7 +49,7 @@ func FuzzReviews(f *testing.F, decide admit.Func, request admissionv1.AdmissionR
 		recorder := httptest.NewRecorder()
 		sent := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(string(body)))
 		sent.Header.Set("Content-Type", "application/json")
-		h.ServeHTTP(recorder, sent)
+		yamltest.Bounded(t, len(body), func() { h.ServeHTTP(recorder, sent) })
 		answer := &admissionv1.AdmissionReview{}
 		if err := json.Unmarshal(recorder.Body.Bytes(), answer); err != nil || answer.Response == nil || answer.Response.Result == nil {
 			t.Fatalf("status %d, answer %s, %v", recorder.Code, recorder.Body, err)
@@ -175,15 +176,18 @@ func Filled(name, key, content string) admissionv1.AdmissionRequest {
 	}
 }
 
-// FuzzContent is the law that no content of a ConfigMap makes a webhook panic.
+// FuzzContent is the law that no content of a ConfigMap makes a webhook panic, or costs more than any input may.
 func FuzzContent(f *testing.F, decide admit.Func, name, key string) {
 	f.Helper()
 	for _, content := range []string{"", "{}", "null", "[", "apiVersion: v1", "kind: {}"} {
 		f.Add(content)
 	}
+	yamltest.Seeds(f, func(content string) { f.Add(content) })
 	f.Fuzz(func(t *testing.T, content string) {
-		if response := Respond(decide, Filled(name, key, content)); strings.HasPrefix(response.Result.Message, "panic: ") {
-			t.Error(response.Result.Message)
-		}
+		yamltest.Bounded(t, len(content), func() {
+			if response := Respond(decide, Filled(name, key, content)); strings.HasPrefix(response.Result.Message, "panic: ") {
+				t.Error(response.Result.Message)
+			}
+		})
 	})
 }

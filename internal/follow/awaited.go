@@ -1,0 +1,12 @@
+package follow
+
+// Awaited returns the names of the kinds whose first lists were not told in full yet.
+func Awaited(followers []*Follower) []string {
+	var names []string
+	for _, f := range followers {
+		if !f.Synced() {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}

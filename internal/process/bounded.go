@@ -1,0 +1,68 @@
+package process
+
+import (
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/espalier-project/espalier/internal/engine/managed"
+)
+
+// maxLogged is how long a text in a line of the log may be, in bytes. Texts of others get there in errors: names in certificates, messages of
+// admission webhooks, answers of API servers. A line is read by people, and collectors of logs cut lines of some 16 KiB.
+const maxLogged = 4 << 10
+
+// routine are messages that the libraries log at info for each webhook, controller and failed probe. They say nothing that the configuration
+// or a line of ours, such as "Probe fails", does not say, and count as debug: at info the log of a start is for people (CLI-7).
+var routine = map[string]bool{
+	"Registering webhook": true, "Starting EventSource": true, "Starting Controller": true, "Starting workers": true,
+	"Starting metrics server": true, "Starting certificate poll+watcher": true, "healthz check failed": true,
+}
+
+// bounded is a core of a logger that shortens texts, and has the routine of libraries at debug.
+type bounded struct{ zapcore.Core }
+
+// With implements zapcore.Core.
+func (b bounded) With(fields []zapcore.Field) zapcore.Core {
+	return bounded{b.Core.With(shortened(fields))}
+}
+
+// Check implements zapcore.Core.
+func (b bounded) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if entry.Level == zapcore.InfoLevel && routine[entry.Message] {
+		entry.Level = zapcore.DebugLevel
+	}
+	if b.Enabled(entry.Level) {
+		return checked.AddCore(entry, b)
+	}
+	return checked
+}
+
+// Write implements zapcore.Core.
+func (b bounded) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	entry.Message = managed.Shortened(entry.Message, maxLogged)
+	return b.Core.Write(entry, shortened(fields))
+}
+
+// shortened returns fields whose texts and errors are short enough; the given ones do not change.
+func shortened(fields []zapcore.Field) []zapcore.Field {
+	for i := range fields {
+		text, isLong := longText(&fields[i])
+		if !isLong {
+			continue
+		}
+		short := append([]zapcore.Field(nil), fields...)
+		short[i] = zap.String(fields[i].Key, managed.Shortened(text, maxLogged))
+		return append(short[:i+1:i+1], shortened(short[i+1:])...)
+	}
+	return fields
+}
+
+func longText(field *zapcore.Field) (string, bool) {
+	text := field.String
+	if err, is := field.Interface.(error); is && field.Type == zapcore.ErrorType {
+		text = err.Error()
+	} else if field.Type != zapcore.StringType {
+		return "", false
+	}
+	return text, len(text) > maxLogged
+}

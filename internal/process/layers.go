@@ -1,0 +1,152 @@
+package process
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+// DefaultsFile is read below the configuration if it is there and --defaults names no other file. Images have one.
+const DefaultsFile = "/etc/espalier/defaults.yaml"
+
+// profileKey is the key of a defaults file that chooses a profile.
+const profileKey = "profile"
+
+// defaultProfile is what an executable follows if neither --profile nor a defaults file chooses another one.
+const defaultProfile = "contract"
+
+// layer is a part of the configuration under its present keys. A later layer overrides earlier ones: maps merge, lists and scalars replace.
+type layer struct {
+	// name is what validate-config --effective prints beside the values of the layer.
+	name   string
+	values map[string]any
+}
+
+// layersBelow returns what lies below the configuration file: the profile, and above it the defaults file.
+func (f *ConfigFlags) layersBelow(format FileFormat) ([]layer, []shared.Warning, error) {
+	path, err := f.defaultsPath()
+	if err != nil {
+		return nil, nil, err
+	}
+	defaults := layer{name: "defaults " + path}
+	var warnings []shared.Warning
+	chosen := f.Profile
+	if path != "" {
+		if defaults.values, warnings, err = readDefaults(path, format, &chosen); err != nil {
+			return nil, nil, fmt.Errorf("error reading defaults file %s: %w", path, err)
+		}
+	}
+	if chosen == "" {
+		chosen = defaultProfile
+	}
+	text, found := format.Profiles[chosen]
+	if !found && chosen != defaultProfile {
+		known := slices.Sorted(maps.Keys(format.Profiles))
+		return nil, nil, field.NotSupported(field.NewPath(profileKey), chosen, slices.Compact(slices.Sorted(slices.Values(append(known, defaultProfile)))))
+	}
+	values, err := decodeMap([]byte(text))
+	if err != nil {
+		return nil, nil, fmt.Errorf("profile %s: %w", chosen, err)
+	}
+	return []layer{{"profile " + chosen, values}, defaults}, warnings, nil
+}
+
+// defaultsPath returns the path of the defaults file, "" if there is none. A file that --defaults names has to be there.
+func (f *ConfigFlags) defaultsPath() (string, error) {
+	if f.Defaults != "" {
+		return f.Defaults, nil
+	}
+	switch _, err := os.Stat(DefaultsFile); {
+	case err == nil:
+		return DefaultsFile, nil
+	case os.IsNotExist(err):
+		return "", nil
+	default:
+		return "", fmt.Errorf("error reading defaults file: %w", err)
+	}
+}
+
+// readDefaults reads a defaults file, whose faults are its own, and takes the profile from it unless one is chosen.
+func readDefaults(path string, format FileFormat, profile *string) (map[string]any, []shared.Warning, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	values, err := decodeMap(content)
+	if err != nil {
+		return nil, nil, err
+	}
+	if value, found := values[profileKey]; found {
+		text, ok := value.(string)
+		if !ok {
+			return nil, nil, field.TypeInvalid(field.NewPath(profileKey), value, "must be a string")
+		}
+		if *profile == "" {
+			*profile = text
+		}
+		delete(values, profileKey)
+	}
+	warnings, errs, err := resolve(values, format)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range warnings {
+		warnings[i].Text = path + ": " + warnings[i].Text
+		warnings[i].Path = "" // The path is not one of the configuration file.
+	}
+	delete(values, "apiVersion")
+	delete(values, "kind")
+	return values, warnings, errs.ToAggregate()
+}
+
+// overlay returns the values of all layers.
+func overlay(layers []layer) map[string]any {
+	all := map[string]any{}
+	for _, l := range layers {
+		all = merged(all, l.values)
+	}
+	return all
+}
+
+// merged returns below with above on it. Neither is changed; an empty value (null) is none.
+func merged(below, above map[string]any) map[string]any {
+	result := maps.Clone(below)
+	for key, value := range above {
+		lower, isMap := result[key].(map[string]any)
+		upper, isMapToo := value.(map[string]any)
+		switch {
+		case isMap && isMapToo:
+			result[key] = merged(lower, upper)
+		case value != nil || result[key] == nil:
+			result[key] = value
+		}
+	}
+	return result
+}
+
+// originOf returns the name of the layer that a value comes from. The value of a list comes from one layer as a whole.
+func originOf(layers []layer, path []string) string {
+	for _, l := range slices.Backward(layers) {
+		if reaches(l.values, path) {
+			return l.name
+		}
+	}
+	return "built-in"
+}
+
+// reaches says whether a path, or a list or scalar on it, is in a layer.
+func reaches(value any, path []string) bool {
+	for _, key := range path {
+		section, ok := value.(map[string]any)
+		if !ok {
+			return value != nil
+		}
+		value = section[key]
+	}
+	return value != nil
+}

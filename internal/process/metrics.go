@@ -1,0 +1,60 @@
+package process
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"k8s.io/component-base/version"
+)
+
+// Metrics registers what a process tells of itself beside go_* and process_*, and returns it; what is registered already is returned as it is.
+func Metrics(registry prometheus.Registerer) []prometheus.Collector {
+	return []prometheus.Collector{unknownKeys(registry), buildInfo(registry)}
+}
+
+// unknownKeys says how many keys were not known when a configuration file was read last.
+func unknownKeys(registry prometheus.Registerer) prometheus.Gauge {
+	return registered(registry, prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "espalier_config_unknown_keys",
+		Help: "Keys of the configuration file that this version does not know.",
+	}))
+}
+
+// buildInfo says which build a process is of. Rules tell our processes from others by it.
+func buildInfo(registry prometheus.Registerer) *prometheus.GaugeVec {
+	gauge := registered(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "espalier_build_info",
+		Help: "1, with the version and the commit of the executable, and the version of Go that built it.",
+	}, []string{"version", "commit", "go_version"}))
+	info := version.Get()
+	gauge.WithLabelValues(info.GitVersion, info.GitCommit, info.GoVersion).Set(1)
+	return gauge
+}
+
+// registered registers a collector, or returns the one that is registered with the same names.
+func registered[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
+	known := prometheus.AlreadyRegisteredError{}
+	if err := registry.Register(collector); errors.As(err, &known) {
+		if existing, same := known.ExistingCollector.(C); same {
+			return existing
+		}
+	}
+	return collector
+}
+
+// registerOwn registers what every process tells of itself: its build, go_* and process_*. The library does so only where there are controllers, and
+// then in the same form.
+func registerOwn(registry prometheus.Registerer) error {
+	Metrics(registry)
+	for _, collector := range []prometheus.Collector{
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsAll)),
+	} {
+		registered := prometheus.AlreadyRegisteredError{}
+		if err := registry.Register(collector); err != nil && !errors.As(err, &registered) {
+			return err
+		}
+	}
+	return nil
+}
