@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 )
 
 // FuzzService: no annotation makes one panic, and what comes of it is such that an API server takes it (NP-7, NP-18, NP-21).
@@ -20,7 +22,7 @@ func FuzzService(f *testing.F) {
 		w := newWorld(t, Options{})
 		w.namespace("a")
 		w.namespace("b", "a=b")
-		w.service(service("a", "s", []string{target}, key, value))
+		yamltest.Bounded(t, len(key)+len(value), func() { w.service(service("a", "s", []string{target}, key, value)) })
 		w.valid()
 		if w.policies[types.NamespacedName{Namespace: "a", Name: "ingress-to-s-tcp-" + target[3:]}] == nil {
 			t.Errorf("an annotation keeps the policies of the ports back: %v", w.names())

@@ -88,6 +88,21 @@ func (x *Index) namespaceChangedLocked(name string, old, fresh *namespace) []Req
 	if was != is {
 		requests = append(requests, x.exposedToLocked(name)...)
 	}
+	if old != nil && !was && is {
+		requests = append(requests, x.keptForLocked(name)...)
+	}
+	return requests
+}
+
+// keptForLocked asks for the policies that were kept while a namespace was terminating: one of that name is there again, and its labels may have
+// changed meanwhile.
+func (x *Index) keptForLocked(name string) []Request {
+	var requests []Request
+	for service, policies := range x.observed {
+		if service.Namespace != name && len(policies.of(name)) > 0 {
+			requests = append(requests, Request{Service: service, Peer: name})
+		}
+	}
 	return requests
 }
 

@@ -204,3 +204,16 @@ func TestRequestsOfNamespaces(t *testing.T) {
 		t.Errorf("NP-41/not in the list: got %v", requests)
 	}
 }
+
+// NP-41: a namespace that was terminating and is there again may have lost the label that let it in while its policies were kept.
+func TestNamespaceIsThereAgain(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.namespace("c")
+	w.namespace("a", "x=1")
+	w.service(service("c", "s", []string{"1:1"}, "namespace-selectors", `[{"matchLabels":{"x":"1"}}]`))
+	w.want("NP-41/let in", "c/ingress-to-s-tcp-1", "c/egress-to-s-tcp-1", "c/ingress-to-s-tcp-1-from-a", "a/egress-to-c-s-tcp-1")
+	w.terminate("a", "x=2")
+	w.want("NP-41/terminating", "c/ingress-to-s-tcp-1", "c/egress-to-s-tcp-1", "a/egress-to-c-s-tcp-1")
+	w.namespace("a", "x=2")
+	w.want("NP-41/there again", "c/ingress-to-s-tcp-1", "c/egress-to-s-tcp-1")
+}

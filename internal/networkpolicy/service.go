@@ -182,14 +182,14 @@ func (s *Service) readAlias(key, name, value string) {
 		unreadable(fmt.Sprintf("failed unmarshalling %s: %s", value, err))
 		return
 	}
-	a := alias{name: name}
+	a, seen := alias{name: name}, map[target]bool{}
 	for i := range ports {
 		t, err := allowedPort(&ports[i])
 		switch {
 		case err != nil:
 			unreadable(fmt.Sprintf("entry %d is left out: %s", i, err))
-		case !slices.Contains(a.targets, t):
-			a.targets = append(a.targets, t)
+		case !seen[t]:
+			a.targets, seen[t] = append(a.targets, t), true
 		}
 	}
 	s.aliases = append(s.aliases, a)

@@ -78,15 +78,37 @@ func (s *Service) units(policy types.NamespacedName) []string {
 }
 
 // peersOf returns the namespaces of clients that a policy of a Service may be for: that of the policy; in the Service's own namespace what the
-// name ends with, or else that namespace. A request for the policies of a peer deletes what is wanted no more among these.
+// name ends with, and that namespace where the name can be read in both ways. A request for the policies of a peer deletes what is wanted no
+// more among these.
 func peersOf(service, policy types.NamespacedName) []string {
 	if policy.Namespace != service.Namespace {
 		return []string{policy.Namespace}
 	}
-	if sources := sources(policy.Name); len(sources) > 0 {
-		return sources
+	others := sources(policy.Name)
+	if len(others) > 0 && !mayBeOwn(service.Name, policy.Name) {
+		return others
 	}
-	return []string{policy.Namespace}
+	return append([]string{policy.Namespace}, others...)
+}
+
+// portLimit is how long the name of a port may be.
+const portLimit = 15
+
+// mayBeOwn says whether a policy of a Service may be for clients in the Service's own namespace, though its name has "-from-" in it: names of
+// Services, ports and aliases may have that, too (logs-from-nodes), and so have the policies for all the world, for ingress controllers and
+// for Gateways.
+func mayBeOwn(service, policy string) bool {
+	rest, isIngress := strings.CutPrefix(policy, ingressTo+service+"-")
+	if !isIngress || strings.Contains(rest, via) {
+		return true // Ways out that are there are for own clients.
+	}
+	for _, ending := range []string{fromWorld, fromIngressController, fromIstio} {
+		if strings.HasSuffix(rest, ending) {
+			return true
+		}
+	}
+	_, port, _ := strings.Cut(rest, "-") // The protocol stands before it.
+	return len(port) <= portLimit
 }
 
 // mayStay says whether a policy may be there because of what cannot be read.

@@ -21,10 +21,14 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/csr"
+	"github.com/espalier-project/espalier/internal/engine/managed"
 )
 
 // Name of the controller, in logs and metrics.
 const Name = "csr-approver"
+
+// maxUser is how much of the asker's name is logged, in bytes: it is whatever the asker's certificate has.
+const maxUser = 256
 
 // Options are all that the approver needs; each is required.
 type Options struct {
@@ -78,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Approvals.Update(ctx, answered); err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the approval: %w", err)
 	}
-	log.FromContext(ctx).Info("Judged a certificate signing request", "signer", asked.Signer, "user", asked.Username, "outcome", verdict.Outcome, "reason", verdict.Reason)
+	log.FromContext(ctx).Info("Judged a certificate signing request", "signer", asked.Signer, "user", managed.Shortened(asked.Username, maxUser), "outcome", verdict.Outcome, "reason", verdict.Reason)
 	r.Metrics.decided(asked.Signer, verdict.Outcome)
 	return reconcile.Result{}, nil
 }

@@ -27,6 +27,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/engine/managed"
 	internalreferences "github.com/espalier-project/espalier/internal/references"
 )
 
@@ -38,6 +39,10 @@ const (
 	parallel = 10
 	// page is how many objects are listed at once: what is listed is looked at and let go, page by page.
 	page = 500
+	// shown is how many objects an error or a line of the log names, and maxText how long the text of each may be, in bytes: together a line
+	// that somebody reads.
+	shown   = 10
+	maxText = 512
 )
 
 // Options are all that the collector needs; each is required.
@@ -51,24 +56,30 @@ type Options struct {
 	Metrics *Metrics
 }
 
-// Reconciler collects garbage.
-type Reconciler struct{ Options }
+// Reconciler collects garbage. It has one worker.
+type Reconciler struct {
+	Options
+	refused refusals
+	retries *retries
+}
 
 // New returns a reconciler.
 func New(o Options) *Reconciler {
 	if len(o.Namespaces) == 0 {
 		o.Namespaces = []string{metav1.NamespaceAll}
 	}
-	return &Reconciler{o}
+	return &Reconciler{Options: o, refused: refusals{}, retries: newRetries()}
 }
 
 // Reconcile deletes what was not referred to in two looks at all holders of references, the second right before the deletion. A look that
-// is not complete ends the run: nothing is deleted (GC-4, GC-6).
+// is not complete ends the run: nothing is deleted (GC-4, GC-6). A deletion that failed is left alone for a while (GC-10).
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	unused, err := r.candidates(ctx)
+	r.retries.later.Store(0)
+	all, err := r.candidates(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	unused, failed := r.refused.split(all, r.Clock.Now())
 	for range 2 {
 		if len(unused) == 0 {
 			break
@@ -79,11 +90,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		}
 		unused = without(unused, held)
 	}
-	if err := r.deleteAll(ctx, unused); err != nil {
-		return reconcile.Result{}, err
+	failed = append(failed, r.deleteAll(ctx, unused)...)
+	if len(failed) > 0 {
+		r.retries.later.Store(int64(r.later()))
+		return reconcile.Result{}, aggregate(failed)
 	}
 	r.Metrics.done(r.Clock.Now())
 	return reconcile.Result{RequeueAfter: r.Config.SyncPeriod.Duration}, nil
+}
+
+// later returns when the next run is after one in which deletions failed.
+func (r *Reconciler) later() time.Duration {
+	period := r.Config.SyncPeriod.Duration
+	if r.refused.first() {
+		return min(retryDeletions, period)
+	}
+	return period
 }
 
 // marked selects what may be collected: whatever the controller of ManagedResources leaves to the collector (GC-13), which would stay for ever
@@ -105,6 +127,8 @@ type candidate struct {
 	namespace, name string
 	version         metav1.Preconditions
 }
+
+func (c candidate) object() object { return object{c.kind, c.namespace, c.name, *c.version.UID} }
 
 // candidates lists the metadata of what is marked and old enough (GC-4, GC-5).
 func (r *Reconciler) candidates(ctx context.Context) ([]candidate, error) {
@@ -135,15 +159,17 @@ func (r *Reconciler) candidates(ctx context.Context) ([]candidate, error) {
 	return all, nil
 }
 
-// held lists all holders of references and returns what they refer to. An error means that this is not known in full.
+// held lists all holders of references and returns what they refer to. An error means that this is not known in full; a holder that cannot be
+// read protects its whole namespace (T3-8).
 func (r *Reconciler) held(ctx context.Context) (*internalreferences.Graph, error) {
 	held, specs := internalreferences.NewGraph(), ptr.Deref(r.Config.ScanPodSpecs, true)
+	unread := &unreadable{}
 	for _, kind := range holders {
 		if kind.specsOnly && !specs {
 			continue
 		}
 		err := r.each(ctx, kind.list(specs), func(list client.ObjectList) error {
-			return hold(held, kind.gvk.Kind, list)
+			return hold(held, kind, list, unread)
 		})
 		if kind.optional && isUnknown(err) {
 			continue
@@ -152,6 +178,8 @@ func (r *Reconciler) held(ctx context.Context) (*internalreferences.Graph, error
 			return nil, fmt.Errorf("failed listing objects of gvk %s: %w", kind.gvk, err)
 		}
 	}
+	r.Metrics.unreadable(unread.count)
+	unread.log(log.FromContext(ctx))
 	return held, nil
 }
 
@@ -187,8 +215,20 @@ func without(all []candidate, held *internalreferences.Graph) []candidate {
 
 // deleteAll deletes the versions that were listed. One that has changed since is left for the next run, and one that fails stops no other
 // (GC-9, GC-10).
-func (r *Reconciler) deleteAll(ctx context.Context, unused []candidate) error {
-	return aggregate(kit.Parallel(ctx, parallel, len(unused), func(i int) error { return r.delete(ctx, unused[i]) }))
+func (r *Reconciler) deleteAll(ctx context.Context, unused []candidate) []error {
+	refused := make([]error, len(unused))
+	failed := kit.Parallel(ctx, parallel, len(unused), func(i int) error {
+		refused[i] = r.delete(ctx, unused[i])
+		return refused[i]
+	})
+	for i := range unused {
+		if refused[i] == nil {
+			delete(r.refused, unused[i].object())
+			continue
+		}
+		r.refused.failed(unused[i].object(), refused[i], r.Clock.Now(), r.Config.SyncPeriod.Duration)
+	}
+	return failed
 }
 
 func (r *Reconciler) delete(ctx context.Context, c candidate) error {
@@ -203,12 +243,13 @@ func (r *Reconciler) delete(ctx context.Context, c candidate) error {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return nil
 	}
-	return fmt.Errorf("%s %s/%s: %w", kindNames[c.kind], c.namespace, c.name, err)
+	// The text is an admission webhook's, and is remembered.
+	return fmt.Errorf("%s %s/%s: %s", kindNames[c.kind], c.namespace, c.name, managed.Shortened(err.Error(), maxText))
 }
 
 var kindNames = map[references.Kind]string{references.ConfigMap: "ConfigMap", references.Secret: "Secret"}
 
-// aggregate returns the errors of deletions in the words of the contract (GC-10).
+// aggregate returns the errors of deletions in the words of the contract (GC-10); of many it names some.
 func aggregate(errs []error) error {
 	switch len(errs) {
 	case 0:
@@ -216,9 +257,12 @@ func aggregate(errs []error) error {
 	case 1:
 		return fmt.Errorf("Could not delete all unused resources: 1 error occurred: %w", errs[0]) //nolint:revive,staticcheck // The words are given.
 	}
-	texts := make([]string, len(errs))
-	for i, err := range errs {
-		texts[i] = err.Error()
+	texts := make([]string, 0, shown+1)
+	for _, err := range errs[:min(len(errs), shown)] {
+		texts = append(texts, err.Error())
+	}
+	if more := len(errs) - shown; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return fmt.Errorf("Could not delete all unused resources: %d errors occurred: [%s]", len(errs), strings.Join(texts, ", ")) //nolint:revive,staticcheck // The words are given.
 }
@@ -226,7 +270,7 @@ func aggregate(errs []error) error {
 // AddToManager adds the controller: one worker, one request when it starts, and a run takes no longer than the period (GC-1, GC-3).
 func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
 	return kit.Add(mgr, Name, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: 1, CacheSyncTimeout: cacheSyncTimeout, ReconciliationTimeout: r.Config.SyncPeriod.Duration, RateLimiter: kit.Retries(),
+		Reconciler: r, MaxConcurrentReconciles: 1, CacheSyncTimeout: cacheSyncTimeout, ReconciliationTimeout: r.Config.SyncPeriod.Duration, RateLimiter: r.retries,
 	}, ctrlsource.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(reconcile.Request{})
 		return nil

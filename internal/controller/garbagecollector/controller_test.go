@@ -52,14 +52,26 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 	f := &fixture{T: t, clock: clocktesting.NewFakePassiveClock(now), lists: map[string]int{}}
 	types := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, resourcesv1alpha1.AddToScheme} {
+	// A CRD of somebody else is known in its unstructured form only.
+	foreign := []schema.GroupVersionKind{references.PrometheusKind.WithVersion("v1")}
+	adds := []func(*runtime.Scheme) error{scheme.AddToScheme}
+	if slices.ContainsFunc(objects, func(o client.Object) bool {
+		_, is := o.(*unstructured.Unstructured)
+		return is && o.GetObjectKind().GroupVersionKind() == managedResources
+	}) {
+		foreign = append(foreign, managedResources)
+	} else {
+		adds = append(adds, resourcesv1alpha1.AddToScheme)
+	}
+	for _, add := range adds {
 		if err := add(types); err != nil {
 			t.Fatal(err)
 		}
 	}
-	prometheus1 := references.PrometheusKind.WithVersion("v1")
-	types.AddKnownTypeWithName(prometheus1, &unstructured.Unstructured{})
-	types.AddKnownTypeWithName(prometheus1.GroupVersion().WithKind("PrometheusList"), &unstructured.UnstructuredList{})
+	for _, kind := range foreign {
+		types.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+		types.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
+	}
 	f.target = crfake.NewClientBuilder().WithScheme(types).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			kind := strings.TrimSuffix(kindOf(list), "List")
@@ -217,7 +229,7 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// What Pods need, and what is annotated in templates, counts unless it is switched off (GC-7, GC-11, BH-GC-5).
+// T3-8: what Pods need, and what is annotated in templates, counts unless it is switched off (GC-7, GC-11, BH-GC-5).
 func TestSpecs(t *testing.T) {
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotated(references.ConfigMap, "template")}, Spec: corev1.PodSpec{
 		InitContainers:      []corev1.Container{{EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "init"}}}}}},

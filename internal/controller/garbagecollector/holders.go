@@ -1,8 +1,9 @@
 package garbagecollector
 
 import (
-	"fmt"
+	"errors"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,12 +42,18 @@ var holders = []holderKind{
 	{gvk: batchv1.SchemeGroupVersion.WithKind("CronJob"), resource: "cronjobs", whole: func() client.ObjectList { return &batchv1.CronJobList{} }},
 	{gvk: corev1.SchemeGroupVersion.WithKind("Pod"), resource: "pods", whole: func() client.ObjectList { return &corev1.PodList{} }},
 	{gvk: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), resource: "serviceaccounts", specsOnly: true, whole: func() client.ObjectList { return &corev1.ServiceAccountList{} }},
-	{gvk: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), resource: "managedresources", optional: true, whole: func() client.ObjectList { return &resourcesv1alpha1.ManagedResourceList{} }},
-	{gvk: references.PrometheusKind.WithVersion("v1"), resource: "prometheuses", optional: true, whole: func() client.ObjectList {
+	{gvk: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), resource: "managedresources", optional: true, whole: unstructuredList(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))},
+	{gvk: references.PrometheusKind.WithVersion("v1"), resource: "prometheuses", optional: true, whole: unstructuredList(references.PrometheusKind.WithVersion("v1"))},
+}
+
+// unstructuredList makes lists of a kind that a CRD defines. Where the CRD is somebody else's, objects may have any content, and one that is
+// not of the kind's type must not keep the whole list from being read.
+func unstructuredList(gvk schema.GroupVersionKind) func() client.ObjectList {
+	return func() client.ObjectList {
 		l := &unstructured.UnstructuredList{}
-		l.SetGroupVersionKind(references.PrometheusKind.WithVersion("v1"))
+		l.SetGroupVersionKind(gvk)
 		return l
-	}},
+	}
 }
 
 // list returns what makes empty lists: of whole objects where their specs count, else of metadata.
@@ -62,21 +69,53 @@ func (k holderKind) list(specs bool) func() client.ObjectList {
 }
 
 // hold records what the objects of a list refer to.
-func hold(held *internalreferences.Graph, kind string, list client.ObjectList) error {
+func hold(held *internalreferences.Graph, kind holderKind, list client.ObjectList, unread *unreadable) error {
 	return meta.EachListItem(list, func(item runtime.Object) error {
 		object, err := meta.Accessor(item)
 		if err != nil {
 			return err
 		}
-		var refers []references.Reference
-		if _, metadata := item.(*metav1.PartialObjectMetadata); metadata {
+		namespace, name := object.GetNamespace(), object.GetName()
+		refers, err := refersTo(item, object)
+		if err != nil {
+			unread.add(kind.gvk.Kind, namespace, name, err)
+			held.HoldNamespace(namespace)
 			refers = references.FromAnnotations(object.GetAnnotations())
-		} else if refers, err = references.FromObject(item); err != nil {
-			return fmt.Errorf("%s/%s: %w", object.GetNamespace(), object.GetName(), err)
 		}
-		held.Hold(kind, object.GetNamespace(), object.GetName(), refers)
+		held.Hold(kind.gvk.Kind, namespace, name, refers)
 		return nil
 	})
+}
+
+// refersTo returns what an object refers to: by annotations only where its metadata were listed.
+func refersTo(item runtime.Object, object metav1.Object) ([]references.Reference, error) {
+	if _, metadata := item.(*metav1.PartialObjectMetadata); metadata {
+		return references.FromAnnotations(object.GetAnnotations()), nil
+	}
+	return references.FromObject(item)
+}
+
+// unreadable are the holders that could not be read in one look, some of them by name.
+type unreadable struct {
+	count int
+	names []string
+}
+
+// add records an object and its field; the error of a parser would quote content.
+func (u *unreadable) add(kind, namespace, name string, err error) {
+	if u.count++; len(u.names) < shown {
+		field := ""
+		if undecodable, is := errors.AsType[*references.UndecodableError](err); is {
+			field = " (" + undecodable.Field + ")"
+		}
+		u.names = append(u.names, kind+" "+namespace+"/"+name+field)
+	}
+}
+
+func (u *unreadable) log(logger logr.Logger) {
+	if u.count > 0 {
+		logger.Info("Objects cannot be read; nothing is collected in their namespaces", "count", u.count, "objects", u.names)
+	}
 }
 
 // isUnknown says whether a kind is not served, for whatever else an answer may mean.

@@ -204,6 +204,70 @@ func TestNotJudged(t *testing.T) {
 	}
 }
 
+// MRT-14: every look at a ManagedResource that has a health is followed by one a period later, and so is one that came before it is applied.
+// A later event brings back a ManagedResource that is ignored, of another class, being deleted or gone.
+func TestJudgedAgainAfterAPeriod(t *testing.T) {
+	period := func(factor int64) (least, most time.Duration) {
+		whole := time.Duration(factor) * time.Minute
+		return whole * 9 / 10, whole * 11 / 10
+	}
+	for name, tc := range map[string]struct {
+		change  func(*fixture, *resourcesv1alpha1.ManagedResource)
+		periods int64
+	}{
+		"MRT-14/healthy, watches tell of the rest": {func(*fixture, *resourcesv1alpha1.ManagedResource) {}, rarely},
+		"MRT-14/with a problem":                    {func(f *fixture, _ *resourcesv1alpha1.ManagedResource) { f.rolling = "broken" }, 1},
+		"MRT-14/not looked at yet":                 {func(f *fixture, _ *resourcesv1alpha1.ManagedResource) { f.awaited = true }, 1},
+		"MRT-14/not applied yet": {func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) {
+			mr.Status.Conditions[0].Status = resourcesv1alpha1.ConditionFalse
+		}, 1},
+		"MRT-14/ignored": {func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) {
+			mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+		}, 0},
+		"MRT-14/of another class": {func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			mr := f.get()
+			tc.change(f, mr)
+			if err := f.source.Update(t.Context(), mr); err != nil {
+				t.Fatal(err)
+			}
+			mr.ResourceVersion = f.get().ResourceVersion
+			tc.change(f, mr)
+			if err := f.source.Status().Update(t.Context(), mr); err != nil {
+				t.Fatal(err)
+			}
+			least, most := period(tc.periods)
+			if got := f.run().RequeueAfter; got < least || got > most {
+				t.Errorf("MRT-14: looked at again after %s, want %s to %s", got, least, most)
+			}
+		})
+	}
+	t.Run("MRT-14/being deleted, then gone", func(t *testing.T) {
+		f := newFixture(t)
+		mr := f.get()
+		mr.Finalizers = []string{"example.com/wait"}
+		if err := f.source.Update(t.Context(), mr); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.source.Delete(t.Context(), mr); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.run(); got != (reconcile.Result{}) {
+			t.Errorf("MRT-14: being deleted: %v", got)
+		}
+		mr = f.get()
+		mr.Finalizers = nil
+		if err := f.source.Update(t.Context(), mr); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.run(); got != (reconcile.Result{}) {
+			t.Errorf("MRT-14: gone: %v", got)
+		}
+	})
+}
+
 // MRT-8: which events of a ManagedResource concern its health.
 func TestPredicate(t *testing.T) {
 	type mr = resourcesv1alpha1.ManagedResource

@@ -4,7 +4,6 @@ package highavailability
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,9 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +22,6 @@ import (
 
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/node"
 )
 
 // Name of the controller, in logs and metrics.
@@ -38,6 +33,8 @@ type Options struct {
 	Kept client.Reader
 	// Live lists Namespaces and workloads, and patches the latter.
 	Live client.Client
+	// Namespaces restrict which workloads are looked at; empty means all (COM-3).
+	Namespaces []string
 }
 
 // Reconciler wakes the webhook.
@@ -45,10 +42,12 @@ type Reconciler struct {
 	Options
 
 	mu sync.Mutex
-	// settled says for which number of Nodes, one or several, all workloads were looked at without a failure; nil if for neither yet. It is
-	// set after the last patch, so that a run that fails is repeated (section 8 of the contract).
-	settled *bool
-	// looks is how often in a row workloads were left as they were by the webhook, which may not have seen the Node yet.
+	// several is the number of Nodes, one or several, that the last run was for; nil if there was none yet.
+	several *bool
+	// settled says that all workloads were looked at for that number without a failure. It is set after the last patch, so that a run that
+	// fails is repeated (section 8 of the contract).
+	settled bool
+	// looks is how often in a row the webhook left workloads as they were for that number. It may not have seen the Node yet.
 	looks int
 }
 
@@ -69,78 +68,36 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, fmt.Errorf("listing Nodes: %w", err)
 	}
 	several := len(nodes.Items) > 1
-	if r.isSettled(several) {
+	if r.begin(several) {
 		return reconcile.Result{}, nil
 	}
 	left, err := r.wakeAll(ctx, several)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	return reconcile.Result{RequeueAfter: r.end(left)}, nil
+}
+
+// begin says whether nothing is left to be done for a number of Nodes. What was counted for the other number does not count for it, and what
+// was settled may not be any more: a run that was not finished has changed some workloads.
+func (r *Reconciler) begin(several bool) (settled bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.several == nil || *r.several != several {
+		r.several, r.settled, r.looks = &several, false, 0
+	}
+	return r.settled
+}
+
+// end records a look that left some workloads as they were, and returns when the next one is; zero means that there is none.
+func (r *Reconciler) end(left int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.looks++; left > 0 && r.looks < looksLimit {
-		return reconcile.Result{RequeueAfter: again}, nil
+		return again
 	}
-	r.settled, r.looks = &several, 0
-	return reconcile.Result{}, nil
-}
-
-func (r *Reconciler) isSettled(several bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.settled != nil && *r.settled == several
-}
-
-// wakeAll goes on after single failures, and returns them all. left is how many workloads are still spread for the other number of Nodes.
-func (r *Reconciler) wakeAll(ctx context.Context, several bool) (left int, err error) {
-	namespaces := &metav1.PartialObjectMetadataList{}
-	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-	if err := r.Live.List(ctx, namespaces, client.MatchingLabels{node.LabelConsider: "true"}); err != nil {
-		return 0, fmt.Errorf("listing Namespaces: %w", err)
-	}
-	var failed []error
-	for i := range namespaces.Items {
-		workloads, err := r.workloads(ctx, namespaces.Items[i].Name)
-		failed = append(failed, err)
-		for _, w := range workloads {
-			if !node.Outdated(w.template.Spec.TopologySpreadConstraints, several) {
-				continue
-			}
-			if err := r.Live.Patch(ctx, w.Object, client.RawPatch(types.MergePatchType, []byte("{}"))); client.IgnoreNotFound(err) != nil {
-				failed = append(failed, fmt.Errorf("%T %s: %w", w.Object, client.ObjectKeyFromObject(w.Object), err))
-			} else if err == nil && node.Outdated(w.template.Spec.TopologySpreadConstraints, several) {
-				left++
-			}
-		}
-	}
-	return left, errors.Join(failed...)
-}
-
-// workload is a Deployment or StatefulSet; template is a part of it.
-type workload struct {
-	client.Object
-	template *corev1.PodTemplateSpec
-}
-
-// workloads returns the Deployments and then the StatefulSets of a namespace that may be spread by the webhook (NHA-3).
-func (r *Reconciler) workloads(ctx context.Context, namespace string) ([]workload, error) {
-	deployments, sets := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}
-	skip, err := labels.NewRequirement(node.LabelSkip, selection.DoesNotExist, nil)
-	if err != nil {
-		return nil, err
-	}
-	selector := client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*skip)}
-	if err := errors.Join(r.Live.List(ctx, deployments, client.InNamespace(namespace), selector), r.Live.List(ctx, sets, client.InNamespace(namespace), selector)); err != nil {
-		return nil, fmt.Errorf("listing workloads of namespace %s: %w", namespace, err)
-	}
-	var all []workload
-	for i := range deployments.Items {
-		all = append(all, workload{&deployments.Items[i], &deployments.Items[i].Spec.Template})
-	}
-	for i := range sets.Items {
-		all = append(all, workload{&sets.Items[i], &sets.Items[i].Spec.Template})
-	}
-	return all, nil
+	r.settled = true
+	return 0
 }
 
 // Reads are the metadata of Nodes, of which there are only names to be counted, and what is listed when there are more or less.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,19 +29,35 @@ type fixture struct {
 	*testing.T
 	target client.Client
 	seen   func() int
+	mu     sync.Mutex
 	woken  []string
 	fail   string
+	// patched are the namespaces of workloads in the order in which they were patched; listed has the options of each list of workloads or
+	// Namespaces. Together are how many patches are under way, and atOnce how many were at most.
+	patched          []string
+	listed           []client.ListOptions
+	together, atOnce int
+	onPatch          func()
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{T: t}
 	f.target = crfake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			switch list.(type) {
+			case *corev1.NodeList:
+			default:
+				o := client.ListOptions{}
+				f.listed = append(f.listed, *o.ApplyOptions(opts))
+			}
+			return c.List(ctx, list, opts...)
+		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			defer f.enter(object)()
 			if data, err := patch.Data(object); err != nil || string(data) != "{}" {
 				t.Errorf("NHA-4: patched with %s, %v", data, err)
 			}
-			f.woken = append(f.woken, object.GetName())
 			if object.GetName() == f.fail {
 				return errors.New("internal")
 			}
@@ -54,6 +71,23 @@ func newFixture(t *testing.T) *fixture {
 		f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 	}
 	return f
+}
+
+// enter records a patch, and returns what records its end. The webhook decides about one after the other.
+func (f *fixture) enter(object client.Object) func() {
+	f.mu.Lock()
+	f.together++
+	f.atOnce = max(f.atOnce, f.together)
+	f.mu.Unlock()
+	if f.onPatch != nil {
+		f.onPatch()
+	}
+	f.mu.Lock()
+	f.woken, f.patched = append(f.woken, object.GetName()), append(f.patched, object.GetNamespace())
+	return func() {
+		f.together--
+		f.mu.Unlock()
+	}
 }
 
 // decide does what the webhook does, with the number of Nodes that it has seen.

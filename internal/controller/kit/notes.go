@@ -55,7 +55,18 @@ func NewNotes(writer client.Writer, clock clock.PassiveClock, component string) 
 
 // Tell records an Event about an object, unless it is what was told of the object last. That it could not be recorded is logged only.
 func (n *Notes) Tell(ctx context.Context, about corev1.ObjectReference, eventType, reason, message string) {
-	if !n.isNew(about.UID, reason+"\n"+message) {
+	n.record(ctx, about, eventType, reason, message, reason+"\n"+message)
+}
+
+// TellReason is Tell for messages that others have a hand in, such as errors of an API server: another message of the reason that was told
+// last is no news. The first message stands for all of them until the object is forgotten.
+func (n *Notes) TellReason(ctx context.Context, about corev1.ObjectReference, eventType, reason, message string) {
+	n.record(ctx, about, eventType, reason, message, reason)
+}
+
+// record records an Event, unless its text is the one that was recorded last.
+func (n *Notes) record(ctx context.Context, about corev1.ObjectReference, eventType, reason, message, text string) {
+	if !n.isNew(about.UID, text) {
 		return
 	}
 	namespace := about.Namespace

@@ -3,6 +3,7 @@ package kit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -57,6 +58,26 @@ func TestNotes(t *testing.T) {
 	if e := r.events[4]; len(e.Message) > 1024 {
 		t.Errorf("%d bytes", len(e.Message))
 	}
+}
+
+// COM-8: where others have a hand in the message, one Event a reason, until the object is well again or the reason is another.
+func TestNotesOfReasons(t *testing.T) {
+	r := &recorder{}
+	n := NewNotes(r, clocktesting.NewFakePassiveClock(time.Unix(1, 0)), "x-controller")
+	secret := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Name: "a", UID: "1"}
+	tell := func(reason, message string, want int) {
+		t.Helper()
+		n.TellReason(t.Context(), secret, corev1.EventTypeWarning, reason, message)
+		if len(r.events) != want {
+			t.Errorf("%d events, want %d", len(r.events), want)
+		}
+	}
+	for i := range 50 {
+		tell("Failed", fmt.Sprintf("dial tcp 10.0.0.1:%d: connection refused", i), 1)
+	}
+	tell("Rejected", "m", 2)
+	n.Forget(secret.UID)
+	tell("Rejected", "m", 3)
 }
 
 // Nodes and Secrets come and go for as long as a process lives: what was told of one that nobody speaks of any more is let go, and what is

@@ -79,7 +79,7 @@ func New(o Options) *Reconciler {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(prometheus.NewRegistry())
 	}
-	r := &Reconciler{Options: o, slots: make(chan struct{}, allRuns), drifts: newDrifts(o.Clock, o.Config.DriftRepairDelay.Duration)}
+	r := &Reconciler{Options: o, slots: make(chan struct{}, allRuns), drifts: newDrifts(o.Clock, o.Config.DriftRepairDelay.Duration), passes: passes{clock: o.Clock}}
 	r.Triggers = &Triggers{reconciler: r}
 	return r
 }
@@ -176,7 +176,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		return reconcile.Result{}, r.fail(ctx, mr, resourcesv1alpha1.ReasonCannotReadSecret, err, nil)
 	}
 	from := r.basisOf(ctx, mr, reading, versions, began)
-	content := content{errors: decoded.Errors, versions: versions, checksum: sync.OnceValue(decoded.Checksum)}
+	content := content{errors: decoded.Errors, versions: versions, checksum: sync.OnceValue(decoded.Checksum), ignored: ignoredOf(decoded.Objects)}
 	if began.complete && began.generation == mr.Generation && began.hasRead(versions) {
 		content.checksum = func() string { return began.checksum }
 	}
@@ -415,6 +415,7 @@ func (r *Reconciler) forget(owner ledger.Owner) {
 	r.replacing.keep(owner, func(ledger.Key) bool { return false })
 	r.Watches.Track(owner, nil)
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
+	r.Metrics.ignoredObjects.are(owner, 0, r.Clock.Now())
 }
 
 func ownerOf(mr *resourcesv1alpha1.ManagedResource) ledger.Owner {

@@ -194,6 +194,17 @@ func (d *drifts) repaired(key ledger.Key) bool {
 	return !told && (d.delay > 0 || r.repairs == 1)
 }
 
+// waited returns how long the repair of an object has been waited for since it may be repaired, and whether a drift of it is open.
+func (d *drifts) waited(key ledger.Key) (time.Duration, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.byKey[key]
+	if r == nil || !r.open {
+		return 0, false
+	}
+	return max(0, d.clock.Now().Sub(r.until)), true
+}
+
 // quarrels says whether somebody else keeps changing an object.
 func (d *drifts) quarrels(key ledger.Key) bool {
 	d.mu.Lock()

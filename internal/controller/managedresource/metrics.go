@@ -2,18 +2,26 @@ package managedresource
 
 import "github.com/prometheus/client_golang/prometheus"
 
+// labelNamespace is the label for the namespace of a ManagedResource. Prometheus sets a label namespace of its own for the scraped Pod, and renames one
+// that a metric has.
+const labelNamespace = "managedresource_namespace"
+
 // Metrics are those of the controller.
 type Metrics struct {
-	objects      *prometheus.CounterVec
-	drift        *prometheus.CounterVec
-	objectsHeld  prometheus.Counter
-	driftNoticed *prometheus.CounterVec
-	failures     *prometheus.CounterVec
-	deleted      *prometheus.CounterVec
-	takeovers    prometheus.Counter
-	orphans      *prometheus.CounterVec
-	lastSuccess  *prometheus.GaugeVec
-	unhealthy    *prometheus.GaugeVec
+	objects        *prometheus.CounterVec
+	drift          *prometheus.CounterVec
+	objectsHeld    prometheus.Counter
+	driftNoticed   *prometheus.CounterVec
+	failures       *prometheus.CounterVec
+	deleted        *prometheus.CounterVec
+	takeovers      prometheus.Counter
+	orphans        *prometheus.CounterVec
+	lastSuccess    *prometheus.GaugeVec
+	unhealthy      *prometheus.GaugeVec
+	repairs        prometheus.Histogram
+	changes        prometheus.Histogram
+	ignored        *prometheus.GaugeVec
+	ignoredObjects ignoredObjects
 }
 
 // NewMetrics returns metrics that a registry knows.
@@ -54,12 +62,28 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		lastSuccess: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "espalier_managedresource_last_success_timestamp_seconds",
 			Help: "When a ManagedResource was last applied without any failure.",
-		}, []string{"namespace", "name"}),
+		}, []string{labelNamespace, "name"}),
 		unhealthy: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "espalier_managedresource_unhealthy_since_timestamp_seconds",
 			Help: "Since when a condition of a ManagedResource is not as it should be; there is no series where all is well.",
-		}, []string{"namespace", "name", "condition", "reason"}),
+		}, []string{labelNamespace, "name", "condition", "reason"}),
+		repairs: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "espalier_managedresource_drift_repair_duration_seconds",
+			Help:    "Time until an object was repaired that somebody else changed or deleted, from when it was noticed, or from when it may be repaired if repairs are delayed or limited.",
+			Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
+		}),
+		changes: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "espalier_managedresource_change_duration_seconds",
+			Help:    "Time from the event of a changed Secret or specification until all that is known of the ManagedResource's changes was applied.",
+			Buckets: []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300},
+		}),
+		ignored: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "espalier_managedresource_ignored_since_timestamp_seconds",
+			Help: "Since when a ManagedResource is ignored, by its annotation; there is no series of one that is not.",
+		}, []string{labelNamespace, "name"}),
+		ignoredObjects: newIgnoredObjects(),
 	}
-	registry.MustRegister(m.objects, m.drift, m.objectsHeld, m.driftNoticed, m.failures, m.deleted, m.takeovers, m.orphans, m.lastSuccess, m.unhealthy)
+	registry.MustRegister(m.objects, m.drift, m.objectsHeld, m.driftNoticed, m.failures, m.deleted, m.takeovers, m.orphans, m.lastSuccess, m.unhealthy,
+		m.repairs, m.changes, m.ignored, m.ignoredObjects.count, m.ignoredObjects.since)
 	return m
 }

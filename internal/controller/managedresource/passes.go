@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/apply"
@@ -54,6 +55,24 @@ type pass struct {
 	lookedFor uint64
 	// waiting is set if the last run ended because deletions are pending. It is replaced, never changed.
 	waiting *waiting
+	// change is the change of the content that is not applied yet.
+	change change
+}
+
+// change is how long it has been known that the content of a ManagedResource changed. It lasts until a run that ended well has read all that was told;
+// what fails is measured from the next change on, which may be what makes it well.
+type change struct {
+	// since is the zero time if nothing has changed.
+	since      time.Time
+	generation int64
+	failed     bool
+}
+
+func (c *change) comes(generation int64, now time.Time) {
+	if c.since.IsZero() || c.failed {
+		c.since, c.failed = now, false
+	}
+	c.generation = max(c.generation, generation)
 }
 
 // demand is what a ManagedResource asks for: a specification, and the latest full run that somebody asked for.
@@ -109,6 +128,9 @@ func (p *pass) isAsked() bool { return p.askedRaised > p.settled }
 
 // passes is safe for concurrent use.
 type passes struct {
+	// clock is what changes are measured by; without one they are not.
+	clock clock.PassiveClock
+
 	mu      sync.Mutex
 	byOwner map[ledger.Owner]*pass
 	// readers are the ManagedResources whose last run was going to read a Secret. A name is in it before the Secret is read,
@@ -214,9 +236,10 @@ func (p *passes) readsLocked(owner ledger.Owner, known *pass, names []string) {
 	}
 }
 
-// finished notes a run that ended well; began is what was remembered when it began. What a watch had told of by then is not
+// finished notes a run that ended well, and returns since when the changes were known that it applied, the zero time if it applied none or there are more;
+// began is what was remembered when it began. What a watch had told of by then is not
 // newer than what was read, and what it told of in the meantime is no news if it is what was read.
-func (p *passes) finished(mr *resourcesv1alpha1.ManagedResource, began pass, end end) {
+func (p *passes) finished(mr *resourcesv1alpha1.ManagedResource, began pass, end end) (changed time.Time) {
 	p.update(mr, func(pass *pass) {
 		pass.settled = max(pass.settled, began.raised)
 		pass.complete, pass.generation, pass.attempted, pass.moves = true, mr.Generation, "", 0
@@ -227,7 +250,11 @@ func (p *passes) finished(mr *resourcesv1alpha1.ManagedResource, began pass, end
 			before, old := began.told[name]
 			return !found || read == version || (old && before == version)
 		})
+		if len(pass.told) == 0 && mr.Generation >= pass.change.generation {
+			changed, pass.change = pass.change.since, change{}
+		}
 	})
+	return changed
 }
 
 // hasLooked notes at which objects a full run, which began with what pass says, has looked: the next one goes on with the others.
@@ -251,7 +278,26 @@ func (p *pass) lookedAt() map[apply.Key]struct{} {
 }
 
 func (p *passes) failed(mr *resourcesv1alpha1.ManagedResource) {
-	p.update(mr, func(pass *pass) { pass.attempted = pass.tried; pass.raise(false) })
+	p.update(mr, func(pass *pass) {
+		pass.attempted, pass.change.failed = pass.tried, true
+		pass.raise(false)
+	})
+}
+
+// changesLocked notes a change of what is remembered of a ManagedResource.
+func (p *passes) changesLocked(known *pass, generation int64) {
+	if p.clock != nil {
+		known.change.comes(generation, p.clock.Now())
+	}
+}
+
+// respecified notes that the specification of a ManagedResource changed that is remembered: an event may be late, and about a former one of its name.
+func (p *passes) respecified(mr *resourcesv1alpha1.ManagedResource) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.byOwner[ownerOf(mr)]; known != nil && known.uid == mr.UID {
+		p.changesLocked(known, mr.Generation)
+	}
 }
 
 // moved returns after what time the next run begins for a ManagedResource that asks for something else by now: at once, and later
@@ -314,6 +360,7 @@ func (p *passes) secretChanged(secret types.NamespacedName, version string) []le
 			known.told = map[string]string{}
 		}
 		known.told[secret.Name] = version
+		p.changesLocked(known, 0)
 		if version == "" {
 			known.deletions++
 			known.raise(false) // One deletion is like another: only the count tells a later one from that which a run knew of.

@@ -69,6 +69,9 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *apply.Desired, optio
 func (a *applier) repaired(ctx context.Context, desired *apply.Desired, done outcome) {
 	a.Metrics.drift.WithLabelValues(desired.GetKind()).Inc()
 	log.FromContext(ctx).Info("Put right what somebody else changed", "resource", desired.Name(), "result", done.result)
+	if took, open := a.drifts.waited(keyOf(desired)); open {
+		a.Metrics.repairs.Observe(took.Seconds())
+	}
 	if a.drifts.repaired(keyOf(desired)) {
 		a.tell(desired, done.before, done.after, "was put right")
 	}

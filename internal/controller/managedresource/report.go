@@ -141,6 +141,8 @@ type content struct {
 	versions map[string]string
 	// checksum is computed when it is asked for, once.
 	checksum func() string
+	// ignored counts the objects that are ignored.
+	ignored int
 }
 
 // name stands for the content among those of one ManagedResource.
@@ -184,7 +186,10 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	}
 	r.track(owner, &apply.Plan{}, inventory)
 	done.passOn()
-	r.passes.finished(mr, began, end{read.versions, checksum, applied, managed.InventoryDigest(inventory)})
+	if since := r.passes.finished(mr, began, end{read.versions, checksum, applied, managed.InventoryDigest(inventory)}); !since.IsZero() && len(read.errors) == 0 {
+		r.Metrics.changes.Observe(r.Clock.Since(since).Seconds())
+	}
+	r.Metrics.ignoredObjects.are(owner, read.ignored, r.Clock.Now())
 	if !maps.Equal(began.secrets, read.versions) || began.generation != mr.Generation {
 		for _, warning := range done.plan.Warnings {
 			log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)

@@ -68,6 +68,9 @@ func (r *Reconciler) predicate() predicate.Predicate {
 				r.Statuses.Observed(after)
 			}
 			isLost := concerns(before) && !concerns(after)
+			if concerns(after) && before.UID == after.UID && before.Generation < after.Generation && after.DeletionTimestamp == nil && !managed.Ignored(after) {
+				r.passes.respecified(after)
+			}
 			if before.UID != after.UID || isLost {
 				r.abandoned(before)
 			}

@@ -29,21 +29,30 @@ func unhealthyOf(mr *resourcesv1alpha1.ManagedResource) []unhealthy {
 	return all
 }
 
-// Follow returns a handler that keeps the series of ManagedResources that are not as they should be, from what a cache delivers of them; those
-// of other classes have none.
+// Follow returns a handler that keeps the series of ManagedResources that are not as they should be, or are ignored, from what a cache delivers of
+// them; those of other classes have none.
 func (m *Metrics) Follow(class managed.Class) cache.ResourceEventHandler {
-	of := func(object any) []unhealthy {
+	of := func(object any) *resourcesv1alpha1.ManagedResource {
 		if mr, ok := object.(*resourcesv1alpha1.ManagedResource); ok && class.Concerns(mr) {
-			return unhealthyOf(mr)
+			return mr
 		}
 		return nil
 	}
-	replace := func(before, after []unhealthy) {
-		for _, u := range before {
-			m.unhealthy.DeleteLabelValues(u.labels[:]...)
+	replace := func(before, after *resourcesv1alpha1.ManagedResource) {
+		if before != nil {
+			for _, u := range unhealthyOf(before) {
+				m.unhealthy.DeleteLabelValues(u.labels[:]...)
+			}
+			m.ignored.DeleteLabelValues(before.Namespace, before.Name)
 		}
-		for _, u := range after {
+		if after == nil {
+			return
+		}
+		for _, u := range unhealthyOf(after) {
 			m.unhealthy.WithLabelValues(u.labels[:]...).Set(u.since)
+		}
+		if since := ignoredSince(after); !since.IsZero() {
+			m.ignored.WithLabelValues(after.Namespace, after.Name).Set(float64(since.Unix()))
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{

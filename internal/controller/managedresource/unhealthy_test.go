@@ -118,7 +118,7 @@ func series(t *rapid.T, registry *prometheus.Registry) map[string]float64 {
 			for _, label := range metric.GetLabel() {
 				labels[label.GetName()] = label.GetValue()
 			}
-			all[fmt.Sprint([]string{labels["namespace"], labels["name"], labels["condition"], labels["reason"]})] = metric.GetGauge().GetValue()
+			all[fmt.Sprint([]string{labels["managedresource_namespace"], labels["name"], labels["condition"], labels["reason"]})] = metric.GetGauge().GetValue()
 		}
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,11 +43,16 @@ type Options struct {
 type Reconciler struct {
 	Options
 	rejections rejections
+	floor      floor
 }
 
 // New returns a reconciler.
 func New(o Options) *Reconciler {
-	return &Reconciler{Options: o, rejections: rejections{clock: o.Clock, issued: map[types.NamespacedName]issue{}}}
+	return &Reconciler{
+		Options:    o,
+		rejections: rejections{clock: o.Clock, issued: map[types.NamespacedName]issue{}},
+		floor:      floor{clock: o.Clock, buckets: map[types.NamespacedName]*rate.Limiter{}},
+	}
 }
 
 // Reconcile looks after one Secret.
@@ -57,7 +63,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil && !gone {
 		return reconcile.Result{}, kit.Retrieving(err)
 	}
-	if gone || secret.DeletionTimestamp != nil || !token.Relevant(secret.Labels, ptr.Deref(r.Config.Class, "")) {
+	// A Secret that is being deleted is served as long as a finalizer keeps it: its users read it until it is gone.
+	if gone || !token.Relevant(secret.Labels, ptr.Deref(r.Config.Class, "")) {
 		r.forget(request.NamespacedName, secret.UID)
 		return reconcile.Result{}, nil // What there is in the target stays (TR-4, TR-25).
 	}
@@ -65,14 +72,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	after, err := r.serve(ctx, secret, &odd)
 	if err != nil {
 		if !apierrors.IsConflict(err) {
-			r.Notes.Tell(ctx, reference(secret), corev1.EventTypeWarning, "TokenRequestFailed", err.Error())
+			r.Notes.TellReason(ctx, reference(secret), corev1.EventTypeWarning, "TokenRequestFailed", err.Error())
 		}
 		return reconcile.Result{}, err
 	}
 	if odd.reason == "" {
 		r.Notes.Forget(secret.UID)
 	} else {
-		r.Notes.Tell(ctx, reference(secret), corev1.EventTypeWarning, odd.reason, odd.message)
+		r.Notes.TellReason(ctx, reference(secret), corev1.EventTypeWarning, odd.reason, odd.message)
 	}
 	return reconcile.Result{RequeueAfter: after}, nil
 }
@@ -108,7 +115,31 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, odd *oddi
 	if err != nil || reason == "" {
 		return after, err
 	}
-	return r.renew(ctx, asked, secret, held, ca, reason)
+	why := cause{reason, asked.Early(r.Clock.Now())}
+	if pause := r.pause(secret, asked, why); pause > 0 {
+		*odd = oddity{"TokenDoesNotStay", "The token is replaced less often from now on, because it did not stay as it was written."}
+		log.FromContext(ctx).V(1).Info("A token is replaced later", "serviceAccount", asked.Account.String(), "reason", reason, "after", pause.String())
+		return pause, nil
+	}
+	return r.renew(ctx, asked, secret, held, ca, why)
+}
+
+// cause is why a token is renewed, and whether that is before its time and nobody has asked for it.
+type cause struct {
+	reason string
+	early  bool
+}
+
+// pause returns how long a token waits to be replaced before its time, which is no longer than until its time is up.
+func (r *Reconciler) pause(secret *corev1.Secret, asked *token.Asked, why cause) time.Duration {
+	if !why.early {
+		return 0
+	}
+	pause := r.floor.pause(client.ObjectKeyFromObject(secret))
+	if remaining, err := asked.Remaining(r.Clock.Now()); err == nil {
+		pause = min(pause, remaining)
+	}
+	return pause
 }
 
 // holder is where a token lives: the Secret itself, or one in the target, which may not be there yet.
@@ -184,7 +215,7 @@ func (r *Reconciler) accepted(ctx context.Context, content string) (bool, error)
 }
 
 // renew has a token issued and writes it (2.4).
-func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *corev1.Secret, held holder, ca []byte, reason string) (time.Duration, error) {
+func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *corev1.Secret, held holder, ca []byte, why cause) (time.Duration, error) {
 	seconds, err := asked.Seconds()
 	if err != nil {
 		return 0, err
@@ -199,6 +230,10 @@ func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *core
 	if err := r.Target.SubResource("token").Create(ctx, account, issued); err != nil {
 		return 0, fmt.Errorf("requesting a token for ServiceAccount %s: %w", asked.Account, err)
 	}
+	key := client.ObjectKeyFromObject(secret)
+	if why.early { // Also if the token cannot be written: what is limited is what the target is asked for.
+		r.floor.replaced(key)
+	}
 	now, expiry := r.Clock.Now(), issued.Status.ExpirationTimestamp.Time
 	delay := token.Delay(expiry.Sub(now), rand.Float64())
 	data, err := written(secret, held, issued.Status.Token, asked.InjectCA, ca)
@@ -208,10 +243,9 @@ func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *core
 	if err := r.write(ctx, secret, held, data, token.Stamp(now.Add(delay))); err != nil {
 		return 0, fmt.Errorf("could not update Secret with token: %w", err)
 	}
-	key := client.ObjectKeyFromObject(secret)
 	r.rejections.issue(key, issued.Status.Token)
 	r.Metrics.renewed(key, expiry)
-	log.FromContext(ctx).Info("Renewed a token", "serviceAccount", asked.Account.String(), "reason", reason, "expires", expiry, "renewAfter", delay.String())
+	log.FromContext(ctx).Info("Renewed a token", "serviceAccount", asked.Account.String(), "reason", why.reason, "expires", expiry, "renewAfter", delay.String())
 	return delay, nil
 }
 
@@ -253,6 +287,7 @@ func (r *Reconciler) writeTarget(ctx context.Context, held holder, data map[stri
 
 func (r *Reconciler) forget(key types.NamespacedName, uid types.UID) {
 	r.rejections.forget(key)
+	r.floor.forget(key)
 	r.Metrics.forget(key)
 	r.Notes.Forget(uid)
 }

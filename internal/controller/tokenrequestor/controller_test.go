@@ -18,8 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,7 +60,13 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{T: t, clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), rejected: map[string]bool{}, registry: prometheus.NewRegistry(), output: &strings.Builder{}, ca: "ca"}
-	f.source = crfake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+	known := runtime.NewScheme() // The fake client walks through all kinds with each patch.
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authenticationv1.AddToScheme} {
+		if err := add(known); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.source = crfake.NewClientBuilder().WithScheme(known).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if f.beforePatch != nil {
 				before := f.beforePatch
@@ -71,7 +77,7 @@ func newFixture(t *testing.T) *fixture {
 			return c.Patch(ctx, object, patch, opts...)
 		},
 	}).Build()
-	f.target = crfake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+	f.target = crfake.NewClientBuilder().WithScheme(known).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
 			if review, ok := object.(*authenticationv1.TokenReview); ok {
 				f.reviews = append(f.reviews, review.Spec)
@@ -100,7 +106,7 @@ func newFixture(t *testing.T) *fixture {
 	}).Build()
 	f.Reconciler = New(Options{
 		Config: config.TokenRequestorControllerConfig{Class: ptr.To("shoot")}, Source: f.source, Target: f.target, CA: func() ([]byte, error) { return []byte(f.ca), nil },
-		Notes: kit.NewNotes(f.source, f.clock, "token-requestor-controller"), Metrics: NewMetrics(f.registry, f.clock), Clock: f.clock,
+		Notes: kit.NewNotes(f.source, f.clock, "token-requestor-controller"), Metrics: NewMetrics(f.registry), Clock: f.clock,
 	})
 	return f
 }
@@ -497,7 +503,7 @@ func TestNotRelevant(t *testing.T) {
 	}
 }
 
-// The metric is the time until the token expires, also after a restart; no token is in any output.
+// The metric is the time at which the token expires, also after a restart; no token is in any output.
 func TestMetrics(t *testing.T) {
 	f := newFixture(t)
 	expiry := f.clock.Now().Add(5 * time.Hour)
@@ -509,10 +515,18 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	found := false
 	for _, family := range families {
-		if family.GetName() == "espalier_token_requestor_expiry_seconds" && family.Metric[0].Gauge.GetValue() != (270*time.Minute).Seconds() {
-			t.Errorf("got %v", family)
+		if family.GetName() != "espalier_token_requestor_expiry_timestamp_seconds" {
+			continue
 		}
+		found = true
+		if got, labels := family.Metric[0].Gauge.GetValue(), family.Metric[0].Label; got != float64(expiry.Unix()) || labels[1].GetName() != "secret_namespace" {
+			t.Errorf("got %v, want %d", family, expiry.Unix())
+		}
+	}
+	if !found {
+		t.Error("there is no metric of the expiry")
 	}
 	f.clock.SetTime(f.clock.Now().Add(time.Hour))
 	f.after(12 * time.Hour / 5 * 4)
@@ -695,5 +709,13 @@ func TestLastingTroubleIsToldOnce(t *testing.T) {
 	repeat()
 	if got := reasons(); got != "IncompleteTarget TokenRequestFailed" {
 		t.Errorf("and no CA: %s", got)
+	}
+	// An error whose text is never the same is one Event, too.
+	for n := range 50 {
+		f.CA = func() ([]byte, error) { return nil, fmt.Errorf("attempt %d", n) }
+		repeat()
+	}
+	if got := reasons(); got != "IncompleteTarget TokenRequestFailed" {
+		t.Errorf("and errors of many texts: %s", got)
 	}
 }

@@ -6,12 +6,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 )
 
-// Metrics of the token requestor: how many tokens were issued, and how long those that are in use are still valid.
+// Metrics of the token requestor: how many tokens were issued, and until when those that are in use are valid.
 type Metrics struct {
-	clock  clock.PassiveClock
 	issued prometheus.Counter
 	expiry *prometheus.Desc
 
@@ -20,11 +18,11 @@ type Metrics struct {
 }
 
 // NewMetrics registers the metrics.
-func NewMetrics(registry prometheus.Registerer, clock clock.PassiveClock) *Metrics {
+func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		clock: clock, expiries: map[types.NamespacedName]time.Time{},
-		issued: prometheus.NewCounter(prometheus.CounterOpts{Name: "espalier_token_requestor_issued_total", Help: "Tokens issued and written."}),
-		expiry: prometheus.NewDesc("espalier_token_requestor_expiry_seconds", "Seconds until the token of a Secret expires; negative if it has.", []string{"namespace", "name"}, nil),
+		expiries: map[types.NamespacedName]time.Time{},
+		issued:   prometheus.NewCounter(prometheus.CounterOpts{Name: "espalier_token_requestor_issued_total", Help: "Tokens issued and written."}),
+		expiry:   prometheus.NewDesc("espalier_token_requestor_expiry_timestamp_seconds", "When the token of a Secret expires.", []string{"secret_namespace", "name"}, nil),
 	}
 	registry.MustRegister(m.issued, m)
 	return m
@@ -38,7 +36,7 @@ func (m *Metrics) Collect(collected chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for key, at := range m.expiries {
-		collected <- prometheus.MustNewConstMetric(m.expiry, prometheus.GaugeValue, at.Sub(m.clock.Now()).Seconds(), key.Namespace, key.Name)
+		collected <- prometheus.MustNewConstMetric(m.expiry, prometheus.GaugeValue, float64(at.UnixMilli())/1000, key.Namespace, key.Name)
 	}
 }
 

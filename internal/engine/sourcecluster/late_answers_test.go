@@ -118,3 +118,37 @@ func TestLateReadIsOlderThanAWrite(t *testing.T) {
 		t.Errorf("got version %s with the finalizers %v, and version %s was written before: %v", latest.ResourceVersion, latest.Finalizers, written, err)
 	}
 }
+
+// MRC-9: a write whose answer is lost is asked about once. An answer of the API server settles what became of the write, so that each look at
+// the other ManagedResources does not cost a request more.
+func TestLostWriteIsAskedAboutOnce(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	source := crfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&resourcesv1alpha1.ManagedResource{}).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if err := c.SubResource(sub).Patch(ctx, object, patch, opts...); err != nil {
+				return err
+			}
+			return errors.New("connection reset by peer")
+		},
+	}).Build()
+	if err := source.Create(t.Context(), &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "1"}}); err != nil {
+		t.Fatal(err)
+	}
+	reads := 0
+	statuses := NewStatuses(source, &slow{source, func() { reads++ }}, source, clocktesting.NewFakePassiveClock(time.Unix(0, 0)), nil)
+	if _, err := statuses.Update(t.Context(), key, "1", applied("Reason")); err == nil {
+		t.Fatal("the answer is lost, and Update says nothing")
+	}
+	reads = 0
+	for range 3 {
+		if err := statuses.Others(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: "other"}, func(*resourcesv1alpha1.ManagedResource) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if reads != 1 {
+		t.Errorf("MRC-9: the API server is asked %d times about one lost write, once is enough", reads)
+	}
+}

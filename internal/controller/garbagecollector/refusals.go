@@ -1,0 +1,96 @@
+package garbagecollector
+
+import (
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+)
+
+const (
+	// retryDeletions is when a run is repeated in which deletions failed for the first time: an API server that was away is back then.
+	retryDeletions = 5 * time.Minute
+	// refusedPeriods is the longest time, in periods, that an object whose deletion fails again and again is left alone.
+	refusedPeriods = 24
+)
+
+// object is what is deleted; one that is made anew is another one.
+type object struct {
+	kind            references.Kind
+	namespace, name string
+	uid             types.UID
+}
+
+// refusal is a deletion that failed: how often in a row, with which error, and when it is tried again.
+type refusal struct {
+	failures int
+	err      error
+	due      time.Time
+}
+
+// refusals give deletions that fail a back-off of their own. Each try costs two looks at all holders of references, which one admission
+// webhook of a tenant must not have repeated at the pace of other failures.
+//
+// Only one run at a time uses them; what they remember is never more than what the run has listed.
+type refusals map[object]refusal
+
+// split keeps what is to be deleted in this run, and returns the errors of what is left alone until later. Objects that were not listed any
+// more are forgotten.
+func (r refusals) split(all []candidate, now time.Time) (due []candidate, left []error) {
+	listed := make(map[object]bool, len(r))
+	for _, c := range all {
+		o := c.object()
+		before, refused := r[o]
+		listed[o] = refused
+		if refused && now.Before(before.due) {
+			left = append(left, before.err)
+			continue
+		}
+		due = append(due, c)
+	}
+	maps.DeleteFunc(r, func(o object, _ refusal) bool { return !listed[o] })
+	return due, left
+}
+
+// failed records that a deletion failed: it is tried again in the next run, then after a period, and after twice as long each time.
+func (r refusals) failed(o object, err error, now time.Time, period time.Duration) {
+	next := refusal{failures: r[o].failures + 1, err: err, due: now}
+	if next.failures > 1 {
+		next.due = now.Add(period * time.Duration(min(1<<min(next.failures-2, 10), refusedPeriods)))
+	}
+	r[o] = next
+}
+
+// first says whether a deletion failed for the first time.
+func (r refusals) first() bool {
+	for _, refused := range r {
+		if refused.failures == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// retries are when a run is repeated: one that had an incomplete view soon (COM-4), and one that deleted all but what was refused later.
+type retries struct {
+	workqueue.TypedRateLimiter[reconcile.Request]
+	// later is how long to wait after the last run, in nanoseconds; zero if its view was incomplete.
+	later atomic.Int64
+}
+
+func newRetries() *retries { return &retries{TypedRateLimiter: kit.Retries()} }
+
+// When implements workqueue.TypedRateLimiter.
+func (r *retries) When(request reconcile.Request) time.Duration {
+	if later := time.Duration(r.later.Load()); later > 0 {
+		r.Forget(request)
+		return later
+	}
+	return r.TypedRateLimiter.When(request)
+}

@@ -1,0 +1,63 @@
+package tokenrequestor
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// replacements is how many tokens of a Secret are replaced at once before their time: what is lost by accident is lost once or twice.
+	replacements = 2
+	// replacementPause is how long it takes until one more may be replaced. A target that takes out each token that is written costs
+	// six tokens and six writes of the source an hour, and its users wait no longer than this for the next token.
+	replacementPause = 10 * time.Minute
+)
+
+// floor limits how often the token of a Secret is replaced before its time (TR-24: no issuing in a tight loop).
+//
+// Each write of the source is an event that has the Secret looked at again. Where something in the target changes what was written, such as
+// a mutating webhook, each look would find a reason to issue the next token. A restart forgets what was counted, which costs the replacements
+// that are free once more.
+type floor struct {
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	buckets map[types.NamespacedName]*rate.Limiter
+}
+
+// pause returns how long it is until the token of a Secret may be replaced; zero means that it may be replaced now.
+func (f *floor) pause(key types.NamespacedName) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	bucket, found := f.buckets[key]
+	if !found {
+		return 0
+	}
+	now := f.clock.Now()
+	place := bucket.ReserveN(now, 1)
+	defer place.CancelAt(now)
+	return place.DelayFrom(now)
+}
+
+// replaced records that a token was issued in place of one whose time was not up.
+func (f *floor) replaced(key types.NamespacedName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	bucket, found := f.buckets[key]
+	if !found {
+		bucket = rate.NewLimiter(rate.Every(replacementPause), replacements)
+		f.buckets[key] = bucket
+	}
+	bucket.AllowN(f.clock.Now(), 1)
+}
+
+// forget forgets a Secret that is gone.
+func (f *floor) forget(key types.NamespacedName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.buckets, key)
+}
