@@ -7,10 +7,8 @@ package configref
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -197,33 +195,6 @@ func (f *Flow) content(configMap *corev1.ConfigMap, namespace, name string) (str
 		return content, nil
 	}
 	return "", admit.Refuse(http.StatusUnprocessableEntity, "error getting %s from ConfigMap %s/%s: %s", f.Purpose, namespace, name, why)
-}
-
-// sameSpec says whether two objects want the same, in any field.
-func sameSpec(now, old []byte) (bool, error) {
-	var is, was struct {
-		Spec json.RawMessage `json:"spec"`
-	}
-	if err := admit.Unmarshal(now, &is); err != nil {
-		return false, err
-	}
-	if err := admit.Unmarshal(old, &was); err != nil {
-		return false, err
-	}
-	if string(is.Spec) == string(was.Spec) {
-		return true, nil
-	}
-	var a, b any
-	if len(is.Spec) == 0 || len(was.Spec) == 0 {
-		return false, nil
-	}
-	if err := admit.Unmarshal(is.Spec, &a); err != nil {
-		return false, err
-	}
-	if err := admit.Unmarshal(was.Spec, &b); err != nil {
-		return false, err
-	}
-	return reflect.DeepEqual(a, b), nil
 }
 
 // Registration is the entry of such a webhook in a ValidatingWebhookConfiguration, but for how to reach it.

@@ -59,14 +59,27 @@ func Metrics[C, E any](rows []Row[C, E], process func(prometheus.Registerer)) []
 }
 
 // recorder is a registry that only takes note of what is registered.
-type recorder struct{ metrics []Metric }
+type recorder struct {
+	metrics []Metric
+	// prefix is that of all names that are noted, and into is where they are noted, if it is another one.
+	prefix string
+	into   *recorder
+}
 
 // Register implements prometheus.Registerer.
 func (r *recorder) Register(c prometheus.Collector) error {
 	described := make(chan *prometheus.Desc)
 	go func() { c.Describe(described); close(described) }()
+	into := r
+	if r.into != nil {
+		into = r.into
+	}
 	for d := range described {
-		r.metrics = append(r.metrics, describe(d, typeOf(c)))
+		m := describe(d, typeOf(c))
+		if m.Name = r.prefix + m.Name; r.prefix != "" {
+			m.Help = "The same as the metric without the prefix `" + r.prefix + "`, for ServiceMonitors that keep names with it only."
+		}
+		into.metrics = append(into.metrics, m)
 	}
 	return nil
 }
@@ -80,6 +93,14 @@ func (r *recorder) MustRegister(all ...prometheus.Collector) {
 
 // Unregister implements prometheus.Registerer.
 func (r *recorder) Unregister(prometheus.Collector) bool { return false }
+
+// Prefixed returns a registry that registers in another one, under names with a prefix.
+func Prefixed(prefix string, registry prometheus.Registerer) prometheus.Registerer {
+	if r, is := registry.(*recorder); is {
+		return &recorder{prefix: prefix, into: r}
+	}
+	return prometheus.WrapRegistererWithPrefix(prefix, registry)
+}
 
 // described is the text of a prometheus.Desc, which has no other way to tell what it says.
 var described = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"),.* constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)

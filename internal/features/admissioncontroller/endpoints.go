@@ -4,13 +4,13 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 
 	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/graphpage"
-	"github.com/espalier-project/espalier/internal/restriction"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/serve/review"
 )
@@ -27,12 +27,10 @@ func (p *Process) review(name, path string, decides *authorizer.Authorizer) erro
 type decision = func(context.Context, *admissionv1.AdmissionRequest) error
 
 // restricting is the row of a restriction.
-func restricting(row Row, decides func(*restriction.Handler) decision) Row {
+func restricting(row Row, decides func(*Process, logr.Logger) decision) Row {
 	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admit.NewMetrics)
 	row.Start = func(_ context.Context, p *Process) error {
-		h := p.restriction
-		h.Log = p.Log.WithName("webhook." + row.Name)
-		p.Manager.GetWebhookServer().Register(row.Path, p.restricts(row.Name, decides(&h), p.watches.Synced))
+		p.Manager.GetWebhookServer().Register(row.Path, p.restricts(row.Name, decides(p, p.Log.WithName("webhook."+row.Name)), p.watches.Synced))
 		return nil
 	}
 	return row
@@ -54,7 +52,7 @@ func page(name, path string, of func(*Process) *authorizer.Authorizer) Row {
 		Start: func(_ context.Context, p *Process) error {
 			p.Log.Info("Serving the debug page of a graph without authentication", "path", path)
 			a := of(p)
-			p.Manager.GetWebhookServer().Register(path, &graphpage.Handler{Path: path, Graph: a.Graph, Authorizer: a, Log: p.Log})
+			p.Manager.GetWebhookServer().Register(path, &graphpage.Handler{Path: path, Graph: a.Graph, Authorizer: a, Pages: p.pages, Log: p.Log})
 			return nil
 		},
 	}

@@ -11,7 +11,7 @@ import (
 func Executable(flags func(*pflag.FlagSet), read func(*pflag.FlagSet) (*configuration, error)) manifests.Executable[configuration, *Process] {
 	return manifests.Executable[configuration, *Process]{
 		Name: "admission-controller", Account: "kube-system/gardener-admission-controller", Clusters: []feature.Cluster{feature.Garden},
-		Rows: Table(), Flags: flags, Configuration: read,
+		Rows: Table(), Flags: flags, Configuration: read, Registers: registerDoubles,
 		Everything: func() *configuration { return turned(true) }, Least: func() *configuration { return turned(false) },
 	}
 }

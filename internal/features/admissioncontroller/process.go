@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
@@ -19,7 +20,9 @@ import (
 	foreign "github.com/espalier-project/espalier/internal/foreign/garden"
 	"github.com/espalier-project/espalier/internal/garden"
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/graphpage"
 	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/lookup"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/restriction"
@@ -42,31 +45,20 @@ type Process struct {
 	// watches keep the graphs; seeds and shoots decide by them.
 	watches       *garden.Watches
 	seeds, shoots *authorizer.Authorizer
-	// restriction is what both restrictions have in common.
-	restriction restriction.Handler
+	// seedRestriction and shootRestriction read over the connections of the authorizers.
+	seedRestriction, shootRestriction restriction.Handler
+	// live is what the other webhooks read past the cache.
+	live client.Reader
 	// reviews, judged and bodies bound what is in memory at once: of authorizers, of restrictions and of all other webhooks.
 	reviews, judged, bodies *serve.Bodies
 	hooks                   *admit.Metrics
-	rejections              *admit.Rejections
+	// pages bounds the debug pages of both graphs.
+	pages      *graphpage.Pages
+	rejections *admit.Rejections
 	// kept is what each enabled feature reads from the cache, by its key, and first has it begin.
 	kept  map[string]*clusters.Kept
 	first *asked
 }
-
-// What one user may have read, so that it cannot use up what others need: a gardenlet looks up a few new objects when it creates a
-// Shoot, and creates some tens of objects, each judged with three reads at most. Users come from certificates and ServiceAccounts, so
-// that more of them than are kept means that seeds were deleted.
-var (
-	liveBudget        = limit.Options{PerSecond: 10, Burst: 20, Clients: 10_000, Clock: clock.RealClock{}}
-	restrictionBudget = limit.Options{PerSecond: 20, Burst: 100, Clients: 10_000, Clock: clock.RealClock{}}
-)
-
-// What all users of a seed may have read together: its gardenlet makes as many as it likes, by ServiceAccounts in the seed's namespace. It is
-// half of what the connection allows by default, so that one seed leaves the others enough, and as much as five users have.
-var (
-	liveTogether        = limit.Options{PerSecond: 50, Burst: 100, Clients: 10_000, Clock: clock.RealClock{}}
-	restrictionTogether = limit.Options{PerSecond: 50, Burst: 150, Clients: 10_000, Clock: clock.RealClock{}}
-)
 
 // New returns the process with everything that is enabled, ready to run. It sends nothing.
 func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
@@ -84,9 +76,10 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 	}
 	p := &Process{
 		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log,
-		reviews: review.NewBodies(), judged: admit.NewBodies(), bodies: admit.NewBodies(),
+		reviews: review.NewBodies(), judged: admit.NewBodies(), bodies: admit.NewBodies(), pages: graphpage.NewPages(),
 		hooks: admit.NewMetrics(registry), rejections: admit.NewRejections(registry), kept: map[string]*clusters.Kept{}, first: &asked{clock: clock.RealClock{}},
 	}
+	registerDoubles(registry)
 	rows := feature.Enabled(Table(), cfg)
 	if err := p.follow(restConfig); err != nil {
 		return nil, fmt.Errorf("garden cluster: %w", err)
@@ -100,15 +93,37 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 	return p, p.add(rows)
 }
 
-// follow makes the graphs, what keeps them, and who decides by them. The watches, the look-ups of authorizers and those of restrictions have
-// a rate limit each: whoever makes one of them slow does not hold up the others.
+// lookups are what is read of the garden for clients: over a connection of its own, with as many requests under way as that allows. Clients that
+// wait take turns (limit.Queue). Those of seeds, those of self-hosted shoots, which a project's members may invent, and those of the other
+// webhooks have one each, and so have the watches: nobody waits for another kind of client.
+type lookups struct {
+	*garden.Client
+	queue *limit.Queue
+}
+
+func newLookups(connection clusters.Connection) (lookups, error) {
+	own, err := connection.Own()
+	if err != nil {
+		return lookups{}, err
+	}
+	client, err := garden.NewClient(own.REST, own.HTTP)
+	return lookups{client, limit.NewQueue(clusters.Streams, limit.Waiting)}, err
+}
+
+// follow makes the graphs, what keeps them, and who decides by them.
 func (p *Process) follow(restConfig *rest.Config) error {
-	var watching, live, restricting *garden.Client
-	for _, client := range []**garden.Client{&watching, &live, &restricting} {
-		var err error
-		if *client, err = garden.NewClient(restConfig, p.Manager.GetHTTPClient()); err != nil {
-			return err
-		}
+	connection := clusters.Connection{REST: restConfig, HTTP: p.Manager.GetHTTPClient()}
+	watching, err := garden.NewClient(connection.REST, connection.HTTP)
+	if err != nil {
+		return err
+	}
+	ofSeeds, err := newLookups(connection)
+	if err != nil {
+		return err
+	}
+	ofShoots, err := newLookups(connection)
+	if err != nil {
+		return err
 	}
 	seedGraph, shootGraph := graph.New(relation.Schema), graph.New(relation.SelfHostedSchema)
 	metrics := garden.NewMetrics(p.Registry, seedGraph, authorizer.Buckets())
@@ -117,7 +132,7 @@ func (p *Process) follow(restConfig *rest.Config) error {
 	p.watches = garden.NewWatches(watching, []garden.Graph{{State: seedState, Table: relation.Watches}, {State: shootState, Table: relation.SelfHosted}},
 		p.Clock, metrics, p.Log.WithName("seed-authorizer-graph"))
 	options := authorizer.Options{
-		Graph: seedGraph, Watches: relation.Watches, Facts: seedState.Facts(), Live: live, Budgets: limit.New(liveBudget), Together: limit.New(liveTogether),
+		Graph: seedGraph, Watches: relation.Watches, Facts: seedState.Facts(), Live: ofSeeds, Queue: ofSeeds.queue,
 		Selectors: &selectors.Checker{Client: watching.Bare(), Clock: p.Clock}, Metrics: authorizer.NewMetrics(p.Registry),
 		ReadAll:    p.Config.Server.SeedAuthorizer.ReadScope == config.ReadScopeAll,
 		WriteOwned: p.Config.Server.SeedAuthorizer.WriteScope == config.WriteScopeOwned,
@@ -125,13 +140,15 @@ func (p *Process) follow(restConfig *rest.Config) error {
 	}
 	p.seeds = authorizer.NewSeedAuthorizer(options)
 	options.Graph, options.Watches, options.Facts = shootGraph, relation.SelfHosted, shootState.Facts()
+	options.Live, options.Queue = ofShoots, ofShoots.queue
 	options.WriteOwned = false
 	options.Log = p.Log.WithName("webhook." + authorizer.ShootName)
 	p.shoots = authorizer.NewShootAuthorizer(options, p.seeds)
-	p.restriction = restriction.Handler{
-		Reader: restricting, Graph: seedGraph, Budgets: limit.New(restrictionBudget), Together: limit.New(restrictionTogether), Clock: p.Clock,
-		Checked: p.Config.Server.SeedAuthorizer.References == config.ReferencesChecked,
+	p.seedRestriction = restriction.Handler{
+		Reader: ofSeeds, Graph: seedGraph, Shoots: shootGraph, Queue: ofSeeds.queue, Clock: p.Clock, Checked: p.Config.Server.SeedAuthorizer.References == config.ReferencesChecked,
 	}
+	p.shootRestriction = p.seedRestriction
+	p.shootRestriction.Reader, p.shootRestriction.Queue = ofShoots, ofShoots.queue
 	return nil
 }
 
@@ -149,6 +166,11 @@ func (p *Process) cache(rows []Row, restConfig *rest.Config) error {
 	if p.Garden, err = connection.Caching(feature.Garden, clusters.Options{Scheme: scheme, Reads: feature.AllReads(rows, p.Config)}); err != nil {
 		return err
 	}
+	live, err := p.Garden.Live()
+	if err != nil {
+		return err
+	}
+	p.live = lookup.Shared(live, p.Garden.Lookups)
 	return p.Manager.Add(later{p.Garden, func() bool { return p.first.Asked() && p.watches.Synced() }, p.Clock})
 }
 
@@ -173,6 +195,9 @@ func (p *Process) add(rows []Row) error {
 
 // Synced says whether the graphs are complete (PRC-57, PRC-58).
 func (p *Process) Synced() bool { return p.watches.Synced() }
+
+// Awaited returns the names of the kinds that the graphs lack.
+func (p *Process) Awaited() []string { return p.watches.Awaited() }
 
 // Contact says whether every watch was heard of within the configured time.
 func (p *Process) Contact() error {

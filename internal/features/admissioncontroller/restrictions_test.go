@@ -22,7 +22,7 @@ func TestRestrictionsWaitForTheGraph(t *testing.T) {
 		`"object":{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"garden","name":"of-nobody"}}}}`
 	p := newProcess(t, func(*configuration) {})
 	synced := false
-	h := restriction.Handler{Graph: graph.New(relation.Schema), Budgets: none{}, Clock: clock.RealClock{}, Log: logr.Discard()}
+	h := restriction.Handler{Graph: graph.New(relation.Schema), Clock: clock.RealClock{}, Log: logr.Discard()}
 	for name, decides := range map[string]decision{restriction.SeedName: h.Decide, restriction.ShootName: restriction.SelfHosted{Handler: &h}.Decide} {
 		endpoint := p.restricts(name, decides, func() bool { return synced })
 		ask := func() *httptest.ResponseRecorder {
@@ -39,27 +39,6 @@ func TestRestrictionsWaitForTheGraph(t *testing.T) {
 		synced = true
 		if got := ask(); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), `"code":`) {
 			t.Errorf("%s, synced: got %d %s", name, got.Code, got.Body)
-		}
-	}
-}
-
-// none is a budget of nothing.
-type none struct{}
-
-func (none) Allow(string) bool { return false }
-
-// TestBudgetsTogether: all users of a seed have one budget together, for look-ups and for what is judged.
-func TestBudgetsTogether(t *testing.T) {
-	p := newProcess(t, func(*configuration) {})
-	for name, together := range map[string]interface{ Allow(string) bool }{"seeds": p.seeds.Together, "shoots": p.shoots.Together, "restriction": p.restriction.Together} {
-		allowed := 0
-		for range 1000 {
-			if together.Allow("Seed:a") {
-				allowed++
-			}
-		}
-		if allowed > 500 || !together.Allow("Seed:b") {
-			t.Errorf("%s: %d of 1000 were allowed at once", name, allowed)
 		}
 	}
 }

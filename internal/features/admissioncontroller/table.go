@@ -3,6 +3,7 @@ package admissioncontroller
 import (
 	"context"
 
+	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
@@ -62,39 +63,45 @@ func Table() []Row {
 			Name: restriction.SeedName,
 			Doc:  "Judges what the clients of a seed create, and changes whose body counts.",
 			Path: restriction.SeedPath, Reads: reads(restriction.SeedReads),
-			Validating: configured(func(cfg *configuration) []admissionregistrationv1.ValidatingWebhook {
-				return []admissionregistrationv1.ValidatingWebhook{restriction.SeedRegistration(cfg.Server.SeedAuthorizer.References == config.ReferencesChecked)}
-			}),
-		}, func(h *restriction.Handler) decision { return h.Decide }),
+			Validating: one(restriction.SeedRegistration),
+		}, func(p *Process, log logr.Logger) decision {
+			h := p.seedRestriction
+			h.Log = log
+			return h.Decide
+		}),
 		restricting(Row{
 			Name: restriction.ShootName,
-			Doc:  "Judges what the clients of a self-hosted shoot create.",
+			Doc:  "Judges what the clients of a self-hosted shoot create, and changes whose body counts.",
 			Path: restriction.ShootPath, Reads: reads(restriction.ShootReads),
 			Validating: one(restriction.ShootRegistration),
-		}, func(h *restriction.Handler) decision { return restriction.SelfHosted{Handler: h}.Decide }),
+		}, func(p *Process, log logr.Logger) decision {
+			h := p.shootRestriction
+			h.Log = log
+			return restriction.SelfHosted{Handler: &h}.Decide
+		}),
 		page("graph page of seeds", graphpage.SeedPath, func(p *Process) *authorizer.Authorizer { return p.seeds }),
 		page("graph page of self-hosted shoots", graphpage.ShootPath, func(p *Process) *authorizer.Authorizer { return p.shoots }),
 		// The other webhooks (B0).
 		hook(Row{
 			Name: auditpolicy.Name, Doc: "Judges the audit policies of Shoots.",
 			Path: auditpolicy.Path, Reads: reads(auditpolicy.Reads), Validating: one(auditpolicy.Registration),
-		}, func(p *Process) (admit.Func, error) { return auditpolicy.Decide(p.Garden.Cache, p.Garden.Client) }),
+		}, func(p *Process) (admit.Func, error) { return auditpolicy.Decide(p.Garden.Cache, p.live) }),
 		hook(Row{
 			Name: authenticationconfig.Name, Doc: "Judges the authentication configurations of Shoots.",
 			Path: authenticationconfig.Path, Reads: reads(authenticationconfig.Reads), Validating: one(authenticationconfig.Registration),
 		}, func(p *Process) (admit.Func, error) {
-			return authenticationconfig.Decide(p.Garden.Cache, p.Garden.Client), nil
+			return authenticationconfig.Decide(p.Garden.Cache, p.live), nil
 		}),
 		hook(Row{
 			Name: authorizationconfig.Name, Doc: "Judges the authorization configurations of Shoots.",
 			Path: authorizationconfig.Path, Reads: reads(authorizationconfig.Reads), Validating: one(authorizationconfig.Registration),
 		}, func(p *Process) (admit.Func, error) {
-			return authorizationconfig.Decide(p.Garden.Cache, p.Garden.Client), nil
+			return authorizationconfig.Decide(p.Garden.Cache, p.live), nil
 		}),
 		hook(Row{
 			Name: internaldomain.Name, Doc: "Keeps the Secret with the internal domain the only one, and as it is while Shoots use it.",
 			Path: internaldomain.Path, Reads: reads(internaldomain.Reads), Validating: one(internaldomain.Registration),
-		}, func(p *Process) (admit.Func, error) { return internaldomain.Decide(p.Garden.Client), nil }),
+		}, func(p *Process) (admit.Func, error) { return internaldomain.Decide(p.live), nil }),
 		rejecting(hook(Row{
 			Name: kubeconfigsecret.Name, Doc: "Refuses kubeconfigs that run programs, read files or impersonate.",
 			Path: kubeconfigsecret.Path, Validating: one(kubeconfigsecret.Registration),
@@ -102,7 +109,7 @@ func Table() []Row {
 		hook(Row{
 			Name: namespacedeletion.Name, Doc: "Refuses to delete the namespace of a project.",
 			Path: namespacedeletion.Path, Reads: reads(namespacedeletion.Reads), Validating: one(namespacedeletion.Registration),
-		}, func(p *Process) (admit.Func, error) { return namespacedeletion.Decide(p.Garden.Client), nil }),
+		}, func(p *Process) (admit.Func, error) { return namespacedeletion.Decide(p.live), nil }),
 		hook(Row{
 			Name: providersecretlabels.Name, Doc: "Labels credentials with the providers that bindings use them for.",
 			Path: providersecretlabels.Path, Reads: reads(providersecretlabels.Reads), Mutating: one(providersecretlabels.Registration),
@@ -120,7 +127,7 @@ func Table() []Row {
 			}),
 		}, func(p *Process) (admit.Func, error) {
 			return resourcesize.Decide(resourcesize.Options{
-				Config: p.Config.Server.ResourceAdmissionConfiguration, Garden: p.Garden.Client, Rejections: p.rejections, Log: p.Log.WithName("webhook." + resourcesize.Name),
+				Config: p.Config.Server.ResourceAdmissionConfiguration, Garden: p.live, Rejections: p.rejections, Log: p.Log.WithName("webhook." + resourcesize.Name),
 			}), nil
 		})),
 		hook(Row{

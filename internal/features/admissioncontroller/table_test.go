@@ -128,14 +128,14 @@ func TestRegistrations(t *testing.T) {
 	}
 }
 
-// TestReferences: updates are sent to SeedRestriction where it looks at references, and else they are not.
-func TestReferences(t *testing.T) {
-	updates := func(references config.References) string {
+// TestUpdates: the restrictions are sent the updates that they judge (RES-35 to RES-37), whatever references say.
+func TestUpdates(t *testing.T) {
+	updates := func(restriction string, references config.References) string {
 		cfg := &configuration{}
 		cfg.Server.SeedAuthorizer.References = references
 		text := ""
 		for _, row := range Table() {
-			if row.Name != restriction.SeedName {
+			if row.Name != restriction {
 				continue
 			}
 			for _, rule := range row.Validating(cfg, feature.Installation{})[0].Rules {
@@ -146,11 +146,15 @@ func TestReferences(t *testing.T) {
 		}
 		return text
 	}
-	if got := updates(config.ReferencesTrusted); got != "seeds " {
-		t.Errorf("trusted: %s", got)
-	}
-	if got := updates(config.ReferencesChecked); got != "serviceaccounts backupbuckets,seeds backupbuckets/status gardenlets,managedseeds " {
-		t.Errorf("checked: %s", got)
+	for _, references := range []config.References{config.ReferencesTrusted, config.ReferencesChecked} {
+		for name, want := range map[string]string{
+			restriction.SeedName:  "serviceaccounts backupbuckets,seeds backupbuckets/status,controllerinstallations,shoots backupentries clusterrolebindings gardenlets managedseeds ",
+			restriction.ShootName: "serviceaccounts backupbuckets,seeds backupbuckets/status,controllerinstallations,shoots/status backupentries,shoots clusterrolebindings gardenlets managedseeds ",
+		} {
+			if got := updates(name, references); got != want {
+				t.Errorf("%s, %s: got %s, want %s", name, references, got, want)
+			}
+		}
 	}
 }
 

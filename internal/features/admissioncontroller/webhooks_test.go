@@ -61,6 +61,9 @@ func TestGraphDecides(t *testing.T) {
 			t.Errorf("%s answers %s", path, got)
 		}
 	}
+	if awaited := p.Awaited(); !slices.Contains(awaited, "Shoot") || slices.Contains(awaited, "") {
+		t.Errorf("PRC-57: waits for %q", awaited)
+	}
 	if p.Synced() || p.Contact() != nil {
 		t.Errorf("synced: %t, contact: %v", p.Synced(), p.Contact())
 	}

@@ -2,9 +2,9 @@ package manifests
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,6 +13,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/process"
@@ -83,7 +84,7 @@ metadata:
 webhooks:
 - admissionReviewVersions: null
   clientConfig:
-    caBundle: Y2VydGlmaWNhdGU=
+    caBundle: $CA
     service:
       name: s
       namespace: ns
@@ -96,7 +97,7 @@ webhooks:
   sideEffects: null
 - admissionReviewVersions: null
   clientConfig:
-    caBundle: Y2VydGlmaWNhdGU=
+    caBundle: $CA
     service:
       name: s
       namespace: ns
@@ -118,7 +119,7 @@ metadata:
 webhooks:
 - admissionReviewVersions: null
   clientConfig:
-    caBundle: Y2VydGlmaWNhdGU=
+    caBundle: $CA
     service:
       name: s
       namespace: ns
@@ -130,10 +131,8 @@ webhooks:
 
 func TestWebhooks(t *testing.T) {
 	cfg := &settings{}
-	ca := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(ca, []byte("certificate"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	certificate := signed(t)
+	ca := authorityFile(t, certificate)
 	got, err := printed(t, executable(cfg, nil).Webhooks(), "--url=https://h")
 	if err != nil || got != "" {
 		t.Errorf("nothing is switched on: %s, %v", got, err)
@@ -143,7 +142,7 @@ func TestWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(wanted, got); diff != "" {
+	if diff := cmp.Diff(strings.ReplaceAll(wanted, "$CA", base64.StdEncoding.EncodeToString(certificate)), got); diff != "" {
 		t.Error(diff)
 	}
 	got, err = printed(t, executable(cfg, nil).Webhooks(), "--url=https://h:1/", "--name=other")
@@ -225,5 +224,46 @@ func TestRights(t *testing.T) {
 	wrong := errors.New("wrong configuration")
 	if _, err = printed(t, executable(nil, wrong).Rights()); !errors.Is(err, wrong) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestJSON: both commands print as JSON what they print as YAML, as a List.
+func TestJSON(t *testing.T) {
+	cfg := &settings{}
+	cfg.Webhooks.Names.Enabled = true
+	x := executable(cfg, nil)
+	for name, c := range map[string]struct {
+		command   func() process.Subcommand
+		arguments []string
+	}{
+		"rights": {x.Rights, nil}, "webhooks": {x.Webhooks, []string{"--url=https://h"}},
+	} {
+		documents, err := printed(t, c.command(), append(c.arguments, "-o=yaml")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := printed(t, c.command(), c.arguments...)
+		if diff := cmp.Diff(plain, documents); err != nil || diff != "" {
+			t.Errorf("%s: YAML is the form without the flag: %v, %s", name, err, diff)
+		}
+		want := []any{}
+		for document := range strings.SplitSeq(documents, "---\n") {
+			object := map[string]any{}
+			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, object)
+		}
+		text, err := printed(t, c.command(), append(c.arguments, "-o=json")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]any{}
+		if err := json.Unmarshal([]byte(text), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]any{"apiVersion": "v1", "kind": "List", "items": want}, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }

@@ -3,6 +3,8 @@ package manifests
 import (
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -23,7 +25,12 @@ var Libraries = []Library{
 
 // Metrics are those of the executable.
 func (x Executable[C, E]) Metrics() []feature.Metric {
-	return feature.Metrics(x.Rows, process.RegisterMetrics)
+	return feature.Metrics(x.Rows, func(registry prometheus.Registerer) {
+		process.Metrics(registry)
+		if x.Registers != nil {
+			x.Registers(registry)
+		}
+	})
 }
 
 // MetricsPage is the page about the metrics of executables.

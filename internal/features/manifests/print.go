@@ -7,21 +7,16 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/internal/process"
 )
 
 // Print writes objects as documents of YAML, without what only the API server writes.
 func Print(out io.Writer, objects []client.Object) error {
 	for i, object := range objects {
-		content, err := json.Marshal(object)
+		fields, err := written(object)
 		if err != nil {
 			return err
-		}
-		fields := map[string]any{}
-		if err := json.Unmarshal(content, &fields); err != nil {
-			return err
-		}
-		if metadata, ok := fields["metadata"].(map[string]any); ok {
-			delete(metadata, "creationTimestamp")
 		}
 		document, err := yaml.Marshal(fields)
 		if err != nil {
@@ -36,4 +31,36 @@ func Print(out io.Writer, objects []client.Object) error {
 		}
 	}
 	return nil
+}
+
+// printAs writes objects in a form: as a List of JSON, as kubectl prints and reads one, or as documents of YAML.
+func printAs(out io.Writer, form process.OutputFormat, objects []client.Object) error {
+	if form != process.OutputJSON {
+		return Print(out, objects)
+	}
+	items := make([]any, 0, len(objects))
+	for _, object := range objects {
+		fields, err := written(object)
+		if err != nil {
+			return err
+		}
+		items = append(items, fields)
+	}
+	return form.Print(out, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+}
+
+// written returns what is written of an object.
+func written(object client.Object) (map[string]any, error) {
+	content, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(content, &fields); err != nil {
+		return nil, err
+	}
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		delete(metadata, "creationTimestamp")
+	}
+	return fields, nil
 }

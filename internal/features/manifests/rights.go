@@ -15,6 +15,7 @@ import (
 // Rights returns the command that prints the roles which what a configuration switches on needs in one of its clusters.
 func (x Executable[C, E]) Rights() process.Subcommand {
 	cluster, account := string(x.Clusters[0]), x.Account
+	var form process.OutputFormat
 	names := make([]string, len(x.Clusters))
 	for i, c := range x.Clusters {
 		names[i] = string(c)
@@ -24,6 +25,7 @@ func (x Executable[C, E]) Rights() process.Subcommand {
 		Short: "Print the roles that what the configuration switches on needs",
 		Flags: func(set *pflag.FlagSet) {
 			x.Flags(set)
+			form.Add(set)
 			set.StringVar(&cluster, "cluster", cluster, "cluster to print them for: "+strings.Join(names, " or "))
 			set.StringVar(&account, "service-account", account, "ServiceAccount that gets them, as <namespace>/<name>; a name alone is a user")
 		},
@@ -34,7 +36,7 @@ func (x Executable[C, E]) Rights() process.Subcommand {
 			}
 			for _, known := range x.Clusters {
 				if string(known) == cluster {
-					return Print(out, x.roles(known, cfg, account))
+					return printAs(out, form, x.roles(known, cfg, account))
 				}
 			}
 			return fmt.Errorf("--cluster: %q is none of %s", cluster, strings.Join(names, ", "))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +24,7 @@ type hookFlags struct {
 	url, service, ca, name, namespaces string
 	only                               []string
 	installation                       feature.Installation
+	form                               process.OutputFormat
 	// places says that the webhooks may be for another cluster than the one in which the executable runs.
 	places bool
 }
@@ -34,6 +34,7 @@ func (f *hookFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.url, "url", "", "base URL under which API servers reach the webhooks, such as https://gardener-"+f.executable+".garden")
 	set.StringVar(&f.service, "service", "", "Service under which API servers reach the webhooks, as <namespace>/<name>[:<port>]; instead of --url")
 	set.StringVar(&f.ca, "ca-file", "", "file with the certificates that signed the server's, for caBundle")
+	f.form.Add(set)
 	usual := "empty means gardener-" + f.executable
 	if f.places {
 		usual = "empty means <prefix>gardener-" + f.executable + ", in a shoot with -shoot after it"
@@ -69,7 +70,7 @@ func (x Executable[C, E]) Webhooks() process.Subcommand {
 			if err != nil {
 				return err
 			}
-			return Print(out, feature.WebhookConfigurations(rows, cfg, deployment))
+			return printAs(out, own.form, feature.WebhookConfigurations(rows, cfg, deployment))
 		},
 	}
 }
@@ -100,7 +101,7 @@ func (f *hookFlags) deployment() (feature.Deployment, error) {
 	}
 	var ca []byte
 	if f.ca != "" {
-		if ca, err = os.ReadFile(f.ca); err != nil {
+		if ca, err = authority(f.ca); err != nil {
 			return d, fmt.Errorf("--ca-file: %w", err)
 		}
 	}

@@ -101,7 +101,7 @@ func (p *Process) serveOne() ([]process.Check, error) {
 	view := served.View
 	p.Manager.GetWebhookServer().Register(nodeagent.Path, served.Reviews)
 	return []process.Check{
-		process.SyncCheck("source-informer-sync", view.SourceSynced, p.log), process.SyncCheck("target-informer-sync", view.TargetSynced, p.log),
+		process.SyncCheck("source-informer-sync", view.SourceAwaited, p.log), process.SyncCheck("target-informer-sync", view.TargetAwaited, p.log),
 		process.ContactCheck(view.Silences, p.Config.MaxStaleness.Duration),
 	}, p.Manager.Add(view)
 }
@@ -152,9 +152,9 @@ func (p *Process) serveMany() ([]process.Check, error) {
 		Absent: p.absent,
 	})
 	p.Manager.GetWebhookServer().Register(nodeagent.Path+"/", directory)
-	always := func() bool { return true }
+	nothing := func() []string { return nil }
 	return []process.Check{
-		process.SyncCheck("source-informer-sync", always, p.log), process.SyncCheck("target-informer-sync", directory.Read, p.log),
+		process.SyncCheck("source-informer-sync", nothing, p.log), process.SyncCheck("target-informer-sync", process.Until("the folder of shoots", directory.Read), p.log),
 	}, p.Manager.Add(directory)
 }
 

@@ -25,7 +25,7 @@ func startCSRApprover(_ context.Context, p *Process) error {
 func startTokenRequestor(_ context.Context, p *Process) error {
 	return tokenrequestor.New(tokenrequestor.Options{
 		Config: p.Config.Controllers.TokenRequestor, Source: p.Source.Client, Target: p.Target.Client, CA: bundle(p.Target), Clock: p.Clock,
-		Notes: kit.NewNotes(p.Source.Client, p.Clock, tokenrequestor.Name+"-controller"), Metrics: tokenrequestor.NewMetrics(p.Registry, p.Clock),
+		Notes: kit.NewNotes(p.Source.Client, p.Clock, tokenrequestor.Name+"-controller"), Metrics: tokenrequestor.NewMetrics(p.Registry),
 	}).AddToManager(p.Manager, p.Source.Cache, p.Config.Controllers.CacheSyncTimeout.Duration)
 }
 
@@ -54,7 +54,7 @@ func startReconciliationDelay(_ context.Context, p *Process) error {
 }
 
 func startHighAvailability(_ context.Context, p *Process) error {
-	return highavailability.New(highavailability.Options{Kept: p.Target.Cache, Live: p.Target.Client}).
+	return highavailability.New(highavailability.Options{Kept: p.Target.Cache, Live: p.Target.Client, Namespaces: p.Config.TargetClientConnection.Namespaces}).
 		AddToManager(p.Manager, p.Target.Cache, p.Config.Controllers.CacheSyncTimeout.Duration)
 }
 

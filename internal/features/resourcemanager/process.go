@@ -166,15 +166,35 @@ func (p *Process) add(rows []Row) error {
 	return p.Manager.Add(leading{p, leaders})
 }
 
-// SourceSynced says whether all that is kept of the source is complete.
-func (p *Process) SourceSynced(budget time.Duration) bool {
-	return (p.agents == nil || p.agents.SourceSynced()) && p.Source.Synced(budget)
+// SourceAwaited returns the names of the kinds of the source that are not complete yet.
+func (p *Process) SourceAwaited(budget time.Duration) []string {
+	var awaited []string
+	if p.agents != nil {
+		awaited = p.agents.SourceAwaited()
+	}
+	return append(awaited, p.awaited(feature.Source, p.Source, budget)...)
 }
 
-// TargetSynced says whether all that is kept of the target is complete. The engine's watches report to the ledger only; whatever they miss
-// is read, and nobody waits for them.
-func (p *Process) TargetSynced(budget time.Duration) bool {
-	return (p.agents == nil || p.agents.TargetSynced()) && p.Target.Synced(budget)
+// TargetAwaited returns the names of the kinds of the target that are not complete yet. The engine's watches report to the ledger only;
+// whatever they miss is read, and nobody waits for them.
+func (p *Process) TargetAwaited(budget time.Duration) []string {
+	var awaited []string
+	if p.agents != nil {
+		awaited = p.agents.TargetAwaited()
+	}
+	return append(awaited, p.awaited(feature.Target, p.Target, budget)...)
+}
+
+// awaited returns what the cache of a cluster lacks.
+func (p *Process) awaited(name feature.Cluster, cluster *clusters.Cluster, budget time.Duration) []string {
+	if cluster.Synced(budget) {
+		return nil
+	}
+	awaited := []string{"the cache of the " + string(name) + " cluster"}
+	for _, kept := range p.kept {
+		awaited = append(awaited, kept.Awaited(name)...)
+	}
+	return awaited
 }
 
 // Namespaces are those that the process is restricted to in its clusters; none means all.

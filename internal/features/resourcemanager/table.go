@@ -3,9 +3,6 @@ package resourcemanager
 import (
 	"context"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/utils/clock"
-
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/controller/criticalcomponents"
@@ -20,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/engine"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/features/agents"
+	"github.com/espalier-project/espalier/internal/lookup"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
 	"github.com/espalier-project/espalier/internal/webhook/endpointslicehints"
@@ -65,7 +63,7 @@ func Table() []Row {
 			Name: tokenrequestor.Name, Switch: "controllers.tokenRequestor.enabled", Runs: feature.Leader,
 			Doc:   "Requests ServiceAccount tokens of the target and keeps them fresh in Secrets of the source.",
 			Reads: tokenrequestor.Reads, Writes: tokenrequestor.Writes, Start: startTokenRequestor,
-			Metrics: func(r prometheus.Registerer) { tokenrequestor.NewMetrics(r, clock.RealClock{}) },
+			Metrics: feature.Registers(tokenrequestor.NewMetrics),
 		},
 		{
 			Name: tokeninvalidation.Name, Switch: "controllers.tokenInvalidator.enabled", Runs: feature.Leader,
@@ -120,7 +118,9 @@ func Table() []Row {
 			Reads: reads(projectedtokenmount.Reads),
 			Path:  projectedtokenmount.Path, Mutating: one(projectedtokenmount.Registration),
 		}, func(p *Process) (admit.Func, error) {
-			return projectedtokenmount.Decide(p.fresh(p.Target), *p.Config.Webhooks.ProjectedTokenMount.ExpirationSeconds), nil
+			return reading(p.Target, func(fresh *lookup.Reader) admit.Func {
+				return projectedtokenmount.Decide(fresh, *p.Config.Webhooks.ProjectedTokenMount.ExpirationSeconds)
+			})
 		}),
 		hook(Row{
 			Name: highavailabilityconfig.Name, Switch: "webhooks.highAvailabilityConfig.enabled",
@@ -128,7 +128,9 @@ func Table() []Row {
 			Reads: highavailabilityconfig.Reads,
 			Path:  highavailabilityconfig.Path, Mutating: one(highavailabilityconfig.Registration),
 		}, func(p *Process) (admit.Func, error) {
-			return highavailabilityconfig.Decide(&p.Config.Webhooks.HighAvailabilityConfig, p.fresh(p.Target), p.Target.Cache), nil
+			return reading(p.Target, func(fresh *lookup.Reader) admit.Func {
+				return highavailabilityconfig.Decide(&p.Config.Webhooks.HighAvailabilityConfig, fresh, p.Target.Cache)
+			})
 		}),
 		hook(Row{
 			Name: podschedulername.Name, Switch: "webhooks.podSchedulerName.enabled",
@@ -155,7 +157,7 @@ func Table() []Row {
 			Reads: reads(podkubeapiserverloadbalancing.Reads),
 			Path:  podkubeapiserverloadbalancing.Path, Mutating: each(podkubeapiserverloadbalancing.Registrations),
 		}, func(p *Process) (admit.Func, error) {
-			return podkubeapiserverloadbalancing.Decide(p.fresh(p.Target)), nil
+			return reading(p.Target, func(fresh *lookup.Reader) admit.Func { return podkubeapiserverloadbalancing.Decide(fresh) })
 		}),
 		hook(Row{
 			Name: systemcomponentsconfig.Name, Switch: "webhooks.systemComponentsConfig.enabled",
@@ -185,14 +187,16 @@ func Table() []Row {
 			Doc:   "Keeps the Pods of a namespace together in one zone.",
 			Reads: reads(podzoneaffinity.Reads),
 			Path:  podzoneaffinity.Path, Mutating: one(podzoneaffinity.Registration),
-		}, func(p *Process) (admit.Func, error) { return podzoneaffinity.Decide(p.fresh(p.Source)), nil }),
+		}, func(p *Process) (admit.Func, error) {
+			return reading(p.Source, func(fresh *lookup.Reader) admit.Func { return podzoneaffinity.Decide(fresh) })
+		}),
 		// Validating webhooks.
 		hook(Row{
 			Name: deletionprotection.Name, Switch: "webhooks.crdDeletionProtection.enabled",
 			Doc:   "Refuses to delete protected CRDs, extension resources and Etcds unless somebody confirmed it.",
 			Reads: reads(deletionprotection.Reads),
 			Path:  deletionprotection.Path, Validating: judging(deletionprotection.Registrations),
-		}, func(p *Process) (admit.Func, error) { return deletionprotection.Decide(p.Source.Client), nil }),
+		}, decideProtection),
 		{
 			Name: extensionvalidation.Name, Switch: "webhooks.extensionValidation.enabled", Runs: feature.EveryReplica,
 			Doc:        "Judges extension resources and Etcds when they are written.",

@@ -9,12 +9,26 @@ import (
 	"github.com/espalier-project/espalier/internal/clusters"
 	"github.com/espalier-project/espalier/internal/lookup"
 	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
 	"github.com/espalier-project/espalier/internal/webhook/endpointslicehints"
 )
 
-// fresh reads from the cache of a cluster, and what that does not have from its API server.
-func (p *Process) fresh(cluster *clusters.Cluster) *lookup.Reader {
-	return lookup.New(cluster.Cache, cluster.Client, p.Clock)
+// reading makes a webhook that reads from the cache of a cluster, and what that does not have from its API server.
+func reading(cluster *clusters.Cluster, decide func(*lookup.Reader) admit.Func) (admit.Func, error) {
+	live, err := cluster.Live()
+	if err != nil {
+		return nil, err
+	}
+	return decide(lookup.New(cluster.Cache, live, cluster.Lookups)), nil
+}
+
+// decideProtection reads the source live: what has just been created counts.
+func decideProtection(p *Process) (admit.Func, error) {
+	live, err := p.Source.Live()
+	if err != nil {
+		return nil, err
+	}
+	return deletionprotection.Decide(lookup.Shared(live, p.Source.Lookups), p.Clock), nil
 }
 
 // decideHints sets hints where the target needs them, or wherever somebody insists (R7).

@@ -8,7 +8,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	auditvalidation "k8s.io/apiserver/pkg/apis/audit/validation"
@@ -24,6 +23,8 @@ const (
 	Name = "auditpolicy_validator"
 	// Path is where it is served.
 	Path = "/webhooks/audit-policies"
+
+	purpose = "audit policy"
 )
 
 // Reads are what it reads of the garden.
@@ -37,8 +38,8 @@ func Decide(shoots configref.Lister, configMaps configref.Getter) (admit.Func, e
 			return nil, err
 		}
 	}
-	check := policies{serializer.NewCodecFactory(scheme).UniversalDecoder()}.check
-	flow := configref.Flow{Purpose: "audit policy", Key: "policy", Reference: reference, Relevant: func(_, _ *garden.Shoot) bool { return false }, Check: check, Shoots: shoots, ConfigMaps: configMaps}
+	check := policies{configref.NewDecoder(scheme)}.check
+	flow := configref.Flow{Purpose: purpose, Key: "policy", Reference: reference, Relevant: func(_, _ *garden.Shoot) bool { return false }, Check: check, Shoots: shoots, ConfigMaps: configMaps}
 	return flow.Decide(), nil
 }
 
@@ -49,22 +50,19 @@ func reference(server *garden.KubeAPIServer) string {
 	return ""
 }
 
-type policies struct{ decoder runtime.Decoder }
+type policies struct{ decoder configref.Decoder }
 
 // check keeps AUD-1 and AUD-2.
 func (p policies) check(_ context.Context, content string, _ []garden.Shoot) error {
-	object, kind, err := p.decoder.Decode([]byte(content), nil, nil)
+	object, kind, err := p.decoder.Decode(purpose, content)
 	if err != nil {
-		return admit.Refuse(http.StatusUnprocessableEntity, "failed to decode the provided audit policy: %s", err)
+		return err
 	}
 	policy, is := object.(*auditinternal.Policy)
 	if !is {
 		return admit.Refuse(http.StatusInternalServerError, "failed to cast to audit policy type: %v", kind)
 	}
-	if wrong := auditvalidation.ValidatePolicy(policy); len(wrong) > 0 {
-		return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid audit policy: %v", wrong)
-	}
-	return nil
+	return configref.Invalid(purpose, auditvalidation.ValidatePolicy(policy))
 }
 
 // Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.

@@ -5,6 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/espalier-project/espalier/internal/configref"
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
@@ -54,4 +59,19 @@ func TestDocument(t *testing.T) {
 
 func BenchmarkDecide(b *testing.B) {
 	admittest.Bench(b, decide(b), admittest.Filled("policy", "policy", "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n"+strings.Repeat("- level: None\n  users: [a, b]\n", 50)))
+}
+
+// TestHostilePolicies: a member of a project may write anything (T3-6, AUD-1).
+func TestHostilePolicies(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := auditv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	yamltest.RefusesCheaply(t, "T3-6/AUD-1", []int{20 << 10, 80 << 10, 1 << 20}, func(content []byte) error {
+		return policies{configref.NewDecoder(scheme)}.check(t.Context(), string(content), nil)
+	})
+	response := admittest.Respond(decide(t), admittest.Filled("policy", "policy", yamltest.Nested(12)))
+	if response.Allowed || response.Result.Message != "failed to decode the provided audit policy: document has more than 100000 nodes, with its aliases expanded" {
+		t.Errorf("T3-6/AUD-1: got %+v", response.Result)
+	}
 }

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/apis/apiserver/install"
@@ -50,7 +49,7 @@ func Reads() []feature.Read {
 func Decide(shoots configref.Lister, live client.Reader) admit.Func {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
-	c := configurations{serializer.NewCodecFactory(scheme).UniversalDecoder(), authenticationcel.NewDefaultCompiler(), live}
+	c := configurations{configref.NewDecoder(scheme), authenticationcel.NewDefaultCompiler(), configref.NewExpressions(), live}
 	flow := configref.Flow{Purpose: purpose, Key: "config.yaml", Reference: reference, Relevant: relevant, Check: c.check, Shoots: shoots, ConfigMaps: live}
 	return flow.Decide()
 }
@@ -86,9 +85,11 @@ func issuersOf(server garden.KubeAPIServer) []string {
 }
 
 type configurations struct {
-	decoder  runtime.Decoder
+	decoder  configref.Decoder
 	compiler authenticationcel.Compiler
-	live     client.Reader
+	// expressions are compiled within limits.
+	expressions *configref.Expressions
+	live        client.Reader
 }
 
 // since is the first version of Kubernetes that reads configurations of v1.
@@ -96,9 +97,9 @@ var since = version.MajorMinor(1, 34)
 
 // check keeps AUT-1 to AUT-4. An issuer that is one Shoot's own is refused for all Shoots that use the configuration.
 func (c configurations) check(ctx context.Context, content string, users []garden.Shoot) error {
-	object, kind, err := c.decoder.Decode([]byte(content), nil, nil)
+	object, kind, err := c.decoder.Decode(purpose, content)
 	if err != nil {
-		return admit.Refuse(http.StatusUnprocessableEntity, "failed to decode the provided %s: %s", purpose, err)
+		return err
 	}
 	configuration, is := object.(*apiserver.AuthenticationConfiguration)
 	if !is {
@@ -111,8 +112,12 @@ func (c configurations) check(ctx context.Context, content string, users []garde
 	if err != nil {
 		return err
 	}
-	if wrong := validation.ValidateAuthenticationConfiguration(c.compiler, configuration, disallowed); len(wrong) > 0 {
-		return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: %v", purpose, wrong)
+	err = c.expressions.Check(ctx, purpose, expressionsOf(configuration), func(compilation *configref.Compilation) error {
+		compiler := bounded{c.compiler, compilation}
+		return configref.Invalid(purpose, validation.ValidateAuthenticationConfiguration(compiler, configuration, shown(disallowed, configuration)))
+	})
+	if err != nil {
+		return err
 	}
 	if older := inOlderWay(users); configuration.Anonymous != nil && len(older) > 0 {
 		return admit.Refuse(http.StatusUnprocessableEntity,
@@ -137,6 +142,7 @@ func inOlderWay(users []garden.Shoot) []string {
 func (c configurations) disallowed(ctx context.Context, users []garden.Shoot) ([]string, error) {
 	var all []string
 	host, known := "", false
+	projects := map[string]string{} // By namespace.
 	for i := range users {
 		shoot := &users[i]
 		all = append(all, issuersOf(ptr.Deref(shoot.Spec.Kubernetes.KubeAPIServer, garden.KubeAPIServer{}))...)
@@ -158,9 +164,12 @@ func (c configurations) disallowed(ctx context.Context, users []garden.Shoot) ([
 		if host == "" {
 			continue
 		}
-		project, err := c.project(ctx, shoot.Namespace)
-		if err != nil {
-			return nil, err
+		project, read := projects[shoot.Namespace]
+		if !read {
+			if project, err = c.project(ctx, shoot.Namespace); err != nil {
+				return nil, err
+			}
+			projects[shoot.Namespace] = project
 		}
 		if project != "" {
 			all = append(all, "https://"+host+"/projects/"+project+"/shoots/"+string(shoot.UID)+"/issuer")

@@ -1,14 +1,23 @@
 package authenticationconfig
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/apis/apiserver/install"
+	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 
+	"github.com/espalier-project/espalier/internal/configref"
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 	"github.com/espalier-project/espalier/test/builders"
 )
@@ -134,4 +143,79 @@ func TestDocument(t *testing.T) {
 func BenchmarkDecide(b *testing.B) {
 	garden := admittest.NewReader(b, builders.Documents(shoot()))
 	admittest.Bench(b, Decide(garden, garden), admittest.Filled("authn", "config.yaml", configuration("v1beta1", "https://abc.com", "  claimValidationRules: [{expression: \"claims.a == 'b'\", message: refused}]\n")))
+}
+
+// TestHostileConfigurations: a member of a project may write anything (T3-6, AUT-1).
+func TestHostileConfigurations(t *testing.T) {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	c := configurations{decoder: configref.NewDecoder(scheme)}
+	yamltest.RefusesCheaply(t, "T3-6/AUT-1", []int{20 << 10, 80 << 10, 1 << 20}, func(content []byte) error { return c.check(t.Context(), string(content), nil) })
+}
+
+// counted counts what is compiled.
+type counted struct {
+	authenticationcel.Compiler
+	compiled *int
+}
+
+func (c counted) CompileClaimsExpression(e authenticationcel.ExpressionAccessor) (authenticationcel.CompilationResult, error) {
+	*c.compiled++
+	return c.Compiler.CompileClaimsExpression(e)
+}
+
+// TestHostileExpressions: what expressions cost is bounded before any is compiled (AUT-3).
+func TestHostileExpressions(t *testing.T) {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	compiled := 0
+	c := configurations{configref.NewDecoder(scheme), counted{authenticationcel.NewDefaultCompiler(), &compiled}, configref.NewExpressions(), nil}
+	rules := func(n int, expression string) string {
+		more := strings.Builder{}
+		more.WriteString("  claimValidationRules:\n")
+		for i := range n {
+			fmt.Fprintf(&more, "  - {expression: \"%s || claims.a == '%d'\", message: m}\n", expression, i)
+		}
+		return configuration("v1beta1", "https://abc.com", more.String())
+	}
+	for name, tc := range map[string]struct {
+		content, want string
+		compiled      int
+	}{
+		"some":               {rules(30, "claims.b == 'x'"), "<nil>", 30},
+		"too many":           {rules(8000, "claims.b.c.d.exists(e, e.f == 'y')"), "provided invalid authentication configuration: there are more than 512 expressions", 0},
+		"too large":          {rules(500, "claims.b == '"+strings.Repeat("x", 200)+"'"), "provided invalid authentication configuration: all expressions together have more than 64 KiB", 0},
+		"regular expression": {rules(1, "'a'.matches('"+strings.Repeat("a{900}", 300)+"')"), "provided invalid authentication configuration: the repetitions in regular expressions", 0},
+		"wrong":              {rules(200, strings.Repeat("x+", 50)+"y"), "provided invalid authentication configuration: [jwt[0].claimValidationRules[0].expression: Invalid value: ", 20},
+	} {
+		t.Run("AUT-3/"+name, func(t *testing.T) {
+			compiled = 0
+			var err error
+			yamltest.Bounded(t, len(tc.content), func() { err = c.check(t.Context(), tc.content, nil) })
+			if got := fmt.Sprint(err); !strings.HasPrefix(got, tc.want) || compiled != tc.compiled || len(got) > 32<<10 {
+				t.Errorf("%d were compiled, want %d; %d bytes: %.300s", compiled, tc.compiled, len(got), got)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	compiled = 0
+	if refusal := (*admit.Refusal)(nil); !errors.As(c.check(ctx, rules(30, "true"), nil), &refusal) || refusal.Code != 503 || compiled > 0 {
+		t.Errorf("AUT-3/the context is done: %+v, %d were compiled", refusal, compiled)
+	}
+}
+
+// TestDisallowedIssuersAreShown: of many disallowed issuers those are told that the configuration has (AUT-2, AUT-3).
+func TestDisallowedIssuersAreShown(t *testing.T) {
+	has := &apiserver.AuthenticationConfiguration{JWT: []apiserver.JWTAuthenticator{{Issuer: apiserver.Issuer{URL: "https://7"}}}}
+	var disallowed []string
+	for i := range 1000 {
+		disallowed = append(disallowed, fmt.Sprint("https://", i))
+	}
+	if diff := cmp.Diff([]string{"https://7"}, shown(disallowed, has)); diff != "" {
+		t.Errorf("AUT-3/many: %s", diff)
+	}
+	if got := shown(disallowed[:100], has); len(got) != 100 {
+		t.Errorf("AUT-3/some: %d are told", len(got))
+	}
 }

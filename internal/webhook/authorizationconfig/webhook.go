@@ -9,7 +9,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -40,7 +39,7 @@ func Reads() []feature.Read { return configref.Reads() }
 func Decide(shoots configref.Lister, configMaps configref.Getter) admit.Func {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
-	c := configurations{serializer.NewCodecFactory(scheme).UniversalDecoder(), authorizationcel.NewDefaultCompiler()}
+	c := configurations{configref.NewDecoder(scheme), authorizationcel.NewDefaultCompiler(), configref.NewExpressions()}
 	flow := configref.Flow{Purpose: purpose, Key: "config.yaml", Reference: reference, Relevant: relevant, Check: c.check, Shoots: shoots, ConfigMaps: configMaps}
 	return flow.Decide()
 }
@@ -69,18 +68,20 @@ func authorizersOf(shoot *garden.Shoot) sets.Set[string] {
 }
 
 type configurations struct {
-	decoder  runtime.Decoder
+	decoder  configref.Decoder
 	compiler authorizationcel.Compiler
+	// expressions are compiled within limits.
+	expressions *configref.Expressions
 }
 
 // since is the first version of Kubernetes that reads configurations of v1.
 var since = version.MajorMinor(1, 32)
 
 // check keeps AUZ-1 to AUZ-4, in this order (AUZ-5). How a webhook is reached is the landscape's to say: no file is ever looked for.
-func (c configurations) check(_ context.Context, content string, users []garden.Shoot) error {
-	object, kind, err := c.decoder.Decode([]byte(content), nil, nil)
+func (c configurations) check(ctx context.Context, content string, users []garden.Shoot) error {
+	object, kind, err := c.decoder.Decode(purpose, content)
 	if err != nil {
-		return admit.Refuse(http.StatusUnprocessableEntity, "failed to decode the provided %s: %s", purpose, err)
+		return err
 	}
 	configuration, is := object.(*apiserver.AuthorizationConfiguration)
 	if !is {
@@ -89,19 +90,17 @@ func (c configurations) check(_ context.Context, content string, users []garden.
 	if err := configref.Since(since, kind, purpose, users); err != nil {
 		return err
 	}
-	if wrong := withoutConnections(configuration); len(wrong) > 0 {
-		return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: %v", purpose, wrong)
+	if err := configref.Invalid(purpose, withoutConnections(configuration)); err != nil {
+		return err
 	}
-	for i := range configuration.Authorizers {
-		if err := withKubeconfig(&configuration.Authorizers[i], users); err != nil {
-			return err
-		}
+	if err := withKubeconfigs(ctx, configuration, users); err != nil {
+		return err
 	}
 	known := sets.New(string(apiserver.TypeWebhook))
-	if wrong := validation.ValidateAuthorizationConfiguration(c.compiler, field.NewPath(""), configuration, known, known); len(wrong) > 0 {
-		return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: %v", purpose, wrong)
-	}
-	return nil
+	return c.expressions.Check(ctx, purpose, expressionsOf(configuration), func(compilation *configref.Compilation) error {
+		compiler := bounded{c.compiler, compilation}
+		return configref.Invalid(purpose, validation.ValidateAuthorizationConfiguration(compiler, field.NewPath(""), configuration, known, known))
+	})
 }
 
 // withoutConnections wants no webhook to say how it is reached, and then says so itself (AUZ-2).
@@ -120,14 +119,25 @@ func withoutConnections(configuration *apiserver.AuthorizationConfiguration) fie
 	return all
 }
 
-// withKubeconfig wants each Shoot to have a kubeconfig of a webhook (AUZ-3).
-func withKubeconfig(a *apiserver.AuthorizerConfiguration, users []garden.Shoot) error {
-	i := slices.IndexFunc(users, func(shoot garden.Shoot) bool { return !authorizersOf(&shoot).Has(a.Name) })
-	if a.Type != apiserver.TypeWebhook || i < 0 {
-		return nil
+// withKubeconfigs wants each Shoot to have a kubeconfig of each webhook (AUZ-3).
+func withKubeconfigs(ctx context.Context, configuration *apiserver.AuthorizationConfiguration, users []garden.Shoot) error {
+	has := make([]sets.Set[string], len(users))
+	for i := range users {
+		has[i] = authorizersOf(&users[i])
 	}
-	return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: must provide kubeconfig secret name reference for webhook authorizer %q in shoot %s/%s",
-		purpose, a.Name, users[i].Namespace, users[i].Name)
+	for _, a := range configuration.Authorizers {
+		if a.Type != apiserver.TypeWebhook {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(has, func(names sets.Set[string]) bool { return !names.Has(a.Name) }); i >= 0 {
+			return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: must provide kubeconfig secret name reference for webhook authorizer %.253q in shoot %s/%s",
+				purpose, a.Name, users[i].Namespace, users[i].Name)
+		}
+	}
+	return nil
 }
 
 // Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.

@@ -7,7 +7,11 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/apis/apiserver/install"
 
+	"github.com/espalier-project/espalier/internal/configref"
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 	"github.com/espalier-project/espalier/test/builders"
 )
@@ -98,4 +102,28 @@ func TestDocument(t *testing.T) {
 func BenchmarkDecide(b *testing.B) {
 	garden := admittest.NewReader(b, builders.Documents(hooked("a")))
 	admittest.Bench(b, Decide(garden, garden), admittest.Filled("authz", "config.yaml", configuration("v1beta1", "    matchConditions: [{expression: \"request.user == 'a'\"}]\n")))
+}
+
+// TestHostileConfigurations: a member of a project may write anything (T3-6, AUZ-1).
+func TestHostileConfigurations(t *testing.T) {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	c := configurations{decoder: configref.NewDecoder(scheme)}
+	yamltest.RefusesCheaply(t, "T3-6/AUZ-1", []int{20 << 10, 80 << 10, 1 << 20}, func(content []byte) error { return c.check(t.Context(), string(content), nil) })
+}
+
+// TestHostileExpressions: what expressions cost is bounded before any is compiled (AUZ-4). Nothing bounds how many webhooks have 64 of them.
+func TestHostileExpressions(t *testing.T) {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	c := configurations{decoder: configref.NewDecoder(scheme), expressions: configref.NewExpressions()} // Without a compiler.
+	content := strings.Builder{}
+	content.WriteString("apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthorizationConfiguration\nauthorizers:\n")
+	for i := range 9 {
+		fmt.Fprintf(&content, "- {type: Webhook, name: a%d, webhook: {matchConditions: [%s]}}\n", i, strings.Repeat("{expression: \"true\"},", 64))
+	}
+	const want = "provided invalid authorization configuration: there are more than 512 expressions"
+	if err := c.check(t.Context(), content.String(), nil); fmt.Sprint(err) != want {
+		t.Errorf("AUZ-4: got %v", err)
+	}
 }

@@ -1,13 +1,22 @@
 package deletionprotection
 
-import "github.com/espalier-project/espalier/internal/feature"
+import (
+	"slices"
+
+	"github.com/espalier-project/espalier/internal/feature"
+)
+
+// clusterScoped are the protected resources without namespaces.
+var clusterScoped = []string{"customresourcedefinitions", "backupbuckets", "backupentries"}
 
 // Reads are what it lists live, of the source: the kinds of which a request may delete a collection.
 func Reads() []feature.Read {
 	var all []feature.Read
 	for version, resources := range protected {
 		for _, resource := range resources {
-			all = append(all, feature.Read{Cluster: feature.Source, Kind: version.WithKind(resource), Resource: resource, ClusterScoped: version.Group == crds.Group, Form: feature.List, Optional: true})
+			all = append(all, feature.Read{
+				Cluster: feature.Source, Kind: version.WithKind(resource), Resource: resource, ClusterScoped: slices.Contains(clusterScoped, resource), Form: feature.List, Optional: true,
+			})
 		}
 	}
 	return all

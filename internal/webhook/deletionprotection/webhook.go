@@ -1,13 +1,12 @@
 // Package deletionprotection is the webhook that refuses the deletion of CustomResourceDefinitions, extension resources and Etcds that
 // nobody has confirmed (A12 of the webhooks' contract): all that a landscape runs hangs on them.
 //
-// It judges the metadata that the request brings along. The source cluster is read, live and as metadata, only for the deletion of a
-// collection whose objects the request does not bring.
+// It judges the metadata that the request brings along. For the deletion of a collection it also lists metadata of the collection's namespace
+// in the source cluster, live, and refuses the whole for one object that is not confirmed (collection.go).
 package deletionprotection
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -15,9 +14,9 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/serve/admit"
@@ -56,12 +55,12 @@ var (
 )
 
 // Decide refuses deletions that are not confirmed.
-func Decide(source Lister) admit.Func {
-	w := &webhook{source: source}
+func Decide(source Lister, c clock.PassiveClock) admit.Func {
+	w := &webhook{newCollections(source, c)}
 	return admit.Decide(w.decide)
 }
 
-type webhook struct{ source Lister }
+type webhook struct{ collections *collections }
 
 // decide keeps the order of A12.3. Nothing but the request's own resource counts, whatever its client asked for (DP-2), and a dry run is
 // judged like any other request (DP-19).
@@ -78,95 +77,93 @@ func (w *webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) e
 	if len(raw) == 0 {
 		raw = r.Object.Raw
 	}
-	switch {
-	case len(raw) > 0:
-		return judge(ctx, r, raw)
-	case r.Name == "":
-		return w.judgeCollection(ctx, r)
+	if len(raw) == 0 {
+		if r.Name == "" {
+			return w.collections.judge(ctx, r)
+		}
+		return admit.Refuse(http.StatusInternalServerError, "no object found in admission request")
 	}
-	return admit.Refuse(http.StatusInternalServerError, "no object found in admission request")
+	protects, err := judge(r, raw)
+	switch {
+	case err != nil:
+		return err
+	case !protects:
+		admit.Explain(ctx, notProtected)
+		return nil
+	case r.Name == "":
+		return w.collections.judge(ctx, r)
+	}
+	return nil
 }
 
 const notProtected = "resource is not deletion-protected"
 
-// judge judges the object that a request brings along (DP-14). An API server that deletes a collection asks about each of its objects, so
-// that none is refused for the sake of one that is not in the collection.
-func judge(ctx context.Context, r *admissionv1.AdmissionRequest, raw []byte) error {
-	object := metav1.PartialObjectMetadata{}
-	if err := json.Unmarshal(raw, &object); err != nil {
-		return admit.Refuse(http.StatusInternalServerError, "%s", err)
+// judge judges the object that a request brings along (DP-14), and says whether it is protected at all. An API server that deletes a
+// collection asks about each of its objects, one after the other and without a name (DP-21). So an object that is not confirmed is refused
+// here, however old the list of its collection is.
+func judge(r *admissionv1.AdmissionRequest, raw []byte) (protects bool, err error) {
+	var object map[string]any // As the reference has it: of a key that is there twice, the last one counts (DP-18).
+	if err := admit.Unmarshal(raw, &object); err != nil {
+		return true, admit.Refuse(http.StatusInternalServerError, "%s", err)
 	}
-	if isCRD(r) && object.Labels[Protected] != "true" { // The label makes a definition protected (R13).
-		admit.Explain(ctx, notProtected)
-		return nil
+	metadata, _ := object["metadata"].(map[string]any)
+	if isCRD(r) && texts(metadata["labels"])[Protected] != "true" { // The label makes a definition protected (R13).
+		return false, nil
 	}
-	if confirmed(&object) {
-		return nil
+	if confirmed(texts(metadata["annotations"])) {
+		return true, nil
 	}
-	return refuse(r, []string{nameOf(&object)})
+	namespace, _ := metadata["namespace"].(string)
+	name, _ := metadata["name"].(string)
+	return true, refuse(r, []string{nameOf(namespace, name)}, "")
 }
 
-// pageSize is how many objects are read at a time: metadata of 500 objects is about a megabyte.
-const pageSize = 500
-
-// judgeCollection judges all objects that a request may be about, where it brings none along (DP-12, DP-13).
-func (w *webhook) judgeCollection(ctx context.Context, r *admissionv1.AdmissionRequest) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: r.Kind.Group, Version: r.Kind.Version, Kind: r.Kind.Kind + "List"})
-	options := []client.ListOption{client.InNamespace(r.Namespace), client.Limit(pageSize)}
-	if isCRD(r) {
-		options = append(options, client.MatchingLabels{Protected: "true"})
-	}
-	for {
-		err := w.source.List(ctx, list, append(options, client.Continue(list.Continue))...)
-		switch {
-		case apierrors.IsNotFound(err):
-			admit.Explain(ctx, "object was not found")
-			return nil
-		case err != nil:
-			return admit.Refuse(http.StatusInternalServerError, "%s", err)
-		}
-		var unconfirmed []string
-		for i := range list.Items {
-			if !confirmed(&list.Items[i]) {
-				unconfirmed = append(unconfirmed, nameOf(&list.Items[i]))
-			}
-		}
-		if len(unconfirmed) > 0 {
-			return refuse(r, unconfirmed)
-		}
-		if list.Continue == "" {
-			return nil
+// texts are labels or annotations.
+func texts(of any) map[string]string {
+	all, _ := of.(map[string]any)
+	found := make(map[string]string, len(all))
+	for key, value := range all {
+		if text, is := value.(string); is {
+			found[key] = text
 		}
 	}
+	return found
 }
 
 func isCRD(r *admissionv1.AdmissionRequest) bool { return r.Resource.Group == crds.Group }
 
-func confirmed(object *metav1.PartialObjectMetadata) bool {
-	yes, err := strconv.ParseBool(object.Annotations[Confirmation])
+func confirmed(annotations map[string]string) bool {
+	yes, err := strconv.ParseBool(annotations[Confirmation])
 	return err == nil && yes
 }
 
-// shown is how many names a message has: they are for a person who reads it.
-const shown = 5
+const (
+	// shown is how many names a message has: they are for a person who reads it.
+	shown = 5
+	// notSelected explains why an object counts that the client has not selected.
+	notSelected = " (a collection is deleted only if all objects of its namespace are confirmed: which of them are selected is not visible here)"
+)
 
 // refuse names the objects after the text that clients look for (WB-16).
-func refuse(r *admissionv1.AdmissionRequest, names []string) error {
+func refuse(r *admissionv1.AdmissionRequest, names []string, why string) error {
 	more := ""
 	if n := len(names) - shown; n > 0 {
 		names, more = names[:shown], fmt.Sprintf(" and %d more", n)
 	}
-	resource := (&metav1.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}).String()
-	return &admit.Refusal{
-		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
-		Message: fmt.Sprintf("must have a %q annotation to delete: %s %s%s", Confirmation, resource, strings.Join(names, ", "), more),
-	}
+	return forbid("must have a %q annotation to delete: %s %s%s%s", Confirmation, resourceOf(r), strings.Join(names, ", "), more, why)
 }
 
-func nameOf(object *metav1.PartialObjectMetadata) string {
-	if object.Namespace == "" {
-		return object.Name
+func forbid(format string, arguments ...any) error {
+	return &admit.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: fmt.Sprintf(format, arguments...)}
+}
+
+func resourceOf(r *admissionv1.AdmissionRequest) string {
+	return (&metav1.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}).String()
+}
+
+func nameOf(namespace, name string) string {
+	if namespace == "" {
+		return name
 	}
-	return object.Namespace + "/" + object.Name
+	return namespace + "/" + name
 }

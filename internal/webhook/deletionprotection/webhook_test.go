@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -76,6 +77,13 @@ func deletion(resource, name, metadata string) admissionv1.AdmissionRequest {
 	return r
 }
 
+// withObject is a request for the deletion of an object as it is written.
+func withObject(object string) admissionv1.AdmissionRequest {
+	r := deletion(dnsRecord, "x", "-")
+	r.OldObject.Raw = []byte(object)
+	return r
+}
+
 const (
 	dnsRecord = "extensions.gardener.cloud/v1alpha1/dnsrecords"
 	crd       = "apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -125,16 +133,34 @@ func TestDecisions(t *testing.T) {
 			r.Object, r.OldObject = r.OldObject, r.Object
 			return r
 		}(), source{}, "200  "},
-		"DP-T6/DP-12, nothing to look at":               {deletion(dnsRecord, "x", "-"), source{}, "500  no object found in admission request"},
-		"DP-T7/DP-13, the list fails":                   {deletion(dnsRecord, "", "-"), source{err: errors.New("fake")}, "500  fake"},
-		"DP-T7/DP-13, the kind is gone":                 {deletion(dnsRecord, "", "-"), source{err: notFound}, "200  object was not found"},
-		"DP-T7/DP-14, one is not confirmed":             {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"true", "-"}}}, must + "n/o0-1"},
-		"DP-T7/DP-14, one on a later page":              {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"true"}, {"1"}, {"no"}}}, must + "n/o2-0"},
-		"DP-T7/DP-15, all are confirmed":                {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"true", "1"}, {"t"}}}, "200  "},
-		"DP-T7/DP-15, there is none":                    {deletion(dnsRecord, "", "-"), source{}, "200  "},
-		"WB-16/names are bounded":                       {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"", "", "", "", "", "", ""}}}, must + "n/o0-0, n/o0-1, n/o0-2, n/o0-3, n/o0-4 and 2 more"},
-		"DP-T9/DP-21, one of a collection is confirmed": {deletion(dnsRecord, "", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: [][]string{{"-"}}}, "200  "},
-		"DP-T9/DP-21, one of a collection is not":       {deletion(dnsRecord, "", `{"name":"x"}`), source{pages: [][]string{{"true"}}}, must + "x"},
+		"DP-T6/DP-12, nothing to look at":                               {deletion(dnsRecord, "x", "-"), source{}, "500  no object found in admission request"},
+		"DP-T7/DP-13, the list fails":                                   {deletion(dnsRecord, "", "-"), source{err: errors.New("fake")}, "500  fake"},
+		"DP-T7/DP-13, the kind is gone":                                 {deletion(dnsRecord, "", "-"), source{err: notFound}, "200  object was not found"},
+		"DP-T7/DP-14, one is not confirmed":                             {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"true", "-"}}}, must + "n/o0-1" + notSelected},
+		"DP-T7/DP-14, one on a later page":                              {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"true"}, {"1"}, {"no"}}}, must + "n/o2-0" + notSelected},
+		"DP-T7/DP-15, all are confirmed":                                {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"true", "1"}, {"t"}}}, "200  "},
+		"DP-T7/DP-15, there is none":                                    {deletion(dnsRecord, "", "-"), source{}, "200  "},
+		"WB-16/names are bounded":                                       {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"", "", "", "", "", "", ""}}}, must + "n/o0-0, n/o0-1, n/o0-2, n/o0-3, n/o0-4 and 2 more" + notSelected},
+		"DP-T9/DP-12, another object of its namespace is not confirmed": {deletion(dnsRecord, "", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: [][]string{{"true"}, {"-"}}}, must + "n/o1-0" + notSelected},
+		"DP-T9/DP-12, all objects of its namespace are confirmed":       {deletion(dnsRecord, "", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: [][]string{{"true"}, {"1"}}}, "200  "},
+		"DP-T9/DP-12, the list cannot be read":                          {deletion(dnsRecord, "", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{err: errors.New("fake")}, "500  fake"},
+		"DP-T9/DP-14, the object itself is not confirmed":               {deletion(dnsRecord, "", `{"name":"x"}`), source{pages: [][]string{{"true"}}}, must + "x"},
+		"DP-T9/R13, a definition without label in a collection":         {deletion(crd, "", `{"name":"x"}`), source{pages: [][]string{{"-"}}}, "200  resource is not deletion-protected"},
+		"DP-T8/DP-12, definitions": {deletion(crd, "", `{"labels":{"gardener.cloud/deletion-protected":"true"},"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: [][]string{{"true", "-"}}},
+			`403 Forbidden must have a "confirmation.gardener.cloud/deletion" annotation to delete: customresourcedefinitions.apiextensions.k8s.io n/o0-1` + notSelected},
+		"DP-12/too many to look at": {deletion(dnsRecord, "", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: slices.Repeat([][]string{slices.Repeat([]string{"true"}, pageSize)}, maxObjects/pageSize+1)},
+			"403 Forbidden more than 10000 dnsrecords.extensions.gardener.cloud are there, which is too many to look at all of them: delete them by name"},
+		"DP-18/names of fields are case-sensitive":      {withObject(`{"metadata":{"name":"x"},"METADATA":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), source{}, must + "x"},
+		"DP-18/those of metadata, too":                  {withObject(`{"metadata":{"name":"x","Annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), source{}, must + "x"},
+		"DP-18/those of annotations, too":               {withObject(`{"metadata":{"name":"x","annotations":{"Confirmation.gardener.cloud/deletion":"true"}}}`), source{}, must + "x"},
+		"DP-18/metadata twice":                          {withObject(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}},"metadata":{"name":"x"}}`), source{}, must + "x"},
+		"DP-18/annotations twice":                       {withObject(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"},"name":"x","annotations":{}}}`), source{}, must + "x"},
+		"DP-18/the annotation twice":                    {withObject(`{"metadata":{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":"true","confirmation.gardener.cloud/deletion":"false"}}}`), source{}, must + "x"},
+		"DP-18/metadata is null":                        {withObject(`{"metadata":null}`), source{}, must},
+		"DP-18/annotations are null":                    {withObject(`{"metadata":{"name":"x","annotations":null}}`), source{}, must + "x"},
+		"DP-18/metadata is a list":                      {withObject(`{"metadata":["annotations"]}`), source{}, must},
+		"DP-18/true is no text":                         {withObject(`{"metadata":{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":true}}}`), source{}, must + "x"},
+		"DP-18/null":                                    {withObject(`null`), source{}, must},
 		"DP-T10/R13, DP-16, a definition without label": {deletion(crd, "x", `{"name":"x"}`), source{}, "200  resource is not deletion-protected"},
 		"BH-DEL-1/R13, a definition with the label":     {deletion(crd, "x", `{"name":"x","labels":{"gardener.cloud/deletion-protected":"true"}}`), source{}, `403 Forbidden must have a "confirmation.gardener.cloud/deletion" annotation to delete: customresourcedefinitions.apiextensions.k8s.io x`},
 		"BH-DEL-1/a definition is confirmed":            {deletion(crd, "x", `{"labels":{"gardener.cloud/deletion-protected":"true"},"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{}, "200  "},
@@ -150,7 +176,7 @@ func TestDecisions(t *testing.T) {
 		}(), source{}, must + "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admittest.Respond(Decide(&c.source), c.request)
+			response := admittest.Respond(Decide(&c.source, clock.RealClock{}), c.request)
 			got := fmt.Sprintf("%d %s %s", response.Result.Code, response.Result.Reason, response.Result.Message)
 			if !strings.HasPrefix(got, c.want) || (len(got) > len(c.want) && c.want != must) || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
@@ -167,7 +193,7 @@ func TestEachResource(t *testing.T) {
 			name := version.Group + "/" + version.Version + "/" + resource
 			judged[name] = true
 			metadata := `{"name":"x","labels":{"gardener.cloud/deletion-protected":"true"}}`
-			if response := admittest.Respond(Decide(nil), deletion(name, "x", metadata)); response.Allowed || response.Result.Code != 403 {
+			if response := admittest.Respond(Decide(nil, clock.RealClock{}), deletion(name, "x", metadata)); response.Allowed || response.Result.Code != 403 {
 				t.Errorf("DP-T4: %s: %+v", name, response.Result)
 			}
 			for _, set := range []func(*admissionv1.AdmissionRequest){
@@ -176,7 +202,7 @@ func TestEachResource(t *testing.T) {
 			} {
 				r := deletion(name, "x", "-")
 				set(&r)
-				if response := admittest.Respond(Decide(nil), r); response.Allowed || response.Result.Code != 500 || !strings.Contains(response.Result.Message, "invalid character") {
+				if response := admittest.Respond(Decide(nil, clock.RealClock{}), r); response.Allowed || response.Result.Code != 500 || !strings.Contains(response.Result.Message, "invalid character") {
 					t.Errorf("DP-T3, DP-13: %s: %+v", name, response.Result)
 				}
 			}
@@ -203,18 +229,18 @@ func TestEachResource(t *testing.T) {
 // TestCollections: what is listed (DP-12), and that a read that does not end refuses (DP-T13).
 func TestCollections(t *testing.T) {
 	s := &source{}
-	admittest.Respond(Decide(s), deletion(dnsRecord, "", "-"))
+	admittest.Respond(Decide(s, clock.RealClock{}), deletion(dnsRecord, "", "-"))
 	if s.kind.String() != "extensions.gardener.cloud/v1alpha1, Kind=ThingList" || s.asked.Namespace != "n" || s.asked.LabelSelector != nil {
 		t.Errorf("DP-12: listed %s with %+v", s.kind, s.asked)
 	}
-	admittest.Respond(Decide(s), deletion(crd, "", "-"))
+	admittest.Respond(Decide(s, clock.RealClock{}), deletion(crd, "", "-"))
 	if s.asked.LabelSelector.String() != "gardener.cloud/deletion-protected=true" {
 		t.Errorf("DP-12: definitions are listed with %+v", s.asked)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	r := deletion(dnsRecord, "", "-")
-	if _, err := Decide(s)(ctx, &r); err == nil || err.Error() != "context canceled" {
+	if _, err := Decide(s, clock.RealClock{})(ctx, &r); err == nil || err.Error() != "context canceled" {
 		t.Errorf("DP-T13: got %v", err)
 	}
 }
@@ -239,9 +265,9 @@ func TestLaw(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			alone = admittest.Respond(Decide(nil), deletion(dnsRecord, "x", string(raw))).Allowed && alone
+			alone = admittest.Respond(Decide(nil, clock.RealClock{}), deletion(dnsRecord, "x", string(raw))).Allowed && alone
 		}
-		if got := admittest.Respond(Decide(&source{pages: pages}), deletion(dnsRecord, "", "-")).Allowed; got != alone {
+		if got := admittest.Respond(Decide(&source{pages: pages}, clock.RealClock{}), deletion(dnsRecord, "", "-")).Allowed; got != alone {
 			rt.Errorf("a list of %q is admitted: %v", values, got)
 		}
 		if want := !slices.ContainsFunc(values, func(v string) bool { return v != "true" && v != "1" && v != "T" }); alone != want {
@@ -251,7 +277,7 @@ func TestLaw(t *testing.T) {
 }
 
 func FuzzWebhook(f *testing.F) {
-	admittest.FuzzReviews(f, Decide(&source{}), deletion(dnsRecord, "x", "-"), `{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
+	admittest.FuzzReviews(f, Decide(&source{}, clock.RealClock{}), deletion(dnsRecord, "x", "-"), `{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
 }
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (A12.1).
@@ -261,7 +287,7 @@ func TestDocument(t *testing.T) {
 	if len(blocks) != 3 {
 		t.Fatalf("the section has %d blocks; wanted are an object that is refused, one that is admitted, and the registration", len(blocks))
 	}
-	admittest.Refuses(t, Decide(nil), deletion(dnsRecord, "x", "-"), admittest.Section(t, file, Name), blocks[0], blocks[1])
+	admittest.Refuses(t, Decide(nil, clock.RealClock{}), deletion(dnsRecord, "x", "-"), admittest.Section(t, file, Name), blocks[0], blocks[1])
 	var shown []admissionregistrationv1.ValidatingWebhook
 	if err := yaml.UnmarshalStrict([]byte(blocks[2]), &shown); err != nil {
 		t.Fatal(err)
@@ -272,7 +298,7 @@ func TestDocument(t *testing.T) {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	decide := Decide(nil)
+	decide := Decide(nil, clock.RealClock{})
 	r := deletion(dnsRecord, "x", `{"name":"x","namespace":"n","annotations":{"confirmation.gardener.cloud/deletion":"true"}}`)
 	for b.Loop() {
 		if _, err := decide(context.Background(), &r); err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/foreign/extensions/specs"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
@@ -192,7 +193,9 @@ func FuzzReviews(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n int, now, old []byte) {
 		w := all[max(n, -n, 0)%len(all)]
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
-			got := admittest.Respond(w.Decide, admissionv1.AdmissionRequest{Operation: operation, Object: runtime.RawExtension{Raw: now}, OldObject: runtime.RawExtension{Raw: old}})
+			request := admissionv1.AdmissionRequest{Operation: operation, Object: runtime.RawExtension{Raw: now}, OldObject: runtime.RawExtension{Raw: old}}
+			var got *admissionv1.AdmissionResponse
+			yamltest.Bounded(t, len(now)+len(old), func() { got = admittest.Respond(w.Decide, request) })
 			if strings.HasPrefix(got.Result.Message, "panic: ") {
 				t.Error(got.Result.Message)
 			}
@@ -219,9 +222,11 @@ func FuzzChanges(f *testing.F) {
 			if got := changesOf(of, now, now); got != nil {
 				t.Errorf("the same: %q", got)
 			}
-			if got := changesOf(of, now, old); len(got) > limit {
-				t.Errorf("%d changes", len(got))
-			}
+			yamltest.Bounded(t, len(a)+len(b), func() {
+				if got := changesOf(of, now, old); len(got) > limit {
+					t.Errorf("%d changes", len(got))
+				}
+			})
 		}
 	})
 }

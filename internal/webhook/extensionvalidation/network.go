@@ -38,14 +38,16 @@ func network(o *specs.Network) field.ErrorList {
 // ipFamilies are known ones, each at most once (EV-21).
 func ipFamilies(families []string) field.ErrorList {
 	var all field.ErrorList
+	seen := map[string]bool{}
 	for i, family := range families {
 		path := spec.Child("ipFamilies").Index(i)
 		switch {
-		case slices.Contains(families[:i], family):
+		case seen[family]:
 			all = append(all, field.Duplicate(path, family))
 		default:
 			all = append(all, oneOf(path, family, ipv4, ipv6)...)
 		}
+		seen[family] = true
 	}
 	return all
 }

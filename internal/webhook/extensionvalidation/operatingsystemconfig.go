@@ -23,9 +23,9 @@ func operatingSystemConfig(o *specs.OperatingSystemConfig) field.ErrorList {
 	status := field.NewPath("status")
 	all = append(all, units(o.Spec.Units, paths, spec.Child("units"))...)
 	all = append(all, units(o.Status.ExtensionUnits, paths, status.Child("extensionUnits"))...)
-	hosts := map[string][]*string{}
-	all = append(all, files(o.Spec.Files, hosts, spec.Child("files"))...)
-	return append(all, files(o.Status.ExtensionFiles, hosts, status.Child("extensionFiles"))...)
+	seen := placed{}
+	all = append(all, files(o.Spec.Files, seen, spec.Child("files"))...)
+	return append(all, files(o.Status.ExtensionFiles, seen, status.Child("extensionFiles"))...)
 }
 
 func operatingSystemConfigUpdate(now, old *specs.OperatingSystemConfig) field.ErrorList {
@@ -56,8 +56,32 @@ func units(list []specs.Unit, paths map[string]bool, path *field.Path) field.Err
 	return all
 }
 
-// files judges files and adds to the hosts that each path is for; nil stands for all hosts.
-func files(list []specs.File, hosts map[string][]*string, path *field.Path) field.ErrorList {
+// fileOn is a file on a host; without one on all hosts.
+type fileOn struct {
+	path, host string
+	everywhere bool
+}
+
+// placed are the files that were seen, and each of their paths with any host.
+type placed map[fileOn]bool
+
+// add adds a file, and says whether some host has one at its path already.
+func (p placed) add(path string, host *string) bool {
+	anywhere, everywhere := fileOn{path: path}, fileOn{path: path, everywhere: true}
+	taken := p[everywhere] || host == nil && p[anywhere]
+	p[anywhere] = true
+	if host == nil {
+		p[everywhere] = true
+		return taken
+	}
+	on := fileOn{path: path, host: "host " + *host}
+	taken = taken || p[on]
+	p[on] = true
+	return taken
+}
+
+// files judges files and adds those that they place.
+func files(list []specs.File, seen placed, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	for i := range list {
 		file, at := &list[i], path.Index(i)
@@ -69,10 +93,9 @@ func files(list []specs.File, hosts map[string][]*string, path *field.Path) fiel
 		if file.Path == "" {
 			continue
 		}
-		if slices.ContainsFunc(hosts[file.Path], func(host *string) bool { return host == nil || file.HostName == nil || *host == *file.HostName }) {
+		if seen.add(file.Path, file.HostName) {
 			all = append(all, field.Duplicate(at.Child("path"), file.Path))
 		}
-		hosts[file.Path] = append(hosts[file.Path], file.HostName)
 	}
 	return all
 }

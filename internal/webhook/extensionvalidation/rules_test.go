@@ -50,6 +50,8 @@ func TestDNSRecords(t *testing.T) {
 		"EV-T10/a ttl too large":               {now: record(`name: a.example.com, recordType: A, values: [1.2.3.4], ttl: 4294967296`), want: []string{`spec.ttl: Invalid value: 4294967296: must be between 0 and 2147483647, inclusive`}},
 		"EV-T10/region and zone are empty":     {now: record(`name: a.example.com, recordType: A, values: [1.2.3.4], region: "", zone: ""`), want: []string{`spec.region: Invalid value: "": field cannot be empty if specified`, `spec.zone: Invalid value: "": field cannot be empty if specified`}},
 		"EV-T10/AAAA in a long form":           {now: record(`name: a.example.com, recordType: AAAA, values: ["2001:db8:f00:0:0:0:0:1"]`)},
+		"EV-T10/WB-19, AAAA with IPv4":         {now: record(`name: a.example.com, recordType: AAAA, values: [1.2.3.4]`)},
+		"EV-T10/AAAA with a name":              {now: record(`name: a.example.com, recordType: AAAA, values: [1.2.3.4, example.com]`), want: []string{`spec.values[1]: Invalid value: "example.com": ` + ip}},
 		"EV-T10/WB-19, A with an IPv6 address": {now: record(`name: a.example.com, recordType: A, values: ["2001:db8::1"]`)},
 	})
 }

@@ -7,7 +7,6 @@
 package extensionvalidation
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -116,17 +115,25 @@ func (k kind[T]) changed(changes []string) *field.Error {
 // changes are those of what is wanted, in any field.
 func (k kind[T]) changes(ctx context.Context) ([]string, error) {
 	r := admit.RequestFrom(ctx)
-	var now, old struct{ Spec any }
-	for _, o := range []struct {
-		raw  []byte
-		into any
-	}{{r.Object.Raw, &now}, {r.OldObject.Raw, &old}} {
-		decoder := json.NewDecoder(bytes.NewReader(o.raw))
-		decoder.UseNumber()
-		if err := decoder.Decode(o.into); err != nil {
-			return nil, err
-		}
+	now, err := specOf(r.Object.Raw)
+	if err != nil {
+		return nil, err
+	}
+	old, err := specOf(r.OldObject.Raw)
+	if err != nil {
+		return nil, err
 	}
 	spec, _ := reflect.TypeFor[T]().FieldByName("Spec")
-	return changesOf(spec.Type, now.Spec, old.Spec), nil
+	return changesOf(spec.Type, now, old), nil
+}
+
+// specOf returns what an object wants, as it is written.
+func specOf(raw []byte) (any, error) {
+	var object struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	if err := admit.Unmarshal(raw, &object); err != nil || len(object.Spec) == 0 {
+		return nil, err
+	}
+	return admit.Tree(object.Spec)
 }

@@ -237,6 +237,18 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
+// TestNamesOfFields: SPEC is a field that nobody knows, and not what is wanted (EV-4, DP-18).
+func TestNamesOfFields(t *testing.T) {
+	for kind, spec := range valid {
+		old := toJSON(t, deleted(kind, spec))
+		now := strings.TrimSuffix(strings.TrimSpace(string(old)), "}") + `,"SPEC":{"type":"other"}}`
+		r := admissionv1.AdmissionRequest{Operation: admissionv1.Update, Namespace: namespaceOf(kind), Object: runtime.RawExtension{Raw: []byte(now)}, OldObject: runtime.RawExtension{Raw: old}}
+		if got := admittest.Respond(webhookOf(t, kind).Decide, r); !got.Allowed {
+			t.Errorf("%s: EV-4: %s", kind, got.Result.Message)
+		}
+	}
+}
+
 func TestMetadata(t *testing.T) {
 	spec := valid["DNSRecord"]
 	good := object("DNSRecord", spec)

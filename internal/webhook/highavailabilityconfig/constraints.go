@@ -43,7 +43,7 @@ func (w webhook) constrain(ctx context.Context, n needs, load *workload, limit f
 		*constraints = slices.DeleteFunc(*constraints, func(c corev1.TopologySpreadConstraint) bool {
 			return c.TopologyKey == corev1.LabelHostname || c.TopologyKey == corev1.LabelTopologyZone
 		})
-		*constraints = append(*constraints, host)
+		*constraints, load.respread = append(*constraints, host), true
 		if len(n.zones) > 1 && (!n.toleranceGiven || n.tolerance == toleratesZones) { // Zones are for those who tolerate the loss of one, or do not say (HA-42, HA-48).
 			*constraints = append(*constraints, constraint(corev1.LabelTopologyZone, load, corev1.DoNotSchedule, min(int32(len(n.zones)), most)))
 		}

@@ -55,11 +55,18 @@ func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces lookup.G
 	w := webhook{cfg, namespaces, target}
 	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admit.Patch, error) {
 		var change admit.Func
+		var load *workload
 		switch kind := schema.GroupVersionKind(r.Kind); kind.GroupKind() {
 		case schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}:
-			change = admit.Mutate(kind, w.deployment)
+			change = admit.Mutate(kind, func(ctx context.Context, d *deployment) error {
+				load = d.workload()
+				return w.spread(ctx, load)
+			})
 		case schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}:
-			change = admit.Mutate(kind, w.statefulSet)
+			change = admit.Mutate(kind, func(ctx context.Context, s *statefulSet) error {
+				load = s.workload()
+				return w.spread(ctx, load)
+			})
 		case schema.GroupKind{Group: autoscalingv2.GroupName, Kind: "HorizontalPodAutoscaler"}:
 			change = admit.Mutate(kind, w.autoscaler)
 		default:
@@ -70,6 +77,9 @@ func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces lookup.G
 			return nil, undecodable(admit.Refuse(http.StatusBadRequest, "there is no content to decode"))
 		}
 		patch, err := change(ctx, r)
+		if err == nil && load != nil && load.respread {
+			patch, err = replacing(patch, r.Object.Raw, load.pods.TopologySpreadConstraints)
+		}
 		return patch, undecodable(err)
 	}
 }

@@ -60,17 +60,19 @@ type workload struct {
 	selector *metav1.LabelSelector
 	// generations says that Pods of different generations run at once, each with a label that tells its generation.
 	generations bool
+	// respread says that constraints about hosts and zones were dropped, and others put in their place.
+	respread bool
 }
 
-func (w webhook) deployment(ctx context.Context, d *deployment) error {
+func (d *deployment) workload() *workload {
 	// All labels, so that constraints count the Pods of this Deployment alone (HA-43).
 	selector := &metav1.LabelSelector{MatchLabels: d.Spec.Template.Metadata.Labels}
-	return w.spread(ctx, &workload{&d.Metadata, &d.Spec.Replicas, &d.Spec.Template.Spec, selector, true})
+	return &workload{metadata: &d.Metadata, replicas: &d.Spec.Replicas, pods: &d.Spec.Template.Spec, selector: selector, generations: true}
 }
 
-func (w webhook) statefulSet(ctx context.Context, s *statefulSet) error {
+func (s *statefulSet) workload() *workload {
 	// The labels of the template may change, and Pods with the old ones count as well (HA-43).
-	return w.spread(ctx, &workload{&s.Metadata, &s.Spec.Replicas, &s.Spec.Template.Spec, s.Spec.Selector, false})
+	return &workload{metadata: &s.Metadata, replicas: &s.Spec.Replicas, pods: &s.Spec.Template.Spec, selector: s.Spec.Selector}
 }
 
 // spread makes a workload survive what its namespace asks for: replicas, zones, constraints, tolerations, in this order (A2.3).

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
@@ -124,10 +125,14 @@ func FuzzKubeconfig(f *testing.F) {
 	for _, seed := range []string{"", "{}", user(`"exec":null`), `{"apiVersion":"v1","kind":"Config","users":[null],"clusters":[null]}`, `{"apiVersion":"v1","kind":"Config","users":[{"name":"u","user":null}]}`} {
 		f.Add(seed)
 	}
+	yamltest.Seeds(f, func(content string) { f.Add(content) })
 	f.Fuzz(func(t *testing.T, kubeconfig string) {
-		if response := admittest.Respond(Decide(&rejections{}), secret(admissionv1.Create, kubeconfig)); strings.HasPrefix(response.Result.Message, "panic: ") {
-			t.Error(response.Result.Message)
-		}
+		r := secret(admissionv1.Create, kubeconfig)
+		yamltest.Bounded(t, len(kubeconfig), func() {
+			if response := admittest.Respond(Decide(&rejections{}), r); strings.HasPrefix(response.Result.Message, "panic: ") {
+				t.Error(response.Result.Message)
+			}
+		})
 	})
 }
 
@@ -139,4 +144,13 @@ func TestDocument(t *testing.T) {
 
 func BenchmarkDecide(b *testing.B) {
 	admittest.Bench(b, Decide(&rejections{}), secret(admissionv1.Create, user(`"token":"t"`)))
+}
+
+// TestHostileKubeconfigs: a member of a project may write anything (T3-6, KCS-1).
+func TestHostileKubeconfigs(t *testing.T) {
+	yamltest.RefusesCheaply(t, "T3-6/KCS-1", []int{20 << 10, 80 << 10, 1 << 20}, func(content []byte) error { _, err := load(content); return err })
+	response := admittest.Respond(Decide(&rejections{}), secret(admissionv1.Create, yamltest.Nested(12)))
+	if response.Allowed || response.Result.Code != 400 || response.Result.Message != "document has more than 100000 nodes, with its aliases expanded" {
+		t.Errorf("T3-6/KCS-1: got %+v", response.Result)
+	}
 }

@@ -6,7 +6,6 @@ package namespacedeletion
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -62,7 +61,7 @@ func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) er
 	case err != nil || project == nil:
 		return err
 	case project.DeletionTimestamp == nil:
-		return forbidden("direct deletion of namespace %q is not permitted (you must delete the corresponding project %q)", r.Name, project.Name)
+		return forbidden(r.Name, "direct deletion of namespace %q is not permitted (you must delete the corresponding project %q)", r.Name, project.Name)
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(shoots.GroupVersion().WithKind("ShootList"))
@@ -70,7 +69,7 @@ func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) er
 		return apierrors.NewInternalError(err)
 	}
 	if len(list.Items) > 0 {
-		return forbidden("deletion of namespace %q is not permitted (it still contains Shoots)", r.Name)
+		return forbidden(r.Name, "deletion of namespace %q is not permitted (it still contains Shoots)", r.Name)
 	}
 	return nil
 }
@@ -89,8 +88,9 @@ func (w webhook) get(ctx context.Context, kind schema.GroupVersionKind, name str
 	return object, nil
 }
 
-func forbidden(format string, arguments ...any) error {
-	return &admit.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: fmt.Sprintf(format, arguments...)}
+// forbidden names the namespace before the text and in the details, as API servers do.
+func forbidden(namespace, format string, arguments ...any) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: namespaces.Kind}, namespace, fmt.Errorf(format, arguments...))
 }
 
 // Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.

@@ -31,10 +31,10 @@ func TestDecisions(t *testing.T) {
 		"NSD-2/the namespace cannot be read": {namespace, map[string]error{"Namespace": errors.New("fake")}, "500 InternalError Internal error occurred: fake"},
 		"NSD-2/the project cannot be read":   {namespace, map[string]error{"Project": errors.New("fake")}, "500 InternalError Internal error occurred: fake"},
 		"NSD-3/it goes already":              {"kind: Namespace\nmetadata: {name: garden-dev, deletionTimestamp: '2020-01-01T00:00:00Z', labels: {project.gardener.cloud/name: dev}}" + project + shoot, nil, "200  "},
-		"NSD-4/with Shoots":                  {namespace + going + shoot, nil, `403 Forbidden deletion of namespace "garden-dev" is not permitted (it still contains Shoots)`},
+		"NSD-4/with Shoots":                  {namespace + going + shoot, nil, `403 Forbidden Namespace "garden-dev" is forbidden: deletion of namespace "garden-dev" is not permitted (it still contains Shoots)`},
 		"NSD-4/Shoots of others":             {namespace + going + "\n---\nkind: Shoot\nmetadata: {name: web, namespace: garden-other}", nil, "200  "},
 		"NSD-4/the Shoots cannot be read":    {namespace + going, map[string]error{"Shoot": errors.New("fake")}, "500 InternalError Internal error occurred: fake"},
-		"NSD-5/the project stays":            {namespace + project, nil, `403 Forbidden direct deletion of namespace "garden-dev" is not permitted (you must delete the corresponding project "dev")`},
+		"NSD-5/the project stays":            {namespace + project, nil, `403 Forbidden Namespace "garden-dev" is forbidden: direct deletion of namespace "garden-dev" is not permitted (you must delete the corresponding project "dev")`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			garden := admittest.NewReader(t, c.garden)
@@ -42,6 +42,9 @@ func TestDecisions(t *testing.T) {
 				garden.Err = c.err
 			}
 			response := admittest.Respond(Decide(garden), deletion)
+			if details := response.Result.Details; response.Result.Code == 403 && (details == nil || details.Kind != "Namespace" || details.Name != "garden-dev" || response.Result.Status != "Failure") {
+				t.Errorf("NSD-4, NSD-5: got details %+v of %+v", details, response.Result)
+			}
 			if got := fmt.Sprintf("%d %s %s", response.Result.Code, response.Result.Reason, response.Result.Message); got != c.want || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("WB-37: allowed %v: %s, want %s", response.Allowed, got, c.want)
 			}

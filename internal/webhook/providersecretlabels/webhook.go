@@ -86,6 +86,9 @@ func (o Options) label(kind schema.GroupVersionKind) admit.Mutator[object] {
 		if err != nil || len(types) == 0 && !o.RemoveUnreferenced {
 			return err
 		}
+		if err := ctx.Err(); err != nil { // Nobody waits for the answer.
+			return err
+		}
 		for key := range object.Metadata.Labels {
 			if providerType, is := strings.CutPrefix(key, Prefix); is && !types[providerType] {
 				delete(object.Metadata.Labels, key)

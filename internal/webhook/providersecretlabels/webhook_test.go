@@ -3,10 +3,12 @@ package providersecretlabels
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +16,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
@@ -213,4 +214,35 @@ func TestDocument(t *testing.T) {
 
 func BenchmarkDecide(b *testing.B) {
 	admittest.Bench(b, Decide(Options{Bindings: admittest.NewReader(b, bindings)}), write("secrets", "{metadata: {name: s}, data: {a: YQ==}}"))
+}
+
+// TestWorkIsLinear: four times as many labels take four times the work, whether they stay, go or come (PSL-3).
+func TestWorkIsLinear(t *testing.T) {
+	decide := Decide(Options{Bindings: admittest.NewReader(t, bindings)})
+	for name, key := range map[string]string{"of providers": provider + "p%d", "of others": "example.com/p%d", "escaped": "\\u0070rovider.shoot.gardener.cloud/p%d"} {
+		t.Run("PSL-3/"+name, func(t *testing.T) {
+			yamltest.Linear(t, 4000, func(n int) {
+				r := write("secrets", "{}")
+				var labels strings.Builder
+				for i := range n {
+					fmt.Fprintf(&labels, `"`+key+`":"true",`, i)
+				}
+				r.Object.Raw = []byte(`{"metadata":{"name":"s","labels":{` + labels.String() + `"a":"b"}}}`)
+				if response := admittest.Respond(decide, r); !response.Allowed || name != "of others" && strings.Count(string(response.Patch), `"remove"`) != n {
+					t.Errorf("%+v, %d labels are removed", response.Result, strings.Count(string(response.Patch), `"remove"`))
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkManyLabels takes 16,000 labels away; 50 ms are the goal (PSL-3).
+func BenchmarkManyLabels(b *testing.B) {
+	var labels strings.Builder
+	for i := range 16_000 {
+		fmt.Fprintf(&labels, `"%sp%d":"true",`, provider, i)
+	}
+	r := write("secrets", "{}")
+	r.Object.Raw = []byte(`{"metadata":{"name":"s","labels":{` + labels.String() + `"a":"b"}}}`)
+	admittest.Bench(b, Decide(Options{Bindings: admittest.NewReader(b, bindings)}), r)
 }

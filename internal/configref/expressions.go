@@ -1,0 +1,156 @@
+package configref
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+
+	"k8s.io/apiserver/pkg/cel"
+
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+// An API server that reads a configuration from its own file bounds little: 64 issuers, 64 conditions a webhook, 100,000 characters an
+// expression. Compiling 16 KiB of one expression can take seconds and a gigabyte, and cannot be interrupted. Real expressions have some
+// hundred bytes. So one of them costs half a second at most, and all together some seconds, between any two of which the context counts.
+const (
+	// maxExpressions limits the expressions of a configuration: eight for each of 64 issuers.
+	maxExpressions = 512
+	// maxExpressionBytes and maxAllBytes limit one, and all together.
+	maxExpressionBytes = 4 << 10
+	maxAllBytes        = 64 << 10
+	// maxNested limits how many brackets are open in one: what macros in macros cost grows with the cube of their number.
+	maxNested = 40
+	// maxRepeated limits what repetitions such as {1,63} make of all regular expressions: numbers times the size of the expression. A repeated
+	// character takes up to 500 bytes.
+	maxRepeated = 256 << 10
+	// fewBytes is what costs so little that it does not wait for others.
+	fewBytes = 4 << 10
+	// maxFailed limits the expressions that are compiled although they are wrong: the text about one may be a hundred times as long.
+	maxFailed = shownFaults
+)
+
+// Expressions compiles the expressions of configurations: those of one large configuration at a time.
+type Expressions struct{ turn chan struct{} }
+
+// NewExpressions returns what compiles nothing yet.
+func NewExpressions() *Expressions { return &Expressions{make(chan struct{}, 1)} }
+
+// Compilation is that of one configuration.
+type Compilation struct {
+	ctx    context.Context
+	failed int
+}
+
+// Check lets a function judge a configuration, given its expressions. It refuses expressions that cost too much before any of them is compiled,
+// and answers 503 if the context ends before all are judged.
+func (e *Expressions) Check(ctx context.Context, purpose string, all []string, judge func(*Compilation) error) error {
+	few, err := bounded(all)
+	if err != nil {
+		return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: %s", purpose, err)
+	}
+	late := admit.Refuse(http.StatusServiceUnavailable, "the expressions of the %s were not compiled in time; try again", purpose)
+	if !few {
+		select {
+		case e.turn <- struct{}{}:
+			defer func() { <-e.turn }()
+		case <-ctx.Done():
+			return late
+		}
+	}
+	if err = judge(&Compilation{ctx: ctx}); ctx.Err() != nil {
+		return late
+	}
+	return err
+}
+
+// Compile compiles an expression unless the context is done or too many were wrong already.
+func Compile[R any](c *Compilation, compile func() (R, error)) (result R, err error) {
+	switch {
+	case c.ctx.Err() != nil:
+		return result, &cel.Error{Type: cel.ErrorTypeInternal, Detail: "not compiled in time"}
+	case c.failed >= maxFailed:
+		return result, &cel.Error{Type: cel.ErrorTypeInvalid, Detail: "not compiled, as others are wrong"}
+	}
+	result, err = compile()
+	if err != nil {
+		c.failed++
+	}
+	if wrong := (*cel.Error)(nil); errors.As(err, &wrong) {
+		err = &cel.Error{Type: wrong.Type, Detail: shortened(wrong.Detail)}
+	}
+	return result, err
+}
+
+// bounded says whether expressions are few, or why they are too many.
+func bounded(all []string) (few bool, err error) {
+	size, repeated := 0, 0
+	for _, expression := range all {
+		if len(expression) > maxExpressionBytes {
+			return false, fmt.Errorf("an expression has more than %d bytes", maxExpressionBytes)
+		}
+		if nested(expression) > maxNested {
+			return false, fmt.Errorf("an expression has more than %d brackets in each other", maxNested)
+		}
+		size += len(expression)
+		repeated += repetitions(expression) * len(expression)
+	}
+	switch {
+	case len(all) > maxExpressions:
+		return false, fmt.Errorf("there are more than %d expressions", maxExpressions)
+	case size > maxAllBytes:
+		return false, fmt.Errorf("all expressions together have more than %d KiB", maxAllBytes>>10)
+	case repeated > maxRepeated:
+		return false, fmt.Errorf("the repetitions in regular expressions are too large: numbers times the size of the expression are more than %d", maxRepeated)
+	}
+	return size+repeated <= fewBytes, nil
+}
+
+// nested returns how many brackets are open at once, at least: those in texts count, too.
+func nested(expression string) int {
+	open, most := 0, 0
+	for _, c := range expression {
+		switch c {
+		case '(', '[', '{':
+			open++
+			most = max(most, open)
+		case ')', ']', '}':
+			open = max(0, open-1)
+		}
+	}
+	return most
+}
+
+var (
+	// escaped are the escapes that CEL and regular expressions know for a character by its number.
+	escaped = regexp.MustCompile(`\\(?:[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})`)
+	// repetition is one in a regular expression; more than 1000 times it is an error.
+	repetition = regexp.MustCompile(`\{([0-9]{1,4})?(?:,([0-9]{1,4})?)?\}`)
+)
+
+// repetitions adds up the numbers of repetitions, wherever they stand and however they are written.
+func repetitions(expression string) (all int) {
+	plain := escaped.ReplaceAllStringFunc(expression, unescaped)
+	for _, match := range repetition.FindAllStringSubmatch(plain, -1) {
+		least, _ := strconv.Atoi(match[1]) // None is 0.
+		most, _ := strconv.Atoi(match[2])
+		all += max(least, most)
+	}
+	return all
+}
+
+func unescaped(escape string) string {
+	digits, base := escape[1:], 8
+	switch digits[0] {
+	case 'x', 'X', 'u', 'U':
+		digits, base = digits[1:], 16
+	}
+	number, err := strconv.ParseUint(digits, base, 32)
+	if err != nil || number > 127 {
+		return escape
+	}
+	return string(rune(number))
+}

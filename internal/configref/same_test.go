@@ -1,0 +1,79 @@
+package configref
+
+import (
+	"strings"
+	"testing"
+)
+
+// CV-5: two Shoots want the same if every member of their specs means the same.
+func TestSameSpec(t *testing.T) {
+	for name, tc := range map[string]struct {
+		now, old  string
+		want, bad bool
+	}{
+		"CV-5/as it is written":           {`{"spec":{"a":1}}`, `{"spec":{"a":1}}`, true, false},
+		"CV-5/in another order":           {`{"spec":{"a":1,"b":2}}`, `{"spec":{"b":2,"a":1}}`, true, false},
+		"CV-5/another value":              {`{"spec":{"a":1}}`, `{"spec":{"a":2}}`, false, false},
+		"CV-5/a member more":              {`{"spec":{"a":1,"b":2}}`, `{"spec":{"a":1}}`, false, false},
+		"CV-5/a member less":              {`{"spec":{"a":1}}`, `{"spec":{"a":1,"b":2}}`, false, false},
+		"CV-5/no spec any more":           {`{}`, `{"spec":{}}`, false, false},
+		"CV-5/no spec before":             {`{"spec":{}}`, `{}`, false, false},
+		"CV-5/no spec in either":          {`{}`, `{"metadata":{}}`, true, false},
+		"CV-5/an empty list":              {`{"spec":{"a":[]}}`, `{"spec":{}}`, true, false},
+		"CV-5/a list with an element":     {`{"spec":{"a":[1]}}`, `{"spec":{}}`, false, false},
+		"CV-5/quantities":                 {`{"spec":{"maxAllowed":{"cpu":"1000m"}}}`, `{"spec":{"maxAllowed":{"cpu":1}}}`, true, false},
+		"CV-5/other quantities":           {`{"spec":{"maxAllowed":{"cpu":"1001m"}}}`, `{"spec":{"maxAllowed":{"cpu":1}}}`, false, false},
+		"CV-5/what are no quantities":     {`{"spec":{"maxAllowed":{"cpu":true}}}`, `{"spec":{"maxAllowed":{"cpu":false}}}`, false, false},
+		"CV-5/one is no quantity":         {`{"spec":{"maxAllowed":{"cpu":"x"}}}`, `{"spec":{"maxAllowed":{"cpu":"0"}}}`, false, false},
+		"CV-5/the other is no quantity":   {`{"spec":{"maxAllowed":{"cpu":"0"}}}`, `{"spec":{"maxAllowed":{"cpu":"x"}}}`, false, false},
+		"CV-5/versions are texts":         {`{"spec":{"version":"1.30"}}`, `{"spec":{"version":"1.3"}}`, false, false},
+		"CV-5/unreadable now":             {`{`, `{"spec":{}}`, false, true},
+		"CV-5/unreadable before":          {`{"spec":{}}`, `{`, false, true},
+		"CV-5/unreadable in the same way": {`{`, `{`, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := sameSpec([]byte(tc.now), []byte(tc.old)); got != tc.want || (err != nil) != tc.bad {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+}
+
+// The bounds of expressions are exact: what reaches a bound is taken, and what exceeds it is refused or waits.
+func TestExactBoundsOfExpressions(t *testing.T) {
+	for expression, want := range map[string]int{"": 0, "(": 1, "([{": 3, "()()": 1, ")(": 1, "))((": 2, "(()": 2, "a(b[c]d){e}": 2} {
+		if got := nested(expression); got != want {
+			t.Errorf("%q has %d brackets in each other, got %d", expression, want, got)
+		}
+	}
+	for escape, want := range map[string]string{
+		`\x7b`: "{", `\X7B`: "{", `\u007b`: "{", `\U0000007b`: "{", `\173`: "{", `\x7f`: "\x7f", `\177`: "\x7f", `\x80`: `\x80`, `\200`: `\200`, `\UFFFFFFFF`: `\UFFFFFFFF`,
+	} {
+		if got := unescaped(escape); got != want {
+			t.Errorf("%s stands for %q, got %q", escape, want, got)
+		}
+	}
+	for name, tc := range map[string]struct {
+		expression string
+		few, bad   bool
+	}{
+		"as many brackets as may be": {strings.Repeat("(", maxNested), true, false},
+		"one more":                   {strings.Repeat("(", maxNested+1), false, true},
+		"as many bytes as are few":   {strings.Repeat("a", fewBytes), true, false},
+
+		"larger than one may": {strings.Repeat("a", maxExpressionBytes+1), false, true},
+	} {
+		if few, err := bounded([]string{tc.expression}); few != tc.few || (err != nil) != tc.bad {
+			t.Errorf("%s: got %v, %v", name, few, err)
+		}
+	}
+}
+
+// A text that begins with a brace is JSON, as it is for API servers, and stays as it is written.
+func TestJSONIsTakenAsItIs(t *testing.T) {
+	for text, want := range map[string]string{" {\"a\" :  1}\n": " {\"a\" :  1}\n", "a:  1\n": `{"a":1}`} {
+		if got, err := toJSON(text); err != nil || strings.TrimSuffix(string(got), "\n") != strings.TrimSuffix(want, "\n") {
+			t.Errorf("%q: got %q, %v", text, got, err)
+		}
+	}
+}

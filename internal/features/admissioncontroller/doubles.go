@@ -1,0 +1,28 @@
+package admissioncontroller
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	certificates "sigs.k8s.io/controller-runtime/pkg/certwatcher/metrics"
+
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+// doubled is the prefix of the names under which metrics are shown once more. gardener-operator's ServiceMonitor keeps, of admission-controller, only
+// what begins with it, and what some libraries have (ADM-39): alerts need more than that.
+const doubled = "gardener_admission_controller_"
+
+// registerDoubles registers the metrics that alerts need and gardener-operator's ServiceMonitor drops once more, under names that it keeps.
+func registerDoubles(registry prometheus.Registerer) {
+	again := feature.Prefixed(doubled, registry)
+	known := prometheus.AlreadyRegisteredError{}
+	for _, c := range slices.Concat(process.Metrics(registry), admit.NewMetrics(registry).Collectors(), []prometheus.Collector{certificates.ReadCertificateErrors}) {
+		if err := again.Register(c); err != nil && !errors.As(err, &known) {
+			panic(err) // Names that mean something else are an error in the program.
+		}
+	}
+}

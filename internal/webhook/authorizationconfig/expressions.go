@@ -1,0 +1,31 @@
+package authorizationconfig
+
+import (
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
+
+	"github.com/espalier-project/espalier/internal/configref"
+)
+
+// bounded compiles within the limits of a check.
+type bounded struct {
+	compiler    authorizationcel.Compiler
+	compilation *configref.Compilation
+}
+
+// CompileCELExpression implements authorizationcel.Compiler.
+func (b bounded) CompileCELExpression(e authorizationcel.ExpressionAccessor) (authorizationcel.CompilationResult, error) {
+	return configref.Compile(b.compilation, func() (authorizationcel.CompilationResult, error) { return b.compiler.CompileCELExpression(e) })
+}
+
+// expressionsOf are all expressions of a configuration.
+func expressionsOf(configuration *apiserver.AuthorizationConfiguration) (all []string) {
+	for i := range configuration.Authorizers {
+		if webhook := configuration.Authorizers[i].Webhook; webhook != nil {
+			for _, condition := range webhook.MatchConditions {
+				all = append(all, condition.Expression)
+			}
+		}
+	}
+	return all
+}

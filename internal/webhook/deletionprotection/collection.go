@@ -1,0 +1,178 @@
+package deletionprotection
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/serve/admit"
+)
+
+const (
+	// pageSize is how many objects are read at a time. Annotations of an object have 256 KiB at most, so that a page has 25 MiB at worst, and
+	// usually some 200 KiB.
+	pageSize = 100
+	// maxObjects bounds a list: ten times what a large seed has of one kind in one namespace, and a hundred pages, which take about a second.
+	maxObjects = 10_000
+	// moment is how long a list without an unconfirmed object answers further reviews. An API server asks about the objects of a collection one
+	// after the other, some hundred a second, so that the number of lists grows with the time that a deletion takes and not with its objects.
+	moment = 2 * time.Second
+	// listsAtOnce bounds the lists that are under way.
+	listsAtOnce = 4
+	// keptLooks bounds the lists that are remembered; each one has cost a list within a moment.
+	keptLooks = 1000
+)
+
+// collections judges the namespaces of collections, with one list for all reviews of one deletion.
+type collections struct {
+	source Lister
+	clock  clock.PassiveClock
+	slots  chan struct{}
+
+	mu    sync.Mutex
+	looks map[collection]*look
+}
+
+// collection is what a client deletes: the objects of a kind in a namespace. Its selection is not in the review.
+type collection struct {
+	kind            schema.GroupVersionKind
+	resource        metav1.GroupVersionResource
+	namespace, user string
+}
+
+// look is a list that is under way, or that found no unconfirmed object.
+type look struct {
+	// done is closed when the list has ended; what is below does not change from then on.
+	done chan struct{}
+	// unread says that the list could not be read to its end for the sake of the review that started it.
+	unread bool
+	absent bool
+	err    error
+	ended  time.Time
+}
+
+func newCollections(source Lister, c clock.PassiveClock) *collections {
+	return &collections{source: source, clock: c, slots: make(chan struct{}, listsAtOnce), looks: map[collection]*look{}}
+}
+
+// judge judges all objects of a collection's namespace (DP-12, DP-13).
+func (c *collections) judge(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+	of := collection{schema.GroupVersionKind(r.Kind), r.Resource, r.Namespace, r.UserInfo.Username}
+	for {
+		l, mine := c.join(of)
+		if mine {
+			c.look(ctx, of, l, r)
+		}
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return unreadable(ctx.Err())
+		}
+		if l.unread && !mine && ctx.Err() == nil {
+			continue // The review that started the list has ended, and this one has not.
+		}
+		if l.absent {
+			admit.Explain(ctx, "object was not found")
+		}
+		return l.err
+	}
+}
+
+// join returns the list of a collection that is under way or has just ended; mine says that the caller is to start it.
+func (c *collections) join(of collection) (l *look, mine bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.looks[of]; l != nil {
+		select {
+		case <-l.done:
+			if c.clock.Since(l.ended) < moment {
+				return l, false
+			}
+		default:
+			return l, false
+		}
+	}
+	if len(c.looks) >= keptLooks {
+		c.tidyLocked()
+	}
+	l = &look{done: make(chan struct{})}
+	c.looks[of] = l
+	return l, true
+}
+
+// tidyLocked forgets lists that answer no more reviews.
+func (c *collections) tidyLocked() {
+	for of, l := range c.looks {
+		select {
+		case <-l.done:
+			if c.clock.Since(l.ended) >= moment {
+				delete(c.looks, of)
+			}
+		default:
+		}
+	}
+}
+
+// look reads a list. A refusal is not kept: an object may be confirmed at once.
+func (c *collections) look(ctx context.Context, of collection, l *look, r *admissionv1.AdmissionRequest) {
+	defer close(l.done)
+	select {
+	case c.slots <- struct{}{}:
+		l.absent, l.err = c.list(ctx, r)
+		<-c.slots
+	case <-ctx.Done():
+		l.err = unreadable(ctx.Err())
+	}
+	l.unread = l.err != nil && ctx.Err() != nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.ended = c.clock.Now(); l.err != nil && c.looks[of] == l {
+		delete(c.looks, of)
+	}
+}
+
+// list reads metadata page by page, up to the first page with an object that is not confirmed. Absent says that the kind is not served.
+func (c *collections) list(ctx context.Context, r *admissionv1.AdmissionRequest) (absent bool, err error) {
+	options := []client.ListOption{client.InNamespace(r.Namespace), client.Limit(pageSize)}
+	if isCRD(r) {
+		options = append(options, client.MatchingLabels{Protected: "true"})
+	}
+	next, read := "", 0
+	for {
+		list := &metav1.PartialObjectMetadataList{} // A new one for each page: decoders leave in an object what a later one does not have.
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: r.Kind.Group, Version: r.Kind.Version, Kind: r.Kind.Kind + "List"})
+		err := c.source.List(ctx, list, append(options, client.Continue(next))...)
+		switch {
+		case apierrors.IsNotFound(err):
+			return true, nil
+		case err != nil:
+			return false, unreadable(err)
+		}
+		var unconfirmed []string
+		for i := range list.Items {
+			if !confirmed(list.Items[i].Annotations) {
+				unconfirmed = append(unconfirmed, nameOf(list.Items[i].Namespace, list.Items[i].Name))
+			}
+		}
+		if len(unconfirmed) > 0 {
+			return false, refuse(r, unconfirmed, notSelected)
+		}
+		read += len(list.Items)
+		if next = list.Continue; next == "" {
+			return false, nil
+		}
+		if read >= maxObjects {
+			return false, forbid("more than %d %s are there, which is too many to look at all of them: delete them by name", maxObjects, resourceOf(r))
+		}
+	}
+}
+
+func unreadable(err error) error { return admit.Refuse(http.StatusInternalServerError, "%s", err) }

@@ -1,0 +1,214 @@
+package deletionprotection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+)
+
+// cluster has objects that come and go, in one namespace; each list takes a while.
+type cluster struct {
+	mu    sync.Mutex
+	names []string
+	// confirmed are the objects with the annotation.
+	confirmed map[string]bool
+	took      time.Duration
+	err       error
+	lists     int
+	underWay  int
+	most      int
+}
+
+func (c *cluster) List(ctx context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	c.mu.Lock()
+	c.lists++
+	c.underWay++
+	c.most = max(c.most, c.underWay)
+	c.mu.Unlock()
+	defer func() { c.mu.Lock(); defer c.mu.Unlock(); c.underWay-- }()
+	select {
+	case <-time.After(c.took):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := into.(*metav1.PartialObjectMetadataList)
+	list.Items = nil
+	for _, name := range c.names {
+		o := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}
+		if c.confirmed[name] {
+			o.Annotations = map[string]string{Confirmation: "true"}
+		}
+		list.Items = append(list.Items, o)
+	}
+	return c.err
+}
+
+// review is what an API server asks about an object of a collection.
+func (c *cluster) review(name string) admissionv1.AdmissionRequest {
+	metadata := `{"namespace":"n","name":"` + name + `"}`
+	if c.confirmed[name] {
+		metadata = `{"namespace":"n","name":"` + name + `","annotations":{"` + Confirmation + `":"true"}}`
+	}
+	return deletion(dnsRecord, "", metadata)
+}
+
+// newCluster has some confirmed objects.
+func newCluster(n int) *cluster {
+	c := &cluster{confirmed: map[string]bool{}, took: 100 * time.Millisecond}
+	for i := range n {
+		name := fmt.Sprint("o", i)
+		c.names = append(c.names, name)
+		c.confirmed[name] = true
+	}
+	return c
+}
+
+// TestListsAreShared: the reviews of a collection of a thousand objects, a hundred a second, need few lists (DP-21).
+func TestListsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(1000)
+		decide := Decide(c, clock.RealClock{})
+		for _, name := range slices.Clone(c.names) {
+			if response := admittest.Respond(decide, c.review(name)); !response.Allowed {
+				t.Fatalf("DP-15: %+v", response.Result)
+			}
+			c.names = c.names[1:]
+			time.Sleep(10 * time.Millisecond)
+		}
+		if c.lists > 6 {
+			t.Errorf("DP-12: %d lists for 1000 objects in 10 s", c.lists)
+		}
+	})
+}
+
+// TestParallelReviews: reviews at once wait for one list; of many collections, few are listed at a time; and a review that ends takes no
+// other one with it.
+func TestParallelReviews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(50)
+		decide := Decide(c, clock.RealClock{})
+		first, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			r := c.review("o0")
+			if _, err := decide(first, &r); err == nil || !strings.Contains(err.Error(), "deadline") {
+				t.Errorf("DP-T13: got %v", err)
+			}
+		})
+		synctest.Wait()
+		for _, name := range c.names {
+			asking.Go(func() {
+				if response := admittest.Respond(decide, c.review(name)); !response.Allowed {
+					t.Errorf("DP-12: %s: %+v", name, response.Result)
+				}
+			})
+		}
+		asking.Wait()
+		if c.lists != 2 {
+			t.Errorf("DP-12: %d lists, of which one ended early", c.lists)
+		}
+		for i := range 20 {
+			asking.Go(func() {
+				r := c.review("o0")
+				r.Namespace = fmt.Sprint("n", i)
+				admittest.Respond(decide, r)
+			})
+		}
+		asking.Wait()
+		if c.most > listsAtOnce {
+			t.Errorf("DP-12: %d lists at once", c.most)
+		}
+	})
+}
+
+// TestRefusalsAreNotKept: an object that is confirmed after a refusal refuses nothing any more, and neither does a list that failed.
+func TestRefusalsAreNotKept(t *testing.T) {
+	c := newCluster(2)
+	c.took = 0
+	c.confirmed["o1"] = false
+	decide := Decide(c, clock.RealClock{})
+	if response := admittest.Respond(decide, c.review("o0")); response.Allowed || !strings.Contains(response.Result.Message, "n/o1") {
+		t.Errorf("DP-T8: %+v", response.Result)
+	}
+	c.confirmed["o1"], c.err = true, errors.New("away")
+	if response := admittest.Respond(decide, c.review("o0")); response.Allowed || response.Result.Code != 500 {
+		t.Errorf("DP-13: %+v", response.Result)
+	}
+	c.err = nil
+	if response := admittest.Respond(decide, c.review("o0")); !response.Allowed {
+		t.Errorf("DP-15: %+v", response.Result)
+	}
+}
+
+// TestRemembersFew: what is remembered of lists goes.
+func TestRemembersFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(1)
+		c.took = 0
+		all := newCollections(c, clock.RealClock{})
+		for i := range 3 * keptLooks {
+			r := c.review("o0")
+			r.UserInfo.Username = fmt.Sprint(i)
+			if err := all.judge(t.Context(), &r); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(moment / keptLooks * 2)
+		}
+		if len(all.looks) > keptLooks {
+			t.Errorf("DP-12: %d lists are remembered", len(all.looks))
+		}
+	})
+}
+
+// TestLawOfCollections: whatever an API server deletes as a collection, and whatever of it is confirmed, either all of it goes or, with an
+// unconfirmed object in the namespace, nothing; and nothing unconfirmed goes even if it comes or changes in between.
+func TestLawOfCollections(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newCluster(rapid.IntRange(1, 6).Draw(rt, "objects"))
+		c.took = 0
+		for _, name := range c.names {
+			c.confirmed[name] = rapid.IntRange(0, 4).Draw(rt, "confirmed") > 0
+		}
+		selected := rapid.Permutation(c.names).Draw(rt, "order")[:rapid.IntRange(1, len(c.names)).Draw(rt, "selected")]
+		all := !slices.ContainsFunc(c.names, func(name string) bool { return !c.confirmed[name] })
+		changes := rapid.IntRange(0, len(selected)).Draw(rt, "change")
+		decide := Decide(c, clock.RealClock{})
+		gone := 0
+		for i, name := range selected {
+			if i == changes && i > 0 {
+				c.confirmed[name] = false
+			}
+			if !admittest.Respond(decide, c.review(name)).Allowed {
+				break
+			}
+			if !c.confirmed[name] {
+				rt.Fatalf("DP-14: %s goes, which is not confirmed", name)
+			}
+			gone++
+			c.names = slices.DeleteFunc(slices.Clone(c.names), func(n string) bool { return n == name })
+		}
+		switch {
+		case !all && gone > 0:
+			rt.Errorf("DP-T8: %d objects are gone", gone)
+		case all && changes == 0 && gone < len(selected):
+			rt.Errorf("DP-15: %d of %d are gone", gone, len(selected))
+		}
+	})
+}
