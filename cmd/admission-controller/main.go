@@ -20,7 +20,7 @@ func command() process.Command {
 	return process.Command{
 		Name: "admission-controller", Short: "Decide in the garden cluster what seeds may do", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
-		Subcommands: append([]process.Subcommand{process.ValidateConfig(format, func(file process.ConfigFlags) (any, []shared.Warning, error) { return configuration(&file) })}, subcommands()...),
+		Subcommands: append([]process.Subcommand{process.ValidateConfig(format, func(file *process.ConfigFlags) (any, []shared.Warning, error) { return configuration(file) })}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
 			if err != nil {
@@ -38,7 +38,8 @@ func command() process.Command {
 // format is that of the configuration file.
 var format = process.FileFormat{
 	APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases,
-	Printed: map[string]string{"versions": "apiVersions", "mode": "operationMode"},
+	Profiles: config.Profiles,
+	Printed:  map[string]string{"versions": "apiVersions", "mode": "operationMode"},
 }
 
 // subcommands print what the table of features says about a configuration.
@@ -54,12 +55,9 @@ func subcommands() []process.Subcommand {
 func configuration(flags *process.ConfigFlags) (*config.AdmissionControllerConfiguration, []shared.Warning, error) {
 	cfg := &config.AdmissionControllerConfiguration{}
 	warnings, err := flags.Read(format, cfg)
-	if err != nil {
-		return nil, warnings, err
-	}
 	config.SetDefaults(cfg)
 	process.FromEnvironment(&cfg.GardenClientConnection.Kubeconfig, "KUBECONFIG")
-	if err := config.Validate(cfg).ToAggregate(); err != nil {
+	if err := process.Faults(err, config.Validate(cfg)); err != nil {
 		return nil, warnings, err
 	}
 	return cfg, warnings, nil

@@ -20,7 +20,7 @@ func run(cfg *config.AdmissionControllerConfiguration, log logr.Logger) error {
 		return err
 	}
 	if err := process.AddChecks(p.Manager, drain,
-		process.SyncCheck("informer-sync", p.Synced, log), // Not ready before the graph is complete, not alive if it stays so (PRC-57, PRC-58).
+		process.SyncCheck("informer-sync", p.Awaited, log), // Not ready before the graph is complete, not alive if it stays so (PRC-57, PRC-58).
 		process.Check{Name: "watch-contact", Ready: func(*http.Request) error { return p.Contact() }}); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func command() process.Command {
 	return process.Command{
 		Name: "node-agent-authorizer", Short: "Decide what the agents of a shoot's nodes may do", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
-		Subcommands: append([]process.Subcommand{process.ValidateConfig(format, func(file process.ConfigFlags) (any, []shared.Warning, error) { return configuration(&file) })}, subcommands()...),
+		Subcommands: append([]process.Subcommand{process.ValidateConfig(printed, func(file *process.ConfigFlags) (any, []shared.Warning, error) { return configuration(file) })}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
 			if err != nil {
@@ -46,14 +46,12 @@ func subcommands() []process.Subcommand {
 
 // configuration reads, defaults and validates the configuration. A resource-manager's is accepted, too (NAA-2).
 func configuration(flags *process.ConfigFlags) (*config.NodeAgentAuthorizerConfiguration, []shared.Warning, error) {
-	cfg, warnings, err := read(flags)
-	if err != nil {
-		return nil, warnings, err
-	}
+	cfg := &config.NodeAgentAuthorizerConfiguration{}
+	warnings, err := flags.Read(format, cfg)
 	config.SetDefaults(cfg)
 	process.FromEnvironment(&cfg.SourceClientConnection.Kubeconfig, "KUBECONFIG")
 	process.FromEnvironment(&cfg.TargetClientConnection.Kubeconfig, "TARGET_KUBECONFIG")
-	if err := config.Validate(cfg).ToAggregate(); err != nil {
+	if err := process.Faults(err, config.Validate(cfg)); err != nil {
 		return nil, warnings, err
 	}
 	return cfg, warnings, nil

@@ -15,6 +15,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/features/resourcemanager"
+	"github.com/espalier-project/espalier/internal/process"
 )
 
 const noElection = "leaderElection: {leaderElect: false}\n"
@@ -28,7 +29,7 @@ func load(t *testing.T, content string, arguments ...string) (*config.ResourceMa
 		}
 		arguments = append(arguments, "--config="+file)
 	}
-	var o options
+	o := options{ConfigFlags: &process.ConfigFlags{}}
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	o.add(flags)
 	if err := flags.Parse(arguments); err != nil {
@@ -60,9 +61,11 @@ func TestConfigurationErrors(t *testing.T) {
 		"CT-13/OLD-37 one of the two":            {noElection + "controllers: {tokenInvalidator: {enabled: true}}", "controllers.tokenInvalidator: Forbidden: controller and webhook for TokenInvalidator must either be both disabled or enabled"},
 		"CT-16/CFG-2 kind":                       {"kind: Foo", `no kind "Foo" is registered for version "resourcemanager.config.gardener.cloud/v1alpha1" in scheme`},
 		"CT-16/CFG-6 duration":                   {noElection + "controllers: {managedResource: {syncPeriod: abc}}", `controllers.managedResource.syncPeriod: Invalid value: "abc": time: invalid duration "abc"`},
-		"CFG-6 type":                             {"logLevel: 5", "error decoding config: logLevel: Invalid value: 5: must be a string"},
+		"CFG-6 type":                             {noElection + "logLevel: 5", "error decoding config: logLevel: Invalid value: 5: must be a string"},
+		"CFG-4/CFG-6 types and values at once":   {"logLevel: 5\ncontrollers: {health: {concurrentSyncs: -1}}", "error decoding config: [logLevel: Invalid value: 5: must be a string, leaderElection.resourceNamespace: Required value, controllers.health.concurrentSyncs: Invalid value: -1: must be at least 1]"},
+		"CFG-1 a second document":                {noElection + "---\nlogLevel: debug", "error decoding config: the file has more than one document"},
 		"CFG-6 YAML 1.1":                         {noElection + "logFormat: y", "logFormat: Invalid value: true: must be a string"},
-		"CFG-6 every wrong type":                 {"logLevel: [a]\ncontrollers: {health: {concurrentSyncs: x, syncPeriod: 5}, networkPolicy: {namespaceSelectors: {}}}\nserver: 1", `[controllers.health.concurrentSyncs: Invalid value: "x": must be an integer, controllers.health.syncPeriod: Invalid value: 5: must be a string, controllers.networkPolicy.namespaceSelectors: Invalid value: must be a list, logLevel: Invalid value: must be a string, server: Invalid value: 1: must be an object]`},
+		"CFG-6 every wrong type":                 {noElection + "logLevel: [a]\ncontrollers: {health: {concurrentSyncs: x, syncPeriod: 5}, networkPolicy: {namespaceSelectors: {}}}\nserver: 1", `[controllers.health.concurrentSyncs: Invalid value: "x": must be an integer, controllers.health.syncPeriod: Invalid value: 5: must be a string, controllers.networkPolicy.namespaceSelectors: Invalid value: must be a list, logLevel: Invalid value: must be a string, server: Invalid value: 1: must be an object]`},
 		"OPB-4/MRB-25 cluster id":                {noElection + "controllers: {clusterID: 'a:b'}", "controllers.clusterID: Invalid value"},
 		"OPB-4 equal ports":                      {noElection + "server: {metrics: {port: 8081}}", "server.metrics.port: Invalid value: 8081: is the port of server.healthProbes, too"},
 		"OPB-6 host":                             {noElection + "webhooks: {kubernetesServiceHost: {enabled: true}}", "webhooks.kubernetesServiceHost.host: Required value"},
@@ -110,6 +113,37 @@ func TestConfigurationDefaults(t *testing.T) {
 	}
 	if l := cfg.LeaderElection; l.LeaseDuration.Duration != 15*time.Second || l.RenewDeadline.Duration != 10*time.Second || l.ResourceLock != "leases" || cfg.SourceClientConnection.QPS != 100 {
 		t.Errorf("CT-3/CFG-5: got %+v", l)
+	}
+}
+
+// R1, R8 by profile: gardener is never laxer or heavier than the newest Gardener, and what a configuration says counts before it.
+func TestProfiles(t *testing.T) {
+	const enabled = noElection + "controllers: {networkPolicy: {enabled: true}, csrApprover: {enabled: true}}\n"
+	for name, tc := range map[string]struct {
+		content               string
+		arguments             []string
+		onlyExisting, account bool
+	}{
+		"R1, R8/contract":               {enabled, nil, false, true},
+		"R1, R8/gardener":               {enabled, []string{"--profile=gardener"}, true, false},
+		"R1, R8/the configuration wins": {strings.ReplaceAll(enabled, "networkPolicy: {", "networkPolicy: {onlyForExistingPods: false, "), []string{"--profile=gardener"}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, warnings, err := load(t, tc.content, tc.arguments...)
+			if err != nil || len(warnings) > 0 {
+				t.Fatal(err, warnings)
+			}
+			if c := cfg.Controllers; *c.NetworkPolicy.OnlyForExistingPods != tc.onlyExisting || *c.CSRApprover.NodeAgentServiceAccount != tc.account {
+				t.Errorf("onlyForExistingPods %v, nodeAgentServiceAccount %v", *c.NetworkPolicy.OnlyForExistingPods, *c.CSRApprover.NodeAgentServiceAccount)
+			}
+		})
+	}
+	cfg, _, err := load(t, "", "--namespace=x", "--leader-election=false", "--profile=gardener")
+	if err != nil || cfg.Controllers.NetworkPolicy.Enabled {
+		t.Errorf("OLD-20/a profile below old flags: %v, %+v", err, cfg)
+	}
+	if cfg, _, err = load(t, noElection, "--profile=gardener"); err != nil || cfg.Controllers.NetworkPolicy.Enabled || cfg.Controllers.CSRApprover.Enabled {
+		t.Errorf("a profile switches nothing on: %v, %+v", err, cfg)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 func main() { process.Main(command()) }
 
 func command() process.Command {
-	var flags options
+	flags := options{ConfigFlags: &process.ConfigFlags{}}
 	return process.Command{
 		Name: "resource-manager", Short: "Apply ManagedResources to a target cluster and keep them so", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Subcommands: subcommands(), Flags: flags.add,
@@ -41,17 +41,17 @@ func command() process.Command {
 }
 
 // format is that of the configuration file.
-var format = process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases}
+var format = process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases, Profiles: config.Profiles}
 
 // subcommands print what the table of features says about a configuration, and whether there is anything wrong with it.
 func subcommands() []process.Subcommand {
-	flags := &options{}
+	flags := &options{ConfigFlags: &process.ConfigFlags{}}
 	configuration := func(set *pflag.FlagSet) (*config.ResourceManagerConfiguration, error) {
 		cfg, _, err := flags.configuration(set)
 		return cfg, err
 	}
 	return append([]process.Subcommand{
-		process.ValidateConfig(format, func(file process.ConfigFlags) (any, []shared.Warning, error) {
+		process.ValidateConfig(format, func(file *process.ConfigFlags) (any, []shared.Warning, error) {
 			alone := options{ConfigFlags: file, anywhere: true}
 			cfg, warnings, err := alone.configuration(nil)
 			if err == nil {
@@ -64,7 +64,7 @@ func subcommands() []process.Subcommand {
 
 // options are the command line.
 type options struct {
-	process.ConfigFlags
+	*process.ConfigFlags
 	// anywhere says that the configuration is for a Pod, but may be read outside of one.
 	anywhere              bool
 	extraTargetNamespaces []string
@@ -81,16 +81,16 @@ func (o *options) add(flags *pflag.FlagSet) {
 func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerConfiguration, []shared.Warning, error) {
 	cfg := &config.ResourceManagerConfiguration{TypeMeta: metav1.TypeMeta{APIVersion: config.APIVersion, Kind: config.Kind}}
 	var warnings []shared.Warning
+	var err error
 	switch {
 	case o.File != "":
-		var err error
-		if warnings, err = o.Read(format, cfg); err != nil {
-			return nil, warnings, err
-		}
+		warnings, err = o.Read(format, cfg)
 	case o.old.used(flags):
-		o.old.setDefaults(cfg)
+		if warnings, err = o.ReadDefaults(format, cfg); err == nil {
+			o.old.setDefaults(cfg)
+		}
 	default:
-		return nil, nil, process.ErrNoConfig
+		err = process.ErrNoConfig
 	}
 	if cfg.LeaderElection.ResourceNamespace == "" {
 		cfg.LeaderElection.ResourceNamespace = process.InClusterNamespace()
@@ -119,7 +119,7 @@ func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerCo
 			return found
 		})
 	}
-	if err := errs.ToAggregate(); err != nil {
+	if err := process.Faults(err, errs); err != nil {
 		return nil, warnings, err
 	}
 	return cfg, warnings, nil

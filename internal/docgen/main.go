@@ -28,7 +28,7 @@ func main() {
 		"graph": relation.Reference, "relation-doc": relation.PackageComment,
 		"seed-authorizer-rules": garden.SeedReference, "shoot-authorizer-rules": garden.ShootReference, "node-agent-rules": nodeagent.Reference,
 		"resource-manager-features": resourcemanager.Reference, "admission-controller-features": admissioncontroller.Reference,
-		"node-agent-authorizer-features": nodeagentauthorizer.Reference, "metrics": metrics,
+		"node-agent-authorizer-features": nodeagentauthorizer.Reference, "metrics": metrics, "profiles": profiles,
 	}
 	if len(os.Args) == 3 && os.Args[1] == "rbac" {
 		if err := errors.Join(

@@ -110,7 +110,7 @@ type References string
 type WriteScope string
 
 const (
-	// ReferencesTrusted lets seeds name any Secret in their own objects, and reach it thereby.
+	// ReferencesTrusted lets gardenlets name any Secret when they register themselves, and reach it thereby.
 	ReferencesTrusted References = "Trusted"
 	// ReferencesChecked lets seeds name only what they reach anyway.
 	ReferencesChecked References = "Checked"
@@ -136,8 +136,9 @@ type SeedAuthorizerConfiguration struct {
 	// +kubebuilder:validation:Enum=Referenced;Owned
 	// +optional
 	WriteScope WriteScope `json:"writeScope,omitempty"`
-	// References is Trusted (what a seed names in its own BackupBuckets, Seed, Gardenlet and ManagedSeeds it may read and write) or Checked
-	// (SeedRestriction refuses references to what the seed could not reach before; it must be sent the updates, too). Default Trusted.
+	// References is Trusted (what a gardenlet names when it registers itself, by its Seed or by creating its Gardenlet, it may read and write)
+	// or Checked (SeedRestriction refuses references there to what the seed could not reach before). What seeds name elsewhere is always checked.
+	// Default Trusted.
 	// +kubebuilder:validation:Enum=Trusted;Checked
 	// +optional
 	References References `json:"references,omitempty"`

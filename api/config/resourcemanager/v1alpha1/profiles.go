@@ -1,0 +1,14 @@
+package v1alpha1
+
+// Profiles are defaults by name, as YAML below the configuration file: contract is what the contract says, gardener is never laxer,
+// heavier or slower than the newest Gardener (contract, decisions R1 and R8 by profile).
+var Profiles = map[string]string{
+	"contract": "",
+	"gardener": `
+controllers:
+  csrApprover:
+    nodeAgentServiceAccount: false
+  networkPolicy:
+    onlyForExistingPods: true
+`,
+}
