@@ -1,6 +1,6 @@
 // chartgen writes what the Helm charts in deploy/charts have from the code: the facts of each executable (which feature needs which rights
-// and has which webhooks), the schema of its values with that of its configuration, the templates that all charts share, the CRD, and the
-// table of values in its README.
+// and has which webhooks), the schema of its values with that of its configuration, the templates that all charts share, the CRD, the
+// alerts and the dashboard, and the table of values in its README; and the alerts as Gardener's Prometheis select them.
 //
 //	go run ./internal/chartgen deploy
 package main
@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,6 +48,7 @@ func run(deploy string) error {
 			errs = append(errs, fmt.Errorf("%s: %w", e.Executable, err))
 		}
 	}
+	errs = append(errs, writeRecipes(deploy))
 	return errors.Join(errs...)
 }
 
@@ -88,6 +90,11 @@ func (e *executable) write(deploy string, comments comments) error {
 		}
 		files["files/"+filepath.Base(file)] = content
 	}
+	more, err := monitoring(deploy, e.Executable)
+	if err != nil {
+		return err
+	}
+	maps.Copy(files, more)
 	templates, err := shared.ReadDir("templates")
 	if err != nil {
 		return err

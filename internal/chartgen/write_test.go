@@ -37,9 +37,9 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := files(t, "../../deploy/charts")
+	want, recipes := files(t, "../../deploy/charts"), files(t, "../../deploy/monitoring")
 	deploy := filepath.Join(root, "deploy")
-	for _, file := range []string{"resource-manager/templates/service.yaml", "admission-controller/files/facts.yaml", "node-agent-authorizer/values.schema.json"} {
+	for _, file := range []string{"../monitoring/gardener/shoot.yaml", "resource-manager/files/rules.yaml", "resource-manager/templates/service.yaml", "admission-controller/files/facts.yaml", "node-agent-authorizer/values.schema.json"} {
 		if err := os.Remove(filepath.Join(deploy, "charts", file)); err != nil {
 			t.Fatal(err)
 		}
@@ -48,6 +48,9 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, files(t, filepath.Join(deploy, "charts"))); diff != "" {
+		t.Errorf("make generate was forgotten: %s", diff)
+	}
+	if diff := cmp.Diff(recipes, files(t, filepath.Join(deploy, "monitoring"))); diff != "" {
 		t.Errorf("make generate was forgotten: %s", diff)
 	}
 	if err := os.Remove(filepath.Join(deploy, "charts/admission-controller/values.yaml")); err != nil {

@@ -65,14 +65,43 @@ func TestSeedAuthorizer(t *testing.T) {
 			}
 		}
 	}
-	for _, enabled := range []bool{false, true} {
-		text := render(t, name, with(nil, "global.admission.seedRestriction.enabled", enabled)).Text
-		if got := strings.Contains(text, "name: seed-restriction.gardener.cloud"); got != enabled {
-			t.Errorf("ADM-20: with seedRestriction %v it is registered: %v", enabled, got)
-		}
-	}
 	if elsewhere := kubeAPIServer(t, render(t, "node-agent-authorizer", with(nil, "webhookConfigurations.url", "https://other:1/"))); !strings.Contains(elsewhere["node-agent-authorizer-kubeconfig.yaml"], "server: https://other:1/webhooks/auth/nodeagent\n") {
 		t.Errorf("NAA-8: got %v", elsewhere)
+	}
+}
+
+// TestRestrictionsComeWithAuthorizers: the restrictions are registered where the authorizers are, and those are refused without them.
+func TestRestrictionsComeWithAuthorizers(t *testing.T) {
+	const authorizes, restricts = "global.rbac.seedAuthorizer.enabled", "global.admission.seedRestriction.enabled"
+	for name, c := range map[string]struct {
+		values     map[string]any
+		registered bool
+	}{
+		"ADM-20/nothing is set":                        {nil, true},
+		"ADM-20/no value is set":                       {with(nil, restricts, ""), true},
+		"ADM-20/both are on":                           {with(with(nil, authorizes, true), restricts, true), true},
+		"ADM-20/the authorizers are off":               {with(nil, authorizes, false), false},
+		"ADM-20/both are off":                          {with(with(nil, authorizes, false), restricts, false), false},
+		"ADM-20/only the restrictions, by their value": {with(with(nil, authorizes, false), restricts, true), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := render(t, "admission-controller", c.values).Text
+			for _, webhook := range []string{"seed-restriction.gardener.cloud", "shoot-restriction.gardener.cloud"} {
+				if got := strings.Contains(text, "name: "+webhook+"\n"); got != c.registered {
+					t.Errorf("%s is registered: %v", webhook, got)
+				}
+			}
+		})
+	}
+	for name, values := range map[string]map[string]any{
+		"ADM-20/only the authorizers, by default": with(nil, restricts, false),
+		"ADM-20/only the authorizers, by a value": with(with(nil, authorizes, true), restricts, false),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := tryRender(t, "admission-controller", values); err == nil || !strings.Contains(err.Error(), restricts+": false while "+authorizes+" is true") {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 

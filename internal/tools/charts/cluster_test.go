@@ -88,7 +88,7 @@ func startCluster(dir string) (*apiServer, error) {
 		return nil, err
 	}
 	for _, other := range []struct{ group, version, plural, kind string }{
-		{"monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor"}, {"autoscaling.k8s.io", "v1", "verticalpodautoscalers", "VerticalPodAutoscaler"}, {"cert-manager.io", "v1", "certificates", "Certificate"},
+		{"monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor"}, {"monitoring.coreos.com", "v1", "prometheusrules", "PrometheusRule"}, {"autoscaling.k8s.io", "v1", "verticalpodautoscalers", "VerticalPodAutoscaler"}, {"cert-manager.io", "v1", "certificates", "Certificate"},
 	} {
 		if err := s.client.Create(ctx, definition(other.group, other.version, other.plural, other.kind)); err != nil {
 			return nil, err

@@ -238,7 +238,7 @@ func registers(dir, name string, values map[string]any, r *rendered, config stri
 				for _, webhook := range webhooks {
 					tidy(webhook.(map[string]any))
 					restricts := strings.HasSuffix(fmt.Sprint(at(webhook.(map[string]any), "name")), "-restriction.gardener.cloud") && !strings.HasPrefix(fmt.Sprint(at(webhook.(map[string]any), "name")), "update-")
-					if !restricts || at(values, "global.admission.seedRestriction.enabled") == true {
+					if !restricts || restricted(values) {
 						kept = append(kept, webhook)
 					}
 				}
@@ -251,6 +251,14 @@ func registers(dir, name string, values map[string]any, r *rendered, config stri
 		return fmt.Errorf("webhooks: %s", diff)
 	}
 	return nil
+}
+
+// restricted says whether values register the restrictions, which come with the authorizers.
+func restricted(values map[string]any) bool {
+	if given, ok := at(values, "global.admission.seedRestriction.enabled").(bool); ok {
+		return given
+	}
+	return at(values, "global.rbac.seedAuthorizer.enabled") != false
 }
 
 // tidy removes from an entry what says nothing.

@@ -33,7 +33,7 @@ func TestSchema(t *testing.T) {
 	}
 	own["admission-controller"] = map[string]any{
 		"config.server.seedAuthorizer.readScope": "Some", "config.server.resourceAdmissionConfiguration.operationMode": "warn", "config.server.resourceAdmissionConfiguration.limits": []any{map[string]any{"sizes": "1Ki"}},
-		"config.gardenClientConnection.burst": -1, "config.server.enableDebugHandlers": "yes", "global.rbac.seedAuthorizer.enabled": "yes", "global.admission.seedRestriction.on": true,
+		"config.gardenClientConnection.burst": -1, "config.server.enableDebugHandlers": "yes", "global.rbac.seedAuthorizer.enabled": "yes", "global.admission.seedRestriction.on": true, "global.admission.seedRestriction.enabled": "on",
 	}
 	accepted := map[string]map[string]any{
 		"": {

@@ -114,7 +114,7 @@ func (o *options) image(binary, executable, architecture string, labels map[stri
 	for _, part := range []struct {
 		by    string
 		files []file
-	}{{"user, certificates, /tmp", base()}, {executable, []file{{name: executable, mode: 0o555, content: content}}}} {
+	}{{"user, certificates, defaults, /tmp", o.base()}, {executable, []file{{name: executable, mode: 0o555, content: content}}}} {
 		layer, err := newLayer(part.files)
 		if err != nil {
 			return nil, err
@@ -168,10 +168,15 @@ type file struct {
 	content []byte
 }
 
+// defaults is the file that the executables read below their configuration.
+const defaults = "etc/espalier/defaults.yaml"
+
 // base is what every image has beside its executable.
-func base() []file {
+func (o *options) base() []file {
 	return []file{
 		{name: "etc/", mode: 0o755},
+		{name: "etc/espalier/", mode: 0o755},
+		{name: defaults, mode: 0o444, content: o.defaults},
 		{name: "etc/group", mode: 0o444, content: fmt.Appendf(nil, "root:x:0:\nnonroot:x:%d:\n", user)},
 		{name: "etc/passwd", mode: 0o444, content: fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:%d:%d:nonroot:/:/sbin/nologin\n", user, user)},
 		{name: "etc/ssl/", mode: 0o755},

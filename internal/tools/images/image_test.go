@@ -44,7 +44,7 @@ func build(t *testing.T, dir string) {
 
 func write(t *testing.T, binaries string) (layout.Path, v1.Hash) {
 	t.Helper()
-	o := options{binaries: binaries, out: t.TempDir(), version: version, commit: "0123abc", time: made, architectures: []string{runtime.GOARCH}}
+	o := options{binaries: binaries, out: t.TempDir(), version: version, commit: "0123abc", time: made, architectures: []string{runtime.GOARCH}, defaults: must(defaultsOf("", "gardener"))}
 	digest, err := o.write(executable)
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +54,25 @@ func write(t *testing.T, binaries string) (layout.Path, v1.Hash) {
 		t.Fatal(err)
 	}
 	return path, digest
+}
+
+// TestDefaults: images follow a profile, or a file of the user's (R1, R2, R8 by profile).
+func TestDefaults(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "defaults.yaml")
+	if err := os.WriteFile(file, []byte("profile: contract\nlogLevel: debug\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ path, profile, want string }{
+		"a profile": {"", "gardener", "profile: gardener\n"},
+		"a file":    {file, "gardener", "profile: contract\nlogLevel: debug\n"},
+	} {
+		if got, err := defaultsOf(c.path, c.profile); err != nil || string(got) != c.want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if _, err := defaultsOf(file+".none", ""); err == nil {
+		t.Error("a file that there is not is an error")
+	}
 }
 
 // must ends the test with a panic where something fails that has nothing to do with what is tested.
@@ -147,7 +166,7 @@ func TestImage(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	if want := []string{"etc/", "etc/group", "etc/passwd", "etc/ssl/", "etc/ssl/certs/", certificates, executable, "tmp/"}; !slices.Equal(names, want) {
+	if want := []string{"etc/", "etc/espalier/", defaults, "etc/group", "etc/passwd", "etc/ssl/", "etc/ssl/certs/", certificates, executable, "tmp/"}; !slices.Equal(names, want) {
 		t.Errorf("got %q", names)
 	}
 
@@ -168,6 +187,10 @@ func TestImage(t *testing.T) {
 	build(t, again)
 	if _, second := write(t, again); second != digest {
 		t.Errorf("made again it is %s, not %s", second, digest)
+	}
+
+	if got := string(content(t, image, defaults)); got != "profile: gardener\n" {
+		t.Errorf("the defaults are %q", got)
 	}
 
 	pool := x509.NewCertPool()

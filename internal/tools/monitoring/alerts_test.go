@@ -132,7 +132,8 @@ func play(t *testing.T, file string, s *suite, c scenario) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, group := range groups {
+			for _, name := range slices.Sorted(maps.Keys(groups)) { // Indicators come before objectives.
+				group := groups[name]
 				group.Eval(context.Background(), now)
 				for _, rule := range group.Rules() {
 					if rule.LastError() != nil {

@@ -19,6 +19,8 @@ const (
 	root     = "../../.."
 	folder   = root + "/deploy/monitoring"
 	runbooks = "docs/operations/runbooks"
+	// published is where people who are alerted find the runbooks.
+	published = "https://github.com/espalier-project/espalier/blob/main/" + runbooks + "/"
 )
 
 var promql = parser.NewParser(parser.Options{})
@@ -36,6 +38,22 @@ func files(t *testing.T, pattern string) []string {
 func alerts(t *testing.T) map[string]rulefmt.Rule {
 	t.Helper()
 	all := map[string]rulefmt.Rule{}
+	for _, rule := range allRules(t) {
+		if rule.Record != "" {
+			continue
+		}
+		if _, twice := all[rule.Alert]; twice || rule.Alert == "" {
+			t.Errorf("%q is not the name of one alert", rule.Alert)
+		}
+		all[rule.Alert] = rule
+	}
+	return all
+}
+
+// allRules are the rules of all files.
+func allRules(t *testing.T) []rulefmt.Rule {
+	t.Helper()
+	var all []rulefmt.Rule
 	for _, file := range files(t, "rules/*.yaml") {
 		groups, errs := rulefmt.ParseFile(file, false, model.UTF8Validation, promql, promslog.NewNopLogger())
 		for _, err := range errs {
@@ -45,18 +63,20 @@ func alerts(t *testing.T) map[string]rulefmt.Rule {
 			continue
 		}
 		for _, group := range groups.Groups {
-			for _, rule := range group.Rules {
-				if _, twice := all[rule.Alert]; twice || rule.Alert == "" {
-					t.Errorf("%s: %q is not the name of one alert", file, rule.Alert)
-				}
-				all[rule.Alert] = rule
-			}
+			all = append(all, group.Rules...)
 		}
 	}
 	return all
 }
 
-// TestAlertsSayWhatToDo holds that every alert has a severity, a summary and a runbook, and that every runbook has an alert.
+// reaches are the values of the label visibility that an Alertmanager of Gardener sends to those who run the landscape; it drops every other alert.
+var reaches = regexp.MustCompile("^(?:all|operator)$")
+
+// whereabouts are templates of the namespace that an alert is about.
+var whereabouts = regexp.MustCompile(`\$labels\.namespace\b`)
+
+// TestAlertsSayWhatToDo holds that every alert has the labels by which Gardener's Alertmanagers route, group and inhibit, says in which namespace what is
+// wrong, and has a runbook, and that every runbook has an alert.
 func TestAlertsSayWhatToDo(t *testing.T) {
 	wanted := map[string]bool{"README.md": true}
 	for name, rule := range alerts(t) {
@@ -65,8 +85,18 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 		if !slices.Contains([]string{"critical", "warning", "info"}, rule.Labels["severity"]) {
 			t.Errorf("%s has severity %q", name, rule.Labels["severity"])
 		}
-		if rule.Annotations["summary"] == "" || rule.Annotations["runbook"] != page {
-			t.Errorf("%s has annotations %v, want a summary and runbook %s", name, rule.Annotations, page)
+		// Alerts of type shoot are held back while a shoot's VPN is broken.
+		if !reaches.MatchString(rule.Labels["visibility"]) || rule.Labels["type"] != "seed" || rule.Labels["service"] == "" {
+			t.Errorf("%s has labels %v, with which it reaches nobody", name, rule.Labels)
+		}
+		if !whereabouts.MatchString(rule.Annotations["summary"]) {
+			t.Errorf("%s does not say in which namespace: %s", name, rule.Annotations["summary"])
+		}
+		if len(rule.Annotations["description"]) < 20 || rule.Annotations["description"] == rule.Annotations["summary"] {
+			t.Errorf("%s has description %q", name, rule.Annotations["description"])
+		}
+		if rule.Annotations["runbook_url"] != published+name+".md" {
+			t.Errorf("%s has runbook %s", name, rule.Annotations["runbook_url"])
 		}
 		content, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
@@ -118,6 +148,10 @@ type dashboard struct {
 			} `json:"defaults"`
 		} `json:"fieldConfig"`
 		GridPos struct{ H, W, X, Y int }
+		Links   []struct {
+			Title string `json:"title"`
+			URL   string `json:"url"`
+		} `json:"links"`
 		Targets []struct {
 			RefID        string `json:"refId"`
 			Expr         string `json:"expr"`
@@ -170,6 +204,9 @@ func dashboards(t *testing.T) map[string]*dashboard {
 func TestDashboards(t *testing.T) {
 	uids := map[string]string{}
 	for file, d := range dashboards(t) {
+		if d.Panels[0].Title != "Objectives" || d.Panels[1].Title != "Error budget left, 30 days" {
+			t.Errorf("%s begins with %q, %q, not with the objectives", file, d.Panels[0].Title, d.Panels[1].Title)
+		}
 		if d.Title == "" || d.UID == "" || uids[d.UID] != "" {
 			t.Errorf("%s: title %q, uid %q", file, d.Title, d.UID)
 		}
@@ -198,6 +235,15 @@ func TestDashboards(t *testing.T) {
 			}
 			if panel.Type == "row" {
 				continue
+			}
+			if panel.Type == "stat" && len(panel.Links) == 0 {
+				t.Errorf("%s: %q leads to no runbook", file, panel.Title)
+			}
+			for _, link := range panel.Links {
+				name, is := strings.CutPrefix(link.URL, published)
+				if _, err := os.Stat(filepath.Join(root, runbooks, name)); !is || err != nil || name != link.Title+".md" {
+					t.Errorf("%s: %q leads to %s, %s: %v", file, panel.Title, link.Title, link.URL, err)
+				}
 			}
 			if panel.Datasource != chosen || panel.FieldConfig.Defaults.Unit == "" {
 				t.Errorf("%s: panel %q asks %v, and has unit %q", file, panel.Title, panel.Datasource, panel.FieldConfig.Defaults.Unit)

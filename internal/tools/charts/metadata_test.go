@@ -1,0 +1,24 @@
+package charts
+
+import "testing"
+
+// TestMetadata: each chart says where it comes from and who maintains it, and all have one version, which is that of the image too.
+func TestMetadata(t *testing.T) {
+	first := load(t, charts(t)[0]).Metadata
+	for _, name := range charts(t) {
+		data := load(t, name).Metadata
+		if err := data.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if data.Name != name || data.Home == "" || len(data.Sources) == 0 || len(data.Maintainers) == 0 {
+			t.Errorf("%s: got %+v", name, data)
+		}
+		if data.Version != first.Version || data.AppVersion != "v"+data.Version {
+			t.Errorf("%s has version %s and appVersion %s, other charts have %s", name, data.Version, data.AppVersion, first.Version)
+		}
+		image := deployment(t, render(t, name, nil)).Spec.Template.Spec.Containers[0].Image
+		if want := "espalier/" + name + ":" + data.AppVersion; image != want {
+			t.Errorf("%s: got image %s, want %s", name, image, want)
+		}
+	}
+}
