@@ -5,8 +5,7 @@
 //
 // and, in pages that people write, outside of code, tables and headings,
 //
-//   - a line has more than one sentence, or a sentence goes on in the next line,
-//   - a sentence has more than 25 words.
+//   - a line has more than one sentence, or a sentence goes on in the next line.
 //
 // And it fails if a figure that pages repeat is not the one of docs/performance.md.
 //

@@ -3,11 +3,7 @@ package main
 import (
 	"regexp"
 	"strings"
-	"unicode"
 )
-
-// longest is how many words a sentence may have: whoever reads in a hurry holds no more at once.
-const longest = 25
 
 var (
 	// What comes before the text of a line: quotes, and the mark of an item.
@@ -21,7 +17,7 @@ var (
 	abbreviation = regexp.MustCompile(`\b(?:e\.g|i\.e|etc|vs|cf|No|approx)\.$`)
 )
 
-// checkSentences holds the prose of a page to one sentence a line, of at most 25 words.
+// checkSentences holds the prose of a page to one sentence a line.
 func checkSentences(p *page) []error {
 	var problems []error
 	for i, l := range p.lines {
@@ -32,8 +28,6 @@ func checkSentences(p *page) []error {
 		text = plain(text)
 		if n := sentences(text); n > 1 {
 			problems = append(problems, p.problem(l, "%d sentences on a line", n))
-		} else if n := words(text); n > longest {
-			problems = append(problems, p.problem(l, "%d words in a sentence, %d are enough", n, longest))
 		}
 		if i+1 < len(p.lines) && continues(p.lines[i+1]) && !lineEnd.MatchString(text) {
 			problems = append(problems, p.problem(l, "the sentence goes on in the next line"))
@@ -73,17 +67,6 @@ func sentences(text string) int {
 	n := 1
 	for _, at := range sentenceEnd.FindAllStringIndex(text, -1) {
 		if !abbreviation.MatchString(text[:at[0]+1]) {
-			n++
-		}
-	}
-	return n
-}
-
-// words counts what has a letter or a digit.
-func words(text string) int {
-	n := 0
-	for _, word := range strings.Fields(text) {
-		if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 			n++
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// id is what an ID looks like: MR-4, MRA-6a, BH-MR-4 (a row of behaviours.md), HA-T7 (a case of HA), C17 (a decision).
-const id = `(?:[A-Z]{1,4}-(?:[A-Z]{1,4}-)?T?\d+[a-z]?|[A-Z]\d+[a-z]?)`
+// id is what an ID looks like: MR-4, MRA-6a, BH-MR-4 (a row of behaviours.md), HA-T7 (a case of HA), C17 and T3-1 (decisions).
+const id = `(?:[A-Z]\d-\d+|[A-Z]{1,4}-(?:[A-Z]{1,4}-)?T?\d+[a-z]?|[A-Z]\d+[a-z]?)`
 
 var (
 	separator = regexp.MustCompile(`^\|[-: |]+\|$`)
@@ -51,7 +51,12 @@ func (c *contract) meant(reference string) []string {
 	return nil
 }
 
-func prefix(id string) string { return id[:strings.IndexAny(id, "0123456789")] }
+func prefix(id string) string {
+	if len(id) > 2 && id[2] == '-' && id[1] >= '0' && id[1] <= '9' {
+		return id[:3]
+	}
+	return id[:strings.IndexAny(id, "0123456789")]
+}
 
 type definition struct {
 	id, file string

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// test is a test function of a package, how long it takes without a defect, and the defects that it reaches.
+type test struct {
+	name  string
+	takes time.Duration
+	hits  map[int]bool
+}
+
+// quick is how long a test may take to be run together with others in one process.
+const quick = 300 * time.Millisecond
+
+// noFailFile keeps pgregory.net/rapid from writing each draw that a defect fails into the folder of the package.
+const noFailFile = "-rapid.nofailfile"
+
+// measure runs each test alone, without a defect. Tests that fail or are skipped alone judge nothing.
+func measure(ctx context.Context, m *mutated, work string, limit time.Duration) ([]test, error) {
+	names, err := execute(ctx, m, time.Minute, nil, "-test.list=.", noFailFile)
+	if err == nil {
+		m.arguments = []string{noFailFile}
+	} else { // The tests have no such flag.
+		names, err = execute(ctx, m, time.Minute, nil, "-test.list=.")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the tests of %s: %w: %s", m.path, err, names)
+	}
+	var tests []test
+	for name := range strings.Lines(names) {
+		name = strings.TrimSpace(name)
+		if !strings.HasPrefix(name, "Test") && !strings.HasPrefix(name, "Example") && !strings.HasPrefix(name, "Fuzz") {
+			continue
+		}
+		hits := filepath.Join(work, "hits")
+		os.Remove(hits) //nolint:errcheck // there may be none
+		began := time.Now()
+		output, err := execute(ctx, m, limit, []string{"ESPALIER_MUTANT_HITS=" + hits}, "-test.run=^"+name+"$")
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s fails or takes too long without a defect: %.200s\n", name, output)
+			continue
+		}
+		t := test{name: name, takes: time.Since(began), hits: map[int]bool{}}
+		text, err := os.ReadFile(hits)
+		if err != nil && !os.IsNotExist(err) {
+			return nil, err
+		}
+		for line := range strings.Lines(string(text)) {
+			if n, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+				t.hits[n] = true
+			}
+		}
+		tests = append(tests, t)
+	}
+	slices.SortStableFunc(tests, func(a, b test) int { return cmp.Compare(a.takes, b.takes) })
+	return tests, nil
+}
+
+// verdict is what the tests made of a defect.
+type verdict int
+
+const (
+	killed verdict = iota
+	survived
+	unreached
+	undecided
+)
+
+// judge runs, for each defect, the tests that reach it, until one fails. A test that runs much longer than before has failed.
+func judge(ctx context.Context, m *mutated, tests []test, mutants []mutant, workers int, progress func()) []verdict {
+	verdicts := make([]verdict, len(mutants))
+	next := make(chan int)
+	var wait sync.WaitGroup
+	for range workers {
+		wait.Go(func() {
+			for i := range next {
+				verdicts[i] = judgeOne(ctx, m, tests, mutants[i].number)
+				progress()
+			}
+		})
+	}
+	for i := range mutants {
+		next <- i
+	}
+	close(next)
+	wait.Wait()
+	return verdicts
+}
+
+func judgeOne(ctx context.Context, m *mutated, tests []test, number int) verdict {
+	var together []string
+	var alone []test
+	var takes time.Duration
+	for _, t := range tests {
+		switch {
+		case !t.hits[number]:
+		case t.takes <= quick:
+			together, takes = append(together, t.name), takes+t.takes
+		default:
+			alone = append(alone, t)
+		}
+	}
+	if len(together)+len(alone) == 0 {
+		return unreached
+	}
+	fails := func(names string, takes time.Duration) bool {
+		_, err := execute(ctx, m, 5*takes+10*time.Second, []string{"ESPALIER_MUTANT=" + strconv.Itoa(number)}, "-test.failfast", "-test.run=^("+names+")$")
+		return err != nil
+	}
+	if len(together) > 0 && fails(strings.Join(together, "|"), takes) {
+		return decided(ctx, killed)
+	}
+	for _, t := range alone {
+		if ctx.Err() != nil {
+			return undecided
+		}
+		if fails(t.name, t.takes) {
+			return decided(ctx, killed)
+		}
+	}
+	return decided(ctx, survived)
+}
+
+// decided takes back what was found while the time ran out.
+func decided(ctx context.Context, v verdict) verdict {
+	if ctx.Err() != nil {
+		return undecided
+	}
+	return v
+}
+
+// execute runs a package's tests in its folder and returns what they print.
+func execute(ctx context.Context, m *mutated, limit time.Duration, environment []string, arguments ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	c := exec.CommandContext(ctx, m.executable, slices.Concat(arguments, m.arguments)...)
+	c.Dir, c.Env = m.dir, append(os.Environ(), environment...)
+	c.WaitDelay = time.Second
+	var output bytes.Buffer
+	c.Stdout, c.Stderr = &output, &output
+	err := c.Run()
+	if ctx.Err() != nil {
+		err = errors.Join(ctx.Err(), err)
+	}
+	return output.String(), err
+}

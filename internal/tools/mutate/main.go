@@ -1,0 +1,227 @@
+// mutate puts small defects into packages, one at a time, and prints those that the packages' own tests do not notice.
+//
+//	mutate [flags] <root of the repository> [packages]
+//
+// Defects are conditions that are flipped, boundaries moved, "and" and "or" exchanged, statements dropped, numbers off by one, and errors
+// swallowed. All defects of a package are compiled once, each behind a switch (go test -overlay; nothing on disk changes), and a defect is
+// judged by the tests that reach it. Without packages, those with changes since -since are judged, and in them the changed functions only.
+// Survivors that accepted.txt explains do not count. It exits with 1 if more survive than -most allows.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/tools/go/packages"
+)
+
+//go:embed accepted.txt
+var acceptedText string
+
+type options struct {
+	root, since string
+	patterns    []string
+	sample      int
+	seed        uint64
+	limit       time.Duration
+	perTest     time.Duration
+	most        float64
+	workers     int
+}
+
+func main() {
+	o := options{}
+	flag.StringVar(&o.since, "since", "", "judge the functions that changed since this revision")
+	flag.IntVar(&o.sample, "sample", 0, "judge that many defects of each package, drawn by -seed; 0 for all")
+	flag.Uint64Var(&o.seed, "seed", 1, "what the sample is drawn by")
+	flag.DurationVar(&o.limit, "limit", 0, "stop after this time and print what is known; 0 for no limit")
+	flag.DurationVar(&o.perTest, "test-limit", 2*time.Minute, "a test that takes longer than this without a defect judges nothing")
+	flag.Float64Var(&o.most, "most", 100, "how many percent may survive")
+	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many defects are judged at a time")
+	flag.Parse()
+	if flag.NArg() < 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	o.patterns = flag.Args()[1:]
+	var err error
+	if o.root, err = filepath.Abs(flag.Arg(0)); err == nil {
+		err = run(ctx, os.Stdout, o)
+	}
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// errSurvivors is returned if more defects survive than may.
+var errSurvivors = errors.New("too many defects survive")
+
+func run(ctx context.Context, out io.Writer, o options) error {
+	if o.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.limit)
+		defer cancel()
+	}
+	wanted, patterns, err := scope(o)
+	if err != nil {
+		return err
+	}
+	if len(patterns) == 0 {
+		_, err := fmt.Fprintln(out, "nothing changed")
+		return err
+	}
+	ps, err := load(o.root, patterns)
+	if err != nil {
+		return err
+	}
+	accepted := acceptedSurvivors(acceptedText)
+	lines := []string{"| package | defects | killed | survived | not reached | accepted | % |", "|---|---|---|---|---|---|---|"}
+	var survivors []string
+	var sum tally
+	for _, p := range ps {
+		t, found, err := judgePackage(ctx, o, p, functionsOf(p, o.root, wanted), accepted)
+		if err != nil {
+			return err
+		}
+		if t.all() > 0 {
+			lines = append(lines, t.row(strings.TrimPrefix(p.PkgPath, ps[0].Module.Path+"/")))
+		}
+		sum.add(t)
+		survivors = append(survivors, found...)
+	}
+	lines = append(append(lines, sum.row("all"), ""), survivors...)
+	if ctx.Err() != nil {
+		lines = append(lines, fmt.Sprintf("the time was over before all were judged: %d are undecided", sum[undecided]))
+	}
+	if _, err := fmt.Fprintln(out, strings.Join(lines, "\n")); err != nil {
+		return err
+	}
+	if sum.rate() > o.most {
+		return fmt.Errorf("%w: %.1f %% of %d, %.1f %% may", errSurvivors, sum.rate(), sum.all(), o.most)
+	}
+	return nil
+}
+
+// scope returns which lines are judged, and of which packages.
+func scope(o options) (func(file string, line int) bool, []string, error) {
+	if o.since == "" {
+		return func(string, int) bool { return true }, o.patterns, nil
+	}
+	changed, err := changedLines(o.root, o.since)
+	if err != nil {
+		return nil, nil, err
+	}
+	patterns := o.patterns
+	if len(patterns) == 0 {
+		folders := map[string]bool{}
+		for file := range changed {
+			folder := filepath.ToSlash(filepath.Dir(file))
+			if _, err := os.Stat(filepath.Join(o.root, file)); err == nil && !strings.HasSuffix(file, "_test.go") && judged(folder) {
+				folders["./"+folder] = true
+			}
+		}
+		for folder := range folders {
+			patterns = append(patterns, folder)
+		}
+		slices.Sort(patterns)
+	}
+	return func(file string, line int) bool {
+		return slices.ContainsFunc(changed[file], func(lines [2]int) bool { return lines[0] <= line && line <= lines[1] })
+	}, patterns, nil
+}
+
+// judged says which folders hold code whose own tests are to notice defects.
+func judged(folder string) bool {
+	return strings.HasPrefix(folder, "internal/") && !strings.HasPrefix(folder, "internal/tools") || strings.HasPrefix(folder, "api/")
+}
+
+// functionsOf widens the wanted lines to the functions that hold them.
+func functionsOf(p *packages.Package, root string, wanted func(string, int) bool) func(string, int) bool {
+	spans := map[string][][2]int{}
+	for i, f := range p.Syntax {
+		relative, err := filepath.Rel(root, p.CompiledGoFiles[i])
+		if err != nil {
+			continue
+		}
+		file := filepath.ToSlash(relative)
+		for _, d := range f.Decls {
+			first, last := p.Fset.Position(d.Pos()).Line, p.Fset.Position(d.End()).Line
+			for line := first; line <= last; line++ {
+				if wanted(file, line) {
+					spans[file] = append(spans[file], [2]int{first, last})
+					break
+				}
+			}
+		}
+	}
+	return func(file string, line int) bool {
+		return slices.ContainsFunc(spans[file], func(s [2]int) bool { return s[0] <= line && line <= s[1] })
+	}
+}
+
+func judgePackage(ctx context.Context, o options, p *packages.Package, wanted func(string, int) bool, accepted map[string]bool) (tally, []string, error) {
+	work, err := os.MkdirTemp("", "espalier-mutate-")
+	if err != nil {
+		return tally{}, nil, err
+	}
+	defer os.RemoveAll(work) //nolint:errcheck // it is a temporary folder
+	fmt.Fprintf(os.Stderr, "%s: compiling\n", p.PkgPath)
+	m, err := compile(ctx, o.root, work, []*packages.Package{p}, "", wanted)
+	switch {
+	case errors.Is(err, errNoTests):
+		fmt.Fprintf(os.Stderr, "%s has no tests of its own\n", p.PkgPath)
+		return tally{}, nil, nil
+	case ctx.Err() != nil:
+		return tally{}, nil, nil
+	case err != nil:
+		return tally{}, nil, err
+	case len(m.mutants) == 0:
+		return tally{}, nil, nil
+	}
+	tests, err := measure(ctx, m, work, o.perTest)
+	if err != nil {
+		if ctx.Err() != nil {
+			return tally{undecided: len(m.mutants)}, nil, nil
+		}
+		return tally{}, nil, err
+	}
+	drawn := draw(m.mutants, o.sample, o.seed)
+	done := 0
+	verdicts := judge(ctx, m, tests, drawn, o.workers, ticker(func() {
+		done++
+		if done%50 == 0 || done == len(drawn) {
+			fmt.Fprintf(os.Stderr, "%s: %d of %d defects\n", p.PkgPath, done, len(drawn))
+		}
+	}))
+	t, survivors := tallyOf(drawn, verdicts, accepted)
+	return t, survivors, nil
+}
+
+// draw returns some of the defects, in their order.
+func draw(all []mutant, count int, seed uint64) []mutant {
+	if count == 0 || count >= len(all) {
+		return all
+	}
+	chosen := rand.New(rand.NewPCG(seed, 0)).Perm(len(all))[:count]
+	slices.Sort(chosen)
+	var drawn []mutant
+	for _, i := range chosen {
+		drawn = append(drawn, all[i])
+	}
+	return drawn
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// acceptedVerdict counts survivors that accepted.txt explains.
+const acceptedVerdict = undecided + 1
+
+// tally counts verdicts.
+type tally [acceptedVerdict + 1]int
+
+func (t *tally) add(o tally) {
+	for i, n := range o {
+		t[i] += n
+	}
+}
+
+// all is how many defects were decided.
+func (t tally) all() int { return t[killed] + t[survived] + t[unreached] + t[acceptedVerdict] }
+
+// rate is how many percent survive without an explanation, whether or not a test reaches them.
+func (t tally) rate() float64 {
+	if t.all() == 0 {
+		return 0
+	}
+	return 100 * float64(t[survived]+t[unreached]) / float64(t.all())
+}
+
+func (t tally) row(name string) string {
+	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %.1f |", name, t.all(), t[killed], t[survived], t[unreached], t[acceptedVerdict], t.rate())
+}
+
+func tallyOf(mutants []mutant, verdicts []verdict, accepted map[string]bool) (tally, []string) {
+	var t tally
+	var survivors []string
+	for i, v := range verdicts {
+		if (v == survived || v == unreached) && accepted[mutants[i].key()] {
+			v = acceptedVerdict
+		}
+		t[v]++
+		switch v {
+		case survived:
+			survivors = append(survivors, mutants[i].String())
+		case unreached:
+			survivors = append(survivors, mutants[i].String()+" (no test reaches it)")
+		}
+	}
+	return t, survivors
+}
+
+// acceptedSurvivors reads "file function defect text" keys, one a line; a line that begins with # gives the reason of those after it.
+func acceptedSurvivors(text string) map[string]bool {
+	keys := map[string]bool{}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			keys[line] = true
+		}
+	}
+	return keys
+}
+
+// ticker lets one caller at a time through.
+func ticker(f func()) func() {
+	var lock sync.Mutex
+	return func() {
+		lock.Lock()
+		defer lock.Unlock()
+		f()
+	}
+}

@@ -1,0 +1,93 @@
+package simulation
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"pgregory.net/rapid"
+)
+
+var update = flag.Bool("simulate.update", false, "TestCorpus writes the digests of the scenarios that seeds draw now")
+
+const corpusFile = "corpus/seeds.txt"
+
+// corpusRow is a seed that once found a defect.
+type corpusRow struct {
+	seed                       int
+	digest, who, found, broken string
+}
+
+// TestCorpus runs the seeds that once found a defect. A seed whose digest differs draws another scenario than the one that found it.
+func TestCorpus(t *testing.T) {
+	text, err := os.ReadFile(corpusFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written strings.Builder
+	for line := range strings.Lines(string(text)) {
+		row, err := corpusRowOf(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row == nil {
+			written.WriteString(line)
+			continue
+		}
+		scenarios, run := generator, Run
+		if row.who == "controllers" {
+			scenarios, run = controllersGenerator, RunControllers
+		}
+		if *update {
+			row.digest = digestOf(scenarios, row.seed)
+			fmt.Fprintf(&written, "%d | %s | %s | %s | %s\n", row.seed, row.digest, row.who, row.found, row.broken)
+			continue
+		}
+		t.Run(fmt.Sprintf("%s/%d", row.who, row.seed), func(t *testing.T) {
+			if digest := digestOf(scenarios, row.seed); digest != row.digest {
+				t.Errorf("seed %d does not draw the scenario any more that found %q: digest %s, not %s (see the head of %s)", row.seed, row.found, digest, row.digest, corpusFile)
+			}
+			result := run(t, scenarios.Example(row.seed), logr.Discard())
+			for _, v := range result.Violations {
+				t.Errorf("seed %d, which once found %q: %s", row.seed, row.found, v)
+			}
+			if len(result.Violations) > 0 {
+				t.Logf("%s\n%s", scenarios.Example(row.seed), result.Trace())
+			}
+		})
+	}
+	if *update {
+		if err := os.WriteFile(corpusFile, []byte(written.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// corpusRowOf reads a line: seed | digest | who | what it found | by which invariant. Comments and empty lines are no rows.
+func corpusRowOf(line string) (*corpusRow, error) {
+	line = strings.TrimSpace(line)
+	if line == "" || strings.HasPrefix(line, "#") {
+		return nil, nil
+	}
+	cells := strings.Split(line, " | ")
+	if len(cells) != 5 {
+		return nil, fmt.Errorf("%s: %d cells in %q, 5 are expected", corpusFile, len(cells), line)
+	}
+	seed, err := strconv.Atoi(cells[0])
+	if err != nil || cells[2] != "engine" && cells[2] != "controllers" {
+		return nil, fmt.Errorf("%s: %q is no row", corpusFile, line)
+	}
+	return &corpusRow{seed, cells[1], cells[2], cells[3], cells[4]}, nil
+}
+
+// digestOf names the scenario that a seed draws.
+func digestOf(scenarios *rapid.Generator[*Scenario], seed int) string {
+	sum := sha256.Sum256([]byte(scenarios.Example(seed).String()))
+	return hex.EncodeToString(sum[:6])
+}
