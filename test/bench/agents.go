@@ -67,7 +67,7 @@ func nodeAgents(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.add("node agents: memory, idle", idle.rss, "MiB", fmt.Sprintf("%.1f anonymous", idle.anonymous), "target ≤ 30")
+	b.add("node agents: memory, idle", idle.RSS, "MiB", fmt.Sprintf("%.1f anonymous", idle.Anonymous), "target ≤ 30")
 	g.process.Stop()
 	if err := manyDirectories(ctx, b, g, shoot, start); err != nil {
 		return err
@@ -85,8 +85,8 @@ func nodeAgents(ctx context.Context, b *bench) error {
 		return err
 	}
 	title := fmt.Sprintf("%d Nodes, %d Pods: ", benchNodes, benchPods)
-	b.add(title+"ready and settled", time.Since(started).Seconds(), "s", fmt.Sprintf("%.1f s processor time", large.cpu), "")
-	b.add(title+"memory", large.rss, "MiB", fmt.Sprintf("peak %.0f", peakOf(g.process)), "target ≤ 80")
+	b.add(title+"ready and settled", time.Since(started).Seconds(), "s", fmt.Sprintf("%.1f s processor time", large.CPU), "")
+	b.add(title+"memory", large.RSS, "MiB", fmt.Sprintf("peak %.0f", peakOf(g.process)), "target ≤ 80")
 	return agentDecisions(b, g, title)
 }
 
@@ -120,7 +120,7 @@ func agentDecisions(b *bench, g *gate, title string) error {
 
 // manyDirectories measures one process with many shoots, all of which lead to one API server.
 func manyDirectories(ctx context.Context, b *bench, g *gate, shoot *harness.Agents, start func(map[string]any) error) error {
-	var before usage
+	var before harness.Usage
 	for _, shoots := range []int{0, manyShoots} {
 		dir := filepath.Join(b.dir, fmt.Sprintf("shoots-%d", shoots))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -145,8 +145,8 @@ func manyDirectories(ctx context.Context, b *bench, g *gate, shoot *harness.Agen
 		if shoots == 0 {
 			before = u
 		} else {
-			b.add(fmt.Sprintf("%d shoots in one process: memory", shoots), u.rss, "MiB", fmt.Sprintf("%.1f s processor time to settle", u.cpu), "")
-			b.add("… a shoot", (u.rss-before.rss)*1024/float64(shoots), "KiB", "", "")
+			b.add(fmt.Sprintf("%d shoots in one process: memory", shoots), u.RSS, "MiB", fmt.Sprintf("%.1f s processor time to settle", u.CPU), "")
+			b.add("… a shoot", (u.RSS-before.RSS)*1024/float64(shoots), "KiB", "", "")
 		}
 		g.process.Stop()
 	}

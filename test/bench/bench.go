@@ -100,48 +100,7 @@ func (b *bench) saveProfile(p *harness.Process, file string) {
 	}
 }
 
-// usage is what the kernel says of a process.
-type usage struct {
-	rss, anonymous float64 // MiB
-	cpu            float64 // seconds
-}
-
-func usageOf(p *harness.Process) (usage, error) { return usageOfPID(p.PID()) }
-
-func usageOfPID(pid int) (usage, error) {
-	var u usage
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return u, err
-	}
-	for _, line := range strings.Split(string(status), "\n") {
-		fields := strings.Fields(line)
-		if len(fields) < 2 {
-			continue
-		}
-		kib, _ := strconv.ParseFloat(fields[1], 64)
-		switch fields[0] {
-		case "VmRSS:":
-			u.rss = kib / 1024
-		case "RssAnon:":
-			u.anonymous = kib / 1024
-		}
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return u, err
-	}
-	// The fields after the name: utime and stime are the 12th and 13th, in hundredths of a second.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	for _, i := range []int{11, 12} {
-		ticks, err := strconv.ParseFloat(fields[i], 64)
-		if err != nil {
-			return u, err
-		}
-		u.cpu += ticks / 100
-	}
-	return u, nil
-}
+func usageOf(p *harness.Process) (harness.Usage, error) { return harness.UsageOf(p.PID()) }
 
 // requests is the number of requests that a process has sent to both clusters, leases aside.
 func requests(p *harness.Process) float64 {
@@ -165,7 +124,7 @@ func settle(ctx context.Context, p *harness.Process) error {
 			return err
 		}
 		before := last
-		last = u.cpu
+		last = u.CPU
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -174,7 +133,7 @@ func settle(ctx context.Context, p *harness.Process) error {
 		if u, err = usageOf(p); err != nil {
 			return err
 		}
-		if u.cpu-last > 0.01 || before < 0 {
+		if u.CPU-last > 0.01 || before < 0 {
 			return fmt.Errorf("busy")
 		}
 		return nil

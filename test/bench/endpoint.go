@@ -229,7 +229,7 @@ func (g *gate) overHTTP2(ctx context.Context) error {
 				if url == ours {
 					pid = g.process.PID()
 				}
-				before, err := usageOfPID(pid)
+				before, err := harness.UsageOf(pid)
 				if err != nil {
 					return err
 				}
@@ -237,11 +237,11 @@ func (g *gate) overHTTP2(ctx context.Context) error {
 				if err != nil {
 					return err
 				}
-				after, err := usageOfPID(pid)
+				after, err := harness.UsageOf(pid)
 				if err != nil {
 					return err
 				}
-				each, cpu := float64(during.Microseconds())/float64(len(took)), (after.cpu-before.cpu)*1e6/float64(len(took))
+				each, cpu := float64(during.Microseconds())/float64(len(took)), (after.CPU-before.CPU)*1e6/float64(len(took))
 				if url == theirs {
 					their, theirCPU = append(their, each), append(theirCPU, cpu)
 					continue
@@ -308,7 +308,7 @@ func (g *gate) besideHostility(ctx context.Context, path string) error {
 	g.add(fmt.Sprintf("200 decisions a second beside a hostile client of %s, 200 connections: p99", path), milliseconds(quantile(beside, 0.99)), "ms",
 		fmt.Sprintf("p50 %.2f, worst %.1f ms (n=%d)", milliseconds(quantile(beside, 0.5)), milliseconds(slices.Max(beside)), len(beside)),
 		fmt.Sprintf("alone p99 %.2f ms; target ≤ 20", milliseconds(quantile(alone, 0.99))))
-	g.add("… memory meanwhile", after.rss, "MiB", fmt.Sprintf("peak %.0f", peakOf(g.process)), fmt.Sprintf("before %.0f; %.1f s processor time", before.rss, after.cpu-before.cpu))
+	g.add("… memory meanwhile", after.RSS, "MiB", fmt.Sprintf("peak %.0f", peakOf(g.process)), fmt.Sprintf("before %.0f; %.1f s processor time", before.RSS, after.CPU-before.CPU))
 	return nil
 }
 

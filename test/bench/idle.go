@@ -33,8 +33,8 @@ func idle(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.add("resident memory, idle, empty clusters", u.rss, "MiB", "", reference(u.rss, 65)+"; target ≤ 40")
-	b.add("… of it anonymous", u.anonymous, "MiB", "", "target ≤ 14")
+	b.add("resident memory, idle, empty clusters", u.RSS, "MiB", "", reference(u.RSS, 65)+"; target ≤ 40")
+	b.add("… of it anonymous", u.Anonymous, "MiB", "", "target ≤ 14")
 	on := map[string]any{"enabled": true}
 	all, err := b.idleUsage(ctx, map[string]any{
 		"controllers": map[string]any{
@@ -48,20 +48,20 @@ func idle(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.add("resident memory, idle, all controllers", all.rss, "MiB", "", fmt.Sprintf("%+.1f MiB; target ≤ +15", all.rss-u.rss))
-	b.add("… of it anonymous", all.anonymous, "MiB", "", fmt.Sprintf("%+.1f MiB", all.anonymous-u.anonymous))
+	b.add("resident memory, idle, all controllers", all.RSS, "MiB", "", fmt.Sprintf("%+.1f MiB; target ≤ +15", all.RSS-u.RSS))
+	b.add("… of it anonymous", all.Anonymous, "MiB", "", fmt.Sprintf("%+.1f MiB", all.Anonymous-u.Anonymous))
 	return nil
 }
 
 // idleUsage is what a process uses that has nothing to do.
-func (b *bench) idleUsage(ctx context.Context, config map[string]any) (usage, error) {
+func (b *bench) idleUsage(ctx context.Context, config map[string]any) (harness.Usage, error) {
 	p, err := b.startReady(ctx, config)
 	if err != nil {
-		return usage{}, err
+		return harness.Usage{}, err
 	}
 	defer p.Stop()
 	if err := settle(ctx, p); err != nil {
-		return usage{}, err
+		return harness.Usage{}, err
 	}
 	return usageOf(p)
 }

@@ -51,6 +51,6 @@ func unrelatedSecrets(ctx context.Context, b *bench) error {
 	}
 	b.add("start to ready, 80,000 unrelated Secrets in the source", ready, "s", "", "target ≤ 10")
 	b.add("… to a ManagedResource applied", applied, "s", "", "")
-	b.add("… resident memory then", u.rss, "MiB", fmt.Sprintf("%.1f anonymous", u.anonymous), "target ≤ 120")
+	b.add("… resident memory then", u.RSS, "MiB", fmt.Sprintf("%.1f anonymous", u.Anonymous), "target ≤ 120")
 	return nil
 }

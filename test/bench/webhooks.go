@@ -84,7 +84,7 @@ func (g *gate) compare(a asked, ours, theirs string, ourPID, theirPID int) error
 			if url == ours {
 				pid = ourPID
 			}
-			before, err := usageOfPID(pid)
+			before, err := harness.UsageOf(pid)
 			if err != nil {
 				return err
 			}
@@ -92,11 +92,11 @@ func (g *gate) compare(a asked, ours, theirs string, ourPID, theirPID int) error
 			if err != nil {
 				return err
 			}
-			after, err := usageOfPID(pid)
+			after, err := harness.UsageOf(pid)
 			if err != nil {
 				return err
 			}
-			p99, cpu := milliseconds(quantile(took, 0.99)), (after.cpu-before.cpu)*1e6/float64(len(took))
+			p99, cpu := milliseconds(quantile(took, 0.99)), (after.CPU-before.CPU)*1e6/float64(len(took))
 			if url == theirs {
 				their, theirCPU = append(their, p99), append(theirCPU, cpu)
 				continue
@@ -240,8 +240,8 @@ func gardenWebhooks(ctx context.Context, b *bench) error {
 		}
 		took = append(took, one)
 	}
-	g.add(fmt.Sprintf("%d Shoots: memory of admission-controller before a request of these webhooks", largest.Shoots), before.rss, "MiB", fmt.Sprintf("%.1f anonymous", before.anonymous), "")
-	g.add("… after it", after.rss, "MiB", fmt.Sprintf("%.1f anonymous, peak %.0f", after.anonymous, peakOf(g.process)), fmt.Sprintf("%.0f bytes more a Shoot, of anonymous memory", (after.anonymous-before.anonymous)*(1<<20)/float64(largest.Shoots)))
+	g.add(fmt.Sprintf("%d Shoots: memory of admission-controller before a request of these webhooks", largest.Shoots), before.RSS, "MiB", fmt.Sprintf("%.1f anonymous", before.Anonymous), "")
+	g.add("… after it", after.RSS, "MiB", fmt.Sprintf("%.1f anonymous, peak %.0f", after.Anonymous, peakOf(g.process)), fmt.Sprintf("%.0f bytes more a Shoot, of anonymous memory", (after.Anonymous-before.Anonymous)*(1<<20)/float64(largest.Shoots)))
 	g.add("… the first request until it is answered", complete, "s", "", "")
 	g.add("… a review about a ConfigMap in a namespace of 20 Shoots, one connection: p50", milliseconds(quantile(took, 0.5)), "ms", fmt.Sprintf("p99 %.2f ms (n=%d)", milliseconds(quantile(took, 0.99)), len(took)), "")
 	return nil

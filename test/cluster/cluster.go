@@ -60,6 +60,30 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
+// Prepare makes what clients and servers of a cluster need and starts nothing: its address, its authority, the certificate of its API server and
+// the administrator's kubeconfig. The caller serves the API.
+func Prepare(options Options) (*Cluster, error) {
+	c := &Cluster{Options: options}
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	ports, err := FreePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	c.port = ports[0]
+	return c, c.certify()
+}
+
+// certify makes the authority and the administrator's kubeconfig.
+func (c *Cluster) certify() (err error) {
+	if c.authority, err = newAuthority(c.Dir); err != nil {
+		return err
+	}
+	c.Kubeconfig = filepath.Join(c.Dir, "kubeconfig")
+	return c.WriteKubeconfig(c.Kubeconfig, "admin", "system:masters")
+}
+
 func (c *Cluster) start(ctx context.Context) error {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return err
@@ -69,11 +93,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.port = ports[0]
-	if c.authority, err = newAuthority(c.Dir); err != nil {
-		return err
-	}
-	c.Kubeconfig = filepath.Join(c.Dir, "kubeconfig")
-	if err := c.WriteKubeconfig(c.Kubeconfig, "admin", "system:masters"); err != nil {
+	if err := c.certify(); err != nil {
 		return err
 	}
 	if err := c.startEtcd(ports[1], ports[2]); err != nil {

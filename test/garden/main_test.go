@@ -106,7 +106,13 @@ func gardenlet(t *testing.T, seed string) client.Client {
 // extension returns the client of an extension on a seed, with a token of its ServiceAccount.
 func extension(t *testing.T, seed, name string) client.Client {
 	t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-" + seed, Name: name}}
+	return account(t, "seed-"+seed, name)
+}
+
+// account returns the client of a new ServiceAccount.
+func account(t *testing.T, namespace, name string) client.Client {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	if err := suite.Client.Create(t.Context(), account); err != nil {
 		t.Fatal(err)
 	}

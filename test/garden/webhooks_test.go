@@ -111,7 +111,7 @@ func TestWebhooksOfUsers(t *testing.T) {
 		"IDS-T5/IDS-4, deleted":                       {"delete", "Secret seed-hooked/domain", "", "", "cannot delete internal domain secret because there are still shoots left in the system"},
 		"KCS-T3/a program":                            {"create", "Secret garden-hooks/k", kubeconfig(`"exec":{"command":"sh","apiVersion":"v1"}`), "", `secret contains invalid kubeconfig: exec configurations are not supported (user "u")`},
 		"KCS-T1/a token":                              {"create", "Secret garden-hooks/k2", kubeconfig(`"token":"t"`), "", ""},
-		"NSD-5/a namespace of a project":              {"delete", "Namespace garden-hooks", "", "", `direct deletion of namespace "garden-hooks" is not permitted (you must delete the corresponding project "hooks")`},
+		"NSD-5/a namespace of a project":              {"delete", "Namespace garden-hooks", "", "", `Namespace "garden-hooks" is forbidden: direct deletion of namespace "garden-hooks" is not permitted (you must delete the corresponding project "hooks")`},
 		"NSD-2/a namespace without a project":         {"delete", "Namespace garden-hooks2", "", "", ""},
 		"RSZ-T1/RSZ-6, a large Shoot":                 {"create", "Shoot garden-hooks/large", "spec: {region: " + strings.Repeat("x", 2048) + "}", "", `shoots.core.gardener.cloud "large" is forbidden: maximum resource size exceeded!`},
 		"RSZ-T6/RSZ-4, one too many":                  {"create", "ControllerDeployment many", "", "", `maximum resource count exceeded! max allowed: 0`},

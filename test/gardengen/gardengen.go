@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	gardenletv1alpha1 "github.com/espalier-project/espalier/internal/foreign/gardenlet/v1alpha1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
@@ -30,7 +31,7 @@ import (
 // Now is the time in drawn gardens; certificates expire an hour before or after it.
 var Now = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// The pools. Seeds and the self-hosted shoot garden-n/s have clients.
+// The pools. Seeds and the self-hosted shoots garden-n/s and garden/child have clients.
 var (
 	Seeds      = []string{"a", "b", "child"}
 	Namespaces = []string{names.Garden, "garden-n", "n"}
@@ -98,6 +99,9 @@ func (g Gen) ObjectNamed(kind graph.Kind, namespace, name string) runtime.Object
 	default:
 		g.fill(reflect.ValueOf(object).Elem(), "")
 		metadata := reflect.ValueOf(object).Elem().FieldByName("Object").Addr().Interface().(*meta.Object)
+		if bucket, is := object.(*gardencorev1beta1.BackupBucket); is && g.IntN(2) == 0 {
+			bucket.Status.GeneratedSecretRef = &meta.SecretReference{Namespace: names.Garden, Name: names.GeneratedBucketPrefix + name}
+		}
 		*metadata = meta.Object{Namespace: namespace, Name: name, UID: types.UID(One(g, []string{"u", "v", "x"})), Annotations: g.annotations(), OwnerReferences: g.owners()}
 	}
 	return object
@@ -227,6 +231,9 @@ func Universe() []graph.Vertex {
 				for _, uid := range []string{"u", "v", "x"} {
 					result = append(result, graph.Vertex{Kind: kind, Namespace: names.ShootIssuer, Name: project + "--" + uid})
 				}
+			}
+			for _, bucket := range Names {
+				result = append(result, graph.Vertex{Kind: kind, Namespace: names.Garden, Name: names.GeneratedBucketPrefix + bucket})
 			}
 			for _, suffix := range names.ShootSecrets {
 				all = append(all, "s"+suffix, "t"+suffix)

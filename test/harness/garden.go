@@ -113,11 +113,13 @@ type GardenProcessOptions struct {
 	// Config is laid over the configuration that leads to the garden.
 	Config map[string]any
 	// AnyPort makes it listen where kube-apiserver does not ask it.
-	AnyPort   bool
+	AnyPort bool
+	// AsAdmin lets it do everything, for a garden that knows no rights. Otherwise it has those that it prints.
+	AsAdmin   bool
 	Args, Env []string
 }
 
-// Run starts an admission-controller with just the rights that it needs.
+// Run starts an admission-controller with just the rights that it needs, unless AsAdmin is set.
 func (g *Garden) Run(o GardenProcessOptions) (*Process, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, err
@@ -126,14 +128,18 @@ func (g *Garden) Run(o GardenProcessOptions) (*Process, error) {
 	if o.AnyPort {
 		web = 0
 	}
-	connection := map[string]any{}
+	connection := map[string]any{"kubeconfig": g.Kubeconfig}
+	grant := func(file, user string) error {
+		var err error
+		connection["kubeconfig"], err = Grant(o.Binary, o.Dir, g.Cluster, "garden", user, "--config="+file)
+		return err
+	}
+	if o.AsAdmin {
+		grant = nil
+	}
 	return launch(launchOptions{
-		grant: func(file, user string) error {
-			var err error
-			connection["kubeconfig"], err = Grant(o.Binary, o.Dir, g.Cluster, "garden", user, "--config="+file)
-			return err
-		},
-		name: "admission-controller", binary: o.Binary, dir: o.Dir, authority: g.Cluster, web: web, over: o.Config, args: o.Args, env: o.Env,
+		grant: grant,
+		name:  "admission-controller", binary: o.Binary, dir: o.Dir, authority: g.Cluster, web: web, over: o.Config, args: o.Args, env: o.Env,
 		config: map[string]any{
 			"apiVersion":             "admissioncontroller.config.gardener.cloud/v1alpha1",
 			"kind":                   "AdmissionControllerConfiguration",

@@ -274,14 +274,21 @@ func lastLines(text string, n int) string {
 }
 
 // Build builds an executable of this module into a folder.
-func Build(dir, name string) (string, error) {
+func Build(dir, name string) (string, error) { return build(dir, name, nil, buildFlags...) }
+
+// BuildPlain builds an executable as make build does, also where the tests look for races: memory is measured in what is delivered.
+func BuildPlain(dir, name string) (string, error) {
+	return build(dir, name, []string{"CGO_ENABLED=0"}, "-trimpath", "-ldflags=-s -w")
+}
+
+func build(dir, name string, environment []string, flags ...string) (string, error) {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		return "", fmt.Errorf("finding the module: %w", err)
 	}
 	binary := filepath.Join(dir, name)
-	command := exec.Command("go", slices.Concat([]string{"build"}, buildFlags, []string{"-o", binary, "./cmd/" + name})...)
-	command.Dir = string(bytes.TrimSpace(root))
+	command := exec.Command("go", slices.Concat([]string{"build"}, flags, []string{"-o", binary, "./cmd/" + name})...)
+	command.Dir, command.Env = string(bytes.TrimSpace(root)), append(os.Environ(), environment...)
 	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w: %s", name, err, out)
 	}

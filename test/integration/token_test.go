@@ -151,7 +151,7 @@ func TestTokens(t *testing.T) {
 		return fmt.Errorf("no such Event among %d", len(events.Items))
 	})
 	status, metrics := process.Get(process.Metrics, "/metrics")
-	if want := fmt.Sprintf(`espalier_token_requestor_expiry_seconds{name="bare",namespace=%q}`, f.ns); status != 200 || !strings.Contains(metrics, want) {
+	if want := fmt.Sprintf(`espalier_token_requestor_expiry_timestamp_seconds{name="bare",secret_namespace=%q}`, f.ns); status != 200 || !strings.Contains(metrics, want) {
 		t.Errorf("metrics: %d, %s is not there", status, want)
 	}
 
@@ -162,7 +162,7 @@ func TestTokens(t *testing.T) {
 	version := f.readSecret(f.seed, "bare").ResourceVersion
 	again := f.controllers(map[string]any{"tokenRequestor": map[string]any{"enabled": true}})
 	f.eventually(func() error {
-		if _, metrics := again.Get(again.Metrics, "/metrics"); !strings.Contains(metrics, `espalier_token_requestor_expiry_seconds{name="bare"`) {
+		if _, metrics := again.Get(again.Metrics, "/metrics"); !strings.Contains(metrics, `espalier_token_requestor_expiry_timestamp_seconds{name="bare"`) {
 			return errors.New("not looked at yet")
 		}
 		return nil

@@ -178,7 +178,7 @@ func checkDeletion(ctx context.Context, t *testing.T, kind string, object *unstr
 	}
 }
 
-// checkCollections: what is not in the collection does not matter, and what is in it and not confirmed stays (DP-21, DP-T8).
+// checkCollections: an unconfirmed object of the namespace refuses a collection whole, whatever was selected (DP-12, DP-T8, DP-T9).
 func checkCollections(ctx context.Context, t *testing.T) {
 	names := map[string]string{"confirmed": `, labels: {going: "yes"}, annotations: {confirmation.gardener.cloud/deletion: "true"}`, "other": `, labels: {going: "no"}`}
 	for name, metadata := range names {
@@ -187,17 +187,25 @@ func checkCollections(ctx context.Context, t *testing.T) {
 		}
 	}
 	kind := extensionObject(t, "Extension", "Namespaced", "", "", "{}")
+	for what, options := range map[string][]client.DeleteAllOfOption{
+		"all":               {client.InNamespace("judged")},
+		"the confirmed one": {client.InNamespace("judged"), client.MatchingLabels{"going": "yes"}},
+	} {
+		err := landscape.SeedClient.DeleteAllOf(ctx, kind, options...)
+		if err == nil || !strings.Contains(err.Error(), unconfirmed+": extensions.extensions.gardener.cloud judged/other") {
+			t.Errorf("DP-T8, DP-T9, WB-16: %s: %v", what, err)
+		}
+	}
+	for name := range names {
+		object := extensionObject(t, "Extension", "Namespaced", name, "", "{}")
+		if err := landscape.SeedClient.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil || object.GetDeletionTimestamp() != nil {
+			t.Errorf("DP-T8: %s is not there any more: %v", name, err)
+		}
+	}
+	confirm(ctx, t, extensionObject(t, "Extension", "Namespaced", "other", "", "{}"))
 	if err := landscape.SeedClient.DeleteAllOf(ctx, kind, client.InNamespace("judged"), client.MatchingLabels{"going": "yes"}); err != nil {
-		t.Errorf("DP-21: an object outside of the collection refused it: %v", err)
+		t.Errorf("DP-15: %v", err)
 	}
-	if err := landscape.SeedClient.DeleteAllOf(ctx, kind, client.InNamespace("judged")); err == nil || !strings.Contains(err.Error(), unconfirmed+": extensions.extensions.gardener.cloud judged/other") {
-		t.Errorf("DP-T8, WB-16: a collection with an unconfirmed object: %v", err)
-	}
-	other := extensionObject(t, "Extension", "Namespaced", "other", "", "{}")
-	if err := landscape.SeedClient.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
-		t.Errorf("DP-T8: %v", err)
-	}
-	confirm(ctx, t, other)
 	if err := landscape.SeedClient.DeleteAllOf(ctx, kind, client.InNamespace("judged")); err != nil {
 		t.Errorf("DP-15: %v", err)
 	}

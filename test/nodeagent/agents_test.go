@@ -41,10 +41,10 @@ func node(t *testing.T, of *harness.Agents, prefix string) {
 	must(t, sourceClient.Create(ctx, m))
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: prefix + "-node", Labels: map[string]string{"kubernetes.io/hostname": prefix + "-host"}}}
 	must(t, of.Client.Create(ctx, n))
-	osc := harness.Secret("kube-system", prefix+"-osc", map[string][]byte{"osc.yaml": []byte(`{"spec":{"files":[{"content":{"secretRef":{"name":"` + prefix + `-file"}}},{"hostName":"elsewhere","content":{"secretRef":{"name":"` + prefix + `-elsewhere"}}}]}}`)})
+	osc := harness.Secret("kube-system", prefix+"-osc", map[string][]byte{"osc.yaml": []byte(`{"spec":{"files":[{"content":{"secretRef":{"name":"` + prefix + `-file"}}},{"hostName":"elsewhere","content":{"secretRef":{"name":"` + prefix + `-elsewhere"}}},{"hostName":"` + prefix + `-node","content":{"secretRef":{"name":"` + prefix + `-here"}}}]}}`)})
 	osc.Labels = map[string]string{"worker.gardener.cloud/pool": prefix}
 	must(t, of.Client.Create(ctx, osc))
-	for _, name := range []string{prefix + "-file", prefix + "-elsewhere", "gardener-valitail", "unrelated"} {
+	for _, name := range []string{prefix + "-file", prefix + "-elsewhere", prefix + "-here", "gardener-valitail", "unrelated"} {
 		must(t, of.Client.Create(ctx, harness.Secret("kube-system", name, nil)))
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: prefix + "-pod"}, Spec: corev1.PodSpec{NodeName: prefix + "-node", Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
@@ -93,6 +93,7 @@ func matrix(prefix string) []attempt {
 		{"NA-10", "get the own configuration", get(secret("kube-system", own+"-osc")), ""},
 		{"NA-10", "get what it refers to", get(secret("kube-system", own+"-file")), ""},
 		{"NA-10", "get what it refers to for another host", get(secret("kube-system", own+"-elsewhere")), "gardener-node-agent can only access secrets ["},
+		{"T3-7, NA-10", "get what it refers to for the own host", get(secret("kube-system", own+"-here")), ""},
 		{"NA-10", "get another pool's configuration", get(secret("kube-system", other+"-osc")), "gardener-node-agent can only access secrets ["},
 		{"NA-10", "get an unrelated Secret", get(secret("kube-system", "unrelated")), "gardener-node-agent can only access secrets ["},
 		{"NA-10", "get the same name elsewhere", get(secret("default", "gardener-valitail")), "gardener-node-agent can only access secrets ["},
@@ -116,6 +117,10 @@ func matrix(prefix string) []attempt {
 		{"NA-7", "relabel the own node", func(ctx context.Context, cl client.Client) error {
 			return cl.Patch(ctx, nodeOf(own+"-node"), harness.MergePatch(map[string]any{"metadata": map[string]any{"labels": map[string]any{"worker.gardener.cloud/gardener-node-agent-secret-name": "kube-controller-manager"}}}))
 		}, ""},
+		{"T3-7", "call the own node's host by another name", func(ctx context.Context, cl client.Client) error {
+			return cl.Patch(ctx, nodeOf(own+"-node"), harness.MergePatch(map[string]any{"metadata": map[string]any{"labels": map[string]any{"kubernetes.io/hostname": "elsewhere"}}}))
+		}, ""},
+		{"T3-7", "get what is for that host", get(secret("kube-system", own+"-elsewhere")), "gardener-node-agent can only access secrets ["},
 		{"NA-7", "take over the election of others by that", get(lease("kube-system", "kube-controller-manager")), leaseText},
 		{"NA-7", "create the roll-out's lease", func(ctx context.Context, cl client.Client) error {
 			err := cl.Create(ctx, lease("kube-system", own+"-osc"))
