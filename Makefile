@@ -32,7 +32,7 @@ test: controlplane test-unit ## Run all tests: unit, property, integration and p
 	ESPALIER_REQUESTS=$(REQUESTS) go test $(GOFLAGS_TEST) -count=1 -timeout 25m ./test/...
 	go test -C internal/tools/charts -count=1 -timeout 10m .
 	go test -C internal/tools/monitoring -count=1 ./...
-	go test -C internal/tools ./rulecheck ./floors ./docscheck
+	go test -C internal/tools ./rulecheck ./floors ./docscheck ./mutate
 	go test -C internal/tools/images ./...
 	@go run -C internal/tools ./rulecheck ../..
 	@go run ./test/rights $(REQUESTS)
@@ -63,13 +63,18 @@ repeatable: ## Check that a seed of the simulation is the same run whenever it i
 	@go run ./test/simulation/repeatable -o $(CACHE)/simulation.test
 	@cd test/simulation && GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 $(CACHE)/simulation.test -test.v -test.run OneSeedIsOneRun
 
-.PHONY: mutants
-mutants: ## Put defects back one at a time, and print which invariant of the simulation finds each in which of RUNS (default 2000) runs.
-	@go run ./test/simulation/mutate -runs $(or $(RUNS),2000)
+.PHONY: mutate
+mutate: ## Put small defects into packages PKG, or into the functions that changed SINCE a revision (default HEAD~1), and print those that no test notices; LIMIT ends it, SAMPLE draws some.
+	@go build -C internal/tools -o $(CACHE)/mutate ./mutate
+	@$(CACHE)/mutate $(if $(PKG),,-since $(or $(SINCE),HEAD~1)) $(if $(LIMIT),-limit $(LIMIT)) $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(MOST),-most $(MOST)) . $(PKG)
 
 .PHONY: bench
 bench: build controlplane ## Measure what baseline numbers exist for, and print a table.
 	@go run ./test/bench -bin bin
+
+.PHONY: hostile
+hostile: build ## Play hostile clients against the executables, within three minutes, and print what becomes of honest ones; ONLY selects scenarios.
+	@go run ./test/hostile -bin bin -only '$(ONLY)'
 
 .PHONY: lint
 lint: $(TOOLS)/.stamp ## Run the linters, and check the floors of the house and the documents.
@@ -85,7 +90,7 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 	$(TOOLS)/controller-gen crd paths=./api/resources/... output:crd:dir=deploy/crds
 	@go run ./internal/chartgen deploy
 	@for c in resource-manager admission-controller node-agent-authorizer; do go run -C internal/tools ./configdoc ../.. $$c > docs/reference/$$c-configuration.md; done
-	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules resource-manager-features admission-controller-features node-agent-authorizer-features metrics; do go run ./internal/docgen $$p > docs/reference/$$p.md; done
+	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules resource-manager-features admission-controller-features node-agent-authorizer-features metrics profiles; do go run ./internal/docgen $$p > docs/reference/$$p.md; done
 	@for c in $(COMMANDS); do go run ./cmd/$$c reference > docs/reference/$$c-command-line.md; go run ./cmd/$$c man --dir docs/man; done
 	@go run ./test/quickstart -garden-api > docs/examples/garden/api.yaml
 	@mkdir -p deploy/rbac && rm -f deploy/rbac/*.yaml && go run ./internal/docgen rbac deploy/rbac
@@ -103,9 +108,9 @@ clients: ## Build kubectl and Helm into bin/.
 	@go build -C internal/tools/charts -o $(CURDIR)/bin/helm helm.sh/helm/v4/cmd/helm
 
 .PHONY: images
-images: ## Build an OCI image of each executable for linux/amd64 and linux/arm64 into bin/images, with a list of its parts; no daemon is needed.
+images: ## Build an OCI image of each executable for linux/amd64 and linux/arm64 into bin/images, with a list of its parts; PROFILE (default gardener) or DEFAULTS=FILE are its defaults.
 	@for a in amd64 arm64; do for c in $(COMMANDS); do echo "building bin/linux-$$a/$$c"; CGO_ENABLED=0 GOOS=linux GOARCH=$$a go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/linux-$$a/$$c ./cmd/$$c; done; done
-	@go run -C internal/tools/images . -binaries $(CURDIR)/bin -out $(CURDIR)/bin/images -version '$(VERSION)' -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)" $(COMMANDS)
+	@go run -C internal/tools/images . $(if $(PROFILE),-profile $(PROFILE)) $(if $(DEFAULTS),-defaults $(abspath $(DEFAULTS))) -binaries $(CURDIR)/bin -out $(CURDIR)/bin/images -version '$(VERSION)' -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)" $(COMMANDS)
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kube-controller-manager into the cache, once (some minutes).
