@@ -231,16 +231,17 @@ func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *core
 		return 0, fmt.Errorf("requesting a token for ServiceAccount %s: %w", asked.Account, err)
 	}
 	key := client.ObjectKeyFromObject(secret)
-	if why.early { // Also if the token cannot be written: what is limited is what the target is asked for.
-		r.floor.replaced(key)
-	}
 	now, expiry := r.Clock.Now(), issued.Status.ExpirationTimestamp.Time
 	delay := token.Delay(expiry.Sub(now), rand.Float64())
 	data, err := written(secret, held, issued.Status.Token, asked.InjectCA, ca)
 	if err != nil {
 		return 0, err
 	}
-	if err := r.write(ctx, secret, held, data, token.Stamp(now.Add(delay))); err != nil {
+	outdated, err := r.write(ctx, secret, held, data, token.Stamp(now.Add(delay)))
+	if why.early && !outdated { // Also if the token cannot be written: what is limited is what the target is asked for.
+		r.floor.replaced(key)
+	}
+	if err != nil {
 		return 0, fmt.Errorf("could not update Secret with token: %w", err)
 	}
 	r.rejections.issue(key, issued.Status.Token)
@@ -264,16 +265,18 @@ func written(secret *corev1.Secret, held holder, content string, wantCA bool, ca
 }
 
 // write writes the target first: what is taken from the source is there by then (TR-19, TR-20). Each write is bound to the version that was read.
-func (r *Reconciler) write(ctx context.Context, secret *corev1.Secret, held holder, data contents, renewAt string) error {
+// The source is outdated if it was changed since it was read, which no target can bring about.
+func (r *Reconciler) write(ctx context.Context, secret *corev1.Secret, held holder, data contents, renewAt string) (outdated bool, err error) {
 	if held.inTarget {
 		if err := r.writeTarget(ctx, held, data.target); err != nil {
-			return err
+			return false, err
 		}
 	}
 	changed := secret.DeepCopy()
 	changed.Data = data.source
 	changed.Annotations[token.AnnotationRenew] = renewAt
-	return kit.Patch(ctx, r.Source, secret, changed)
+	err = kit.Patch(ctx, r.Source, secret, changed)
+	return apierrors.IsConflict(err), err
 }
 
 func (r *Reconciler) writeTarget(ctx context.Context, held holder, data map[string][]byte) error {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"pgregory.net/rapid"
@@ -210,6 +212,28 @@ func TestFloor(t *testing.T) {
 				t.Errorf("a token whose time is soon up: %+v, %v", result, err)
 			}
 		})
+	}
+}
+
+// TR-24: a Secret that others write at the same time, or whose latest version has not been seen yet, loses no replacement by that.
+func TestFloorCountsNoConflict(t *testing.T) {
+	f := newFixture(t)
+	f.rejected["not accepted"] = true
+	f.given(map[string]string{"token": "not accepted"}, token.AnnotationRenew, ahead(f, time.Hour))
+	for n := range 5 {
+		f.beforePatch = func() { f.annotate("written-by-somebody", strconv.Itoa(n)) }
+		if _, err := f.run(); !apierrors.IsConflict(err) {
+			t.Fatalf("attempt %d: %v, want a conflict", n, err)
+		}
+	}
+	for n := range replacements {
+		f.overwrite("not accepted")
+		if _, err := f.run(); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(f.secret(f.source, key.Namespace, key.Name).Data[token.KeyToken]); got == "not accepted" {
+			t.Errorf("TR-24: replacement %d waits, and there were only conflicts before", n+1)
+		}
 	}
 }
 
