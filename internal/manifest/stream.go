@@ -187,20 +187,10 @@ func (p *part) handOver(yield func(*part) bool) bool {
 
 // completeObjects returns where the last JSON value ends that is complete; 0 if none is.
 func completeObjects(text []byte) int {
-	end, depth, quoted := 0, 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			if depth--; depth == 0 {
-				end = i + 1
-			}
+	end := 0
+	for offset, open := range boundedyaml.Brackets(text) {
+		if closing := text[offset] == '}' || text[offset] == ']'; closing && open == 0 {
+			end = offset + 1
 		}
 	}
 	return end

@@ -1,7 +1,6 @@
 package restriction
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,7 +9,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/limit/limittest"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
@@ -26,20 +25,6 @@ func TestReads(t *testing.T) {
 	if response := respond(h.Decide, ask(t, "G CREATE secrets default/foo", "{}")); response.Allowed || response.Result.Code != 403 || reader.reads > 1 {
 		t.Errorf("code %d after %d reads", response.Result.Code, reader.reads)
 	}
-}
-
-// paths is a queue that notes whose reads wait in it, and refuses them if it is full.
-type paths struct {
-	seen []string
-	full bool
-}
-
-func (p *paths) Do(ctx context.Context, read func(context.Context) error) error {
-	p.seen = append(p.seen, strings.Join(limit.ClientOf(ctx), " | "))
-	if p.full {
-		return limit.ErrRefused
-	}
-	return read(ctx)
 }
 
 // TestQueues: reads wait by seed and then by user, or by namespace, shoot and user; what waits too long is answered with
@@ -66,7 +51,7 @@ func TestQueues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := garden{"shoots n/s": on("seed"), "backupbuckets b": bucket}
-			reader, queue := &counting{garden: g}, &paths{full: c.full}
+			reader, queue := &counting{garden: g}, &limittest.Paths{Full: c.full}
 			h := &Handler{Reader: reader, Graph: graphOf(t, g), Shoots: shootsOf(t, g), Queue: queue, Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
 			if c.unknown {
 				h.Graph = graph.New(relation.Schema)
@@ -82,7 +67,7 @@ func TestQueues(t *testing.T) {
 			if response.Result.Code != c.code || reader.reads != c.reads {
 				t.Errorf("code %d (%s) after %d reads, want %d after %d", response.Result.Code, response.Result.Message, reader.reads, c.code, c.reads)
 			}
-			if got := strings.Join(queue.seen, ", "); got != c.waits {
+			if got := strings.Join(queue.Seen, ", "); got != c.waits {
 				t.Errorf("the reads of %q wait", got)
 			}
 		})

@@ -1,7 +1,6 @@
 package garden
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,24 +8,10 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/limit/limittest"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/test/builders"
 )
-
-// paths is a queue that notes whose look-ups wait in it, and refuses them if it is full.
-type paths struct {
-	seen []string
-	full bool
-}
-
-func (p *paths) Do(ctx context.Context, look func(context.Context) error) error {
-	p.seen = append(p.seen, strings.Join(limit.ClientOf(ctx), " | "))
-	if p.full {
-		return limit.ErrRefused
-	}
-	return look(ctx)
-}
 
 // TestQueues: look-ups wait by seed and then by user, or by namespace, shoot and user; those on behalf of an extension of a self-hosted shoot that is
 // a seed wait as that extension's, for the seed. A look-up that waits until the deadline leaves the answer as it is without one, with the reason.
@@ -52,7 +37,7 @@ func TestQueues(t *testing.T) {
 			w.has(t, relation.ManagedSeed, builders.ManagedSeed("garden", "s", "s"))
 			w.has(t, relation.Shoot, builders.Shoot("garden-n", "s"))
 			w.has(t, relation.Shoot, builders.Shoot("garden", "s"))
-			seeds, shoots := &paths{full: c.full}, &paths{full: c.full}
+			seeds, shoots := &limittest.Paths{Full: c.full}, &limittest.Paths{Full: c.full}
 			w.seeds.Queue, w.shoots.Queue = seeds, shoots
 			asks, question := w.seeds, ask(t, "G "+gone)
 			if question.User = clients[c.client]; clients[c.client] == nil {
@@ -64,10 +49,10 @@ func TestQueues(t *testing.T) {
 			if got := decided(asks, question); !matches(got, c.want) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
-			if got := strings.Join(seeds.seen, ", "); got != c.seeds {
+			if got := strings.Join(seeds.Seen, ", "); got != c.seeds {
 				t.Errorf("look-ups for seeds: %q", got)
 			}
-			if got := strings.Join(shoots.seen, ", "); got != c.shoots {
+			if got := strings.Join(shoots.Seen, ", "); got != c.shoots {
 				t.Errorf("look-ups for shoots: %q", got)
 			}
 		})
@@ -78,7 +63,7 @@ func TestQueues(t *testing.T) {
 // there are not nothing is looked up (T3-2); look-ups of such a Shoot itself, which may just have been created, take turns as one client's.
 func TestInventedShoots(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
-	queue := &paths{}
+	queue := &limittest.Paths{}
 	w.shoots.Queue = queue
 	for i := range 50 {
 		question := ask(t, "SE delete configmaps n/gone")
@@ -88,10 +73,10 @@ func TestInventedShoots(t *testing.T) {
 			decided(w.shoots, question)
 		}
 	}
-	if w.live.asked != 0 || len(queue.seen) != 0 {
+	if w.live.asked != 0 || len(queue.Seen) != 0 {
 		t.Errorf("T3-2: %d objects were looked up", w.live.asked)
 	}
-	if got := decided(w.shoots, ask(t, "SG patch shoots/status n/s")); got == "A" || len(queue.seen) != 1 || !strings.HasPrefix(queue.seen[0], " |  | ") {
-		t.Errorf("T3-2: the Shoot itself: got %s, in the queue are %q", got, queue.seen)
+	if got := decided(w.shoots, ask(t, "SG patch shoots/status n/s")); got == "A" || len(queue.Seen) != 1 || !strings.HasPrefix(queue.Seen[0], " |  | ") {
+		t.Errorf("T3-2: the Shoot itself: got %s, in the queue are %q", got, queue.Seen)
 	}
 }

@@ -241,20 +241,9 @@ func certainlyDeep(content []byte) bool {
 
 // deeper says whether JSON is nested deeper than some levels.
 func deeper(text []byte, levels int) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > levels {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
+	for _, open := range Brackets(text) {
+		if open > levels {
+			return true
 		}
 	}
 	return false

@@ -137,7 +137,7 @@ type SeedAuthorizerConfiguration struct {
 	// +optional
 	WriteScope WriteScope `json:"writeScope,omitempty"`
 	// References is Trusted (what a gardenlet names when it registers itself, by its Seed or by creating its Gardenlet, it may read and write)
-	// or Checked (SeedRestriction refuses references there to what the seed could not reach before). What seeds name elsewhere is always checked.
+	// or Checked (SeedRestriction refuses references there to what the seed could not reach before). References that seeds make elsewhere are always checked.
 	// Default Trusted.
 	// +kubebuilder:validation:Enum=Trusted;Checked
 	// +optional
