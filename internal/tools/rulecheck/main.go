@@ -4,7 +4,7 @@
 //   - code, a test or a document refers to an ID that is not defined,
 //   - a rule is neither named by a test nor explained in docs/contract/untested.md, or is explained there although a test names it.
 //
-// It prints which rules no test names.
+// A test names a rule in the name of a case or in the message of an assertion; a comment asserts nothing. It prints which rules no test names.
 //
 //	rulecheck <root of the repository>
 package main
@@ -43,7 +43,9 @@ func check(root string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(append(twice, undefined(references, contract), judge(out, contract, namedByTests(references, contract), explanations))...)
+	named := namedByTests(references, contract)
+	comments, outdated := readCommented(root, contract, named)
+	return errors.Join(append(twice, undefined(references, contract), outdated, judge(out, contract, named, explanations, comments))...)
 }
 
 // undefined is an error that names every reference to an ID that is not defined.

@@ -19,7 +19,7 @@ const authors = `# Rules
 
 // TestCheck is what rulecheck is for: each case is a repository, and what is said about it.
 func TestCheck(t *testing.T) {
-	const test = "package x\n\n// ZZ-1, ZZ-2, ZZ-4.\n"
+	const test = "package x\n\nvar _ = []string{\"ZZ-1/x\", \"ZZ-2, ZZ-4: y\"}\n"
 	const head = "| rules | why |\n|---|---|\n"
 	for name, tc := range map[string]struct {
 		reason string
@@ -44,8 +44,13 @@ func TestCheck(t *testing.T) {
 		"part of a whole rule": {"ZZ-1b is the second sentence of ZZ-1", map[string]string{"x/x_test.go": test, "docs/x.md": "ZZ-1b\n"}, nil, ""},
 		"row without document": {"BH-QQ-1 is not called QQ-1", map[string]string{"x/x_test.go": test + "// BH-QQ-1, QQ-1\n", "docs/contract/b.md": "- BH-QQ-1 a row\n"}, []string{"x/x_test.go:4: QQ-1 is not defined"}, ""},
 		"a Go identifier":      {"only comments and strings name rules", map[string]string{"x/x_test.go": test + "var ZZ = 4\n\nvar _ = ZZ-3\n"}, nil, ""},
-		"not named":            {"", map[string]string{"x/x_test.go": "package x\n// ZZ-1\n", "x/x.go": "package x\n// ZZ-2, ZZ-4e\n"}, []string{"neither named by a test nor explained: ZZ-2 ZZ-4e ZZ-4g"}, "4 rules, 1 named"},
-		"explained":            {"alone and by prefix", map[string]string{"x/x_test.go": "package x\n// ZZ-1\n", "docs/contract/untested.md": head + "| ZZ-2 | see ZZ-1 |\n| ZZ-* | not built |\n"}, nil, "1 named by tests, 3 explained"},
+		"not named":            {"", map[string]string{"x/x_test.go": "package x\nvar _ = \"ZZ-1\"\n", "x/x.go": "package x\n// ZZ-2, ZZ-4e\n"}, []string{"neither named by a test nor explained: ZZ-2 ZZ-4e ZZ-4g"}, "4 rules, 1 named"},
+		"explained":            {"alone and by prefix", map[string]string{"x/x_test.go": "package x\nvar _ = \"ZZ-1\"\n", "docs/contract/untested.md": head + "| ZZ-2 | see ZZ-1 |\n| ZZ-* | not built |\n"}, nil, "1 named by tests, 3 explained"},
+		"named in a comment":   {"nothing fails there", map[string]string{"x/x_test.go": test + "// ZZ-5\n", "docs/contract/b.md": "- ZZ-5 x\n"}, []string{"neither named by a test nor explained: ZZ-5"}, ""},
+		"named in a list":      {"the third of a list is not asserted", map[string]string{"x/x_test.go": "package x\nvar _ = \"ZZ-1, ZZ-2, ZZ-4: x\"\n"}, []string{"neither named by a test nor explained: ZZ-4e ZZ-4g"}, ""},
+		"named in a document":  {"a string of more than one line is data", map[string]string{"x/x_test.go": test + "var _ = `ZZ-5\n`\n", "docs/contract/b.md": "- ZZ-5 x\n"}, []string{"neither named by a test nor explained: ZZ-5"}, ""},
+		"only commented":       {"the list of old ones", map[string]string{"x/x_test.go": test + "// ZZ-5\n", "docs/contract/b.md": "- ZZ-5 x\n", "internal/tools/rulecheck/commented.txt": "ZZ-5\n"}, nil, "5 rules, 4 named by tests, 0 explained in docs/contract/untested.md, 1 only in comments"},
+		"commented and named":  {"the list gets shorter", map[string]string{"x/x_test.go": test, "internal/tools/rulecheck/commented.txt": "ZZ-2\n"}, []string{"commented.txt lists ZZ-2, which a test names or the contract does not define"}, ""},
 		"explained for nothing": {"so that the page stays true", map[string]string{"x/x_test.go": test, "docs/contract/untested.md": head + "| ZZ-2 | hard |\n| YY-* | not built |\n"},
 			[]string{"named by tests: ZZ-2 YY-*"}, ""},
 	} {

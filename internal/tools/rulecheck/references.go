@@ -17,7 +17,12 @@ type reference struct {
 	path string
 	line int
 	id   string
+	// asserted says that a test names the ID in the name of a case or in the message of an assertion.
+	asserted bool
 }
+
+// A string names a rule and, at most, another rule that says the same of the same behaviour; more are a list, which asserts nothing.
+const mostInString = 2
 
 var likeID = regexp.MustCompile(id)
 
@@ -46,9 +51,10 @@ func references(root string, contract *contract) ([]reference, error) {
 		if err != nil {
 			return err
 		}
-		report := func(line int, text string) {
-			for _, id := range idsIn(text, contract.prefixes) {
-				found = append(found, reference{relative, line, id})
+		test := strings.HasSuffix(name, "_test.go")
+		report := func(line int, text string, literal bool) {
+			for i, id := range idsIn(text, contract.prefixes) {
+				found = append(found, reference{relative, line, id, test && literal && i < mostInString})
 			}
 		}
 		if filepath.Ext(name) == ".go" {
@@ -58,15 +64,16 @@ func references(root string, contract *contract) ([]reference, error) {
 		line := 0
 		for text := range strings.Lines(string(content)) {
 			line++
-			report(line, text)
+			report(line, text, false)
 		}
 		return nil
 	})
 	return found, err
 }
 
-// texts calls report with each line of each comment and string of a Go file.
-func texts(source []byte, report func(line int, text string)) {
+// texts calls report with each line of each comment and string of a Go file, and says whether it is the whole literal of a string: names of
+// cases and messages have one line, other strings are documents.
+func texts(source []byte, report func(line int, text string, literal bool)) {
 	var s scanner.Scanner
 	files := token.NewFileSet()
 	file := files.AddFile("", -1, len(source))
@@ -78,8 +85,9 @@ func texts(source []byte, report func(line int, text string)) {
 			return
 		case token.COMMENT, token.STRING:
 			line := file.Line(position)
+			whole := kind == token.STRING && !strings.Contains(literal, "\n")
 			for text := range strings.Lines(literal) {
-				report(line, text)
+				report(line, text, whole)
 				line++
 			}
 		}
@@ -110,11 +118,11 @@ func wordByte(b byte) bool {
 	return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// namedByTests are the rules that tests refer to.
+// namedByTests are the rules that a test names where it fails.
 func namedByTests(references []reference, contract *contract) map[string]bool {
 	named := map[string]bool{}
 	for _, r := range references {
-		if strings.HasSuffix(r.path, "_test.go") {
+		if r.asserted {
 			for _, rule := range contract.meant(r.id) {
 				named[rule] = true
 			}
