@@ -40,7 +40,7 @@ func TestMergeStrings(t *testing.T) {
 		"MRL-6/MRV-42 theirs stays":             {live: m{"foo": "bar"}, desired: m{"other": "baz"}, want: m{"foo": "bar", "other": "baz"}},
 		"MRL-6/MRV-42 ours goes":                {live: m{"foo": "bar"}, desired: m{"other": "baz"}, old: m{"foo": "bar"}, want: m{"other": "baz"}},
 		"MRL-6/MRV-42 ours, changed by them":    {live: m{"foo": "changed"}, desired: m{"other": "baz"}, old: m{"foo": "bar"}, want: m{"foo": "changed", "other": "baz"}},
-		"MRL-5/MRL-8/MRV-43 force":              {live: m{"foo": "bar"}, desired: m{"other": "baz"}, force: true, want: m{"other": "baz"}},
+		"MRL-8/MRV-43 force":                    {live: m{"foo": "bar"}, desired: m{"other": "baz"}, force: true, want: m{"other": "baz"}},
 		"MRL-6 still wanted":                    {live: m{"foo": "x"}, desired: m{"foo": "new"}, old: m{"foo": "x"}, want: m{"foo": "new"}},
 		"MRL-6 an empty value is no other than": {live: m{}, desired: m{}, old: m{"foo": ""}, want: m{}},
 	} {
@@ -106,7 +106,7 @@ func TestMerge(t *testing.T) {
 		"MRL-14/MRL-15/MRV-46 theirs in metadata and status": {"apiVersion: x/v1\nkind: X\nmetadata: {name: c, finalizers: [ours], uid: z}\nstatus: {ours: yes}\n", "apiVersion: x/v1\nkind: X\nmetadata: {name: c, finalizers: [theirs], uid: u, resourceVersion: '7'}\nstatus: {theirs: 1}\n", MergeOptions{},
 			map[string]string{"metadata.finalizers": "[theirs]", "metadata.uid": "u", "metadata.resourceVersion": "7", "status": "map[theirs:1]"}},
 		"MRL-15 no live status":                          {"apiVersion: x/v1\nkind: X\nmetadata: {name: c}\nstatus: {ours: yes}\n", "apiVersion: x/v1\nkind: X\nmetadata: {name: c}\n", MergeOptions{}, map[string]string{"status": "<nil>"}},
-		"MRL-9/MRV-44, GC-16, references":                {"apiVersion: v1\nkind: X\nmetadata: {name: c, annotations: {reference.resources.gardener.cloud/b: b}}\n", "apiVersion: v1\nkind: X\nmetadata: {name: c, annotations: {reference.resources.gardener.cloud/a: a}}\n", MergeOptions{Origin: "o"}, map[string]string{"metadata.annotations": fmt.Sprint(map[string]string{"reference.resources.gardener.cloud/b": "b", resourcesv1alpha1.AnnotationOrigin: "o", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})}},
+		"MRL-9/GC-16 references":                         {"apiVersion: v1\nkind: X\nmetadata: {name: c, annotations: {reference.resources.gardener.cloud/b: b}}\n", "apiVersion: v1\nkind: X\nmetadata: {name: c, annotations: {reference.resources.gardener.cloud/a: a}}\n", MergeOptions{Origin: "o"}, map[string]string{"metadata.annotations": fmt.Sprint(map[string]string{"reference.resources.gardener.cloud/b": "b", resourcesv1alpha1.AnnotationOrigin: "o", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})}},
 		"MRB-9/MRV-59 unknown fields stay":               {fmt.Sprintf(deploy, "", "{unheardOf: 1, template: {spec: {neither: 2}}}"), fmt.Sprintf(deploy, "", "{}"), MergeOptions{}, map[string]string{"spec.unheardOf": "1", "spec.template.spec.neither": "2"}},
 		"MRM-12 headless: everything that was allocated": {fmt.Sprintf(service, "{clusterIP: None}"), fmt.Sprintf(service, "{clusterIP: None, clusterIPs: [None], ipFamilies: [IPv4], ipFamilyPolicy: SingleStack}"), MergeOptions{}, map[string]string{"spec.clusterIPs": "[None]", "spec.ipFamilies": "[IPv4]", "spec.ipFamilyPolicy": "SingleStack"}},
 		"MRM-15 what binds a volume stays": {"apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: p, labels: {new: label}}\nspec: {capacity: {storage: 1Gi}}\n", "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: p, annotations: {pv.kubernetes.io/bound-by-controller: 'yes', theirs: x}}\nspec: {claimRef: {name: c, namespace: ns, uid: z}}\n", MergeOptions{ForceOverwriteAnnotations: true, Origin: "o"},
@@ -179,7 +179,10 @@ func TestForCreation(t *testing.T) {
 	created := ForCreation(desired, MergeOptions{Origin: "ns/mr"})
 	want := map[string]any{"name": "c", "annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: "ns/mr", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue}}
 	if diff := cmp.Diff(want, created.Object["metadata"]); diff != "" {
-		t.Errorf("MRB-32/MRL-10/MRL-12: %s", diff)
+		t.Errorf("MRM-16/MRB-32: %s", diff)
+	}
+	if got := created.GetAnnotations()[resourcesv1alpha1.AnnotationDescription]; got != resourcesv1alpha1.DescriptionValue {
+		t.Errorf("MRL-10: the description of the manifest stays: %q", got)
 	}
 	desired.CreateOnly = true
 	if diff := cmp.Diff(map[string]any{"name": "c"}, ForCreation(desired, MergeOptions{Origin: "ns/mr"}).Object["metadata"]); diff != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -203,7 +204,25 @@ func TestOrder(t *testing.T) {
 		"ClusterRole/a", "ClusterRole/b", "Service/a", "Service/b", "Deployment/a", "Deployment/b", "StatefulSet/a", "StatefulSet/b", "ValidatingWebhookConfiguration/a", "ValidatingWebhookConfiguration/b",
 		"Apple/a", "Apple/b", "Zebra/a", "Zebra/b"}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("MR-22/MR-23/MRV-23: %s", diff)
+		t.Errorf("MR-22/MRV-23: %s", diff)
+	}
+}
+
+func TestOrderOfKinds(t *testing.T) {
+	want := strings.Fields("PriorityClass Namespace NetworkPolicy ResourceQuota LimitRange PodSecurityPolicy PodDisruptionBudget ServiceAccount Secret SecretList ConfigMap " +
+		"StorageClass PersistentVolume PersistentVolumeClaim CustomResourceDefinition ClusterRole ClusterRoleList ClusterRoleBinding ClusterRoleBindingList Role RoleList " +
+		"RoleBinding RoleBindingList Service DaemonSet Pod ReplicationController ReplicaSet Deployment HorizontalPodAutoscaler StatefulSet Job CronJob IngressClass Ingress " +
+		"APIService MutatingWebhookConfiguration ValidatingWebhookConfiguration")
+	manifests := ""
+	for _, kind := range slices.Backward(want) {
+		manifests += object("g/v1", kind, "a", "")
+	}
+	var got []string
+	for _, desired := range plan(t, manifests, nil).Apply {
+		got = append(got, desired.GetKind())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("MR-23: %s", diff)
 	}
 }
 

@@ -2,6 +2,9 @@ package health
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +41,7 @@ func TestAssess(t *testing.T) {
 		return fmt.Sprintf("condition %q has invalid status %s (expected %s) due to R: M", name, is, want)
 	}
 	type c struct{ name, apiVersion, kind, rest, unhealthy, progressing string }
+	unhealthy, progressing := map[string]bool{}, map[string]bool{}
 	for _, tc := range []c{
 		{"MRH-20 established", "apiextensions.k8s.io/v1", "CustomResourceDefinition", "status: {" + cond("NamesAccepted", "True", "Established", "True") + "}", "", ""},
 		{"MRH-20 names", "apiextensions.k8s.io/v1", "CustomResourceDefinition", "status: {" + cond("Established", "True") + "}", `condition "NamesAccepted" is missing`, ""},
@@ -64,9 +68,9 @@ func TestAssess(t *testing.T) {
 		{"MRH-22/C15 healthy", "apps/v1", "Deployment", "status: {conditions: [{type: Available, status: 'True'}, {type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}", "", ""},
 		{"MRH-22/MRP-10 available only", "apps/v1", "Deployment", "status: {" + cond("Available", "True") + "}", "", `condition "Progressing" is missing`},
 		{"MRH-22/BH-MR-18 not available", "apps/v1", "Deployment", "status: {" + cond("Available", "False", "Progressing", "True") + "}", invalid("Available", "False", "True"), "M"},
-		{"MRH-22/MRP-10/MRV-151 deadline exceeded", "apps/v1", "Deployment", "status: {" + cond("Available", "True", "Progressing", "False") + "}", invalid("Progressing", "False", "True"), "M"},
+		{"MRP-10/MRV-151 deadline exceeded", "apps/v1", "Deployment", "status: {" + cond("Available", "True", "Progressing", "False") + "}", invalid("Progressing", "False", "True"), "M"},
 		{"MRH-22 replica failure", "apps/v1", "Deployment", "status: {conditions: [{type: Available, status: 'True'}, {type: Progressing, status: 'True', reason: NewReplicaSetAvailable}, {type: ReplicaFailure, status: 'True', reason: R, message: M}]}", invalid("ReplicaFailure", "True", "False"), ""},
-		{"MRH-22/MRP-10 outdated", "apps/v1", "Deployment", "metadata: {generation: 2}\nstatus: {observedGeneration: 1}", outdatedText, outdatedText},
+		{"MRP-10/BH-HL-8 outdated", "apps/v1", "Deployment", "metadata: {generation: 2}\nstatus: {observedGeneration: 1}", outdatedText, outdatedText},
 
 		{"MRH-23 running", "batch/v1", "Job", "status: {}", "", ""},
 		{"MRH-23 failed", "batch/v1", "Job", "status: {" + cond("Failed", "True") + "}", invalid("Failed", "True", "False"), ""},
@@ -79,7 +83,7 @@ func TestAssess(t *testing.T) {
 		{"MRH-27 load balancer", "v1", "Service", "spec: {type: LoadBalancer}\nstatus: {loadBalancer: {ingress: [{ip: 1.1.1.1}]}}", "", ""},
 		{"MRH-27 waiting", "v1", "Service", "spec: {type: LoadBalancer}", "service is missing ingress status", ""},
 		{"MRH-28/MRP-12 ready", "apps/v1", "StatefulSet", "status: {readyReplicas: 1, updatedReplicas: 1}", "", ""},
-		{"MRH-28/MRP-12/MRV-152 none", "apps/v1", "StatefulSet", "status: {}", "not enough ready replicas (0/1)", "0 of 1 replica(s) have been updated"},
+		{"MRP-12/MRV-152 none", "apps/v1", "StatefulSet", "status: {}", "not enough ready replicas (0/1)", "0 of 1 replica(s) have been updated"},
 		{"MRH-29 nothing said", "autoscaling.k8s.io/v1", "VerticalPodAutoscaler", "metadata: {generation: 2}", "", ""},
 		{"MRH-29/MRV-144 unsupported", "autoscaling.k8s.io/v1", "VerticalPodAutoscaler", "status: {" + cond("ConfigUnsupported", "True") + "}", invalid("ConfigUnsupported", "True", "False"), ""},
 
@@ -90,15 +94,24 @@ func TestAssess(t *testing.T) {
 		{"MRH-31/MRP-15 ready", "cert.gardener.cloud/v1alpha1", "Certificate", "status: {state: Ready, " + cond("Ready", "True") + "}", "", ""},
 		{"MRH-31/MRV-144 pending", "cert.gardener.cloud/v1alpha1", "Certificate", "status: {state: Pending}", `certificate state is "Pending" ("Ready" expected)`, ""},
 		{"MRH-31 condition", "cert.gardener.cloud/v1alpha1", "Certificate", "status: {state: Ready, " + cond("Ready", "False") + "}", invalid("Ready", "False", "True"), ""},
-		{"MRH-32/MRP-15/MRV-152 outdated", "cert.gardener.cloud/v1alpha1", "Issuer", "metadata: {generation: 2}\nstatus: {observedGeneration: 1}", `issuer state is "" ("Ready" expected)`, outdatedText},
+		{"MRP-15/Certificate outdated", "cert.gardener.cloud/v1alpha1", "Certificate", "metadata: {generation: 2}\nstatus: {observedGeneration: 1}", `certificate state is "" ("Ready" expected)`, outdatedText},
+		{"MRH-32/not ready", "cert.gardener.cloud/v1alpha1", "Issuer", "status: {state: Pending}", `issuer state is "Pending" ("Ready" expected)`, ""},
+		{"MRP-15/MRV-152 outdated", "cert.gardener.cloud/v1alpha1", "Issuer", "metadata: {generation: 2}\nstatus: {observedGeneration: 1}", `issuer state is "" ("Ready" expected)`, outdatedText},
 
 		{"MRH-8 no rule", "v1", "ConfigMap", "", "", ""},
 		{"MRH-8 other version", "apps/v1beta1", "ReplicaSet", "spec: {replicas: 5}", "", ""},
-		{"MRH-9/MRP-4/BH-HL-6/BH-HL-7 skipped", "v1", "Pod", "metadata: {annotations: {resources.gardener.cloud/skip-health-check: 'true'}}\nstatus: {phase: Pending}", "", ""},
+		{"MRH-9/BH-HL-6 skipped", "v1", "Pod", "metadata: {annotations: {resources.gardener.cloud/skip-health-check: 'true'}}\nstatus: {phase: Pending}", "", ""},
+		{"MRP-4/BH-HL-7 skipped", "apps/v1", "Deployment", "metadata: {annotations: {resources.gardener.cloud/skip-health-check: 'true'}}\nstatus: {" + cond("Available", "True", "Progressing", "False") + "}", "", ""},
 		{"MRH-9/MRV-143 skipped, not literally true", "v1", "Pod", "metadata: {annotations: {resources.gardener.cloud/skip-health-check: '1'}}\nstatus: {phase: Running}", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			verdict := Options{}.Assess(fromYAML(t, tc.apiVersion, tc.kind, tc.rest))
+			if verdict.Unhealthy != "" {
+				unhealthy[tc.kind] = true
+			}
+			if verdict.Progressing != "" {
+				progressing[tc.kind] = true
+			}
 			if verdict.Unhealthy != tc.unhealthy {
 				t.Errorf("unhealthy: got %q, want %q", verdict.Unhealthy, tc.unhealthy)
 			}
@@ -106,6 +119,18 @@ func TestAssess(t *testing.T) {
 				t.Errorf("progressing: got %q, want %q", verdict.Progressing, tc.progressing)
 			}
 		})
+	}
+	for name, tc := range map[string]struct {
+		got  map[string]bool
+		want string
+	}{
+		"BH-HL-3 kinds that are rolled out": {progressing, "Alertmanager Certificate DaemonSet Deployment Issuer Prometheus StatefulSet"},
+		"BH-HL-4 kinds with a health": {unhealthy, "Alertmanager Certificate CustomResourceDefinition DaemonSet Deployment Issuer Job Pod Prometheus ReplicaSet " +
+			"ReplicationController Service StatefulSet VerticalPodAutoscaler"},
+	} {
+		if got := strings.Join(slices.Sorted(maps.Keys(tc.got)), " "); got != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,9 +18,12 @@ func TestJSONConfigMap(t *testing.T) {
 	f := newFixture(t)
 	f.managed("mr", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm","namespace":"$NS"},"data":{"a":"b"}}`)
 	mr := f.settled("mr")
-	cm := f.get("v1", "ConfigMap", "cm")
+	cm := f.rule("BH-MR-1/BH-MR-2: the manifest of a Secret is an object of the target").get("v1", "ConfigMap", "cm")
+	if got := nested(cm, "data"); got != "map[a:b]" {
+		t.Errorf("MRV-10: data is %s", got)
+	}
 	if got, want := cm.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "seed-1:"+f.ns+"/mr"; got != want {
-		t.Errorf("MRV-130 origin: got %q, want %q", got, want)
+		t.Errorf("BH-MR-30/BH-MR-31: the origin is %q, want %q", got, want)
 	}
 	if cm.GetAnnotations()[resourcesv1alpha1.AnnotationDescription] != resourcesv1alpha1.DescriptionValue {
 		t.Errorf("MRL-12 description: got %q", cm.GetAnnotations()[resourcesv1alpha1.AnnotationDescription])
@@ -26,15 +31,25 @@ func TestJSONConfigMap(t *testing.T) {
 	if cm.GetLabels()[resourcesv1alpha1.LabelManagedBy] != "gardener" {
 		t.Errorf("BH-MR-35 managed-by: got %v", cm.GetLabels())
 	}
-	if len(mr.Status.Resources) != 1 || mr.Status.Resources[0].Name != "cm" {
-		t.Errorf("MRA-6c inventory: got %v", mr.Status.Resources)
+	// BH-MR-30 and MRL-12 are about annotations that the entry has not: its annotations are those that the manifest wants.
+	if diff := cmp.Diff([]resourcesv1alpha1.ObjectReference{{
+		ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: f.ns, Name: "cm"},
+		Labels:          map[string]string{resourcesv1alpha1.LabelManagedBy: "gardener"},
+	}}, mr.Status.Resources); diff != "" {
+		t.Errorf("MRA-6c/MRA-8 inventory: %s", diff)
 	}
-	order := ""
+	order, texts := "", ""
 	for _, c := range mr.Status.Conditions {
 		order += string(c.Type) + " "
+		texts += fmt.Sprintf("%s/%s/%s/%q\n", c.Type, c.Status, c.Reason, c.Message)
 	}
 	if order != "ResourcesHealthy ResourcesProgressing ResourcesApplied " {
-		t.Errorf("MRS-3 order of conditions: got %s", order)
+		t.Errorf("MRS-3/BH-MR-15: the order of conditions is %s", order)
+	}
+	if diff := cmp.Diff("ResourcesHealthy/True/ResourcesHealthy/\"All resources are healthy.\"\n"+
+		"ResourcesProgressing/False/ResourcesRolledOut/\"All resources have been fully rolled out.\"\n"+
+		"ResourcesApplied/True/ApplySucceeded/\"All resources are applied.\"\n", texts); diff != "" {
+		t.Error("BH-MR-21/MRS-9", diff)
 	}
 }
 
@@ -48,7 +63,7 @@ func TestDriftIsPutRightAtOnce(t *testing.T) {
 	f.eventually(func() error {
 		data := f.get("v1", "ConfigMap", "cm").Object["data"]
 		if fmt.Sprint(data) != "map[a:b]" {
-			return fmt.Errorf("data is %v", data)
+			return fmt.Errorf("BH-MR-3/MRT-6: a change is not undone: data is %v", data)
 		}
 		return nil
 	})

@@ -33,7 +33,7 @@ func TestPrinterColumns(t *testing.T) {
 		names = append(names, column.Name)
 	}
 	if diff := cmp.Diff([]string{"Name", "Class", "Applied", "Healthy", "Progressing", "Age"}, names); diff != "" {
-		t.Error(diff)
+		t.Error("MRV-2/MRA-3", diff)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestTransitions(t *testing.T) {
 		}
 	}
 	if want := "True/ApplySucceeded Progressing/ApplyProgressing True/ApplySucceeded "; seen != want {
-		t.Errorf("got %s, want %s", seen, want)
+		t.Errorf("MRV-120/MR-9: got %s, want %s", seen, want)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestFailureOnUnchangedContent(t *testing.T) {
 		resourcesv1alpha1.ResourcesHealthy: "True/ResourcesHealthy", resourcesv1alpha1.ResourcesProgressing: "False/ResourcesRolledOut",
 	} {
 		if got, _ := harness.Condition(mr, conditionType); got != want {
-			t.Errorf("MRV-122: %s is %s", conditionType, got)
+			t.Errorf("MRV-122/MRS-6: %s is %s", conditionType, got)
 		}
 	}
 
@@ -136,7 +136,7 @@ func TestEventsOfAPendingService(t *testing.T) {
 	mr := f.applied("mr", "Progressing/DeletionPending", "\n\n-> Events:\n* cloud reported 9m", "message 5")
 	_, message := harness.Condition(mr, resourcesv1alpha1.ResourcesApplied)
 	if strings.Count(message, "cloud reported") != 5 || strings.Contains(message, "message 0") {
-		t.Errorf("want the newest five: %s", message)
+		t.Errorf("MRV-89: want the newest five: %s", message)
 	}
 	f.patch(service, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	f.mrGone("mr")
@@ -164,8 +164,8 @@ func TestKindsThatComeLater(t *testing.T) {
 	f.managed("crd", prometheusCRD)
 	f.settled("crd")
 	f.managed("mr", "apiVersion: monitoring.coreos.com/v1\nkind: Prometheus\nmetadata: {name: p, namespace: $NS}\nspec: {replicas: 1}\n")
-	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/PrometheusUnhealthy", `condition "Available" is missing`)
-	f.condition("mr", resourcesv1alpha1.ResourcesProgressing, "True/PrometheusProgressing", `condition "Reconciled" is missing`)
+	f.rule("MRV-154/MRB-28: the health of a kind that came later").condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/PrometheusUnhealthy", `condition "Available" is missing`)
+	f.rule("MRT-12: the roll-out of a kind that came later").condition("mr", resourcesv1alpha1.ResourcesProgressing, "True/PrometheusProgressing", `condition "Reconciled" is missing`)
 	prometheus := f.get("monitoring.coreos.com/v1", "Prometheus", "p")
 	condition := func(conditionType string) map[string]any {
 		return map[string]any{"type": conditionType, "status": "True", "observedGeneration": prometheus.GetGeneration()}
@@ -186,7 +186,7 @@ func TestNoSecretContentInLogs(t *testing.T) {
 	f.applied("mr", "False/DecodingFailed")
 	f.exists("v1", "Secret", "s")
 	if strings.Contains(running.Output(), secret) {
-		t.Error("the log shows the content of a Secret")
+		t.Error("OBS-8: the log shows the content of a Secret")
 	}
 	if _, message := harness.Condition(f.mr("mr"), resourcesv1alpha1.ResourcesApplied); strings.Contains(message, secret) {
 		t.Errorf("the condition shows the content of a Secret: %s", message)

@@ -30,7 +30,7 @@ func TestAPI(t *testing.T) {
 			t.Errorf("got %v", mr.Status)
 		}
 	})
-	t.Run("MRV-3 status is a subresource", func(t *testing.T) {
+	t.Run("MRV-3/MRA-2 status is a subresource", func(t *testing.T) {
 		f.patchMR("empty", map[string]any{"status": map[string]any{"observedGeneration": 77}})
 		if got := f.mr("empty").Status.ObservedGeneration; got != 1 {
 			t.Errorf("observedGeneration is %d", got)
@@ -54,12 +54,12 @@ func TestDecoding(t *testing.T) {
 		names += ref.Name + " "
 	}
 	if names != "a brotli crlf " {
-		t.Errorf("MRV-11/MRV-12/MRV-13 inventory: got %s", names)
+		t.Errorf("MRV-11/BH-MR-36: the inventory is %s", names)
 	}
 
 	// MRV-16, MRV-18, MRB-2: what can't be decoded deletes nothing.
 	f.secret("mr", map[string]string{"a.yaml": configMap("a") + "---\n[\n---\n- a list\n", "b.yaml.br": "garbage", "c": "{", "d.br": "", "e": configMap("e")})
-	mr = f.applied("mr", "False/DecodingFailed", "index 1 in 'a.yaml' in secret '$NS/mr'", "index 2 in 'a.yaml'", "'b.yaml.br'", "'c'", "'d.br'")
+	mr = f.rule("MRD-6/MRS-10: all errors of decoding").applied("mr", "False/DecodingFailed", "Could not decode all new resources: [", "index 1 in 'a.yaml' in secret '$NS/mr'", "index 2 in 'a.yaml'", "'b.yaml.br'", "'c'", "'d.br'")
 	f.exists("v1", "ConfigMap", "e")
 	for _, name := range []string{"a", "brotli", "crlf"} {
 		f.get("v1", "ConfigMap", name)
@@ -78,15 +78,15 @@ func TestMissingSecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.must(f.seed.Create(f.ctx, harness.ManagedResource(f.ns, "mr", "later")))
-	f.applied("mr", "False/CannotReadSecret", `secrets "later" not found`)
+	f.rule("MRS-11/MRV-14: a missing Secret").applied("mr", "False/CannotReadSecret", `secrets "later" not found`)
 	f.secret("later", map[string]string{"a": configMap("a")})
-	f.settled("mr")
+	f.rule("MRV-14: a Secret that comes later").settled("mr")
 
 	f.must(f.seed.Delete(f.ctx, harness.Secret(f.ns, "later", nil)))
 	f.applied("mr", "False/CannotReadSecret") // A deletion is noticed by itself.
 	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, "reconcile")
 	f.applied("mr", "False/CannotReadSecret")
-	f.get("v1", "ConfigMap", "a")
+	f.rule("MRV-14: objects stay though their Secret is missing").get("v1", "ConfigMap", "a")
 	f.eventually(func() error {
 		if _, found := f.mr("mr").Annotations[resourcesv1alpha1.AnnotationOperation]; found {
 			return fmt.Errorf("MRV-25/PRC-34: the operation annotation is still there")
@@ -94,10 +94,9 @@ func TestMissingSecret(t *testing.T) {
 		return nil
 	})
 
-	// MRV-85: deletion needs no Secret.
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
-	f.mrGone("mr")
-	f.gone("v1", "ConfigMap", "a")
+	f.rule("MRV-85/CT-43: the deletion needs no Secret").mrGone("mr")
+	f.rule("MRV-85/CT-43: the deletion needs no Secret").gone("v1", "ConfigMap", "a")
 }
 
 // BH-MR-17, CT-42: an object that the API server refuses is named in the condition, and holds up no other.
@@ -119,8 +118,8 @@ func TestBadObjects(t *testing.T) {
 		"namespace": {"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: absent-ns}\n", "False/ApplyFailed", []string{`namespaces "absent-ns" not found`}},
 	} {
 		f.managed(name, strings.ReplaceAll(good, "$NAME", name)+tc.manifests)
-		f.applied(name, tc.reason, tc.parts...)
-		f.exists("v1", "ConfigMap", "good-"+name) // Its neighbour is there (MR-24, MRB-4).
+		f.rule("BH-MR-16/BH-MR-17: ResourcesApplied is False").applied(name, tc.reason, tc.parts...)
+		f.rule("MR-24/CT-42: the other objects are applied").exists("v1", "ConfigMap", "good-"+name)
 	}
 }
 
@@ -133,7 +132,7 @@ func TestNamespaceDefaulting(t *testing.T) {
 	for _, object := range []*unstructured.Unstructured{
 		harness.Object("v1", "ConfigMap", "default", f.ns), harness.Object("rbac.authorization.k8s.io/v1", "ClusterRole", "", f.ns),
 	} {
-		f.must(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(object), object))
+		f.rule("MRD-9/MRV-19: the scope of a kind decides about the namespace").must(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(object), object))
 	}
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
 	f.mrGone("mr")
@@ -161,23 +160,22 @@ func TestCustomResources(t *testing.T) {
 	f := newFixture(t)
 	widget := "---\napiVersion: $NS.example.org/v1\nkind: Widget\nmetadata: {name: w, namespace: $NS}\nspec: {big: 9007199254740993, template: text, size: 3}\n"
 	f.managed("mr", widget+crd)
-	f.settled("mr")
+	f.rule("MR-31/MRV-20: a CRD and its resource in one ManagedResource").settled("mr")
 	api := f.ns + ".example.org/v1"
 	w := f.get(api, "Widget", "w")
 	if got := fmt.Sprint(w.Object["spec"]); got != "map[big:9007199254740993 size:3 template:text]" {
-		t.Errorf("spec is %s", got)
+		t.Errorf("MRV-21/MRV-47: spec is %s", got)
 	}
 	// Drift of a kind that did not exist when the process started.
 	f.patch(w, map[string]any{"spec": map[string]any{"size": 4}})
 	f.eventually(func() error {
 		if size, _, _ := unstructured.NestedInt64(f.get(api, "Widget", "w").Object, "spec", "size"); size != 3 {
-			return fmt.Errorf("size is %d", size)
+			return fmt.Errorf("MRC-15/MRT-9: the drift of a new kind is not repaired: size is %d", size)
 		}
 		return nil
 	})
 	f.must(f.shoot.Delete(f.ctx, f.get(api, "Widget", "w")))
 	f.exists(api, "Widget", "w")
-	// MRV-87: the kind vanishes with its CRD.
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
-	f.mrGone("mr")
+	f.rule("MRV-87/MRX-18: the kind vanishes with its CRD").mrGone("mr")
 }

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func TestPendingDeletion(t *testing.T) {
 	f.managed("mr", withFinalizer("one")+withFinalizer("two"))
 	f.settled("mr")
 	f.secret("mr", map[string]string{"data.yaml": configMap("new")})
-	mr := f.applied("mr", "Progressing/DeletionPending", "Could not clean all old resources: 2 errors occurred: [deletion of old resource \"v1/ConfigMap/$NS/one\" is still pending", "example.org/hold")
+	mr := f.rule("MRS-8: the condition of a pending deletion").applied("mr", "Progressing/DeletionPending", "Could not clean all old resources: 2 errors occurred: [deletion of old resource \"v1/ConfigMap/$NS/one\" is still pending", "example.org/hold")
 	for _, conditionType := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ResourcesProgressing} {
 		if got, _ := harness.Condition(mr, conditionType); got != "Unknown/ChecksPending" {
 			t.Errorf("MRV-80: %s is %s", conditionType, got)
@@ -46,6 +47,7 @@ func TestPendingDeletion(t *testing.T) {
 	if err := f.shoot.Get(f.ctx, client.ObjectKeyFromObject(waiting), waiting); err == nil {
 		t.Error("MRV-80: new objects must wait")
 	}
+	f.rule("BH-MR-25: an object with finalizers stays").get("v1", "ConfigMap", "one")
 	f.release("one", "two")
 	f.settled("mr")
 	f.get("v1", "ConfigMap", "new")
@@ -59,19 +61,20 @@ func TestDeletion(t *testing.T) {
 	f.applied("mr", "True/ApplySucceeded")
 	f.patchMR("mr", map[string]any{"metadata": map[string]any{"finalizers": append(f.mr("mr").Finalizers, "example.org/theirs")}})
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
-	mr := f.applied("mr", "Progressing/DeletionPending", "1 error occurred: deletion of old resource \"v1/ConfigMap/$NS/held\" is still pending")
-	if got, _ := harness.Condition(mr, resourcesv1alpha1.ResourcesHealthy); got != "False/DeletionPending" {
-		t.Error("MRV-81", got)
+	mr := f.rule("MRX-3: the condition while objects are deleted").applied("mr", "Progressing/DeletionPending", "1 error occurred: deletion of old resource \"v1/ConfigMap/$NS/held\" is still pending")
+	const deleting = "The resources are currently being deleted."
+	if got, message := harness.Condition(mr, resourcesv1alpha1.ResourcesHealthy); got != "False/DeletionPending" || message != deleting {
+		t.Error("MRX-1/MRV-81", got, message)
 	}
-	if got, _ := harness.Condition(mr, resourcesv1alpha1.ResourcesProgressing); got != "True/DeletionPending" {
-		t.Error("MRV-81", got)
+	if got, message := harness.Condition(mr, resourcesv1alpha1.ResourcesProgressing); got != "True/DeletionPending" || message != deleting {
+		t.Error("MRX-1/MRV-81", got, message)
 	}
-	f.gone("v1", "ConfigMap", "free")
+	f.rule("MR-4/BH-MR-24: the deletion deletes the objects").gone("v1", "ConfigMap", "free")
 	f.gone("apps/v1", "Deployment", "d")
 	f.release("held")
 	f.eventually(func() error {
 		if got := f.mr("mr").Finalizers; len(got) != 1 || got[0] != "example.org/theirs" {
-			return fmt.Errorf("MRV-81 finalizers: %v", got)
+			return fmt.Errorf("MRX-4/MRV-81: want only the finalizer of somebody else, got %v", got)
 		}
 		return nil
 	})
@@ -89,7 +92,7 @@ func TestDeletionIsQuick(t *testing.T) {
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
 	f.mrGone("mr")
 	if took := time.Since(started); took > 4*time.Second {
-		t.Errorf("took %s: the five seconds of a pending deletion were waited for", took)
+		t.Errorf("MRX-11/MRB-33: took %s: the five seconds of a pending deletion were waited for", took)
 	}
 }
 
@@ -98,7 +101,10 @@ func TestDeletionIsQuick(t *testing.T) {
 func TestWhatStays(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.managed("keep", configMap("annotated", "  annotations: {resources.gardener.cloud/keep-object: '1'}\n")+configMap("goes"))
+	kept := func(name string) string {
+		return configMap(name, "  annotations: {resources.gardener.cloud/keep-object: '1'}\n")
+	}
+	f.managed("keep", kept("annotated")+kept("left-out")+configMap("goes"))
 	f.managed("all", configMap("stays")+configMap("dropped"), func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.KeepObjects = ptr.To(true) })
 	f.managed("ignored", configMap("ignored"))
 	f.managed("migrated", configMap("migrated"))
@@ -107,21 +113,29 @@ func TestWhatStays(t *testing.T) {
 		f.settled(name)
 	}
 	f.secret("all", map[string]string{"data.yaml": configMap("stays")})
-	f.gone("v1", "ConfigMap", "dropped") // MRX-15: keepObjects is about the end of the ManagedResource only.
+	f.rule("MRX-15: keepObjects is about the end of the ManagedResource only").gone("v1", "ConfigMap", "dropped")
 	f.settled("all")
+	f.secret("keep", map[string]string{"data.yaml": kept("annotated") + configMap("goes")})
+	f.eventually(func() error {
+		if got := len(f.mr("keep").Status.Resources); got != 2 {
+			return fmt.Errorf("MRV-74: the inventory has %d entries", got)
+		}
+		return nil
+	})
 	f.annotateMR("ignored", resourcesv1alpha1.AnnotationIgnore, "true")
 	f.applied("ignored", "True/ManagedResourceIgnored")
 	f.patchMR("migrated", map[string]any{"spec": map[string]any{"keepObjects": true}})
 	for _, name := range all {
 		f.must(f.seed.Delete(f.ctx, harness.Secret(f.ns, name, nil)))
 		f.must(f.seed.Delete(f.ctx, f.mr(name)))
-		f.mrGone(name)
+		f.rule("HLP-7: the deletion needs no Secrets").mrGone(name)
 	}
 	f.gone("v1", "ConfigMap", "goes")
-	f.gone("v1", "ConfigMap", "ignored")
-	f.get("v1", "ConfigMap", "annotated")
-	f.get("v1", "ConfigMap", "stays")
-	f.get("v1", "ConfigMap", "migrated")
+	f.rule("BH-MR-6/MRV-84: the end of an ignored ManagedResource is that of its objects").gone("v1", "ConfigMap", "ignored")
+	f.rule("MRV-74: an annotated object stays").get("v1", "ConfigMap", "annotated")
+	f.rule("MRV-74: an annotated object that the manifest has no more stays").get("v1", "ConfigMap", "left-out")
+	f.rule("MRX-2/MRA-4f: keepObjects keeps all").get("v1", "ConfigMap", "stays")
+	f.rule("HLP-30/MRV-83: keepObjects counts though it came last").get("v1", "ConfigMap", "migrated")
 }
 
 // BH-MR-26, MRX-9, MRV-76: finalizers go when their time is up.
@@ -144,8 +158,9 @@ func TestFinalizeDeletionAfter(t *testing.T) {
 		}
 		return fmt.Errorf("no warning about the annotation among %d events", len(events.Items))
 	})
-	f.applied("mr", "Progressing/DeletionPending", "failed parsing duration of resources.gardener.cloud/finalize-deletion-after annotation")
-	f.gone("v1", "ConfigMap", "soon")
+	f.rule("MRV-76: an annotation that can't be parsed").
+		applied("mr", "Progressing/DeletionPending", "failed parsing duration of resources.gardener.cloud/finalize-deletion-after annotation")
+	f.rule("BH-MR-26: finalizers go when the time is up").gone("v1", "ConfigMap", "soon")
 	f.release("broken")
 	f.mrGone("mr")
 }
@@ -157,7 +172,7 @@ func TestFinalizeNamespace(t *testing.T) {
 	f.managed("mr", "apiVersion: v1\nkind: Namespace\nmetadata: {name: $NS-held, finalizers: [example.org/hold], annotations: {resources.gardener.cloud/finalize-deletion-after: 1s}}\nspec: {finalizers: [kubernetes, example.org/hold]}\n")
 	f.applied("mr", "True/ApplySucceeded")
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
-	f.mrGone("mr")
+	f.rule("MRX-10/MRB-10: finalizers in metadata and spec go").mrGone("mr")
 }
 
 // MRX-7, MRX-16, MRA-4h, MRV-86, MRB-11: only the claims of the StatefulSet go.
@@ -177,8 +192,8 @@ func TestClaims(t *testing.T) {
 	}
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
 	f.mrGone("mr")
-	f.gone("v1", "PersistentVolumeClaim", "data-s-0")
-	f.get("v1", "PersistentVolumeClaim", "data-other-0")
+	f.rule("MRX-16/MRA-4h: the claims of the StatefulSet go").gone("v1", "PersistentVolumeClaim", "data-s-0")
+	f.rule("MRB-11/MRV-86: a claim that only the selector matches stays").get("v1", "PersistentVolumeClaim", "data-other-0")
 }
 
 // MRV-30, MRB-3: nothing that was created is forgotten, even if the apply never succeeded.
@@ -190,17 +205,24 @@ func TestFailedApplyLeaksNothing(t *testing.T) {
 	f.exists("v1", "ConfigMap", "created")
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
 	f.mrGone("mr")
-	f.gone("v1", "ConfigMap", "created")
+	f.rule("MRV-30/MRB-3: it was created before the apply failed").gone("v1", "ConfigMap", "created")
 }
 
 // BH-MR-9, MRB-16: an object that moved to another ManagedResource is not deleted by the first.
 func TestMovedObject(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.managed("from", configMap("moved")+configMap("rest"))
+	f.managed("from", configMap("moved")+configMap("handed")+configMap("rest"))
 	f.settled("from")
-	uid := f.get("v1", "ConfigMap", "moved").GetUID()
-	f.managed("to", configMap("moved"))
+	uid, handed := f.get("v1", "ConfigMap", "moved").GetUID(), f.get("v1", "ConfigMap", "handed").GetUID()
+	f.secret("from", map[string]string{"data.yaml": configMap("moved") + configMap("handed", "  annotations: {resources.gardener.cloud/mode: Ignore}\n") + configMap("rest")})
+	f.eventually(func() error {
+		if got := len(f.mr("from").Status.Resources); got != 2 {
+			return fmt.Errorf("inventory has %d entries", got)
+		}
+		return nil
+	})
+	f.managed("to", configMap("moved")+configMap("handed"))
 	f.settled("to")
 	f.secret("from", map[string]string{"data.yaml": configMap("rest")})
 	f.eventually(func() error {
@@ -212,7 +234,10 @@ func TestMovedObject(t *testing.T) {
 	f.settled("from")
 	cm := f.get("v1", "ConfigMap", "moved")
 	if cm.GetUID() != uid || cm.GetDeletionTimestamp() != nil {
-		t.Error("the moved object was deleted")
+		t.Error("MRB-16: the moved object was deleted")
+	}
+	if cm := f.get("v1", "ConfigMap", "handed"); cm.GetUID() != handed || cm.GetDeletionTimestamp() != nil || !strings.HasSuffix(cm.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "/to") {
+		t.Errorf("BH-MR-9: an object that is handed over by mode Ignore: %v", cm.Object["metadata"])
 	}
 }
 
@@ -224,10 +249,10 @@ func TestClasses(t *testing.T) {
 	f.managed("mine", configMap("mine"))
 	f.settled("mine")
 	if mr := f.mr("other"); len(mr.Finalizers) != 0 || len(mr.Status.Conditions) != 0 {
-		t.Errorf("MRV-100: got %v", mr)
+		t.Errorf("BH-MR-11/MRV-100: got %v", mr)
 	}
 	f.patchMR("mine", map[string]any{"spec": map[string]any{"class": "test"}})
-	f.gone("v1", "ConfigMap", "mine")
+	f.rule("BH-MR-13/MRA-4a: the instance of the old class cleans up").gone("v1", "ConfigMap", "mine")
 	f.eventually(func() error {
 		if got := f.mr("mine").Finalizers; len(got) != 0 {
 			return fmt.Errorf("MRV-101 finalizers: %v", got)
@@ -239,11 +264,11 @@ func TestClasses(t *testing.T) {
 	f.managed("marker", configMap("marker")) // Once this one is through, the other one has been looked at, too.
 	f.settled("marker")
 	if got := f.mr("other"); len(got.Status.Conditions) != 0 {
-		t.Errorf("MRV-102: got %v", got.Status)
+		t.Errorf("MR-5/MRV-102: got %v", got.Status)
 	}
 	f.patchMR("other", map[string]any{"metadata": map[string]any{"finalizers": nil}})
-	f.settled("other")
-	f.get("v1", "ConfigMap", "other")
+	f.rule("MRV-146: a ManagedResource that came to this class is checked").settled("other")
+	f.rule("BH-MR-14: the instance of the new class creates the objects").get("v1", "ConfigMap", "other")
 }
 
 // BH-MR-5, BH-MR-7, MR-3, MRS-12, MRK-7, MRB-24, MRV-110, MRV-111: a ManagedResource that is to be left alone.
@@ -253,16 +278,21 @@ func TestIgnoredManagedResource(t *testing.T) {
 	f.managed("mr", configMap("cm", "data: {a: b}\n"))
 	f.settled("mr")
 	f.annotateMR("mr", resourcesv1alpha1.AnnotationIgnore, "true")
-	mr := f.applied("mr", "True/ManagedResourceIgnored", "ManagedResource is marked to be ignored.")
-	if got, _ := harness.Condition(mr, resourcesv1alpha1.ResourcesProgressing); got != "False/ManagedResourceIgnored" {
-		t.Error("MRV-110", got)
+	const ignored = "ManagedResource is marked to be ignored."
+	mr := f.rule("MR-3/MRS-12: ResourcesApplied").applied("mr", "True/ManagedResourceIgnored", ignored)
+	for conditionType, want := range map[resourcesv1alpha1.ConditionType]string{
+		resourcesv1alpha1.ResourcesHealthy: "True/ManagedResourceIgnored", resourcesv1alpha1.ResourcesProgressing: "False/ManagedResourceIgnored",
+	} {
+		if got, message := harness.Condition(mr, conditionType); got != want || message != ignored {
+			t.Errorf("MRS-12/MRV-110: %s is %s: %s", conditionType, got, message)
+		}
 	}
 	cm := f.get("v1", "ConfigMap", "cm")
 	f.patch(cm, map[string]any{"data": map[string]any{"a": "changed"}})
 	f.secret("mr", map[string]string{"data.yaml": configMap("cm", "data: {a: c}\n")})
 	f.stays(500*time.Millisecond, func() error {
 		if got := nested(f.get("v1", "ConfigMap", "cm"), "data", "a"); got != "changed" {
-			return fmt.Errorf("MRV-110: data is %s", got)
+			return fmt.Errorf("BH-MR-5/MRV-110: data is %s", got)
 		}
 		return nil
 	})
@@ -277,7 +307,7 @@ func TestIgnoredManagedResource(t *testing.T) {
 
 	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, "wait-for-state")
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
-	f.stays(500*time.Millisecond, func() error {
+	f.rule("MRV-111: wait-for-state").stays(500*time.Millisecond, func() error {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(cm.GroupVersionKind())
 		return f.shoot.Get(f.ctx, client.ObjectKeyFromObject(cm), object)

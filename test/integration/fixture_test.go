@@ -222,3 +222,26 @@ func compress(t testing.TB, plain string) string {
 	}
 	return string(compressed)
 }
+
+// rule returns the fixture with a rule of the contract before the text of each of its failures: f.rule("MRX-3: …").gone("v1", "ConfigMap", "a").
+func (f *fixture) rule(text string) *fixture {
+	named := *f
+	named.TB = ruleTB{f.TB, text}
+	return &named
+}
+
+// ruleTB is a test whose failures name a rule.
+type ruleTB struct {
+	testing.TB
+	rule string
+}
+
+func (t ruleTB) Fatal(args ...any) {
+	t.Helper()
+	t.TB.Fatal(append([]any{t.rule + ": "}, args...)...)
+}
+
+func (t ruleTB) Fatalf(format string, args ...any) {
+	t.Helper()
+	t.TB.Fatalf("%s: %s", t.rule, fmt.Sprintf(format, args...))
+}

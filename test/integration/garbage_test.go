@@ -82,7 +82,7 @@ func TestGarbageCollector(t *testing.T) {
 	process := f.controllers(map[string]any{"garbageCollector": map[string]any{"enabled": true, "minimumAge": "0s", "syncPeriod": "15s"}})
 	f.eventually(func() error {
 		if f.hasConfigMap("unused") || !apierrors.IsNotFound(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(secret), secret)) {
-			return errors.New("unused is still there: " + lastLog(process))
+			return errors.New("BH-GC-6: unused is still there: " + lastLog(process))
 		}
 		return nil
 	})

@@ -16,14 +16,14 @@ func TestHealthFollows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("mr", "apiVersion: v1\nkind: Service\nmetadata: {name: lb, namespace: $NS}\nspec: {type: LoadBalancer, selector: {a: b}, ports: [{port: 80}]}\n")
-	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy", `Service "$NS/lb" is unhealthy: service is missing ingress status`)
+	f.rule("MRH-6/BH-HL-2: an unhealthy object").condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy", `Service "$NS/lb" is unhealthy: service is missing ingress status`)
 	service := f.get("v1", "Service", "lb")
 	f.must(f.shoot.Status().Patch(f.ctx, service, harness.MergePatch(map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "1.2.3.4"}}}}})))
-	f.settled("mr")
+	f.rule("MRV-145/BH-HL-5: the health of an object that becomes healthy").settled("mr")
 	f.must(f.shoot.Status().Patch(f.ctx, service, harness.MergePatch(map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": nil}}})))
 	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy")
 	f.patch(service, map[string]any{"metadata": map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationSkipHealthCheck: "true"}}})
-	f.settled("mr") // The annotation alone changes the judgement (MRB-31).
+	f.rule("MRB-31: the annotation alone changes the judgement").settled("mr")
 }
 
 // MRV-142: a missing object of a kind that nobody serves.
@@ -44,10 +44,10 @@ func TestRollout(t *testing.T) {
 	manifests := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: $NS}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: d}}\n" +
 		"  template:\n    metadata: {labels: {app: d}}\n    spec: {containers: [{name: main, image: 'i:1'}], automountServiceAccountToken: false}\n"
 	f.managed("mr", manifests)
-	f.condition("mr", resourcesv1alpha1.ResourcesProgressing, "True/DeploymentProgressing", `Deployment "$NS/d" is progressing: `)
+	f.rule("BH-MR-19/MRP-5: a Deployment that is not rolled out").condition("mr", resourcesv1alpha1.ResourcesProgressing, "True/DeploymentProgressing", `Deployment "$NS/d" is progressing: `)
 	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/DeploymentUnhealthy")
 	f.makePodsReady()
-	f.settled("mr")
+	f.rule("MRP-6/MRV-150: the end of a roll-out").settled("mr")
 
 	deployment := f.get("apps/v1", "Deployment", "d")
 	f.patch(deployment, map[string]any{"spec": map[string]any{"paused": true}})
@@ -91,7 +91,7 @@ func TestMissingObject(t *testing.T) {
 	f.settled("mr")
 	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, "wait-for-state")
 	f.must(f.shoot.Delete(f.ctx, f.get("v1", "ConfigMap", "cm")))
-	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ConfigMapMissing", `Required ConfigMap "cm" in namespace "$NS" is missing`)
+	f.rule("MRH-4/MRV-142: a missing object").condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ConfigMapMissing", `Required ConfigMap "cm" in namespace "$NS" is missing`)
 	if got, _ := harness.Condition(f.mr("mr"), resourcesv1alpha1.ResourcesProgressing); got != "False/ResourcesRolledOut" {
 		t.Errorf("MRP-3: %s", got)
 	}

@@ -37,16 +37,16 @@ func TestInjectLabels(t *testing.T) {
 	want := map[string]string{"foo": "bar", resourcesv1alpha1.LabelManagedBy: "gardener"}
 	d := f.get("apps/v1", "Deployment", "d")
 	if diff := cmp.Diff(want, d.GetLabels()); diff != "" {
-		t.Error("MRV-40 labels", diff)
+		t.Error("MRA-4c/MRV-41 labels", diff)
 	}
 	template, _, _ := unstructured.NestedStringMap(d.Object, "spec", "template", "metadata", "labels")
 	wantTemplate := maps.Clone(want)
 	wantTemplate["app"] = "d"
 	if diff := cmp.Diff(wantTemplate, template); diff != "" {
-		t.Error("MRV-40 template", diff)
+		t.Error("BH-MR-4/MRV-40 template", diff)
 	}
 	if got := nested(d, "spec", "selector"); got != "map[matchLabels:map[app:d]]" {
-		t.Error("MRV-40 selector", got)
+		t.Error("BH-MR-4/MRV-40 selector", got)
 	}
 	claims, _, _ := unstructured.NestedSlice(f.get("apps/v1", "StatefulSet", "s").Object, "spec", "volumeClaimTemplates")
 	labels, _, _ := unstructured.NestedStringMap(claims[0].(map[string]any), "metadata", "labels")
@@ -74,7 +74,7 @@ func TestLabelsAndAnnotations(t *testing.T) {
 	f.eventually(func() error {
 		cm := f.get("v1", "ConfigMap", "cm")
 		if len(cm.GetOwnerReferences()) > 0 || cm.GetAnnotations()["reference.resources.gardener.cloud/secret-foo"] != "" {
-			return fmt.Errorf("owners or references are still there: %v", cm.Object["metadata"])
+			return fmt.Errorf("MRV-44/MRV-45: owners or references are still there: %v", cm.Object["metadata"])
 		}
 		return nil
 	})
@@ -99,7 +99,7 @@ func TestLabelsAndAnnotations(t *testing.T) {
 	f.eventually(func() error {
 		cm = f.get("v1", "ConfigMap", "cm")
 		if len(cm.GetLabels()) != 2 || len(cm.GetAnnotations()) != 2 {
-			return fmt.Errorf("labels %v, annotations %v", cm.GetLabels(), cm.GetAnnotations())
+			return fmt.Errorf("MRA-4d/MRA-4e: labels %v, annotations %v", cm.GetLabels(), cm.GetAnnotations())
 		}
 		return nil
 	})
@@ -139,10 +139,10 @@ func TestWorkloads(t *testing.T) {
 		return nil
 	})
 	if got := nested(f.get("apps/v1", "Deployment", "preserved"), "spec", "replicas") + resources("preserved"); got != "2map[requests:map[cpu:2 memory:1Gi]]" {
-		t.Errorf("MRV-50/MRV-51 preserved is %s", got)
+		t.Errorf("BH-MR-27/BH-MR-28: preserved is %s", got)
 	}
 	if got := nested(f.get("apps/v1", "Deployment", "scaled"), "spec", "replicas"); got != "2" {
-		t.Errorf("MRV-50 scaled has %s replicas", got)
+		t.Errorf("BH-MR-29/MRV-50: scaled has %s replicas", got)
 	}
 	for _, name := range []string{"plain", "preserved", "scaled"} {
 		if got := nested(f.get("apps/v1", "Deployment", name), "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"); got != "now" {
@@ -216,9 +216,9 @@ func TestInvalidUpdates(t *testing.T) {
 		t.Error("MRV-72: re-created without being asked to")
 	}
 	f.secret("job", map[string]string{"data.yaml": job("resources.gardener.cloud/delete-on-invalid-update: 'true', resources.gardener.cloud/deletion-propagation-on-invalid-update: foo", "Indexed")})
-	f.applied("job", "False/ApplyFailed", `"foo" is invalid, supported values: [Background Foreground Orphan]`)
+	f.rule("MR-34: the message about an invalid policy").applied("job", "False/ApplyFailed", `"foo" is invalid, supported values: [Background Foreground Orphan]`)
 	if f.get("batch/v1", "Job", "j").GetUID() != uid {
-		t.Error("MRV-72: deleted with an invalid policy")
+		t.Error("MR-34/MRV-72: deleted with an invalid policy")
 	}
 	f.secret("job", map[string]string{"data.yaml": job("resources.gardener.cloud/delete-on-invalid-update: 'true', resources.gardener.cloud/deletion-propagation-on-invalid-update: Background", "Indexed")})
 	f.applied("job", "True/ApplySucceeded")
@@ -240,7 +240,7 @@ func TestIgnoredObjects(t *testing.T) {
 	f.secret("mr", map[string]string{"data.yaml": annotated("released", "mode", "Ignore") + annotated("once", "ignore", "T") + annotated("normal", "ignore", "yes")})
 	f.eventually(func() error {
 		if annotations := f.get("v1", "ConfigMap", "released").GetAnnotations(); len(annotations) != 0 {
-			return fmt.Errorf("annotations are %v", annotations)
+			return fmt.Errorf("MR-11: origin and description go, annotations are %v", annotations)
 		}
 		return nil
 	})
@@ -249,7 +249,7 @@ func TestIgnoredObjects(t *testing.T) {
 	}
 	mr := f.settled("mr")
 	if len(mr.Status.Resources) != 2 {
-		t.Errorf("MRV-70 inventory: got %v", mr.Status.Resources)
+		t.Errorf("BH-MR-8/MRV-70 inventory: got %v", mr.Status.Resources)
 	}
 	once := f.get("v1", "ConfigMap", "once")
 	if len(once.GetLabels()) != 0 || len(once.GetAnnotations()) != 1 {

@@ -35,7 +35,7 @@ func TestConcurrentWriters(t *testing.T) {
 	f.eventually(func() error {
 		cm := f.get("v1", "ConfigMap", "cm")
 		if got := nested(cm, "data", "a"); got != "10" || cm.GetAnnotations()["theirs"] != "99" {
-			return fmt.Errorf("data is %s, annotations %v", got, cm.GetAnnotations())
+			return fmt.Errorf("MRV-31/MR-26: data is %s, annotations %v", got, cm.GetAnnotations())
 		}
 		return nil
 	})
@@ -56,7 +56,7 @@ func TestDeletionMeansOneObject(t *testing.T) {
 	f.must(f.shoot.Delete(f.ctx, f.get("v1", "ConfigMap", "cm")))
 	f.must(f.shoot.Create(f.ctx, harness.Object("v1", "ConfigMap", f.ns, "cm")))
 	if err := client.Delete(f.ctx, read, ""); !apierrors.IsConflict(err) {
-		t.Errorf("want a conflict, got %v", err)
+		t.Errorf("MRB-17: want a conflict, got %v", err)
 	}
 	f.get("v1", "ConfigMap", "cm")
 }

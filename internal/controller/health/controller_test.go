@@ -174,7 +174,7 @@ func TestNotJudged(t *testing.T) {
 		"MRH-1 ignored": func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) {
 			mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
 		},
-		"MRH-1 of another class": func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) { class := "other"; mr.Spec.Class = &class },
+		"MRK-8/MRP-1 of another class": func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) { class := "other"; mr.Spec.Class = &class },
 		"MRV-102 another class has not cleaned up yet": func(f *fixture, mr *resourcesv1alpha1.ManagedResource) {
 			f.Class = managed.NewClass("b")
 			mr.Spec.Class, mr.Finalizers = ptr.To("b"), []string{resourcesv1alpha1.FinalizerName}

@@ -46,10 +46,10 @@ func TestInventoryThatDoesNotFit(t *testing.T) {
 		}
 		got := f.condition("m")
 		if !strings.HasPrefix(got, "False/ApplyFailed: the inventory of 9 objects") || !strings.Contains(got, "spread the objects over several ManagedResources") {
-			t.Errorf("it says %.300s", got)
+			t.Errorf("MR-12: it says %.300s", got)
 		}
 		if value, _ := f.target.value("a"); value != "1" || f.inventory("m") != "a" {
-			t.Errorf("a is %s, and the inventory has %s", value, f.inventory("m"))
+			t.Errorf("MR-12: a is %s, and the inventory has %s", value, f.inventory("m"))
 		}
 	}
 	f.manifests("m", "3", configMap("a", "3", ""))

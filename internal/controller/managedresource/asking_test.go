@@ -179,7 +179,7 @@ func TestDeletionOfAStatefulSet(t *testing.T) {
 			want = "[DELETE widget]"
 		}
 		if got := fmt.Sprint(s.log); got != want {
-			t.Errorf("got %s, want %s; %s", got, want, f.condition("one"))
+			t.Errorf("MRX-7/MRX-8: got %s, want %s; %s", got, want, f.condition("one"))
 		}
 	}
 }

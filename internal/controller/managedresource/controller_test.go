@@ -483,7 +483,7 @@ func TestSlowKind(t *testing.T) {
 	}
 	_, _ = f.run("m")
 	if got := f.target.count(http.MethodPost); got > perRun+tooSlow {
-		t.Errorf("%d objects were tried", got)
+		t.Errorf("MR-15: %d objects were tried", got)
 	}
 	if got := f.condition("m"); !strings.HasPrefix(got, "False/ApplyFailed") || !strings.Contains(got, "not tried") {
 		t.Errorf("got %s", got)

@@ -15,7 +15,7 @@ func TestNotFound(t *testing.T) {
 	result, err := f.run("nobody")
 	f.must(err)
 	if got := f.target.count(http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete); got != 0 || result.RequeueAfter != 0 {
-		t.Errorf("%d requests, and again after %s", got, result.RequeueAfter)
+		t.Errorf("MR-2: %d requests, and again after %s", got, result.RequeueAfter)
 	}
 }
 
@@ -27,9 +27,9 @@ func TestFirstRun(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	f.must(f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, mr))
 	if got := mr.Status.Resources; len(got) != 2 || got[0].Name != "a" || got[1].Name != "b" || mr.Status.SecretsDataChecksum == nil {
-		t.Errorf("got %v, checksum %v", got, mr.Status.SecretsDataChecksum)
+		t.Errorf("MR-8: got %v, checksum %v", got, mr.Status.SecretsDataChecksum)
 	}
 	if looks, creations := f.target.count(http.MethodGet), f.target.count(http.MethodPost); looks != 0 || creations != 2 {
-		t.Errorf("%d looks, %d creations", looks, creations)
+		t.Errorf("MR-25: %d looks, %d creations", looks, creations)
 	}
 }

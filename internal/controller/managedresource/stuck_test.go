@@ -251,7 +251,7 @@ func TestReconcileLooksAtRefusedDeletions(t *testing.T) {
 	f.annotate("m", resourcesv1alpha1.AnnotationOperation, resourcesv1alpha1.OperationReconcile) // ... and somebody asks for a look.
 	_, _ = f.run("m")
 	if _, there := f.target.value("a"); there {
-		t.Errorf("nobody has looked: %s", f.condition("m"))
+		t.Errorf("MRX-14: nobody has looked: %s", f.condition("m"))
 	}
 }
 
@@ -290,7 +290,7 @@ func TestReleaseFails(t *testing.T) {
 		verb := map[string]string{http.MethodGet: "getting", http.MethodPatch: "patching"}[method]
 		want := `False/ReleaseOfOrphanedResourcesFailed: Could not release all orphaned resources: 1 error occurred: error ` + verb + ` object "v1/ConfigMap/n/a": answer 403`
 		if got := f.condition("m"); err == nil || !strings.HasPrefix(got, want) {
-			t.Errorf("%v: %s", err, got)
+			t.Errorf("MRO-3: %v: %s", err, got)
 		}
 	}
 }
@@ -311,12 +311,12 @@ func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
 	f.stuck.forget(ownerOf(f.get("m")))
 	_, _ = f.run("m")
 	if len(f.live("a").GetFinalizers()) != 1 {
-		t.Fatal("gone after 59m59s")
+		t.Fatal("MRX-9/MRV-76: gone after 59m59s")
 	}
 	f.clock.SetTime(begun.Add(time.Hour + time.Second))
 	_, _ = f.run("m")
 	if len(f.live("a").GetFinalizers()) != 0 {
-		t.Error("there after 1h+1s")
+		t.Error("MRX-9/MRV-76: there after 1h+1s")
 	}
 }
 
@@ -439,7 +439,7 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 	before := f.target.count(http.MethodGet)
 	f.passMinute("m")
 	if got := reads(f); got > 8 {
-		t.Errorf("%d reads of four Secrets in a minute in which nothing changed", got)
+		t.Errorf("MRT-5: %d reads of four Secrets in a minute in which nothing changed", got)
 	}
 	if got := f.target.count(http.MethodGet) - before; got > 10 {
 		t.Errorf("%d reads of five objects that no watch covers in a minute in which nothing changed", got)

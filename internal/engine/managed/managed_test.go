@@ -77,7 +77,7 @@ func TestInventoryDigest(t *testing.T) {
 		"two":                   append(entry(nil), entry(nil)...),
 	} {
 		if same := InventoryDigest(one) == InventoryDigest(other); same != SameInventory(one, other) {
-			t.Errorf("%s: the same digest: %t", name, same)
+			t.Errorf("MR-13: %s: the same digest: %t", name, same)
 		}
 	}
 }
@@ -127,6 +127,9 @@ func TestConditions(t *testing.T) {
 	updated, _ := first.With(later, text)
 	if got := updated[0]; !got.LastTransitionTime.Time.Equal(start) || !got.LastUpdateTime.Time.Equal(later) {
 		t.Errorf("MRS-2/MRV-121 message: got %v", got)
+	}
+	if got := first[0]; got.Type == "" || got.Status == "" || got.Reason == "" || got.LastTransitionTime.IsZero() || got.LastUpdateTime.IsZero() {
+		t.Errorf("BH-MR-22: a condition lacks a field: %+v", got)
 	}
 	if first[0].Message != MessageDeleting {
 		t.Error("the receiver was changed")
