@@ -104,7 +104,13 @@ func TestConfigurationDefaults(t *testing.T) {
 	}
 	want := []any{float32(100), float32(100), int32(130), 24 * time.Hour, 9449, 8081, 8080, "info", "json", "", "resources", 5, time.Minute, false, "gardener", 5, time.Minute, 2 * time.Minute, time.Duration(0), 24 * time.Hour, false}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("CT-2/MRC-1/MRC-2/MRC-3a/MRC-4a: %s", diff)
+		t.Errorf("CT-2/MRC-1: %s", diff)
+	}
+	if got := *cfg.Controllers.ResourceClass; got != "resources" {
+		t.Errorf("MRC-2: the class is %q", got)
+	}
+	if c := cfg.Controllers; *c.ManagedResource.ConcurrentSyncs != 5 || *c.Health.ConcurrentSyncs != 5 {
+		t.Errorf("MRC-3a/MRC-4a: workers %d and %d", *c.ManagedResource.ConcurrentSyncs, *c.Health.ConcurrentSyncs)
 	}
 
 	cfg, _, err = load(t, "leaderElection: {resourceNamespace: a, leaseDuration: 0s, renewDeadline: 0s, retryPeriod: 0s, resourceLock: ''}\nsourceClientConnection: {qps: 0, burst: 0, kubeconfig: ''}\n")

@@ -61,6 +61,13 @@ func TestMerge(t *testing.T) {
 		options       MergeOptions
 		want          map[string]string // path → value
 	}{
+		"MRL-7/no labels": {"apiVersion: x/v1\nkind: X\nmetadata: {name: c}\n", "apiVersion: x/v1\nkind: X\nmetadata: {name: c, labels: {a: b}}\n", MergeOptions{ForceOverwriteLabels: true},
+			map[string]string{"metadata.labels": "<nil>"}},
+		"MRL-16/version and kind": {"apiVersion: x/v2\nkind: X\nmetadata: {name: c}\nspec: a\n", "apiVersion: x/v1\nkind: Z\nmetadata: {name: c}\nspec: b\n", MergeOptions{},
+			map[string]string{"apiVersion": "x/v2", "kind": "X", "spec": "a"}},
+		"MRM-5/BH-MR-28 DaemonSet": {"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d, annotations: {resources.gardener.cloud/preserve-resources: 'true'}}\nspec: {template: {spec: {containers: [{name: a, resources: {limits: {cpu: 1}}}]}}}\n",
+			"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec: {template: {metadata: {annotations: {kubectl.kubernetes.io/restartedAt: now}}, spec: {containers: [{name: a, resources: {limits: {cpu: 7}}}]}}}\n",
+			MergeOptions{}, map[string]string{"spec.template.spec.containers": "[map[name:a resources:map[limits:map[cpu:7]]]]", "spec.template.metadata.annotations": "map[kubectl.kubernetes.io/restartedAt:now]"}},
 		"MRV-50 replicas unset": {fmt.Sprintf(deploy, "", "{}"), fmt.Sprintf(deploy, "", "{replicas: 3}"), MergeOptions{}, map[string]string{"spec.replicas": "3"}},
 		"MRV-50 replicas set":   {fmt.Sprintf(deploy, "", "{replicas: 1}"), fmt.Sprintf(deploy, "", "{replicas: 3}"), MergeOptions{}, map[string]string{"spec.replicas": "1"}},
 		"MRM-1/MR-21 scaled":    {fmt.Sprintf(deploy, "", "{replicas: 1}"), fmt.Sprintf(deploy, "", "{replicas: 3}"), MergeOptions{HorizontallyScaled: true}, map[string]string{"spec.replicas": "3"}},

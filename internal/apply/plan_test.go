@@ -242,7 +242,7 @@ func TestEquivalences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := fmt.Sprint(e.Keys(tc.key)); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
+				t.Errorf("MRA-4g: got %s, want %s", got, tc.want)
 			}
 		})
 	}

@@ -179,7 +179,7 @@ func TestChecksum(t *testing.T) {
 	}{
 		"MRD-18 nothing":                     {want: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 		"MRD-18 one object":                  {data: map[string]string{"a.yaml": foo}, want: "2e595f940ab24164ce646820e956a06b8e82c0cc34beea41b02f446be726f56b"},
-		"MRD-17/MRD-18 a value counts twice": {data: map[string]string{"ab.yaml": ab}, want: "70714b8a83ee8bebbfae3de7d372e5ab32bef06e08bcbd83448b5244f9fc7ea2"},
+		"MRD-17/MRD-19 a value counts twice": {data: map[string]string{"ab.yaml": ab}, want: "70714b8a83ee8bebbfae3de7d372e5ab32bef06e08bcbd83448b5244f9fc7ea2"},
 		"MRD-18 both keys":                   {data: map[string]string{"a.yaml": foo, "ab.yaml": ab}, want: "dd72ff309844ba6463b1d7fdd15f8703a90dbffa01a37da806d47cb7123b5a5a"},
 		"MRO-1 released objects do not count": {data: map[string]string{"a.yaml": foo + "  annotations: {resources.gardener.cloud/mode: Ignore}\n"},
 			want: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},

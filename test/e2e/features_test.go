@@ -56,7 +56,12 @@ func TestForbidden(t *testing.T) {
 	must(t, landscape.Shoot.WriteKubeconfig(kubeconfig, "system:serviceaccount:kube-system:gardener-resource-manager", "system:serviceaccounts"))
 	start(t, nil, func(o *harness.ProcessOptions) { o.TargetKubeconfig = kubeconfig })
 	create(t, ns, "mr", configMaps(ns, 1, "v"))
-	applied(t, ns, "mr", "False/ApplyFailed", `forbidden: User "system:serviceaccount:kube-system:gardener-resource-manager" cannot`, `error during apply of object "v1/ConfigMap/`+ns+`/cm-0"`)
+	t.Run("MR-29/MRV-24 the text of the API server", func(t *testing.T) {
+		applied(t, ns, "mr", "False/ApplyFailed", `forbidden: User "system:serviceaccount:kube-system:gardener-resource-manager" cannot`)
+	})
+	t.Run("MR-28/CT-41 which object it is about", func(t *testing.T) {
+		applied(t, ns, "mr", "False/ApplyFailed", `error during apply of object "v1/ConfigMap/`+ns+`/cm-0"`, `forbidden: User "system:serviceaccount:kube-system:gardener-resource-manager" cannot`)
+	})
 	must(t, landscape.SeedClient.Patch(t.Context(), harness.ManagedResource(ns, "mr"), harness.MergePatch(map[string]any{"metadata": map[string]any{"finalizers": nil}})))
 	must(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, "mr")))
 }

@@ -38,18 +38,22 @@ func TestJSONConfigMap(t *testing.T) {
 	}}, mr.Status.Resources); diff != "" {
 		t.Errorf("MRA-6c/MRA-8 inventory: %s", diff)
 	}
-	order, texts := "", ""
+	order, texts := "", map[resourcesv1alpha1.ConditionType]string{}
 	for _, c := range mr.Status.Conditions {
 		order += string(c.Type) + " "
-		texts += fmt.Sprintf("%s/%s/%s/%q\n", c.Type, c.Status, c.Reason, c.Message)
+		texts[c.Type] = fmt.Sprintf("%s/%s/%q", c.Status, c.Reason, c.Message)
 	}
 	if order != "ResourcesHealthy ResourcesProgressing ResourcesApplied " {
-		t.Errorf("MRS-3/BH-MR-15: the order of conditions is %s", order)
+		t.Errorf("MRA-6a/BH-MR-15: the order of conditions is %s", order)
 	}
-	if diff := cmp.Diff("ResourcesHealthy/True/ResourcesHealthy/\"All resources are healthy.\"\n"+
-		"ResourcesProgressing/False/ResourcesRolledOut/\"All resources have been fully rolled out.\"\n"+
-		"ResourcesApplied/True/ApplySucceeded/\"All resources are applied.\"\n", texts); diff != "" {
-		t.Error("BH-MR-21/MRS-9", diff)
+	if got := texts[resourcesv1alpha1.ResourcesHealthy]; got != `True/ResourcesHealthy/"All resources are healthy."` {
+		t.Errorf("BH-MR-21/MRH-10: ResourcesHealthy is %s", got)
+	}
+	if got := texts[resourcesv1alpha1.ResourcesProgressing]; got != `False/ResourcesRolledOut/"All resources have been fully rolled out."` {
+		t.Errorf("BH-MR-21/MRP-6: ResourcesProgressing is %s", got)
+	}
+	if got := texts[resourcesv1alpha1.ResourcesApplied]; got != `True/ApplySucceeded/"All resources are applied."` {
+		t.Errorf("BH-MR-21/MRS-9: ResourcesApplied is %s", got)
 	}
 }
 

@@ -26,6 +26,18 @@ func TestPrinterColumns(t *testing.T) {
 	raw, err := clientset.RESTClient().Get().AbsPath("/apis/resources.gardener.cloud/v1alpha1/namespaces", f.ns, "managedresources").
 		SetHeader("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1").DoRaw(f.ctx)
 	f.must(err)
+	kinds, err := clientset.Discovery().ServerResourcesForGroupVersion("resources.gardener.cloud/v1alpha1")
+	f.must(err)
+	served := map[string]metav1.APIResource{}
+	for _, kind := range kinds.APIResources {
+		served[kind.Name] = kind
+	}
+	if got := served["managedresources"]; got.Kind != "ManagedResource" || got.SingularName != "managedresource" || !got.Namespaced || fmt.Sprint(got.ShortNames) != "[mr]" {
+		t.Errorf("MRA-1: got %+v", got)
+	}
+	if _, found := served["managedresources/status"]; !found || len(served) != 2 {
+		t.Errorf("MRA-2: want the subresource status alone, got %v", served)
+	}
 	table := &metav1.Table{}
 	f.must(json.Unmarshal(raw, table))
 	var names []string

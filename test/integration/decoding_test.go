@@ -23,11 +23,22 @@ func TestAPI(t *testing.T) {
 			t.Errorf("want an error about secretRefs, got %v", err)
 		}
 	})
-	t.Run("MRV-1/MRV-141 no Secrets", func(*testing.T) {
+	t.Run("MRA-4b/MRV-141 no Secrets", func(t *testing.T) {
 		f.must(f.seed.Create(f.ctx, harness.ManagedResource(f.ns, "empty")))
 		mr := f.settled("empty")
 		if *mr.Status.SecretsDataChecksum != "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" || len(mr.Status.Resources) != 0 {
-			t.Errorf("got %v", mr.Status)
+			t.Errorf("MRA-6d: got %v", mr.Status)
+		}
+		if mr.Status.ObservedGeneration != 1 {
+			t.Errorf("MRA-6b: observedGeneration is %d after the first generation", mr.Status.ObservedGeneration)
+		}
+	})
+	t.Run("MRA-5 the default of a name", func(t *testing.T) {
+		mr := harness.Object("resources.gardener.cloud/v1alpha1", "ManagedResource", f.ns, "unnamed")
+		mr.Object["spec"] = map[string]any{"secretRefs": []any{map[string]any{}}}
+		f.must(f.seed.Create(f.ctx, mr))
+		if got := nested(mr, "spec", "secretRefs"); got != "[map[name:]]" {
+			t.Errorf("secretRefs is %s", got)
 		}
 	})
 	t.Run("MRV-3/MRA-2 status is a subresource", func(t *testing.T) {

@@ -21,7 +21,7 @@ func TestHealthFollows(t *testing.T) {
 	f.must(f.shoot.Status().Patch(f.ctx, service, harness.MergePatch(map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "1.2.3.4"}}}}})))
 	f.rule("MRV-145/BH-HL-5: the health of an object that becomes healthy").settled("mr")
 	f.must(f.shoot.Status().Patch(f.ctx, service, harness.MergePatch(map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": nil}}})))
-	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy")
+	f.rule("MRS-13/MRV-145: the reason names the kind").condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy")
 	f.patch(service, map[string]any{"metadata": map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationSkipHealthCheck: "true"}}})
 	f.rule("MRB-31: the annotation alone changes the judgement").settled("mr")
 }

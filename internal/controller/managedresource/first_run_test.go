@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
@@ -31,5 +32,30 @@ func TestFirstRun(t *testing.T) {
 	}
 	if looks, creations := f.target.count(http.MethodGet), f.target.count(http.MethodPost); looks != 0 || creations != 2 {
 		t.Errorf("MR-25: %d looks, %d creations", looks, creations)
+	}
+}
+
+// TestOrderOfAReconciliation: an ignored ManagedResource is not handed over, and a deletion does not wait for a hand-over.
+func TestOrderOfAReconciliation(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) {
+		mr.Spec.Class, mr.Annotations = ptr.To("other"), map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+	})
+	f.settle("m")
+	if _, there := f.target.value("a"); !there || len(f.get("m").Finalizers) != 1 {
+		t.Errorf("MRK-7: an ignored ManagedResource was handed over: its object is there: %t, finalizers %v", there, f.get("m").Finalizers)
+	}
+
+	f.managed("n", "b=1")
+	f.settle("n")
+	f.edit("n", func(mr *resourcesv1alpha1.ManagedResource) {
+		mr.Finalizers = append([]string{resourcesv1alpha1.FinalizerName + "-other"}, mr.Finalizers...)
+	})
+	f.must(f.source.Delete(f.ctx, f.get("n")))
+	f.settle("n")
+	if _, there := f.target.value("b"); there || len(f.get("n").Finalizers) != 1 {
+		t.Errorf("MRK-7: a deletion waits for a hand-over: the object is there: %t, finalizers %v", there, f.get("n").Finalizers)
 	}
 }

@@ -113,7 +113,7 @@ func TestRestoredSource(t *testing.T) {
 	}
 	s.Written(future)
 	if got, err := s.Update(t.Context(), key, "u", applied("One")); err != nil || got.Generation != 1 {
-		t.Errorf("got %v, %v", got, err)
+		t.Errorf("MR-14: a conflict is not answered by another read: got %v, %v", got, err)
 	}
 }
 
