@@ -89,7 +89,7 @@ func TestReadersNeverSeeHalf(t *testing.T) {
 				default:
 				}
 				if !g.Check(low("wide"), sink("kept")).Reached {
-					t.Error("what is kept was lost for a moment")
+					t.Error("CT-SA-26: what is kept was lost for a moment")
 					return
 				}
 				g.Explain(low("wide"), sink("a"))

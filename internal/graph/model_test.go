@@ -74,7 +74,7 @@ func check(t interface{ Fatalf(string, ...any) }, g *Graph, m model) {
 		links[[2]Vertex{e.From, e.To}] = true
 	}
 	if v, e := g.Size(); v != len(vertices) || e != len(links) {
-		t.Fatalf("the graph has %d vertices and %d edges, want %d and %d", v, e, len(vertices), len(links))
+		t.Fatalf("GR-2/GR-5: the graph has %d vertices and %d edges, want %d and %d", v, e, len(vertices), len(links))
 	}
 	shown, found := g.Neighbourhoods(func(Vertex) bool { return true }, Bounds{})
 	if len(shown) != len(vertices) || found != len(vertices) {
@@ -82,14 +82,14 @@ func check(t interface{ Fatalf(string, ...any) }, g *Graph, m model) {
 	}
 	for _, n := range shown {
 		if !vertices[n.Vertex] {
-			t.Fatalf("%s should not be there", testSchema.String(n.Vertex))
+			t.Fatalf("GR-5/BH-GR-5: %s should not be there", testSchema.String(n.Vertex))
 		}
 		if _, owner := m[n.Vertex]; owner != n.Watched {
 			t.Fatalf("%s: watched is %v", testSchema.String(n.Vertex), n.Watched)
 		}
 		for _, to := range n.Out {
 			if !links[[2]Vertex{n.Vertex, to.Vertex}] {
-				t.Fatalf("%s should not lead to %s", testSchema.String(n.Vertex), testSchema.String(to.Vertex))
+				t.Fatalf("GR-3/GR-4: %s should not lead to %s", testSchema.String(n.Vertex), testSchema.String(to.Vertex))
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func check(t interface{ Fatalf(string, ...any) }, g *Graph, m model) {
 			}
 			want := search(out, from, to)
 			if got := g.CheckManaged(from, to); got.Reached != want || !got.Known {
-				t.Fatalf("%s leads to %s: got %+v, want %v", testSchema.String(from), testSchema.String(to), got, want)
+				t.Fatalf("BH-GR-4: %s leads to %s: got %+v, want %v", testSchema.String(from), testSchema.String(to), got, want)
 			}
 			if path := g.Explain(from, to).Path; (path != nil) != want {
 				t.Fatalf("%s leads to %s: the path is %v, want one: %v", testSchema.String(from), testSchema.String(to), path, want)
@@ -136,7 +136,7 @@ func checkSupports(t interface{ Fatalf(string, ...any) }, g *Graph) {
 		}
 	}
 	if g.vertices.len() == len(g.free) && (len(g.names.namespaces) != 1 || g.flat != 0 || g.names.used != 0 || len(g.names.long) != 0) {
-		t.Fatalf("an empty graph keeps %d namespaces, %d flat edges, %d names and %d long ones", len(g.names.namespaces), g.flat, g.names.used, len(g.names.long))
+		t.Fatalf("GR-6: an empty graph keeps %d namespaces, %d flat edges, %d names and %d long ones", len(g.names.namespaces), g.flat, g.names.used, len(g.names.long))
 	}
 }
 

@@ -69,7 +69,7 @@ func TestListing(t *testing.T) {
 		"| &nbsp;&nbsp;&nbsp;&nbsp;" + link("Seed", "", "a") + "<br />\n" +
 		"|<br />\n" + dashes
 	if got := listing(page); !strings.HasSuffix(got, want) {
-		t.Errorf("DBG-5, DBG-6, DBG-7: got\n%s\nwant it to end with\n%s", got, want)
+		t.Errorf("DBG-6/DBG-7: got\n%s\nwant it to end with\n%s", got, want)
 	}
 	if !strings.Contains(page, `<form action="/debug/resource-dependency-graph" method="get"><select name="kind"><option value="">&lt;all&gt;</option><option value="BackupBucket">`) ||
 		!strings.Contains(page, `<option value="Shoot" selected>Shoot</option>`) || !strings.Contains(page, `<input type="submit" value="go">`) || !strings.Contains(page, "<svg") {

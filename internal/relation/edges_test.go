@@ -111,22 +111,21 @@ func TestPathsOfShoots(t *testing.T) {
 		g.wantPath(from, "Seed:b", false)
 	}
 	g.set(shoots, web().StillOnSeed("b"))
-	g.wantPath("CloudProfile:cp", "Seed:a", true) // Both seeds of a migration count (C20, CT-G-3).
-	g.wantPath("CloudProfile:cp", "Seed:b", true)
+	g.wantPathBy("C20/CT-G-3: both seeds of a migration count", "CloudProfile:cp", "Seed:a", true)
+	g.wantPathBy("C20/CT-G-3: both seeds of a migration count", "CloudProfile:cp", "Seed:b", true)
 	g.set(shoots, web().OnSeed("c").CloudProfile("ncp").With("spec.cloudProfile.kind", "NamespacedCloudProfile").With("spec.cloudProfileName", "cp"))
 	for _, seed := range []string{"Seed:a", "Seed:b"} {
-		g.wantPath("Shoot:garden-dev/web", seed, false)
+		g.wantPathBy("CT-G-3: the old paths are gone", "Shoot:garden-dev/web", seed, false)
 	}
-	g.wantPath("NamespacedCloudProfile:garden-dev/ncp", "Seed:c", true) // The profile that is named now (CT-G-4).
-	g.wantPath("CloudProfile:cp", "Seed:c", false)
+	g.wantPathBy("CT-G-4: the profile that is named now", "NamespacedCloudProfile:garden-dev/ncp", "Seed:c", true)
+	g.wantPathBy("CT-G-4: the profile that was named before", "CloudProfile:cp", "Seed:c", false)
 
-	// CT-G-9: annotation and label decide about the issuer's Secret.
 	issuer := "Secret:gardener-system-shoot-issuer/dev--1234"
 	g.set(shoots, web().Annotated(names.Issuer, "other"))
-	g.wantPath(issuer, "Seed:a", false)
+	g.wantPathBy("CT-G-9: without the annotation", issuer, "Seed:a", false)
 	g.DeleteNamespace("garden-dev")
 	g.set(shoots, web())
-	g.wantPath(issuer, "Seed:a", false)
+	g.wantPathBy("CT-G-9: without the label of a project", issuer, "Seed:a", false)
 	g.wantPath("CloudProfile:cp", "Seed:a", true)
 	g.SetNamespace(projectNamespace) // B-13's trigger: the label arrives after the Shoot.
 	g.wantPath(issuer, "Seed:a", true)
@@ -149,16 +148,16 @@ func TestSharedObjects(t *testing.T) {
 	g.wantPath("SecretBinding:garden-dev/sb", "Seed:a", true)
 	g.wantPath("Secret:other/s", "Seed:a", false)
 	g.set(secretBindings, binding)
-	g.wantPath("Secret:other/s", "Seed:a", true) // CT-G-5, B-13: without an event of the Shoot.
+	g.wantPathBy("CT-G-5/B-13: without an event of the Shoot", "Secret:other/s", "Seed:a", true)
 
 	g.set(seeds, builders.Seed("a"))
 	g.Delete(seeds, "", "a")
-	g.wantPath("Shoot:garden-dev/web", "Seed:a", true) // CT-G-21: what the Shoot says is still so.
+	g.wantPathBy("CT-G-21: the Shoot still says so", "Shoot:garden-dev/web", "Seed:a", true)
 	g.wantPath("Lease:gardener-system-seed-lease/a", "Seed:a", false)
 
 	g.set(backupBuckets, builders.BackupBucket("b").OnSeed("a").With("spec.secretRef", builders.At("garden-dev/shared")))
 	g.set(shoots, builders.Shoot("garden-dev", "web").OnSeed("z"))
-	g.wantPath("Secret:garden-dev/shared", "Seed:a", true) // The other one refers to it still (CT-G-6).
+	g.wantPathBy("CT-G-6: the BackupBucket still refers to it", "Secret:garden-dev/shared", "Seed:a", true)
 	g.wantPath("Secret:garden-dev/shared", "Seed:z", false)
 }
 
@@ -166,10 +165,10 @@ func TestCredentialsSwitch(t *testing.T) {
 	g := newGarden(t)
 	g.set(shoots, builders.Shoot("garden-dev", "web").OnSeed("a").CredentialsBinding("cb"))
 	kinds := []string{"Secret", "WorkloadIdentity", "InternalSecret"}
-	for _, kind := range kinds { // Each kind of credentials after each other (CT-G-8).
+	for _, kind := range kinds {
 		g.set(credentialsBindings, builders.CredentialsBinding("garden-dev", "cb", builders.Ref(kind, "other/c")))
 		for _, other := range kinds {
-			g.wantPath(other+":other/c", "Seed:a", other == kind)
+			g.wantPathBy("CT-G-8: each kind of credentials after each other", other+":other/c", "Seed:a", other == kind)
 		}
 	}
 	g.set(credentialsBindings, builders.CredentialsBinding("garden-dev", "cb", builders.Ref("Secret", "other/c").Version("v7"))) // Of a version that nobody knows (CT-G-14).
@@ -183,9 +182,9 @@ func TestBackupEntries(t *testing.T) {
 	g.wantPath("BackupBucket:b", "Seed:a", true)
 	g.wantPath("BackupBucket:b", "Shoot:garden-dev/web", false) // Only Seeds are sinks.
 	g.set(backupEntries, builders.BackupEntry("garden-dev", "e", "c").OnSeed("a").StillOnSeed("s"))
-	g.wantPath("BackupBucket:b", "Seed:a", false) // The entry has another bucket (CT-G-7).
-	g.wantPath("BackupBucket:c", "Seed:a", true)
-	g.wantPath("BackupEntry:garden-dev/e", "Seed:s", true)
+	g.wantPathBy("CT-G-7: the bucket of before", "BackupBucket:b", "Seed:a", false)
+	g.wantPathBy("CT-G-7: the bucket of now", "BackupBucket:c", "Seed:a", true)
+	g.wantPathBy("CT-G-7: the seed of the status", "BackupEntry:garden-dev/e", "Seed:s", true)
 	g.wantSize("4 / 3")
 }
 
@@ -206,7 +205,7 @@ func TestParentGardenlet(t *testing.T) {
 	}
 	g.Delete(managedSeeds, "garden", "child")
 	g.wantPath("Seed:child", "Seed:parent", false)
-	g.wantPath("Secret:garden/child-resource", "Seed:child", false) // Nothing is left of a ManagedSeed that is gone (CT-G-13, B-14).
+	g.wantPathBy("CT-G-13/B-14: nothing is left of a ManagedSeed that is gone", "Secret:garden/child-resource", "Seed:child", false)
 }
 
 func TestBootstrapping(t *testing.T) {

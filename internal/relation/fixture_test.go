@@ -95,8 +95,14 @@ func (g *garden) wantSize(want string) {
 
 func (g *garden) wantPath(from, to string, want bool) {
 	g.t.Helper()
+	g.wantPathBy("", from, to, want)
+}
+
+// wantPathBy names the rule that the path shows.
+func (g *garden) wantPathBy(rule, from, to string, want bool) {
+	g.t.Helper()
 	if got := g.leads(from, to); got != want {
-		g.t.Errorf("%s leads to %s: got %v, want %v", from, to, got, want)
+		g.t.Errorf("%s: %s leads to %s: got %v, want %v", rule, from, to, got, want)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestRanks(t *testing.T) {
 			for _, from := range r.From {
 				for _, to := range r.To {
 					if r.Class != graph.Direct && Schema.Ranks[from] >= Schema.Ranks[to] {
-						t.Errorf("%s: %s does not rank below %s", r.ID, Schema.Names[from], Schema.Names[to])
+						t.Errorf("C21: %s: %s does not rank below %s", r.ID, Schema.Names[from], Schema.Names[to])
 					}
 				}
 			}
@@ -221,7 +221,7 @@ func TestLawOfEvents(t *testing.T) {
 		got, _ := g.Graph.Neighbourhoods(everything, graph.Bounds{})
 		want, _ := again.Graph.Neighbourhoods(everything, graph.Bounds{})
 		if !reflect.DeepEqual(got, want) {
-			r.Fatalf("got %v\nwant %v", got, want)
+			r.Fatalf("CT-G-18: got %v\nwant %v", got, want)
 		}
 		for _, n := range want {
 			for _, seed := range []string{"a", "child"} {

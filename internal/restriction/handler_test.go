@@ -213,15 +213,17 @@ func TestFrame(t *testing.T) {
 		question, object string
 		want             string
 	}{
-		"CT-RES-1/RES-1, ID-7, ID-8, no client of a seed":      {nil, "O CREATE shoots n/x", "{}", "allowed"},
-		"CT-RES-1/RES-4, no resource":                          {nil, "G CREATE", "{}", `400 unexpected resource: ""`},
-		"D-6/RES-3, RES-4, BH-SR-1, BH-SR-2, another resource": {nil, "G CREATE quotas n/x", "{}", `400 unexpected resource: "quotas.core.gardener.cloud"`},
-		"CT-RES-2/RES-2, it exists":                            {garden{"backupentries n/x": "{}"}, "G CREATE backupentries n/x", "{}", `409 backupentries.core.gardener.cloud "x" already exists`},
-		"RES-2/what is admitted is not asked about":            {garden{"bastions n/x": "{}"}, "G CREATE bastions n/x", on("seed"), "allowed"},
-		"RES-2/it exists and is not even readable":             {garden{"secrets kube-system/bootstrap-token-abcdef": "{}"}, "G CREATE secrets kube-system/bootstrap-token-abcdef", "{type: bootstrap.kubernetes.io/token, data: {auth-extra-groups: eA==}}", `409 secrets "bootstrap-token-abcdef" already exists`},
-		"RES-2/an error is no refusal":                         {garden{"shoots n/s": "error", "configmaps n/s.ca-cluster": "{}"}, "G CREATE configmaps n/s.ca-cluster", "{}", "500 fake-err"},
-		"CT-RES-2/RES-2, it cannot be read":                    {garden{"backupentries n/x": "error"}, "G CREATE backupentries n/x", "{}", `403 object does not belong to seed "seed"`},
-		"CT-RES-17/RES-5, before the client's type":            {nil, "E UPDATE certificatesigningrequests x", "{}", `400 unexpected operation: "UPDATE"`},
+		"CT-RES-1/RES-1, no client of a seed":       {nil, "O CREATE shoots n/x", "{}", "allowed"},
+		"ID-8/no client of a seed":                  {nil, "O CREATE bastions n/x", on("other"), "allowed"},
+		"ID-7/BH-SR-2, a client of a seed":          {nil, "G CREATE bastions n/x", on("other"), `403 object does not belong to seed "seed"`},
+		"CT-RES-1/RES-4, no resource":               {nil, "G CREATE", "{}", `400 unexpected resource: ""`},
+		"D-6/RES-3, another resource":               {nil, "G CREATE quotas n/x", "{}", `400 unexpected resource: "quotas.core.gardener.cloud"`},
+		"CT-RES-2/RES-2, it exists":                 {garden{"backupentries n/x": "{}"}, "G CREATE backupentries n/x", "{}", `409 backupentries.core.gardener.cloud "x" already exists`},
+		"RES-2/what is admitted is not asked about": {garden{"bastions n/x": "{}"}, "G CREATE bastions n/x", on("seed"), "allowed"},
+		"RES-2/it exists and is not even readable":  {garden{"secrets kube-system/bootstrap-token-abcdef": "{}"}, "G CREATE secrets kube-system/bootstrap-token-abcdef", "{type: bootstrap.kubernetes.io/token, data: {auth-extra-groups: eA==}}", `409 secrets "bootstrap-token-abcdef" already exists`},
+		"RES-2/an error is no refusal":              {garden{"shoots n/s": "error", "configmaps n/s.ca-cluster": "{}"}, "G CREATE configmaps n/s.ca-cluster", "{}", "500 fake-err"},
+		"CT-RES-2/RES-2, it cannot be read":         {garden{"backupentries n/x": "error"}, "G CREATE backupentries n/x", "{}", `403 object does not belong to seed "seed"`},
+		"CT-RES-17/RES-5, before the client's type": {nil, "E UPDATE certificatesigningrequests x", "{}", `400 unexpected operation: "UPDATE"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := decided(t, c.garden, c.question, c.object); got != c.want {
@@ -321,7 +323,7 @@ func TestRules(t *testing.T) {
 		"CT-RES-16/RES-20, another name":       {nil, "G CREATE internalsecrets n/s.ca-cluster", "{}", belongs},
 		"CT-RES-17/RES-16, usages":             {nil, "G CREATE certificatesigningrequests x", csr("seed", "server auth"), "403 can only create CSRs for seed clusters: key usages are not set to [key encipherment digital signature client auth]"},
 		"CT-RES-17/RES-16, another seed":       {nil, "G CREATE certificatesigningrequests x", csr("x", usages), belongs},
-		"CT-RES-17/RES-16, CT-ID-1, own":       {nil, "G CREATE certificatesigningrequests x", csr("seed", usages), "allowed"},
+		"RES-16/CT-ID-1, own":                  {nil, "G CREATE certificatesigningrequests x", csr("seed", usages), "allowed"},
 		"CT-RES-17/RES-16, extension":          {nil, "E CREATE certificatesigningrequests x", csr("seed", usages), "403 extension client may not create CertificateSigningRequests"},
 		"RES-16/no request":                    {nil, "G CREATE certificatesigningrequests x", "{}", "400 PEM block type must be CERTIFICATE REQUEST"},
 		"CT-RES-18/RES-17, another name":       {nil, "G CREATE clusterrolebindings x", "{}", belongs},

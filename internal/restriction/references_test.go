@@ -70,7 +70,7 @@ func TestReferences(t *testing.T) {
 		want        string
 	}{
 		"GE-1/own":                                {anyMode, "G CREATE backupbuckets b", nil, bucket().With(credentials, ref("own")), "allowed"},
-		"GE-1/foreign":                            {anyMode, "G CREATE backupbuckets b", nil, bucket().With(credentials, ref("foreign")), foreign},
+		"T3-4/GE-1 foreign":                       {anyMode, "G CREATE backupbuckets b", nil, bucket().With(credentials, ref("foreign")), foreign},
 		"GE-1/nobody's":                           {anyMode, "G UPDATE backupbuckets b", bucket(), bucket().With("spec.secretRef", builders.At("garden/foreign")), foreign},
 		"GE-1/as before":                          {anyMode, "G UPDATE backupbuckets b", bucket().With(credentials, ref("foreign")), bucket().With(credentials, ref("foreign")).Annotated("a", "b"), "allowed"},
 		"GE-1/RES-11 comes first":                 {anyMode, "G CREATE backupbuckets b", nil, bucket().OnSeed("other").With(credentials, ref("own")), belongs},

@@ -71,7 +71,7 @@ func TestShootReferences(t *testing.T) {
 		"GE-28/by its ManagedSeed":                {"SG/garden UPDATE managedseeds garden/s", managed(), managed().SeedSpec("resources", []any{refers(ref(secret))}), foreign, 1},
 		"GE-28/its ManagedSeed is annotated":      {"SG/garden UPDATE managedseeds garden/s", managed(), managed().Annotated(reconcile, "reconcile"), "allowed", 1},
 		"GE-45/by its Shoot":                      {"SG/garden UPDATE shoots garden/s", shoot(), shoot().Resource(ref("own"), ref(secret)), foreign, 0},
-		"GE-45/by gardenadm":                      {"SA/garden UPDATE shoots garden/s", shoot(), shoot().Resource(ref("own"), ref(secret)), foreign, 0},
+		"T3-4/GE-45 by gardenadm":                 {"SA/garden UPDATE shoots garden/s", shoot(), shoot().Resource(ref("own"), ref(secret)), foreign, 0},
 		"GE-45/its Shoot is annotated":            {"SG/garden UPDATE shoots garden/s", shoot(), shoot().Annotated(reconcile, "reconcile"), "allowed", 0},
 		"GE-47/its status names a seed":           {"SG/garden UPDATE shoots garden/s", shoot(), shoot().StillOnSeed("s"), "403 object would belong to Seed:s, which is not shoot garden/s", 0},
 		"GE-47/an extension's status, too":        {"SE UPDATE shoots garden/s", shoot(), shoot().StillOnSeed("s"), "403 object would belong to Seed:s, which is not shoot garden/s", 0},

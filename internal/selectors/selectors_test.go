@@ -76,10 +76,10 @@ func TestSelectorsPossible(t *testing.T) {
 		server *apiServer
 		want   bool
 	}{
-		"CT-SA-25/SEL-11, SEL-15, a recent version": {&apiServer{version: "v1.34.0", drops: true}, true},
-		"SEL-11/a much more recent one":             {&apiServer{version: "v1.36.3+x"}, true},
-		"CT-SA-25/SEL-12, kept":                     {&apiServer{version: "v1.33.4"}, true},
-		"CT-SA-25/SEL-12, dropped":                  {&apiServer{version: "v1.33.4", drops: true}, false},
+		"CT-SA-25/SEL-11, a recent version": {&apiServer{version: "v1.34.0", drops: true}, true},
+		"SEL-11/a much more recent one":     {&apiServer{version: "v1.36.3+x"}, true},
+		"CT-SA-25/SEL-12, kept":             {&apiServer{version: "v1.33.4"}, true},
+		"CT-SA-25/SEL-12, dropped":          {&apiServer{version: "v1.33.4", drops: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, clock := selectorsOf(t, c.server)
@@ -100,7 +100,7 @@ func TestSelectorsPossible(t *testing.T) {
 			clock.SetTime(clock.Now().Add(time.Second))
 			_, _ = s.Possible(context.Background())
 			if !recent && c.server.reviews != 2 || recent && c.server.reviews+c.server.versions != 1 {
-				t.Errorf("SEL-13: asked %d times after ten minutes and a second, for the version %d times", c.server.reviews, c.server.versions)
+				t.Errorf("SEL-13/SEL-15: asked %d times after ten minutes and a second, for the version %d times", c.server.reviews, c.server.versions)
 			}
 		})
 	}

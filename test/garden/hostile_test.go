@@ -41,7 +41,7 @@ func TestSentSelectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "SH-16a: "+selector, func() error {
+		eventually(t, "SH-16a/T3-3: "+selector, func() error {
 			list := &corev1.SecretList{}
 			err := cl.List(t.Context(), list, client.InNamespace("garden"), client.MatchingLabelsSelector{Selector: parsed})
 			if !allowed {

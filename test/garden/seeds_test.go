@@ -174,7 +174,7 @@ func TestMigration(t *testing.T) {
 	}
 	eventually(t, "moving, the new seed", func() error { return read(b) })
 	if err := read(a); err != nil {
-		t.Errorf("moving, the old seed: %v", err)
+		t.Errorf("C20: moving, the old seed: %v", err)
 	}
 	if err := suite.Client.Status().Patch(t.Context(), shoot, mergePatch(`{"status":{"seedName":"`+b+`"}}`)); err != nil {
 		t.Fatal(err)

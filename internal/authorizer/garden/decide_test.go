@@ -16,7 +16,7 @@ func TestSteps(t *testing.T) {
 	}{
 		"SA-1/no client of a seed":                       {"O get shoots n/own", "", "N()"},
 		"SA-2/no resource":                               {notAResource, "", "N()"},
-		"SA-3/no rule for the resource":                  {"G get quotas n/x", "", "N()"},
+		"SA-3/C18 no rule for the resource":              {"G get quotas n/x", "", "N()"},
 		"SA-3/the version does not matter":               {"G get cloudprofiles own", "SR-5", "A"},
 		"SA-4/a special case, before the verb":           {"G deletecollection serviceaccounts seed-seed/", "SR-25g", "A"},
 		"SA-5/the namespace, before the verb":            {"G delete gardenlets other/seed", "SR-17", "N(only the following namespaces are allowed for this resource type: [garden])"},
@@ -47,6 +47,9 @@ func TestSteps(t *testing.T) {
 			}
 			if got := decided(a, attributes); !matches(got, c.want) {
 				t.Errorf("got %s, want %s", got, c.want)
+			}
+			if decision, _, _ := a.Authorize(t.Context(), attributes); decision == authorizer.DecisionDeny {
+				t.Error("C2/BH-SA-2: nothing is denied")
 			}
 			if e := a.Explain(t.Context(), attributes); e.Rule != c.rule {
 				t.Errorf("got rule %q, want %q", e.Rule, c.rule)

@@ -62,7 +62,7 @@ func TestLabelSelectors(t *testing.T) {
 		for name, c := range labelCases {
 			want := c.want == "yes" || c.want == "key" && rule.keyNamesClient
 			selector := strings.NewReplacer("K", rule.key, "V", rule.value).Replace(c.selector)
-			t.Run(id+"/"+name, func(t *testing.T) {
+			t.Run("T3-3/SEL-4 "+id+"/"+name, func(t *testing.T) {
 				requirements, err := labels.ParseToRequirements(selector)
 				if err != nil {
 					t.Fatal(err)

@@ -153,7 +153,7 @@ func TestByMachine(t *testing.T) {
 	cases := `
 CT-NA-1/NA-2: - get nodes foo-node => D()
 CT-NA-2/NA-3: foo-machine get deployments default/x => D()
-CT-NA-3/NA-5, NA-4: foo-machine create certificatesigningrequests => A
+NA-4/NA-5: foo-machine create certificatesigningrequests => A
 CT-NA-3/NA-5: foo-machine get certificatesigningrequests mine => A
 CT-NA-3/NA-5: foo-machine get certificatesigningrequests theirs => ` + csrText + `
 CT-NA-3/NA-5: foo-machine get certificatesigningrequests gone => D(no CertificateSigningRequest "gone" found)

@@ -54,19 +54,23 @@ func TestReviewAnswers(t *testing.T) {
 		contentType string
 		want        string
 	}{
-		"CT-AE-1/AE-2, AE-17, no body":               {handler: Options{Authorizer: no}, noBody: true, want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
+		"CT-AE-1/AE-2, no body":                      {handler: Options{Authorizer: no}, noBody: true, want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
 		"CT-AE-2/AE-3, unreadable":                   {handler: Options{Authorizer: no}, body: unreadable{}, contentType: "foo", want: v1Answer + `"allowed":false,"evaluationError":"400 fake-err"}}`},
 		"CT-AE-3/AE-4, CT-35, content type":          {handler: Options{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "foo", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=foo, expected application/json"}}`},
 		"CT-AE-3/no content type":                    {handler: Options{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "-", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=, expected application/json"}}`},
 		"B/content type with parameters":             {handler: Options{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "application/json; charset=utf-8", want: v1Answer + `"allowed":false}}`},
 		"CT-AE-4/AE-5, CT-36, truncated":             {handler: Options{Authorizer: no}, body: strings.NewReader("{"), want: v1Answer + `"allowed":false,"evaluationError":"400 couldn't get version/kind; json parse error: unexpected end of JSON input"}}`},
-		"CT-AE-5/AE-12, AE-19, error":                {handler: Options{Authorizer: fixed(authorizer.DecisionDeny, "reason", errors.New("fake-err"))}, want: v1Answer + `"allowed":false,"evaluationError":"500 fake-err"}}`},
+		"CT-AE-5/AE-12, error":                       {handler: Options{Authorizer: fixed(authorizer.DecisionDeny, "reason", errors.New("fake-err"))}, want: v1Answer + `"allowed":false,"evaluationError":"500 fake-err"}}`},
+		"AE-6/an authorizer answers":                 {handler: Options{Authorizer: fixed(authorizer.DecisionNoOpinion, "", nil)}, want: v1Answer + `"allowed":false}}`},
+		"AE-7/v1beta1":                               {handler: Options{Authorizer: yes}, body: strings.NewReader(strings.Replace(v1Review, "/v1", "/v1beta1", 1)), want: betaAnswer + `"allowed":true}}`},
+		"AE-17/the fields and their order":           {handler: Options{Authorizer: yes}, want: `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{},"status":{"allowed":true}}`},
+		"AE-19/a code and a text":                    {handler: Options{Authorizer: fixed(authorizer.DecisionNoOpinion, "", errors.New("other"))}, want: v1Answer + `"allowed":false,"evaluationError":"500 other"}}`},
 		"B-1/an error denies":                        {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "", errors.New("fake-err")), DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"500 fake-err"}}`},
-		"CT-AE-6/AE-6, AE-13, allow":                 {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "reason", nil)}, want: v1Answer + `"allowed":true}}`},
+		"CT-AE-6/AE-13, allow":                       {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "reason", nil)}, want: v1Answer + `"allowed":true}}`},
 		"CT-AE-6/AE-14, deny":                        {handler: Options{Authorizer: fixed(authorizer.DecisionDeny, "deny", nil)}, want: v1Answer + `"allowed":false,"denied":true,"reason":"deny"}}`},
 		"CT-AE-6/AE-15, no opinion":                  {handler: Options{Authorizer: fixed(authorizer.DecisionNoOpinion, `no "opinion" <b>`, nil)}, want: v1Answer + `"allowed":false,"reason":"no \"opinion\" \u003cb\u003e"}}`},
 		"CT-AE-7/AE-16, unknown decision":            {handler: Options{Authorizer: fixed(-1, "", nil)}, want: v1Answer + `"allowed":false,"evaluationError":"500 unexpected decision: -1"}}`},
-		"CT-AE-9/AE-7, AE-18, v1beta1":               {handler: Options{Authorizer: no}, body: strings.NewReader(strings.Replace(v1Review, "/v1", "/v1beta1", 1)), want: betaAnswer + `"allowed":false}}`},
+		"CT-AE-9/AE-18, v1beta1":                     {handler: Options{Authorizer: no}, body: strings.NewReader(strings.Replace(v1Review, "/v1", "/v1beta1", 1)), want: betaAnswer + `"allowed":false}}`},
 		"CT-AE-12/AE-9, CT-36, PRC-44, an empty one": {handler: Options{Authorizer: yes}, body: strings.NewReader("{}"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body has no apiVersion and kind"}}`},
 		"CT-AE-12/AE-9, null":                        {handler: Options{Authorizer: yes}, body: strings.NewReader("null"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
 		"AE-9/null in YAML":                          {handler: Options{Authorizer: yes}, body: strings.NewReader("--- ~"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body has no apiVersion and kind"}}`},
@@ -75,12 +79,15 @@ func TestReviewAnswers(t *testing.T) {
 		"B/another kind":                             {handler: Options{Authorizer: no}, body: strings.NewReader(`{"apiVersion":"bar/v1","kind":"Foo"}`), want: v1Answer + `"allowed":false,"evaluationError":"400 got kind \"Foo\" of version \"bar/v1\", expected SubjectAccessReview of authorization.k8s.io/v1 or authorization.k8s.io/v1beta1"}}`},
 		"CT-AE-13/another type":                      {handler: Options{Authorizer: no}, body: strings.NewReader(`{"spec":{"user":5}}`), want: v1Answer + `"allowed":false,"evaluationError":"400 json: cannot unmarshal number into Go struct field reviewSpec.spec.user of type string"}}`},
 		"CT-AE-13/an unknown field":                  {handler: Options{Authorizer: no}, body: strings.NewReader(typed(`"spec":{"foo":5}`)), want: v1Answer + `"allowed":false}}`},
-		"CT-AE-15/AE-21, B-2, panic":                 {handler: Options{Authorizer: decide(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) { panic("boom") })}, want: v1Answer + `"allowed":false,"evaluationError":"500 panic: boom [recovered]"}}`},
-		"CT-AE-17/B-3, not synced, not concerned":    {handler: Options{Authorizer: yes, Ready: func() bool { return false }, Concerns: func(who user.Info) bool { return who.GetName() != "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false}}`},
-		"CT-AE-17/B-3, not synced, concerned":        {handler: Options{Authorizer: yes, Ready: func() bool { return false }, Concerns: func(who user.Info) bool { return who.GetName() == "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"503 not synced yet"}}`},
-		"CT-AE-17/nobody is not concerned":           {handler: Options{Authorizer: yes, Concerns: func(user.Info) bool { return true }}, body: strings.NewReader(typed(`"spec":{"user":"u"}`)), want: v1Answer + `"allowed":false}}`},
-		"CT-AE-17/B-3, not synced":                   {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Ready: func() bool { return false }}, want: v1Answer + `"allowed":false,"evaluationError":"503 not synced yet"}}`},
-		"B/too large":                                {handler: Options{Authorizer: no}, body: bytes.NewReader(make([]byte, reviewLimit+1)), want: v1Answer + `"allowed":false,"evaluationError":"413 request entity is too large; limit is 3145728 bytes"}}`},
+		"CT-AE-15/B-2, panic":                        {handler: Options{Authorizer: decide(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) { panic("boom") })}, want: v1Answer + `"allowed":false,"evaluationError":"500 panic: boom [recovered]"}}`},
+		"AE-21/panic with an error": {handler: Options{Authorizer: decide(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+			panic(errors.New("boom"))
+		})}, want: v1Answer + `"allowed":false,"evaluationError":"500 panic: boom [recovered]"}}`},
+		"CT-AE-17/B-3, not synced, not concerned": {handler: Options{Authorizer: yes, Ready: func() bool { return false }, Concerns: func(who user.Info) bool { return who.GetName() != "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false}}`},
+		"CT-AE-17/B-3, not synced, concerned":     {handler: Options{Authorizer: yes, Ready: func() bool { return false }, Concerns: func(who user.Info) bool { return who.GetName() == "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"503 not synced yet"}}`},
+		"CT-AE-17/nobody is not concerned":        {handler: Options{Authorizer: yes, Concerns: func(user.Info) bool { return true }}, body: strings.NewReader(typed(`"spec":{"user":"u"}`)), want: v1Answer + `"allowed":false}}`},
+		"CT-AE-17/B-3, not synced":                {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Ready: func() bool { return false }}, want: v1Answer + `"allowed":false,"evaluationError":"503 not synced yet"}}`},
+		"B/too large":                             {handler: Options{Authorizer: no}, body: bytes.NewReader(make([]byte, reviewLimit+1)), want: v1Answer + `"allowed":false,"evaluationError":"413 request entity is too large; limit is 3145728 bytes"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.handler.Log = logr.Discard()
@@ -184,7 +191,7 @@ func TestReviewSelectors(t *testing.T) {
 	for selector, want := range map[string]string{
 		`{"rawSelector":"a=1,b!=2"}`: "a=1,b!=2 <nil>",
 		`{"rawSelector":"a=1","requirements":[{"key":"c","operator":"In","values":["x"]}]}`:                            "c=x <nil>",
-		`{"requirements":[{"key":"c","operator":"In","values":["a","b"]},{"key":"d","operator":"In","values":["x"]}]}`: "d=x fieldSelectors do not yet support multiple values", // What cannot be parsed is told, the rest counts (CT-AE-14).
+		`{"requirements":[{"key":"c","operator":"In","values":["a","b"]},{"key":"d","operator":"In","values":["x"]}]}`: "d=x fieldSelectors do not yet support multiple values", // What cannot be parsed is told, the rest counts.
 		`{"requirements":[{"key":"c","operator":"NotIn","values":["a"]}]}`:                                             "c!=a <nil>",
 		`{"requirements":[{"key":"c","operator":"In"}]}`:                                                               " fieldSelectors in must have one value",
 		`{"requirements":[{"key":"c","operator":"NotIn"}]}`:                                                            " fieldSelectors not in must have one value",
@@ -203,7 +210,7 @@ func TestReviewSelectors(t *testing.T) {
 			got += err.Error()
 		}
 		if got != want {
-			t.Errorf("AE-11, fields: %s: got %q, want %q", selector, got, want)
+			t.Errorf("AE-11/CT-AE-14, fields: %s: got %q, want %q", selector, got, want)
 		}
 	}
 	for selector, want := range map[string]string{

@@ -24,7 +24,11 @@ type reference struct {
 // A string names a rule and, at most, another rule that says the same of the same behaviour; more are a list, which asserts nothing.
 const mostInString = 2
 
-var likeID = regexp.MustCompile(id)
+var (
+	likeID = regexp.MustCompile(id)
+	// A line of a table of cases, "<name of the case>: <question> => <answer>", in a string of several lines.
+	inTable = regexp.MustCompile(`^\s*` + id + `[^:]*: .* => `)
+)
 
 // references are those of comments and strings in Go, and of the whole text of other files.
 func references(root string, contract *contract) ([]reference, error) {
@@ -71,8 +75,8 @@ func references(root string, contract *contract) ([]reference, error) {
 	return found, err
 }
 
-// texts calls report with each line of each comment and string of a Go file, and says whether it is the whole literal of a string: names of
-// cases and messages have one line, other strings are documents.
+// texts calls report with each line of each comment and string of a Go file, and says whether it is the whole literal of a string, or a line of a
+// table of cases: names of cases and messages have one line, other strings are documents.
 func texts(source []byte, report func(line int, text string, literal bool)) {
 	var s scanner.Scanner
 	files := token.NewFileSet()
@@ -87,7 +91,7 @@ func texts(source []byte, report func(line int, text string, literal bool)) {
 			line := file.Line(position)
 			whole := kind == token.STRING && !strings.Contains(literal, "\n")
 			for text := range strings.Lines(literal) {
-				report(line, text, whole)
+				report(line, text, whole || kind == token.STRING && inTable.MatchString(text))
 				line++
 			}
 		}
