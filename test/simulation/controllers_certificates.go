@@ -290,7 +290,7 @@ func (t *certificates) play(map[apiserver.Key]object) {}
 func (t *certificates) settled() {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	if t.blind["target/certificatesigningrequests"] {
+	if t.isBlind("target", "certificatesigningrequests") {
 		return
 	}
 	for key, o := range t.target.AllLocked() {

@@ -182,7 +182,7 @@ func (v *invalidator) changed(cluster string, c apiserver.Change) {
 func (v *invalidator) settled() {
 	v.lock.Lock()
 	defer v.lock.Unlock()
-	if v.blind["target/secrets"] || v.blind["target/serviceaccounts"] {
+	if v.isBlind("target", "secrets") || v.isBlind("target", "serviceaccounts") {
 		return
 	}
 	for i := range 2 {

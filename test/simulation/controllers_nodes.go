@@ -199,7 +199,7 @@ func (n *nodes) settled() {
 	n.lock.Lock()
 	defer n.lock.Unlock()
 	for _, resource := range []string{"nodes", "pods", "daemonsets", "secrets"} {
-		if n.blind["target/"+resource] {
+		if n.isBlind("target", resource) {
 			return
 		}
 	}

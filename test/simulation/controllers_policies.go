@@ -297,7 +297,7 @@ func (p *policies) changed(cluster string, c apiserver.Change) {
 func (p *policies) settled() {
 	p.lock.Lock()
 	for _, resource := range []string{"services", "namespaces", "networkpolicies", "ingresses"} {
-		if p.blind["target/"+resource] {
+		if p.isBlind("target", resource) {
 			p.lock.Unlock()
 			return
 		}
@@ -319,9 +319,9 @@ func (p *policies) settled() {
 	p.countFrom()
 	time.Sleep(idle)
 	p.mu.Lock()
-	sent := p.countLocked() - p.baseline
+	sent := maps.Clone(p.asks)
 	p.mu.Unlock()
-	if sent > 0 {
-		p.violate(policiesToRest, "%d requests in %v", sent, idle)
+	if len(sent) > 0 {
+		p.violate(policiesToRest, "requests in %v: %v", idle, sent)
 	}
 }

@@ -223,7 +223,7 @@ func (t *tokens) play(map[apiserver.Key]object) {}
 // settled watches for half an hour, in which each token is renewed several times.
 func (t *tokens) settled() {
 	t.lock.Lock()
-	if t.blind["source/secrets"] {
+	if t.isBlind("source", "secrets") {
 		t.lock.Unlock()
 		return
 	}

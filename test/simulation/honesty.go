@@ -152,14 +152,14 @@ func (w *world) lastHad(key apiserver.Key, value string, anyLabel bool) time.Tim
 	return last
 }
 
-// slowestRepair is how long an object may be left as it is that was fought over, also after that has ended (MRB-34).
-const slowestRepair = 30 * time.Second
+// slowestRepair is how long an object may be left as it is that was fought over, and quietAfter how long after that has ended (MRB-34).
+const slowestRepair, quietAfter = 30 * time.Second, 10 * time.Minute
 
 // mayBeHeld says whether what was as it should be until a moment may be left so: repairs are delayed, somebody fought over it, or a restore of the
 // target is not known yet.
 func (w *world) mayBeHeld(key apiserver.Key, until time.Time) bool {
 	delay := w.scenario.More.Delay
-	if _, found := w.fought[unscoped(key)]; found {
+	if at, found := w.fought[unscoped(key)]; found && time.Since(at) < quietAfter+delay+patience+w.lag {
 		delay = max(delay, slowestRepair)
 	}
 	return (delay > 0 || w.restored["target"]) && time.Since(until) <= delay+patience+w.lag
@@ -188,7 +188,7 @@ func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 	}
 	for t, value := range wishes {
 		key, served := w.keyLocked(t)
-		if !served || w.blind["target/"+key.Resource] {
+		if !served || w.isBlind("target", key.Resource) {
 			continue
 		}
 		// What another ManagedResource injected may be on it. After a restore of the source so may be what a form injected that the source does not

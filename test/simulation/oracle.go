@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,8 +86,10 @@ type oracle struct {
 	had map[apiserver.Key]map[string]time.Time
 	// wanted is what is wanted now, each wish since a time of its own; until is when an object was last wanted.
 	wanted map[apiserver.Key][]wish
-	// contested objects were wanted by two ManagedResources at once: what they are is not said.
+	// contested objects were wanted by two ManagedResources at once, or handed over: what another one injected may still be on them. settleContested
+	// ends that. stirred is when an object, or what is wanted of it, last changed.
 	contested map[apiserver.Key]bool
+	stirred   map[apiserver.Key]time.Time
 	// fought is until when they wanted it differently.
 	fought map[apiserver.Key]time.Time
 	// twice are those that one ManagedResource describes twice, which nobody may want. Who has seen one of the descriptions only wants them.
@@ -120,20 +123,23 @@ type oracle struct {
 	// knows what it has from before, and cannot know otherwise: its watch went on from a revision that the restored store took
 	// for one of its own. Neither Kubernetes nor etcd tells a client then; the next list does.
 	turnedBack map[string]int64
-	blind      map[string]bool
+	blind      map[view]bool
+	// seenSince are those that an instance has listed since the latest restore.
+	seenSince map[view]bool
+	// booted are all instances, guarded by the servers' lock.
+	booted     []*instance
 	overlapped bool
 	// running are the instances that run in the end.
-	running  []string
-	healedAt time.Time
-	baseline int
+	running []string
+	excuses excuses
 }
 
 func newOracle(w *world) *oracle {
 	return &oracle{
 		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, doubtful: map[string]bool{}, stray: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
 		wanted: map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
-		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, fought: map[apiserver.Key]time.Time{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{}, restoredAt: map[string]time.Time{},
-		turnedBack: map[string]int64{}, blind: map[string]bool{}, leftBehind: map[string]bool{}, leftAt: map[string]time.Time{}, givenUp: map[claim]time.Time{}, lacking: map[apiserver.Key]time.Time{}, saidToStay: map[string]time.Time{},
+		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, stirred: map[apiserver.Key]time.Time{}, fought: map[apiserver.Key]time.Time{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{}, restoredAt: map[string]time.Time{},
+		turnedBack: map[string]int64{}, blind: map[view]bool{}, seenSince: map[view]bool{}, leftBehind: map[string]bool{}, leftAt: map[string]time.Time{}, givenUp: map[claim]time.Time{}, lacking: map[apiserver.Key]time.Time{}, saidToStay: map[string]time.Time{},
 		toKeep: map[apiserver.Key]bool{},
 	}
 }
@@ -198,6 +204,8 @@ func (w *world) targetChanged(c apiserver.Change) {
 		w.checkStranger(c)
 		return
 	}
+	w.settleContested()
+	w.stirred[unscoped(c.Key)] = time.Now()
 	values := w.had[c.Key]
 	if values == nil {
 		values = map[string]time.Time{}
@@ -268,8 +276,15 @@ func summary(t *thing, o object) string {
 	return text
 }
 
-// excused says whether something happened after which no engine could know what it knew before.
-func (w *world) excused() bool { return w.overlapped || len(w.restored) > 0 }
+// excused says whether a cluster was restored a moment ago, after which no engine can know what it knew before.
+func (w *world) excused() bool {
+	for _, at := range w.restoredAt {
+		if time.Since(at) < patience+w.lag {
+			return true
+		}
+	}
+	return false
+}
 
 func origin(o object) string {
 	return apiserver.Text(o, "metadata", "annotations", resourcesv1alpha1.AnnotationOrigin)
@@ -316,10 +331,10 @@ func (w *world) checkFinalizer(c apiserver.Change) {
 }
 
 // provable says whether an instance can know that an object is owned. Of one whose origin somebody took away only the instance
-// that made it can, and what nobody can prove to be ours stays.
+// that made it can, unless it was told that the object was gone before the target was restored, and what nobody can prove to be ours stays.
 func (w *world) provable(o object, by string) bool {
 	uid := apiserver.Text(o, "metadata", "uid")
-	return w.owned(o) && (origin(o) != "" || w.made[uid] == by && !w.doubtful[uid] && !w.scenario.leavesAlone())
+	return w.owned(o) && (origin(o) != "" || w.made[uid] == by && !w.doubtful[uid] && !w.restored["target"] && !w.scenario.leavesAlone())
 }
 
 // untold notes that an instance was not told of a creation, so that it cannot know of it but by the origin.
@@ -336,18 +351,48 @@ func (w *world) untold(cluster string, r *apiserver.Request) {
 	}
 }
 
+// view is what an instance knows of a resource of a cluster.
+type view struct{ instance, cluster, resource string }
+
 // asked notes what a list or a watch of an instance lets it know after a restore.
-func (w *world) asked(cluster, resource, verb, since string) {
+func (w *world) asked(n *network, r *apiserver.Request) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	at, restored := w.turnedBack[cluster]
-	revision, err := strconv.ParseInt(since, 10, 64)
+	at, restored := w.turnedBack[n.cluster]
+	v := view{n.instance.name, n.cluster, r.Resource}
+	revision, err := strconv.ParseInt(r.Query.Get("resourceVersion"), 10, 64)
 	switch {
-	case verb == "list":
-		delete(w.blind, cluster+"/"+resource)
-	case verb == "watch" && restored && err == nil && revision >= at:
-		w.blind[cluster+"/"+resource] = true
+	case r.Verb == "list" || r.Verb == "watch" && r.Query.Get("sendInitialEvents") == "true":
+		delete(w.blind, v)
+		w.seenSince[v] = true
+	case r.Verb == "watch" && restored && err == nil && revision >= at && !w.seenSince[v]:
+		w.blind[v] = true
 	}
+}
+
+// turnBack notes that a cluster was restored to a revision: what anybody knows of it may be from before.
+func (w *world) turnBack(cluster string, revision int64) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.turnedBack[cluster] = revision
+	maps.DeleteFunc(w.seenSince, func(v view, _ bool) bool { return v.cluster == cluster })
+	w.wantLocked()
+}
+
+// isBlind says whether an instance that runs knows a resource of a cluster from before a restore only.
+func (w *world) isBlind(cluster, resource string) bool {
+	return slices.ContainsFunc(w.runningNow(), func(name string) bool { return w.blind[view{name, cluster, resource}] })
+}
+
+// runningNow are the names of the instances that have not crashed or ended.
+func (w *world) runningNow() []string {
+	var names []string
+	for _, i := range w.booted {
+		if !i.lost.Load() {
+			names = append(names, i.name)
+		}
+	}
+	return names
 }
 
 // checkDeletion is about objects that are wanted, have been for a while, and are in the inventory of whoever wants them, about those that

@@ -3,7 +3,6 @@ package simulation
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
@@ -20,7 +19,10 @@ func (w *world) checkSettled() {
 	w.lock.Lock()
 	w.running = running
 	defer w.lock.Unlock()
-	if w.blind["source/secrets"] || w.blind["source/managedresources"] {
+	w.settleContested()
+	w.excuses = excuses{runs: 1}
+	if w.isBlind("source", "secrets") || w.isBlind("source", "managedresources") {
+		w.excuses.unjudged = 1
 		return // What is wanted now was not told to anybody.
 	}
 	for key, mr := range w.source.AllLocked() {
@@ -29,12 +31,19 @@ func (w *world) checkSettled() {
 		}
 	}
 	for key, wishes := range w.wanted {
-		if !w.blind["target/"+key.Resource] {
+		if !w.isBlind("target", key.Resource) {
 			w.checkObject(key, wishes)
 		}
 	}
-	if !w.excused() {
+	// What a restore of the source took from an inventory, or one of the target brought back, only an audit finds.
+	if len(w.restored) > 0 && !w.collects() {
+		w.excuses.leftovers = 1
+	} else {
 		w.checkLeftovers()
+	}
+	w.excuses.contested = min(1, len(w.contested))
+	if slices.ContainsFunc(slices.Collect(maps.Keys(w.wanted)), w.isFoughtOver) {
+		w.excuses.fought = 1
 	}
 }
 
@@ -51,43 +60,61 @@ func (w *world) checkManagedResource(key apiserver.Key, mr object) {
 	if !w.servesLocked(mr) {
 		w.violateLocked(hasFinalizer, "%s has finalizers %v", key.Name, apiserver.Meta(mr)["finalizers"])
 	}
+	w.excuses.managedResources++
 	wishes, ok := w.wishesLocked(key, mr)
 	applied := condition(mr, "ResourcesApplied")
-	if wishes == nil {
-		if applied != "False" {
-			w.violateLocked(conditionTrue, "a Secret of %s is missing, and ResourcesApplied is %q", key.Name, applied)
-		}
-		return
-	}
-	for at := range wishes {
-		if o := w.target.GetLocked(at); o != nil && o["immutable"] == true && !w.replaceable(at, o, classOf(mr)) {
-			return
-		}
-	}
 	if !ok {
+		if applied != "False" {
+			w.violateLocked(conditionTrue, "%s cannot be applied as a whole, and ResourcesApplied is %q", key.Name, applied)
+		}
+		if wishes == nil {
+			w.excuses.whole++ // Nobody can know what it wants.
+		}
 		return
 	}
+	stuck := slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool { return w.isStuck(at, wishes[at], classOf(mr)) })
+	if !stuck && w.checkStatus(key, mr, wishes) {
+		w.excuses.whole++
+	}
+	w.checkEntries(key, mr, wishes, stuck)
+}
+
+// isStuck says whether an object cannot become what a ManagedResource of a class wants: it cannot be changed, and nobody can prove that it is ours to replace.
+func (w *world) isStuck(at apiserver.Key, value, class string) bool {
+	o := w.target.GetLocked(at)
+	return o != nil && o["immutable"] == true && !w.replaceable(at, o, class) && unlabelled(valueOf(thingAt(at), o)) != unlabelled(value)
+}
+
+// checkStatus is about the status of a ManagedResource that can be applied as a whole; it says whether all of it was judged.
+func (w *world) checkStatus(key apiserver.Key, mr object, wishes map[apiserver.Key]string) bool {
 	generation := apiserver.Text(mr, "metadata", "generation")
-	if observed := apiserver.Text(mr, "status", "observedGeneration"); observed != generation || applied != "True" {
+	if observed, applied := apiserver.Text(mr, "status", "observedGeneration"), condition(mr, "ResourcesApplied"); observed != generation || applied != "True" {
 		w.violateLocked(becomesWanted, "%s has generation %s and observed %s, ResourcesApplied is %s: %s", key.Name, generation, observed, applied, marshal(mr["status"]))
-		return
+		return true
 	}
-	// Two that want an object differently take turns, and one that was written a moment ago is not rolled out. What somebody was not told of after a
+	// Two that want a Deployment differently take turns, and one that was written a moment ago is not rolled out. What somebody was not told of after a
 	// restore is judged by what it was before.
-	excepted := slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool {
-		return w.isFoughtOver(at) || w.blind["target/"+at.Resource]
-	})
-	if healthy := condition(mr, "ResourcesHealthy"); healthy != "True" && !excepted {
+	if slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool {
+		return w.isFoughtOver(at) && at.GroupResource == deploymentResource || w.isBlind("target", at.Resource)
+	}) {
+		return false
+	}
+	if healthy := condition(mr, "ResourcesHealthy"); healthy != "True" {
 		w.violateLocked(conditionTrue, "ResourcesHealthy of %s is %s: %s", key.Name, healthy, marshal(mr["status"]))
 	}
+	return true
+}
+
+// checkEntries is about the inventory of a ManagedResource; as long as one of its objects is stuck, old ones may stay.
+func (w *world) checkEntries(key apiserver.Key, mr object, wishes map[apiserver.Key]string, stuck bool) {
 	inventory := inventoryOf(mr)
-	for at := range wishes {
-		if !contains(inventory, at) {
+	for at, value := range wishes {
+		if !contains(inventory, at) && !w.isStuck(at, value, classOf(mr)) {
 			w.violateLocked(doneAsTold, "%s has no entry for %s", key.Name, at)
 		}
 	}
 	for _, entry := range inventory {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool { return same(at, entry) }) {
+		if !stuck && !slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool { return same(at, entry) }) {
 			w.violateLocked(becomesWanted, "%s still has an entry for %s", key.Name, entry)
 		}
 	}
@@ -118,7 +145,7 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 	}
 	key, _ = w.keyLocked(thingAt(key))
 	o := w.target.GetLocked(key)
-	if o != nil && o["immutable"] == true && !slices.ContainsFunc(wishes, func(wish wish) bool { return w.replaceable(key, o, wish.class) }) {
+	if !slices.ContainsFunc(wishes, func(wish wish) bool { return !w.isStuck(key, wish.value, wish.class) }) {
 		return // It was there before, can't be changed, and is not ours to replace.
 	}
 	if o == nil {
@@ -147,6 +174,9 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 	}
 }
 
+// collects says whether instances look for orphans, and delete them.
+func (w *world) collects() bool { return w.scenario.More.Audit > 0 && w.scenario.More.Collect }
+
 // checkLeftovers is about objects that are ours and that nobody wants.
 func (w *world) checkLeftovers() {
 	for key, o := range w.target.AllLocked() {
@@ -156,8 +186,26 @@ func (w *world) checkLeftovers() {
 		if w.kept[unscoped(key)] || w.stray[apiserver.Text(o, "metadata", "uid")] || w.scenario.Classes && w.contested[unscoped(key)] {
 			continue
 		}
+		if len(w.restored) > 0 && !w.auditFinds(key, o) {
+			continue
+		}
 		w.violateLocked(keepsEntry, "%s is ours, and no inventory has it", key)
 	}
+}
+
+// auditFinds says whether an audit deletes an object: others of its kind are in an inventory, and it is not older than its ManagedResource.
+func (w *world) auditFinds(key apiserver.Key, o object) bool {
+	kind, newer := false, true
+	for at, mr := range w.source.AllLocked() {
+		if at.GroupResource != managedResources {
+			continue
+		}
+		kind = kind || slices.ContainsFunc(inventoryOf(mr), func(entry apiserver.Key) bool { return entry.GroupResource == key.GroupResource })
+		if originOf(at) == origin(o) {
+			newer = apiserver.Text(o, "metadata", "creationTimestamp") >= apiserver.Text(mr, "metadata", "creationTimestamp")
+		}
+	}
+	return kind && newer
 }
 
 // isFoughtOver says whether there are some that want an object differently, or that do not look after each other's.
@@ -174,44 +222,65 @@ func (w *world) isFoughtOver(key apiserver.Key) bool {
 func (w *world) countFrom() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.baseline = w.countLocked()
-}
-
-func (w *world) countLocked() int {
-	n := 0
-	for class, count := range w.sent {
-		if !strings.HasSuffix(class, "watch") {
-			n += count
-		}
-	}
-	return n
+	w.asks = map[ask]int{}
 }
 
 // checkIdle is about requests that are sent although nothing happened.
 func (w *world) checkIdle() {
 	w.mu.Lock()
-	sent, forbidden := w.countLocked()-w.baseline, len(w.forbidden)
+	asks := maps.Clone(w.asks)
+	forbidden := maps.Clone(w.forbidden)
 	w.mu.Unlock()
 	w.lock.Lock()
 	defer w.lock.Unlock()
+	sent := map[ask]int{}
+	total := 0
+	for about, n := range asks {
+		if !w.mayBeAsked(about, forbidden) {
+			sent[about] = n
+			total += n
+		}
+	}
 	failing := 0
 	for key, mr := range w.source.AllLocked() {
 		// After a restore that nobody told of, an instance goes by the status that it has written, not by the one that is there.
-		if key.GroupResource == managedResources && (w.blind["source/managedresources"] || condition(mr, "ResourcesApplied") != "True" || condition(mr, "ResourcesHealthy") != "True") {
+		if key.GroupResource == managedResources && (w.isBlind("source", "managedresources") || condition(mr, "ResourcesApplied") != "True" || condition(mr, "ResourcesHealthy") != "True") {
 			failing++
 		}
 	}
 	// A ManagedResource that fails is tried once a minute, with some requests for each of its objects.
-	fought := slices.ContainsFunc(slices.Collect(maps.Keys(w.wanted)), w.isFoughtOver)
-	if fought || forbidden > 0 || w.blind["source/managedresources"] {
-		return // Two that want different things take turns, what no watch covers is read, and who was not told of a restore tries what is overtaken.
-	}
 	allowed := failing * 3 * 4 * len(things)
+	if allowed > 0 {
+		w.excuses.lax = 1
+	}
 	if period := w.scenario.More.Audit; period > 0 {
 		// Each audit lists each kind, and reads what names one of ours and nobody has.
 		allowed += (int(idle/period) + 1) * (len(w.instances) + 1) * 2 * len(things)
 	}
-	if sent > allowed {
-		w.violateLocked(comesToRest, "%d requests in %v, and %d ManagedResources fail", sent, idle, failing)
+	if total > allowed {
+		w.violateLocked(comesToRest, "%d requests in %v, and %d ManagedResources fail: %v", total, idle, failing, sent)
 	}
+}
+
+// mayBeAsked says whether somebody may ask for something at rest: an object that is fought over, and the ManagedResources that want it, their Secrets and
+// their Events; and what no watch covers.
+func (w *world) mayBeAsked(about ask, forbidden map[string]bool) bool {
+	if about.cluster == "target" && forbidden[about.key.Resource] {
+		return true
+	}
+	for at, wishes := range w.wanted {
+		if !w.isFoughtOver(at) {
+			continue
+		}
+		if about.cluster == "target" && (same(about.key, at) || at.Group != "" && about.key.GroupResource == crdResource) {
+			return true // Also the definition of its kind.
+		}
+		for _, wish := range wishes {
+			fights := about.key == wish.mr || about.key.GroupResource == secretResource && slices.Contains(referencesOf(w.source.GetLocked(wish.mr)), about.key.Name)
+			if about.cluster == "source" && (fights || about.key.GroupResource == eventResource) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -79,11 +79,15 @@ func TestSeeds(t *testing.T) { runSeeds(t, generator, Run, *runs) }
 // changes one run in ten.
 const collectEvery = 64
 
+// enoughForShares is from how many runs on a share of them says something.
+const enoughForShares = 100
+
 // happening lets a scenario happen.
 type happening = func(*testing.T, *Scenario, logr.Logger) Result
 
 func runSeeds(t *testing.T, generator *rapid.Generator[*Scenario], run happening, runs int) {
 	begin, found, findings, requests := time.Now(), map[string][]int{}, 0, 0
+	var excused excuses
 	collect := alike(t, generator, run)
 	for seed := *first; seed < *first+runs; seed++ {
 		done := seed - *first
@@ -95,6 +99,7 @@ func runSeeds(t *testing.T, generator *rapid.Generator[*Scenario], run happening
 		}
 		result := run(t, generator.Example(seed), logr.Discard())
 		requests += result.Requests
+		excused.add(result.Excuses)
 		if len(result.Violations) == 0 {
 			continue
 		}
@@ -114,6 +119,12 @@ func runSeeds(t *testing.T, generator *rapid.Generator[*Scenario], run happening
 	}
 	for name, seeds := range found {
 		t.Logf("%s: %d runs, such as seeds %v", name, len(seeds), seeds[:min(len(seeds), 8)])
+	}
+	if excused.runs > 0 {
+		t.Log(excused.String())
+	}
+	if text := excused.tooMany(); text != "" && runs >= enoughForShares {
+		t.Errorf("excused too often: %s", text)
 	}
 	t.Logf("%d runs in %v, %d with findings, %d requests", runs, time.Since(begin).Round(time.Second), findings, requests)
 }

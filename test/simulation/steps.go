@@ -109,9 +109,7 @@ func (w *world) take(step Step) {
 		w.noteValues()
 		w.lock.Unlock()
 		revision := server.Restore(w.backups[cluster][step.B%len(w.backups[cluster])])
-		w.lock.Lock()
-		w.turnedBack[cluster] = revision
-		w.lock.Unlock()
+		w.turnBack(cluster, revision)
 		w.poke()
 	default:
 		w.takeMore(step, t)

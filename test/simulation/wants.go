@@ -102,7 +102,7 @@ func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver
 				continue
 			}
 			at, served := w.keyLocked(t)
-			if !served {
+			if !served && t.modes[text] != notOurs {
 				ok = false
 			}
 			if described[at] {
@@ -157,6 +157,7 @@ func referencesOf(mr object) []string {
 // wantLocked computes anew what is wanted.
 func (w *world) wantLocked() {
 	now := time.Now()
+	w.settleContested()
 	before, twice, gave := w.wanted, w.twice, w.giving
 	for at := range before {
 		if w.isFoughtOver(at) {
@@ -188,9 +189,6 @@ func (w *world) wantLocked() {
 				w.contested[at] = true // What its former ManagedResource injected stays on it when it is handed over, released, or was left behind.
 			}
 			w.wanted[at] = append(w.wanted[at], wish{key, value, classOf(mr), since, changed, fresh})
-			if len(w.wanted[at]) > 1 {
-				w.contested[at] = true
-			}
 		}
 	}
 	for c := range gave {
@@ -209,6 +207,17 @@ func (w *world) wantLocked() {
 		if len(w.wanted[at]) == 0 {
 			w.until[at] = now
 		}
+		if !sameWishes(before[at], w.wanted[at]) {
+			w.stirred[at] = now
+		}
+	}
+	for at := range w.wanted {
+		if len(before[at]) == 0 {
+			w.stirred[at] = now
+		}
+		if len(w.wanted[at]) > 1 && !sameWishes(before[at], w.wanted[at]) {
+			w.contested[at] = true
+		}
 	}
 	for at := range twice {
 		w.until[at] = now
@@ -220,4 +229,28 @@ func (o *oracle) wantedLately(key apiserver.Key) bool {
 	key = unscoped(key)
 	until, found := o.until[key]
 	return len(o.wanted[key]) > 0 || o.twice[key] || found && time.Since(until) < patience+o.lag
+}
+
+func sameWishes(before, after []wish) bool {
+	return len(before) == len(after) && !slices.ContainsFunc(after, func(now wish) bool {
+		return !slices.ContainsFunc(before, func(was wish) bool { return was.mr == now.mr && was.value == now.value && was.class == now.class })
+	})
+}
+
+// settleContested ends that an object is contested: it is gone, or it is exactly what all its ManagedResources want and have in their inventories, and for
+// a while neither it nor what is wanted of it has changed.
+func (w *world) settleContested() {
+	for at := range w.contested {
+		if time.Since(w.stirred[at]) < patience+w.lag {
+			continue
+		}
+		key, _ := w.keyLocked(thingAt(at))
+		o := w.target.GetLocked(key)
+		others := slices.ContainsFunc(w.wanted[at], func(wish wish) bool {
+			return wish.value != valueOf(thingAt(at), o) || !contains(w.inventoryLocked(wish.mr), at)
+		})
+		if o == nil || len(w.wanted[at]) > 0 && !others && !w.isFoughtOver(at) {
+			delete(w.contested, at)
+		}
+	}
 }

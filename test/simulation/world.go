@@ -74,6 +74,7 @@ type world struct {
 	forbidden map[string]bool
 	healed    bool
 	sent      map[string]int
+	asks      map[ask]int // since countFrom, but for watches
 	total     int
 	rebooting sync.WaitGroup
 	news      chan struct{}
@@ -99,6 +100,8 @@ type Result struct {
 	trace      []line
 	// Requests counts what the instances sent.
 	Requests int
+	// Excuses are what the oracle did not judge in the end.
+	Excuses excuses
 }
 
 // Violation is an invariant that did not hold.
@@ -147,7 +150,7 @@ func inBubble(t *testing.T, scenario *Scenario, happen func() *world) Result {
 		w := happen()
 		w.lock.Lock()
 		defer w.lock.Unlock()
-		result = Result{Violations: w.violations, trace: w.lines}
+		result = Result{Violations: w.violations, trace: w.lines, Excuses: w.excuses}
 		for _, n := range w.sent {
 			result.Requests += n
 		}
@@ -202,6 +205,9 @@ func (w *world) run() {
 	w.heal()
 	time.Sleep(settle)
 	w.checkSettled()
+	w.mend()
+	time.Sleep(settle)
+	w.checkSettled()
 	w.countFrom()
 	time.Sleep(idle)
 	w.checkIdle()
@@ -251,6 +257,9 @@ func (w *world) bootLocked(class string) *instance {
 	w.classes[name] = class
 	w.lock.Unlock()
 	i := w.boot(name, class)
+	w.lock.Lock()
+	w.booted = append(w.booted, i)
+	w.lock.Unlock()
 	w.instances = append(w.instances, i)
 	return i
 }
@@ -282,7 +291,9 @@ func (w *world) handOver(overlap time.Duration) {
 	old := w.leader
 	w.leader = w.bootLocked("")
 	w.mu.Unlock()
+	w.lock.Lock()
 	w.overlapped = true
+	w.lock.Unlock()
 	w.rebooting.Go(func() {
 		time.Sleep(overlap)
 		old.lost.Store(true)
@@ -319,9 +330,6 @@ func (w *world) heal() {
 	for _, t := range things {
 		w.editThing(t, func(o object) { delete(apiserver.Meta(o), "finalizers") })
 	}
-	w.lock.Lock()
-	w.healedAt = time.Now()
-	w.lock.Unlock()
 }
 
 // meet returns the fault that a request meets, "" for none, and counts it.
@@ -336,6 +344,9 @@ func (w *world) meet(n *network, r *apiserver.Request) string {
 		class = "watch"
 	}
 	w.sent[n.cluster+" "+class]++
+	if class != "watch" && w.asks != nil {
+		w.asks[askOf(n.cluster, r)]++
+	}
 	if w.total++; w.total == mostRequests {
 		n.instance.lost.Store(true)
 		go w.violate(fewRequests, "%d requests were sent, the last one: %s %s", w.total, n.cluster, r)

@@ -162,6 +162,14 @@ func (s *Server) Compact() {
 	s.compacted, s.records = s.revision, nil
 }
 
+// Advance lets many revisions go by and compacts them, so that no watch can go on from any revision of before, and not from one that a restore took back.
+func (s *Server) Advance(revisions int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revision += revisions
+	s.compacted, s.records = s.revision, nil
+}
+
 // Snapshot is a backup of the store.
 type Snapshot struct {
 	objects  map[Key]Object
