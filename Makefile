@@ -3,14 +3,19 @@ SHELL        := /bin/bash
 .SHELLFLAGS  := -eu -o pipefail -c
 CACHE        ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/espalier
 TOOLS        := $(CACHE)/tools
-# Kubernetes' libraries end a process at once whose version does not begin with vX.Y.Z.
-VERSION      ?= $(shell git describe --tags --match 'v[0-9]*.[0-9]*.[0-9]*' --dirty 2>/dev/null || echo v0.0.0-$$(git describe --always --exclude '*' --dirty 2>/dev/null || echo unknown))
+# The version of executables, images and charts. Kubernetes' libraries end a process at once whose version does not begin with vX.Y.Z; Helm
+# wants what follows to be no number with zeros before it, as the name of a commit may be.
+VERSION      ?= $(shell git describe --tags --match 'v[0-9]*.[0-9]*.[0-9]*' --dirty 2>/dev/null || echo v0.0.0-g$$(git describe --always --exclude '*' --dirty 2>/dev/null || echo unknown))
 LDFLAGS      := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X k8s.io/component-base/version.gitCommit=$(shell git rev-parse HEAD 2>/dev/null)
 # The race detector needs a C compiler; where there is none the tests run without it.
 GOFLAGS_TEST ?= $(if $(shell command -v gcc || command -v clang),-race)
 # What the executables ask API servers for in tests, to find rights that none of them uses.
 REQUESTS     := $(CURDIR)/.local/requests
 COMMANDS     := $(notdir $(wildcard cmd/*))
+# What images are made for.
+ARCHITECTURES ?= amd64 arm64
+RELEASE      := go run -C internal/tools/release .
+STAMP         = -version '$(VERSION)' -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)"
 
 .DEFAULT_GOAL := help
 
@@ -33,7 +38,7 @@ test: controlplane test-unit ## Run all tests: unit, property, integration and p
 	go test -C internal/tools/charts -count=1 -timeout 10m .
 	go test -C internal/tools/monitoring -count=1 ./...
 	go test -C internal/tools ./rulecheck ./floors ./docscheck ./mutate
-	go test -C internal/tools/images ./...
+	go test -C internal/tools/release ./...
 	@go run -C internal/tools ./rulecheck ../..
 	@go run ./test/rights $(REQUESTS)
 
@@ -79,7 +84,7 @@ hostile: build ## Play hostile clients against the executables, within three min
 .PHONY: lint
 lint: $(TOOLS)/.stamp ## Run the linters, and check the floors of the house and the documents.
 	$(TOOLS)/golangci-lint run ./...
-	@for m in internal/tools internal/tools/images test/controlplane; do echo "$$m:"; (cd $$m && $(TOOLS)/golangci-lint run ./...) || exit 1; done
+	@for m in internal/tools internal/tools/release test/controlplane; do echo "$$m:"; (cd $$m && $(TOOLS)/golangci-lint run ./...) || exit 1; done
 	@go run -C internal/tools ./floors ../..
 	@go run -C internal/tools ./docscheck ../..
 
@@ -102,15 +107,30 @@ build: ## Build the executables into bin/.
 	@for c in $(COMMANDS); do echo "building bin/$$c"; CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/$$c ./cmd/$$c; done
 
 .PHONY: clients
-clients: ## Build kubectl and Helm into bin/.
+clients: bin/oras ## Build kubectl, Helm and oras into bin/.
 	@mkdir -p bin
 	@cp "$$(go run -C test/controlplane ./build kubectl)/kubectl" bin/
 	@go build -C internal/tools/charts -o $(CURDIR)/bin/helm helm.sh/helm/v4/cmd/helm
 
 .PHONY: images
-images: ## Build an OCI image of each executable for linux/amd64 and linux/arm64 into bin/images, with a list of its parts; PROFILE (default gardener) or DEFAULTS=FILE are its defaults.
-	@for a in amd64 arm64; do for c in $(COMMANDS); do echo "building bin/linux-$$a/$$c"; CGO_ENABLED=0 GOOS=linux GOARCH=$$a go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/linux-$$a/$$c ./cmd/$$c; done; done
-	@go run -C internal/tools/images . $(if $(PROFILE),-profile $(PROFILE)) $(if $(DEFAULTS),-defaults $(abspath $(DEFAULTS))) -binaries $(CURDIR)/bin -out $(CURDIR)/bin/images -version '$(VERSION)' -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)" $(COMMANDS)
+images: ## Build an OCI image of each executable for ARCHITECTURES (default amd64 and arm64) into bin/images, with a list of its parts; PROFILE (default gardener) or DEFAULTS=FILE are its defaults.
+	@for a in $(ARCHITECTURES); do for c in $(COMMANDS); do echo "building bin/linux-$$a/$$c"; CGO_ENABLED=0 GOOS=linux GOARCH=$$a go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/linux-$$a/$$c ./cmd/$$c; done; done
+	@$(RELEASE) images $(STAMP) -architectures '$(ARCHITECTURES)' $(if $(PROFILE),-profile $(PROFILE)) $(if $(DEFAULTS),-defaults $(abspath $(DEFAULTS))) -binaries $(CURDIR)/bin -out $(CURDIR)/bin/images $(COMMANDS)
+
+.PHONY: charts
+charts: ## Pack the Helm chart of each executable, with the version of the images, into bin/charts: as an archive and as an OCI layout.
+	@$(RELEASE) charts $(STAMP) -charts $(CURDIR)/deploy/charts -out $(CURDIR)/bin/charts $(COMMANDS)
+
+.PHONY: push
+push: bin/oras ## Copy what images, charts and release made to a registry: images to REGISTRY/<executable>, charts to REGISTRY/charts/<executable>.
+	@[ -n "$(REGISTRY)" ] || { echo "make push REGISTRY=<host>/<path>" >&2; exit 1; }
+	@for kind in images charts; do for layout in bin/$$kind/*/; do name=$$(basename $$layout); \
+		for tag in $$(bin/oras repo tags --oci-layout $${layout%/}); do \
+			bin/oras cp --recursive --from-oci-layout $${layout%/}:$$tag $(REGISTRY)/$$([ $$kind = images ] || echo $$kind/)$$name:$$tag; \
+		done; done; done
+
+bin/oras: internal/tools/release/go.mod
+	@go build -C internal/tools/release -o $(CURDIR)/bin/oras oras.land/oras/cmd/oras
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kube-controller-manager into the cache, once (some minutes).

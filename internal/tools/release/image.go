@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
-	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
@@ -43,14 +42,7 @@ var descriptions = map[string]string{
 // write writes the layout of an executable: an index of its images, under the version as name, and a list of parts that refers to each image.
 // It returns the digest of the index.
 func (o *options) write(executable string) (v1.Hash, error) {
-	dir := filepath.Join(o.out, executable)
-	if err := os.RemoveAll(dir); err != nil {
-		return v1.Hash{}, err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return v1.Hash{}, err
-	}
-	path, err := layout.Write(dir, mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
+	path, err := newLayout(filepath.Join(o.out, executable))
 	if err != nil {
 		return v1.Hash{}, err
 	}
@@ -70,7 +62,11 @@ func (o *options) write(executable string) (v1.Hash, error) {
 		if err := os.WriteFile(filepath.Join(o.out, executable+"-linux-"+architecture+".spdx.json"), parts, 0o644); err != nil {
 			return v1.Hash{}, err
 		}
-		attached, err := attach(parts, image)
+		subject, err := partial.Descriptor(image)
+		if err != nil {
+			return v1.Hash{}, err
+		}
+		attached, err := attach(parts, sbomType, *subject)
 		if err != nil {
 			return v1.Hash{}, err
 		}
@@ -82,7 +78,7 @@ func (o *options) write(executable string) (v1.Hash, error) {
 	if !ok {
 		return v1.Hash{}, fmt.Errorf("annotations made no index")
 	}
-	if err := path.AppendIndex(annotated, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": o.version})); err != nil {
+	if err := path.AppendIndex(annotated, layout.WithAnnotations(map[string]string{refName: o.version})); err != nil {
 		return v1.Hash{}, err
 	}
 	return annotated.Digest()
@@ -219,22 +215,4 @@ func newLayer(files []file) (v1.Layer, error) {
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed.Bytes())), nil }
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression))
-}
-
-// attach returns a manifest that says of what an image consists, and refers to it.
-func attach(parts []byte, image v1.Image) (v1.Image, error) {
-	subject, err := partial.Descriptor(image)
-	if err != nil {
-		return nil, err
-	}
-	// What has no type of its own has the one of its configuration.
-	list := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), sbomType)
-	if list, err = mutate.Append(list, mutate.Addendum{Layer: static.NewLayer(parts, sbomType)}); err != nil {
-		return nil, err
-	}
-	attached, ok := mutate.Subject(list, v1.Descriptor{MediaType: subject.MediaType, Size: subject.Size, Digest: subject.Digest}).(v1.Image)
-	if !ok {
-		return nil, fmt.Errorf("a subject made no image")
-	}
-	return attached, nil
 }

@@ -91,7 +91,7 @@ func parts(t *testing.T, path layout.Path) (v1.ImageIndex, v1.Image, v1.Image) {
 	var attached v1.Image
 	for _, descriptor := range root.Manifests {
 		if descriptor.MediaType == types.OCIImageIndex {
-			if name := descriptor.Annotations["org.opencontainers.image.ref.name"]; name != version {
+			if name := descriptor.Annotations[refName]; name != version {
 				t.Errorf("the index is named %q", name)
 			}
 			index = must(must(path.ImageIndex()).ImageIndex(descriptor.Digest))
@@ -145,7 +145,7 @@ func content(t *testing.T, image v1.Image, name string) []byte {
 
 // DPL-61: an image has nothing but the executable and what it needs, and no root; it is the same whenever it is made.
 func TestImage(t *testing.T) {
-	if runtime.GOOS != "linux" || !slices.Contains(architectures, runtime.GOARCH) {
+	if runtime.GOOS != "linux" || !slices.Contains([]string{"amd64", "arm64"}, runtime.GOARCH) {
 		t.Skip("no image is made for this machine")
 	}
 	binaries := t.TempDir()
@@ -218,7 +218,7 @@ func TestImage(t *testing.T) {
 
 // The list of parts belongs to the image, is valid SPDX as far as references go, and names what was linked.
 func TestParts(t *testing.T) {
-	if runtime.GOOS != "linux" || !slices.Contains(architectures, runtime.GOARCH) {
+	if runtime.GOOS != "linux" || !slices.Contains([]string{"amd64", "arm64"}, runtime.GOARCH) {
 		t.Skip("no image is made for this machine")
 	}
 	binaries := t.TempDir()

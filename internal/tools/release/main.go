@@ -1,9 +1,11 @@
-// images writes an OCI layout with the image of an executable for several architectures: nothing but the executable, its defaults, a user, an
-// empty /tmp and the certificates of public authorities. No daemon and no registry is needed, and the same input gives the same digests.
+// release makes what a release has, without a daemon and without a registry: OCI layouts with the image of each executable for several
+// architectures and with its Helm chart, and what says where they come from. The same input gives the same digests.
 //
-//	images -binaries bin -out bin/images -version v1.2.3 -commit 0123abc -time 1700000000 resource-manager …
+//	release images -out bin/images -binaries bin -version v1.2.3 -commit 0123abc -time 1700000000 resource-manager …
+//	release charts -out bin/charts -charts deploy/charts -version v1.2.3 -commit 0123abc -time 1700000000 resource-manager …
 //
-// The executables are expected at <binaries>/linux-<architecture>/<name>.
+// An image has nothing but the executable, its defaults, a user, an empty /tmp and the certificates of public authorities. The executables are
+// expected at <binaries>/linux-<architecture>/<name>, the charts at <charts>/<name>.
 package main
 
 import (
@@ -15,18 +17,45 @@ import (
 	"time"
 )
 
-// architectures are those that images are made for.
-var architectures = []string{"amd64", "arm64"}
-
-// options say what goes into images.
+// options say what goes into a release.
 type options struct {
-	binaries, out   string
+	out             string
 	version, commit string
-	// time is that of the commit: images tell no other, so that they are the same whenever they are made.
-	time          time.Time
+	// time is that of the commit: a release tells no other, so that it is the same whenever it is made.
+	time time.Time
+
+	binaries      string
 	architectures []string
 	// defaults is what /etc/espalier/defaults.yaml says in the images.
 	defaults []byte
+
+	charts string
+}
+
+// given are the values of flags that become options.
+type given struct {
+	seconds                          int64
+	architectures, profile, defaults string
+}
+
+// commands are the subcommands: the flags of each beside those of all, and what it does.
+var commands = map[string]struct {
+	flags func(*flag.FlagSet, *options, *given)
+	run   func(*options, []string) error
+}{
+	"images": {imageFlags, (*options).writeImages},
+	"charts": {chartFlags, (*options).writeCharts},
+}
+
+func imageFlags(set *flag.FlagSet, o *options, g *given) {
+	set.StringVar(&o.binaries, "binaries", "bin", "folder with linux-<architecture>/<executable>")
+	set.StringVar(&g.architectures, "architectures", "amd64 arm64", "architectures to make images for, with spaces between")
+	set.StringVar(&g.profile, "profile", "gardener", "profile that the images follow unless their configuration says otherwise")
+	set.StringVar(&g.defaults, "defaults", "", "file that becomes /etc/espalier/defaults.yaml, in the place of one with the profile")
+}
+
+func chartFlags(set *flag.FlagSet, o *options, _ *given) {
+	set.StringVar(&o.charts, "charts", "deploy/charts", "folder with <chart>/Chart.yaml")
 }
 
 // defaultsOf returns the content of a defaults file, or of one that chooses a profile only.
@@ -38,31 +67,47 @@ func defaultsOf(path, profile string) ([]byte, error) {
 }
 
 func main() {
-	var o options
-	var seconds int64
-	var chosen, profile, defaults string
-	flag.StringVar(&o.binaries, "binaries", "bin", "folder with linux-<architecture>/<executable>")
-	flag.StringVar(&o.out, "out", "bin/images", "folder for the layouts, one an executable")
-	flag.StringVar(&o.version, "version", "", "version of the executables")
-	flag.StringVar(&o.commit, "commit", "", "commit that they were built from")
-	flag.Int64Var(&seconds, "time", 0, "time of that commit, in seconds")
-	flag.StringVar(&chosen, "architectures", strings.Join(architectures, ","), "architectures to make images for")
-	flag.StringVar(&profile, "profile", "gardener", "profile that the images follow unless their configuration says otherwise")
-	flag.StringVar(&defaults, "defaults", "", "file that becomes /etc/espalier/defaults.yaml, in the place of one with the profile")
-	flag.Parse()
-	content, err := defaultsOf(defaults, profile)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "images: %v\n", err)
+	if len(os.Args) < 2 || commands[os.Args[1]].run == nil {
+		fmt.Fprintln(os.Stderr, "usage: release images|charts [flags] [names]")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2:]); err != nil {
+		fmt.Fprintf(os.Stderr, "release %s: %v\n", os.Args[1], err)
 		os.Exit(1)
 	}
-	o.defaults = content
-	o.time, o.architectures = time.Unix(seconds, 0).UTC(), strings.Split(chosen, ",")
-	for _, executable := range flag.Args() {
+}
+
+func run(name string, arguments []string) error {
+	var o options
+	var g given
+	set := flag.NewFlagSet(name, flag.ExitOnError)
+	set.StringVar(&o.out, "out", "", "folder to write to")
+	set.StringVar(&o.version, "version", "", "version of the release")
+	set.StringVar(&o.commit, "commit", "", "commit that it is made from")
+	set.Int64Var(&g.seconds, "time", 0, "time of that commit, in seconds")
+	commands[name].flags(set, &o, &g)
+	if err := set.Parse(arguments); err != nil {
+		return err
+	}
+	if err := checkVersion(o.version); err != nil {
+		return err
+	}
+	content, err := defaultsOf(g.defaults, g.profile)
+	if err != nil {
+		return err
+	}
+	o.defaults, o.time, o.architectures = content, time.Unix(g.seconds, 0).UTC(), strings.Fields(g.architectures)
+	return commands[name].run(&o, set.Args())
+}
+
+// writeImages writes the layouts of executables, and prints their digests.
+func (o *options) writeImages(executables []string) error {
+	for _, executable := range executables {
 		digest, err := o.write(executable)
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "images: %s: %v\n", executable, err)
-			os.Exit(1)
+			return fmt.Errorf("%s: %w", executable, err)
 		}
-		fmt.Printf("%s %s\n", filepath.Join(o.out, executable), digest)
+		fmt.Printf("%s:%s %s\n", filepath.Join(o.out, executable), o.version, digest)
 	}
+	return nil
 }

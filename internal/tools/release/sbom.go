@@ -83,7 +83,7 @@ func (o *options) sbom(binary, executable, architecture string) ([]byte, error) 
 	name := executable + "-linux-" + architecture
 	d := spdxDocument{
 		SPDXVersion: "SPDX-2.3", DataLicense: "CC0-1.0", SPDXID: documentID, Name: name, DocumentNamespace: fmt.Sprintf("%s/spdx/%s/%s/%s", source, o.version, name, digest),
-		CreationInfo: spdxCreation{o.time.Format(time.RFC3339), []string{"Tool: espalier-images"}},
+		CreationInfo: spdxCreation{o.time.Format(time.RFC3339), []string{"Tool: espalier-release"}},
 		Packages: []spdxPackage{{
 			SPDXID: executableID, Name: executable, VersionInfo: o.version, DownloadLocation: "git+" + source + "@" + o.commit,
 			LicenseConcluded: license, LicenseDeclared: license, CopyrightText: unasserted, Checksums: []spdxChecksum{{"SHA256", digest}},
