@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"os"
 
 	"github.com/go-logr/logr"
@@ -20,7 +21,9 @@ func command() process.Command {
 	return process.Command{
 		Name: "admission-controller", Short: "Decide in the garden cluster what seeds may do", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
-		Subcommands: append([]process.Subcommand{process.ValidateConfig(format, func(file *process.ConfigFlags) (any, []shared.Warning, error) { return configuration(file) })}, subcommands()...),
+		Subcommands: append([]process.Subcommand{
+			process.ValidateConfig(format, func(file *process.ConfigFlags) (any, []shared.Warning, error) { return configuration(file) }), takeover(),
+		}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
 			if err != nil {
@@ -33,6 +36,18 @@ func command() process.Command {
 			return log, func() error { return run(cfg, log) }, nil
 		},
 	}
+}
+
+// takeover prints what the process would write once it has begun.
+func takeover() process.Subcommand {
+	flags := &process.ConfigFlags{}
+	return process.Takeover("admission-controller", flags.Add, func(ctx context.Context, _ *pflag.FlagSet, r *process.Rehearsal) error {
+		cfg, _, err := configuration(flags)
+		if err != nil {
+			return err
+		}
+		return admissioncontroller.Rehearse(ctx, cfg, r)
+	})
 }
 
 // format is that of the configuration file.

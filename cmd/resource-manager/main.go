@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"slices"
 
@@ -59,7 +60,23 @@ func subcommands() []process.Subcommand {
 			}
 			return cfg, warnings, err
 		}),
+		takeover(),
 	}, resourcemanager.Executable(flags.add, configuration).Subcommands()...)
+}
+
+// takeover prints what the first pass would write.
+func takeover() process.Subcommand {
+	flags := options{ConfigFlags: &process.ConfigFlags{}, anywhere: true}
+	return process.Takeover("resource-manager", flags.add, func(ctx context.Context, set *pflag.FlagSet, r *process.Rehearsal) error {
+		cfg, _, err := flags.configuration(set)
+		if err == nil {
+			err = resourcemanager.NotBuilt(cfg, nil).ToAggregate()
+		}
+		if err != nil {
+			return err
+		}
+		return resourcemanager.Rehearse(ctx, cfg, r)
+	})
 }
 
 // options are the command line.

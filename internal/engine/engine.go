@@ -43,9 +43,11 @@ type Options struct {
 	Target clusters.Connection
 	// Identified, if it is set, is called on the leader once the identity of the source is known: what else it runs begins then.
 	Identified func()
-	Clock      clock.PassiveClock
-	Registry   prometheus.Registerer
-	Log        logr.Logger
+	// Begun, if it is set, is called once the controllers have been added.
+	Begun    func()
+	Clock    clock.PassiveClock
+	Registry prometheus.Registerer
+	Log      logr.Logger
 }
 
 // Engine applies ManagedResources and judges them. It is a runnable of the leader.
@@ -177,6 +179,9 @@ func (e *Engine) start(group *kit.Group) error {
 		if err := judge.AddToManager(group, timeout); err != nil {
 			return err
 		}
+	}
+	if e.Begun != nil {
+		e.Begun()
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -47,6 +48,8 @@ type Subcommand struct {
 	// Operand is the name of its one argument; "" if it has none.
 	Operand string
 	Flags   func(*pflag.FlagSet)
+	// Fault is the exit code of an error; 0 means 1.
+	Fault int
 	// Run prints to out what flags and arguments ask for.
 	Run func(flags *pflag.FlagSet, out io.Writer) error
 }
@@ -65,11 +68,31 @@ func (s *Subcommand) command(out io.Writer) *cobra.Command {
 			return nil
 		})
 	}
+	if s.Fault != 0 {
+		command.Annotations = map[string]string{faultCode: strconv.Itoa(s.Fault)}
+	}
 	if s.Flags != nil {
 		s.Flags(command.Flags())
 	}
 	command.Use += " [flags]"
 	return command
+}
+
+// faultCode is the annotation with the exit code of errors.
+const faultCode = "fault"
+
+// exitCode is the error of a verb whose exit code is part of its answer: there is nothing more to say.
+type exitCode int
+
+// Error implements error.
+func (c exitCode) Error() string { return "exit code " + strconv.Itoa(int(c)) }
+
+// codeOf returns the exit code of an error of a command.
+func codeOf(command *cobra.Command) int {
+	if code, err := strconv.Atoi(command.Annotations[faultCode]); err == nil {
+		return code
+	}
+	return 1
 }
 
 // commandLineError says that the command line is wrong: only then the usage helps.
@@ -120,8 +143,8 @@ func (c *Command) root(stdout io.Writer, started func(logr.Logger)) *cobra.Comma
 	return root
 }
 
-// Execute runs a command and returns its exit code (CLI-1 … CLI-7): 0 for an end in order, 1 for everything else. What is wrong is said once: on
-// stderr, or in the log if there is one by then.
+// Execute runs a command and returns its exit code (CLI-1 … CLI-7): 0 for an end in order, 1 for everything else, unless a verb has codes of its
+// own. What is wrong is said once: on stderr, or in the log if there is one by then.
 func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	var logger *logr.Logger
 	root := c.root(stdout, func(log logr.Logger) { logger = &log })
@@ -130,9 +153,12 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	command, err := root.ExecuteC()
 	var wrongLine commandLineError
+	var answer exitCode
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &answer):
+		return int(answer)
 	case logger != nil:
 		withoutStack(*logger).Error(err, "Ending after an error")
 	case errors.As(err, &wrongLine):
@@ -140,7 +166,7 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	default:
 		_, _ = fmt.Fprintln(stderr, strings.Join(complaints(err), "\n"))
 	}
-	return 1
+	return codeOf(command)
 }
 
 // tellFlags logs a line for each flag (CLI-7). A deprecated one that is not set has no effect, and no line.

@@ -28,9 +28,10 @@ type ManagerOptions struct {
 	Scheme         *runtime.Scheme
 	LeaderElection *shared.LeaderElection
 	Webhooks       *shared.HTTPSServer
-	HealthProbes   *shared.Server
-	Metrics        *shared.Server
-	Debugging      *shared.Debugging
+	// HealthProbes and Metrics may be nil: then nothing is served.
+	HealthProbes *shared.Server
+	Metrics      *shared.Server
+	Debugging    *shared.Debugging
 	// Configuration is shown beside the profiles: the whole configuration that is in effect.
 	Configuration any
 	Cache         cache.Options
@@ -86,7 +87,11 @@ func NewManager(o ManagerOptions) (manager.Manager, error) {
 	return mgr, nil
 }
 
+// address is where a server listens; "0" if there is none.
 func address(server *shared.Server) string {
+	if server == nil {
+		return "0"
+	}
 	return net.JoinHostPort(server.BindAddress, strconv.Itoa(server.Port))
 }
 

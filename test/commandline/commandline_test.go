@@ -124,6 +124,26 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// CLI-8: exit code 1 says that there is something to write, so that faults have another one.
+func TestTakeoverFaults(t *testing.T) {
+	for _, name := range []string{"resource-manager", "admission-controller"} {
+		for _, tc := range []struct {
+			arguments []string
+			stderr    string
+		}{
+			{[]string{"--config=" + write(t, kinds[name])}, "Error: takeover needs --dry-run: to write, start " + name + "\n\nUsage:\n  " + name + " takeover [flags]\n"},
+			{[]string{"--dry-run", "--foo"}, "Error: unknown flag: --foo\n"},
+			{[]string{"--dry-run"}, "Error: missing config file\n"},
+			{[]string{"--dry-run", "-o=table"}, "Error: invalid argument \"table\" for \"-o, --output\" flag: want text, json or yaml\n"},
+		} {
+			got := run(t, name, []string{"KUBECONFIG=" + write(t, "")}, append([]string{"takeover"}, tc.arguments...)...)
+			if got.code != 2 || !strings.HasPrefix(got.stderr, tc.stderr) {
+				t.Errorf("CLI-8 %s %v: exit code %d, stdout %s, stderr %s", name, tc.arguments, got.code, got.stdout, got.stderr)
+			}
+		}
+	}
+}
+
 func begins(text, want string) bool {
 	return strings.HasPrefix(text, want) && (want != "" || text == "")
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/clusters"
 	"github.com/espalier-project/espalier/internal/feature"
@@ -62,8 +63,15 @@ type Process struct {
 
 // New returns the process with everything that is enabled, ready to run. It sends nothing.
 func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
+	return assemble(cfg, feature.Enabled(Table(), cfg), process.RESTConfig, registry, log)
+}
+
+// assemble returns the process with some rows; reached says how its cluster is reached.
+func assemble(
+	cfg *configuration, rows []Row, reached func(*shared.ClientConnection) (*rest.Config, error), registry prometheus.Registerer, log logr.Logger,
+) (*Process, error) {
 	log.Info("Getting rest config")
-	restConfig, err := process.RESTConfig(cfg.GardenClientConnection.Connection())
+	restConfig, err := reached(cfg.GardenClientConnection.Connection())
 	if err != nil {
 		return nil, fmt.Errorf("garden cluster: %w", err)
 	}
@@ -80,7 +88,6 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 		hooks: admit.NewMetrics(registry), rejections: admit.NewRejections(registry), kept: map[string]*clusters.Kept{}, first: &asked{clock: clock.RealClock{}},
 	}
 	registerDoubles(registry)
-	rows := feature.Enabled(Table(), cfg)
 	if err := p.follow(restConfig); err != nil {
 		return nil, fmt.Errorf("garden cluster: %w", err)
 	}

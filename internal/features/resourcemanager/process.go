@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/agentview"
 	"github.com/espalier-project/espalier/internal/clusters"
@@ -47,18 +48,27 @@ type Process struct {
 	hooks  *admit.Metrics
 	// kept is what each enabled feature reads from caches, by its key.
 	kept map[string]*clusters.Kept
-	// identified ends once the leader knows the identity of the source.
-	identified chan struct{}
+	// identified ends once the leader knows the identity of the source, begun once the engine's controllers have been added.
+	identified, begun chan struct{}
+}
+
+// connections say how the clusters of a configuration are reached.
+type connections struct {
+	source, target func(*shared.ClientConnection) (*rest.Config, error)
 }
 
 // New returns the process with everything that is enabled, ready to run. It sends nothing.
 func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
+	return assemble(cfg, feature.Enabled(Table(), cfg), connections{process.RESTConfig, process.RESTConfig}, registry, log)
+}
+
+func assemble(cfg *configuration, rows []Row, reached connections, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
 	log.Info("Getting rest configs")
-	sourceConfig, err := process.RESTConfig(&cfg.SourceClientConnection)
+	sourceConfig, err := reached.source(&cfg.SourceClientConnection)
 	if err != nil {
 		return nil, fmt.Errorf("source cluster: %w", err)
 	}
-	targetConfig, err := process.RESTConfig(cfg.TargetClientConnection)
+	targetConfig, err := reached.target(cfg.TargetClientConnection)
 	if err != nil {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
@@ -66,7 +76,6 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 		// One limit for all clients of the target; those of the source have one each, so that the lease is always renewed.
 		targetConfig.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(targetConfig.QPS, targetConfig.Burst)
 	}
-	rows := feature.Enabled(Table(), cfg)
 	mgr, err := newManager(cfg, rows, sourceConfig, log)
 	if err != nil {
 		return nil, err
@@ -77,7 +86,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 	}
 	p := &Process{
 		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source,
-		bodies: admit.NewBodies(), hooks: admit.NewMetrics(registry), kept: map[string]*clusters.Kept{}, identified: make(chan struct{}),
+		bodies: admit.NewBodies(), hooks: admit.NewMetrics(registry), kept: map[string]*clusters.Kept{}, identified: make(chan struct{}), begun: make(chan struct{}),
 	}
 	scheme, err := targetScheme()
 	if err != nil {
@@ -98,7 +107,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 		return nil, err
 	}
 	if p.Engine, err = engine.New(engine.Options{
-		Config: cfg, Manager: mgr, Source: p.Clientset, Target: target, Identified: func() { close(p.identified) }, Clock: p.Clock, Registry: p.Registry, Log: log,
+		Config: cfg, Manager: mgr, Source: p.Clientset, Target: target, Identified: func() { close(p.identified) }, Begun: func() { close(p.begun) }, Clock: p.Clock, Registry: p.Registry, Log: log,
 	}); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,170 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/shadow"
+)
+
+const (
+	// restFor is how long nothing happens before a pass counts as done. It is longer than the pauses inside of one: between two looks at an object
+	// that is missing (500 ms), and before a burst of news is looked at (100 ms).
+	restFor = 2 * time.Second
+	// restLook is how often that is looked at, and restTold how often progress is told.
+	restLook = 50 * time.Millisecond
+	restTold = 5 * time.Second
+	// greeting limits the first request to each cluster.
+	greeting = 10 * time.Second
+)
+
+// Rehearsal runs a process whose writes are not sent.
+type Rehearsal struct {
+	// Log is the logger of the process: it tells requests which controller sends them.
+	Log logr.Logger
+
+	progress io.Writer
+	names    []string
+	servers  []*shadow.Server
+	configs  []*rest.Config
+}
+
+func newRehearsal(progress io.Writer) *Rehearsal {
+	return &Rehearsal{Log: shadow.Tracing(NewLogger(shared.LogLevelError, shared.LogFormatText, progress)), progress: progress}
+}
+
+// RESTConfig is RESTConfig for a client that reads only. Two of the same cluster share what was not written.
+func (r *Rehearsal) RESTConfig(name string) func(*shared.ClientConnection) (*rest.Config, error) {
+	return func(connection *shared.ClientConnection) (*rest.Config, error) {
+		config, err := RESTConfig(connection)
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(r.configs, func(c *rest.Config) bool { return c.Host == config.Host && c.APIPath == config.APIPath })
+		if at < 0 {
+			at = len(r.servers)
+			r.names, r.servers, r.configs = append(r.names, name), append(r.servers, shadow.New(name)), append(r.configs, config)
+		}
+		config.Wrap(r.servers[at].Wrap)
+		return config, nil
+	}
+}
+
+// Run runs a manager until nothing is left to do; begun says whether everything has been started.
+func (r *Rehearsal) Run(ctx context.Context, mgr manager.Manager, begun func() error) error {
+	for i, config := range r.configs {
+		if err := r.greet(r.names[i], config); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	err := r.awaitRest(ctx, ended, begun)
+	var troubles []error
+	for _, s := range r.servers {
+		troubles = append(troubles, s.Troubles()...)
+	}
+	cancel()
+	return errors.Join(append([]error{err}, troubles...)...)
+}
+
+// greet asks a cluster for its version, so that one that is away is told at once.
+func (r *Rehearsal) greet(name string, config *rest.Config) error {
+	config = rest.CopyConfig(config)
+	config.Timeout, config.RateLimiter = greeting, nil
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("%s cluster: %w", name, err)
+	}
+	version, err := client.ServerVersion()
+	if err != nil {
+		return fmt.Errorf("%s cluster: %w", name, err)
+	}
+	r.tell("%s cluster: %s, version %s", name, config.Host, version.GitVersion)
+	return nil
+}
+
+func (r *Rehearsal) tell(format string, values ...any) {
+	_, _ = fmt.Fprintf(r.progress, format+"\n", values...)
+}
+
+// activity is what changes while there is something to do.
+type activity struct {
+	shadow.Activity
+	// rounds are how often controllers were done with something.
+	rounds float64
+	// busy are requests and rounds under way, and what waits for one.
+	busy float64
+}
+
+func (r *Rehearsal) awaitRest(ctx context.Context, ended <-chan error, begun func() error) error {
+	tick := time.NewTicker(restLook)
+	defer tick.Stop()
+	var last activity
+	since, told := time.Now(), time.Now()
+	for {
+		select {
+		case err := <-ended:
+			if err == nil && ctx.Err() == nil {
+				err = errors.New("the process ended early")
+			}
+			return errors.Join(err, context.Cause(ctx))
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), begun())
+		case <-tick.C:
+		}
+		current, err := r.activity()
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		if begun() != nil || current.busy > 0 || current != last {
+			last, since = current, now
+		}
+		if now.Sub(since) >= restFor {
+			r.tell("at rest: %d requests, %d writes", current.Begun, current.Writes)
+			return nil
+		}
+		if now.Sub(told) >= restTold {
+			told = now
+			r.tell("%d requests, %d objects looked at, %d waiting, %d writes so far", current.Begun, int(current.rounds), int(current.busy), current.Writes)
+		}
+	}
+}
+
+func (r *Rehearsal) activity() (activity, error) {
+	var a activity
+	for _, s := range r.servers {
+		of := s.Activity()
+		a.Begun += of.Begun
+		a.Writes += of.Writes
+		a.busy += float64(of.Open)
+	}
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		return a, fmt.Errorf("reading the metrics of controllers: %w", err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			switch family.GetName() {
+			case "controller_runtime_reconcile_total":
+				a.rounds += metric.GetCounter().GetValue()
+			case "controller_runtime_active_workers", "workqueue_depth":
+				a.busy += metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return a, nil
+}

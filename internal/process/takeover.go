@@ -1,0 +1,145 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/espalier-project/espalier/internal/shadow"
+)
+
+// Exit codes of the takeover: some writes, and an answer that is not known.
+const (
+	someWrites = exitCode(1)
+	takeoverOf = 2
+)
+
+// Takeover returns the command that prints what the first pass of an executable would write. rehearse runs that pass in a rehearsal; flags are those
+// that lead to its configuration.
+func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Context, *pflag.FlagSet, *Rehearsal) error) Subcommand {
+	var format reportFormat
+	var dryRun bool
+	var limit time.Duration
+	return Subcommand{
+		Name: "takeover", Fault: takeoverOf,
+		Short: "Print each write that the first pass would make, and make none",
+		Long: "The command runs what " + name + " runs as the leader, with the same configuration and the same kubeconfigs, until nothing is left to do.\n" +
+			"It sends nothing but reads: writes are recorded, and what they lead to is laid over what is read. It takes no lease and opens no port.\n\n" +
+			"The exit code is 0 if there is nothing to write, 1 if there is something, 2 if that is not known, as after a read that failed.\n" +
+			"Fields are printed as paths, never with their values. Defaults, admission and validation of the API server are not imitated.",
+		Flags: func(set *pflag.FlagSet) {
+			flags(set)
+			set.BoolVar(&dryRun, "dry-run", false, "has to be given: nothing is ever written")
+			set.DurationVar(&limit, "timeout", 10*time.Minute, "how long the pass may take")
+			set.VarP(&format, "output", "o", "`form` of what is printed: text, json or yaml")
+		},
+		Run: func(set *pflag.FlagSet, out io.Writer) error {
+			if !dryRun {
+				return commandLineError{errors.New("takeover needs --dry-run: to write, start " + name)}
+			}
+			ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			defer cancel()
+			ctx, end := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
+			defer end()
+			r := newRehearsal(os.Stderr)
+			failed := rehearse(ctx, set, r)
+			report := r.report()
+			if err := report.print(out, format, failed == nil); err != nil || failed != nil {
+				return errors.Join(failed, err)
+			}
+			if len(report.Writes) > 0 {
+				return someWrites
+			}
+			return nil
+		},
+	}
+}
+
+// takeoverReport is what the command prints.
+type takeoverReport struct {
+	// Writes are what the first pass would write.
+	Writes []shadow.Write `json:"writes"`
+	// TokensTakenForAccepted is how many tokens the pass would ask the API server about, which is a write.
+	TokensTakenForAccepted int `json:"tokensTakenForAccepted,omitempty"`
+}
+
+func (r *takeoverReport) print(out io.Writer, format reportFormat, complete bool) error {
+	if format.OutputFormat != "" {
+		return format.Print(out, r)
+	}
+	var b strings.Builder
+	for _, w := range r.Writes {
+		b.WriteString(line(w) + "\n")
+	}
+	switch {
+	case !complete:
+		fmt.Fprintf(&b, "%d writes until the pass ended early.\n", len(r.Writes))
+	case len(r.Writes) == 0:
+		b.WriteString("No writes.\n")
+	case len(r.Writes) == 1:
+		b.WriteString("1 write.\n")
+	default:
+		fmt.Fprintf(&b, "%d writes.\n", len(r.Writes))
+	}
+	if r.TokensTakenForAccepted > 0 {
+		fmt.Fprintf(&b, "Tokens that were taken for accepted, as to ask the API server is a write: %d.\n", r.TokensTakenForAccepted)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// line is a write as text.
+func line(w shadow.Write) string {
+	kind := w.Resource
+	if w.Group != "" {
+		kind += "." + w.Group
+	}
+	if w.Subresource != "" {
+		kind += "/" + w.Subresource
+	}
+	text := fmt.Sprintf("%s: %s %s %s", w.Cluster, w.Verb, kind, strings.TrimPrefix(w.Namespace+"/"+w.Name, "/"))
+	if by := strings.TrimSpace(w.Controller + " " + w.For); by != "" {
+		text += " (" + by + ")"
+	}
+	switch {
+	case len(w.Fields) > 0:
+		text += ": " + strings.Join(w.Fields, ", ")
+	case w.Verb == "update" || w.Verb == "patch":
+		text += ": changes nothing"
+	}
+	return text
+}
+
+// reportFormat is an OutputFormat that may also be text.
+type reportFormat struct{ OutputFormat }
+
+// Set implements pflag.Value.
+func (f *reportFormat) Set(value string) error {
+	if value == "text" {
+		f.OutputFormat = ""
+		return nil
+	}
+	if f.OutputFormat.Set(value) != nil {
+		return errors.New("want text, json or yaml")
+	}
+	return nil
+}
+
+func (r *Rehearsal) report() *takeoverReport {
+	report := &takeoverReport{Writes: []shadow.Write{}}
+	for _, s := range r.servers {
+		report.Writes = append(report.Writes, s.Writes()...)
+		report.TokensTakenForAccepted += s.Assumed()
+	}
+	slices.SortStableFunc(report.Writes, shadow.Compare)
+	return report
+}

@@ -1,0 +1,139 @@
+package shadow
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+func metadata(o object) object {
+	m, _ := o["metadata"].(object)
+	return m
+}
+
+func text(o object, path ...string) string {
+	value, _, _ := unstructured.NestedString(o, path...)
+	return value
+}
+
+func versionOf(o object) string { return text(o, "metadata", "resourceVersion") }
+
+func keyIn(c collection, o object) key {
+	return key{c, text(o, "metadata", "namespace"), text(o, "metadata", "name")}
+}
+
+// held says whether something keeps an object that is deleted: its finalizers, or those of a Namespace's contents.
+func held(o object) bool {
+	own, _, _ := unstructured.NestedSlice(o, "metadata", "finalizers")
+	content, _, _ := unstructured.NestedSlice(o, "spec", "finalizers")
+	return len(own)+len(content) > 0
+}
+
+// partialOf is what is sent to those who asked for metadata only.
+func partialOf(o object) object {
+	return object{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": o["metadata"]}
+}
+
+// shown is an object as a request gets it.
+func shown(q *request, o object) object {
+	if q.partial {
+		return partialOf(o)
+	}
+	o = maps.Clone(o)
+	o["apiVersion"] = q.apiVersion()
+	return o
+}
+
+// selection is what of a collection a request is about.
+type selection struct {
+	namespace string
+	labels    labels.Selector
+	fields    fields.Selector
+}
+
+func (s *selection) has(o object) bool {
+	if o == nil || s.namespace != "" && s.namespace != text(o, "metadata", "namespace") {
+		return false
+	}
+	found, _, _ := unstructured.NestedStringMap(o, "metadata", "labels")
+	if !s.labels.Matches(labels.Set(found)) {
+		return false
+	}
+	set := fields.Set{}
+	for _, r := range s.fields.Requirements() {
+		set[r.Field] = text(o, strings.Split(r.Field, ".")...)
+	}
+	return s.fields.Matches(set)
+}
+
+// ownFields are those of metadata that only the API server writes.
+var ownFields = []string{"resourceVersion", "managedFields", "generation", "uid", "creationTimestamp", "selfLink"}
+
+// changes returns the paths of what differs between two forms of an object, sorted.
+func changes(before, after object) []string {
+	var all []string
+	walk("", before, after, &all)
+	all = slices.DeleteFunc(all, func(path string) bool {
+		return slices.ContainsFunc(ownFields, func(own string) bool { return path == "metadata."+own || strings.HasPrefix(path, "metadata."+own+"[") })
+	})
+	slices.Sort(all)
+	return all
+}
+
+// walk adds the paths at which two values differ. An empty value is none.
+func walk(path string, before, after any, all *[]string) {
+	if isNone(before) && isNone(after) || reflect.DeepEqual(before, after) {
+		return
+	}
+	old, isMap := before.(object)
+	fresh, isMapToo := after.(object)
+	if (isMap || isNone(before)) && (isMapToo || isNone(after)) {
+		keys := maps.Clone(old)
+		if keys == nil {
+			keys = object{}
+		}
+		maps.Copy(keys, fresh)
+		for name := range keys {
+			walk(join(path, name), old[name], fresh[name], all)
+		}
+		return
+	}
+	oldList, isList := before.([]any)
+	freshList, isListToo := after.([]any)
+	if isList && isListToo && len(oldList) == len(freshList) {
+		for i := range oldList {
+			walk(path+"["+strconv.Itoa(i)+"]", oldList[i], freshList[i], all)
+		}
+		return
+	}
+	*all = append(*all, path)
+}
+
+func isNone(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case object:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// join appends a key to a path; one with dots, such as that of a label, is quoted as it would not be told from several.
+func join(path, name string) string {
+	if strings.ContainsAny(name, "./[]") {
+		return path + "[" + strconv.Quote(name) + "]"
+	}
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

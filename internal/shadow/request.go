@@ -1,0 +1,82 @@
+package shadow
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// collection is where objects of a kind are: in all versions of its group.
+type collection struct{ group, resource string }
+
+// key is an object.
+type key struct {
+	collection
+	namespace, name string
+}
+
+// request is a request as the API knows it; one about no resource has none.
+type request struct {
+	key
+	verb, version, subresource string
+	// partial says that only metadata is asked for.
+	partial bool
+}
+
+var verbs = map[string]string{
+	http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+}
+
+// requestOf reads the path and the method of a request.
+func requestOf(r *http.Request) request {
+	q := request{verb: verbs[r.Method], partial: strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		q.version, parts = parts[1], parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		q.group, q.version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return q
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 && (len(parts) > 3 || parts[2] != "status" && parts[2] != "finalize") {
+		q.namespace, parts = parts[1], parts[2:]
+	}
+	q.resource = parts[0]
+	if len(parts) > 1 {
+		q.name = parts[1]
+	}
+	if len(parts) > 2 {
+		q.subresource = strings.Join(parts[2:], "/")
+	}
+	if watch, err := strconv.ParseBool(r.URL.Query().Get("watch")); q.verb == "get" && q.name == "" {
+		q.verb = "list"
+		if err == nil && watch {
+			q.verb = "watch"
+		}
+	}
+	return q
+}
+
+// apiVersion is that of the objects of a request.
+func (q *request) apiVersion() string {
+	if q.group == "" {
+		return q.version
+	}
+	return q.group + "/" + q.version
+}
+
+// String names the request without what differs between two of a kind.
+func (q *request) String() string {
+	text := q.verb + " " + q.resource
+	if q.group != "" {
+		text += "." + q.group
+	}
+	if q.subresource != "" {
+		text += "/" + q.subresource
+	}
+	if at := strings.Trim(q.namespace+"/"+q.name, "/"); at != "" {
+		text += " " + at
+	}
+	return text
+}

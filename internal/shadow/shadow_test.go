@@ -1,0 +1,282 @@
+package shadow
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+)
+
+// upstream is an API server with one ConfigMap, whose watches begin with lines of their own and stay open.
+type upstream struct {
+	t      *testing.T
+	object string
+	lines  chan string
+}
+
+func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet {
+		u.t.Errorf("sent: %s %s", r.Method, r.URL)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case r.URL.Query().Get("watch") == "true":
+		w.(http.Flusher).Flush()
+		for {
+			select {
+			case line := <-u.lines:
+				_, _ = io.WriteString(w, line+"\n")
+				w.(http.Flusher).Flush()
+			case <-r.Context().Done():
+				return
+			}
+		}
+	case r.URL.Path == "/api/v1/namespaces/n/configmaps/a":
+		_, _ = io.WriteString(w, u.object)
+	case strings.HasSuffix(r.URL.Path, "/configmaps"):
+		_, _ = fmt.Fprintf(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"20"},"items":[%s]}`, u.object)
+	case strings.HasSuffix(r.URL.Path, "/forbidden"):
+		w.WriteHeader(http.StatusForbidden)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"kind":"Status","code":404}`)
+	}
+}
+
+const configMap = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"namespace":"n","name":"a","uid":"u","resourceVersion":"10","labels":{"l":"1"}},"data":{"k":"old","same":"s"}}`
+
+type tester struct {
+	*testing.T
+	*Server
+	client   *http.Client
+	upstream *upstream
+	url      string
+}
+
+func start(t *testing.T) *tester {
+	t.Helper()
+	u := &upstream{t: t, object: configMap, lines: make(chan string)}
+	server := httptest.NewServer(u)
+	s := New("target")
+	client := &http.Client{Transport: s.Wrap(server.Client().Transport)}
+	t.Cleanup(func() { client.CloseIdleConnections(); server.CloseClientConnections(); server.Close() })
+	return &tester{t, s, client, u, server.URL}
+}
+
+// do sends a request and returns status and body.
+func (t *tester) do(method, path, contentType, body string) (int, object) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, t.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", contentType)
+	answer, err := t.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // It was read.
+	found := object{}
+	if err := json.NewDecoder(answer.Body).Decode(&found); err != nil && answer.StatusCode < 400 {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, found
+}
+
+const (
+	one   = "/api/v1/namespaces/n/configmaps/a"
+	many  = "/api/v1/namespaces/n/configmaps"
+	plain = "application/json"
+	merge = "application/merge-patch+json"
+)
+
+func (t *tester) names() []string {
+	t.Helper()
+	_, list := t.do("GET", many+"?labelSelector=l", "", "")
+	var names []string
+	items, _ := list["items"].([]any)
+	for _, item := range items {
+		names = append(names, text(item.(object), "metadata", "name"))
+	}
+	return names
+}
+
+// CLI-8: writes are recorded and not sent, and what is read afterwards has them.
+func TestWritesAreNotSent(t *testing.T) {
+	s := start(t)
+	if code, answer := s.do("PATCH", one, merge, `{"metadata":{"resourceVersion":"10"},"data":{"k":"new"}}`); code != 200 || text(answer, "data", "k") != "new" || versionOf(answer) != "11" {
+		t.Errorf("patch: %d %v", code, answer)
+	}
+	if code, _ := s.do("PATCH", one, merge, `{"metadata":{"resourceVersion":"10"},"data":{"k":"late"}}`); code != http.StatusConflict {
+		t.Errorf("a patch of the former version: %d", code)
+	}
+	if _, answer := s.do("GET", one, "", ""); text(answer, "data", "k") != "new" {
+		t.Errorf("get: %v", answer)
+	}
+	if code, _ := s.do("POST", many, plain, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"b","labels":{"l":"2"}}}`); code != http.StatusCreated {
+		t.Errorf("create: %d", code)
+	}
+	if code, _ := s.do("POST", many, plain, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}`); code != http.StatusConflict {
+		t.Errorf("create what is there: %d", code)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, s.names()); diff != "" {
+		t.Error(diff)
+	}
+	if code, _ := s.do("DELETE", one, plain, `{"preconditions":{"resourceVersion":"10"}}`); code != http.StatusConflict {
+		t.Errorf("delete the former version: %d", code)
+	}
+	if code, _ := s.do("DELETE", one, plain, `{"preconditions":{"uid":"u"}}`); code != 200 {
+		t.Errorf("delete: %d", code)
+	}
+	if code, _ := s.do("GET", one, "", ""); code != http.StatusNotFound {
+		t.Errorf("get what was deleted: %d", code)
+	}
+	if diff := cmp.Diff([]string{"b"}, s.names()); diff != "" {
+		t.Error(diff)
+	}
+	want := []Write{
+		{Cluster: "target", Verb: "patch", Resource: "configmaps", Namespace: "n", Name: "a", Fields: []string{"data.k"}},
+		{Cluster: "target", Verb: "create", Resource: "configmaps", Namespace: "n", Name: "b"},
+		{Cluster: "target", Verb: "delete", Resource: "configmaps", Namespace: "n", Name: "a"},
+	}
+	if diff := cmp.Diff(want, s.Writes()); diff != "" {
+		t.Error(diff)
+	}
+	// Somebody else has created it anew.
+	s.upstream.object = strings.ReplaceAll(configMap, `"10"`, `"30"`)
+	if _, answer := s.do("GET", one, "", ""); versionOf(answer) != "30" {
+		t.Errorf("a later write of somebody else does not count: %v", answer)
+	}
+}
+
+// CLI-8: an update that changes nothing keeps the version, and is a write without fields.
+func TestUpdateWithoutChange(t *testing.T) {
+	s := start(t)
+	if code, answer := s.do("PUT", one, plain, configMap); code != 200 || versionOf(answer) != "10" {
+		t.Errorf("update: %d %v", code, answer)
+	}
+	if writes := s.Writes(); len(writes) != 1 || writes[0].Fields != nil {
+		t.Errorf("%+v", writes)
+	}
+}
+
+// CLI-8: what has finalizers stays until the last one goes.
+func TestFinalizers(t *testing.T) {
+	s := start(t)
+	s.upstream.object = strings.Replace(configMap, `"uid"`, `"finalizers":["f"],"uid"`, 1)
+	s.do("DELETE", one, plain, "")
+	if _, answer := s.do("GET", one, "", ""); text(answer, "metadata", "deletionTimestamp") == "" {
+		t.Errorf("it does not wait: %v", answer)
+	}
+	s.do("PATCH", one, merge, `{"metadata":{"finalizers":null}}`)
+	if code, _ := s.do("GET", one, "", ""); code != http.StatusNotFound {
+		t.Errorf("it is still there: %d", code)
+	}
+	if diff := cmp.Diff([]string{"metadata.finalizers"}, s.Writes()[1].Fields); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// CLI-8: a watch tells of writes that were not sent, and leaves out what they lie over.
+func TestWatch(t *testing.T) {
+	s := start(t)
+	s.do("PATCH", one, merge, `{"data":{"k":"new"}}`)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+many+"?watch=true&labelSelector=l", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := s.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // It is read.
+	events := bufio.NewScanner(answer.Body)
+	next := func(want string) {
+		t.Helper()
+		var event struct {
+			Type   string
+			Object object
+		}
+		if !events.Scan() {
+			t.Fatalf("the watch ended: %v", events.Err())
+		}
+		if err := json.Unmarshal(events.Bytes(), &event); err != nil {
+			t.Fatal(err)
+		}
+		if got := event.Type + " " + text(event.Object, "metadata", "name") + " " + versionOf(event.Object); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	next("MODIFIED a 11")
+	s.upstream.lines <- `{"type":"MODIFIED","object":` + configMap + `}` // Over which lies version 11.
+	s.upstream.lines <- `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"20"}}}`
+	next("BOOKMARK  20")
+	s.do("POST", many, plain, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"b","labels":{"l":"2"}}}`)
+	next("ADDED b 21")
+	s.do("PATCH", many+"/b", merge, `{"metadata":{"labels":null}}`)
+	next("DELETED b 22")
+	s.do("POST", many, plain, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"unlabeled"}}`)
+	s.do("DELETE", one, plain, "")
+	next("DELETED a 11")
+}
+
+// CLI-8: a read that failed makes the answer unknown, until it succeeds.
+func TestTroubles(t *testing.T) {
+	s := start(t)
+	s.do("GET", "/api/v1/forbidden", "", "")
+	s.do("GET", many, "", "")
+	if got := fmt.Sprint(s.Troubles()); got != "[target cluster: list forbidden: 403 Forbidden]" {
+		t.Error(got)
+	}
+}
+
+// CLI-8: tokens are neither issued nor reviewed.
+func TestTokens(t *testing.T) {
+	s := start(t)
+	code, answer := s.do("POST", "/api/v1/namespaces/n/serviceaccounts/x/token", plain, `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{"expirationSeconds":600}}`)
+	if code != http.StatusCreated || strings.Count(text(answer, "status", "token"), ".") != 2 {
+		t.Errorf("token: %d %v", code, answer)
+	}
+	if _, review := s.do("POST", "/apis/authentication.k8s.io/v1/tokenreviews", plain, `{"spec":{"token":"t","audiences":["a"]}}`); cmp.Diff(object{"authenticated": true, "audiences": []any{"a"}}, review["status"]) != "" {
+		t.Errorf("review: %v", review)
+	}
+	if s.Assumed() != 1 || len(s.Writes()) != 1 || s.Writes()[0].Subresource != "token" {
+		t.Errorf("%d, %v", s.Assumed(), s.Writes())
+	}
+}
+
+func TestChanges(t *testing.T) {
+	before := object{"metadata": object{"resourceVersion": "1", "labels": object{"a/b": "1"}}, "list": []any{object{"x": int64(1)}, "y"}, "empty": object{}}
+	after := object{"metadata": object{"resourceVersion": "2", "labels": object{"a/b": "2"}}, "list": []any{object{"x": int64(2)}, "y"}, "more": []any{"z"}}
+	want := []string{"list[0].x", `metadata.labels["a/b"]`, "more"}
+	if diff := cmp.Diff(want, changes(before, after)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCause(t *testing.T) {
+	log := Tracing(logr.Discard().WithSink(silent{})).WithName("x").WithValues("controller", "c", "namespace", "n", "name", "m")
+	if got := causeOf(logr.NewContext(context.Background(), log)); got != (cause{"c", "n", "m"}) {
+		t.Errorf("%+v", got)
+	}
+	if got := causeOf(context.Background()); got != (cause{}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+type silent struct{}
+
+func (silent) Init(logr.RuntimeInfo)            {}
+func (silent) Enabled(int) bool                 { return false }
+func (silent) Info(int, string, ...any)         {}
+func (silent) Error(error, string, ...any)      {}
+func (s silent) WithValues(...any) logr.LogSink { return s }
+func (s silent) WithName(string) logr.LogSink   { return s }

@@ -1,0 +1,178 @@
+package shadow
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// feed is a watch: the events of the API server, and those of writes that were not sent.
+type feed struct {
+	server   *Server
+	q        *request
+	of       collection
+	selected *selection
+
+	mu      sync.Mutex
+	pending bytes.Buffer
+	told    chan struct{}
+}
+
+// watch opens a watch. One that begins with a list inside is refused, so that the library lists first.
+func (t *transport) watch(r *http.Request, q *request) (*http.Response, error) {
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		return respond(r, http.StatusUnprocessableEntity, metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: "sendInitialEvents is not supported",
+		}), nil
+	}
+	selected, err := selectionOf(r, q)
+	if err != nil {
+		return nil, err
+	}
+	f := &feed{server: t.Server, q: q, of: q.collection, selected: selected, told: make(chan struct{}, 1)}
+	t.join(f) // Before the watch begins, so that no write is missed.
+	answer, err := t.forward(inJSON(r), q)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.leave(f)
+		return answer, err
+	}
+	answer.Body = f.mixed(answer.Body)
+	return answer, nil
+}
+
+// join adds a feed. It begins with all that lies over its collection: the list that came before may be older.
+func (s *Server) join(f *feed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.feeds[f] = struct{}{}
+	for _, e := range s.entries[f.of] {
+		f.tell(e.before, e.object)
+	}
+}
+
+func (s *Server) leave(f *feed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.feeds, f)
+}
+
+// tell adds the event of a write. What was not there before has come, or was there: the library takes both for the same.
+func (f *feed) tell(before, after object) {
+	event := "MODIFIED"
+	switch had, has := f.selected.has(before), f.selected.has(after); {
+	case has && !had:
+		event = "ADDED"
+	case !has && !had:
+		return
+	case !has:
+		event = "DELETED"
+		if after == nil {
+			after = before
+		}
+	}
+	line, err := json.Marshal(object{"type": event, "object": shown(f.q, after)})
+	if err != nil {
+		return // It was decoded from JSON.
+	}
+	f.mu.Lock()
+	f.pending.Write(append(line, '\n'))
+	f.mu.Unlock()
+	select {
+	case f.told <- struct{}{}:
+	default: // It is told already.
+	}
+}
+
+func (f *feed) take() []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	content := bytes.Clone(f.pending.Bytes())
+	f.pending.Reset()
+	return content
+}
+
+// mixed returns the body of a watch with the events of both.
+func (f *feed) mixed(upstream io.ReadCloser) io.ReadCloser {
+	reader, writer := io.Pipe()
+	lines, over := make(chan []byte), make(chan struct{})
+	end := sync.OnceFunc(func() {
+		close(over)
+		f.server.leave(f)
+		_ = upstream.Close()
+		_ = reader.Close()
+	})
+	go func() {
+		defer close(lines)
+		for in := bufio.NewReader(upstream); ; {
+			line, err := in.ReadBytes('\n')
+			if len(line) > 0 {
+				select {
+				case lines <- line:
+				case <-over:
+					return
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	go func() {
+		defer end()
+		defer writer.Close() //nolint:errcheck // It returns none.
+		for {
+			var content []byte
+			select {
+			case <-over:
+				return
+			case <-f.told:
+				content = f.take()
+			case line, more := <-lines:
+				if !more {
+					return
+				}
+				content = f.passed(line)
+			}
+			if _, err := writer.Write(content); err != nil {
+				return
+			}
+		}
+	}()
+	return &stream{reader, end}
+}
+
+// passed returns an event of the API server, and nothing for one about a version that something lies over.
+func (f *feed) passed(line []byte) []byte {
+	if !f.server.has(f.of) {
+		return line
+	}
+	var event struct {
+		Type   string `json:"type"`
+		Object object `json:"object"`
+	}
+	if json.Unmarshal(line, &event) != nil || event.Type == "BOOKMARK" || event.Type == "ERROR" {
+		return line
+	}
+	f.server.mu.Lock()
+	defer f.server.mu.Unlock()
+	if _, found := f.server.overLocked(keyIn(f.of, event.Object), versionOf(event.Object)); found && event.Type != "DELETED" {
+		return nil
+	}
+	return line
+}
+
+// stream is the body of a watch; whoever closes it ends both sides.
+type stream struct {
+	io.Reader
+	end func()
+}
+
+func (s *stream) Close() error {
+	s.end()
+	return nil
+}

@@ -1,0 +1,219 @@
+package dropin
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/cluster"
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+// reader may get, list and watch everything, and nothing more.
+const reader = "reader"
+
+// readOnly returns a kubeconfig of the reader.
+func (a *audited) readOnly(t *testing.T) string {
+	t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: reader}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: reader}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: reader},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: reader}},
+	}
+	for _, object := range []client.Object{role, binding} {
+		must(t, client.IgnoreAlreadyExists(a.client.Create(t.Context(), object)))
+	}
+	return a.as(t, reader)
+}
+
+// as returns a kubeconfig of a user.
+func (a *audited) as(t *testing.T, user string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, a.WriteKubeconfig(file, user))
+	return file
+}
+
+// configuration returns a file with the configuration that was deployed in a namespace.
+func (a *audited) configuration(t *testing.T, namespace string) string {
+	t.Helper()
+	list := &corev1.ConfigMapList{}
+	must(t, a.client.List(t.Context(), list, client.InNamespace(namespace)))
+	for i := range list.Items {
+		if content, found := list.Items[i].Data["config.yaml"]; found {
+			file := filepath.Join(t.TempDir(), "config.yaml")
+			must(t, os.WriteFile(file, []byte(content), 0o600))
+			return file
+		}
+	}
+	t.Fatalf("no configuration in %s", namespace)
+	return ""
+}
+
+// dryRun is what takeover --dry-run said.
+type dryRun struct {
+	code           int
+	writes         []string
+	stdout, stderr string
+}
+
+// takeover runs the command with kubeconfigs of source and target.
+func takeover(t *testing.T, executable, configuration string, environment ...string) dryRun {
+	t.Helper()
+	file := get(t, func() (string, error) { return binary(executable) })
+	command := exec.CommandContext(t.Context(), file, "takeover", "--dry-run", "--config="+configuration, "-o=json", "--timeout=1m")
+	var out, errOut bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errOut
+	command.Env = append(os.Environ(), environment...)
+	if err := command.Run(); command.ProcessState == nil {
+		t.Fatal(err)
+	}
+	result := dryRun{code: command.ProcessState.ExitCode(), stdout: out.String(), stderr: errOut.String()}
+	var report struct {
+		Writes []struct {
+			Cluster, Verb, Group, Resource, Subresource, Namespace, Name, Controller, For string
+			Fields                                                                        []string
+		}
+	}
+	must(t, json.Unmarshal(out.Bytes(), &report))
+	for _, w := range report.Writes {
+		of := w.Resource
+		if w.Subresource != "" {
+			of += "/" + w.Subresource
+		}
+		result.writes = append(result.writes, strings.TrimSpace(fmt.Sprintf("%s %s %s %s/%s %s", w.Cluster, w.Verb, of, w.Namespace, w.Name, strings.Join(w.Fields, ","))))
+	}
+	slices.Sort(result.writes)
+	return result
+}
+
+func (d *dryRun) is(t *testing.T, code int, writes ...string) {
+	t.Helper()
+	if d.code != code {
+		t.Errorf("exit code %d, want %d: %s", d.code, code, d.stderr)
+	}
+	if diff := cmp.Diff(writes, d.writes); diff != "" {
+		t.Errorf("writes: %s\n%s", diff, d.stderr)
+	}
+}
+
+// reads says that a user sent nothing else.
+func (a *audited) reads(t *testing.T, user string) {
+	t.Helper()
+	sent := a.requests(t, user, func(r *request) bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) })
+	if len(sent) > 0 {
+		t.Errorf("sent to the %s cluster: %v", a.Name, sent)
+	}
+}
+
+// MR-25, MRV-25, MRX-1: takeover --dry-run prints each write of the first pass, and sends none.
+func TestTakeoverDryRun(t *testing.T) {
+	source, target := get(t, seed), get(t, shoot)
+	const namespace, name = "shoot--dev--dry", "dry"
+	system := takeOver(t, source, target, namespace, name, "false")
+	configuration := source.configuration(t, namespace)
+	in := []string{"KUBECONFIG=" + source.readOnly(t), "TARGET_KUBECONFIG=" + target.readOnly(t)}
+
+	steady := takeover(t, "resource-manager", configuration, in...)
+	steady.is(t, 0)
+
+	// An object that differs, one that is missing, and a token that is due.
+	must(t, target.client.Patch(t.Context(), harness.Object("v1", "Secret", "kube-system", name), harness.MergePatch(object{"data": object{"a": "c2VjcmV0"}})))
+	must(t, target.client.Delete(t.Context(), harness.Object("v1", "Service", "kube-system", name)))
+	must(t, source.client.Patch(t.Context(), harness.Secret(namespace, "shoot-access-kube-scheduler", nil), harness.MergePatch(object{"metadata": object{"annotations": object{renewKey: "2020-01-01T00:00:00Z"}}})))
+	drifted := takeover(t, "resource-manager", configuration, in...)
+	drifted.writes = slices.DeleteFunc(drifted.writes, func(w string) bool {
+		// Health may look before the Service is back, or afterwards.
+		return strings.HasPrefix(w, "source create events ") || strings.HasPrefix(w, "source patch managedresources/status ")
+	})
+	drifted.is(t, 1,
+		`source patch secrets `+namespace+`/shoot-access-kube-scheduler data.kubeconfig,metadata.annotations["`+renewKey+`"]`,
+		`target create serviceaccounts/token kube-system/kube-scheduler`,
+		`target create services kube-system/dry`,
+		`target update secrets kube-system/dry data.a`)
+	for _, secret := range []string{"c2VjcmV0", "MQ==", "eyJhbGciOi"} {
+		if strings.Contains(drifted.stdout+drifted.stderr, secret) {
+			t.Errorf("content of a Secret is printed: %s", secret)
+		}
+	}
+
+	// A ManagedResource that waits for somebody to delete its objects.
+	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: system.name}}
+	must(t, source.client.Delete(t.Context(), mr))
+	deleting := takeover(t, "resource-manager", configuration, in...)
+	for _, want := range []string{"target delete configmaps kube-system/dry", "target delete deployments kube-system/dry", "target delete clusterroles /dry"} {
+		if !slices.Contains(deleting.writes, want) {
+			t.Errorf("not printed: %s of %v", want, deleting.writes)
+		}
+	}
+	if deleting.code != 1 || !slices.ContainsFunc(deleting.writes, func(w string) bool {
+		return w == "source patch managedresources "+namespace+"/"+system.name+" metadata.finalizers"
+	}) {
+		t.Errorf("exit code %d: %v", deleting.code, deleting.writes)
+	}
+
+	// What is not known is no answer.
+	ports, err := cluster.FreePorts(1)
+	must(t, err)
+	content, err := os.ReadFile(strings.TrimPrefix(in[1], "TARGET_KUBECONFIG="))
+	must(t, err)
+	away := filepath.Join(t.TempDir(), "away")
+	must(t, os.WriteFile(away, bytes.ReplaceAll(content, []byte(target.URL()), fmt.Appendf(nil, "https://127.0.0.1:%d", ports[0])), 0o600))
+	if got := takeover(t, "resource-manager", configuration, in[0], "TARGET_KUBECONFIG="+away); got.code != 2 || !strings.Contains(got.stderr, "target cluster: ") {
+		t.Errorf("a target that is away: exit code %d: %s", got.code, got.stderr)
+	}
+	if got := takeover(t, "resource-manager", configuration, in[0], "TARGET_KUBECONFIG="+target.as(t, "nobody")); got.code != 2 || !strings.Contains(got.stderr, "403 Forbidden") {
+		t.Errorf("a target without rights: exit code %d: %s", got.code, got.stderr)
+	}
+	source.reads(t, reader)
+	target.reads(t, reader)
+}
+
+// NP-3, NP-9, AE-24: what the networkpolicy controller would write and delete is printed; admission-controller writes nothing when it begins.
+func TestTakeoverDryRunOfOthers(t *testing.T) {
+	s := get(t, seed)
+	s.deploy(t, "seed.yaml", values(t, s, newAuthority(t), "gardener-resource-manager", "garden"))
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "dry"},
+		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "dry"}, Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt32(8443)}}},
+	}
+	must(t, s.client.Create(t.Context(), service))
+	t.Cleanup(func() { _ = s.client.Delete(t.Context(), service) })
+	stale := harness.Object("networking.k8s.io/v1", "NetworkPolicy", "garden", "ingress-to-gone-tcp-1")
+	stale.SetLabels(map[string]string{"networking.resources.gardener.cloud/service-name": "gone", "networking.resources.gardener.cloud/service-namespace": "garden"})
+	stale.Object["spec"] = object{"podSelector": object{}}
+	must(t, s.client.Create(t.Context(), stale))
+	got := takeover(t, "resource-manager", s.configuration(t, "garden"), "KUBECONFIG="+s.readOnly(t), "TARGET_KUBECONFIG="+s.readOnly(t))
+	for _, want := range []string{
+		"source create networkpolicies garden/egress-to-dry-tcp-8443", "source create networkpolicies garden/ingress-to-dry-tcp-8443", "source delete networkpolicies garden/ingress-to-gone-tcp-1",
+	} {
+		if !slices.Contains(got.writes, want) {
+			t.Errorf("not printed: %s of %v\n%s", want, got.writes, got.stderr)
+		}
+	}
+	if got.code != 1 {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
+	}
+	s.reads(t, reader)
+
+	g := get(t, virtualGarden)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	must(t, os.WriteFile(file, []byte("apiVersion: admissioncontroller.config.gardener.cloud/v1alpha1\nkind: AdmissionControllerConfiguration\n"), 0o600))
+	none := takeover(t, "admission-controller", file, "KUBECONFIG="+g.readOnly(t))
+	none.is(t, 0)
+	g.reads(t, reader)
+}
