@@ -11,6 +11,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/test/cluster"
 	"github.com/espalier-project/espalier/test/harness"
 	"github.com/espalier-project/espalier/test/kubelet"
@@ -41,8 +44,15 @@ type pod struct {
 	ports map[int]int
 }
 
-// startPod starts a replica of a Deployment as a kubelet would.
+// startPod starts a replica of a Deployment as a kubelet would, without the defaults of an image.
 func (a *audited) startPod(t *testing.T, namespace, name string) *pod {
+	t.Helper()
+	return a.startImage(t, namespace, name, "")
+}
+
+// startImage starts a replica of a Deployment as a kubelet would. The image has a file with defaults, which the process finds by a flag here;
+// all else is what the Deployment says.
+func (a *audited) startImage(t *testing.T, namespace, name, defaults string) *pod {
 	t.Helper()
 	p := &pod{t: t, on: a, deployment: &appsv1.Deployment{}, ports: map[int]int{}}
 	must(t, a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, p.deployment))
@@ -57,12 +67,26 @@ func (a *audited) startPod(t *testing.T, namespace, name string) *pod {
 	must(t, p.files.Mount(t.Context()))
 	arguments, environment, err := p.files.Command()
 	must(t, err)
-	file, err := binary(p.container.Image)
+	if defaults != "" {
+		below := filepath.Join(root, process.DefaultsFile)
+		must(t, os.MkdirAll(filepath.Dir(below), 0o755))
+		must(t, os.WriteFile(below, []byte(defaults), 0o600))
+		arguments = append(arguments, "--defaults="+below)
+	}
+	executable := executableOf(p.container.Image)
+	file, err := binary(executable)
 	must(t, err)
-	p.Process, err = harness.Start(p.container.Image, file, root+".log", arguments, environment)
+	p.Process, err = harness.Start(executable, file, root+".log", arguments, environment)
 	must(t, err)
 	t.Cleanup(p.Kill)
 	return p
+}
+
+// executableOf is the last part of an image's name, without tag and digest.
+func executableOf(image string) string {
+	name, _, _ := strings.Cut(path.Base(image), "@")
+	name, _, _ = strings.Cut(name, ":")
+	return name
 }
 
 // listen gives a server a free port.

@@ -31,6 +31,8 @@ import (
 type mode struct {
 	// file has the manifests: seed.yaml gives all rights here, shoot.yaml a Role here and a kubeconfig of another cluster.
 	file, namespace, prefix string
+	// hooks is the file with the webhook configurations.
+	hooks string
 	// configured is the file whose configuration it has, and config are merged into that, one after the other; a nil takes a field away.
 	configured string
 	config     []object

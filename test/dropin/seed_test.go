@@ -27,8 +27,14 @@ func values(t *testing.T, on *audited, ca *authority, service, namespace string)
 // holder returns who leads in a namespace, "" if nobody does.
 func (a *audited) holder(t *testing.T, namespace string) string {
 	t.Helper()
+	return a.holderOf(t, namespace, "gardener-resource-manager")
+}
+
+// holderOf returns who holds a Lease, "" if nobody does.
+func (a *audited) holderOf(t *testing.T, namespace, name string) string {
+	t.Helper()
 	lease := &coordinationv1.Lease{}
-	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "gardener-resource-manager"}, lease); client.IgnoreNotFound(err) != nil {
+	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, lease); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	if lease.Spec.HolderIdentity == nil {
@@ -48,6 +54,17 @@ func (a *audited) leads(t *testing.T, namespace, before string) string {
 		return nil
 	})
 	return now
+}
+
+// leadsAs waits until somebody holds a Lease.
+func (a *audited) leadsAs(t *testing.T, namespace, name string) {
+	t.Helper()
+	eventually(t, patience, func() error {
+		if a.holderOf(t, namespace, name) == "" {
+			return fmt.Errorf("PRC-20: nobody holds lease %s", name)
+		}
+		return nil
+	})
 }
 
 func (a *audited) settled(t *testing.T, namespace, name string) *resourcesv1alpha1.ManagedResource {

@@ -54,13 +54,13 @@ func generation(name string) *corev1.ConfigMap {
 }
 
 // rolledOut gives a Deployment the status of one that its controller is done with; there is no such controller here.
-func rolledOut(t *testing.T, on *audited, name string) {
+func rolledOut(t *testing.T, on *audited, namespace, name string) {
 	t.Helper()
 	at := time.Now().UTC().Format(time.RFC3339)
 	condition := func(kind, reason string) object {
 		return object{"type": kind, "status": "True", "reason": reason, "lastUpdateTime": at, "lastTransitionTime": at}
 	}
-	deployment := harness.Object("apps/v1", "Deployment", "kube-system", name)
+	deployment := harness.Object("apps/v1", "Deployment", namespace, name)
 	eventually(t, patience, func() error {
 		return on.client.Status().Patch(t.Context(), deployment, harness.MergePatch(object{"status": object{"observedGeneration": int64(1), "conditions": []any{
 			condition("Available", "MinimumReplicasAvailable"), condition("Progressing", "NewReplicaSetAvailable"),
@@ -155,7 +155,7 @@ func takeOver(t *testing.T, source, target *audited, namespace, name, alwaysUpda
 	rights.leave(t, source, target, at)
 	system := newRelease(t, namespace, "shoot-core-system", managedObjects(name)...)
 	system.leave(t, source, target, at)
-	rolledOut(t, target, name)
+	rolledOut(t, target, "kube-system", name)
 	empty := newRelease(t, namespace, "shoot-core-empty")
 	empty.leave(t, source, target, at)
 
@@ -286,7 +286,7 @@ func TestHandBack(t *testing.T) {
 	eventually(t, patience, func() error {
 		return client.IgnoreNotFound(target.client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "x"}, harness.Object("apps/v1", "Deployment", "", "")))
 	})
-	rolledOut(t, target, "x")
+	rolledOut(t, target, "kube-system", "x")
 	source.settled(t, namespace, system.name)
 	eventually(t, patience, func() error {
 		_, err := source.renewal(t.Context(), namespace, asked.Name)
