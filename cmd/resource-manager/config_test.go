@@ -122,7 +122,7 @@ func TestConfigurationDefaults(t *testing.T) {
 	}
 }
 
-// R1, R8 by profile: gardener is never laxer or heavier than the newest Gardener, and what a configuration says counts before it.
+// R1, R8 by profile: gardener is never laxer or heavier than Gardener v1.150.0-dev (b312835d), and what a configuration says counts before it.
 func TestProfiles(t *testing.T) {
 	const enabled = noElection + "controllers: {networkPolicy: {enabled: true}, csrApprover: {enabled: true}}\n"
 	for name, tc := range map[string]struct {

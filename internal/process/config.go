@@ -65,7 +65,7 @@ func (f *ConfigFlags) Add(flags *pflag.FlagSet) {
 
 func (f *ConfigFlags) addDefaults(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Defaults, "defaults", "", "path of a file with defaults below the configuration; without it "+DefaultsFile+" is read if it is there")
-	flags.StringVar(&f.Profile, "profile", "", "defaults by name: contract, or gardener for those of the newest Gardener; it overrides the defaults file's profile")
+	flags.StringVar(&f.Profile, "profile", "", "defaults by name: contract, or gardener for those of Gardener v1.150.0-dev (b312835d); it overrides the defaults file's profile")
 }
 
 // ErrNoConfig says that no configuration file is given (CLI-5).

@@ -135,7 +135,7 @@ func overwritten(t *testing.T, name string) string {
 	t.Helper()
 	over, err := parseImageVector(documented(t)[0])
 	must(t, err)
-	return deployersVector.find(over, name, "v1.150.0")
+	return deployersVector.find(over, name, "v1.150.0-dev")
 }
 
 // TestImageVectorOverwrite: what the page about migration shows is an image vector as deployers read it (DPL-111), for the names by which they
@@ -154,8 +154,8 @@ func TestImageVectorOverwrite(t *testing.T) {
 		}
 		for _, image := range over.Images {
 			names[image.Name] = true
-			got := deployersVector.find(over, image.Name, "v1.150.0")
-			if want := strings.TrimPrefix(image.Name, "gardener-"); executableOf(got) != want || strings.Contains(got, "v1.150.0") || !strings.Contains(got, "espalier") {
+			got := deployersVector.find(over, image.Name, "v1.150.0-dev")
+			if want := strings.TrimPrefix(image.Name, "gardener-"); executableOf(got) != want || strings.Contains(got, "v1.150.0-dev") || !strings.Contains(got, "espalier") {
 				t.Errorf("DPL-110, DPL-112: %s becomes %s", image.Name, got)
 			}
 		}
@@ -170,12 +170,12 @@ func TestImageVectorOverwrite(t *testing.T) {
 // TestImageVectorMerge: DPL-111, DPL-112.
 func TestImageVectorMerge(t *testing.T) {
 	for name, tc := range map[string]struct{ over, want, fault string }{
-		"DPL-111/nothing overwritten":      {"images: []\n", "registry.example.org/gardener/resource-manager:v1.150.0", ""},
+		"DPL-111/nothing overwritten":      {"images: []\n", "registry.example.org/gardener/resource-manager:v1.150.0-dev", ""},
 		"DPL-111/ref":                      {"images: [{name: gardener-resource-manager, ref: r/espalier:v1}]\n", "r/espalier:v1", ""},
 		"DPL-111/repository and digest":    {"images: [{name: gardener-resource-manager, repository: r/espalier, tag: 'sha256:ab'}]\n", "r/espalier@sha256:ab", ""},
-		"DPL-112/repository without a tag": {"images: [{name: gardener-resource-manager, repository: r/espalier}]\n", "r/espalier:v1.150.0", ""},
-		"DPL-110/another name":             {"images: [{name: resource-manager, ref: r/espalier:v1}]\n", "registry.example.org/gardener/resource-manager:v1.150.0", ""},
-		"DPL-111/for some architectures":   {"images: [{name: gardener-resource-manager, ref: r/espalier:v1, architectures: [amd64, arm64]}]\n", "registry.example.org/gardener/resource-manager:v1.150.0", ""},
+		"DPL-112/repository without a tag": {"images: [{name: gardener-resource-manager, repository: r/espalier}]\n", "r/espalier:v1.150.0-dev", ""},
+		"DPL-110/another name":             {"images: [{name: resource-manager, ref: r/espalier:v1}]\n", "registry.example.org/gardener/resource-manager:v1.150.0-dev", ""},
+		"DPL-111/for some architectures":   {"images: [{name: gardener-resource-manager, ref: r/espalier:v1, architectures: [amd64, arm64]}]\n", "registry.example.org/gardener/resource-manager:v1.150.0-dev", ""},
 		"DPL-111/ref and tag":              {"images: [{name: gardener-resource-manager, ref: r/espalier:v1, tag: v1}]\n", "", "images[0] has a ref, and a repository or a tag"},
 		"DPL-111/neither":                  {"images: [{name: gardener-resource-manager, tag: v1}]\n", "", "images[0] has neither ref nor repository"},
 	} {
@@ -188,7 +188,7 @@ func TestImageVectorMerge(t *testing.T) {
 				return
 			}
 			must(t, err)
-			if got := deployersVector.find(over, "gardener-resource-manager", "v1.150.0"); got != tc.want {
+			if got := deployersVector.find(over, "gardener-resource-manager", "v1.150.0-dev"); got != tc.want {
 				t.Errorf("DPL-112: %s, want %s", got, tc.want)
 			}
 		})

@@ -7,7 +7,8 @@
 //
 //   - a line has more than one sentence, or a sentence goes on in the next line.
 //
-// And it fails if a figure that pages repeat is not the one of docs/performance.md.
+// And it fails if a figure that pages repeat is not the one of docs/performance.md, or if a page names the version of the reference in another
+// way than all others.
 //
 // It is told where the repository is:
 //
@@ -42,6 +43,7 @@ func check(root string) error {
 	}
 	problems := append(checkLinks(root, pages), unreachable(pages)...)
 	for _, p := range pages {
+		problems = append(problems, checkReference(p)...)
 		if p.written() {
 			problems = append(problems, checkSentences(p)...)
 		}
