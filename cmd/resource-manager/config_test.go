@@ -47,7 +47,7 @@ func load(t *testing.T, content string, arguments ...string) (*config.ResourceMa
 func TestConfigurationErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ content, want string }{
 		"CT-1 nothing":                           {"{}", "leaderElection.resourceNamespace: Required value"},
-		"CT-4/CFG-10, C8 two values":             {noElection + "controllers: {managedResource: {syncPeriod: 1m}, managedResources: {syncPeriod: 5m}}", "controllers.managedResources: Forbidden: differs from controllers.managedResource at syncPeriod"},
+		"CFG-10/C8 two values":                   {noElection + "controllers: {managedResource: {syncPeriod: 1m}, managedResources: {syncPeriod: 5m}}", "controllers.managedResources: Forbidden: differs from controllers.managedResource at syncPeriod"},
 		"CT-5/MRC-3b sync period":                {noElection + "controllers: {managedResource: {syncPeriod: 1s}}", `controllers.managedResources.syncPeriod: Invalid value: "1s": must be at least 15s`},
 		"CT-6/MRC-4b workers":                    {noElection + "controllers: {health: {concurrentSyncs: -1}}", "controllers.health.concurrentSyncs: Invalid value: -1: must be at least 1"},
 		"CT-7/CFG-4 all at once, in order":       {noElection + "sourceClientConnection: {burst: -1}\nlogLevel: x\nserver: {metrics: {port: -1}}\ncontrollers: {resourceClass: ''}\nwebhooks: {highAvailabilityConfig: {defaultNotReadyTolerationSeconds: -1}}", `[sourceClientConnection.burst: Invalid value: -1: must be non-negative, server.metrics.port: Invalid value: -1: must be greater than or equal to 0, logLevel: Unsupported value: "x": supported values: "debug", "info", "error", controllers.resourceClass: Required value: must provide a resource class, webhooks.highAvailabilityConfig.defaultNotReadyTolerationSeconds: Invalid value: -1: must be non-negative]`},
@@ -58,7 +58,8 @@ func TestConfigurationErrors(t *testing.T) {
 		"SW-8 class":                             {noElection + "controllers: {tokenRequestor: {enabled: true, class: 'a b'}}", `controllers.tokenRequestor.class: Invalid value: "a b": `},
 		"CT-11 delays":                           {noElection + "controllers: {nodeAgentReconciliationDelay: {enabled: true, minDelay: 10m}}", "minimum delay must not be higher than maximum delay"},
 		"CT-12 tolerations, even when disabled":  {noElection + "webhooks: {systemComponentsConfig: {podTolerations: [{operator: Exists, value: x}]}}", "webhooks.systemComponentsConfig.podTolerations[0].operator: Invalid value: \"Exists\": value must be empty when `operator` is 'Exists'"},
-		"CT-13/OLD-37 one of the two":            {noElection + "controllers: {tokenInvalidator: {enabled: true}}", "controllers.tokenInvalidator: Forbidden: controller and webhook for TokenInvalidator must either be both disabled or enabled"},
+		"BH-TI-6/the webhook alone":              {noElection + "webhooks: {tokenInvalidator: {enabled: true}}", "controller and webhook for TokenInvalidator must either be both disabled or enabled"},
+		"OLD-37/BH-TI-6 the controller alone":    {noElection + "controllers: {tokenInvalidator: {enabled: true}}", "controllers.tokenInvalidator: Forbidden: controller and webhook for TokenInvalidator must either be both disabled or enabled"},
 		"CT-16/CFG-2 kind":                       {"kind: Foo", `no kind "Foo" is registered for version "resourcemanager.config.gardener.cloud/v1alpha1" in scheme`},
 		"CT-16/CFG-6 duration":                   {noElection + "controllers: {managedResource: {syncPeriod: abc}}", `controllers.managedResource.syncPeriod: Invalid value: "abc": time: invalid duration "abc"`},
 		"CFG-6 type":                             {noElection + "logLevel: 5", "error decoding config: logLevel: Invalid value: 5: must be a string"},
@@ -108,6 +109,12 @@ func TestConfigurationDefaults(t *testing.T) {
 	}
 	if got := *cfg.Controllers.ResourceClass; got != "resources" {
 		t.Errorf("MRC-2: the class is %q", got)
+	}
+	if cfg.Controllers.TokenInvalidator.Enabled || cfg.Webhooks.TokenInvalidator.Enabled || cfg.Webhooks.EndpointSliceHints.Enabled || cfg.Webhooks.PodZoneAffinity.Enabled {
+		t.Error("R7/SW-10: a feature of older releases is on by default")
+	}
+	if cfg.Controllers.GarbageCollector.Enabled {
+		t.Error("BH-GC-1: the garbage collector is on by default")
 	}
 	if c := cfg.Controllers; *c.ManagedResource.ConcurrentSyncs != 5 || *c.Health.ConcurrentSyncs != 5 {
 		t.Errorf("MRC-3a/MRC-4a: workers %d and %d", *c.ManagedResource.ConcurrentSyncs, *c.Health.ConcurrentSyncs)
@@ -174,10 +181,13 @@ foo: bar
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"a"}, cfg.SourceClientConnection.Namespaces); diff != "" {
-		t.Errorf("CT-14/BH-GEN-4/OLD-30: %s", diff)
+		t.Errorf("BH-GEN-4/OLD-30: %s", diff)
 	}
 	if diff := cmp.Diff([]string{"c", "b"}, cfg.TargetClientConnection.Namespaces); diff != "" {
-		t.Errorf("BH-GEN-5/OLD-30, D24: %s", diff)
+		t.Errorf("BH-GEN-5/D24: %s", diff)
+	}
+	if len(cfg.SourceClientConnection.Namespaces) != 1 {
+		t.Errorf("CT-14: namespaces of the source are %v", cfg.SourceClientConnection.Namespaces)
 	}
 	if !*cfg.TargetClientConnection.DisableCachedClient {
 		t.Error("OLD-31")
@@ -187,7 +197,7 @@ foo: bar
 		t.Error("CT-4/CFG-10/BH-MR-35: the plural key is lost")
 	}
 	if !c.CSRApprover.Enabled || c.CSRApprover.MachineNamespace != nil {
-		t.Error("CT-10/OLD-32/OLD-33")
+		t.Error("OLD-32/OLD-33: the older name, and an empty machine namespace")
 	}
 	if !c.NodeCriticalComponents.Enabled || c.NodeCriticalComponents.Backoff.Duration != 3*time.Second {
 		t.Error("OLD-34")
@@ -216,7 +226,10 @@ func TestOldFlags(t *testing.T) {
 	}
 	c := cfg.Controllers
 	if cfg.SourceClientConnection.Namespaces[0] != "x" || *c.ResourceClass != "y" || !c.GarbageCollector.Enabled || c.GarbageCollector.SyncPeriod.Duration != time.Hour {
-		t.Errorf("CT-17/OLD-20/BH-GEN-6: got %+v", c)
+		t.Errorf("CT-17/BH-GEN-6: got %+v", c)
+	}
+	if !c.GarbageCollector.Enabled {
+		t.Error("BH-GC-11: a sync period switches the garbage collector on")
 	}
 	if *c.ManagedResource.ConcurrentSyncs != 10 || *c.Health.ConcurrentSyncs != 10 || !cfg.Webhooks.ProjectedTokenMount.Enabled {
 		t.Errorf("OLD-20 defaults: got %+v", c.ManagedResource)

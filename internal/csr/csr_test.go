@@ -81,7 +81,9 @@ func TestKubelet(t *testing.T) {
 		reason  string
 	}
 	for name, tc := range map[string]c{
-		"CSR-17, CSR-18, BH-CSR-10, SW-7, all equal, IPv6 long and short": {outcome: Approved, reason: "all checks passed"},
+		"CSR-17/CSR-18, all equal, IPv6 long and short": {outcome: Approved, reason: "all checks passed"},
+		"BH-CSR-10/all requirements are met":            {outcome: Approved, reason: "all checks passed"},
+		"BH-CSR-10/one is not":                          {change: func(r *Request) { r.DNSNames = []string{"other"} }, outcome: Denied},
 		"CSR-19/duplicates and order": {change: func(r *Request) {
 			r.DNSNames = []string{"n", "n.internal", "n"}
 			r.IPAddresses = []string{"2080:1000:1000:8ff0::", "10.0.0.1", "10.0.0.1"}
@@ -165,7 +167,7 @@ func TestNodeAgent(t *testing.T) {
 		"CSR-31/no such Machine":                     {request: agentRequest(agent, "x"), outcome: Denied, reason: `machine "x" does not exist`},
 		"CSR-31, CSR-36/no such Machine comes first": {request: agentRequest("admin", "x"), outcome: Denied, reason: `machine "x" does not exist`},
 		"CSR-31/an empty name":                       {request: agentRequest(token, ""), outcome: Denied, reason: `machine "" does not exist`},
-		"CSR-32/C11, BH-CSR-12, no label":            {request: agentRequest(token, "new"), outcome: Approved, reason: "all checks passed"},
+		"CSR-32/BH-CSR-12, no label":                 {request: agentRequest(token, "new"), outcome: Approved, reason: "all checks passed"},
 		"CSR-32/SW-6, label but no Node":             {request: agentRequest(token, "fresh"), outcome: Approved},
 		"C11/SW-6, strict, label but no Node":        {request: agentRequest(token, "fresh"), rules: strict, outcome: Denied, reason: bootstrapped("fresh")},
 		"C11/strict, no label":                       {request: agentRequest(token, "new"), rules: strict, outcome: Approved},
@@ -175,7 +177,7 @@ func TestNodeAgent(t *testing.T) {
 		"CSR-32/self-hosted, strict has no label":    {request: agentRequest(token, "x"), rules: func(r *Rules) { selfHosted(r); strict(r) }, outcome: Approved},
 		"CSR-33/BH-CSR-13, own machine":              {request: agentRequest(agent, "m"), outcome: Approved},
 		"CSR-33/another's machine":                   {request: agentRequest(agent, "new"), outcome: Denied, reason: `username "gardener.cloud:node-agent:machine:m" and commonName "gardener.cloud:node-agent:machine:new" do not match`},
-		"CSR-34/R8, SW-4, BH-CSR-14, with a label":   {request: agentRequest(nodeAgentServiceAccount, "m"), outcome: Approved},
+		"CSR-34/BH-CSR-14, with a label":             {request: agentRequest(nodeAgentServiceAccount, "m"), outcome: Approved},
 		"CSR-34/without a label":                     {request: agentRequest(nodeAgentServiceAccount, "new"), outcome: Denied, reason: "gardener-node-agent service account is allowed to create CSRs for machines with existing nodes only"},
 		"CSR-34/self-hosted, Node":                   {request: agentRequest(nodeAgentServiceAccount, "self"), rules: selfHosted, outcome: Approved},
 		"CSR-34/self-hosted, no Node":                {request: agentRequest(nodeAgentServiceAccount, "x"), rules: selfHosted, outcome: Denied, reason: "gardener-node-agent service account is allowed to create CSRs for machines with existing nodes only"},
@@ -281,7 +283,7 @@ func TestConditions(t *testing.T) {
 		}
 		c := verdict.Condition()
 		if got := string(c.Type) + " " + c.Reason + " " + c.Message; got != want || c.Status != corev1.ConditionTrue {
-			t.Errorf("got %s (%s), want %s", got, c.Status, want)
+			t.Errorf("CSR-4/CSR-5: got %s (%s), want %s", got, c.Status, want)
 		}
 	}
 }
@@ -304,7 +306,7 @@ func TestLawKubelet(t *testing.T) {
 		want := len(request.DNSNames)+len(request.IPAddresses) > 0 && slices.Equal(set(nodeNames), set(request.DNSNames)) && slices.Equal(set(nodeIPs), set(request.IPAddresses))
 		got, err := Decide(context.Background(), usual, request, &world{nodes: map[string][]corev1.NodeAddress{"n": addresses}, machines: map[string]string{"m": "n"}})
 		if err != nil || (got.Outcome == Approved) != want {
-			rt.Errorf("got %+v, %v, want approved: %v", got, err, want)
+			rt.Errorf("SW-7/C12: got %+v, %v, want approved: %v", got, err, want)
 		}
 	})
 }

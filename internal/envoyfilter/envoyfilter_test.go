@@ -135,7 +135,7 @@ spec:
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, jsonOf(d.Write[0])); diff != "" {
-		t.Errorf("ICC-10: %s", diff)
+		t.Errorf("ICC-9/ICC-10: %s", diff)
 	}
 }
 

@@ -65,8 +65,11 @@ spec:
 		}
 		got := w.policy("a", name).DeepCopy()
 		wanted.Namespace, wanted.Name, wanted.UID, wanted.ResourceVersion = got.Namespace, got.Name, got.UID, got.ResourceVersion
+		if diff := cmp.Diff(wanted.Annotations, got.Annotations); diff != "" {
+			t.Errorf("SW-2: %s: %s", name, diff)
+		}
 		if diff := cmp.Diff(wanted, got); diff != "" {
-			t.Errorf("NP-24/%s: %s", name, diff)
+			t.Errorf("%s/NP-24: %s: %s", map[bool]string{true: "BH-NP-2", false: "BH-NP-3"}[strings.HasPrefix(name, "ingress")], name, diff)
 		}
 	}
 }
@@ -77,7 +80,7 @@ func TestOtherNamespace(t *testing.T) {
 	w.namespace("a")
 	w.namespace("b", "role=client")
 	w.service(service("a", "s", []string{"443:https"}, "namespace-selectors", `[{"matchLabels":{"role":"client"}}]`))
-	w.want("NP-12", "a/ingress-to-s-tcp-https", "a/egress-to-s-tcp-https", "a/ingress-to-s-tcp-https-from-b", "b/egress-to-a-s-tcp-https")
+	w.want("NP-12/BH-NP-6", "a/ingress-to-s-tcp-https", "a/egress-to-s-tcp-https", "a/ingress-to-s-tcp-https-from-b", "b/egress-to-a-s-tcp-https")
 	ingress, egress := w.policy("a", "ingress-to-s-tcp-https-from-b"), w.policy("b", "egress-to-a-s-tcp-https")
 	label := prefix + "to-a-s-tcp-https"
 	peer := networkingv1.NetworkPolicyPeer{
@@ -163,9 +166,9 @@ func TestHandledNamespaces(t *testing.T) {
 	w.namespace("b")
 	w.namespace("garden")
 	w.service(service("a", "s", []string{"1:1"}, "namespace-selectors", `[{"matchLabels":{"kubernetes.io/metadata.name":"b"}}]`))
-	w.want("NP-2/not handled")
+	w.want("NP-2/BH-NP-22, not handled")
 	w.service(service("garden", "g", []string{"1:1"}))
-	w.want("NP-2/one selector is enough", "garden/ingress-to-g-tcp-1", "garden/egress-to-g-tcp-1")
+	w.want("NP-2/NP-2a, one selector is enough", "garden/ingress-to-g-tcp-1", "garden/egress-to-g-tcp-1")
 	w.settle(w.RemoveService("garden", "g"))
 	w.namespace("a", "gardener.cloud/role=shoot")
 	w.want("NP-2/the namespace gets the label; NP-5/clients need not be handled", "a/ingress-to-s-tcp-1", "a/egress-to-s-tcp-1", "a/ingress-to-s-tcp-1-from-b", "b/egress-to-a-s-tcp-1")
@@ -398,14 +401,14 @@ func TestWorld(t *testing.T) {
 			w := newWorld(t, Options{})
 			w.namespace("a")
 			w.service(service("a", "s", nil, "from-world-to-ports", tc.value))
-			w.want("NP-15", "a/ingress-to-s-from-world")
+			w.want("NP-15/BH-NP-13", "a/ingress-to-s-from-world")
 			p := w.policy("a", "ingress-to-s-from-world")
 			rule := networkingv1.NetworkPolicyIngressRule{}
 			if err := yaml.UnmarshalStrict([]byte(tc.spec), &rule); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]networkingv1.NetworkPolicyIngressRule{rule}, p.Spec.Ingress, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("BH-NP-15: one rule, without from: %s", diff)
+				t.Errorf("BH-NP-15/SW-3: one rule, without from: %s", diff)
 			}
 			if want := "Allows ingress traffic from everywhere to ports " + tc.description + " for pods selected by the a/s service selector."; p.Annotations[AnnotationDescription] != want {
 				t.Errorf("got %s", p.Annotations[AnnotationDescription])

@@ -84,6 +84,13 @@ func TestIngresses(t *testing.T) {
 	w.settle(w.SetIngress(ingress("a", "i", "web:80")))
 	w.namespace("c")
 	w.want("NP-48/the controller's namespace comes later", slices.Concat(own, exposed)...)
+	w.want("BH-NP-18/BH-NP-19, a policy in each of the two namespaces", slices.Concat(own, exposed)...)
+	nobody := newWorld(t, Options{})
+	nobody.namespace("a")
+	nobody.namespace("c")
+	nobody.service(service("a", "web", []string{"http=80:8080", "81:admin"}))
+	nobody.settle(nobody.SetIngress(ingress("a", "i", "web:80")))
+	nobody.want("BH-NP-17, no ingress controller is configured", own...)
 	in, out := w.policy("a", exposed[0][2:]), w.policy("c", exposed[1][2:])
 	if got, want := in.Annotations[AnnotationDescription], "Allows ingress TCP traffic to port 8080 for pods selected by the a/web service selector from ingress controller pods running in the c namespace labeled with map[foo:bar]."; got != want {
 		t.Errorf("BH-NP-21: got %s", got)

@@ -14,7 +14,7 @@ func TestOnlyForExistingPods(t *testing.T) {
 	w.settle(w.SetPod("a", "p", map[string]string{prefix + "to-s-tcp-1": "denied", "app": "x"}))
 	w.want("NP-30/denied")
 	w.settle(w.SetPod("a", "p", map[string]string{prefix + "to-s-tcp-1": "allowed", "app": "x"}))
-	w.want("NP-33/denied, then allowed", pair...)
+	w.want("NP-33/NP-45, denied, then allowed", pair...)
 	w.settle(w.SetPod("b", "p", map[string]string{prefix + "to-s-tcp-1": "allowed"}))
 	w.want("NP-30/in another namespace the label is another one", pair...)
 	w.settle(w.SetPod("b", "p", map[string]string{prefix + "to-a-s-tcp-1": "allowed"}))
@@ -34,5 +34,7 @@ func TestOnlyForExistingPods(t *testing.T) {
 	off := newWorld(t, Options{})
 	off.namespace("a")
 	off.service(service("a", "s", []string{"1:1"}))
-	off.want("R1/SW-1/off by default", pair...)
+	off.want("R1/NP-37, off by default", pair...)
+	off.settle(off.SetPod("a", "p", map[string]string{prefix + "to-s-tcp-1": "allowed"}))
+	off.want("SW-1/Pods do not matter then", pair...)
 }

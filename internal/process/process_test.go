@@ -113,7 +113,7 @@ func TestSameCluster(t *testing.T) {
 	b := rest.CopyConfig(a)
 	b.QPS = 2
 	if !SameCluster(a, b) {
-		t.Error("OPB-12: limits do not matter")
+		t.Error("COM-2/OPB-12: limits do not matter")
 	}
 	b.BearerToken = "other"
 	if SameCluster(a, b) {

@@ -100,7 +100,7 @@ func TestDelay(t *testing.T) {
 		0: 30 * time.Second, -time.Hour: 30 * time.Second,
 	} {
 		if got := Delay(lifetime, 0); got != want {
-			t.Errorf("C13, TR-17, BH-TR-11/%s: got %s, want %s", lifetime, got, want)
+			t.Errorf("TR-17/BH-TR-11: %s: got %s, want %s", lifetime, got, want)
 		}
 	}
 	rapid.Check(t, func(rt *rapid.T) {

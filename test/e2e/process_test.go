@@ -139,7 +139,7 @@ func TestKubeconfigAllowList(t *testing.T) {
 }
 
 // PRC-51, PRC-52, PRC-53, PRC-54, PRC-55, PRC-56: what probes say while the process runs, and how it ends.
-func TestProbesAndSignals(t *testing.T) { // CW-7: the webhooks' port is part of readiness.
+func TestProbesAndSignals(t *testing.T) {
 	p := start(t, map[string]any{"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": "default"}, "debugging": map[string]any{"enableProfiling": true}})
 	ready(t, p)
 	for path, want := range map[string][]string{
@@ -152,7 +152,7 @@ func TestProbesAndSignals(t *testing.T) { // CW-7: the webhooks' port is part of
 			status, body := p.Get(p.Health, path)
 			for _, w := range want {
 				if status != http.StatusOK || !strings.Contains(body, w) {
-					return fmt.Errorf("CT-29/PRC-50 %s: %d %s", path, status, body)
+					return fmt.Errorf("%s %s: %d %s", map[bool]string{true: "CT-29/CW-7", false: "CT-29/PRC-50"}[w == "[+]webhook-server ok"], path, status, body)
 				}
 			}
 			return nil

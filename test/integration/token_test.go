@@ -90,7 +90,7 @@ func TestTokens(t *testing.T) {
 		"token-requestor.resources.gardener.cloud/target-secret-name", "there", "token-requestor.resources.gardener.cloud/target-secret-namespace", f.ns)
 	f.asking("broken", map[string]string{"kubeconfig": "s3cr3t"})
 
-	first := f.works("bare", bare("bare"))
+	first := f.rule("TR-1/BH-TR-1: a token for a Secret of the source").works("bare", bare("bare"))
 	f.works("config", inKubeconfig(f.seed, "config"))
 	f.works("elsewhere", inKubeconfig(f.shoot, "there"))
 

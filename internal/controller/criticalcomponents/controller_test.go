@@ -3,6 +3,7 @@ package criticalcomponents
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,7 +117,7 @@ func (f *fixture) waits(events ...string) {
 	f.Helper()
 	result, err := f.run()
 	if err != nil || result.RequeueAfter != 7*time.Second {
-		f.Errorf("NCC-9: got %+v, %v", result, err)
+		f.Errorf("NCC-9/BH-ND-3: got %+v, %v", result, err)
 	}
 	if got := f.taints(); got != "a "+node.TaintCritical+" b" {
 		f.Errorf("taints: %s", got)
@@ -183,11 +184,17 @@ const (
 func TestNothingToWaitFor(t *testing.T) {
 	f := newFixture(t)
 	f.free()
+	if got := f.taints(); got != "a b" {
+		t.Errorf("NCC-12: taints: %s", got)
+	}
 	f.told(allReady)
 	f.free()
-	f.told(allReady)
+	list := &corev1.EventList{}
+	if err := f.target.List(t.Context(), list); err != nil || len(list.Items) != 1 {
+		t.Errorf("NCC-2: %d Events after a look at a Node without the taint, error %v", len(list.Items), err)
+	}
 	if _, err := f.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "gone"}}); err != nil {
-		t.Error(err)
+		t.Errorf("NCC-2/COM-7: a Node that is gone: %v", err)
 	}
 }
 
@@ -212,7 +219,19 @@ func TestChecksInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.free()
+	if got := f.taints(); got != "a b" {
+		t.Errorf("BH-ND-1: all is ready, and the taints are %s", got)
+	}
 	f.told(unscheduled, unready, drivers, allReady)
+	events := &corev1.EventList{}
+	if err := f.target.List(t.Context(), events); err != nil {
+		t.Fatal(err)
+	}
+	for rule, want := range map[string]string{"OBS-30": unscheduled, "OBS-31": unready, "OBS-32": drivers, "OBS-33": allReady} {
+		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Type+" "+e.Reason+" "+e.Message == want }) {
+			t.Errorf("%s: no Event %q", rule, want)
+		}
+	}
 }
 
 // NCC-10: a conflict loses no taint, and nothing is told of before it is done.
@@ -249,7 +268,7 @@ func TestErrors(t *testing.T) {
 	} {
 		f.fail = fail
 		if _, err := f.run(); err == nil || err.Error() != want {
-			t.Errorf("got %v, want %s", err, want)
+			t.Errorf("NCC-11: got %v, want %s", err, want)
 		}
 		if got := f.taints(); !strings.Contains(got, node.TaintCritical) {
 			t.Errorf("taints: %s", got)
@@ -265,7 +284,7 @@ func TestPredicates(t *testing.T) {
 	p := tainted()
 	if !p.Create(event.CreateEvent{Object: n(node.TaintCritical)}) || !p.Update(event.UpdateEvent{ObjectOld: n("x"), ObjectNew: n(node.TaintCritical)}) ||
 		p.Create(event.CreateEvent{Object: n("x")}) || p.Update(event.UpdateEvent{ObjectOld: n(node.TaintCritical), ObjectNew: n("x")}) || p.Delete(event.DeleteEvent{Object: n(node.TaintCritical)}) || p.Generic(event.GenericEvent{Object: n(node.TaintCritical)}) {
-		t.Error("Nodes")
+		t.Error("NCC-1/BH-ND-2: Nodes")
 	}
 	pod := func(namespace string, ready corev1.ConditionStatus) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: critical}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}}}

@@ -134,7 +134,7 @@ func TestWritesOneCondition(t *testing.T) {
 		}
 	}
 	if c := f.conditions("csr-a"); len(c) != 1 || c[0].Type != certificatesv1.CertificateApproved || c[0].Message != "Approving kubelet server certificate CSR (all checks passed)" {
-		t.Errorf("got %+v", c)
+		t.Errorf("CSR-4: got %+v", c)
 	}
 	if c := f.conditions("csr-b"); len(c) != 1 || c[0].Message != `Denying kubelet server certificate CSR (could not find node object with name "b")` {
 		t.Errorf("got %+v", c)
@@ -158,7 +158,7 @@ func TestLeavesWhatIsDecided(t *testing.T) {
 	f.approve = func() error { t.Error("a decided request was written"); return nil }
 	for _, name := range []string{"csr-a", "gone"} {
 		if err := f.run(name); err != nil {
-			t.Error(err)
+			t.Errorf("CSR-2/COM-7: %v", err)
 		}
 	}
 }

@@ -185,10 +185,10 @@ func TestCandidates(t *testing.T) {
 		garbage(references.ConfigMap, "a", "true", time.Hour, label("True")), garbage(references.Secret, "a", "one", time.Hour, label("1")),
 		garbage(references.ConfigMap, "a", "false", time.Hour, label("false")), garbage(references.ConfigMap, "a", "yes", time.Hour, label("yes")))
 	f.run()
-	f.leaves("GC-4, GC-5, GC-15", "a/false", "a/unmarked", "a/unmarked-too", "a/yes", "a/young")
+	f.leaves("BH-GC-2/GC-15", "a/false", "a/unmarked", "a/unmarked-too", "a/yes", "a/young")
 	f.clock.SetTime(now.Add(5 * time.Minute))
 	f.run()
-	f.leaves("GC-5, ten minutes later", "a/false", "a/unmarked", "a/unmarked-too", "a/yes")
+	f.leaves("GC-5/BH-GC-6, ten minutes later", "a/false", "a/unmarked", "a/unmarked-too", "a/yes")
 
 	f = newFixture(t, garbage(references.Secret, "a", "young", time.Second))
 	f.Config.MinimumAge = &metav1.Duration{}
@@ -204,7 +204,20 @@ func annotated(kind references.Kind, name string) map[string]string {
 	return map[string]string{references.Reference{Kind: kind, Name: name}.AnnotationKey(): name}
 }
 
-// BH-GC-3, BH-GC-4, BH-GC-8, BH-GC-9, GC-6, GC-8, SW-13: each kind of holder keeps what it refers to by annotation, with and without a look at specs.
+// ruleOf names the rule about a kind of holder.
+func ruleOf(holder client.Object) string {
+	switch holder.(type) {
+	case *appsv1.Deployment:
+		return "BH-GC-3/BH-GC-8" // It has no replicas.
+	case *resourcesv1alpha1.ManagedResource:
+		return "BH-GC-4"
+	case *unstructured.Unstructured:
+		return "SW-13"
+	}
+	return "BH-GC-3"
+}
+
+// TestHolders: each kind of holder keeps what it refers to by annotation, with and without a look at specs.
 func TestHolders(t *testing.T) {
 	m := metav1.ObjectMeta{Namespace: "default", Name: "h", Annotations: annotated(references.ConfigMap, "kept")}
 	withPrometheus := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus"}}
@@ -221,9 +234,13 @@ func TestHolders(t *testing.T) {
 				garbage(references.ConfigMap, "kube-system", "kept", time.Hour), garbage(references.Secret, "default", "kept", time.Hour))
 			f.Config.ScanPodSpecs = ptr.To(specs)
 			f.run()
-			f.leaves(fmt.Sprintf("%T, specs %v", h, specs), "default/kept")
+			f.leaves(fmt.Sprintf("%s: %T, specs %v", ruleOf(h), h, specs), "default/kept")
 		}
 	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", Annotations: map[string]string{"reference.resources.gardener.cloud/configmap-82a3537f": "test-5678"}}}
+	f := newFixture(t, pod, garbage(references.ConfigMap, "default", "test-1234", time.Hour), garbage(references.ConfigMap, "default", "test-5678", time.Hour))
+	f.run()
+	f.leaves("BH-GC-9: the document's example", "default/test-5678")
 	if both := slices.DeleteFunc(slices.Clone(holders), func(k holderKind) bool { return k.specsOnly }); len(all) != len(both) {
 		t.Errorf("there are %d kinds of holders", len(holders))
 	}
@@ -276,7 +293,7 @@ func TestIncompleteView(t *testing.T) {
 				f.onList = nil
 				optional := name != "500" && slices.ContainsFunc(holders, func(h holderKind) bool { return h.gvk.Kind == kind && h.optional })
 				if (err == nil) != optional || (len(f.left()) == 0) != optional {
-					t.Errorf("%s, list %d, %s: error %v, left are %v", kind, number, name, err, f.left())
+					t.Errorf("GC-6/GC-12: %s, list %d, %s: error %v, left are %v", kind, number, name, err, f.left())
 				}
 				if err != nil && !strings.HasPrefix(err.Error(), "failed listing ") {
 					t.Errorf("GC-4, GC-6: got %v", err)
@@ -332,7 +349,7 @@ func TestDeletions(t *testing.T) {
 	if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err == nil || err.Error() != "Could not delete all unused resources: 1 error occurred: Secret a/s07: no" {
 		t.Errorf("got %v", err)
 	}
-	f.leaves("GC-10", "a/s07", "a/s11")
+	f.leaves("GC-9/GC-10", "a/s07", "a/s11")
 	f.onDelete = nil
 	f.run()
 	f.leaves("GC-2")

@@ -198,7 +198,7 @@ func TestFailure(t *testing.T) {
 	f.deployment("on", "b", corev1.ScheduleAnyway)
 	f.fail = "a"
 	if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err == nil || !strings.Contains(err.Error(), "on/a: internal") || len(f.woken) != 2 {
-		t.Errorf("got %v, patched %v", err, f.woken)
+		t.Errorf("NHA-5: got %v, patched %v", err, f.woken)
 	}
 	f.fail = ""
 	f.wakes("it is tried again", "a")
@@ -237,6 +237,6 @@ func TestSingle(t *testing.T) {
 	h.Create(t.Context(), event.CreateEvent{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}}}, queue)
 	h.Delete(t.Context(), event.DeleteEvent{Object: n}, queue)
 	if queue.Len() != 1 {
-		t.Errorf("%d requests", queue.Len())
+		t.Errorf("NHA-1: %d requests", queue.Len())
 	}
 }

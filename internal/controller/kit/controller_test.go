@@ -42,7 +42,7 @@ func TestPanic(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := mgr.Start(ctx); err != nil || calls.Load() != 2 {
-		t.Errorf("it was called %d times, error %v", calls.Load(), err)
+		t.Errorf("COM-5: it was called %d times, error %v", calls.Load(), err)
 	}
 }
 

@@ -12,7 +12,7 @@ func TestRetries(t *testing.T) {
 	retries, item := Retries(), reconcile.Request{}
 	for want := 5 * time.Millisecond; want < 1000*time.Second; want *= 2 {
 		if got := retries.When(item); got != want {
-			t.Fatalf("got %s, want %s", got, want)
+			t.Fatalf("COM-4: got %s, want %s", got, want)
 		}
 	}
 	if got := retries.When(item); got != 1000*time.Second {
@@ -20,6 +20,6 @@ func TestRetries(t *testing.T) {
 	}
 	retries.Forget(item)
 	if got := retries.When(item); got != 5*time.Millisecond {
-		t.Errorf("after a success: %s", got)
+		t.Errorf("COM-4: after a success: %s", got)
 	}
 }

@@ -31,7 +31,7 @@ func TestNothingIsAskedBeforeAllIsKnown(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if queue.Len() > 0 || w.WaitForSync(ctx) == nil {
-		t.Errorf("%d requests are queued, or nobody waits", queue.Len())
+		t.Errorf("NP-34: %d requests are queued, or nobody waits", queue.Len())
 	}
 	w.add(index.Complete(networkpolicy.Policies))
 	if err := w.WaitForSync(context.Background()); err != nil || queue.Len() != 1 {

@@ -117,9 +117,9 @@ func TestDelays(t *testing.T) {
 		}
 	}
 	f.run()
-	f.wants("two", 2, map[string]string{"a": "5s", "b": "17.5s"})
+	f.wants("BH-ND-8: two Nodes", 2, map[string]string{"a": "5s", "b": "17.5s"})
 	f.run()
-	f.wants("nothing new", 0, map[string]string{"a": "5s", "b": "17.5s"})
+	f.wants("NRD-4: nothing new", 0, map[string]string{"a": "5s", "b": "17.5s"})
 	if err := f.target.Delete(t.Context(), newNode("b", "s")); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestConflict(t *testing.T) {
 		return f.target.Update(t.Context(), n)
 	}
 	f.run()
-	f.wants("a conflict", 3, map[string]string{"a": "5s", "b": "17.5s"})
+	f.wants("NRD-8: a conflict", 3, map[string]string{"a": "5s", "b": "17.5s"})
 	n := &corev1.Node{}
 	if err := f.target.Get(t.Context(), client.ObjectKey{Name: "b"}, n); err != nil || n.Annotations["theirs"] != "y" {
 		t.Errorf("got %v, %v", n.Annotations, err)

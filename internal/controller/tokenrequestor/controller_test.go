@@ -402,7 +402,7 @@ func TestReview(t *testing.T) {
 	f.after(12 * time.Hour / 5 * 4)
 	f.after(12 * time.Hour / 5 * 4)
 	if len(f.reviews) != 1 || len(f.reviews[0].Audiences) != 1 || f.reviews[0].Audiences[0] != "gardener" {
-		t.Errorf("TR-24: got %v", f.reviews)
+		t.Errorf("TR-24/SW-9: got %v", f.reviews)
 	}
 	f.overwrite("garbage")
 	f.rejected["garbage"] = true
@@ -458,6 +458,9 @@ func TestForced(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.after(12 * time.Hour / 5 * 4)
+	if got := string(f.secret(f.source, key.Namespace, key.Name).Data["token"]); got != "token-2" {
+		t.Errorf("TR-6: without the annotation the token stays %s", got)
+	}
 	f.wants(f.source, key.Namespace, key.Name, map[string]string{"token": "token-2"})
 }
 
@@ -467,7 +470,7 @@ func TestConflict(t *testing.T) {
 	f.given(nil)
 	f.beforePatch = func() { f.overwrite("somebody's") }
 	if _, err := f.run(); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "could not update Secret with token: ") {
-		t.Errorf("got %v", err)
+		t.Errorf("TR-19/HLP-8: a change between read and write is overwritten: %v", err)
 	}
 	f.wants(f.source, key.Namespace, key.Name, map[string]string{"token": "somebody's"})
 	f.after(12 * time.Hour / 5 * 4)
@@ -486,7 +489,7 @@ func TestNotRelevant(t *testing.T) {
 		t.Fatal(err)
 	}
 	if result, err := f.run(); err != nil || result.RequeueAfter != 0 {
-		t.Errorf("got %+v, %v", result, err)
+		t.Errorf("TR-4: got %+v, %v", result, err)
 	}
 	if err := f.source.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)
@@ -544,10 +547,10 @@ func TestPredicate(t *testing.T) {
 	ours.Labels = map[string]string{token.LabelPurpose: token.PurposeRequest, token.LabelClass: "shoot"}
 	if !p.Create(event.CreateEvent{Object: ours}) || !p.Delete(event.DeleteEvent{Object: ours}) || p.Generic(event.GenericEvent{Object: ours}) ||
 		!p.Update(event.UpdateEvent{ObjectOld: ours, ObjectNew: other}) || !p.Update(event.UpdateEvent{ObjectOld: other, ObjectNew: ours}) {
-		t.Error("what is or was relevant")
+		t.Error("TR-3: what is or was relevant")
 	}
 	if p.Create(event.CreateEvent{Object: other}) || p.Delete(event.DeleteEvent{Object: other}) || p.Update(event.UpdateEvent{ObjectOld: other, ObjectNew: other}) {
-		t.Error("what is not")
+		t.Error("TR-3: what is not relevant")
 	}
 }
 
@@ -583,7 +586,7 @@ func TestFollowsCA(t *testing.T) {
 			synctest.Wait()
 			set(func() {
 				if calls != want {
-					t.Errorf("%s: %d calls, want %d", what, calls, want)
+					t.Errorf("TR-23b: %s: %d calls, want %d", what, calls, want)
 				}
 			})
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
 	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
 )
 
@@ -21,7 +22,13 @@ func TestPaths(t *testing.T) {
 			t.Errorf("PRC-42: %s is served under %q, want %q", row.Name, row.Path, want[row.Name])
 		}
 	}
-	// WHC-14 has the path of WHC-13; WHC-15 and WHC-16 have one for each kind.
+	for _, entry := range deletionprotection.Registrations() {
+		labelled := entry.ObjectSelector != nil && entry.ObjectSelector.MatchLabels["gardener.cloud/deletion-protected"] == "true"
+		if labelled != (entry.Name == "crd-deletion-protection.resources.gardener.cloud") {
+			t.Errorf("WHC-13/WHC-14: %s selects %v", entry.Name, entry.ObjectSelector)
+		}
+	}
+	// WHC-15 and WHC-16 have a path for each kind.
 	for _, w := range extensionvalidation.Webhooks() {
 		kind := strings.TrimSuffix(w.Resource, "s")
 		if kind == "backupentrie" {

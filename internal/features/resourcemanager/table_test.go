@@ -41,7 +41,7 @@ func TestTable(t *testing.T) {
 		case row.Path != "" && !strings.HasPrefix(row.Path, "/webhooks/"):
 			t.Errorf("%s: path %s", row.Name, row.Path)
 		case (row.Mutating != nil || row.Validating != nil) && (row.Path == "" && !namePaths(row) || row.Runs != feature.EveryReplica):
-			t.Errorf("%s: a webhook has a path, and every replica serves it", row.Name)
+			t.Errorf("CW-10: %s: a webhook has a path, and every replica serves it", row.Name)
 		}
 		goesWith := slices.ContainsFunc(Table(), func(r Row) bool {
 			return r.Switch == row.Switch && r.Runs != row.Runs
@@ -77,7 +77,7 @@ func TestExtensionValidation(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		p.Manager.GetWebhookServer().WebhookMux().ServeHTTP(recorder, request)
 		if got := recorder.Body.String(); !strings.Contains(got, "metadata.name: Required value") {
-			t.Errorf("%s: %d %s", path, recorder.Code, got)
+			t.Errorf("IDX-2: %s: %d %s", path, recorder.Code, got)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestJudges(t *testing.T) {
 		}
 		runtime, shoot := row.Validating(&configuration{}, feature.Installation{}), row.Validating(&configuration{}, feature.Installation{Shoot: true})
 		if len(runtime) == 0 || len(shoot) != 0 {
-			t.Errorf("%s: %d entries here, %d in a shoot", row.Name, len(runtime), len(shoot))
+			t.Errorf("DEP-6: %s: %d entries here, %d in a shoot", row.Name, len(runtime), len(shoot))
 		}
 	}
 }
@@ -184,7 +184,7 @@ func TestServed(t *testing.T) {
 		}
 		mux.ServeHTTP(recorder, request)
 		if got := recorder.Body.String(); !strings.Contains(got, want) {
-			t.Errorf("got %d %s, want %s", recorder.Code, got, want)
+			t.Errorf("IDX-1: got %d %s, want %s", recorder.Code, got, want)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func TestNotSynced(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	p.Manager.GetWebhookServer().WebhookMux().ServeHTTP(recorder, request)
 	if recorder.Code != http.StatusServiceUnavailable {
-		t.Errorf("got %d %s", recorder.Code, recorder.Body)
+		t.Errorf("OPB-15: got %d %s", recorder.Code, recorder.Body)
 	}
 }
 
@@ -252,7 +252,7 @@ func TestRights(t *testing.T) {
 	}
 	for _, rule := range after[feature.Scope{Cluster: feature.Source}] {
 		if slices.Contains(rule.Resources, "secrets") && (slices.Contains(rule.Verbs, "create") || slices.Contains(rule.Verbs, "delete")) {
-			t.Errorf("rights on Secrets of the source: %v", rule.Verbs)
+			t.Errorf("COM-10: rights on Secrets of the source: %v", rule.Verbs)
 		}
 	}
 }

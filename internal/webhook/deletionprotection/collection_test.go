@@ -92,7 +92,7 @@ func TestListsAreShared(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if c.lists > 6 {
-			t.Errorf("DP-12: %d lists for 1000 objects in 10 s", c.lists)
+			t.Errorf("DP-12/DP-21: %d lists for 1000 objects in 10 s", c.lists)
 		}
 	})
 }

@@ -150,20 +150,20 @@ func TestDecisions(t *testing.T) {
 			`403 Forbidden must have a "confirmation.gardener.cloud/deletion" annotation to delete: customresourcedefinitions.apiextensions.k8s.io n/o0-1` + notSelected},
 		"DP-12/too many to look at": {deletion(dnsRecord, "", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: slices.Repeat([][]string{slices.Repeat([]string{"true"}, pageSize)}, maxObjects/pageSize+1)},
 			"403 Forbidden more than 10000 dnsrecords.extensions.gardener.cloud are there, which is too many to look at all of them: delete them by name"},
-		"DP-18/names of fields are case-sensitive":      {withObject(`{"metadata":{"name":"x"},"METADATA":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), source{}, must + "x"},
-		"DP-18/those of metadata, too":                  {withObject(`{"metadata":{"name":"x","Annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), source{}, must + "x"},
-		"DP-18/those of annotations, too":               {withObject(`{"metadata":{"name":"x","annotations":{"Confirmation.gardener.cloud/deletion":"true"}}}`), source{}, must + "x"},
-		"DP-18/metadata twice":                          {withObject(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}},"metadata":{"name":"x"}}`), source{}, must + "x"},
-		"DP-18/annotations twice":                       {withObject(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"},"name":"x","annotations":{}}}`), source{}, must + "x"},
-		"DP-18/the annotation twice":                    {withObject(`{"metadata":{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":"true","confirmation.gardener.cloud/deletion":"false"}}}`), source{}, must + "x"},
-		"DP-18/metadata is null":                        {withObject(`{"metadata":null}`), source{}, must},
-		"DP-18/annotations are null":                    {withObject(`{"metadata":{"name":"x","annotations":null}}`), source{}, must + "x"},
-		"DP-18/metadata is a list":                      {withObject(`{"metadata":["annotations"]}`), source{}, must},
-		"DP-18/true is no text":                         {withObject(`{"metadata":{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":true}}}`), source{}, must + "x"},
-		"DP-18/null":                                    {withObject(`null`), source{}, must},
-		"DP-T10/R13, DP-16, a definition without label": {deletion(crd, "x", `{"name":"x"}`), source{}, "200  resource is not deletion-protected"},
-		"BH-DEL-1/R13, a definition with the label":     {deletion(crd, "x", `{"name":"x","labels":{"gardener.cloud/deletion-protected":"true"}}`), source{}, `403 Forbidden must have a "confirmation.gardener.cloud/deletion" annotation to delete: customresourcedefinitions.apiextensions.k8s.io x`},
-		"BH-DEL-1/a definition is confirmed":            {deletion(crd, "x", `{"labels":{"gardener.cloud/deletion-protected":"true"},"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{}, "200  "},
+		"DP-18/names of fields are case-sensitive":  {withObject(`{"metadata":{"name":"x"},"METADATA":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), source{}, must + "x"},
+		"DP-18/those of metadata, too":              {withObject(`{"metadata":{"name":"x","Annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), source{}, must + "x"},
+		"DP-18/those of annotations, too":           {withObject(`{"metadata":{"name":"x","annotations":{"Confirmation.gardener.cloud/deletion":"true"}}}`), source{}, must + "x"},
+		"DP-18/metadata twice":                      {withObject(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}},"metadata":{"name":"x"}}`), source{}, must + "x"},
+		"DP-18/annotations twice":                   {withObject(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"},"name":"x","annotations":{}}}`), source{}, must + "x"},
+		"DP-18/the annotation twice":                {withObject(`{"metadata":{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":"true","confirmation.gardener.cloud/deletion":"false"}}}`), source{}, must + "x"},
+		"DP-18/metadata is null":                    {withObject(`{"metadata":null}`), source{}, must},
+		"DP-18/annotations are null":                {withObject(`{"metadata":{"name":"x","annotations":null}}`), source{}, must + "x"},
+		"DP-18/metadata is a list":                  {withObject(`{"metadata":["annotations"]}`), source{}, must},
+		"DP-18/true is no text":                     {withObject(`{"metadata":{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":true}}}`), source{}, must + "x"},
+		"DP-18/null":                                {withObject(`null`), source{}, must},
+		"DP-T10/R13, a definition without label":    {deletion(crd, "x", `{"name":"x"}`), source{}, "200  resource is not deletion-protected"},
+		"BH-DEL-1/R13, a definition with the label": {deletion(crd, "x", `{"name":"x","labels":{"gardener.cloud/deletion-protected":"true"}}`), source{}, `403 Forbidden must have a "confirmation.gardener.cloud/deletion" annotation to delete: customresourcedefinitions.apiextensions.k8s.io x`},
+		"BH-DEL-1/a definition is confirmed":        {deletion(crd, "x", `{"labels":{"gardener.cloud/deletion-protected":"true"},"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{}, "200  "},
 		"DP-17/what the object wants does not matter": {func() admissionv1.AdmissionRequest {
 			r := deletion(dnsRecord, "x", "-")
 			r.OldObject.Raw = []byte(`{"spec":[],"metadata":{"name":"x"}}`)
@@ -194,7 +194,7 @@ func TestEachResource(t *testing.T) {
 			judged[name] = true
 			metadata := `{"name":"x","labels":{"gardener.cloud/deletion-protected":"true"}}`
 			if response := admittest.Respond(Decide(nil, clock.RealClock{}), deletion(name, "x", metadata)); response.Allowed || response.Result.Code != 403 {
-				t.Errorf("DP-T4: %s: %+v", name, response.Result)
+				t.Errorf("DP-T4/BH-DEL-2: %s: %+v", name, response.Result)
 			}
 			for _, set := range []func(*admissionv1.AdmissionRequest){
 				func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte("foo") },

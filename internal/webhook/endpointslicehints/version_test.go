@@ -16,7 +16,7 @@ func TestVersions(t *testing.T) {
 	} {
 		v := &Versions{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)), Ask: func(context.Context) (string, error) { return text, nil }}
 		if got := v.Superseded(t.Context()); got != want {
-			t.Errorf("%q: got %v", text, got)
+			t.Errorf("R7/BH-ESH-2: %q: got %v", text, got)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestReplicas(t *testing.T) {
 		"HA-T5/without a type":                       {unset, nil, four, "1", "1"},
 		"HA-12/zero is taken literally":              {unset, server, values{"replicas": "0"}, "3", "0"},
 		"HA-14/down, too":                            {unset, server, nil, "5", "2"},
-		"HA-T7/HA-13, HA-15, an autoscaler, less":    {unset.scaling(9), server, nil, "1", "2"},
+		"HA-T7/HA-15, an autoscaler, less":           {unset.scaling(9), server, nil, "1", "2"},
 		"HA-T7/BH-HA-5, HA-15, an autoscaler, more":  {unset.scaling(9), server, nil, "5", "5"},
 		"HA-T7/HA-13, an autoscaler of another kind": {unset.scalingOf("apps/v1", "StatefulSet", "x", 9), server, nil, "5", "2"},
 		"HA-T7/HA-13, of another name":               {unset.scalingOf("apps/v1", "Deployment", "y", 9), server, nil, "5", "2"},
@@ -62,7 +62,7 @@ func TestReplicas(t *testing.T) {
 func TestGeneratedName(t *testing.T) {
 	object := []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"generateName":"x-","labels":{"` + Type + `":"server"}},"spec":{"replicas":5,"template":{}}}`)
 	if got := specOf(t, in().scalingOf("apps/v1", "Deployment", "", 9), plain, object); *got.Replicas != 2 {
-		t.Errorf("got %d", *got.Replicas)
+		t.Errorf("HA-16: got %d", *got.Replicas)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
@@ -21,13 +23,13 @@ func TestZones(t *testing.T) {
 		want    string
 	}{
 		"HA-T8/neither":                   {in("zones", "a,b"), ""},
-		"HA-T8/pinning":                   {in("zones", "a,b", "zone-pinning", "true"), "a b"},
+		"HA-T8/BH-HA-6 pinning":           {in("zones", "a,b", "zone-pinning", "true"), "a b"},
 		"HA-T8/no truth value":            {in("zones", "a,b", "zone-pinning", "banana"), ""},
 		"HA-30/any true value":            {in("zones", "a", "zone-pinning", "T"), "a"},
 		"HA-30/an empty tolerance is one": {in("zones", "a", "failure-tolerance-type", ""), "a"},
 		"HA-T9/no zones":                  {in("failure-tolerance-type", "zone"), ""},
 		"HA-T9/empty zones":               {in("failure-tolerance-type", "zone", "zones", ""), ""},
-		"A2.2/sorted, each once":          {in("failure-tolerance-type", "zone", "zones", "b,a,,b"), "a b"},
+		"HA-31/sorted, each once":         {in("failure-tolerance-type", "zone", "zones", "b,a,,b"), "a b"},
 		"WB-7/blanks":                     {in("failure-tolerance-type", "zone", "zones", " b , a,b, "), "a b"},
 	} {
 		spec := specOf(t, c.cluster, plain, workloadOf(deployments, nil, nil, `{"replicas":0,"template":{"metadata":{"labels":{"app":"x"}},"spec":{"containers":[]}}}`))
@@ -40,10 +42,17 @@ func TestZones(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
+	const affinity = `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.kubernetes.io/zone","operator":"In","values":["z"]}]}]}}}`
+	spec := specOf(t, in("zones", "a,b"), plain, workloadOf(deployments, nil, nil, `{"replicas":0,"template":{"spec":{"affinity":`+affinity+`,"containers":[]}}}`))
+	if got, err := json.Marshal(spec.Template.Spec.Affinity); err != nil || string(got) != affinity {
+		t.Errorf("HA-32: where no zones are required an affinity of before became %s, error %v", got, err)
+	}
 }
 
 // row is one of the truth table of A2.6.
 type row struct {
+	// rule is the one that the row shows, if it shows one in particular.
+	rule string
 	// tolerance is that of the namespace; "unset" is none.
 	tolerance       string
 	replicas, most  int32
@@ -54,34 +63,33 @@ type row struct {
 
 // table is the truth table: "any" wishes, a number is that of domains that must be.
 var table = []row{
-	{"unset", 1, 1, 1, 3, false, "", ""},
-	{"unset", 2, 2, 1, 3, false, "any", ""},
-	{"unset", 2, 2, 1, 3, true, "2", ""},
-	{"", 2, 2, 1, 3, false, "any", ""},
-	{"foo", 2, 2, 1, 3, false, "2", ""},
-	{"node", 3, 4, 1, 3, false, "3", ""},
-	{"node", 3, 4, 1, 1, false, "any", ""},
-	{"unset", 2, 2, 2, 3, false, "any", "2"},
-	{"unset", 2, 2, 2, 3, true, "2", "2"},
-	{"", 2, 2, 2, 3, false, "any", ""},
-	{"foo", 2, 2, 2, 3, false, "2", ""},
-	{"zone", 2, 2, 2, 3, false, "2", "2"},
-	{"zone", 2, 4, 2, 3, false, "3", "2"},
-	{"unset", 2, 4, 2, 3, false, "any", "2"},
-	{"unset", 2, 4, 2, 3, true, "3", "2"},
-	{"unset", 2, 2, 3, 3, false, "any", "2"},
-	{"unset", 2, 2, 3, 3, true, "2", "2"},
-	{"unset", 2, 6, 3, 3, false, "any", "3"}, // HA-T14
-	{"zone", 2, 2, 2, 1, false, "any", "2"},  // HA-42: zones do not depend on Nodes.
-	{"zone", 5, 3, 2, 3, false, "3", "2"},    // M is R where that exceeds the limit.
+	{"BH-HA-7/HA-41 one Pod", "unset", 1, 1, 1, 3, false, "", ""},
+	{"BH-HA-8/one zone", "unset", 2, 2, 1, 3, false, "any", ""},
+	{"BH-HA-9/BH-HA-11 spread over hosts", "unset", 2, 2, 1, 3, true, "2", ""},
+	{"", "", 2, 2, 1, 3, false, "any", ""},
+	{"", "foo", 2, 2, 1, 3, false, "2", ""},
+	{"BH-HA-9/the larger number of Pods", "node", 3, 4, 1, 3, false, "3", ""},
+	{"HA-47/a single Node", "node", 3, 4, 1, 1, false, "any", ""},
+	{"BH-HA-10/HA-42 two zones", "unset", 2, 2, 2, 3, false, "any", "2"},
+	{"", "unset", 2, 2, 2, 3, true, "2", "2"},
+	{"HA-48/OP-1 an empty tolerance", "", 2, 2, 2, 3, false, "any", ""},
+	{"HA-48/another tolerance", "foo", 2, 2, 2, 3, false, "2", ""},
+	{"", "zone", 2, 2, 2, 3, false, "2", "2"},
+	{"", "zone", 2, 4, 2, 3, false, "3", "2"},
+	{"HA-49/R5 twice as many Pods as zones", "unset", 2, 4, 2, 3, false, "any", "2"},
+	{"", "unset", 2, 4, 2, 3, true, "3", "2"},
+	{"", "unset", 2, 2, 3, 3, false, "any", "2"},
+	{"", "unset", 2, 2, 3, 3, true, "2", "2"},
+	{"HA-T14", "unset", 2, 6, 3, 3, false, "any", "3"},
+	{"HA-42/zones do not depend on Nodes", "zone", 2, 2, 2, 1, false, "any", "2"},
+	{"HA-40/as many replicas as there are", "zone", 5, 3, 2, 3, false, "3", "2"}, // M is R where that exceeds the limit.
 }
 
-// TestTruthTable: HA-T13, each row of the table, for both kinds: HA-40, HA-41, HA-42, HA-43, HA-48, OP-1, HA-49, R4, R5, BH-HA-7, BH-HA-8, BH-HA-9, BH-HA-10, BH-HA-11,
-// BH-HA-12, BH-HA-14.
+// TestTruthTable has each row of the table for both kinds (HA-T13). Selectors and keys are the same in all rows.
 func TestTruthTable(t *testing.T) {
 	for _, r := range table {
 		for _, kind := range []schema.GroupVersionKind{deployments, statefulSets} {
-			t.Run(fmt.Sprintf("HA-T13/%s %+v", kind.Kind, r), func(t *testing.T) {
+			t.Run(fmt.Sprintf("HA-T13/%s, %s %+v", r.rule, kind.Kind, r), func(t *testing.T) {
 				c := in("zones", strings.Join([]string{"a", "b", "c"}[:r.zones], ","))
 				if r.tolerance != "unset" {
 					c.annotations[FailureTolerance] = r.tolerance
@@ -96,6 +104,18 @@ func TestTruthTable(t *testing.T) {
 				spec := specOf(t, c, plain, workloadOf(kind, nil, annotations, fmt.Sprintf(`{"replicas":%d,"selector":{"matchLabels":{"app":"foo"}},"template":{"metadata":{"labels":{"app":"foo","foo":"bar"}},"spec":{"containers":[]}}}`, r.replicas)))
 				if diff := cmp.Diff(r.constraints(kind == deployments), spec.Template.Spec.TopologySpreadConstraints); diff != "" {
 					t.Errorf("-want, +got:\n%s", diff)
+				}
+				for _, constraint := range spec.Template.Spec.TopologySpreadConstraints {
+					want := map[string]string{"app": "foo"}
+					if kind == deployments {
+						want["foo"] = "bar"
+					}
+					if diff := cmp.Diff(want, constraint.LabelSelector.MatchLabels); diff != "" {
+						t.Errorf("HA-43/HA-T15: %s", diff)
+					}
+					if selector, err := metav1.LabelSelectorAsSelector(constraint.LabelSelector); err != nil || !selector.Matches(labels.Set{"app": "foo", "foo": "bar"}) {
+						t.Errorf("BH-HA-14: the selector %v does not match the Pods: %v", selector, err)
+					}
 				}
 			})
 		}
@@ -137,7 +157,7 @@ func TestConstraints(t *testing.T) {
 		before, want string
 	}{
 		"HA-T12/HA-44, others are kept first":         {deployments, 2, `{"topologyKey":"kubernetes.io/hostname","maxSkew":34},` + some + `},{"topologyKey":"topology.kubernetes.io/zone","maxSkew":56}`, `some-key[pod-template-hash] ` + generated},
-		"HA-T16/HA-45, BH-HA-12, one Pod":             {deployments, 1, some + `}`, `some-key[pod-template-hash]`},
+		"HA-T16/BH-HA-12, one Pod":                    {deployments, 1, some + `}`, `some-key[pod-template-hash]`},
 		"HA-40/what is there stays":                   {deployments, 1, `{"topologyKey":"kubernetes.io/hostname","maxSkew":34,"labelSelector":{}}`, `kubernetes.io/hostname[pod-template-hash]`},
 		"HA-45/other keys stay":                       {deployments, 1, some + `,"matchLabelKeys":["x"]}`, `some-key[x pod-template-hash]`},
 		"HA-45/the key is there":                      {deployments, 1, some + `,"matchLabelKeys":["pod-template-hash","x"]}`, `some-key[pod-template-hash x]`},
@@ -177,7 +197,7 @@ func TestSingleNode(t *testing.T) {
 		spec := specOf(t, node, &config.HighAvailabilityConfigWebhookConfig{RelaxHostSpreadOnSingleNode: c.relax}, workloadOf(deployments, nil, nil, `{"replicas":3,"template":{"metadata":{"labels":{"app":"x"}}}}`))
 		got := spec.Template.Spec.TopologySpreadConstraints[0]
 		if got.WhenUnsatisfiable != c.want || ptr.Deref(got.MinDomains, 0) != ptr.Deref(c.domains, 0) {
-			t.Errorf("%d Nodes, relaxing %v: %+v", c.nodes, ptr.Deref(c.relax, true), got)
+			t.Errorf("%s: %d Nodes, relaxing %v: %+v", map[bool]string{true: "R4/OP-2, by default", false: "HA-T25/HA-47"}[c.relax == nil], c.nodes, ptr.Deref(c.relax, true), got)
 		}
 	}
 }
@@ -205,7 +225,7 @@ func TestTolerations(t *testing.T) {
 		"HA-62/zero":                       {seconds(ptr.To[int64](0), nil), ``, strings.Replace(notReady, "60", "0", 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, replicas := range []string{"0", "1"} { // HA-63
+			for _, replicas := range []string{"0", "1"} {
 				spec := specOf(t, in(), c.config, workloadOf(deployments, nil, nil, `{"replicas":`+replicas+`,"template":{"spec":{"tolerations":[`+c.before+`]}}}`))
 				var want []corev1.Toleration
 				if err := json.Unmarshal([]byte(`[`+c.want+`]`), &want); err != nil {
@@ -216,7 +236,7 @@ func TestTolerations(t *testing.T) {
 					continue
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("-want, +got:\n%s", diff)
+					t.Errorf("HA-63/BH-HA-13: %s replicas: -want, +got:\n%s", replicas, diff)
 				}
 			}
 		})

@@ -80,7 +80,8 @@ func laws() map[string]admittest.Objects {
 // TestLaws: what is changed once stays (HA-T22, HA-33), and fields that the types do not know do (HA-T23, WB-1; HA-7 is what we do not copy).
 func TestLaws(t *testing.T) {
 	for name, law := range laws() {
-		t.Run(name, law.Check)
+		kind, _, _ := strings.Cut(name, "/")
+		t.Run(map[string]string{"Deployment": "HA-T22/HA-T23", "StatefulSet": "HA-33/WB-1", "HorizontalPodAutoscaler": "HA-24"}[kind]+" "+name, law.Check)
 	}
 }
 
@@ -144,17 +145,18 @@ func TestAnswers(t *testing.T) {
 		object  []byte
 		want    string
 	}{
-		"HA-T19/HA-1, no namespace":        {broken("missing"), running, `500 namespaces "n" not found`},
-		"HA-T19/HA-1, an unreadable one":   {broken("namespaces"), running, `500 away`},
-		"HA-T19/HA-2, no autoscalers":      {broken("autoscalers"), running, `500 failed to list all HPAs: away`},
-		"HA-3/no Nodes":                    {broken("nodes"), running, `500 failed to list nodes: away`},
-		"HA-T20/HA-4, another kind":        {broken("namespaces"), []byte(`{"apiVersion":"apps/v1","kind":"DaemonSet"}`), `200 unexpected resource: DaemonSet.apps`},
-		"HA-T21/HA-5, WB-2, no Deployment": {in(), []byte(`{"apiVersion":"apps/v1","kind":"Deployment","spec":1}`), `403 json: cannot unmarshal number into Go struct field deployment.spec of type highavailabilityconfig.deploymentSpec`},
-		"HA-T6/HA-6, HA-12, no number":     {in(), workloadOf(deployments, map[string]string{"type": "server"}, map[string]string{"replicas": "abc"}, `{"replicas":1}`), `403 annotation ` + Replicas + `: strconv.Atoi: parsing "abc": invalid syntax`},
-		"WB-5/HA-12, a large number":       {in(), workloadOf(deployments, map[string]string{"type": "server"}, map[string]string{"replicas": "4294967297"}, `{"replicas":1}`), `403 annotation ` + Replicas + `: "4294967297" is no number of replicas`},
-		"HA-12/a negative number is one":   {in(), workloadOf(deployments, map[string]string{"type": "server"}, map[string]string{"replicas": "-3"}, `{"replicas":1}`), `200 `},
-		"HA-T24/WB-3, no selector":         {in(), workloadOf(statefulSets, nil, nil, `{"replicas":2,"template":{}}`), `200 `},
-		"HA-4/any version":                 {in(), []byte(`{"apiVersion":"apps/v1beta1","kind":"Deployment","metadata":{},"spec":{}}`), `200 `},
+		"HA-T19/HA-1, no namespace":      {broken("missing"), running, `500 namespaces "n" not found`},
+		"HA-T19/HA-1, an unreadable one": {broken("namespaces"), running, `500 away`},
+		"HA-T19/HA-2, no autoscalers":    {broken("autoscalers"), running, `500 failed to list all HPAs: away`},
+		"HA-3/no Nodes":                  {broken("nodes"), running, `500 failed to list nodes: away`},
+		"HA-T20/HA-4, another kind":      {broken("namespaces"), []byte(`{"apiVersion":"apps/v1","kind":"DaemonSet"}`), `200 unexpected resource: DaemonSet.apps`},
+		"HA-T21/WB-2, no Deployment":     {in(), []byte(`{"apiVersion":"apps/v1","kind":"Deployment","spec":1}`), `403 json: cannot unmarshal number into Go struct field deployment.spec of type highavailabilityconfig.deploymentSpec`},
+		"HA-5/no StatefulSet":            {in(), []byte(`{"apiVersion":"apps/v1","kind":"StatefulSet","spec":1}`), `403 json: cannot unmarshal number into Go struct field statefulSet.spec of type highavailabilityconfig.statefulSetSpec`},
+		"HA-T6/HA-6, HA-12, no number":   {in(), workloadOf(deployments, map[string]string{"type": "server"}, map[string]string{"replicas": "abc"}, `{"replicas":1}`), `403 annotation ` + Replicas + `: strconv.Atoi: parsing "abc": invalid syntax`},
+		"WB-5/HA-12, a large number":     {in(), workloadOf(deployments, map[string]string{"type": "server"}, map[string]string{"replicas": "4294967297"}, `{"replicas":1}`), `403 annotation ` + Replicas + `: "4294967297" is no number of replicas`},
+		"HA-12/a negative number is one": {in(), workloadOf(deployments, map[string]string{"type": "server"}, map[string]string{"replicas": "-3"}, `{"replicas":1}`), `200 `},
+		"HA-T24/WB-3, no selector":       {in(), workloadOf(statefulSets, nil, nil, `{"replicas":2,"template":{}}`), `200 `},
+		"HA-4/any version":               {in(), []byte(`{"apiVersion":"apps/v1beta1","kind":"Deployment","metadata":{},"spec":{}}`), `200 `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := admittest.Ask(c.cluster.decide(), admissionv1.Update, c.object)
@@ -191,7 +193,7 @@ func TestReads(t *testing.T) {
 		cluster := in()
 		cluster.reads = &got
 		if response := admittest.Ask(cluster.decide(), admissionv1.Create, c.object); !response.Allowed || !slices.Equal(got, c.want) {
-			t.Errorf("%s: read %v, want %v; %+v", name, got, c.want, response.Result)
+			t.Errorf("WB-8: %s: read %v, want %v; %+v", name, got, c.want, response.Result)
 		}
 	}
 	with := len(Reads(&config.ResourceManagerConfiguration{}))

@@ -95,7 +95,7 @@ func TestNothingTold(t *testing.T) {
 		}
 		response := admittest.Respond(Decide(&rejections{}), secret(admissionv1.Create, kubeconfig))
 		if text := fmt.Sprintf("%+v", response.Result); strings.Contains(text, password) || strings.Contains(text, password[:6]) {
-			rt.Errorf("%q is answered with %s", kubeconfig, text)
+			rt.Errorf("KCS-T4/WB-33: %q is answered with %s", kubeconfig, text)
 		}
 	})
 }

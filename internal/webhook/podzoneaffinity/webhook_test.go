@@ -70,14 +70,16 @@ func TestAffinity(t *testing.T) {
 		namespace    namespace
 		before, want string
 	}{
-		"PZA-T1/BH-PZA-1, PZA-5, PZA-7, no zone": {labelled(""), `null`, `{` + together + `}`},
-		"PZA-T2/BH-PZA-2, PZA-7, a zone":         {labelled("zone-a"), `{}`, `{` + pinned + `,` + together + `}`},
-		"C16/PZA-1, OP-3, an annotation":         {namespace{annotations: map[string]string{EnforceZone: "zone-a"}}, `{}`, `{` + pinned + `,` + together + `}`},
-		"C16/PZA-1, the label comes first":       {namespace{map[string]string{EnforceZone: ""}, map[string]string{EnforceZone: "zone-b"}}, `{}`, `{` + together + `}`},
-		"PZA-T3/PZA-5, other terms stay":         {labelled(""), `{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `]}}`, `{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `,` + term + `]}}`},
-		"PZA-T4/WB-22, PZA-8, in the zone and elsewhere": {labelled("zone-a"), `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"NotIn","values":["foo","bar"]}]}]}}}`,
+		"PZA-T1/BH-PZA-1, no zone":             {labelled(""), `null`, `{` + together + `}`},
+		"PZA-T2/BH-PZA-2, a zone":              {labelled("zone-a"), `{}`, `{` + pinned + `,` + together + `}`},
+		"PZA-7/another affinity of that key":   {labelled("zone-a"), `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.kubernetes.io/zone","operator":"Exists"}]}]}}}`, `{` + pinned + `,` + together + `}`},
+		"PZA-4/what keeps Pods in other zones": {labelled(""), `{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + term + `,` + host + `]}}`, `{` + together + `,"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `]}}`},
+		"C16/OP-3, an annotation":              {namespace{annotations: map[string]string{EnforceZone: "zone-a"}}, `{}`, `{` + pinned + `,` + together + `}`},
+		"C16/PZA-1, the label comes first":     {namespace{map[string]string{EnforceZone: ""}, map[string]string{EnforceZone: "zone-b"}}, `{}`, `{` + together + `}`},
+		"PZA-T3/PZA-5, other terms stay":       {labelled(""), `{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `]}}`, `{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `,` + term + `]}}`},
+		"PZA-T4/WB-22, in the zone and elsewhere": {labelled("zone-a"), `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"NotIn","values":["foo","bar"]}]}]}}}`,
 			`{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"NotIn","values":["foo","bar"]},` + inZone + `]}]}},` + together + `}`},
-		"PZA-T6/BH-PZA-3, PZA-4, what contradicts goes": {labelled("zone-a"), `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.kubernetes.io/zone","operator":"In","values":["zone-b"]}]}]}},
+		"PZA-T6/BH-PZA-3, what contradicts goes": {labelled("zone-a"), `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.kubernetes.io/zone","operator":"In","values":["zone-b"]}]}]}},
 			"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"labelSelector":{},"namespaces":["default"],"topologyKey":"topology.kubernetes.io/zone"}]},
 			"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + term + `,` + host + `],"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"podAffinityTerm":` + term + `}]}}`,
 			`{` + pinned + `,` + together + `,"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `],"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"podAffinityTerm":` + term + `}]}}`},

@@ -2,6 +2,7 @@ package projectedtokenmount
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -74,14 +75,15 @@ func TestPods(t *testing.T) {
 	for name, c := range map[string]struct{ pod, want string }{
 		"PTM-T1/PTM-1, no ServiceAccount":               {pod(`"serviceAccountName":""`), "unchanged"},
 		"PTM-T1/BH-PTM-2, PTM-1, default":               {pod(`"serviceAccountName":"default"`), "unchanged"},
-		"PTM-T2/PTM-2, WB-23, no such ServiceAccount":   {pod(`"serviceAccountName":"missing"`), `404 serviceaccounts "missing" not found (ServiceAccount "n/missing")`},
+		"PTM-T2/WB-23, no such ServiceAccount":          {pod(`"serviceAccountName":"missing"`), `404 serviceaccounts "missing" not found (ServiceAccount "n/missing")`},
 		"PTM-2/a ServiceAccount that cannot be read":    {pod(`"serviceAccountName":"broken"`), `403 failed to get ServiceAccount "n/broken": away`},
 		"PTM-T3/PTM-3, automounting":                    {pod(`"serviceAccountName":"true"`), "unchanged"},
 		"PTM-T3/PTM-3, automounting by default":         {pod(`"serviceAccountName":"unset"`), "unchanged"},
 		"PTM-T4/C23, PTM-4, the Pod declines":           {pod(sa + `,"automountServiceAccountToken":false`), "unchanged"},
 		"PTM-T4/PTM-4, the Pod asks":                    {pod(sa + `,"automountServiceAccountToken":true`), "43200"},
 		"PTM-T4/BH-PTM-3, PTM-4, the Pod says null":     {pod(sa + `,"automountServiceAccountToken":null`), "43200"},
-		"PTM-T5/BH-PTM-4, PTM-5, PTM-10, has a token":   {pod(sa + `,"volumes":[{"name":"kube-api-access-2138h"}]`), "unchanged"},
+		"PTM-5/PTM-10, has what this webhook adds":      {pod(sa + `,"volumes":[{"name":"kube-api-access-gardener"}]`), "unchanged"},
+		"PTM-T5/BH-PTM-4, has a token":                  {pod(sa + `,"volumes":[{"name":"kube-api-access-2138h"}]`), "unchanged"},
 		"PTM-T7/BH-PTM-6, PTM-6, a lifetime of its own": {pod(sa, "8998"), "8998"},
 		"PTM-T7/PTM-6, no number":                       {pod(sa, "abc"), parse + `"abc": invalid syntax`},
 		"PTM-T7/PTM-6, nothing":                         {pod(sa, ""), parse + `"": invalid syntax`},
@@ -123,7 +125,28 @@ func TestMount(t *testing.T) {
 			{"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"apiVersion":"v1","fieldPath":"metadata.namespace"}}]}}]}}]}}`
 	got, admitted, err := admittest.Apply(Decide(target, 1337), []byte(before))
 	if err != nil || !admitted || !jsonpatch.Equal(got, []byte(after)) {
-		t.Errorf("WB-10: %v, %v, got\n%s, want\n%s", admitted, err, got, after)
+		t.Errorf("PTM-T6/WB-10: %v, %v, got\n%s, want\n%s", admitted, err, got, after)
+	}
+	pod := corev1.Pod{}
+	if err := json.Unmarshal(got, &pod); err != nil {
+		t.Fatal(err)
+	}
+	volume, err := json.Marshal(pod.Spec.Volumes[len(pod.Spec.Volumes)-1])
+	if want := `{"name":"kube-api-access-gardener","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":1337,"path":"token"}},` +
+		`{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}},` +
+		`{"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"apiVersion":"v1","fieldPath":"metadata.namespace"}}]}}],"defaultMode":420}}`; err != nil || string(volume) != want {
+		t.Errorf("PTM-7/BH-PTM-5: the volume is %s, want %s, error %v", volume, want, err)
+	}
+	for _, container := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
+		if last := container.VolumeMounts[len(container.VolumeMounts)-1].MountPath; last != "/var/run/secrets/kubernetes.io/serviceaccount" {
+			t.Errorf("BH-PTM-7: container %s has its last mount at %s", container.Name, last)
+		}
+	}
+	if token := pod.Spec.Volumes[len(pod.Spec.Volumes)-1].Projected.Sources[0].ServiceAccountToken; token.Audience != "" || pod.Spec.SecurityContext.FSGroup != nil {
+		t.Errorf("PTM-8: audience %q, security context %v", token.Audience, pod.Spec.SecurityContext)
+	}
+	if mounts := pod.Spec.EphemeralContainers[0].VolumeMounts; len(mounts) > 0 {
+		t.Errorf("PTM-9: an ephemeral container has the mounts %v", mounts)
 	}
 }
 
@@ -131,7 +154,7 @@ func TestMount(t *testing.T) {
 func TestNamespace(t *testing.T) {
 	for _, pod := range []string{`{"spec":{"serviceAccountName":"sa"}}`, `{"metadata":{"namespace":""},"spec":{"serviceAccountName":"sa"}}`} {
 		if response := admittest.Ask(laws.Decide, admissionv1.Create, []byte(pod)); response.Patch == nil {
-			t.Errorf("%s: %+v", pod, response.Result)
+			t.Errorf("PTM-T8/CW-9: %s: %+v", pod, response.Result)
 		}
 	}
 }
@@ -142,6 +165,6 @@ func TestDocument(t *testing.T) {
 	admittest.Example(t, Decide(accounts{"n/web": ptr.To(false)}, 43200), blocks[0], blocks[1])
 	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
 	if got := Registration(feature.Installation{Shoot: true, Prefix: "x-"}); got.ObjectSelector.MatchLabels != nil || got.ObjectSelector.MatchExpressions[1].Values[0] != "x-gardener-resource-manager" {
-		t.Errorf("WHC-1: got %v", got.ObjectSelector)
+		t.Errorf("WHC-1/BH-PTM-8: got %v", got.ObjectSelector)
 	}
 }

@@ -75,5 +75,5 @@ func TestContent(t *testing.T) {
 func TestDocument(t *testing.T) {
 	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
 	admittest.Example(t, Decide(), blocks[0], blocks[1])
-	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	t.Run("TI-11/DEP-5 registration", func(t *testing.T) { admittest.Registered(t, Registration(feature.Installation{}), blocks[2]) })
 }

@@ -181,7 +181,7 @@ func TestInjectAnnotations(t *testing.T) {
 		&batchv1.Job{ObjectMeta: stale(), Spec: batchv1.JobSpec{Template: template()}},
 		cron, oldCron,
 	} {
-		for range 2 { // REF-6
+		for round := range 2 {
 			if err := InjectAnnotations(object, "extra"); err != nil {
 				t.Fatalf("%T: %v", object, err)
 			}
@@ -197,11 +197,19 @@ func TestInjectAnnotations(t *testing.T) {
 				places = 3
 			}
 			if len(h.present) != places {
-				t.Errorf("%T: annotated at %d places, want %d", object, len(h.present), places)
+				t.Errorf("BH-GC-7/BH-GC-10: %T: annotated at %d places, want %d", object, len(h.present), places)
 			}
 			for _, annotations := range h.present {
-				if diff := cmp.Diff(wanted("extra"), annotations); diff != "" {
-					t.Errorf("REF-1, REF-2, REF-3, REF-4, REF-6/%T: %s", object, diff)
+				if diff := cmp.Diff(wanted("extra"), annotations); diff != "" && round == 0 {
+					t.Errorf("REF-1/REF-2: %T: %s", object, diff)
+				} else if diff != "" {
+					t.Errorf("REF-6: %T: the second time: %s", object, diff)
+				}
+				if value, found := annotations["extra"]; !found || value != "" {
+					t.Errorf("REF-3: %T: the additional key has the value %q: %t", object, value, found)
+				}
+				if annotations[Reference{Secret, "secret6"}.AnnotationKey()] != "secret6" {
+					t.Errorf("REF-4: %T: what an init container names is read here", object)
 				}
 			}
 		}

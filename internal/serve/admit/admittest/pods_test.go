@@ -68,7 +68,7 @@ func TestLawsTell(t *testing.T) {
 			Pods{Decide: mutate(func(*corev1.Pod) { panic("boom") })},
 			func(l Pods) error { return l.objects().twice([]byte(sent), new(int)) }, "panic: boom",
 		},
-		"an update is forgotten": {
+		"FM-2/an update is forgotten": {
 			Pods{Decide: func(ctx context.Context, r *admissionv1.AdmissionRequest) (admit.Patch, error) {
 				if r.Operation == admissionv1.Update {
 					return nil, nil
