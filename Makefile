@@ -15,6 +15,7 @@ COMMANDS     := $(notdir $(wildcard cmd/*))
 # What images are made for.
 ARCHITECTURES ?= amd64 arm64
 RELEASE      := go run -C internal/tools/release .
+CONTENT       = -architectures '$(ARCHITECTURES)' $(if $(PROFILE),-profile $(PROFILE)) $(if $(DEFAULTS),-defaults $(abspath $(DEFAULTS)))
 STAMP         = -version '$(VERSION)' -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)"
 
 .DEFAULT_GOAL := help
@@ -115,11 +116,18 @@ clients: bin/oras ## Build kubectl, Helm and oras into bin/.
 .PHONY: images
 images: ## Build an OCI image of each executable for ARCHITECTURES (default amd64 and arm64) into bin/images, with a list of its parts; PROFILE (default gardener) or DEFAULTS=FILE are its defaults.
 	@for a in $(ARCHITECTURES); do for c in $(COMMANDS); do echo "building bin/linux-$$a/$$c"; CGO_ENABLED=0 GOOS=linux GOARCH=$$a go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/linux-$$a/$$c ./cmd/$$c; done; done
-	@$(RELEASE) images $(STAMP) -architectures '$(ARCHITECTURES)' $(if $(PROFILE),-profile $(PROFILE)) $(if $(DEFAULTS),-defaults $(abspath $(DEFAULTS))) -binaries $(CURDIR)/bin -out $(CURDIR)/bin/images $(COMMANDS)
+	@$(RELEASE) images $(STAMP) $(CONTENT) -binaries $(CURDIR)/bin -out $(CURDIR)/bin/images $(COMMANDS)
 
 .PHONY: charts
 charts: ## Pack the Helm chart of each executable, with the version of the images, into bin/charts: as an archive and as an OCI layout.
 	@$(RELEASE) charts $(STAMP) -charts $(CURDIR)/deploy/charts -out $(CURDIR)/bin/charts $(COMMANDS)
+
+.PHONY: release
+release: ## Make images and charts of VERSION=vX.Y.Z from a commit, with provenance and checksums, signed if there is KEY=<private key of cosign or openssl>.
+	@[ -n "$(filter command environment,$(firstword $(origin VERSION)))" ] || { echo "make release VERSION=vX.Y.Z [KEY=<file>]" >&2; exit 1; }
+	@[ -z "$$(git status --porcelain)" ] || { echo "make release: the work tree has changes that are in no commit" >&2; exit 1; }
+	@$(MAKE) --no-print-directory images charts
+	@$(RELEASE) seal $(STAMP) $(CONTENT) $(if $(KEY),-key $(abspath $(KEY))) -out $(CURDIR)/bin
 
 .PHONY: push
 push: bin/oras ## Copy what images, charts and release made to a registry: images to REGISTRY/<executable>, charts to REGISTRY/charts/<executable>.

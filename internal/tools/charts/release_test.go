@@ -4,7 +4,12 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -69,31 +74,45 @@ func newClone(t *testing.T) *clone {
 		}
 		return os.WriteFile(to, content, 0o644)
 	}))
-	tools := filepath.Join(t.TempDir(), "tools")
-	build := exec.Command("go", "build", "-o", tools+"/", "helm.sh/helm/v4/cmd/helm")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building Helm: %v: %s", err, out)
-	}
 	home := t.TempDir()
-	c.environment = append(os.Environ(), "ARCHITECTURES="+runtime.GOARCH, "PATH="+tools+":"+os.Getenv("PATH"), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home, "DOCKER_CONFIG="+home,
+	c.environment = append(os.Environ(), "ARCHITECTURES="+runtime.GOARCH, "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home, "DOCKER_CONFIG="+home,
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_AUTHOR_DATE=2026-01-02T03:04:05Z", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com", "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z")
 	c.run(t, "git init -q && git add --all && git commit -q -m all")
 	return c
 }
 
+// helm builds Helm for the commands of the clone.
+func (c *clone) helm(t *testing.T) {
+	t.Helper()
+	tools := t.TempDir()
+	build := exec.Command("go", "build", "-o", tools+"/", "helm.sh/helm/v4/cmd/helm")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building Helm: %v: %s", err, out)
+	}
+	c.environment = append(c.environment, "PATH="+tools+":"+os.Getenv("PATH"))
+}
+
 // run runs commands in the clone, and returns what they print.
 func (c *clone) run(t *testing.T, commands string, environment ...string) string {
+	t.Helper()
+	out, failed, err := c.try(t, commands, environment...)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s\n%s", commands, err, out, failed)
+	}
+	return out
+}
+
+// try runs commands that may fail.
+func (c *clone) try(t *testing.T, commands string, environment ...string) (printed, failed string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, "bash", "-c", "set -euo pipefail\n"+commands)
 	command.Dir, command.Env = c.dir, append(slices.Clone(c.environment), environment...)
-	var out, failed bytes.Buffer
-	command.Stdout, command.Stderr = &out, &failed
-	if err := command.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s\n%s", commands, err, out.String(), failed.String())
-	}
-	return out.String()
+	var out, problems bytes.Buffer
+	command.Stdout, command.Stderr = &out, &problems
+	err = command.Run()
+	return out.String(), problems.String(), err
 }
 
 // image is what a registry has under a reference for this machine, and the digest that the reference leads to.
@@ -161,6 +180,7 @@ func (c *clone) installation(t *testing.T) string {
 // registry: an image of the executable, with the digest that was built, for the platform, under the profile of images (DPL-61, R1, R2).
 func TestReadme(t *testing.T) {
 	c := newClone(t)
+	c.helm(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	garden, err := cluster.Start(ctx, cluster.Options{Name: "readme", Dir: t.TempDir()})
@@ -254,4 +274,59 @@ func (c *clone) pulls(t *testing.T, chart, version string) {
 	if !found {
 		t.Errorf("%s: the chart renders another version:\n%s", chart, text)
 	}
+}
+
+// TestRelease: a release is the same whenever it is made from a commit, and its signatures, provenance and lists of parts come with it.
+func TestRelease(t *testing.T) {
+	c := newClone(t)
+	if _, failed, err := c.try(t, "make release"); err == nil || !strings.Contains(failed, "VERSION=") {
+		t.Errorf("a release without a version: %v, %s", err, failed)
+	}
+	c.run(t, "touch new")
+	if _, failed, err := c.try(t, "make release VERSION=v1.2.3"); err == nil || !strings.Contains(failed, "in no commit") {
+		t.Errorf("a release of nobody's commit: %v, %s", err, failed)
+	}
+	c.run(t, "rm new")
+	const sums = "\ncat bin/SHA256SUMS bin/SHA256SUMS.sig"
+	const key = "release.key"
+	must(t, os.WriteFile(filepath.Join(c.dir, ".git", key), ownKey(t), 0o600))
+	first := c.run(t, "make release VERSION=v1.2.3 KEY=.git/"+key+" >&2"+sums)
+	second := c.run(t, "rm -rf bin; make release VERSION=v1.2.3 KEY=.git/"+key+" >&2"+sums)
+	if first != second || strings.Count(first, "\n") != 4*len(charts(t))+1 {
+		t.Errorf("made twice:\n%s\n%s", first, second)
+	}
+	c.run(t, "cd bin && sha256sum --check --strict --quiet SHA256SUMS")
+	c.run(t, "make push REGISTRY="+c.registry)
+	for _, chart := range charts(t) {
+		for _, reference := range []string{c.registry + "/" + chart + ":v1.2.3", c.registry + "/charts/" + chart + ":1.2.3"} {
+			parsed, err := name.ParseReference(reference)
+			must(t, err)
+			descriptor, err := remote.Head(parsed)
+			must(t, err)
+			tags, err := remote.List(parsed.Context())
+			must(t, err)
+			for _, suffix := range []string{".sig", ".att"} {
+				if want := "sha256-" + descriptor.Digest.Hex + suffix; !slices.Contains(tags, want) {
+					t.Errorf("%s: %s is missing: %q", reference, want, tags)
+				}
+			}
+			index, err := remote.Referrers(parsed.Context().Digest(descriptor.Digest.String()))
+			must(t, err)
+			manifest, err := index.IndexManifest()
+			must(t, err)
+			if len(manifest.Manifests) != 1 || manifest.Manifests[0].ArtifactType != "application/vnd.in-toto+json" {
+				t.Errorf("%s: %+v refer to it", reference, manifest.Manifests)
+			}
+		}
+	}
+}
+
+// ownKey is a private key as PEM.
+func ownKey(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	content, err := x509.MarshalPKCS8PrivateKey(key)
+	must(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: content})
 }

@@ -15,25 +15,38 @@ const checksums = "SHA256SUMS"
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// writeChecksums writes those of the files of a folder that match patterns.
-func writeChecksums(dir string, patterns ...string) error {
-	var lines bytes.Buffer
+// checksumsOf are those of the files of a folder that match patterns, by their paths with slashes.
+func checksumsOf(dir string, patterns ...string) (map[string]string, error) {
+	sums := map[string]string{}
 	for _, pattern := range patterns {
 		files, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, file := range files {
 			content, err := os.ReadFile(file)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			name, err := filepath.Rel(dir, file)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			fmt.Fprintf(&lines, "%x  %s\n", sha256.Sum256(content), filepath.ToSlash(name))
+			sums[filepath.ToSlash(name)] = fmt.Sprintf("%x", sha256.Sum256(content))
 		}
+	}
+	return sums, nil
+}
+
+// writeChecksums writes those of the files of a folder that match patterns.
+func writeChecksums(dir string, patterns ...string) error {
+	sums, err := checksumsOf(dir, patterns...)
+	if err != nil {
+		return err
+	}
+	var lines bytes.Buffer
+	for _, name := range sorted(sums) {
+		fmt.Fprintf(&lines, "%s  %s\n", sums[name], name)
 	}
 	return os.WriteFile(filepath.Join(dir, checksums), lines.Bytes(), 0o644)
 }

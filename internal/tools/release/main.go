@@ -3,6 +3,7 @@
 //
 //	release images -out bin/images -binaries bin -version v1.2.3 -commit 0123abc -time 1700000000 resource-manager …
 //	release charts -out bin/charts -charts deploy/charts -version v1.2.3 -commit 0123abc -time 1700000000 resource-manager …
+//	release seal -out bin -key cosign.key -version v1.2.3 -commit 0123abc…
 //
 // An image has nothing but the executable, its defaults, a user, an empty /tmp and the certificates of public authorities. The executables are
 // expected at <binaries>/linux-<architecture>/<name>, the charts at <charts>/<name>.
@@ -30,12 +31,16 @@ type options struct {
 	defaults []byte
 
 	charts string
+
+	// signer signs the release; none does not.
+	signer *signer
 }
 
 // given are the values of flags that become options.
 type given struct {
 	seconds                          int64
 	architectures, profile, defaults string
+	key                              string
 }
 
 // commands are the subcommands: the flags of each beside those of all, and what it does.
@@ -45,10 +50,16 @@ var commands = map[string]struct {
 }{
 	"images": {imageFlags, (*options).writeImages},
 	"charts": {chartFlags, (*options).writeCharts},
+	"seal":   {sealFlags, (*options).seal},
 }
 
 func imageFlags(set *flag.FlagSet, o *options, g *given) {
 	set.StringVar(&o.binaries, "binaries", "bin", "folder with linux-<architecture>/<executable>")
+	contentFlags(set, g)
+}
+
+// contentFlags say what images have.
+func contentFlags(set *flag.FlagSet, g *given) {
 	set.StringVar(&g.architectures, "architectures", "amd64 arm64", "architectures to make images for, with spaces between")
 	set.StringVar(&g.profile, "profile", "gardener", "profile that the images follow unless their configuration says otherwise")
 	set.StringVar(&g.defaults, "defaults", "", "file that becomes /etc/espalier/defaults.yaml, in the place of one with the profile")
@@ -56,6 +67,11 @@ func imageFlags(set *flag.FlagSet, o *options, g *given) {
 
 func chartFlags(set *flag.FlagSet, o *options, _ *given) {
 	set.StringVar(&o.charts, "charts", "deploy/charts", "folder with <chart>/Chart.yaml")
+}
+
+func sealFlags(set *flag.FlagSet, _ *options, g *given) {
+	contentFlags(set, g)
+	set.StringVar(&g.key, "key", "", "private key that signs, as PEM; COSIGN_PASSWORD opens one of cosign's")
 }
 
 // defaultsOf returns the content of a defaults file, or of one that chooses a profile only.
@@ -68,7 +84,7 @@ func defaultsOf(path, profile string) ([]byte, error) {
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]].run == nil {
-		fmt.Fprintln(os.Stderr, "usage: release images|charts [flags] [names]")
+		fmt.Fprintln(os.Stderr, "usage: release images|charts|seal [flags] [names]")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2:]); err != nil {
@@ -97,6 +113,11 @@ func run(name string, arguments []string) error {
 		return err
 	}
 	o.defaults, o.time, o.architectures = content, time.Unix(g.seconds, 0).UTC(), strings.Fields(g.architectures)
+	if g.key != "" {
+		if o.signer, err = readKey(g.key, os.Getenv("COSIGN_PASSWORD")); err != nil {
+			return err
+		}
+	}
 	return commands[name].run(&o, set.Args())
 }
 

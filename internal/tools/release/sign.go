@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// The media types and the annotations by which cosign knows signatures and attestations in a registry.
+const (
+	simpleSigningType   = types.MediaType("application/vnd.dev.cosign.simplesigning.v1+json")
+	envelopeType        = types.MediaType("application/vnd.dsse.envelope.v1+json")
+	signatureAnnotation = "dev.cosignproject.cosign/signature"
+)
+
+// simpleSigning is the text that is signed for an image. Its fields are in the order of their names, as in the canonical form of JSON.
+type simpleSigning struct {
+	Critical struct {
+		Identity struct {
+			Reference string `json:"docker-reference"`
+		} `json:"identity"`
+		Image struct {
+			Digest string `json:"docker-manifest-digest"`
+		} `json:"image"`
+		Type string `json:"type"`
+	} `json:"critical"`
+	Optional map[string]string `json:"optional"`
+}
+
+// signImage puts the signature of a digest into a layout, under the tag where cosign looks for it.
+func (s *signer) signImage(path layout.Path, name, version string, digest v1.Hash) error {
+	text := simpleSigning{Optional: map[string]string{"version": version}}
+	text.Critical.Identity.Reference, text.Critical.Image.Digest, text.Critical.Type = name, digest.String(), "cosign container image signature"
+	payload, err := json.Marshal(text)
+	if err != nil {
+		return err
+	}
+	signature, err := s.sign(payload)
+	if err != nil {
+		return err
+	}
+	return attest(path, digest, "sig", blob{simpleSigningType, payload}, map[string]string{signatureAnnotation: base64.StdEncoding.EncodeToString(signature)})
+}
+
+// dsse is a signed envelope around a statement.
+type dsse struct {
+	PayloadType string          `json:"payloadType"`
+	Payload     []byte          `json:"payload"`
+	Signatures  []dsseSignature `json:"signatures"`
+}
+
+type dsseSignature struct {
+	KeyID     string `json:"keyid"`
+	Signature []byte `json:"sig"`
+}
+
+// authenticated is what is signed of an envelope: its type and its payload, each with its length (DSSE 1.0).
+func authenticated(payloadType string, payload []byte) []byte {
+	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(payloadType), payloadType, len(payload), payload)
+}
+
+// envelop signs a statement.
+func (s *signer) envelop(payload []byte) ([]byte, error) {
+	signature, err := s.sign(authenticated(string(statementMediaType), payload))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(dsse{PayloadType: string(statementMediaType), Payload: payload, Signatures: []dsseSignature{{Signature: signature}}})
+}
+
+// attest puts what is said of a digest into a layout, as an image of one layer under the tag that follows from the digest.
+func attest(path layout.Path, digest v1.Hash, suffix string, layer blob, annotations map[string]string) error {
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err := mutate.Append(image, mutate.Addendum{Layer: static.NewLayer(layer.content, layer.kind), Annotations: annotations})
+	if err != nil {
+		return err
+	}
+	tag := fmt.Sprintf("%s-%s.%s", digest.Algorithm, digest.Hex, suffix)
+	return path.AppendImage(image, layout.WithAnnotations(map[string]string{refName: tag}))
+}
