@@ -7,8 +7,8 @@
 //
 //   - a line has more than one sentence, or a sentence goes on in the next line.
 //
-// And it fails if a figure that pages repeat is not the one of docs/performance.md, or if a page names the version of the reference in another
-// way than all others.
+// And it fails if a figure that pages repeat is not the one of docs/performance.md, if a page names the version of the reference in another
+// way than all others, or if a version on the page about versions is not the one of go.mod.
 //
 // It is told where the repository is:
 //
@@ -49,6 +49,7 @@ func check(root string) error {
 		}
 	}
 	problems = append(problems, checkFigures(root)...)
+	problems = append(problems, checkVersions(root)...)
 	return errors.Join(problems...)
 }
 
