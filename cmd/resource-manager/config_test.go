@@ -71,6 +71,7 @@ func TestConfigurationErrors(t *testing.T) {
 		"OPB-4 equal ports":                      {noElection + "server: {metrics: {port: 8081}}", "server.metrics.port: Invalid value: 8081: is the port of server.healthProbes, too"},
 		"OPB-6 host":                             {noElection + "webhooks: {kubernetesServiceHost: {enabled: true}}", "webhooks.kubernetesServiceHost.host: Required value"},
 		"node agents, staleness":                 {noElection + "webhooks: {nodeAgentAuthorizer: {enabled: true, maxStaleness: -1s}}", "webhooks.nodeAgentAuthorizer.maxStaleness: Invalid value"},
+		"T3-12 format of descriptions":           {noElection + "controllers: {networkPolicy: {enabled: true, descriptionFormat: X}}", `controllers.networkPolicy.descriptionFormat: Unsupported value: "X": supported values: "Labels", "Selector"`},
 		"OPB-7 selectors":                        {noElection + "controllers: {networkPolicy: {enabled: true, namespaceSelectors: [{matchExpressions: [{key: a, operator: X}]}]}}", "controllers.networkPolicy.namespaceSelectors[0].matchExpressions[0].operator: Invalid value"},
 		"CFG-5 resync":                           {noElection + "sourceClientConnection: {cacheResyncPeriod: 5s}", "sourceClientConnection.cacheResyncPeriod: Invalid value: 5000000000: must be at least 10s"},
 		"MRC-3d managed-by":                      {noElection + "controllers: {managedResource: {managedByLabelValue: ''}}", "controllers.managedResources.managedByLabelValue: Required value: must specify value of managed-by label"},
@@ -136,10 +137,12 @@ func TestProfiles(t *testing.T) {
 		content               string
 		arguments             []string
 		onlyExisting, account bool
+		descriptions          config.DescriptionFormat
 	}{
-		"R1, R8/contract":               {enabled, nil, false, true},
-		"R1, R8/gardener":               {enabled, []string{"--profile=gardener"}, true, false},
-		"R1, R8/the configuration wins": {strings.ReplaceAll(enabled, "networkPolicy: {", "networkPolicy: {onlyForExistingPods: false, "), []string{"--profile=gardener"}, false, false},
+		"R1, R8/contract":               {enabled, nil, false, true, "Labels"},
+		"R1, R8/gardener":               {enabled, []string{"--profile=gardener"}, true, false, "Selector"},
+		"R1, R8/the configuration wins": {strings.ReplaceAll(enabled, "networkPolicy: {", "networkPolicy: {onlyForExistingPods: false, "), []string{"--profile=gardener"}, false, false, "Selector"},
+		"T3-12/the configuration wins":  {strings.ReplaceAll(enabled, "networkPolicy: {", "networkPolicy: {descriptionFormat: Labels, "), []string{"--profile=gardener"}, true, false, "Labels"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, warnings, err := load(t, tc.content, tc.arguments...)
@@ -148,6 +151,9 @@ func TestProfiles(t *testing.T) {
 			}
 			if c := cfg.Controllers; *c.NetworkPolicy.OnlyForExistingPods != tc.onlyExisting || *c.CSRApprover.NodeAgentServiceAccount != tc.account {
 				t.Errorf("onlyForExistingPods %v, nodeAgentServiceAccount %v", *c.NetworkPolicy.OnlyForExistingPods, *c.CSRApprover.NodeAgentServiceAccount)
+			}
+			if got := cfg.Controllers.NetworkPolicy.DescriptionFormat; got != tc.descriptions {
+				t.Errorf("T3-12: descriptionFormat %q", got)
 			}
 		})
 	}

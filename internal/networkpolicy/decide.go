@@ -244,15 +244,16 @@ func (x *Index) piecesLocked(s *Service, peer string) []*Policy {
 	if x.options.OnlyForExistingPods {
 		has = func(key string) bool { return x.pods.has(peer, key) }
 	}
-	all := s.labelled(peer, has)
+	format := x.options.Descriptions
+	all := s.labelled(peer, has, format)
 	if peer != s.Namespace {
 		return all
 	}
 	if s.isWorld {
-		all = append(all, s.allowWorld(s.world))
+		all = append(all, s.allowWorld(s.world, format))
 	}
 	if c := x.options.IngressController; c != nil {
-		all = append(all, s.controllerPolicies(x.ingressBackendsLocked(s.NamespacedName), c)...)
+		all = append(all, s.controllerPolicies(x.ingressBackendsLocked(s.NamespacedName), c, format)...)
 	}
-	return append(all, s.gatePolicies(x.istio.routes(s.NamespacedName))...)
+	return append(all, s.gatePolicies(x.istio.routes(s.NamespacedName), format)...)
 }

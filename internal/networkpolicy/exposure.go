@@ -60,8 +60,8 @@ type IngressController struct {
 }
 
 // controllerPolicies are those of a Service at ports that Ingresses lead to (NP-16).
-func (s *Service) controllerPolicies(backends []Backend, controller *IngressController) []*Policy {
-	clients := peers{controller.Namespace, controller.PodSelector}
+func (s *Service) controllerPolicies(backends []Backend, controller *IngressController, format DescriptionFormat) []*Policy {
+	clients := peers{controller.Namespace, controller.PodSelector, true}
 	var all []*Policy
 	for _, t := range s.targetsOf(backends) {
 		id := s.Name + "-" + t.id()
@@ -70,8 +70,8 @@ func (s *Service) controllerPolicies(backends []Backend, controller *IngressCont
 			egress = egressTo + s.Namespace + "-" + id + fromIngressController
 		}
 		all = append(all,
-			s.allowIngress(ingressTo+id+fromIngressController, t, clients, "ingress controller pods running in the "+controller.Namespace+" namespace"),
-			s.allowEgress(egress, t, clients, "pods running in the "+controller.Namespace+" namespace"))
+			s.allowIngress(ingressTo+id+fromIngressController, t, clients, format),
+			s.allowEgress(egress, t, clients, format))
 	}
 	return all
 }
@@ -98,7 +98,7 @@ type route struct {
 
 // gatePolicies are those of a Service at ports that VirtualServices lead to through Gateways (NP-17). Two Gateways with different Pods in
 // one namespace are two policies there: the name of the second ends with a digest of its selector.
-func (s *Service) gatePolicies(routes []route) []*Policy {
+func (s *Service) gatePolicies(routes []route, format DescriptionFormat) []*Policy {
 	type place struct {
 		namespace string
 		target    target
@@ -123,8 +123,8 @@ func (s *Service) gatePolicies(routes []route) []*Policy {
 		if r.namespace == s.Namespace {
 			ingress, egress = ingressTo+id+fromIstio, egressTo+id+fromIstio+more
 		}
-		clients, who := peers{r.namespace, metav1.LabelSelector{MatchLabels: r.labels}}, "pods running in namespace "+r.namespace
-		all = append(all, s.allowIngress(ingress, t, clients, who), s.allowEgress(egress, t, clients, who))
+		clients := peers{namespace: r.namespace, selector: metav1.LabelSelector{MatchLabels: r.labels}}
+		all = append(all, s.allowIngress(ingress, t, clients, format), s.allowEgress(egress, t, clients, format))
 	}
 	return all
 }

@@ -47,6 +47,8 @@ type Options struct {
 	IngressController *IngressController
 	// OnlyForExistingPods leaves out policies for Pods that do not exist (NP-30).
 	OnlyForExistingPods bool
+	// Descriptions is how policies are described; DescribeLabels if empty.
+	Descriptions DescriptionFormat
 }
 
 // Index knows all Services, Namespaces and policies, and what else decides about policies.

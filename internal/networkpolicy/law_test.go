@@ -87,7 +87,10 @@ func drawNamespace(t *rapid.T, name string) *corev1.Namespace {
 }
 
 func drawOptions(t *rapid.T) Options {
-	o := Options{OnlyForExistingPods: rapid.Bool().Draw(t, "only for existing Pods")}
+	o := Options{
+		OnlyForExistingPods: rapid.Bool().Draw(t, "only for existing Pods"),
+		Descriptions:        rapid.SampledFrom([]DescriptionFormat{DescribeLabels, DescribeSelector}).Draw(t, "descriptions"),
+	}
 	if rapid.Bool().Draw(t, "selectors") {
 		o.Handled = []labels.Selector{labels.SelectorFromSet(labels.Set{"handled": "yes"})}
 	}

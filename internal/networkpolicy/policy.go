@@ -118,10 +118,11 @@ func (p *Policy) merge(other *Policy) bool {
 	return true
 }
 
-// peers are Pods in a namespace.
+// peers are Pods in a namespace. areControllers says that they are those of the ingress controller.
 type peers struct {
-	namespace string
-	selector  metav1.LabelSelector
+	namespace      string
+	selector       metav1.LabelSelector
+	areControllers bool
 }
 
 // seenFrom returns the peers of a policy in a namespace.
@@ -133,24 +134,11 @@ func (p peers) seenFrom(namespace string) networkingv1.NetworkPolicyPeer {
 	return peer
 }
 
-// text returns a selector as descriptions have it: labels sorted by their keys, and what else there is.
-func text(selector metav1.LabelSelector) string {
-	labels := fmt.Sprint(selector.MatchLabels)
-	if selector.MatchLabels == nil {
-		labels = "map[]"
-	}
-	if len(selector.MatchExpressions) == 0 {
-		return labels
-	}
-	return labels + " and " + metav1.FormatLabelSelector(&metav1.LabelSelector{MatchExpressions: selector.MatchExpressions})
-}
-
 // allowIngress returns the policy that lets clients reach the Pods of a Service at a port.
-func (s *Service) allowIngress(name string, t target, clients peers, who string) *Policy {
+func (s *Service) allowIngress(name string, t target, clients peers, format DescriptionFormat) *Policy {
 	return &Policy{
 		NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: name}, Service: s.NamespacedName,
-		Description: fmt.Sprintf("Allows ingress %s traffic to port %s for pods selected by the %s/%s service selector from %s labeled with %s.",
-			t.protocol, t.port.String(), s.Namespace, s.Name, who, text(clients.selector)),
+		Description: format.ingress(s.NamespacedName, t, clients),
 		Spec: networkingv1.NetworkPolicySpec{
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			PodSelector: s.podSelector(),
@@ -162,16 +150,15 @@ func (s *Service) allowIngress(name string, t target, clients peers, who string)
 }
 
 // allowEgress returns the policy that lets clients out to the Pods of a Service at a port.
-func (s *Service) allowEgress(name string, t target, clients peers, who string) *Policy {
+func (s *Service) allowEgress(name string, t target, clients peers, format DescriptionFormat) *Policy {
 	return &Policy{
 		NamespacedName: types.NamespacedName{Namespace: clients.namespace, Name: name}, Service: s.NamespacedName,
-		Description: fmt.Sprintf("Allows egress %s traffic to port %s from %s labeled with %s to pods selected by the %s/%s service selector.",
-			t.protocol, t.port.String(), who, text(clients.selector), s.Namespace, s.Name),
+		Description: format.egress(s.NamespacedName, t, clients),
 		Spec: networkingv1.NetworkPolicySpec{
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
 			PodSelector: clients.selector,
 			Egress: []networkingv1.NetworkPolicyEgressRule{{
-				To:    []networkingv1.NetworkPolicyPeer{peers{s.Namespace, s.podSelector()}.seenFrom(clients.namespace)},
+				To:    []networkingv1.NetworkPolicyPeer{peers{namespace: s.Namespace, selector: s.podSelector()}.seenFrom(clients.namespace)},
 				Ports: []networkingv1.NetworkPolicyPort{t.policyPort()},
 			}},
 		},
@@ -179,14 +166,10 @@ func (s *Service) allowEgress(name string, t target, clients peers, who string) 
 }
 
 // allowWorld returns the policy that lets everybody reach the Pods of a Service (NP-25: no ports means all of them).
-func (s *Service) allowWorld(ports []networkingv1.NetworkPolicyPort) *Policy {
-	listed := make([]string, 0, len(ports))
-	for i := range ports {
-		listed = append(listed, describe(&ports[i]))
-	}
+func (s *Service) allowWorld(ports []networkingv1.NetworkPolicyPort, format DescriptionFormat) *Policy {
 	return &Policy{
 		NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.worldName()}, Service: s.NamespacedName,
-		Description: fmt.Sprintf("Allows ingress traffic from everywhere to ports %v for pods selected by the %s/%s service selector.", listed, s.Namespace, s.Name),
+		Description: format.world(s.NamespacedName, ports),
 		Spec: networkingv1.NetworkPolicySpec{
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			PodSelector: s.podSelector(),

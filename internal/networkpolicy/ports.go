@@ -95,15 +95,3 @@ func normalPort(p *networkingv1.NetworkPolicyPort) error {
 func isDigits(s string) bool {
 	return s != "" && bytes.Trim([]byte(s), "0123456789") == nil
 }
-
-// describe returns a port as descriptions have it.
-func describe(p *networkingv1.NetworkPolicyPort) string {
-	var parts []string
-	if p.Protocol != nil {
-		parts = append(parts, string(*p.Protocol))
-	}
-	if p.Port != nil {
-		parts = append(parts, p.Port.String())
-	}
-	return strings.Join(parts, "/")
-}

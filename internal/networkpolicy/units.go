@@ -10,7 +10,7 @@ import (
 
 // labelled are the policies of a Service for clients in a namespace that have its labels (NP-11 … NP-14, NP-26: a pair for each port and each
 // port of an alias). has says whether a Pod there has a label; nil means that it does not matter (NP-30).
-func (s *Service) labelled(namespace string, has func(key string) bool) []*Policy {
+func (s *Service) labelled(namespace string, has func(key string) bool, format DescriptionFormat) []*Policy {
 	var all []*Policy
 	s.eachLabel(namespace, func(key, as string, t target) {
 		key = ShortKey(key)
@@ -25,9 +25,8 @@ func (s *Service) labelled(namespace string, has func(key string) bool) []*Polic
 		if namespace != s.Namespace {
 			ingress, egress = ingress+from+namespace, egressTo+s.Namespace+"-"+id+as
 		}
-		clients := peers{namespace, metav1.LabelSelector{MatchLabels: map[string]string{key: Allowed}}}
-		who := "pods running in namespace " + namespace
-		all = append(all, s.allowIngress(ingress, t, clients, who), s.allowEgress(egress, t, clients, who))
+		clients := peers{namespace: namespace, selector: metav1.LabelSelector{MatchLabels: map[string]string{key: Allowed}}}
+		all = append(all, s.allowIngress(ingress, t, clients, format), s.allowEgress(egress, t, clients, format))
 	})
 	return all
 }

@@ -226,7 +226,7 @@ func ports(p *networkingv1.NetworkPolicy) string {
 	var all []string
 	for _, rule := range p.Spec.Ingress {
 		for i := range rule.Ports {
-			all = append(all, fmt.Sprintf("%s %T %s", describe(&rule.Ports[i]), rule.Ports[i].Port, []string{"number", "name"}[rule.Ports[i].Port.Type]))
+			all = append(all, fmt.Sprintf("%s %T %s", DescribeLabels.port(&rule.Ports[i]), rule.Ports[i].Port, []string{"number", "name"}[rule.Ports[i].Port.Type]))
 		}
 	}
 	return strings.ReplaceAll(strings.Join(all, "; "), "*intstr.IntOrString ", "")

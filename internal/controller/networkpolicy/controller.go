@@ -58,7 +58,10 @@ type Reconciler struct {
 
 // New returns a reconciler that knows nothing yet. A selector that cannot be parsed is an error (OPB-7 refuses it with the configuration).
 func New(o Options) (*Reconciler, error) {
-	shape := networkpolicy.Options{Watched: o.Namespaces, OnlyForExistingPods: ptr.Deref(o.Config.OnlyForExistingPods, false)}
+	shape := networkpolicy.Options{
+		Watched: o.Namespaces, OnlyForExistingPods: ptr.Deref(o.Config.OnlyForExistingPods, false),
+		Descriptions: networkpolicy.DescriptionFormat(o.Config.DescriptionFormat),
+	}
 	for i := range o.Config.NamespaceSelectors {
 		selector, err := metav1.LabelSelectorAsSelector(&o.Config.NamespaceSelectors[i])
 		if err != nil {

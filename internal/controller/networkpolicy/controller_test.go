@@ -382,3 +382,26 @@ func TestIncomplete(t *testing.T) {
 		t.Errorf("NP-2: got %v", err)
 	}
 }
+
+// T3-12: descriptions are in the format of the configuration.
+func TestDescriptionFormat(t *testing.T) {
+	const label = "map[networking.resources.gardener.cloud/to-s-tcp-80:allowed]"
+	for format, want := range map[config.DescriptionFormat]string{
+		config.DescriptionFormatLabels:   "labeled with " + label + " ",
+		config.DescriptionFormatSelector: "labeled with {" + label + " []} ",
+	} {
+		r, err := New(Options{Config: config.NetworkPolicyControllerConfig{Enabled: true, DescriptionFormat: format}, Log: logr.Discard()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range []networkpolicy.Kind{networkpolicy.Services, networkpolicy.Namespaces, networkpolicy.Policies} {
+			r.Index().Complete(kind)
+		}
+		r.Index().SetNamespace(namespace("a"))
+		r.Index().SetService(service("a", "s", 80))
+		egress := r.Index().Wanted(request.Service)[0]
+		if !strings.Contains(egress.Description, want) {
+			t.Errorf("T3-12/%s: %s is described as %q", format, egress, egress.Description)
+		}
+	}
+}

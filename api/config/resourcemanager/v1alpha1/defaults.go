@@ -67,6 +67,7 @@ func setDefaultsControllers(c *ControllerConfiguration) {
 	if c.NetworkPolicy.Enabled {
 		shared.SetDefault(&c.NetworkPolicy.ConcurrentSyncs, 5)
 		shared.SetDefault(&c.NetworkPolicy.OnlyForExistingPods, false)
+		shared.SetDefaultValue(&c.NetworkPolicy.DescriptionFormat, DescriptionFormatLabels)
 	}
 	if c.NodeCriticalComponents.Enabled {
 		shared.SetDefault(&c.NodeCriticalComponents.ConcurrentSyncs, 5)

@@ -1,7 +1,7 @@
 package v1alpha1
 
 // Profiles are defaults by name, as YAML below the configuration file: contract is what the contract says, gardener is never laxer,
-// heavier or slower than Gardener v1.150.0-dev (b312835d) (contract, decisions R1 and R8 by profile).
+// heavier or slower than Gardener v1.150.0-dev (b312835d) (contract, decisions R1, R8 and T3-12 by profile).
 var Profiles = map[string]string{
 	"contract": "",
 	"gardener": `
@@ -10,5 +10,6 @@ controllers:
     nodeAgentServiceAccount: false
   networkPolicy:
     onlyForExistingPods: true
+    descriptionFormat: Selector
 `,
 }

@@ -249,7 +249,22 @@ type NetworkPolicyControllerConfig struct {
 	// OnlyForExistingPods creates a policy only where a Pod with its label exists. Default false.
 	// +optional
 	OnlyForExistingPods *bool `json:"onlyForExistingPods,omitempty"`
+	// DescriptionFormat is how the annotation gardener.cloud/description shows selectors: Labels (map[k:v]) or Selector ({map[k:v] []}: the
+	// text that Gardener v1.150.0-dev (b312835d) writes, so that neither rewrites policies of the other). Default Labels.
+	// +optional
+	// +kubebuilder:validation:Enum=Labels;Selector
+	DescriptionFormat DescriptionFormat `json:"descriptionFormat,omitempty"`
 }
+
+// DescriptionFormat says how descriptions of NetworkPolicies show selectors.
+type DescriptionFormat string
+
+const (
+	// DescriptionFormatLabels shows the labels, as map[k:v].
+	DescriptionFormatLabels DescriptionFormat = "Labels"
+	// DescriptionFormatSelector shows the whole selector, as {map[k:v] []}.
+	DescriptionFormatSelector DescriptionFormat = "Selector"
+)
 
 // IngressControllerSelector selects the Pods of the ingress controller.
 type IngressControllerSelector struct {

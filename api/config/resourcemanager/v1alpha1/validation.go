@@ -118,6 +118,9 @@ func validateNetworkPolicy(c *NetworkPolicyControllerConfig, path *field.Path) f
 		return nil
 	}
 	all := workers(c.ConcurrentSyncs, path)
+	if f := c.DescriptionFormat; f != DescriptionFormatLabels && f != DescriptionFormatSelector {
+		all = append(all, field.NotSupported(path.Child("descriptionFormat"), f, []DescriptionFormat{DescriptionFormatLabels, DescriptionFormatSelector}))
+	}
 	for i := range c.NamespaceSelectors {
 		all = append(all, selector(&c.NamespaceSelectors[i], path.Child("namespaceSelectors").Index(i))...)
 	}
