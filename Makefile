@@ -17,6 +17,7 @@ ARCHITECTURES ?= amd64 arm64
 RELEASE      := go run -C internal/tools/release .
 CONTENT       = -architectures '$(ARCHITECTURES)' $(if $(PROFILE),-profile $(PROFILE)) $(if $(DEFAULTS),-defaults $(abspath $(DEFAULTS)))
 STAMP         = -version '$(VERSION)' -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)"
+DATE         := $(shell date -u +%Y%m%d)
 
 .DEFAULT_GOAL := help
 
@@ -59,10 +60,21 @@ laws: ## Check the laws of the graph with CHECKS (default 20000) sequences of ev
 
 SIMULATED := $(if $(filter 1,$(CONTROLLERS)),TestController,Test)
 .PHONY: simulate
-simulate: ## Run the engine, or with CONTROLLERS=1 the other controllers, in a simulated world RUNS (default 2000) times, from seed FIRST (default 1); SEED tells the run of one seed.
+simulate: ## Run the engine, or with CONTROLLERS=1 the other controllers, in a simulated world RUNS (default 2000) times, from seed FIRST (default 1); MINUTES searches for so long on all processors, from the date's seeds; SEED tells the run of one seed.
 	@go run ./test/simulation/repeatable -o $(CACHE)/simulation.test
 	@export GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1; if [ -n "$(SEED)" ]; then $(CACHE)/simulation.test -test.v -test.run '$(SIMULATED)Seed$$' -simulate.seed=$(SEED); \
+	elif [ -n "$(MINUTES)" ]; then running=(); for i in $$(seq $$(nproc)); do \
+		$(CACHE)/simulation.test -test.v -test.timeout 0 -test.run 'TestSearch$$' -simulate.minutes=$(MINUTES) -simulate.first=$(or $(FIRST),$(DATE))$${i}00000 & running+=($$!); done; \
+		found=0; for p in "$${running[@]}"; do wait $$p || found=1; done; exit $$found; \
 	else $(CACHE)/simulation.test -test.v -test.timeout 0 -test.run '$(SIMULATED)Seeds$$' -simulate.runs=$(or $(RUNS),2000) -simulate.first=$(or $(FIRST),1); fi
+
+.PHONY: search
+search: ## Search for defects with the date's seeds, MINUTES (default 10) in all: the laws for a third of it, then the simulation.
+	@echo "the laws, with seed $(DATE), for $$(( $(or $(MINUTES),10) * 20 )) s at most"
+	@ended() { code=$$?; if [ $$code = 124 ]; then echo "the time for these laws is up"; else exit $$code; fi; }; \
+	timeout $$(( $(or $(MINUTES),10) * 10 )) go test ./internal/graph ./internal/relation ./internal/limit ./internal/networkpolicy ./internal/envoyfilter -run Law -count=1 -timeout 60m -rapid.seed=$(DATE) -rapid.checks=2000 -rapid.nofailfile || ended; \
+	timeout $$(( $(or $(MINUTES),10) * 10 )) go test ./internal/authorizer/garden -run Law -count=1 -timeout 60m -law-first=$(DATE)000 -law-times=5 || ended
+	@$(MAKE) --no-print-directory simulate MINUTES=$$(( $(or $(MINUTES),10) * 2 / 3 ))
 
 .PHONY: repeatable
 repeatable: ## Check that a seed of the simulation is the same run whenever it is run.

@@ -45,8 +45,12 @@ func (w *world) mend() {
 	w.mu.Lock()
 	clear(w.forbidden)
 	w.mu.Unlock()
-	for _, server := range []*apiserver.Server{w.source, w.target} {
-		server.Advance(100_000)
+	for _, cluster := range []string{"source", "target"} {
+		server := w.server(cluster)
+		revision := server.Advance(100_000)
+		w.lock.Lock()
+		w.advanced[cluster] = revision
+		w.lock.Unlock()
 		server.CutWatches(func(string, *apiserver.Kind) bool { return true })
 	}
 }

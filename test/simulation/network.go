@@ -37,6 +37,9 @@ func (n *network) Carry(from *http.Request, r *apiserver.Request, do func() *htt
 	}
 	chance := w.chance(n.instance.name, n.cluster, r.String())
 	fault := w.meet(n, r)
+	if fault != "" {
+		w.meets("fault " + n.cluster + " " + fault)
+	}
 	before, after := w.delays(chance)
 	if r.Verb == "discovery" {
 		// The libraries hold a mutex meanwhile, and a bubble's time does not pass for whoever waits for a mutex.

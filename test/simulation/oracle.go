@@ -123,7 +123,9 @@ type oracle struct {
 	// knows what it has from before, and cannot know otherwise: its watch went on from a revision that the restored store took
 	// for one of its own. Neither Kubernetes nor etcd tells a client then; the next list does.
 	turnedBack map[string]int64
-	blind      map[view]bool
+	// advanced is the revision that a cluster reached when nobody could go on from before any more.
+	advanced map[string]int64
+	blind    map[view]bool
 	// seenSince are those that an instance has listed since the latest restore.
 	seenSince map[view]bool
 	// booted are all instances, guarded by the servers' lock.
@@ -132,6 +134,9 @@ type oracle struct {
 	// running are the instances that run in the end.
 	running []string
 	excuses excuses
+	// met is what this run covers, latestStep the step before.
+	met        coverage
+	latestStep string
 }
 
 func newOracle(w *world) *oracle {
@@ -139,8 +144,8 @@ func newOracle(w *world) *oracle {
 		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, doubtful: map[string]bool{}, stray: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
 		wanted: map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
 		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, stirred: map[apiserver.Key]time.Time{}, fought: map[apiserver.Key]time.Time{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{}, restoredAt: map[string]time.Time{},
-		turnedBack: map[string]int64{}, blind: map[view]bool{}, seenSince: map[view]bool{}, leftBehind: map[string]bool{}, leftAt: map[string]time.Time{}, givenUp: map[claim]time.Time{}, lacking: map[apiserver.Key]time.Time{}, saidToStay: map[string]time.Time{},
-		toKeep: map[apiserver.Key]bool{},
+		turnedBack: map[string]int64{}, advanced: map[string]int64{}, blind: map[view]bool{}, seenSince: map[view]bool{}, leftBehind: map[string]bool{}, leftAt: map[string]time.Time{}, givenUp: map[claim]time.Time{}, lacking: map[apiserver.Key]time.Time{}, saidToStay: map[string]time.Time{},
+		toKeep: map[apiserver.Key]bool{}, met: coverage{},
 	}
 }
 
@@ -361,8 +366,10 @@ func (w *world) asked(n *network, r *apiserver.Request) {
 	at, restored := w.turnedBack[n.cluster]
 	v := view{n.instance.name, n.cluster, r.Resource}
 	revision, err := strconv.ParseInt(r.Query.Get("resourceVersion"), 10, 64)
+	advanced, mended := w.advanced[n.cluster]
 	switch {
-	case r.Verb == "list" || r.Verb == "watch" && r.Query.Get("sendInitialEvents") == "true":
+	case r.Verb == "list" && r.Query.Get("limit") == "1": // It asks for the present revision only.
+	case r.Verb == "list", r.Verb == "watch" && r.Query.Get("sendInitialEvents") == "true", r.Verb == "watch" && mended && revision >= advanced:
 		delete(w.blind, v)
 		w.seenSince[v] = true
 	case r.Verb == "watch" && restored && err == nil && revision >= at && !w.seenSince[v]:

@@ -3,6 +3,7 @@ package simulation
 import (
 	"maps"
 	"slices"
+	"time"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
@@ -236,7 +237,7 @@ func (w *world) checkIdle() {
 	sent := map[ask]int{}
 	total := 0
 	for about, n := range asks {
-		if !w.mayBeAsked(about, forbidden) {
+		if n -= w.looksOfFighters(about); n > 0 && !w.mayBeAsked(about, forbidden) {
 			sent[about] = n
 			total += n
 		}
@@ -262,6 +263,17 @@ func (w *world) checkIdle() {
 	}
 }
 
+// looksOfFighters is how often an object may be looked at because its ManagedResource fights over another one, and was not done with a run: once a minute.
+func (w *world) looksOfFighters(about ask) int {
+	looks := 0
+	for at, wishes := range w.wanted {
+		if about.cluster == "target" && w.isFoughtOver(at) && slices.ContainsFunc(wishes, func(wish wish) bool { return contains(w.inventoryLocked(wish.mr), about.key) }) {
+			looks = int(idle/time.Minute) + 1
+		}
+	}
+	return looks
+}
+
 // mayBeAsked says whether somebody may ask for something at rest: an object that is fought over, and the ManagedResources that want it, their Secrets and
 // their Events; and what no watch covers.
 func (w *world) mayBeAsked(about ask, forbidden map[string]bool) bool {
@@ -276,6 +288,9 @@ func (w *world) mayBeAsked(about ask, forbidden map[string]bool) bool {
 			return true // Also the definition of its kind.
 		}
 		for _, wish := range wishes {
+			if at.GroupResource == crdResource && about.cluster == "target" && contains(w.inventoryLocked(wish.mr), about.key) {
+				return true // A changed definition has all objects of its ManagedResource looked at.
+			}
 			fights := about.key == wish.mr || about.key.GroupResource == secretResource && slices.Contains(referencesOf(w.source.GetLocked(wish.mr)), about.key.Name)
 			if about.cluster == "source" && (fights || about.key.GroupResource == eventResource) {
 				return true

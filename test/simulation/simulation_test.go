@@ -22,7 +22,7 @@ var (
 	first  = flag.Int("simulate.first", 1, "first seed of TestSeeds")
 	runs   = flag.Int("simulate.runs", 150, "how many seeds TestSeeds runs")
 	until  = flag.Bool("simulate.until", false, "TestSeeds ends with the first finding")
-	only   = flag.Int("simulate.seed", 0, "a seed whose run TestSeed tells")
+	only   = flag.String("simulate.seed", "", "a seed, as in 12, or one with changes, as in 12/7/3, whose run TestSeed tells")
 	tell   = flag.Bool("simulate.log", false, "TestSeed prints the engine's log, too")
 )
 
@@ -133,14 +133,17 @@ func runSeeds(t *testing.T, generator *rapid.Generator[*Scenario], run happening
 func TestSeed(t *testing.T) { tellSeed(t, generator, Run) }
 
 func tellSeed(t *testing.T, generator *rapid.Generator[*Scenario], run happening) {
-	if *only == 0 {
+	if *only == "" {
 		t.Skip("no seed")
 	}
 	logger := logr.Discard()
 	if *tell {
 		logger = funcr.New(func(prefix, arguments string) { fmt.Println(time.Now().Format("04:05.000000"), prefix, arguments) }, funcr.Options{Verbosity: 1})
 	}
-	scenario := generator.Example(*only)
+	scenario, err := lineage(*only).scenario(generator)
+	if err != nil {
+		t.Fatal(err)
+	}
 	alike(t, generator, run)()
 	result := run(t, scenario, logger)
 	t.Logf("%s\n%s", scenario, result.Trace())

@@ -102,6 +102,7 @@ type Result struct {
 	Requests int
 	// Excuses are what the oracle did not judge in the end.
 	Excuses excuses
+	met     coverage
 }
 
 // Violation is an invariant that did not hold.
@@ -150,7 +151,7 @@ func inBubble(t *testing.T, scenario *Scenario, happen func() *world) Result {
 		w := happen()
 		w.lock.Lock()
 		defer w.lock.Unlock()
-		result = Result{Violations: w.violations, trace: w.lines, Excuses: w.excuses}
+		result = Result{Violations: w.violations, trace: w.lines, Excuses: w.excuses, met: w.met}
 		for _, n := range w.sent {
 			result.Requests += n
 		}
@@ -309,6 +310,7 @@ func (w *world) eachStep(take func(Step)) {
 		}
 		time.Sleep(step.Wait)
 		w.tracef("== %s", step)
+		w.meets("step " + step.Do)
 		take(step)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"iter"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -115,7 +116,15 @@ func verdicts(w *world, watch *relation.Watch, v graph.Vertex, clients []lawClie
 	return result
 }
 
-var lawTimes = flag.Int("law-times", 1, "how many times as many gardens the laws draw")
+var (
+	lawTimes = flag.Uint64("law-times", 1, "how many times as many gardens the laws draw")
+	lawFirst = flag.Uint64("law-first", 0, "the seed of the first garden")
+)
 
-// law is the number of gardens of a law.
-func law(n uint64) uint64 { return n * uint64(*lawTimes) }
+// law yields the seeds of the gardens of a law.
+func law(n uint64) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for seed := *lawFirst; seed < *lawFirst+n**lawTimes && yield(seed); seed++ {
+		}
+	}
+}

@@ -163,11 +163,13 @@ func (s *Server) Compact() {
 }
 
 // Advance lets many revisions go by and compacts them, so that no watch can go on from any revision of before, and not from one that a restore took back.
-func (s *Server) Advance(revisions int64) {
+// It returns the revision that it reaches.
+func (s *Server) Advance(revisions int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.revision += revisions
 	s.compacted, s.records = s.revision, nil
+	return s.revision
 }
 
 // Snapshot is a backup of the store.
