@@ -129,8 +129,9 @@ type oracle struct {
 	// seenSince are those that an instance has listed since the latest restore.
 	seenSince map[view]bool
 	// booted are all instances, guarded by the servers' lock.
-	booted     []*instance
-	overlapped bool
+	booted []*instance
+	// superseded are instances that lost their lease and did not know it for a while.
+	superseded map[string]bool
 	// running are the instances that run in the end.
 	running []string
 	excuses excuses
@@ -145,7 +146,7 @@ func newOracle(w *world) *oracle {
 		wanted: map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
 		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, stirred: map[apiserver.Key]time.Time{}, fought: map[apiserver.Key]time.Time{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{}, restoredAt: map[string]time.Time{},
 		turnedBack: map[string]int64{}, advanced: map[string]int64{}, blind: map[view]bool{}, seenSince: map[view]bool{}, leftBehind: map[string]bool{}, leftAt: map[string]time.Time{}, givenUp: map[claim]time.Time{}, lacking: map[apiserver.Key]time.Time{}, saidToStay: map[string]time.Time{},
-		toKeep: map[apiserver.Key]bool{}, met: coverage{},
+		toKeep: map[apiserver.Key]bool{}, met: coverage{}, superseded: map[string]bool{},
 	}
 }
 
@@ -238,6 +239,7 @@ func (w *world) targetChanged(c apiserver.Change) {
 		w.made[uid] = c.By
 		switch {
 		case w.inInventoryLocked(c.Key, apiserver.Key{}) || w.excused():
+		case w.superseded[c.By]: // Its successor may have taken the entry out between its write of the inventory and this one.
 		case w.freed:
 			w.stray[uid] = true
 		default:
@@ -258,7 +260,7 @@ func (w *world) targetChanged(c apiserver.Change) {
 		if origin(c.Before) != "" && origin(c.After) == "" {
 			// An instance of another class that has created it, and has it in an inventory, is not told, nor is one that has lost its lease and does not
 			// know yet.
-			w.released[uid] = !w.scenario.Classes && !w.overlapped || w.made[uid] == c.By
+			w.released[uid] = !w.scenario.Classes && len(w.superseded) == 0 || w.made[uid] == c.By
 		} else if origin(c.After) != "" {
 			delete(w.released, uid)
 			handedOver := valueOf(t, c.Before) == valueOf(t, c.After) && origin(c.Before) != origin(c.After)

@@ -293,7 +293,7 @@ func (w *world) handOver(overlap time.Duration) {
 	w.leader = w.bootLocked("")
 	w.mu.Unlock()
 	w.lock.Lock()
-	w.overlapped = true
+	w.superseded[old.name] = true
 	w.lock.Unlock()
 	w.rebooting.Go(func() {
 		time.Sleep(overlap)
