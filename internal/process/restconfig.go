@@ -19,6 +19,8 @@ func RESTConfig(connection *shared.ClientConnection) (*rest.Config, error) {
 	config.QPS, config.Burst = connection.QPS, int(connection.Burst)
 	config.AcceptContentTypes, config.ContentType = connection.AcceptContentTypes, connection.ContentType
 	config.WarningHandlerWithContext = rest.NoWarnings{}
+	// The libraries set a name only for the HTTP clients that they make themselves; managed fields and audit logs need it of all.
+	config.UserAgent = rest.DefaultKubernetesUserAgent()
 	return config, nil
 }
 
