@@ -90,6 +90,10 @@ mutate: ## Put small defects into packages PKG, or into the functions that chang
 bench: build controlplane ## Measure what baseline numbers exist for, and print a table.
 	@go run ./test/bench -bin bin
 
+.PHONY: versus
+versus: $(if $(and $(REF_RM),$(REF_AC)),build controlplane) ## Run the head-to-head with the reference's executables REF_RM and REF_AC: benchmarks side by side (ONLY selects scenarios), and TURNS (default 100) turns of the hand-over.
+	@go build -o $(CACHE)/versus ./test/versus && $(CACHE)/versus -ref-rm='$(REF_RM)' -ref-ac='$(REF_AC)' $(if $(ONLY),-only='$(ONLY)') $(if $(TURNS),-turns=$(TURNS)) $(if $(DRAW),-draw=$(DRAW)) $(if $(ALWAYS_UPDATE),-always-update=$(ALWAYS_UPDATE))
+
 .PHONY: hostile
 hostile: build ## Play hostile clients against the executables, within three minutes, and print what becomes of honest ones; ONLY selects scenarios.
 	@go run ./test/hostile -bin bin -only '$(ONLY)'

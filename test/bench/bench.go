@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -22,8 +23,11 @@ type bench struct {
 	dir, binary, scenario string
 	profile               string
 	seconds               int
+	asAdmin               bool
 	rows                  []row
-	processes             int
+	// goroutines are those of the process that was idle last.
+	goroutines float64
+	processes  int
 }
 
 type row struct {
@@ -56,11 +60,24 @@ func (b *bench) print(out io.Writer) {
 	_ = w.Flush()
 }
 
+// writeJSON writes the table for programs.
+func (b *bench) writeJSON(file string) error {
+	table := []map[string]string{}
+	for _, r := range b.rows {
+		table = append(table, map[string]string{"what": r.what, "value": r.value, "unit": r.unit, "spread": r.spread})
+	}
+	content, err := json.Marshal(table)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, content, 0o600)
+}
+
 // start starts a resource-manager between the clusters.
 func (b *bench) start(config map[string]any) (*harness.Process, error) {
 	b.processes++
 	return harness.Run(harness.ProcessOptions{
-		Binary: b.binary, Dir: filepath.Join(b.dir, b.scenario, fmt.Sprintf("process-%d", b.processes)), Source: b.Seed, Target: b.Shoot, Config: config,
+		Binary: b.binary, Dir: filepath.Join(b.dir, b.scenario, fmt.Sprintf("process-%d", b.processes)), Source: b.Seed, Target: b.Shoot, Config: config, AsAdmin: b.asAdmin,
 	})
 }
 

@@ -133,7 +133,7 @@ func (g *gate) startUp(ctx context.Context) error {
 	if g.profile != "" {
 		config["debugging"] = map[string]any{"enableProfiling": true}
 	}
-	if g.process, err = g.garden.Run(harness.GardenProcessOptions{Binary: filepath.Join(filepath.Dir(g.binary), "admission-controller"), Dir: filepath.Join(g.dir, fmt.Sprintf("gate-%d", g.processes)), Config: config}); err != nil {
+	if g.process, err = g.garden.Run(harness.GardenProcessOptions{Binary: filepath.Join(filepath.Dir(g.binary), "admission-controller"), Dir: filepath.Join(g.dir, fmt.Sprintf("gate-%d", g.processes)), Config: config, AsAdmin: g.asAdmin}); err != nil {
 		return err
 	}
 	if g.profile != "" {

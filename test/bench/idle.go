@@ -33,6 +33,7 @@ func idle(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
+	b.add("goroutines, idle, empty clusters", b.goroutines, "", "", "")
 	b.add("resident memory, idle, empty clusters", u.RSS, "MiB", "", reference(u.RSS, 65)+"; target ≤ 40")
 	b.add("… of it anonymous", u.Anonymous, "MiB", "", "target ≤ 14")
 	on := map[string]any{"enabled": true}
@@ -63,6 +64,7 @@ func (b *bench) idleUsage(ctx context.Context, config map[string]any) (harness.U
 	if err := settle(ctx, p); err != nil {
 		return harness.Usage{}, err
 	}
+	b.goroutines = metric(p, "go_goroutines ")
 	return usageOf(p)
 }
 

@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -30,6 +31,8 @@ func main() {
 	only := flag.String("only", "", "regular expression of the scenarios to run")
 	profile := flag.String("profile", "", "folder for processor profiles of resource-manager, one a process, of its first seconds")
 	seconds := flag.Int("seconds", 15, "length of the profiles")
+	asAdmin := flag.Bool("as-admin", false, "let the executables do everything, for those that do not print the rights that they need")
+	rows := flag.String("json", "", "file for the table as JSON")
 	own := flag.String("part", "", "part of a scenario that runs as a process of its own")
 	flag.Parse()
 	if *own != "" {
@@ -42,7 +45,12 @@ func main() {
 	log.SetLogger(logr.Discard())
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if err := run(ctx, *bin, *only, *profile, *seconds); err != nil {
+	b := &bench{binary: filepath.Join(*bin, "resource-manager"), profile: *profile, seconds: *seconds, asAdmin: *asAdmin}
+	err := run(ctx, b, *only)
+	if *rows != "" {
+		err = errors.Join(err, b.writeJSON(*rows))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -73,7 +81,7 @@ var scenarios = []scenario{
 	{"gardenwebhooks", gardenWebhooks},
 }
 
-func run(ctx context.Context, bin, only, profile string, seconds int) error {
+func run(ctx context.Context, b *bench, only string) error {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -83,7 +91,7 @@ func run(ctx context.Context, bin, only, profile string, seconds int) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	b := &bench{dir: dir, binary: filepath.Join(bin, "resource-manager"), profile: profile, seconds: seconds}
+	b.dir = dir
 	defer b.print(os.Stdout) // Also what there is after a failure.
 	for _, s := range scenarios {
 		if !pattern.MatchString(s.name) {

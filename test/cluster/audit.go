@@ -38,6 +38,16 @@ type Request struct {
 	Response struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
+	UserAgent string `json:"userAgent"`
+	// Answer is the metadata of the answer, where the audit policy has it.
+	Answer struct {
+		Metadata struct {
+			UID               string   `json:"uid"`
+			ResourceVersion   string   `json:"resourceVersion"`
+			DeletionTimestamp string   `json:"deletionTimestamp"`
+			Finalizers        []string `json:"finalizers"`
+		} `json:"metadata"`
+	} `json:"responseObject"`
 }
 
 // Resource is the resource with its subresource, as rules name them.

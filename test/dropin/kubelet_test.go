@@ -54,6 +54,14 @@ func (a *audited) startPod(t *testing.T, namespace, name string) *pod {
 // all else is what the Deployment says.
 func (a *audited) startImage(t *testing.T, namespace, name, defaults string) *pod {
 	t.Helper()
+	return a.startFile(t, namespace, name, defaults, func(image string) string {
+		return get(t, func() (string, error) { return binary(executableOf(image)) })
+	})
+}
+
+// startFile is startImage with the executable that stands for the image.
+func (a *audited) startFile(t *testing.T, namespace, name, defaults string, file func(image string) string) *pod {
+	t.Helper()
 	p := &pod{t: t, on: a, deployment: &appsv1.Deployment{}, ports: map[int]int{}}
 	must(t, a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, p.deployment))
 	spec := &p.deployment.Spec.Template.Spec
@@ -73,10 +81,7 @@ func (a *audited) startImage(t *testing.T, namespace, name, defaults string) *po
 		must(t, os.WriteFile(below, []byte(defaults), 0o600))
 		arguments = append(arguments, "--defaults="+below)
 	}
-	executable := executableOf(p.container.Image)
-	file, err := binary(executable)
-	must(t, err)
-	p.Process, err = harness.Start(executable, file, root+".log", arguments, environment)
+	p.Process, err = harness.Start(executableOf(p.container.Image), file(p.container.Image), root+".log", arguments, environment)
 	must(t, err)
 	t.Cleanup(p.Kill)
 	return p
