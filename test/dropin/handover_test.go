@@ -28,7 +28,7 @@ import (
 var (
 	referenceFile = flag.String("reference-rm", "", "executable of the reference's resource-manager; the hand-over is between two of ours without it")
 	ownFile       = flag.String("own-rm", "", "executable of our resource-manager; it is built without it")
-	turnsWanted   = flag.Int("turns", 4, "how many turns the hand-over has")
+	turnsWanted   = flag.Int("turns", 8, "how many turns the hand-over has")
 	alwaysUpdates = flag.Bool("always-update", false, "whether the configuration has alwaysUpdate, as gardenlet renders it")
 	turnsDraw     = flag.Uint64("draw", 1, "what the turns are drawn from; 0 means any")
 )
