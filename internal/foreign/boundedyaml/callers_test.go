@@ -40,6 +40,7 @@ var own = map[string]string{
 	"internal/docgen/":                "profiles of the project",
 	"internal/chartgen/":              "charts of the project",
 	"internal/shoots/entry.go":        "the operator's folder",
+	"internal/shadow/write.go":        "what the clients of this process have encoded",
 	"internal/serve/admit/admittest/": "tests",
 }
 

@@ -32,7 +32,7 @@ var house = []floor{
 	{
 		name: "domain", together: true, without: outside, except: types,
 		rooms: []string{
-			"internal/manifest", "internal/engine/managed", "internal/apply/...", "internal/health", "internal/engine/ledger", "internal/relation", "internal/identity", "internal/agent", "internal/limit",
+			"internal/manifest", "internal/engine/managed", "internal/apply/...", "internal/health", "internal/engine/ledger", "internal/relation", "internal/identity", "internal/agent", "internal/limit/...",
 			"internal/networkpolicy", "internal/envoyfilter", "internal/csr", "internal/token", "internal/node", "internal/references", "internal/invalidation", "internal/zones",
 		},
 	},
