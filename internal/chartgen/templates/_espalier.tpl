@@ -1,6 +1,6 @@
 {{- /* Name of the objects: that of the component, with the prefix of the installation. */ -}}
 {{- define "espalier.name" -}}
-{{- printf "%s%s" .Values.namePrefix (include "chart.name" .) -}}
+{{- printf "%s%s" .Values.namePrefix (.Values.nameOverride | default (include "chart.name" .)) -}}
 {{- end -}}
 
 {{- define "espalier.serviceAccountName" -}}
@@ -21,12 +21,12 @@
 {{- $labels := dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/instance" .Release.Name "app.kubernetes.io/managed-by" .Release.Service -}}
 {{- $_ := set $labels "app.kubernetes.io/version" (.Chart.AppVersion | replace "+" "_") -}}
 {{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_") -}}
-{{- merge (include "chart.selectorLabels" . | fromYaml) (deepCopy (.Values.labels | default dict)) $labels | toYaml -}}
+{{- merge (include "chart.selectorLabels" . | fromYaml) (deepCopy (.Values.labels | default dict)) (deepCopy (.Values.commonLabels | default dict)) $labels | toYaml -}}
 {{- end -}}
 
 {{- /* Labels of Pods: of the same key, those that select them count first, then those of the values. */ -}}
 {{- define "espalier.podLabels" -}}
-{{- merge (include "chart.selectorLabels" . | fromYaml) (deepCopy (.Values.podLabels | default dict)) (deepCopy .Values.networkPolicies.podLabels) (include "chart.podLabels" . | fromYaml) | toYaml -}}
+{{- merge (include "chart.selectorLabels" . | fromYaml) (deepCopy (.Values.podLabels | default dict)) (deepCopy (.Values.commonLabels | default dict)) (deepCopy .Values.networkPolicies.podLabels) (include "chart.podLabels" . | fromYaml) | toYaml -}}
 {{- end -}}
 
 {{- /* What is at a path of a section, as JSON: "" if nothing is. Takes in and path. */ -}}
@@ -79,12 +79,46 @@ where certificate and kubeconfigs are mounted, the ports that the Service leads 
 {{- toYaml $config -}}
 {{- end -}}
 
-{{- /* What templates need to know of the configuration, as JSON: config itself; connections with kubeconfig, namespaces, whether the cluster is
+{{- /* The sections of below with those of above on them, as the executable lays its configuration over its defaults; JSON. Unlike merge it takes
+false and 0 for values. Takes below and above. */ -}}
+{{- define "espalier.overlay" -}}
+{{- $all := deepCopy .below -}}
+{{- range $key, $value := .above -}}
+{{- $lower := get $all $key -}}
+{{- if and (kindIs "map" $value) (kindIs "map" $lower) -}}
+{{- $_ := set $all $key (include "espalier.overlay" (dict "below" $lower "above" $value) | fromJson) -}}
+{{- else if not (kindIs "invalid" $value) -}}
+{{- $_ := set $all $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $all -}}
+{{- end -}}
+
+{{- /* The defaults file of the values, without what the chart decides in the configuration above it. */ -}}
+{{- define "espalier.defaults" -}}
+{{- $facts := .Files.Get "files/facts.yaml" | fromYaml -}}
+{{- $decided := list "apiVersion" "kind" "server.webhooks.port" "server.healthProbes.port" "server.metrics.port" "server.webhooks.tls.serverCertDir" -}}
+{{- if $facts.elects }}{{ $decided = concat $decided (list "leaderElection.resourceName" "leaderElection.resourceNamespace") }}{{ end -}}
+{{- range $facts.connections }}{{ $decided = append $decided (printf "%s.kubeconfig" .path) }}{{ end -}}
+{{- range $facts.aliases }}{{ $decided = append $decided .old }}{{ end -}}
+{{- range $decided -}}
+{{- if ne (include "espalier.get" (dict "in" $.Values.defaults "path" .)) `""` }}{{ fail (printf "defaults.%s: set it in config" .) }}{{ end -}}
+{{- end -}}
+{{- toYaml .Values.defaults -}}
+{{- end -}}
+
+{{- /* The profile: a defaults file of the values takes the place of the image's, which has one. */ -}}
+{{- define "espalier.profile" -}}
+{{- .Values.profile | default (empty .Values.defaults | ternary "" "gardener") -}}
+{{- end -}}
+
+{{- /* What templates need to know of the configuration, as JSON: config itself, with the defaults below it; connections with kubeconfig, namespaces, whether the cluster is
 this one, and whether what belongs into it is installed by this release; folders with kubeconfigs; inCluster, whether this cluster is one of
 them; and installed and here about webhooks. */ -}}
 {{- define "espalier.context" -}}
 {{- $facts := .Files.Get "files/facts.yaml" | fromYaml -}}
 {{- $config := include "espalier.config" . | fromYaml -}}
+{{- with .Values.defaults }}{{ $config = include "espalier.overlay" (dict "below" (include "espalier.defaults" $ | fromYaml) "above" $config) | fromJson }}{{ end -}}
 {{- $connections := list -}}
 {{- $folders := dict -}}
 {{- $hooks := dict -}}

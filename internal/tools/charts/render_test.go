@@ -193,7 +193,13 @@ func configurationText(t testing.TB, r *rendered) string {
 			file = path
 		}
 	}
-	volume, key := mountOf(t, &pod, file)
+	return configured(t, r, file)
+}
+
+// configured is a file that the container has from a ConfigMap of the release.
+func configured(t testing.TB, r *rendered, file string) string {
+	t.Helper()
+	volume, key := mountOf(t, &deployment(t, r).Spec.Template.Spec, file)
 	if volume.ConfigMap == nil {
 		t.Fatalf("%s is in no ConfigMap", file)
 	}

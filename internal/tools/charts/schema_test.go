@@ -20,6 +20,8 @@ func TestSchema(t *testing.T) {
 		"config.server.webhooks.port": 65536, "config.server.healthProbes.port": -1, "config.server.metrics.port": "http", "config.server.metrics.ports": 80,
 		"config.debugging.enableProfiling": "yes", "config.server.webhooks.port.x": 1, "podDisruptionBudget.maxUnavailable": 0, "terminationGracePeriodSeconds": 1,
 		"webhookConfigurations.url": "http://x", "extraArgs": []any{"serve"}, "rbac.remoteSubject.kind": "Other", "serviceAccount.names": "x",
+		"extraEnv": []any{map[string]any{"value": "x"}}, "extraVolumes": []any{map[string]any{}}, "extraVolumeMounts": []any{map[string]any{"name": "x"}}, "nameOverride": "Other", "profile": "other",
+		"defaults.logLevel": "warn", "networkPolicy.ingress": []any{}, "startupProbe.periodSeconds": 0, "commonLabels.a": 1, "securityContext": "x",
 	}
 	own := map[string]map[string]any{
 		"resource-manager": {
@@ -99,7 +101,7 @@ func TestImpossible(t *testing.T) {
 		served(t, render(t, name, with(nil, "config.server", server(443, 2, 3))), map[string]any{"server": map[string]any{
 			"webhooks": map[string]any{"port": 443.0, "tls": at(configuration(t, render(t, name, nil)), "server.webhooks.tls")}, "healthProbes": map[string]any{"port": 2.0}, "metrics": map[string]any{"port": 3.0},
 		}})
-		for _, path := range []string{"labels", "podLabels", "podAnnotations", "affinity", "nodeSelector", "tolerations", "topologySpreadConstraints", "service.annotations", "webhookConfigurations.annotations", "image.tag", "imagePullSecrets"} {
+		for _, path := range []string{"labels", "podLabels", "podAnnotations", "affinity", "nodeSelector", "tolerations", "topologySpreadConstraints", "service.annotations", "webhookConfigurations.annotations", "image.tag", "imagePullSecrets", "extraEnv", "extraVolumes", "extraVolumeMounts", "commonLabels", "nameOverride", "profile", "defaults"} {
 			if _, err := renderBy(engine.Engine{}, load(t, name), namespace, with(nil, path, nil)); err != nil {
 				t.Errorf("%s without %s: %v", name, path, err)
 			}

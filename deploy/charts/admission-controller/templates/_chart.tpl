@@ -10,7 +10,7 @@
 
 {{- define "chart.selectorLabels" -}}
 app: gardener
-role: {{ .Values.namePrefix }}admission-controller
+role: {{ .Values.namePrefix }}{{ .Values.nameOverride | default "admission-controller" }}
 {{- end -}}
 
 {{- /* What decides about other Pods must not wait for anybody who changes them. */ -}}
