@@ -91,7 +91,7 @@ func (b *bench) startReady(ctx context.Context, config map[string]any) (*harness
 	if err != nil {
 		return nil, err
 	}
-	if err := p.AwaitReady(ctx); err != nil {
+	if err := awaitReady(ctx, p); err != nil {
 		return nil, err
 	}
 	if b.profile != "" {
@@ -100,6 +100,19 @@ func (b *bench) startReady(ctx context.Context, config map[string]any) (*harness
 		}
 	}
 	return p, nil
+}
+
+// readyLimit is how long a process may take to be ready: the slowest one on record takes 14 s with the largest garden, on two cores.
+const readyLimit = 3 * time.Minute
+
+func awaitReady(ctx context.Context, p *harness.Process) error {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	if err := p.AwaitReady(ctx); err != nil {
+		p.Kill()
+		return err
+	}
+	return nil
 }
 
 func (b *bench) saveProfile(p *harness.Process, file string) {

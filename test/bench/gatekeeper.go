@@ -139,7 +139,7 @@ func (g *gate) startUp(ctx context.Context) error {
 	if g.profile != "" {
 		go g.saveProfile(g.process, filepath.Join(g.profile, fmt.Sprintf("gate-start-%d.pprof", g.processes)))
 	}
-	if err := g.process.AwaitReady(ctx); err != nil {
+	if err := awaitReady(ctx, g.process); err != nil {
 		return err
 	}
 	g.ready = append(g.ready, time.Since(started).Seconds())

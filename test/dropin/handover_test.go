@@ -180,7 +180,8 @@ func (h *handOver) turn(number int, ours, rests bool) {
 		file, defaults = h.ours, "profile: gardener\n" // As our images have it.
 	}
 	p := h.source.startFile(h.t, inTurns, "gardener-resource-manager", defaults, func(string) string { return file })
-	if rests || h.draw.IntN(4) > 0 {
+	begun := rests || h.draw.IntN(4) > 0
+	if begun {
 		p.ready()
 		h.source.leads(h.t, inTurns, "")
 	}
@@ -192,10 +193,13 @@ func (h *handOver) turn(number int, ours, rests bool) {
 		h.settle()
 		h.lookAtUIDs()
 	}
-	if h.draw.IntN(2) == 0 {
+	switch kill := h.draw.IntN(2) == 0; {
+	case kill || !begun: // Before it has begun a process does not heed SIGTERM.
 		p.Kill()
-	} else {
+	case ours:
 		p.stop()
+	default:
+		p.Stop() // Its exit code is not ours to judge.
 	}
 	h.expire()
 	h.t.Logf("turn %d of %s is over", number, filepath.Base(file))

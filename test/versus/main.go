@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -35,7 +36,7 @@ func main() {
 	flag.StringVar(&o.resourceManager, "ref-rm", os.Getenv("REF_RM"), "executable of gardener-resource-manager")
 	flag.StringVar(&o.admissionController, "ref-ac", os.Getenv("REF_AC"), "executable of gardener-admission-controller")
 	flag.StringVar(&o.bin, "bin", "bin", "folder with our executables")
-	flag.StringVar(&o.only, "only", "^(executable|idle|start|many|large|gatekeeper)$", "regular expression of the scenarios of the benchmarks; - for none")
+	flag.StringVar(&o.only, "only", "executable,idle,start,many,large,bulk,gatekeeper", "scenarios of the benchmarks, separated by commas; none for none")
 	flag.IntVar(&o.turns, "turns", 100, "turns of the hand-over; 0 for none")
 	flag.Uint64Var(&o.draw, "draw", 0, "what the turns are drawn from; 0 means any")
 	flag.BoolVar(&o.alwaysUpdate, "always-update", true, "whether the configuration of the hand-over has alwaysUpdate, as gardenlet renders it")
@@ -47,8 +48,8 @@ func main() {
 
 // tools do the work; tests have others.
 type tools struct {
-	// bench returns the table of the executables in a folder, as far as it was measured.
-	bench func(ctx context.Context, bin, only string) ([]row, error)
+	// bench returns the table of a scenario with the executables in a folder, as far as it was measured.
+	bench func(ctx context.Context, bin, scenario string) ([]row, error)
 	// handOver returns an error if the law does not hold.
 	handOver func(context.Context, options) error
 }
@@ -64,7 +65,7 @@ func run(ctx context.Context, o options, do tools, out, progress io.Writer) int 
 		_, _ = fmt.Fprintf(progress, "%s: %v\n", what, err)
 		code = 1
 	}
-	if o.only != "-" {
+	if o.only != "none" {
 		if err := compare(ctx, o, do, out, failed); err != nil {
 			failed("benchmarks", err)
 		}
@@ -128,26 +129,32 @@ func compare(ctx context.Context, o options, do tools, out io.Writer, failed fun
 			return err
 		}
 	}
-	theirs, err := do.bench(ctx, dir, o.only)
-	if err != nil {
-		failed("benchmarks of the reference", err)
-	}
-	ours, err := do.bench(ctx, o.bin, o.only)
-	if err != nil {
-		failed("benchmarks of ours", err)
+	var ours, theirs []row
+	for scenario := range strings.SplitSeq(o.only, ",") {
+		// One after the other, so that both find the machine in the same state; one that fails leaves the others alone.
+		for _, side := range []struct {
+			name, bin string
+			rows      *[]row
+		}{{"the reference", dir, &theirs}, {"ours", o.bin, &ours}} {
+			rows, err := do.bench(ctx, side.bin, scenario)
+			if err != nil {
+				failed(scenario+" of "+side.name, err)
+			}
+			*side.rows = append(*side.rows, rows...)
+		}
 	}
 	return printTable(out, ours, theirs)
 }
 
 // bench runs the benchmarks as a process. Both sides may do everything, as the reference does not print the rights that it needs.
-func bench(ctx context.Context, bin, only string) ([]row, error) {
+func bench(ctx context.Context, bin, scenario string) ([]row, error) {
 	file, err := os.CreateTemp("", "espalier-versus-*.json")
 	if err != nil {
 		return nil, err
 	}
 	_ = file.Close()
 	defer func() { _ = os.Remove(file.Name()) }()
-	command := exec.CommandContext(ctx, "go", "run", "./test/bench", "-as-admin", "-bin="+bin, "-only="+only, "-json="+file.Name())
+	command := exec.CommandContext(ctx, "go", "run", "./test/bench", "-as-admin", "-bin="+bin, "-only=^"+scenario+"$", "-json="+file.Name())
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	failed := command.Run()
 	rows, err := readTable(file.Name())
