@@ -28,7 +28,7 @@ func load(path string) (*rest.Config, error) {
 	if path == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, clientcmd.ErrEmptyConfig
+			return nil, fmt.Errorf("invalid configuration: %w", clientcmd.ErrEmptyConfig)
 		}
 		return config, nil
 	}

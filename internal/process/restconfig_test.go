@@ -26,3 +26,42 @@ func TestClientsHaveAName(t *testing.T) {
 		t.Errorf("user agent %q, want %q", config.UserAgent, want)
 	}
 }
+
+const oneCluster = `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://named.example.org"}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+current-context: c
+users: [{name: u, user: {token: t}}]
+`
+
+// TestRESTConfig: the file that is named counts, and no other.
+func TestRESTConfig(t *testing.T) {
+	home := t.TempDir()
+	named, elsewhere := filepath.Join(home, "named"), filepath.Join(home, ".kube", "config")
+	if err := os.MkdirAll(filepath.Dir(elsewhere), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{named, elsewhere} {
+		if err := os.WriteFile(file, []byte(oneCluster), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HOME", home)
+	t.Setenv("KUBECONFIG", elsewhere)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if config, err := RESTConfig(&shared.ClientConnection{}); err == nil ||
+		err.Error() != "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable" {
+		t.Errorf("CCH-1: without a path: %v, %v", config, err)
+	}
+	config, err := RESTConfig(&shared.ClientConnection{Kubeconfig: named, QPS: 7, Burst: 9, AcceptContentTypes: "a/b", ContentType: "c/d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Host != "https://named.example.org" {
+		t.Errorf("CCH-1: the host is %s", config.Host)
+	}
+	if config.QPS != 7 || config.Burst != 9 || config.AcceptContentTypes != "a/b" || config.ContentType != "c/d" {
+		t.Errorf("CCH-3: got %v, %v, %q, %q", config.QPS, config.Burst, config.AcceptContentTypes, config.ContentType)
+	}
+}
