@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +110,9 @@ func TestConfigurationDefaults(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("CT-2/MRC-1: %s", diff)
 	}
+	if got := cfg.Server.Webhooks.BindAddress; got != "" {
+		t.Errorf("OLD-42: the webhooks bind to %q", got)
+	}
 	if got := *cfg.Controllers.ResourceClass; got != "resources" {
 		t.Errorf("MRC-2: the class is %q", got)
 	}
@@ -212,9 +217,12 @@ foo: bar
 		t.Error("CT-13/OLD-38")
 	}
 	joined := strings.Join(warnings, "\n")
-	for _, want := range []string{"unknown key foo is ignored", "controllers.secret has no effect", "controllers.node is an older name"} {
+	for want, rule := range map[string]string{
+		"unknown key foo is ignored": "CT-15/OPB-1", "controllers.secret has no effect": "OLD-35", "controllers.node is an older name": "CT-15/OLD-34",
+		"controllers.rootCAPublisher has no effect": "OLD-36", "controllers.garbageCollector.considerManagedResources has no effect": "OLD-41",
+	} {
 		if !strings.Contains(joined, want) {
-			t.Errorf("CT-15/OPB-1/OLD-35: no warning %q in %s", want, joined)
+			t.Errorf("%s: no warning %q in %s", rule, want, joined)
 		}
 	}
 	if _, _, err := load(t, noElection+"controllers: {health: {foo: bar}}", "--strict-config"); err == nil || !strings.Contains(err.Error(), "controllers.health.foo: Forbidden: unknown key") {
@@ -222,6 +230,41 @@ foo: bar
 	}
 	if _, _, err := load(t, noElection+"controllers: {managedResource: {syncPeriod: 5m}, managedResources: {syncPeriod: 5m, alwaysUpdate: true}}"); err != nil {
 		t.Errorf("CFG-10 the same value twice is none too many: %v", err)
+	}
+}
+
+// TestKeys: the keys of the documents are read as they are written there.
+func TestKeys(t *testing.T) {
+	cfg, warnings, err := load(t, noElection+`
+apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
+kind: ResourceManagerConfiguration
+logLevel: debug
+logFormat: text
+sourceClientConnection: {kubeconfig: a, qps: 1}
+targetClientConnection: {kubeconfig: b}
+server: {webhooks: {bindAddress: 127.0.0.1, port: 1}, healthProbes: {bindAddress: 127.0.0.2, port: 2}, metrics: {bindAddress: 127.0.0.3, port: 3}}
+controllers:
+  networkPolicy: {enabled: true, concurrentSyncs: 7, namespaceSelectors: [{matchLabels: {a: b}}], ingressControllerSelector: {namespace: ns, podSelector: {matchLabels: {c: d}}}}
+  nodeAgentReconciliationDelay: {enabled: true}
+webhooks: {seccompProfile: {enabled: true}}
+`, "--strict-config")
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	server := func(s *shared.Server) string { return fmt.Sprint(s.BindAddress, ":", s.Port) }
+	got := []any{cfg.LogLevel, cfg.LogFormat, cfg.SourceClientConnection.Kubeconfig, cfg.SourceClientConnection.QPS, cfg.TargetClientConnection.Kubeconfig,
+		fmt.Sprint(cfg.Server.Webhooks.BindAddress, ":", cfg.Server.Webhooks.Port), server(cfg.Server.HealthProbes), server(cfg.Server.Metrics), cfg.Webhooks.SeccompProfile.Enabled, cfg.Webhooks.HighAvailabilityConfig.Enabled}
+	want := []any{"debug", "text", "a", float32(1), "b", "127.0.0.1:1", "127.0.0.2:2", "127.0.0.3:3", true, false}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("BH-GEN-2: %s", diff)
+	}
+	policies := cfg.Controllers.NetworkPolicy
+	if !policies.Enabled || *policies.ConcurrentSyncs != 7 || policies.NamespaceSelectors[0].MatchLabels["a"] != "b" || policies.IngressControllerSelector.Namespace != "ns" ||
+		policies.IngressControllerSelector.PodSelector.MatchLabels["c"] != "d" {
+		t.Errorf("BH-GEN-7: got %+v", policies)
+	}
+	if d := cfg.Controllers.NodeAgentReconciliationDelay; d.MinDelay.Duration != 0 || d.MaxDelay.Duration != 5*time.Minute {
+		t.Errorf("BH-ND-5: from %s to %s", d.MinDelay.Duration, d.MaxDelay.Duration)
 	}
 }
 
@@ -279,6 +322,11 @@ func TestNotBuilt(t *testing.T) {
 		got := resourcemanager.NotBuilt(cfg, nil).ToAggregate()
 		if row.Built() != (got == nil) || got != nil && got.Error() != row.Switch+": Forbidden: is not part of this version; leave it off" {
 			t.Errorf("%s: got %v", row.Switch, got)
+		}
+	}
+	for name, rule := range map[string]string{"webhooks.endpointSliceHints.enabled": "OLD-39", "webhooks.podZoneAffinity.enabled": "OLD-40/IDX-3"} {
+		if !slices.ContainsFunc(resourcemanager.Table(), func(row resourcemanager.Row) bool { return row.Switch == name && row.Built() }) {
+			t.Errorf("%s: there is no webhook with the switch %s", rule, name)
 		}
 	}
 	cfg, _, err := load(t, "", "--namespace=x", "--leader-election=false")

@@ -111,7 +111,7 @@ func TestEmptyAndLarge(t *testing.T) {
 	}
 	h.Graph.Set(graph.Vertex{Kind: relation.Project, Name: "one-more"}, nil)
 	if _, page = h.get(t, ""); strings.Count(page, "| # ") != 1 || !strings.Contains(page, `<option value="Seed" selected>`) {
-		t.Errorf("CT-G-23, DBG-3, BH-GR-9: 2001 vertices show %d", strings.Count(page, "| # "))
+		t.Errorf("BH-GR-9/PRC-45: 2001 vertices show %d", strings.Count(page, "| # "))
 	}
 	for query, count := range map[string]int{"?kind=Project": 2000, "?all": 2000} {
 		if _, page = h.get(t, query); strings.Count(page, "| # ") != count {
@@ -129,7 +129,7 @@ func TestEscaping(t *testing.T) {
 	h.Graph.Set(graph.Vertex{Kind: relation.Secret, Namespace: "<b>", Name: `"><script>alert(1)</script>`}, nil)
 	for _, query := range []string{"", "?name=%3Cscript%3Ealert(1)%3C/script%3E&namespace=%22%3E%3Cscript%3E", "?explain&user=%3Cscript%3E&resource=%22%3E%3Cscript%3E&group=%3Cscript%3E"} {
 		if _, page := h.get(t, query); strings.Contains(page, "<script>") || strings.Contains(page, "<b>") {
-			t.Errorf("CT-G-23: %s is not escaped", query)
+			t.Errorf("OPB-18: %s is not escaped", query)
 		}
 	}
 }

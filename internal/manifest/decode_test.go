@@ -76,6 +76,7 @@ func TestDecode(t *testing.T) {
 		"MRD-2 JSON stream":                                 {data: map[string]string{"a": jsonFoo + "\n" + jsonBar}, names: "foo bar"},
 		"MRD-2 JSON between separators":                     {data: map[string]string{"a": jsonFoo + "\n---\n" + jsonBar + "\n---\n" + jsonFoo}, names: "foo bar foo"},
 		"MRD-2 flow style is YAML":                          {data: map[string]string{"a": "{apiVersion: v1, kind: ConfigMap, metadata: {name: foo}}"}, names: "foo"},
+		"HLP-3/BH-MR-37 the keys of gardenlet":              {data: map[string]string{"data.yaml.br": string(compress(t, foo)), "configmap__ns__bar.yaml": bar}, names: "bar foo"},
 		"MRD-3/MRV-11 Brotli":                               {data: map[string]string{"a.yaml.br": string(compress(t, foo+"---\n"+bar))}, names: "foo bar"},
 		"MRD-4 empty documents":                             {data: map[string]string{"a": "---\n---\nnull\n---\n"}},
 		"MRD-5/MRV-16 a broken document leaves the others":  {data: map[string]string{"a": foo + "---\na: [\n---\n" + bar}, names: "foo bar", errors: []string{"Could not decode resource at index 1 in 'a' in secret 'ns/s': "}},

@@ -76,6 +76,9 @@ func TestGarden(t *testing.T) {
 	if refused := g.requests(t, user, forbidden); len(refused) > 0 {
 		t.Errorf("ADM-41 … ADM-48: refused: %v", refused)
 	}
+	if watches := g.requests(t, user, func(r *request) bool { return r.Verb == "watch" }); len(watches) == 0 {
+		t.Error("ADM-40: by the roles of a garden it watches nothing")
+	}
 	if leases := g.requests(t, user, func(r *request) bool {
 		return writes(r) || r.Object.Resource == "leases" && r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
 	}); len(leases) > 0 {

@@ -151,7 +151,7 @@ func TestRotation(t *testing.T) {
 	cancel()
 	asking.Wait()
 	if len(failures) > 0 {
-		t.Errorf("%d of %v failed, first %v", len(failures), done, failures[0])
+		t.Errorf("CT-47: %d of %v failed, first %v", len(failures), done, failures[0])
 	}
 	p.stop()
 }

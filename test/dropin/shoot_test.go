@@ -106,7 +106,10 @@ func TestShoot(t *testing.T) {
 	leader := source.leads(t, namespace, "")
 	eventually(t, bootstrapLimit, func() error {
 		at, err := source.renewal(t.Context(), namespace, accessKey)
-		if err == nil && at.Before(time.Now()) {
+		if err != nil {
+			return fmt.Errorf("CT-40/DPL-2: no time of renewal: %w", err)
+		}
+		if at.Before(time.Now()) {
 			err = fmt.Errorf("DPL-3: the token is to be renewed at %s", at)
 		}
 		return err
@@ -118,7 +121,9 @@ func TestShoot(t *testing.T) {
 	}
 
 	account := &corev1.ServiceAccount{}
-	must(t, target.client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "gardener-resource-manager"}, account))
+	if err := target.client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "gardener-resource-manager"}, account); err != nil {
+		t.Fatalf("DPL-83: the ServiceAccount that the access Secret names: %v", err)
+	}
 	if ptr.Deref(account.AutomountServiceAccountToken, true) {
 		t.Error("TR-13: its token is mounted")
 	}
@@ -151,7 +156,7 @@ func TestShoot(t *testing.T) {
 	must(t, source.client.Create(t.Context(), later.managedResource()))
 	source.settled(t, namespace, later.name)
 	if got := target.requests(t, inTarget, func(r *request) bool { return r.Verb == "create" && r.Object.Name == "later" }); len(got) != 1 {
-		t.Errorf("DPL-77: with the token it sent %v", got)
+		t.Errorf("DPL-77/HLP-9: with the token of the generic kubeconfig it sent %v", got)
 	}
 	second.stop()
 	for user, on := range map[string]*audited{"system:serviceaccount:" + namespace + ":gardener-resource-manager": source, inTarget: target} {

@@ -138,7 +138,7 @@ func TestTargetUnreachableAtStart(t *testing.T) {
 		}
 	})
 	p := start(t, nil, func(o *harness.ProcessOptions) { o.AsAdmin = true })
-	ready(t, p)
+	t.Run("OPB-11/PRC-10 it is ready without its target", func(t *testing.T) { ready(t, p) })
 	must(t, landscape.SeedClient.Create(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 3, "v"))))
 	must(t, landscape.SeedClient.Create(t.Context(), harness.ManagedResource(ns, "mr", "mr")))
 	eventually(t, func() error {
@@ -206,6 +206,7 @@ func TestSourceIsTarget(t *testing.T) {
 	class := "seed"
 	mr.Spec.Class = &class
 	must(t, landscape.SeedClient.Create(t.Context(), mr))
+	t.Run("BH-GEN-1/OPB-14 one cluster is both, and objects beyond the configured namespaces are applied", func(t *testing.T) { settled(t, ns, "mr") })
 	if got := settled(t, ns, "mr").Finalizers; len(got) != 1 || got[0] != resourcesv1alpha1.FinalizerName+"-seed" {
 		t.Errorf("MR-6, MRK-3: got %v", got)
 	}

@@ -72,16 +72,19 @@ func TestEnvironmentAndLog(t *testing.T) {
 		func(o *harness.ProcessOptions) {
 			o.Env = []string{"KUBECONFIG=" + o.Source.Kubeconfig, "TARGET_KUBECONFIG=" + o.Target.Kubeconfig}
 		})
-	ready(t, p)
+	t.Run("CT-25/CLI-20 KUBECONFIG comes before the file", func(t *testing.T) { ready(t, p) })
 	ns := namespace(t)
 	create(t, ns, "mr", configMaps(ns, 1, "v"))
-	settled(t, ns, "mr")
+	t.Run("CT-25/CLI-21 TARGET_KUBECONFIG comes before the file", func(t *testing.T) { settled(t, ns, "mr") })
 	remove(t, ns, "mr")
 	lines := 0
 	for scanner := bufio.NewScanner(strings.NewReader(p.Output())); scanner.Scan(); lines++ {
 		entry := map[string]any{}
 		if err := json.Unmarshal(scanner.Bytes(), &entry); err != nil {
-			t.Fatalf("OBS-1: %s: %v", scanner.Text(), err)
+			t.Fatalf("OBS-1/CT-50: %s: %v", scanner.Text(), err)
+		}
+		if text, ok := entry["error"].(string); entry["level"] == "error" && (!ok || text == "") {
+			t.Errorf("CT-50: an error without a text: %s", scanner.Text())
 		}
 		for _, key := range []string{"level", "ts", "msg"} {
 			if _, ok := entry[key].(string); !ok {
@@ -109,7 +112,7 @@ func TestAlwaysUpdate(t *testing.T) {
 				return fmt.Errorf("not looked at yet")
 			}
 			if always && counter(p, updates) == before {
-				return fmt.Errorf("MRC-3c: no update")
+				return fmt.Errorf("MRC-3c/CFG-13: no update")
 			}
 			return nil
 		})
@@ -132,7 +135,7 @@ func TestApplyWhileDeletionPending(t *testing.T) {
 	mr.Spec.Class = &class
 	must(t, landscape.SeedClient.Create(t.Context(), mr))
 	if got := settled(t, ns, "mr").Finalizers; len(got) != 1 || got[0] != resourcesv1alpha1.FinalizerName {
-		t.Errorf("MRV-103: got %v", got)
+		t.Errorf("CFG-14/MRV-103: got %v", got)
 	}
 	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 1, "v"))))
 	eventually(t, func() error {
@@ -179,7 +182,7 @@ func TestLeaderWithoutAPIServer(t *testing.T) {
 	p := start(t, map[string]any{"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": ns, "leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}})
 	eventually(t, func() error {
 		if !strings.Contains(p.Output(), "Using cluster id") {
-			return fmt.Errorf("no leader yet")
+			return fmt.Errorf("PRC-11: no leader yet")
 		}
 		return nil
 	})
@@ -187,6 +190,6 @@ func TestLeaderWithoutAPIServer(t *testing.T) {
 	code := p.Wait(patience)
 	must(t, landscape.Seed.StartAPIServer(t.Context()))
 	if code != 1 || !strings.Contains(p.Output(), "leader election lost") {
-		t.Errorf("exit code %d: %s", code, p.Output())
+		t.Errorf("CT-28/PRC-22: exit code %d: %s", code, p.Output())
 	}
 }

@@ -142,6 +142,12 @@ func TestKubeconfigAllowList(t *testing.T) {
 func TestProbesAndSignals(t *testing.T) {
 	p := start(t, map[string]any{"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": "default"}, "debugging": map[string]any{"enableProfiling": true}})
 	ready(t, p)
+	const readiness, liveness = "/readyz?verbose", "/healthz?verbose"
+	rules := map[string]string{
+		liveness + "[+]ping ok": "CT-29/PRC-50", liveness + "[+]apiserver-healthz ok": "CT-29/PRC-51", liveness + "[+]source-informer-sync ok": "CT-29/PRC-52",
+		liveness + "[+]target-informer-sync ok": "CT-29/PRC-53", readiness + "[+]source-informer-sync ok": "CT-29/PRC-54", readiness + "[+]target-informer-sync ok": "CT-29/PRC-55",
+		readiness + "[+]webhook-server ok": "CW-7/PRC-56",
+	}
 	for path, want := range map[string][]string{
 		"/readyz?verbose":  {"[+]source-informer-sync ok", "[+]target-informer-sync ok", "[+]webhook-server ok"},
 		"/healthz?verbose": {"[+]apiserver-healthz ok", "[+]ping ok", "[+]source-informer-sync ok", "[+]target-informer-sync ok"},
@@ -152,7 +158,7 @@ func TestProbesAndSignals(t *testing.T) {
 			status, body := p.Get(p.Health, path)
 			for _, w := range want {
 				if status != http.StatusOK || !strings.Contains(body, w) {
-					return fmt.Errorf("%s %s: %d %s", map[bool]string{true: "CT-29/CW-7", false: "CT-29/PRC-50"}[w == "[+]webhook-server ok"], path, status, body)
+					return fmt.Errorf("%s: %s has no %s: %d %s", rules[path+w], path, w, status, body)
 				}
 			}
 			return nil
@@ -249,15 +255,22 @@ func TestClusterIdentity(t *testing.T) {
 	p := start(t, map[string]any{"controllers": map[string]any{"clusterID": "<cluster>"}})
 	want := `unable to determine cluster id: cannot determine cluster identity from configmap: configmaps "cluster-identity" not found`
 	if code := p.Wait(patience); code != 1 || !strings.Contains(unescaped(p), want) {
-		t.Errorf("CT-33/MRC-7a/BH-MR-32: exit code %d, output %s", code, p.Output())
+		t.Errorf("CT-33/PRC-12: exit code %d, output %s", code, p.Output())
 	}
-	ns := namespace(t)
+	ns, other := namespace(t), namespace(t)
+	create(t, other, "mr", configMaps(other, 1, "v"))
 	p = start(t, map[string]any{"controllers": map[string]any{"clusterID": "<default>"}, "sourceClientConnection": map[string]any{"namespace": ns}})
 	create(t, ns, "mr", configMaps(ns, 1, "v"))
 	settled(t, ns, "mr")
 	if got := listed(t, ns)["cm-0"].Annotations[resourcesv1alpha1.AnnotationOrigin]; got != ns+"/mr" {
-		t.Errorf("MRC-7b/BH-MR-33/MRV-130: got %s", got)
+		t.Errorf("MRC-7b/BH-MR-33: got %s", got)
 	}
+	elsewhere := &resourcesv1alpha1.ManagedResource{}
+	must(t, landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: other, Name: "mr"}, elsewhere))
+	if len(elsewhere.Finalizers)+len(elsewhere.Status.Conditions) > 0 {
+		t.Errorf("BH-MR-12: a ManagedResource of another namespace is handled: %v", elsewhere.Status)
+	}
+	must(t, landscape.SeedClient.Delete(t.Context(), elsewhere))
 	p.Stop()
 	must(t, landscape.SeedClient.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}, Data: map[string]string{"cluster-identity": "id"}}))
 	t.Cleanup(func() {
@@ -266,7 +279,7 @@ func TestClusterIdentity(t *testing.T) {
 	start(t, map[string]any{"controllers": map[string]any{"clusterID": "<cluster>"}, "sourceClientConnection": map[string]any{"namespaces": []any{ns}}})
 	eventually(t, func() error {
 		if got := listed(t, ns)["cm-0"].Annotations[resourcesv1alpha1.AnnotationOrigin]; got != "id:"+ns+"/mr" {
-			return fmt.Errorf("MRV-130/MRB-25: got %s", got)
+			return fmt.Errorf("MRC-6/MRV-130: got %s", got)
 		}
 		return nil
 	})

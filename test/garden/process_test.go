@@ -88,7 +88,14 @@ func TestMetrics(t *testing.T) {
 			`gardener_admission_controller_seed_authorizer_graph_undecodable_total{kind="Project"} 0`,
 		} {
 			if !strings.Contains(metrics, line) {
-				return fmt.Errorf("there is no %s", line)
+				rule := "CT-49"
+				switch {
+				case strings.Contains(line, "graph_update_duration"):
+					rule = "OBS-21/BH-GR-6"
+				case strings.Contains(line, "graph_path_check_duration"):
+					rule = "OBS-22/CT-48"
+				}
+				return fmt.Errorf("%s: there is no %s", rule, line)
 			}
 		}
 		return nil
@@ -179,7 +186,7 @@ func TestNotSynced(t *testing.T) {
 		t.Errorf("CT-30, PRC-58: %d %s", status, body)
 	}
 	if status, body := p.Get(p.Health, "/healthz"); status != http.StatusOK {
-		t.Errorf("PRC-57: %d %s", status, body)
+		t.Errorf("AE-22/PRC-57: %d %s", status, body)
 	}
 	if _, body := p.Get(p.Health, "/readyz?verbose"); !strings.Contains(body, "[+]watch-contact ok") {
 		t.Errorf("watch-contact: %s", body)

@@ -17,7 +17,7 @@ import (
 func TestJSONConfigMap(t *testing.T) {
 	f := newFixture(t)
 	f.managed("mr", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm","namespace":"$NS"},"data":{"a":"b"}}`)
-	mr := f.settled("mr")
+	mr := f.rule("BH-MR-10: no namespace is configured, and this one is new").settled("mr")
 	cm := f.rule("BH-MR-1/BH-MR-2: the manifest of a Secret is an object of the target").get("v1", "ConfigMap", "cm")
 	if got := nested(cm, "data"); got != "map[a:b]" {
 		t.Errorf("MRV-10: data is %s", got)

@@ -71,7 +71,7 @@ func TestTransitions(t *testing.T) {
 		healthy, _ := harness.Condition(mr, resourcesv1alpha1.ResourcesHealthy)
 		progressing, _ := harness.Condition(mr, resourcesv1alpha1.ResourcesProgressing)
 		if strings.HasPrefix(applied, "Progressing") && (healthy != "Unknown/ChecksPending" || progressing != "Unknown/ChecksPending") {
-			t.Errorf("MRS-5: while being applied health is %s, %s", healthy, progressing)
+			t.Errorf("MRS-5/HLP-24: while being applied health is %s, %s", healthy, progressing)
 		}
 		if !strings.HasSuffix(seen, applied+" ") {
 			seen += applied + " "
@@ -82,6 +82,9 @@ func TestTransitions(t *testing.T) {
 	}
 	if want := "True/ApplySucceeded Progressing/ApplyProgressing True/ApplySucceeded "; seen != want {
 		t.Errorf("MRV-120/MR-9: got %s, want %s", seen, want)
+	}
+	if got := nested(f.get("v1", "ConfigMap", "cm"), "data", "a"); got != "c" {
+		t.Errorf("CT-44: the Secret was changed in place, and the object has %s", got)
 	}
 }
 

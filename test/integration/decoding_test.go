@@ -120,16 +120,22 @@ func TestBadObjects(t *testing.T) {
 		reason    string
 		parts     []string
 	}{
-		"kind":    {"---\napiVersion: v1\nmetadata: {name: x}\n", "False/ApplyFailed", []string{"Kind", "index 1"}},
-		"unknown": {"---\napiVersion: unknown.io/v1\nkind: Foo\nmetadata: {name: x}\n", "False/ApplyFailed", []string{"no matches for kind", `error during apply of object "unknown.io/v1/Foo/default/x"`}},
-		"label":   {"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: $NS, labels: {a: 1}}\n", "False/DecodingFailed", []string{"metadata.labels: entry 1 of 1"}},
-		// HLP-29: others look for this text.
+		"kind":      {"---\napiVersion: v1\nmetadata: {name: x}\n", "False/ApplyFailed", []string{"Kind", "index 1"}},
+		"unknown":   {"---\napiVersion: unknown.io/v1\nkind: Foo\nmetadata: {name: x}\n", "False/ApplyFailed", []string{"no matches for kind", `error during apply of object "unknown.io/v1/Foo/default/x"`}},
+		"label":     {"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: $NS, labels: {a: 1}}\n", "False/DecodingFailed", []string{"metadata.labels: entry 1 of 1"}},
 		"invalid":   {"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: $NS, labels: {a: 'not valid!'}}\n", "False/ApplyFailed", []string{`error during apply of object "v1/ConfigMap/$NS/x"`, "is invalid:"}},
 		"twice":     {configMap("twice") + configMap("twice"), "False/ApplyFailed", []string{"described twice", "index 1", "index 2"}},
 		"namespace": {"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: absent-ns}\n", "False/ApplyFailed", []string{`namespaces "absent-ns" not found`}},
 	} {
 		f.managed(name, strings.ReplaceAll(good, "$NAME", name)+tc.manifests)
-		f.rule("BH-MR-16/BH-MR-17: ResourcesApplied is False").applied(name, tc.reason, tc.parts...)
+		rule := "CT-42: the object is named"
+		switch name {
+		case "unknown":
+			rule = "BH-MR-16: a kind that the target does not serve"
+		case "invalid":
+			rule = "BH-MR-17/HLP-29: gardenlet looks for the text about an invalid object"
+		}
+		f.rule(rule).applied(name, tc.reason, tc.parts...)
 		f.rule("MR-24/CT-42: the other objects are applied").exists("v1", "ConfigMap", "good-"+name)
 	}
 }

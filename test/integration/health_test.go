@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,20 @@ func TestHealthFollows(t *testing.T) {
 	f.rule("MRB-31: the annotation alone changes the judgement").settled("mr")
 }
 
+// TestWorkers: both controllers of health have the workers that the configuration says, and a controller that is off is not there.
+func TestWorkers(t *testing.T) {
+	t.Parallel()
+	_, metrics := running.Get(running.Metrics, "/metrics")
+	for _, controller := range []string{"health", "health-progressing"} {
+		if series := `controller_runtime_max_concurrent_reconciles{controller="` + controller + `"} 5`; !strings.Contains(metrics, series) {
+			t.Errorf("CFG-11: there is no %s", series)
+		}
+	}
+	if strings.Contains(metrics, `controller="garbage-collector"`) {
+		t.Error("COM-1: the garbage collector is off, and has metrics")
+	}
+}
+
 // MRV-142: a missing object of a kind that nobody serves.
 func TestSeveralUnhealthyObjects(t *testing.T) {
 	t.Parallel()
@@ -45,6 +60,10 @@ func TestRollout(t *testing.T) {
 		"  template:\n    metadata: {labels: {app: d}}\n    spec: {containers: [{name: main, image: 'i:1'}], automountServiceAccountToken: false}\n"
 	f.managed("mr", manifests)
 	f.rule("BH-MR-19/MRP-5: a Deployment that is not rolled out").condition("mr", resourcesv1alpha1.ResourcesProgressing, "True/DeploymentProgressing", `Deployment "$NS/d" is progressing: `)
+	f.rule("BH-HL-9: it is applied before it is rolled out").applied("mr", "True/ApplySucceeded")
+	if got, _ := harness.Condition(f.mr("mr"), resourcesv1alpha1.ResourcesProgressing); got != "True/DeploymentProgressing" {
+		t.Errorf("BH-HL-9: it is applied, not rolled out, and ResourcesProgressing is %s", got)
+	}
 	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/DeploymentUnhealthy")
 	f.makePodsReady()
 	f.rule("MRP-6/MRV-150: the end of a roll-out").settled("mr")

@@ -193,7 +193,7 @@ func TestMatrix(t *testing.T) {
 	node(t, shoot, "b")
 	cl, err := shoot.Agent("a-machine")
 	must(t, err)
-	try(t, cl, matrix(""))
+	t.Run("CT-NA-14/NAA-1 through kube-apiserver", func(t *testing.T) { try(t, cl, matrix("")) })
 }
 
 // TestBeta is the same with reviews of v1beta1 (AE-7), and with agents known by their Nodes.
@@ -256,7 +256,7 @@ func TestHosted(t *testing.T) {
 			attempts[i].refused = "" // The key that agents of today need while they join.
 		}
 	}
-	try(t, cl, attempts)
+	t.Run("C17 resource-manager decides alike", func(t *testing.T) { try(t, cl, attempts) })
 	if status, body := p.Get(p.Health, "/readyz/watch-contact"); status != http.StatusOK {
 		t.Errorf("section 3: %d %s", status, body)
 	}

@@ -445,7 +445,7 @@ func TestByNode(t *testing.T) {
 		"broken get secrets kube-system/x":                     `error(error getting node "broken": fake-err)`,
 	} {
 		if got := decided(a, ask(t, question)); got != want {
-			t.Errorf("CT-NA-12, 9.4: %s:\ngot  %s\nwant %s", question, got, want)
+			t.Errorf("CT-NA-12/NAA-4: %s:\ngot  %s\nwant %s", question, got, want)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func TestStaleJudgement(t *testing.T) {
 // MRH-1, MRH-2: who is not judged.
 func TestNotJudged(t *testing.T) {
 	for name, change := range map[string]func(*fixture, *resourcesv1alpha1.ManagedResource){
-		"MRH-1 ignored": func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) {
+		"MRH-1/BH-MR-7 ignored": func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) {
 			mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
 		},
 		"MRK-8/MRP-1 of another class": func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) { class := "other"; mr.Spec.Class = &class },
@@ -179,7 +179,8 @@ func TestNotJudged(t *testing.T) {
 			f.Class = managed.NewClass("b")
 			mr.Spec.Class, mr.Finalizers = ptr.To("b"), []string{resourcesv1alpha1.FinalizerName}
 		},
-		"MRH-2 not looked at yet": func(f *fixture, _ *resourcesv1alpha1.ManagedResource) { f.awaited = true },
+		"MRH-2 not looked at yet":        func(f *fixture, _ *resourcesv1alpha1.ManagedResource) { f.awaited = true },
+		"MRH-2/BH-HL-1 never reconciled": func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = nil },
 		"MRH-2 not applied, and failed": func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) {
 			mr.Status.Conditions[0].Status = resourcesv1alpha1.ConditionFalse
 		},

@@ -81,7 +81,10 @@ func TestPredicate(t *testing.T) {
 
 func TestBackOffIsBounded(t *testing.T) {
 	limiter := kit.RetriesUpTo(lastRetry)
-	var last time.Duration
+	last := limiter.When(reconcile.Request{})
+	if last != 5*time.Millisecond {
+		t.Errorf("PRC-31: the first retry is after %s", last)
+	}
 	for range 50 {
 		last = limiter.When(reconcile.Request{})
 	}

@@ -1,9 +1,14 @@
 package targetcluster
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/internal/engine/ledger"
 )
 
 // TestLawOnlyThePresentFollowerIsHeeded interleaves what followers of a scope tell, those that were given up included, with restores: the
@@ -72,4 +77,29 @@ func TestLawOnlyThePresentFollowerIsHeeded(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestWatchesOfConfiguredNamespaces: with namespaces in the configuration watches are for single namespaces, those with managed objects.
+func TestWatchesOfConfiguredNamespaces(t *testing.T) {
+	for name, tc := range map[string]struct {
+		configured []string
+		want       []string
+	}{
+		"MRC-16/some": {[]string{"n", "empty"}, []string{"n", "other"}},
+		"MRC-16/none": {nil, []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := NewWatches(nil, ledger.New(), WatchOptions{Namespaces: tc.configured, Log: logr.Discard()})
+			w.Track(owner, []ledger.Ref{refTo(widgets, "n", "a"), refTo(widgets, "other", "b")})
+			watched := map[string]bool{}
+			for s := range w.active {
+				if s.gvk == widgets {
+					watched[s.namespace] = true
+				}
+			}
+			if got := slices.Sorted(maps.Keys(watched)); !slices.Equal(got, tc.want) {
+				t.Errorf("watched are %q, want %q", got, tc.want)
+			}
+		})
+	}
 }

@@ -246,7 +246,7 @@ func TestScaledDown(t *testing.T) {
 		r.delete(podKind, "n", fmt.Sprint("p", i))
 		eventually(t, "one less", func() bool { return r.Pods(ledger.Labelled, "d") == int64(pods-i-1) })
 		if got := r.progressing(t); got != "True" {
-			t.Fatalf("Progressing is %s with %d Pods", got, r.Pods(ledger.Labelled, "d"))
+			t.Fatalf("BH-MR-20: Progressing is %s with %d Pods", got, r.Pods(ledger.Labelled, "d"))
 		}
 	}
 	if lists, gets := r.count("list")-lists, r.count("get")-gets; lists > 20 {

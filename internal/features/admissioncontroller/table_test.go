@@ -119,9 +119,12 @@ func TestRegistrations(t *testing.T) {
 		"shoot-kubeconfig-secret-ref /webhooks/validate-shoot-kubeconfig-secret-ref", "update-restriction /webhooks/update-restriction",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Error("ADM-11 … ADM-21:", diff)
 	}
 	for _, row := range Table() {
+		if restricts := row.Name == restriction.SeedName || row.Name == restriction.ShootName; restricts && row.Validating == nil {
+			t.Errorf("BH-SR-1: %s is no validating webhook", row.Name)
+		}
 		if row.Name == "resource_size_validator" && len(row.Validating(&configuration{}, feature.Installation{})) != 0 {
 			t.Error("ADM-19: without limits nothing is registered")
 		}

@@ -80,7 +80,7 @@ func TestPages(t *testing.T) {
 			recorder := httptest.NewRecorder()
 			p.Manager.GetWebhookServer().WebhookMux().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
 			if recorder.Code != want {
-				t.Errorf("%s: %d, want %d", path, recorder.Code, want)
+				t.Errorf("BH-GR-7/BH-GR-10: %s: %d, want %d", path, recorder.Code, want)
 			}
 		}
 	}

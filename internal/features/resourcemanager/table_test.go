@@ -25,6 +25,11 @@ import (
 // replica serves the webhooks (CW-10).
 func TestTable(t *testing.T) {
 	switches, seen := feature.Switches(&configuration{}), map[string]string{}
+	for _, name := range []string{"controllers.managedResource.enabled", "controllers.managedResources.enabled", "controllers.health.enabled"} {
+		if slices.Contains(switches, name) {
+			t.Errorf("BH-GEN-3: there is a switch %s", name)
+		}
+	}
 	if len(switches) < 20 {
 		t.Errorf("the configuration has %d switches", len(switches))
 	}

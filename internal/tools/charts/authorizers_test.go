@@ -57,11 +57,13 @@ func TestSeedAuthorizer(t *testing.T) {
 		}
 		if got := asked["authorization-configuration.yaml"]; !strings.Contains(got, "name: seed-authorizer") || !strings.Contains(got, "name: shoot-authorizer") {
 			t.Errorf("ADM-3: got %s", got)
+		} else if rbac := strings.Index(got, "type: RBAC"); rbac < 0 || rbac > strings.Index(got, "type: Webhook") || strings.Count(got, "authorizedTTL: 1ns\n") != 4 {
+			t.Errorf("ADM-1: RBAC comes first, and nothing is cached: %s", got)
 		}
 		for _, kind := range []string{"seed", "shoot"} {
 			kubeconfig := asked[kind+"-authorizer-kubeconfig.yaml"]
 			if !strings.Contains(kubeconfig, "server: https://gardener-admission-controller.garden/webhooks/auth/"+kind+"\n") || !strings.Contains(kubeconfig, "certificate-authority-data: YXV0aG9yaXR5\n") {
-				t.Errorf("ADM-2: got %s", kubeconfig)
+				t.Errorf("ADM-2/BH-SA-1: got %s", kubeconfig)
 			}
 		}
 	}

@@ -91,7 +91,7 @@ func TestWithinTheReference(t *testing.T) {
 	garden := with(with(cases(t, "admission-controller")["virtual-garden"], "install.runtime", false), "install.remote", true)
 	for _, rule := range exceed(t, rules(t, render(t, "admission-controller", garden)), inGarden) {
 		if rule.Resources[0] != "clusterrolebindings" || !slices.Equal(rule.Verbs, []string{"get"}) {
-			t.Errorf("admission-controller may %v", rule)
+			t.Errorf("OPB-26: admission-controller may %v", rule)
 		}
 	}
 }

@@ -210,7 +210,7 @@ func deployed(t *testing.T, mode string, r *rendered) {
 		allows + by{"S SG SG/B": "all-seed-scrape", "G V": "all-garden-scrape", "H W SH SH/B": "all-scrape"}.in(mode).(string) + "-targets-allowed-ports": port("metrics"),
 		allows + by{runtimes: "world-to-ports", targets: "all-webhook-targets-allowed-ports"}.in(mode).(string):                                           port("webhooks"),
 	}
-	is("DPL-84, DPL-85, DPL-86", service.Annotations, annotations)
+	is("DPL-85/DPL-86", service.Annotations, annotations)
 	is("DPL-84", []any{service.Name, service.Spec.Type, service.Spec.Selector}, []any{app, corev1.ServiceTypeClusterIP, map[string]string{"app": app}})
 	for _, budget := range all[policyv1.PodDisruptionBudget](t, r, "PodDisruptionBudget") {
 		is("DPL-88", []any{budget.Name, budget.Spec.MaxUnavailable.IntValue(), *budget.Spec.UnhealthyPodEvictionPolicy}, []any{app, 1, policyv1.AlwaysAllow})
@@ -292,7 +292,7 @@ func TestReferences(t *testing.T) {
 			got := maps.Clone(annotations)
 			maps.DeleteFunc(got, func(key, _ string) bool { return !strings.HasPrefix(key, resourcesv1alpha1.AnnotationReferencePrefix) })
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s: %s", where, diff)
+				t.Errorf("DPL-66/HLP-6: %s: %s", where, diff)
 			}
 		}
 	})

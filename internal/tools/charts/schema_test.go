@@ -122,7 +122,7 @@ func TestManagedObjects(t *testing.T) {
 		r := render(t, "resource-manager", with(nil, "managedObjects", list))
 		for _, rule := range rules(t, r) {
 			if slices.Contains(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs), "*") {
-				t.Errorf("with %v: %v", list, rule)
+				t.Errorf("OPB-23: with %v: %v", list, rule)
 			}
 		}
 		for _, role := range all[rbacv1.ClusterRole](t, r, "ClusterRole") {

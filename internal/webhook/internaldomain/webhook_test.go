@@ -117,9 +117,11 @@ func FuzzWebhook(f *testing.F) {
 // TestDocument: the document shows what the webhook does and how it is registered: for the label that Secrets have (ADM-13, OPB-22).
 func TestDocument(t *testing.T) {
 	r := about(admissionv1.Update, "garden", "x: y", "")
-	admittest.Judged{
-		Decide: Decide(admittest.NewReader(t, "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}")), Request: r, Other: r, Old: about("", "garden", "", domainIs("internal.example.com")).OldObject.Raw,
-	}.Document(t, Name, Registration())
+	t.Run("ADM-13/OPB-22 as it is registered", func(t *testing.T) {
+		admittest.Judged{
+			Decide: Decide(admittest.NewReader(t, "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}")), Request: r, Other: r, Old: about("", "garden", "", domainIs("internal.example.com")).OldObject.Raw,
+		}.Document(t, Name, Registration())
+	})
 }
 
 func BenchmarkDecide(b *testing.B) {

@@ -73,7 +73,7 @@ func TestWalkerKnowsAllFields(t *testing.T) {
 	found := FromPodSpec(spec)
 	for path, want := range wanted {
 		if !slices.Contains(found, want) {
-			t.Errorf("%s (%s) is not found: a new field?", path, want.Kind)
+			t.Errorf("OPB-32: %s (%s) is not found: a new field?", path, want.Kind)
 		}
 	}
 	if len(found) != len(wanted) {
