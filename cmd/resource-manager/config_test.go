@@ -73,6 +73,7 @@ func TestConfigurationErrors(t *testing.T) {
 		"OPB-4 equal ports":                      {noElection + "server: {metrics: {port: 8081}}", "server.metrics.port: Invalid value: 8081: is the port of server.healthProbes, too"},
 		"OPB-6 host":                             {noElection + "webhooks: {kubernetesServiceHost: {enabled: true}}", "webhooks.kubernetesServiceHost.host: Required value"},
 		"node agents, staleness":                 {noElection + "webhooks: {nodeAgentAuthorizer: {enabled: true, maxStaleness: -1s}}", "webhooks.nodeAgentAuthorizer.maxStaleness: Invalid value"},
+		"MRC-3c scope of updates":                {noElection + "controllers: {managedResource: {alwaysUpdateScope: X}}", `controllers.managedResources.alwaysUpdateScope: Unsupported value: "X": supported values: "All", "Unwatched"`},
 		"T3-12 format of descriptions":           {noElection + "controllers: {networkPolicy: {enabled: true, descriptionFormat: X}}", `controllers.networkPolicy.descriptionFormat: Unsupported value: "X": supported values: "Labels", "Selector"`},
 		"OPB-7 selectors":                        {noElection + "controllers: {networkPolicy: {enabled: true, namespaceSelectors: [{matchExpressions: [{key: a, operator: X}]}]}}", "controllers.networkPolicy.namespaceSelectors[0].matchExpressions[0].operator: Invalid value"},
 		"CFG-5 resync":                           {noElection + "sourceClientConnection: {cacheResyncPeriod: 5s}", "sourceClientConnection.cacheResyncPeriod: Invalid value: 5000000000: must be at least 10s"},
@@ -143,11 +144,13 @@ func TestProfiles(t *testing.T) {
 		arguments             []string
 		onlyExisting, account bool
 		descriptions          config.DescriptionFormat
+		updates               config.AlwaysUpdateScope
 	}{
-		"R1, R8/contract":               {enabled, nil, false, true, "Labels"},
-		"R1, R8/gardener":               {enabled, []string{"--profile=gardener"}, true, false, "Selector"},
-		"R1, R8/the configuration wins": {strings.ReplaceAll(enabled, "networkPolicy: {", "networkPolicy: {onlyForExistingPods: false, "), []string{"--profile=gardener"}, false, false, "Selector"},
-		"T3-12/the configuration wins":  {strings.ReplaceAll(enabled, "networkPolicy: {", "networkPolicy: {descriptionFormat: Labels, "), []string{"--profile=gardener"}, true, false, "Labels"},
+		"R1, R8/contract":               {enabled, nil, false, true, "Labels", "All"},
+		"R1, R8/gardener":               {enabled, []string{"--profile=gardener"}, true, false, "Selector", "Unwatched"},
+		"R1, R8/the configuration wins": {strings.ReplaceAll(enabled, "networkPolicy: {", "networkPolicy: {onlyForExistingPods: false, "), []string{"--profile=gardener"}, false, false, "Selector", "Unwatched"},
+		"T3-12/the configuration wins":  {strings.ReplaceAll(enabled, "networkPolicy: {", "networkPolicy: {descriptionFormat: Labels, "), []string{"--profile=gardener"}, true, false, "Labels", "Unwatched"},
+		"MRC-3c/the configuration wins": {strings.ReplaceAll(enabled, "controllers: {", "controllers: {managedResource: {alwaysUpdateScope: All}, "), []string{"--profile=gardener"}, true, false, "Selector", "All"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, warnings, err := load(t, tc.content, tc.arguments...)
@@ -159,6 +162,9 @@ func TestProfiles(t *testing.T) {
 			}
 			if got := cfg.Controllers.NetworkPolicy.DescriptionFormat; got != tc.descriptions {
 				t.Errorf("T3-12: descriptionFormat %q", got)
+			}
+			if got := cfg.Controllers.ManagedResource; got.AlwaysUpdateScope != tc.updates || *got.AlwaysUpdate {
+				t.Errorf("MRC-3c: alwaysUpdate %v, alwaysUpdateScope %q", *got.AlwaysUpdate, got.AlwaysUpdateScope)
 			}
 		})
 	}

@@ -38,8 +38,8 @@ type applier struct {
 	mr   *resourcesv1alpha1.ManagedResource
 	plan *apply.Plan
 	// full is true for the first run, and for one that is to look at all objects, which all is true for, whether they are known to be right or not; asked
-	// if somebody asked for that: then drift is put right without delay.
-	full, all, asked bool
+	// if somebody asked for that: then drift is put right without delay. periodic is true if a sync period asks for updates of what no watch covers.
+	full, all, asked, periodic bool
 	// looked are those that an earlier run has looked at for the same reason.
 	looked map[apply.Key]struct{}
 
@@ -87,7 +87,7 @@ type outcome struct {
 // newApplier returns what carries out a plan, in a run that began with what pass says.
 func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, plan *apply.Plan, began pass, from basis) *applier {
 	return &applier{
-		Reconciler: r, asking: &asking{Reconciler: r, mr: mr, from: from}, mr: mr, plan: plan, full: began.wantsFull(), all: began.asksForFull(), asked: began.isAsked(), looked: began.lookedAt(), errs: slices.Clone(plan.Errors),
+		Reconciler: r, asking: &asking{Reconciler: r, mr: mr, from: from}, mr: mr, plan: plan, full: began.wantsFull(), all: began.asksForFull(), asked: began.isAsked(), periodic: began.isPeriodic(), looked: began.lookedAt(), errs: slices.Clone(plan.Errors),
 		equivalences:     apply.NewEquivalences(mr.Spec.Equivalences),
 		definedKinds:     map[metav1.GroupKind]bool{},
 		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, failing: map[ledger.Key]struct{}{}, written: map[apply.Key]outcome{},
@@ -429,7 +429,7 @@ func (a *applier) write(ctx context.Context, desired *apply.Desired, options app
 		}
 		merged := merge(live)
 		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark, desired: inherited}
-		if !*a.Config.AlwaysUpdate || !a.full {
+		if !a.rewrites(ctx, desired) {
 			if same, again := a.same(ctx, live, merged, finding.Again); same {
 				done.sighting = a.seen(live, again)
 				return done, nil

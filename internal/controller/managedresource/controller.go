@@ -305,9 +305,11 @@ func (r *Reconciler) Awaits(mr *resourcesv1alpha1.ManagedResource) bool {
 
 // nothingInDoubt says whether every object of a ManagedResource is known to be as it should be.
 func (r *Reconciler) nothingInDoubt(owner ledger.Owner) bool {
-	if len(r.Ledger.Dirty(owner)) > 0 {
-		return false
-	}
+	return len(r.Ledger.Dirty(owner)) == 0 && r.covered(owner)
+}
+
+// covered says whether watches would tell of a change of every object of a ManagedResource.
+func (r *Reconciler) covered(owner ledger.Owner) bool {
 	return !slices.ContainsFunc(r.Ledger.Refs(owner), func(ref ledger.Ref) bool { return !r.Watches.Covered(ref) })
 }
 

@@ -728,23 +728,6 @@ func TestQuarrelOfWhatCannotBeCompleted(t *testing.T) {
 	}
 }
 
-// MRC-3c: alwaysUpdate is about the periodic run, and not about each drift.
-func TestAlwaysUpdate(t *testing.T) {
-	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.AlwaysUpdate = ptr.To(true) })
-	f.managed("m", "a=1", "b=1")
-	f.settle("m")
-	puts := f.target.count(http.MethodPut)
-	f.settle("m")
-	if got := f.target.count(http.MethodPut) - puts; got != 0 {
-		t.Errorf("%d updates in a run that somebody's change asked for", got)
-	}
-	f.passes.owners(true) // The sweep.
-	f.settle("m")
-	if got := f.target.count(http.MethodPut) - puts; got != 2 {
-		t.Errorf("%d updates in the periodic run", got)
-	}
-}
-
 // MRB-16: two ManagedResources that lose an object at the same time leave nothing behind.
 func TestBothLoseAnObject(t *testing.T) {
 	f := newFixture(t)

@@ -26,7 +26,9 @@ type pass struct {
 	raised, settled uint64
 	// fullRaised is the doubt that only a full run settles: one that looks at every object, whatever the ledger says.
 	fullRaised uint64
-	// askedRaised is the latest of these that somebody asked for.
+	// periodicRaised is the latest doubt of a sync period that has objects written which no watch covers (MRC-3c: alwaysUpdate).
+	periodicRaised uint64
+	// askedRaised is the latest of those that ask for a full run by somebody's wish.
 	askedRaised uint64
 	// missedRaised is the latest doubt that changes of Secrets may have been missed: until it is settled, a version that was read before proves
 	// nothing about what the Secret has, as a restored source gives it to something else in time.
@@ -117,6 +119,9 @@ func (p *pass) wantsFull() bool { return !p.complete || p.asksForFull() }
 
 // asksForFull says whether a full run was asked for and has not ended well since.
 func (p *pass) asksForFull() bool { return p.fullRaised > p.settled }
+
+// isPeriodic says whether a sync period asks for updates of what no watch covers, and no run has ended well since.
+func (p *pass) isPeriodic() bool { return p.periodicRaised > p.settled }
 
 // hasRead says whether the last run that ended well read these versions of Secrets, and what they have is what it was then.
 func (p *pass) hasRead(versions map[string]string) bool {
@@ -401,6 +406,16 @@ func (p *passes) owners(full bool) []ledger.Owner {
 		}
 	}
 	return owners
+}
+
+// rewritesUnwatched asks for a run that writes the objects which no watch covers.
+func (p *passes) rewritesUnwatched(owner ledger.Owner) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.byOwner[owner]; known != nil && !known.isPeriodic() {
+		known.raise(false)
+		known.periodicRaised = known.raised
+	}
 }
 
 // inDoubt says whether a ManagedResource needs a run though none of its objects is in doubt.

@@ -174,7 +174,7 @@ func (t *Triggers) Sweep(ctx context.Context) error {
 func (t *Triggers) sweep() {
 	r := t.reconciler
 	r.Ledger.RetryDue(r.Clock.Now())
-	for _, owner := range r.passes.owners(*r.Config.AlwaysUpdate) {
+	for _, owner := range t.completed() {
 		if r.passes.inDoubt(owner) || !r.nothingInDoubt(owner) {
 			t.add(owner, r.spread())
 		}

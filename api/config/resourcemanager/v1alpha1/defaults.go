@@ -48,6 +48,7 @@ func setDefaultsControllers(c *ControllerConfiguration) {
 	shared.SetDefault(&c.ManagedResource.ConcurrentSyncs, 5)
 	shared.SetDefault(&c.ManagedResource.SyncPeriod, shared.Duration(time.Minute))
 	shared.SetDefault(&c.ManagedResource.AlwaysUpdate, false)
+	shared.SetDefaultValue(&c.ManagedResource.AlwaysUpdateScope, AlwaysUpdateAll)
 	shared.SetDefault(&c.ManagedResource.ManagedByLabelValue, "gardener")
 	shared.SetDefault(&c.ManagedResource.ApplyWhileDeletionPending, false)
 	shared.SetDefault(&c.ManagedResource.DeleteForeignObjects, false)

@@ -1,13 +1,15 @@
 package v1alpha1
 
 // Profiles are defaults by name, as YAML below the configuration file: contract is what the contract says, gardener is never laxer,
-// heavier or slower than Gardener v1.150.0-dev (b312835d) (contract, decisions R1, R8 and T3-12 by profile).
+// heavier or slower than Gardener v1.150.0-dev (b312835d) (contract, decisions R1, R8, MRC-3c and T3-12 by profile).
 var Profiles = map[string]string{
 	"contract": "",
 	"gardener": `
 controllers:
   csrApprover:
     nodeAgentServiceAccount: false
+  managedResource:
+    alwaysUpdateScope: Unwatched
   networkPolicy:
     onlyForExistingPods: true
     descriptionFormat: Selector

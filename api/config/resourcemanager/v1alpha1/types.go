@@ -208,6 +208,11 @@ type ManagedResourceControllerConfig struct {
 	// AlwaysUpdate sends an update for every object in every sync period, changed or not. Default false.
 	// +optional
 	AlwaysUpdate *bool `json:"alwaysUpdate,omitempty"`
+	// AlwaysUpdateScope is what alwaysUpdate is about: All objects, or Unwatched ones only. Objects whose drift a watch tells are then compared
+	// and written if they differ, as without alwaysUpdate. Default All.
+	// +optional
+	// +kubebuilder:validation:Enum=All;Unwatched
+	AlwaysUpdateScope AlwaysUpdateScope `json:"alwaysUpdateScope,omitempty"`
 	// ManagedByLabelValue is the value of the label resources.gardener.cloud/managed-by. Default gardener.
 	// +optional
 	ManagedByLabelValue *string `json:"managedByLabelValue,omitempty"`
@@ -231,6 +236,16 @@ type ManagedResourceControllerConfig struct {
 	// +optional
 	CollectOrphans *bool `json:"collectOrphans,omitempty"`
 }
+
+// AlwaysUpdateScope says which objects get an update though nothing differs.
+type AlwaysUpdateScope string
+
+const (
+	// AlwaysUpdateAll has all objects written.
+	AlwaysUpdateAll AlwaysUpdateScope = "All"
+	// AlwaysUpdateUnwatched has those written that no watch covers.
+	AlwaysUpdateUnwatched AlwaysUpdateScope = "Unwatched"
+)
 
 // NetworkPolicyControllerConfig configures the controller that derives NetworkPolicies from Services.
 type NetworkPolicyControllerConfig struct {

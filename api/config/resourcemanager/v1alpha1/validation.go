@@ -87,6 +87,9 @@ func validateControllers(c *ControllerConfiguration, tokenInvalidatorWebhook boo
 			all = append(all, field.Invalid(managedResources.Child("managedByLabelValue"), *v, msg))
 		}
 	}
+	if s := c.ManagedResource.AlwaysUpdateScope; s != AlwaysUpdateAll && s != AlwaysUpdateUnwatched {
+		all = append(all, field.NotSupported(managedResources.Child("alwaysUpdateScope"), s, []AlwaysUpdateScope{AlwaysUpdateAll, AlwaysUpdateUnwatched}))
+	}
 	if d := c.ManagedResource.DriftRepairDelay; d != nil && d.Duration < 0 {
 		all = append(all, field.Invalid(managedResources.Child("driftRepairDelay"), d.Duration.String(), "must be non-negative"))
 	}
