@@ -25,6 +25,8 @@ const (
 	// restLook is how often that is looked at, and restTold how often progress is told.
 	restLook = 50 * time.Millisecond
 	restTold = 5 * time.Second
+	// troubledFor is how long a read may fail before the pass ends without an answer: a right that is missing does not come by waiting.
+	troubledFor = 5 * time.Second
 	// greeting limits the first request to each cluster.
 	greeting = 10 * time.Second
 )
@@ -72,12 +74,18 @@ func (r *Rehearsal) Run(ctx context.Context, mgr manager.Manager, begun func() e
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	err := r.awaitRest(ctx, ended, begun)
+	troubles := r.troubles()
+	cancel()
+	return errors.Join(append([]error{err}, troubles...)...)
+}
+
+// troubles are the reads that fail.
+func (r *Rehearsal) troubles() []error {
 	var troubles []error
 	for _, s := range r.servers {
 		troubles = append(troubles, s.Troubles()...)
 	}
-	cancel()
-	return errors.Join(append([]error{err}, troubles...)...)
+	return troubles
 }
 
 // greet asks a cluster for its version, so that one that is away is told at once.
@@ -113,7 +121,7 @@ func (r *Rehearsal) awaitRest(ctx context.Context, ended <-chan error, begun fun
 	tick := time.NewTicker(restLook)
 	defer tick.Stop()
 	var last activity
-	since, told := time.Now(), time.Now()
+	since, told, well := time.Now(), time.Now(), time.Now()
 	for {
 		select {
 		case err := <-ended:
@@ -132,6 +140,12 @@ func (r *Rehearsal) awaitRest(ctx context.Context, ended <-chan error, begun fun
 		now := time.Now()
 		if begun() != nil || current.busy > 0 || current != last {
 			last, since = current, now
+		}
+		if len(r.troubles()) == 0 {
+			well = now
+		}
+		if now.Sub(well) >= troubledFor {
+			return fmt.Errorf("reads have failed for %s", troubledFor)
 		}
 		if now.Sub(since) >= restFor {
 			r.tell("at rest: %d requests, %d writes", current.Begun, current.Writes)
