@@ -193,6 +193,7 @@ controllers:
 webhooks:
   tokenValidator: {enabled: true}
 foo: bar
+conrollers: {managedResources: {syncPeriod: 1m}}
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +225,7 @@ foo: bar
 	}
 	joined := strings.Join(warnings, "\n")
 	for want, rule := range map[string]string{
-		"unknown key foo is ignored": "CT-15/OPB-1", "controllers.secret has no effect": "OLD-35", "controllers.node is an older name": "CT-15/OLD-34",
+		"unknown key foo is ignored": "CT-15/OPB-1", "controllers.secret has no effect": "OLD-35", "controllers.node is an older name": "CT-15/OLD-34", "unknown key conrollers is ignored": "OLD-43",
 		"controllers.rootCAPublisher has no effect": "OLD-36", "controllers.garbageCollector.considerManagedResources has no effect": "OLD-41",
 	} {
 		if !strings.Contains(joined, want) {

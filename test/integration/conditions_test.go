@@ -33,7 +33,7 @@ func TestPrinterColumns(t *testing.T) {
 		served[kind.Name] = kind
 	}
 	if got := served["managedresources"]; got.Kind != "ManagedResource" || got.SingularName != "managedresource" || !got.Namespaced || fmt.Sprint(got.ShortNames) != "[mr]" {
-		t.Errorf("MRA-1: got %+v", got)
+		t.Errorf("MRA-1/HLP-31: got %+v", got)
 	}
 	if _, found := served["managedresources/status"]; !found || len(served) != 2 {
 		t.Errorf("MRA-2: want the subresource status alone, got %v", served)

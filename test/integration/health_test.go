@@ -31,9 +31,9 @@ func TestHealthFollows(t *testing.T) {
 func TestWorkers(t *testing.T) {
 	t.Parallel()
 	_, metrics := running.Get(running.Metrics, "/metrics")
-	for _, controller := range []string{"health", "health-progressing"} {
+	for _, controller := range []string{"managedresource", "health", "health-progressing"} {
 		if series := `controller_runtime_max_concurrent_reconciles{controller="` + controller + `"} 5`; !strings.Contains(metrics, series) {
-			t.Errorf("CFG-11: there is no %s", series)
+			t.Errorf("CFG-11/MRC-11: there is no %s", series)
 		}
 	}
 	if strings.Contains(metrics, `controller="garbage-collector"`) {

@@ -88,8 +88,8 @@ func decides(t *testing.T, name, only, question, want string) {
 func TestPathOnly(t *testing.T) {
 	const readers = "N(only the following verbs are allowed for this resource type: [get list watch])"
 	for name, at := range map[string]struct{ resource, namespace string }{
-		"CT-SA-2/SR-5": {"cloudprofiles", ""}, "CT-SA-2/SR-6": {"namespacedcloudprofiles", "n/"}, "CT-SA-2/SR-9": {"controllerdeployments", ""}, "CT-SA-2/SR-12": {"credentialsbindings", "n/"},
-		"CT-SA-2/SR-14": {"exposureclasses", ""}, "CT-SA-2/SR-19": {"namespaces", ""}, "CT-SA-2/SR-20": {"projects", ""}, "CT-SA-2/SR-21": {"secretbindings", "n/"},
+		"CT-SA-2/SR-5": {"cloudprofiles", ""}, "CT-SA-2/SR-6": {"namespacedcloudprofiles", "n/"}, "SR-9/BH-SA-15": {"controllerdeployments", ""}, "SR-12/BH-SA-17": {"credentialsbindings", "n/"},
+		"SR-14/BH-SA-19": {"exposureclasses", ""}, "CT-SA-2/SR-19": {"namespaces", ""}, "CT-SA-2/SR-20": {"projects", ""}, "CT-SA-2/SR-21": {"secretbindings", "n/"},
 	} {
 		resource, namespace := at.resource, at.namespace
 		for _, client := range []string{"G", "E"} {
@@ -196,7 +196,7 @@ CT-SA-11: G list controllerinstallations field:spec.seedRef.name=seed => A
 CT-SA-11 Related: G list controllerinstallations => N(must specify)
 CT-SA-11 All: G list controllerinstallations => A
 CT-SA-11: G get controllerinstallations own => A
-CT-SA-11: G patch controllerinstallations/status own => A
+CT-SA-11/BH-SA-16: G patch controllerinstallations/status own => A
 CT-SA-11: G create controllerinstallations => N([get list patch update watch])
 CT-SA-11: G delete controllerinstallations own => N([get list patch update watch])
 CT-SA-12: G list shoots label:name.seed.gardener.cloud/seed=true => A
@@ -209,6 +209,9 @@ CT-SA-12 Related: G list shoots label:name.seed.gardener.cloud/other=true => N(m
 CT-SA-12 Related: G list seeds label:name.seed.gardener.cloud/other=true => N(must specify)
 CT-SA-12 Related: G list managedseeds => N(must specify)
 CT-SA-12 All: G list managedseeds => A
+SR-18/BH-SA-22: G patch managedseeds garden/child => A
+SR-18/BH-SA-22: G update managedseeds garden/foreign => N(no relationship found)
+SR-18/BH-SA-22: G create managedseeds garden/x => N([get list patch update watch])
 CT-SA-12 Related: G list shoots label:!foo => N(must specify)
 CT-SA-12 Related: G list shoots label:foo!=bar => N(must specify)
 CT-SA-12 Related: G list shoots label:foo_notin_(x) => N(must specify)
@@ -333,7 +336,7 @@ D-5: G patch leases n/gardenlet-leader-election => N(no relationship found)
 D-5 Related: G update leases n/gardenlet-leader-election => N(no relationship found)
 CT-SA-23: G create certificatesigningrequests => A
 CT-SA-23: G create certificatesigningrequests/seedclient x => A
-CT-SA-23: G get certificatesigningrequests own => A
+CT-SA-23/BH-SA-10: G get certificatesigningrequests own => A
 CT-SA-23: G watch certificatesigningrequests own => A
 CT-SA-23: G update certificatesigningrequests own => N([create get list watch])
 CT-SA-23: G delete certificatesigningrequests own => N([create get list watch])

@@ -154,7 +154,7 @@ func TestByMachine(t *testing.T) {
 CT-NA-1/NA-2: - get nodes foo-node => D()
 CT-NA-2/NA-3: foo-machine get deployments default/x => D()
 NA-4/NA-5: foo-machine create certificatesigningrequests => A
-CT-NA-3/NA-5: foo-machine get certificatesigningrequests mine => A
+BH-NA-4/NA-5: foo-machine get certificatesigningrequests mine => A
 CT-NA-3/NA-5: foo-machine get certificatesigningrequests theirs => ` + csrText + `
 CT-NA-3/NA-5: foo-machine get certificatesigningrequests gone => D(no CertificateSigningRequest "gone" found)
 CT-NA-3/NA-5: foo-machine get certificatesigningrequests broken => error(error getting CSR "broken": fake-err)
@@ -166,7 +166,7 @@ CT-NA-3/NA-5: foo-machine delete certificatesigningrequests mine => ` + verbsTex
 CT-NA-3/NA-5: foo-machine deletecollection certificatesigningrequests => ` + verbsText + `[get create])
 CT-NA-3/NA-5: foo-machine update certificatesigningrequests/approval mine => ` + subText + `[])
 CT-NA-4/NA-6: foo-machine create events default/x => A
-CT-NA-4/NA-6: foo-machine patch newevents default/x => A
+BH-NA-5/NA-6: foo-machine patch newevents default/x => A
 CT-NA-4/NA-6: foo-machine get events default/x => ` + verbsText + `[create patch])
 CT-NA-4/NA-6: foo-machine delete newevents default/x => ` + verbsText + `[create patch])
 CT-NA-5/NA-7, C10: foo-machine create leases kube-system/- => A
@@ -175,7 +175,7 @@ C10/NA-7: foo-machine create leases kube-system/other => ` + leaseText + `
 CT-NA-5/NA-7: foo-machine create leases default/- => ` + leaseText + `
 CT-NA-5/NA-12: bar-machine create leases kube-system/- => D(no node for "bar-machine" found)
 CT-NA-5/NA-12: bar-machine get leases kube-system/x => D(no node for "bar-machine" found)
-CT-NA-5/NA-7: foo-machine get leases kube-system/gardener-node-agent-foo-node => A
+BH-NA-6/NA-7: foo-machine get leases kube-system/gardener-node-agent-foo-node => A
 CT-NA-5/NA-7: foo-machine update leases kube-system/gardener-node-agent-foo-node => A
 CT-NA-5/NA-7: foo-machine list leases kube-system/gardener-node-agent-foo-node => A
 CT-NA-5/NA-7: foo-machine watch leases kube-system/gardener-node-agent-foo-node => A
@@ -197,8 +197,8 @@ C9/NA-8, of one Node: bar-machine watch nodes foo-node => D(no node for "bar-mac
 C9/NA-8, without a Machine: none-machine watch nodes => error(error getting machine "none-machine": not found)
 C9/NA-8, the Node cannot be read: ill-machine watch nodes => error(error getting node "/broken-node": fake-err)
 NA-8/without a Machine: none-machine list nodes => error(error getting machine "none-machine": not found)
-CT-NA-7/NA-8: foo-machine get nodes foo-node => A
-CT-NA-7/NA-8: foo-machine patch nodes foo-node => A
+BH-NA-3/NA-8: foo-machine get nodes foo-node => A
+BH-NA-7/NA-8: foo-machine patch nodes foo-node => A
 CT-NA-7/NA-8: foo-machine update nodes/status foo-node => A
 CT-NA-7/NA-8: foo-machine get nodes other-node => ` + nodeText + `
 CT-NA-7/NA-8: foo-machine patch nodes/status other-node => ` + nodeText + `
@@ -221,7 +221,7 @@ CT-NA-8/NA-10: foo-machine list secrets kube-system/gardener-opentelemetry-colle
 CT-NA-8/NA-10: foo-machine watch secrets kube-system/shoot-access-cluster-admin => A
 CT-NA-8/NA-10: foo-machine get secrets kube-system/shoot-access-kube-scheduler => A
 CT-NA-8/NA-10: foo-machine get secrets kube-system/shoot-access-kube-controller-manager => A
-CT-NA-8/NA-10: foo-machine get secrets kube-system/foo-machine-secret => A
+BH-NA-8/NA-10: foo-machine get secrets kube-system/foo-machine-secret => A
 CT-NA-8/NA-10: foo-machine watch secrets kube-system/foo-machine-secret => A
 CT-NA-8/NA-10: bar-machine get secrets kube-system/bar-machine-secret => A
 CT-NA-8/NA-10: foo-machine get secrets kube-system/bar-machine-secret => ` + secretText + `
@@ -241,7 +241,7 @@ T3-7/NA-10, a Node that does not exist: gone-machine get secrets kube-system/for
 T3-7/NA-10, a host that is not known: new-machine get secrets kube-system/new-for-all => A
 T3-7/NA-10, a host that is not known: new-machine get secrets kube-system/new-for-foo => ` + newText + `
 T3-7/NA-10, a host that is not known: new-machine get secrets kube-system/new-for-none => ` + newText + `
-CT-NA-10/NA-9: foo-machine get pods default/foo-pod => A
+BH-NA-10/NA-9: foo-machine get pods default/foo-pod => A
 CT-NA-10/NA-9: foo-machine delete pods default/foo-pod => A
 CT-NA-10/NA-9: foo-machine get pods default/bar-pod => D(pod "default/bar-pod" does not belong to node "foo-node")
 CT-NA-10/NA-9: foo-machine delete pods default/new-pod => D(pod "default/new-pod" does not belong to node "foo-node")
@@ -274,7 +274,7 @@ func TestWhoIsAsked(t *testing.T) {
 		want string
 	}{
 		"CT-NA-1/NA-1, another user":      {&user.DefaultInfo{Name: "foo", Groups: []string{group}}, "N()"},
-		"CT-NA-1/NA-1, without the group": {&user.DefaultInfo{Name: userPrefix + "foo-machine"}, "N()"},
+		"BH-NA-2/NA-1, without the group": {&user.DefaultInfo{Name: userPrefix + "foo-machine"}, "N()"},
 		"CT-NA-1/NA-2, an empty name":     {&user.DefaultInfo{Name: userPrefix, Groups: []string{group}}, "D()"},
 	} {
 		if got := decided(a, authorizer.AttributesRecord{User: c.user, Verb: "list", Resource: "nodes", ResourceRequest: true}); got != c.want {
@@ -311,7 +311,7 @@ func TestPodSelectors(t *testing.T) {
 		"foo-machine watch pods default/bar-pod":                                  `D(pod "default/bar-pod" does not belong to node "foo-node")`,
 	} {
 		if got := decided(a, ask(t, question)); got != want {
-			t.Errorf("CT-NA-10, NA-9: %s: got %s, want %s", question, got, want)
+			t.Errorf("BH-NA-9/CT-NA-10: %s: got %s, want %s", question, got, want)
 		}
 	}
 	question := ask(t, "foo-machine list pods")

@@ -217,7 +217,7 @@ func TestJudgedAgainAfterAPeriod(t *testing.T) {
 		periods int64
 	}{
 		"MRT-14/healthy, watches tell of the rest": {func(*fixture, *resourcesv1alpha1.ManagedResource) {}, rarely},
-		"MRT-14/with a problem":                    {func(f *fixture, _ *resourcesv1alpha1.ManagedResource) { f.rolling = "broken" }, 1},
+		"MRH-11/MRP-7 a problem":                   {func(f *fixture, _ *resourcesv1alpha1.ManagedResource) { f.rolling = "broken" }, 1},
 		"MRT-14/not looked at yet":                 {func(f *fixture, _ *resourcesv1alpha1.ManagedResource) { f.awaited = true }, 1},
 		"MRT-14/not applied yet": {func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) {
 			mr.Status.Conditions[0].Status = resourcesv1alpha1.ConditionFalse

@@ -181,6 +181,9 @@ func TestDeletionOfAStatefulSet(t *testing.T) {
 		if got := fmt.Sprint(s.log); got != want {
 			t.Errorf("MRX-7/MRX-8: got %s, want %s; %s", got, want, f.condition("one"))
 		}
+		if s.log[0] != "DELETE widget" {
+			t.Errorf("MRX-17: a kind that is applied last is deleted first: %s", s.log)
+		}
 	}
 }
 

@@ -310,7 +310,7 @@ func (f *fixture) settle(name string) {
 func (f *fixture) rest(name string) {
 	f.Helper()
 	methods := []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
-	poll(f.T, name+" is at rest", func() bool {
+	poll(f.T, "MRT-6: "+name+" is at rest", func() bool {
 		before := f.target.count(methods...)
 		f.settle(name)
 		return f.nothingInDoubt(ownerOf(f.get(name))) && f.target.count(methods...) == before

@@ -244,7 +244,10 @@ func TestReconcileLooksAtRefusedDeletions(t *testing.T) {
 	f.refuse(http.MethodDelete, "a", http.StatusForbidden)
 	f.secret("m", "2")
 	for range 5 {
-		_, _ = f.run("m")
+		result, err := f.run("m")
+		if err != nil || result.RequeueAfter != 5*time.Second || !strings.HasPrefix(f.condition("m"), "Progressing/DeletionPending") {
+			t.Errorf("MRX-14: a refused deletion is pending, without a back-off: %+v, %v, %s", result, err, f.condition("m"))
+		}
 		f.clock.SetTime(f.clock.Now().Add(5 * time.Second))
 	}
 	f.refuse(http.MethodDelete, "a", 0)                                                          // The webhook is mended ...

@@ -1,6 +1,7 @@
 package targetcluster
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/engine/ledger"
 	"github.com/espalier-project/espalier/internal/engine/managed"
 )
 
@@ -48,5 +50,26 @@ func TestProblemsAreBounded(t *testing.T) {
 	}
 	if got := join(problems); got != "m; m; m; m; m; m; m; m; m; m; and 15 more" {
 		t.Errorf("MRB-29/MRH-3: got %q", got)
+	}
+}
+
+// TestUnreadableObjects: an object that can't be read is not missing, and nothing says that it is rolled out.
+func TestUnreadableObjects(t *testing.T) {
+	s, client := newServer(t)
+	s.serve(deploymentKind, "deployments", true)
+	s.put(deploymentKind, "n", "d", nil)
+	s.refuse("get", true)
+	l := ledger.New()
+	a := NewAssessor(client, l, NewWatches(client, l, WatchOptions{}), clocktesting.NewFakePassiveClock(time.Now()))
+	refs := []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "n", Name: "d"}}}
+	assessment, err := a.Health(t.Context(), refs)
+	if err != nil || assessment.Change.Status != resourcesv1alpha1.ConditionFalse || assessment.Change.Reason != "HealthCheckError" {
+		t.Errorf("MRH-5: got %+v, %v", assessment.Change, err)
+	}
+	if want := `Error executing health check for Deployment "n/d": `; !strings.HasPrefix(assessment.Change.Message, want) || strings.Contains(assessment.Change.Message, "missing") {
+		t.Errorf("MRH-7: got %q, want it to begin with %q", assessment.Change.Message, want)
+	}
+	if assessment, err := a.Progressing(t.Context(), refs); err == nil {
+		t.Errorf("MRP-3: what can't be read is %+v", assessment.Change)
 	}
 }

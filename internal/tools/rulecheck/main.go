@@ -44,8 +44,7 @@ func check(root string, out io.Writer) error {
 		return err
 	}
 	named := namedByTests(references, contract)
-	comments, outdated := readCommented(root, contract, named)
-	return errors.Join(append(twice, undefined(references, contract), outdated, judge(out, contract, named, explanations, comments))...)
+	return errors.Join(append(twice, undefined(references, contract), judge(out, contract, named, explanations))...)
 }
 
 // undefined is an error that names every reference to an ID that is not defined.

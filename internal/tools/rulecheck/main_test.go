@@ -50,8 +50,6 @@ func TestCheck(t *testing.T) {
 		"named in a list":      {"the third of a list is not asserted", map[string]string{"x/x_test.go": "package x\nvar _ = \"ZZ-1, ZZ-2, ZZ-4: x\"\n"}, []string{"neither named by a test nor explained: ZZ-4e ZZ-4g"}, ""},
 		"named in a document":  {"a string of more than one line is data", map[string]string{"x/x_test.go": test + "var _ = `ZZ-5\n`\n", "docs/contract/b.md": "- ZZ-5 x\n"}, []string{"neither named by a test nor explained: ZZ-5"}, ""},
 		"named in a table":     {"a line of a table of cases begins with the case's name", map[string]string{"x/x_test.go": test + "var _ = `\nZZ-5/x: a question => an answer\n`\n", "docs/contract/b.md": "- ZZ-5 x\n"}, nil, "5 rules, 5 named"},
-		"only commented":       {"the list of old ones", map[string]string{"x/x_test.go": test + "// ZZ-5\n", "docs/contract/b.md": "- ZZ-5 x\n", "internal/tools/rulecheck/commented.txt": "ZZ-5\n"}, nil, "5 rules, 4 named by tests, 0 explained in docs/contract/untested.md, 1 only in comments"},
-		"commented and named":  {"the list gets shorter", map[string]string{"x/x_test.go": test, "internal/tools/rulecheck/commented.txt": "ZZ-2\n"}, []string{"commented.txt lists ZZ-2, which a test names or the contract does not define"}, ""},
 		"explained for nothing": {"so that the page stays true", map[string]string{"x/x_test.go": test, "docs/contract/untested.md": head + "| ZZ-2 | hard |\n| YY-* | not built |\n"},
 			[]string{"named by tests: ZZ-2 YY-*"}, ""},
 	} {

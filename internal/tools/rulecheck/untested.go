@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path"
-	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -48,33 +45,8 @@ func covered(explanation string, contract *contract) []string {
 	return rules
 }
 
-// commented lists rules that only comments of tests name. It gets shorter, never longer.
-const commented = "internal/tools/rulecheck/commented.txt"
-
-// readCommented returns the rules of the list, and an error that names those that do not belong there any more.
-func readCommented(root string, contract *contract, named map[string]bool) (map[string]bool, error) {
-	content, err := os.ReadFile(filepath.Join(root, commented))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	rules, outdated := map[string]bool{}, []string(nil)
-	for _, rule := range strings.Fields(string(content)) {
-		if rules[rule] = true; named[rule] || !contract.known[rule] {
-			outdated = append(outdated, rule)
-		}
-	}
-	if len(outdated) > 0 {
-		err = fmt.Errorf("%s lists %s, which a test names or the contract does not define", path.Base(commented), strings.Join(outdated, " "))
-	} else {
-		err = nil
-	}
-	return rules, err
-}
-
-// judge compares the rules with those that tests name, those that are explained, and those that only comments name.
-//
-//nolint:unparam
-func judge(out io.Writer, contract *contract, named map[string]bool, explanations []string, comments map[string]bool) error {
+// judge compares the rules with those that tests name and those that are explained.
+func judge(out io.Writer, contract *contract, named map[string]bool, explanations []string) error {
 	why := map[string]string{}
 	var outdated []string
 	for _, explanation := range explanations {
@@ -88,14 +60,11 @@ func judge(out io.Writer, contract *contract, named map[string]bool, explanation
 		}
 	}
 	var single, whole, unexplained []string
-	onlyComments := 0
 	count := map[string]int{}
 	for _, rule := range contract.ids {
 		explanation := why[rule]
 		switch {
 		case named[rule]:
-		case comments[rule]:
-			onlyComments++
 		case explanation == "":
 			unexplained = append(unexplained, rule)
 		case strings.HasSuffix(explanation, "*"):
@@ -112,7 +81,7 @@ func judge(out io.Writer, contract *contract, named map[string]bool, explanation
 		notBuilt += count[explanation]
 		whole[i] = fmt.Sprintf("%s (%d)", explanation, count[explanation])
 	}
-	_, err := fmt.Fprintf(out, "%d rules, %d named by tests, %d explained in docs/contract/%s, %d only in comments\nnot named by any test, for the reasons given there: %s\n", len(contract.ids), len(contract.ids)-len(single)-notBuilt-len(unexplained)-onlyComments, len(single)+notBuilt, untested, onlyComments,
+	_, err := fmt.Fprintf(out, "%d rules, %d named by tests, %d explained in docs/contract/%s\nnot named by any test, for the reasons given there: %s\n", len(contract.ids), len(contract.ids)-len(single)-notBuilt-len(unexplained), len(single)+notBuilt, untested,
 		strings.Join(append(single, whole...), " "))
 	if len(unexplained) > 0 {
 		err = errors.Join(err, fmt.Errorf("neither named by a test nor explained: %s", strings.Join(unexplained, " ")))
