@@ -29,7 +29,7 @@ var (
 	referenceFile = flag.String("reference-rm", "", "executable of the reference's resource-manager; the hand-over is between two of ours without it")
 	ownFile       = flag.String("own-rm", "", "executable of our resource-manager; it is built without it")
 	turnsWanted   = flag.Int("turns", 8, "how many turns the hand-over has")
-	alwaysUpdates = flag.Bool("always-update", false, "whether the configuration has alwaysUpdate, as gardenlet renders it")
+	alwaysUpdates = flag.Bool("always-update", true, "whether the configuration has alwaysUpdate, as gardenlet renders it")
 	turnsDraw     = flag.Uint64("draw", 1, "what the turns are drawn from; 0 means any")
 )
 
@@ -82,6 +82,39 @@ func TestHandOver(t *testing.T) {
 			if len(h.written(on, file)) == 0 {
 				t.Errorf("%s: no write of %s was seen, so that nothing is known of its writes", on.Name, filepath.Base(file))
 			}
+		}
+	}
+}
+
+// What the law forbids is seen in audit logs, and nothing else.
+func TestHandOverSees(t *testing.T) {
+	line := func(agent, verb, name, version, more string, code int) string {
+		return fmt.Sprintf(`{"stage":"ResponseComplete","verb":%q,"userAgent":"%s/v1","objectRef":{"resource":"configmaps","name":%q},"responseStatus":{"code":%d},"responseObject":{"metadata":{"uid":%q,"resourceVersion":%q%s}}}`,
+			verb, agent, name, code, name, version, more)
+	}
+	file := filepath.Join(t.TempDir(), "audit.log")
+	must(t, os.WriteFile(file, []byte(strings.Join([]string{
+		line("kubectl", "create", "a", "1", "", 201),
+		line("ours", "update", "a", "2", "", 200),
+		line("theirs", "update", "a", "2", "", 200),
+		line("ours", "update", "b", "2", "", 200), // Another object.
+		line("ours", "update", "a", "2", "", 409),
+		line("ours", "patch", "a", "2", "", 200),
+		line("ours", "patch", "b", "2", `,"deletionTimestamp":"2026-01-01T00:00:00Z"`, 200),
+		line("ours", "delete", "a", "", "", 200),
+		line("theirs", "delete", "b", "", "", 200),
+		line("theirs", "delete", "c", "", "", 404),
+		line("kubectl", "delete", "d", "", "", 200),
+	}, "\n")+"\n"), 0o600))
+	h := &handOver{t: t, ours: "/x/ours", theirs: "/x/theirs", deleted: []string{"a"}}
+	log := &audited{log: file}
+	for what, tc := range map[string]struct{ got, want []string }{
+		"needless of ours":     {h.needless(log, h.ours), []string{"patch configmaps /a"}},
+		"needless of theirs":   {h.needless(log, h.theirs), []string{"update configmaps /a"}},
+		"deleted, but not for": {h.deletions(log), []string{"delete configmaps /b"}},
+	} {
+		if !slices.Equal(tc.got, tc.want) {
+			t.Errorf("%s: %v, want %v", what, tc.got, tc.want)
 		}
 	}
 }
