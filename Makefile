@@ -11,6 +11,9 @@ LDFLAGS      := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X 
 GOFLAGS_TEST ?= $(if $(shell command -v gcc || command -v clang),-race)
 # What the executables ask API servers for in tests, to find rights that none of them uses.
 REQUESTS     := $(CURDIR)/.local/requests
+# The executables that all suites share, with the race detector; the suites are built with it only where they run the code in their own process.
+BINARIES     := $(CURDIR)/.local/binaries
+SUITES       := ESPALIER_REQUESTS=$(REQUESTS) ESPALIER_BINARIES=$(BINARIES)
 COMMANDS     := $(notdir $(wildcard cmd/*))
 # What images are made for.
 ARCHITECTURES ?= amd64 arm64
@@ -36,7 +39,10 @@ cluster: controlplane ## Start an empty API server on this machine, with a Node 
 .PHONY: test
 test: controlplane test-unit ## Run all tests: unit, property, integration and process tests.
 	@rm -rf $(REQUESTS)
-	ESPALIER_REQUESTS=$(REQUESTS) go test $(GOFLAGS_TEST) -count=1 -timeout 25m ./test/...
+	@mkdir -p $(BINARIES)
+	go build $(GOFLAGS_TEST) -o $(BINARIES)/ ./cmd/...
+	$(SUITES) go test $(GOFLAGS_TEST) -count=1 -timeout 10m ./test/integration ./test/simulation/...
+	$(SUITES) go test -count=1 -timeout 10m $$(go list ./test/... | grep -v -e '/test/integration$$' -e '/test/simulation')
 	go test -C internal/tools/charts -count=1 -timeout 10m .
 	go test -C internal/tools/monitoring -count=1 ./...
 	go test -C internal/tools ./rulecheck ./floors ./docscheck ./mutate

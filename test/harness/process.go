@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -273,8 +274,27 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// Build builds an executable of this module into a folder.
-func Build(dir, name string) (string, error) { return build(dir, name, nil, buildFlags...) }
+// sharedBinaries names the folder of executables that make test has built once for all suites.
+const sharedBinaries = "ESPALIER_BINARIES"
+
+// Build builds an executable of this module into a folder, or links the one there that all suites share.
+func Build(dir, name string) (string, error) {
+	shared := os.Getenv(sharedBinaries)
+	if shared == "" {
+		return build(dir, name, nil, buildFlags...)
+	}
+	binary := filepath.Join(dir, name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("linking %s: %w", name, err)
+	}
+	if err := os.Symlink(filepath.Join(shared, name), binary); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("linking %s: %w", name, err)
+	}
+	if _, err := os.Stat(binary); err != nil {
+		return "", fmt.Errorf("the executables that %s names: %w", sharedBinaries, err)
+	}
+	return binary, nil
+}
 
 // BuildPlain builds an executable as make build does, also where the tests look for races: memory is measured in what is delivered.
 func BuildPlain(dir, name string) (string, error) {
