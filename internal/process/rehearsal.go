@@ -121,7 +121,8 @@ func (r *Rehearsal) awaitRest(ctx context.Context, ended <-chan error, begun fun
 	tick := time.NewTicker(restLook)
 	defer tick.Stop()
 	var last activity
-	since, told, well := time.Now(), time.Now(), time.Now()
+	calm := 0 // Looks in a row, and not seconds: a machine that is busy looks less often.
+	told, well := time.Now(), time.Now()
 	for {
 		select {
 		case err := <-ended:
@@ -137,9 +138,9 @@ func (r *Rehearsal) awaitRest(ctx context.Context, ended <-chan error, begun fun
 		if err != nil {
 			return err
 		}
-		now := time.Now()
-		if begun() != nil || current.busy > 0 || current != last {
-			last, since = current, now
+		now, waiting := time.Now(), begun()
+		if calm++; waiting != nil || current.busy > 0 || current != last {
+			last, calm = current, 0
 		}
 		if len(r.troubles()) == 0 {
 			well = now
@@ -147,16 +148,41 @@ func (r *Rehearsal) awaitRest(ctx context.Context, ended <-chan error, begun fun
 		if now.Sub(well) >= troubledFor {
 			return fmt.Errorf("reads have failed for %s", troubledFor)
 		}
-		if now.Sub(since) >= restFor {
+		if calm >= int(restFor/restLook) {
 			r.tell("at rest: %d requests, %d writes", current.Begun, current.Writes)
 			return nil
 		}
 		if now.Sub(told) >= restTold {
 			told = now
 			r.tell("%d requests, %d objects looked at, %d waiting, %d writes so far", current.Begun, int(current.rounds), int(current.busy), current.Writes)
+			if waiting != nil {
+				r.tell("%v", waiting)
+			}
 		}
 	}
 }
+
+// Rounds returns how often a controller was done with something.
+func (r *Rehearsal) Rounds(controller string) (int, error) {
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		return 0, fmt.Errorf("reading the metrics of controllers: %w", err)
+	}
+	rounds := 0.0
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if family.GetName() == reconciliations && label.GetName() == "controller" && label.GetValue() == controller {
+					rounds += metric.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return int(rounds), nil
+}
+
+// reconciliations is the library's metric of rounds.
+const reconciliations = "controller_runtime_reconcile_total"
 
 func (r *Rehearsal) activity() (activity, error) {
 	var a activity
@@ -173,7 +199,7 @@ func (r *Rehearsal) activity() (activity, error) {
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			switch family.GetName() {
-			case "controller_runtime_reconcile_total":
+			case reconciliations:
 				a.rounds += metric.GetCounter().GetValue()
 			case "controller_runtime_active_workers", "workqueue_depth":
 				a.busy += metric.GetGauge().GetValue()

@@ -2,6 +2,7 @@ package resourcemanager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/managedresource"
+	"github.com/espalier-project/espalier/internal/engine/managed"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -37,7 +41,7 @@ func Rehearse(ctx context.Context, cfg *configuration, r *process.Rehearsal) err
 	return r.Run(ctx, p.Manager, func() error {
 		select {
 		case <-p.begun:
-			return awaited.rest()
+			return errors.Join(awaited.rest(), p.lookedAt(ctx, r))
 		default:
 		}
 		if err := p.Engine.Ready(); err != nil {
@@ -45,6 +49,25 @@ func Rehearse(ctx context.Context, cfg *configuration, r *process.Rehearsal) err
 		}
 		return fmt.Errorf("not begun: %s", rows[0].Name)
 	})
+}
+
+// lookedAt returns an error as long as there are more ManagedResources than were looked at.
+func (p *Process) lookedAt(ctx context.Context, r *process.Rehearsal) error {
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if err := p.Source.Cache.List(ctx, list); err != nil {
+		return fmt.Errorf("listing ManagedResources: %w", err)
+	}
+	class, number := managed.NewClass(*p.Config.Controllers.ResourceClass), 0
+	for i := range list.Items {
+		if class.Concerns(&list.Items[i]) {
+			number++
+		}
+	}
+	rounds, err := r.Rounds(managedresource.Name)
+	if err == nil && rounds < number {
+		err = fmt.Errorf("%d of %d ManagedResources are looked at", rounds, number)
+	}
+	return err
 }
 
 // awaited are the features that have not begun yet.
