@@ -30,12 +30,17 @@ func TestHealthFollows(t *testing.T) {
 // TestWorkers: both controllers of health have the workers that the configuration says, and a controller that is off is not there.
 func TestWorkers(t *testing.T) {
 	t.Parallel()
-	_, metrics := running.Get(running.Metrics, "/metrics")
-	for _, controller := range []string{"managedresource", "health", "health-progressing"} {
-		if series := `controller_runtime_max_concurrent_reconciles{controller="` + controller + `"} 5`; !strings.Contains(metrics, series) {
-			t.Errorf("CFG-11/MRC-11: there is no %s", series)
+	f := newFixture(t)
+	metrics := ""
+	f.eventually(func() error { // Controllers begin some time after the process is ready.
+		_, metrics = running.Get(running.Metrics, "/metrics")
+		for _, controller := range []string{"managedresource", "health", "health-progressing"} {
+			if series := `controller_runtime_max_concurrent_reconciles{controller="` + controller + `"} 5`; !strings.Contains(metrics, series) {
+				return fmt.Errorf("CFG-11/MRC-11: there is no %s", series)
+			}
 		}
-	}
+		return nil
+	})
 	if strings.Contains(metrics, `controller="garbage-collector"`) {
 		t.Error("COM-1: the garbage collector is off, and has metrics")
 	}
