@@ -7,6 +7,9 @@
 //
 //   - a line has more than one sentence, or a sentence goes on in the next line.
 //
+// A sentence whose subject is a clause ("What others have is left alone.") counts in pages and in comments of Go: a list says how many each file has
+// still.
+//
 // And it fails if a figure that pages repeat is not the one of docs/performance.md, if a page names the version of the reference in another
 // way than all others, or if a version on the page about versions is not the one of go.mod.
 //
@@ -50,6 +53,7 @@ func check(root string) error {
 	}
 	problems = append(problems, checkFigures(root)...)
 	problems = append(problems, checkVersions(root)...)
+	problems = append(problems, checkHeadless(root, pages)...)
 	return errors.Join(problems...)
 }
 
