@@ -257,7 +257,7 @@ func TestAPIServerRestarts(t *testing.T) {
 	eventually(t, "the binding is gone", func() error { return forbidden(read(), "no relationship found") })
 }
 
-// TestScopes is D-1, SEL and CT-SA-12 through the API, with an instance of its own behind the same kube-apiserver.
+// TestScopes is D-1, D-3, D-4, BH-SA-27, SEL and CT-SA-12 through the API, with an instance of its own behind the same kube-apiserver.
 func TestScopes(t *testing.T) {
 	a, b, ns := landscape(t, "scope")
 	p, err := suite.Run(harness.GardenProcessOptions{Binary: suite.Binary, Dir: filepath.Join(suite.Dir, "related"), AnyPort: true,
@@ -274,6 +274,9 @@ func TestScopes(t *testing.T) {
 		`{"verb":"list","group":"core.gardener.cloud","resource":"shoots","labelSelector":{"requirements":[{"key":"name.seed.gardener.cloud/` + a + `","operator":"In","values":["true"]}]}}`: `"allowed":true`,
 		`{"verb":"get","group":"core.gardener.cloud","resource":"shoots","namespace":"` + ns + `","name":"on-` + b + `"}`:                                                                     "no relationship found",
 		`{"verb":"get","group":"core.gardener.cloud","resource":"shoots","namespace":"` + ns + `","name":"on-` + a + `"}`:                                                                     `"allowed":true`,
+		`{"verb":"get","resource":"namespaces","namespace":"garden","name":"garden"}`:                                                                                                         "no relationship found",
+		`{"verb":"watch","resource":"configmaps","namespace":"kube-system","name":"cluster-identity"}`:                                                                                        `"allowed":true`,
+		`{"verb":"get","group":"core.gardener.cloud","resource":"seeds","name":"` + a + `"}`:                                                                                                  `"allowed":true`,
 		`{"verb":"get","resource":"secrets","namespace":"` + ns + `","name":"creds-` + a + `"}`:                                                                                               `"allowed":true`,
 		`{"verb":"update","resource":"secrets","namespace":"` + ns + `","name":"creds-` + a + `"}`:                                                                                            "only referred to",
 	} {

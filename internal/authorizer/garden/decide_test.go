@@ -34,8 +34,9 @@ func TestSteps(t *testing.T) {
 		"SA-13, D-7/the own Seed":                        {"G delete seeds seed", "SR-24", "A"},
 		"SA-14, D-7/no path":                             {"G patch seeds other", "SR-24", "N(no relationship found"},
 		"SA-14, D-9/the reason":                          {"G get shoots n/foreign", "SR-26", "N(no relationship found: Shoot:n/foreign does not lead to Seed:seed (SR-26))"},
-		"SP-4, D-3/Namespace garden":                     {"G get namespaces garden", "SR-19", "A"},
-		"D-4/the garden's identity":                      {"G get configmaps kube-system/cluster-identity", "SR-8", "A"},
+		"SP-2/the garden's description, by its name":     {"G get configmaps gardener-system-public/gardener-info", "SR-8", "A"},
+		"SP-4, D-3/Namespace garden by path":             {"G get namespaces garden", "SR-19", "N(no relationship found"},
+		"D-4/the garden's identity by path":              {"G get configmaps kube-system/cluster-identity", "SR-8", "N(no relationship found"},
 		"D-11/extensions only read what needs gardenlet": {"E create clusterrolebindings x", "SR-7e", "N(only the following verbs are allowed for this resource type: [get])"},
 		"D-11/and have Leases of their own":              {"E delete leases seed-seed/x", "SR-16e", "A"},
 	} {

@@ -217,7 +217,7 @@ func (q *naiveQuestion) seedSpecial(g *naiveGraph, s naiveSettings) string {
 		allowed = q.who == "g" && q.is("delete") && (q.Name == bootstrapper+q.seed || q.Name == bootstrapper+"gardenlet-bootstrap-"+q.seed) // SP-1
 	case "configmaps":
 		allowed = q.is("get") && q.object() == "gardener-system-public/gardener-info" || // SP-2
-			q.is("get list watch") && q.object() == "kube-system/cluster-identity" // D-4
+			s.readAll && q.is("get list watch") && q.object() == "kube-system/cluster-identity" // D-4
 	case "leases.coordination.k8s.io":
 		if q.who == "e" { // SP-3
 			switch {
@@ -231,7 +231,7 @@ func (q *naiveQuestion) seedSpecial(g *naiveGraph, s naiveSettings) string {
 		allowed = s.readAll && q.Name == "gardenlet-leader-election" && q.is("create get list watch update") || // SP-3b, D-5
 			q.is("delete") && q.object() == "gardener-system-seed-lease/"+q.seed // C1
 	case "namespaces":
-		allowed = q.Name == "garden" && q.is("get list watch") // SP-4
+		allowed = s.readAll && q.Name == "garden" && q.is("get list watch") // SP-4
 	case "secrets":
 		allowed = q.is("get list watch") && seedNamespace || // SP-5
 			q.is("delete") && q.object() == "kube-system/bootstrap-token-"+tokenID("garden", q.seed) // SP-6
@@ -244,7 +244,7 @@ func (q *naiveQuestion) seedSpecial(g *naiveGraph, s naiveSettings) string {
 	case "shoots.core.gardener.cloud":
 		allowed = q.is("get") && q.object() == "garden/"+q.seed // SP-9
 	case "seeds.core.gardener.cloud":
-		allowed = q.is("get list watch") && q.Name == q.seed && q.Subresource == ""
+		allowed = s.readAll && q.is("get list watch") && q.Name == q.seed && q.Subresource == ""
 	}
 	if allowed {
 		return "A"

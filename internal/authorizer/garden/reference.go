@@ -21,7 +21,7 @@ and extensions alike; where extensions have a rule of their own, it follows that
 `)
 	seeds.write(&out, &client{Seed: "<seed>"})
 	out.WriteString(`
-¹ Under ` + "`readScope: All`" + `, the default, get, list and watch of these are always allowed, in any namespace and without a selector. Under
+¹ Under ` + "`readScope: All`" + `, which is the default under profile contract, get, list and watch of these are always allowed, in any namespace and without a selector. Under
 ` + "`readScope: Related`" + ` the table holds.
 
 ² Under ` + "`writeScope: Owned`" + ` update, patch and delete of these need a *managed* edge as the first one of the path.
