@@ -93,7 +93,7 @@ func TestConfigurationErrors(t *testing.T) {
 	}
 }
 
-// BH-GEN-2, CFG-11, OLD-42: what holds where the file says nothing.
+// CFG-11: what holds where the file says nothing.
 func TestConfigurationDefaults(t *testing.T) {
 	cfg, warnings, err := load(t, noElection)
 	if err != nil || len(warnings) != 0 {
@@ -177,7 +177,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// BH-GEN-7, BH-MR-35, CFG-1, CFG-3, OLD-41, OLD-36: older keys and spellings are read or left out, each with a warning.
+// BH-MR-35, CFG-3: older keys and spellings are read or left out, each with a warning.
 func TestConfigurationAliases(t *testing.T) {
 	cfg, warnings, err := load(t, noElection+`
 sourceClientConnection: {namespace: a}

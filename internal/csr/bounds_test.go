@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// CSR-5, CSR-10, CSR-31, CSR-35, CSR-37: texts of a verdict repeat what is asked for, which may be as large as a request; what cannot be the name
+// CSR-5: texts of a verdict repeat what is asked for, which may be as large as a request; what cannot be the name
 // of an object is never asked for.
 func TestReasonsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 700<<10)

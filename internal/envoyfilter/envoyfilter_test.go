@@ -95,7 +95,7 @@ func jsonOf(o *unstructured.Unstructured) map[string]any {
 	return decoded
 }
 
-// ICC-7, ICC-9, ICC-10: the EnvoyFilter, to the character.
+// TestFilter: the EnvoyFilter, to the character.
 func TestFilter(t *testing.T) {
 	x := world()
 	x.SetService(svc("a", "web", "*", corev1.ServicePort{Name: "https-main", Port: 443}, corev1.ServicePort{Name: "grpc-main", Port: 80}))
@@ -181,7 +181,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// ICC-2, ICC-5, ICC-6: which rules count, and where.
+// TestWhere: which rules count, and where.
 func TestWhere(t *testing.T) {
 	both := []string{"in1", "in2"}
 	for name, tc := range map[string]struct {

@@ -34,7 +34,7 @@ func cond(pairs ...string) string {
 	return text + "]"
 }
 
-// BH-HL-3, BH-HL-4, BH-HL-8: when an object of each kind is healthy, and when it is rolled out.
+// TestAssess: when an object of each kind is healthy, and when it is rolled out.
 func TestAssess(t *testing.T) {
 	const outdatedText = "observed generation outdated (1/2)"
 	invalid := func(name, is, want string) string {

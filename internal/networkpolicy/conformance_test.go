@@ -17,7 +17,7 @@ import (
 
 const grm = "gardener-resource-manager"
 
-// BH-NP-1, BH-NP-2, BH-NP-3, BH-NP-4, BH-NP-5, NP-11, NP-19, NP-24, C5, SW-2: the document's example, to the character.
+// TestExample: the document's example, to the character.
 func TestExample(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.namespace("a")
@@ -106,7 +106,7 @@ func TestOtherNamespace(t *testing.T) {
 	}
 }
 
-// NP-5, NP-41, BH-NP-10: which namespaces may use a Service, now and later.
+// TestNamespaceSelectors: which namespaces may use a Service, now and later.
 func TestNamespaceSelectors(t *testing.T) {
 	own := []string{"a/ingress-to-s-tcp-1", "a/egress-to-s-tcp-1"}
 	from := func(namespace string) []string {
@@ -158,7 +158,7 @@ func TestOwnNamespaceTerminating(t *testing.T) {
 	w.want("NP-3/Service deleted")
 }
 
-// NP-2, NP-2a, BH-NP-22: Services of namespaces that are not handled have no policies.
+// TestHandledNamespaces: Services of namespaces that are not handled have no policies.
 func TestHandledNamespaces(t *testing.T) {
 	handled := []labels.Selector{labels.SelectorFromSet(labels.Set{"gardener.cloud/role": "shoot"}), labels.SelectorFromSet(labels.Set{"kubernetes.io/metadata.name": "garden"})}
 	w := newWorld(t, Options{Handled: handled})
@@ -188,7 +188,7 @@ func TestUnknownNamespace(t *testing.T) {
 	w.want("NP-2/none are created", names...)
 }
 
-// NP-3, NP-4, C5: what has no policies.
+// TestCleanup: what has no policies.
 func TestCleanup(t *testing.T) {
 	for name, end := range map[string]func(*world){
 		"NP-3/Service not found":       func(w *world) { w.settle(w.RemoveService("a", "s")) },
@@ -227,7 +227,7 @@ func TestCleanup(t *testing.T) {
 	}
 }
 
-// NP-8, NP-9, NP-10, NP-40: changes of a Service are followed, and what is as it should be is not written.
+// TestChanges: changes of a Service are followed, and what is as it should be is not written.
 func TestChanges(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.namespace("a")
@@ -257,7 +257,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// NP-1, NP-9, NP-42: what others do to policies.
+// NP-1: what others do to policies.
 func TestPoliciesByHand(t *testing.T) {
 	start := func(t *testing.T) *world {
 		w := newWorld(t, Options{})
@@ -331,7 +331,7 @@ func TestPoliciesByHand(t *testing.T) {
 	})
 }
 
-// NP-13, NP-14, NP-19, NP-26, NP-27, BH-NP-12: clients that have one label for several ports.
+// TestAliases: clients that have one label for several ports.
 func TestAliases(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.namespace("a")
@@ -387,7 +387,7 @@ func TestNamespaceAlias(t *testing.T) {
 	}
 }
 
-// BH-NP-13, BH-NP-15, BH-NP-16, NP-15, NP-25: everybody. The body with peers (BH-NP-14) is that of an older document and is not made (SW-3).
+// TestWorld: everybody. The body with peers (BH-NP-14) is that of an older document and is not made (SW-3).
 func TestWorld(t *testing.T) {
 	for name, tc := range map[string]struct{ value, spec, description string }{
 		"NP-25/number and name":           {`[{"port":10250,"protocol":"TCP"},{"port":"dns","protocol":"UDP"}]`, `{"ports":[{"protocol":"TCP","port":10250},{"protocol":"UDP","port":"dns"}]}`, "[TCP/10250 UDP/dns]"},
@@ -480,7 +480,7 @@ func TestUnreadable(t *testing.T) {
 	w.told("NP-18", `"x_" cannot be a part of a policy's name`)
 }
 
-// NP-21, NP-22, NP-23: keys of labels that are too long.
+// TestLongKeys: keys of labels that are too long.
 func TestLongKeys(t *testing.T) {
 	for in, want := range map[string]string{
 		"to-this-is-a-very-long-svc-name-which-will-exceed-max-length-tcp-5678": "to-this-is-a-very-long-svc-name-which-will-exceed-max-len-7c268",

@@ -34,7 +34,7 @@ func backend(text string) *networkingv1.IngressBackend {
 	return b
 }
 
-// BH-NP-17, BH-NP-18, BH-NP-19, BH-NP-20, BH-NP-21, NP-16, NP-43, NP-46, NP-47, NP-48: Services that Ingresses lead to.
+// TestIngresses: Services that Ingresses lead to.
 func TestIngresses(t *testing.T) {
 	controller := &IngressController{"c", metav1.LabelSelector{MatchLabels: map[string]string{"foo": "bar"}}}
 	own := []string{"a/ingress-to-web-tcp-8080", "a/egress-to-web-tcp-8080", "a/ingress-to-web-tcp-admin", "a/egress-to-web-tcp-admin"}

@@ -2,7 +2,7 @@ package networkpolicy
 
 import "testing"
 
-// NP-30, NP-31, NP-32, NP-33, NP-35, NP-36, NP-45, R1, SW-1: policies only where a Pod with the label exists. Off by default, as a new Pod runs without
+// TestOnlyForExistingPods: policies only where a Pod with the label exists. Off by default, as a new Pod runs without
 // its policies for a moment (NP-37).
 func TestOnlyForExistingPods(t *testing.T) {
 	w := newWorld(t, Options{OnlyForExistingPods: true})

@@ -47,7 +47,7 @@ func executable(prepare error, started error, log io.Writer) Command {
 	}
 }
 
-// CLI-4, CLI-5, CLI-6: what is wrong is said once, on stderr, a line for each fault; the usage is there only if the command line is wrong.
+// CLI-6: what is wrong is said once, on stderr, a line for each fault; the usage is there only if the command line is wrong.
 func TestErrorsAreToldOnce(t *testing.T) {
 	path := field.NewPath("a")
 	faults := field.ErrorList{field.Required(path.Child("b"), ""), field.Invalid(path.Child("c"), 1, "too small")}.ToAggregate()
@@ -192,7 +192,7 @@ var thingFormat = FileFormat{
 	Aliases: []shared.Alias{{Old: "waits", New: "wait"}, {Old: "gone", Dropped: "nobody wants it"}},
 }
 
-// CFG-2, CFG-3, CFG-6, OPB-1, OPB-5: each fault is told with its line, also under an older name of its key, and of a key that is not there with
+// TestValidateConfig: each fault is told with its line, also under an older name of its key, and of a key that is not there with
 // the line of what it belongs to.
 func TestValidateConfig(t *testing.T) {
 	command := executable(nil, nil, io.Discard)

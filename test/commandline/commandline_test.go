@@ -148,7 +148,7 @@ func begins(text, want string) bool {
 	return strings.HasPrefix(text, want) && (want != "" || text == "")
 }
 
-// CT-1, OLD-20, CLI-3: what only resource-manager has.
+// CLI-3: what only resource-manager has.
 func TestResourceManager(t *testing.T) {
 	for rule, tc := range map[string]struct {
 		arguments []string

@@ -33,7 +33,7 @@ func (a *audited) configure(t *testing.T, namespace string, patch object) {
 	}
 }
 
-// MRC-3c, DPL-25, GC-5, R11: with alwaysUpdate, as gardenlet has it, what the reference has left is written once more a round, whatever it is
+// DPL-25, R11: with alwaysUpdate, as gardenlet has it, what the reference has left is written once more a round, whatever it is
 // like. As nothing differs, nothing changes by that: no conflict, no other version of anything, no condition that moves. A ConfigMap that is old
 // enough goes if nobody needs it, and stays if a Deployment says that it does.
 func TestTakeoverAlwaysUpdate(t *testing.T) {

@@ -387,7 +387,7 @@ func (a *audited) user(t *testing.T, token string) string {
 	return text(review.Object, "status", "user", "username")
 }
 
-// NP-9, NP-11, NP-19, NP-24, NP-26: NetworkPolicies of the reference are taken over without a write, and those that are made are the same.
+// NP-11, NP-19, NP-24, NP-26: NetworkPolicies of the reference are taken over without a write, and those that are made are the same.
 func TestNetworkPolicies(t *testing.T) {
 	s := get(t, seed)
 	ca := newAuthority(t)

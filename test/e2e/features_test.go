@@ -49,7 +49,7 @@ func counter(p *harness.Process, series string) int {
 	return 0
 }
 
-// MRV-24, MR-29, CT-41: what gardenlet looks for when the target does not know resource-manager's rights.
+// TestForbidden: what gardenlet looks for when the target does not know resource-manager's rights.
 func TestForbidden(t *testing.T) {
 	ns := namespace(t)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -66,7 +66,7 @@ func TestForbidden(t *testing.T) {
 	must(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, "mr")))
 }
 
-// PRC-1, PRC-2, CCH-1, CCH-3, OBS-8, CT-25, CLI-20, CLI-21: the environment comes before the file. CT-50, OBS-1: every line of the log is JSON.
+// PRC-1, PRC-2, CCH-1, CCH-3, OBS-8: the environment comes before the file. CT-50, OBS-1: every line of the log is JSON.
 func TestEnvironmentAndLog(t *testing.T) {
 	p := start(t, map[string]any{"logLevel": "debug", "sourceClientConnection": map[string]any{"kubeconfig": "/none"}, "targetClientConnection": map[string]any{"kubeconfig": "/none"}},
 		func(o *harness.ProcessOptions) {
@@ -97,7 +97,7 @@ func TestEnvironmentAndLog(t *testing.T) {
 	}
 }
 
-// MRC-3c, CFG-13, MRV-22: alwaysUpdate sends an update although nothing changed; else there is none.
+// TestAlwaysUpdate: alwaysUpdate sends an update although nothing changed; else there is none.
 func TestAlwaysUpdate(t *testing.T) {
 	const updates = `espalier_target_requests_total{verb="update"}`
 	for _, always := range []bool{false, true} {

@@ -138,7 +138,7 @@ func TestKubeconfigAllowList(t *testing.T) {
 	}
 }
 
-// PRC-51, PRC-52, PRC-53, PRC-54, PRC-55, PRC-56: what probes say while the process runs, and how it ends.
+// TestProbesAndSignals: what probes say while the process runs, and how it ends.
 func TestProbesAndSignals(t *testing.T) {
 	p := start(t, map[string]any{"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": "default"}, "debugging": map[string]any{"enableProfiling": true}})
 	ready(t, p)
@@ -250,7 +250,7 @@ func TestCertificates(t *testing.T) {
 	})
 }
 
-// MRC-7c, BH-MR-34, PRC-12, OPB-8: where the name of the source comes from, and what happens where there is none.
+// MRC-7c, BH-MR-34, OPB-8: where the name of the source comes from, and what happens where there is none.
 func TestClusterIdentity(t *testing.T) {
 	p := start(t, map[string]any{"controllers": map[string]any{"clusterID": "<cluster>"}})
 	want := `unable to determine cluster id: cannot determine cluster identity from configmap: configmaps "cluster-identity" not found`

@@ -13,7 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// BH-MR-1, BH-MR-2, BH-MR-10, BH-MR-15, BH-MR-16, BH-MR-21, BH-MR-30, BH-MR-31, MRS-9, MRS-13, MRA-7, MRA-8, MRC-6, MRV-150, MRV-10: a JSON ConfigMap ends in the target with everything that marks it.
+// BH-MR-16, MRS-13, MRA-7, MRC-6, MRV-150: a JSON ConfigMap ends in the target with everything that marks it.
 func TestJSONConfigMap(t *testing.T) {
 	f := newFixture(t)
 	f.managed("mr", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm","namespace":"$NS"},"data":{"a":"b"}}`)

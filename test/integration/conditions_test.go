@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-project/espalier/test/harness"
 )
 
-// MRV-2, MRA-1, MRA-3: what kubectl get mr shows.
+// TestPrinterColumns: what kubectl get mr shows.
 func TestPrinterColumns(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -49,7 +49,7 @@ func TestPrinterColumns(t *testing.T) {
 	}
 }
 
-// MR-9, MRV-120, MRS-5, MRS-9, CT-44, CT-45, HLP-24: how the conditions move when the content changes.
+// MRS-9, CT-45: how the conditions move when the content changes.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -88,7 +88,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// MRV-122, MRS-6, MRV-140, MRH-2: a failure on unchanged content, and no health before anything was applied.
+// MRH-2: a failure on unchanged content, and no health before anything was applied.
 func TestFailureOnUnchangedContent(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -172,7 +172,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// MRV-154, MRB-28, MRT-12: a kind with rules of health whose CRD comes after the start of the process.
+// TestKindsThatComeLater: a kind with rules of health whose CRD comes after the start of the process.
 func TestKindsThatComeLater(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/test/harness"
 )
 
-// MRA-2, MRA-4b, MRA-5, MRA-6b, MRA-6d: what the CustomResourceDefinition accepts and fills in.
+// TestAPI: what the CustomResourceDefinition accepts and fills in.
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -49,7 +49,7 @@ func TestAPI(t *testing.T) {
 	})
 }
 
-// BH-MR-36, BH-MR-37, MRD-6, MRS-4, MRS-10: compressed manifests, and a condition that names what cannot be decoded.
+// BH-MR-37, MRS-4: compressed manifests, and a condition that names what cannot be decoded.
 func TestDecoding(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -84,7 +84,7 @@ func TestDecoding(t *testing.T) {
 	f.gone("v1", "ConfigMap", "brotli")
 }
 
-// MRT-4, MRT-7, MRS-11, CT-43, MRV-14, MRB-21: a missing Secret touches nothing, and is noticed when it comes.
+// MRT-4, MRT-7, MRB-21: a missing Secret touches nothing, and is noticed when it comes.
 func TestMissingSecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -171,7 +171,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// MR-31, MRC-15, MRT-9, MRX-18, MRV-20, MRV-21, MRV-47: a CRD and its resource in one go, exact integers, a template that is no pod template.
+// TestCustomResources: a CRD and its resource in one go, exact integers, a template that is no pod template.
 func TestCustomResources(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

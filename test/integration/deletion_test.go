@@ -30,7 +30,7 @@ func (f *fixture) release(names ...string) {
 	}
 }
 
-// BH-MR-25, MRS-8, MRB-18, MRV-80, MRV-88, MRX-12: what holds a deletion is named, and nothing new is applied before.
+// MRB-18, MRV-88, MRX-12: what holds a deletion is named, and nothing new is applied before.
 func TestPendingDeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -53,7 +53,7 @@ func TestPendingDeletion(t *testing.T) {
 	f.get("v1", "ConfigMap", "new")
 }
 
-// BH-MR-24, MR-4, MRX-1, MRX-3, MRX-4, MRX-8, MRX-14, MRV-81, MRV-82: deletion of the ManagedResource.
+// MRX-8, MRX-14, MRV-82: deletion of the ManagedResource.
 func TestDeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -96,7 +96,7 @@ func TestDeletionIsQuick(t *testing.T) {
 	}
 }
 
-// BH-MR-6, MRX-2, MRX-5, MRA-4f, MRV-74, MRV-83, MRV-84: what stays, and what goes though it is ignored. Whoever deletes ManagedResources deletes
+// MRX-5: what stays, and what goes though it is ignored. Whoever deletes ManagedResources deletes
 // their Secrets first (HLP-7), and may want the objects kept at the last moment only (HLP-30).
 func TestWhatStays(t *testing.T) {
 	t.Parallel()
@@ -138,7 +138,7 @@ func TestWhatStays(t *testing.T) {
 	f.rule("HLP-30/MRV-83: keepObjects counts though it came last").get("v1", "ConfigMap", "migrated")
 }
 
-// BH-MR-26, MRX-9, MRV-76: finalizers go when their time is up.
+// MRX-9: finalizers go when their time is up.
 func TestFinalizeDeletionAfter(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -165,7 +165,7 @@ func TestFinalizeDeletionAfter(t *testing.T) {
 	f.mrGone("mr")
 }
 
-// MRX-10, MRV-76, MRB-10: a Namespace that something holds is finalized.
+// TestFinalizeNamespace: a Namespace that something holds is finalized.
 func TestFinalizeNamespace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -175,7 +175,7 @@ func TestFinalizeNamespace(t *testing.T) {
 	f.rule("MRX-10/MRB-10: finalizers in metadata and spec go").mrGone("mr")
 }
 
-// MRX-7, MRX-16, MRA-4h, MRV-86, MRB-11: only the claims of the StatefulSet go.
+// MRX-7: only the claims of the StatefulSet go.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -241,7 +241,7 @@ func TestMovedObject(t *testing.T) {
 	}
 }
 
-// BH-MR-11, BH-MR-13, BH-MR-14, MR-5, MRA-4a, MRK-8, MRV-146, MRH-1, MRP-1, MRV-100, MRV-101, MRV-102, MRV-104: classes.
+// MRK-8, MRH-1, MRP-1, MRV-104: classes.
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -271,7 +271,7 @@ func TestClasses(t *testing.T) {
 	f.rule("BH-MR-14: the instance of the new class creates the objects").get("v1", "ConfigMap", "other")
 }
 
-// BH-MR-5, BH-MR-7, MR-3, MRS-12, MRK-7, MRB-24, MRV-110, MRV-111: a ManagedResource that is to be left alone.
+// BH-MR-7, MRK-7, MRB-24: a ManagedResource that is to be left alone.
 func TestIgnoredManagedResource(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/test/harness"
 )
 
-// BH-HL-1, BH-HL-2, BH-HL-5, MRH-6, MRH-10, MRT-8, MRT-14, BH-GEN-3, MRV-143, MRV-145: health follows the object, not the period.
+// BH-HL-1, MRH-10, MRT-8, MRT-14, BH-GEN-3, MRV-143: health follows the object, not the period.
 func TestHealthFollows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -57,7 +57,7 @@ func TestSeveralUnhealthyObjects(t *testing.T) {
 	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy", `Service "$NS/a" is unhealthy`, `Service "$NS/b" is unhealthy`) // The second one is named, too (MRB-29).
 }
 
-// BH-MR-19, BH-MR-20, BH-HL-9, MRP-2, MRP-5, MRP-6, MRV-151, MRV-153, MRP-10: a roll-out, with kube-controller-manager at work and Pods whose status the test sets.
+// BH-MR-20, MRP-2, MRV-151, MRV-153, MRP-10: a roll-out, with kube-controller-manager at work and Pods whose status the test sets.
 func TestRollout(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -107,7 +107,7 @@ func (f *fixture) makePodsReady() {
 	})
 }
 
-// MRH-4, MRV-142, MRB-38: an object that nobody puts back is missing.
+// MRB-38: an object that nobody puts back is missing.
 func TestMissingObject(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -22,7 +22,7 @@ func nested(object *unstructured.Unstructured, fields ...string) string {
 	return fmt.Sprint(value)
 }
 
-// BH-MR-4, MRA-4c, MRL-2, MRV-40, MRV-41: injected labels reach pod templates and leave selectors alone.
+// MRL-2: injected labels reach pod templates and leave selectors alone.
 func TestInjectLabels(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -58,7 +58,7 @@ func TestInjectLabels(t *testing.T) {
 	}
 }
 
-// MRA-4d, MRA-4e, MRL-7, MRL-16, MRV-42, MRV-43, MRV-44, MRV-45, MRV-46: whose labels, annotations and owners stay.
+// MRL-7, MRL-16, MRV-43: whose labels, annotations and owners stay.
 func TestLabelsAndAnnotations(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -106,7 +106,7 @@ func TestLabelsAndAnnotations(t *testing.T) {
 	f.patch(cm, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 }
 
-// BH-MR-27, BH-MR-29, MRV-50, MRV-51, MRV-52, MRV-53: what others own of a workload stays.
+// MRV-53: what others own of a workload stays.
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -151,7 +151,7 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// MRV-55, MRV-56, MRV-57, MRV-58: what the API server allocates stays.
+// MRV-55: what the API server allocates stays.
 func TestServicesAndServiceAccounts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -192,7 +192,7 @@ func TestServicesAndServiceAccounts(t *testing.T) {
 	}
 }
 
-// MR-33, MR-34, MRV-72, MRV-73: an update that is refused as invalid deletes and re-creates where that is allowed.
+// MR-33: an update that is refused as invalid deletes and re-creates where that is allowed.
 func TestInvalidUpdates(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -227,7 +227,7 @@ func TestInvalidUpdates(t *testing.T) {
 	}
 }
 
-// BH-MR-8, MR-11, MRV-70, MRV-71: objects that are let go of, and objects that are made once.
+// TestIgnoredObjects: objects that are let go of, and objects that are made once.
 func TestIgnoredObjects(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

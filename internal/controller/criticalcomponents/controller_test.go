@@ -198,7 +198,7 @@ func TestNothingToWaitFor(t *testing.T) {
 	}
 }
 
-// BH-ND-1, BH-ND-3, NCC-9, NCC-10, OBS-30, OBS-31, OBS-32, OBS-33: one check after the other; each is told of once.
+// TestChecksInOrder: one check after the other; each is told of once.
 func TestChecksInOrder(t *testing.T) {
 	f := newFixture(t)
 	f.daemonSet()

@@ -169,7 +169,7 @@ func (f *fixture) leaves(what string, want ...string) {
 	}
 }
 
-// BH-GC-1, BH-GC-2, BH-GC-6, BH-GC-11, GC-1, GC-4, GC-5, GC-11, GC-12: which objects are collected when nothing refers to anything.
+// BH-GC-1, BH-GC-11: which objects are collected when nothing refers to anything.
 func TestCandidates(t *testing.T) {
 	f := newFixture(t)
 	f.run()
@@ -337,7 +337,7 @@ func TestPreconditions(t *testing.T) {
 	f.leaves("it is no candidate any more", "a/changed")
 }
 
-// GC-2, GC-9, GC-10: one that fails stops no other, and is tried again; what is gone is fine.
+// TestDeletions: one that fails stops no other, and is tried again; what is gone is fine.
 func TestDeletions(t *testing.T) {
 	var objects []client.Object
 	for i := range 30 {

@@ -9,7 +9,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// MRV-75, MRX-6, GC-13, GC-14, BH-MR-38: what the garbage collector collects is left to it where it runs, and deleted where it does not.
+// TestGarbageCollectableObjects: what the garbage collector collects is left to it where it runs, and deleted where it does not.
 func TestGarbageCollectableObjects(t *testing.T) {
 	for name, runs := range map[string]bool{"MRX-6/GC-13 it runs": true, "GC-14/MRV-75 there is none": false} {
 		t.Run(name, func(t *testing.T) {

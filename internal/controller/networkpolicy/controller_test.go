@@ -157,7 +157,7 @@ func (f *fixture) called(rule string, want ...string) {
 
 const ingress, egress = "ingress-to-s-tcp-80", "egress-to-s-tcp-80"
 
-// NP-8, NP-9, NP-10: one request for each policy, and none when nothing changes.
+// TestWrites: one request for each policy, and none when nothing changes.
 func TestWrites(t *testing.T) {
 	f := newFixture(t)
 	f.Index().SetNamespace(namespace("a"))
@@ -320,7 +320,7 @@ func TestOutdatedWhileWriting(t *testing.T) {
 	}
 }
 
-// NP-23, C6, OBS-34, COM-8: what the author of a Service can mend is told once.
+// TestEvents: what the author of a Service can mend is told once.
 func TestEvents(t *testing.T) {
 	f := newFixture(t)
 	f.Index().SetNamespace(namespace("a"))

@@ -106,7 +106,7 @@ func newNode(name, secret string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{node.LabelAgentSecret: secret}, Annotations: map[string]string{"own": "x"}}}
 }
 
-// NRD-1, NRD-4, BH-ND-4, BH-ND-5, BH-ND-8: what differs is written, whatever the reason, and nothing else.
+// NRD-1, BH-ND-4, BH-ND-5: what differs is written, whatever the reason, and nothing else.
 func TestDelays(t *testing.T) {
 	f := newFixture(t)
 	f.run()

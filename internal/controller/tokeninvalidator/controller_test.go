@@ -168,7 +168,7 @@ func TestInUse(t *testing.T) {
 	f.wants("not in use", consider)
 }
 
-// TI-3, TI-4, TI-8, TI-9: what is gone, what cannot be read, and a conflict.
+// TestErrors: what is gone, what cannot be read, and a conflict.
 func TestErrors(t *testing.T) {
 	if _, err := newFixture(t).run(); err != nil {
 		t.Errorf("TI-3: %v", err)

@@ -395,7 +395,7 @@ func (f *fixture) hides(word string) {
 	}
 }
 
-// TR-11, TR-24, SW-9: a token that the target does not accept is replaced; one of its own that it does not accept is not replaced in a loop.
+// TR-11: a token that the target does not accept is replaced; one of its own that it does not accept is not replaced in a loop.
 func TestReview(t *testing.T) {
 	f := newFixture(t)
 	f.given(nil)
