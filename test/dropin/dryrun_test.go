@@ -2,6 +2,9 @@ package dropin
 
 import (
 	"bytes"
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/builders"
 	"github.com/espalier-project/espalier/test/cluster"
 	"github.com/espalier-project/espalier/test/harness"
 )
@@ -135,15 +140,20 @@ func TestTakeoverDryRun(t *testing.T) {
 	must(t, target.client.Patch(t.Context(), harness.Object("v1", "Secret", "kube-system", name), harness.MergePatch(object{"data": object{"a": "c2VjcmV0"}})))
 	must(t, target.client.Delete(t.Context(), harness.Object("v1", "Service", "kube-system", name)))
 	must(t, source.client.Patch(t.Context(), harness.Secret(namespace, "shoot-access-kube-scheduler", nil), harness.MergePatch(object{"metadata": object{"annotations": object{renewKey: "2020-01-01T00:00:00Z"}}})))
+	request := forOthers(t, source, target, namespace, name)
+	configuration = source.configuration(t, namespace)
 	drifted := takeover(t, "resource-manager", configuration, in...)
 	drifted.writes = slices.DeleteFunc(drifted.writes, func(w string) bool {
 		// Health may look before the Service is back, or afterwards.
-		return strings.HasPrefix(w, "source create events ") || strings.HasPrefix(w, "source patch managedresources/status ")
+		return strings.Contains(w, " create events ") || strings.HasPrefix(w, "source patch managedresources/status ")
 	})
 	drifted.is(t, 1,
 		`source patch secrets `+namespace+`/shoot-access-kube-scheduler data.kubeconfig,metadata.annotations["`+renewKey+`"]`,
 		`target create serviceaccounts/token kube-system/kube-scheduler`,
 		`target create services kube-system/dry`,
+		`target delete configmaps kube-system/`+leftOver(name),
+		`target patch nodes /dry metadata.annotations["node-agent.gardener.cloud/reconciliation-delay"],spec.taints`,
+		`target update certificatesigningrequests/approval /`+request+` status.conditions`,
 		`target update secrets kube-system/dry data.a`)
 	for _, secret := range []string{"c2VjcmV0", "MQ==", "eyJhbGciOi"} {
 		if strings.Contains(drifted.stdout+drifted.stderr, secret) {
@@ -169,6 +179,30 @@ func TestTakeoverDryRun(t *testing.T) {
 	noAnswers(t, target, configuration, in)
 	source.reads(t, reader)
 	target.reads(t, reader)
+}
+
+// forOthers leaves something to do for the other controllers: a ConfigMap that nobody needs and that is old enough, a Node with the taint that goes
+// when it has nothing to wait for, and a request of its kubelet, whose name it returns.
+func forOthers(t *testing.T, source, target *audited, namespace, name string) (request string) {
+	t.Helper()
+	source.configure(t, namespace, object{"controllers": object{"garbageCollector": object{"minimumAge": "0s"}}})
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "node.gardener.cloud/critical-components-not-ready", Effect: corev1.TaintEffectNoSchedule}}},
+	}
+	must(t, target.client.Create(t.Context(), node))
+	t.Cleanup(func() { must(t, target.client.Delete(context.Background(), node)) })
+	config, err := target.RESTConfig("system:node:"+name, "system:nodes")
+	must(t, err)
+	kubelet, err := client.New(config, client.Options{Scheme: harness.Scheme()})
+	must(t, err)
+	asked := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "dry-"}, Spec: certificatesv1.CertificateSigningRequestSpec{
+		SignerName: certificatesv1.KubeletServingSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
+		Request: builders.Request(&x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}}, DNSNames: []string{name}}),
+	}}
+	must(t, kubelet.Create(t.Context(), asked))
+	t.Cleanup(func() { must(t, target.client.Delete(context.Background(), asked)) })
+	return asked.Name
 }
 
 // noAnswers are runs that cannot know what would be written.
