@@ -1,8 +1,10 @@
 package garden
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
@@ -69,5 +71,17 @@ func TestStepOf(t *testing.T) {
 		if got := a.Explain(t.Context(), ask(t, c.question)).Step; got != c.step {
 			t.Errorf("%s ended at %s, want %s", c.question, got, c.step)
 		}
+	}
+}
+
+// TestLog: requests that are left to others are told at info level, with the reason.
+func TestLog(t *testing.T) {
+	var lines []string
+	a := ruled()
+	a.Log = funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+	decided(a, ask(t, "G get shoots n/own"))
+	decided(a, ask(t, "G get secrets n/foreign"))
+	if len(lines) != 1 || !strings.Contains(lines[0], `"msg"="No opinion"`) || !strings.Contains(lines[0], "no relationship found") || !strings.Contains(lines[0], `"name"="foreign"`) {
+		t.Errorf("OBS-7: got %q", lines)
 	}
 }

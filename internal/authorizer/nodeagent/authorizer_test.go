@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -504,4 +505,15 @@ func TestLawOfLabels(t *testing.T) {
 			rt.Errorf("T3-7: %s: labels of Nodes change the answer:\ngot  %s\nwant %s", question, got, want)
 		}
 	})
+}
+
+// TestLog: denials are told at info level.
+func TestLog(t *testing.T) {
+	var lines []string
+	a := &Authorizer{View: fixture(), ByMachine: true, Log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
+	decided(a, ask(t, "foo-machine get nodes foo-node"))
+	decided(a, ask(t, "foo-machine get nodes other-node"))
+	if len(lines) != 1 || !strings.Contains(lines[0], `"msg"="Denied"`) || !strings.Contains(lines[0], `"name"="other-node"`) {
+		t.Errorf("OBS-7: got %q", lines)
+	}
 }

@@ -168,6 +168,22 @@ func TestStaleJudgement(t *testing.T) {
 	}
 }
 
+// TestTimeOfAJudgement: a judgement has no more time than the sync period.
+func TestTimeOfAJudgement(t *testing.T) {
+	f := newFixture(t)
+	assess, left := f.Assess, time.Duration(0)
+	f.Assess = func(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (targetcluster.Assessment, error) {
+		if deadline, limited := ctx.Deadline(); limited {
+			left = time.Until(deadline)
+		}
+		return assess(ctx, refs)
+	}
+	f.run()
+	if left <= 0 || left > time.Minute {
+		t.Errorf("PRC-30/MRC-13: a judgement has %s", left)
+	}
+}
+
 // MRH-1, MRH-2: who is not judged.
 func TestNotJudged(t *testing.T) {
 	for name, change := range map[string]func(*fixture, *resourcesv1alpha1.ManagedResource){

@@ -1,7 +1,10 @@
 package managedresource
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -32,5 +35,30 @@ func TestDoubtfulManifestsAreToldOnce(t *testing.T) {
 		if !strings.HasPrefix(told, "DoubtfulManifest: ") || strings.Contains(told, "\n") || !strings.Contains(told, "n/o0") || !strings.Contains(told, "n/o1") || !strings.HasSuffix(told, tc.ends) {
 			t.Errorf("%d doubtful objects: %s", tc.objects, told)
 		}
+	}
+}
+
+// TestTimeOfARun: a run ends with the sync period, and has time left to say so.
+func TestTimeOfARun(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.Config.SyncPeriod.Duration = time.Second
+	answered := make(chan struct{})
+	t.Cleanup(func() { close(answered) })
+	f.target.hook(func(method, _ string) int {
+		if method == http.MethodGet {
+			<-answered
+		}
+		return 0
+	})
+	f.secret("m", "2", "a=2")
+	_, err := f.run("m")
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("MRC-13/PRC-30: the run ends with %v", err)
+	}
+	if got := f.condition("m"); !strings.HasPrefix(got, "False/ApplyFailed") || !strings.Contains(got, context.DeadlineExceeded.Error()) {
+		t.Errorf("MRB-6: it says %s", got)
 	}
 }
