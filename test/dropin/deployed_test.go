@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -103,10 +104,18 @@ func (d *deployer) collect() {
 	}
 }
 
-// forget deletes the webhook configurations of the deployer, which other tests' API servers must not ask.
-func (d *deployer) forget() {
+// destroy deletes the objects of the deployer, and generations that nothing refers to then: other tests have the same namespaces.
+func (d *deployer) destroy() {
+	d.clear()
+	for _, generation := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
+		must(d.t, d.on.client.DeleteAllOf(context.Background(), generation, client.InNamespace(d.namespace), client.MatchingLabels{garbage: "true"}))
+	}
+}
+
+// clear deletes the objects of the deployer.
+func (d *deployer) clear() {
 	for _, rendered := range d.objects {
-		if strings.HasSuffix(rendered.GetKind(), "WebhookConfiguration") {
+		if rendered.GetKind() != "Namespace" {
 			must(d.t, client.IgnoreNotFound(d.on.client.Delete(context.Background(), rendered.DeepCopy())))
 		}
 	}
@@ -119,12 +128,24 @@ func fresh(t *testing.T, target *audited) {
 }
 
 // TestDeployedSeed: under profile gardener, with exactly what gardenlet renders for a seed, everything stays as rendered, and works
-// (DPL-20 … DPL-51, DPL-60 … DPL-88, DPL-100, WHC-1 … WHC-16).
+// (DPL-20 … DPL-51, DPL-60 … DPL-88, DPL-100, WHC-1 … WHC-16). The garbage collector takes a configuration of before, and nothing that the
+// deployer refers to.
 func TestDeployedSeed(t *testing.T) {
 	s := get(t, seed)
 	d := newDeployer(t, mode{file: "seed.yaml", hooks: "seed-webhooks.yaml", namespace: "garden", priority: "gardener-system-critical"}, s, s)
-	t.Cleanup(d.forget)
+	t.Cleanup(d.destroy)
+	d.defaults = grown
+	former := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardener-resource-manager-00000000", Labels: map[string]string{garbage: "true"}}, Immutable: ptr.To(true)}
+	d.reconcile()
+	must(t, s.client.Create(t.Context(), former))
 	p := d.up()
+	eventually(t, patience, func() error {
+		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(former), &corev1.ConfigMap{})
+		if err == nil {
+			return fmt.Errorf("GC-5: the configuration of before is still there")
+		}
+		return client.IgnoreNotFound(err)
+	})
 	mr := d.release("deployed-seed", ptr.To("seed"))
 	// NP-1, R1: under the profile there are policies for Pods that exist.
 	service := &corev1.Service{Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "deployed"}, Ports: []corev1.ServicePort{{Port: 80}}}}
@@ -150,6 +171,7 @@ func TestDeployedShoot(t *testing.T) {
 	source, target := get(t, seed), get(t, shoot)
 	fresh(t, target)
 	d := newDeployer(t, mode{file: "shoot.yaml", hooks: "shoot-webhooks.yaml", namespace: "shoot--dev--deployed", priority: "gardener-system-400"}, source, target)
+	t.Cleanup(d.destroy)
 	p := d.up()
 	mr := d.release("deployed-shoot", nil)
 	d.rounds(func() {
@@ -170,6 +192,7 @@ func TestDeployedHibernatedShoot(t *testing.T) {
 	source, target := get(t, seed), get(t, shoot)
 	fresh(t, target)
 	d := newDeployer(t, mode{file: "shoot.yaml", hooks: "shoot-webhooks.yaml", namespace: "shoot--dev--asleep", priority: "gardener-system-400"}, source, target)
+	t.Cleanup(d.destroy)
 	p := d.up()
 	mr := d.release("deployed-asleep", nil)
 	inventory := mr.Status.Resources
@@ -180,7 +203,7 @@ func TestDeployedHibernatedShoot(t *testing.T) {
 	}
 	p.stop()
 
-	p = source.startImage(t, d.namespace, d.app, asImages)
+	p = source.startImage(t, d.namespace, d.app, d.defaults)
 	source.leadsAs(t, d.namespace, d.app)
 	d.asleep(p, mr, inventory)
 	if err := p.probe(p.container.LivenessProbe); err != nil {
@@ -241,7 +264,7 @@ func (a *audited) reports(t *testing.T, namespace, name string, conditions ...re
 // admission is the deployer of admission-controller: gardener-operator renders two ManagedResources, of which one has the Deployment (4.1).
 func admission(t *testing.T, runtimeCluster, garden *audited) *deployer {
 	t.Helper()
-	d := &deployer{t: t, on: runtimeCluster, in: runtimeCluster, namespace: "garden", app: "gardener-admission-controller", ca: newAuthority(t)}
+	d := &deployer{t: t, on: runtimeCluster, in: runtimeCluster, namespace: "garden", app: "gardener-admission-controller", ca: newAuthority(t), defaults: asImages}
 	d.user = "system:serviceaccount:garden:" + d.app
 	d.filled = values(t, runtimeCluster, d.ca, d.app, d.namespace)
 	maps.Copy(d.filled, map[string]string{"target": garden.URL(), "targetCA": base64.StdEncoding.EncodeToString(garden.ca(t))})
@@ -286,9 +309,11 @@ func TestDeployedGarden(t *testing.T) {
 	ofRuntime, ofGarden := modes["G"], modes["V"]
 	ofRuntime.hooks, ofGarden.hooks = "seed-webhooks.yaml", "shoot-webhooks.yaml"
 	g, v := newDeployer(t, ofRuntime, own, own), newDeployer(t, ofGarden, own, garden)
-	t.Cleanup(g.forget)
+	t.Cleanup(g.destroy)
+	t.Cleanup(v.destroy)
 	runtimeManager, gardenManager := g.up(), v.up()
 	a := admission(t, own, garden)
+	t.Cleanup(a.destroy)
 	a.reconcile()
 	own.reports(t, "garden", a.app+"-runtime", resourcesv1alpha1.ResourcesApplied)
 	eventually(t, patience, func() error {

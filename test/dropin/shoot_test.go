@@ -35,15 +35,22 @@ func shootValues(t *testing.T, source, target *audited, ca *authority, namespace
 	return filled
 }
 
-// bootstrapping makes a Deployment one that uses the kubeconfig of the bootstrap, as gardenlet does (DPL-77, DPL-3).
-func bootstrapping(t *testing.T, source, target *audited, namespace string) {
+// bootstrapSecret has the kubeconfig of the bootstrap (DPL-3).
+func bootstrapSecret(t *testing.T, target *audited, namespace string) *corev1.Secret {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, target.WriteKubeconfig(file, "gardener.cloud:system:gardener-resource-manager", "system:masters"))
 	content, err := os.ReadFile(file)
 	must(t, err)
 	secret := harness.Secret(namespace, accessKey+"-bootstrap", map[string][]byte{"kubeconfig": content})
-	secret.Labels = map[string]string{"resources.gardener.cloud/garbage-collectable-reference": "true"}
+	secret.Labels = map[string]string{garbage: "true"}
+	return secret
+}
+
+// bootstrapping makes a Deployment one that uses the kubeconfig of the bootstrap, as gardenlet does (DPL-77, DPL-3).
+func bootstrapping(t *testing.T, source, target *audited, namespace string) {
+	t.Helper()
+	secret := bootstrapSecret(t, target, namespace)
 	must(t, source.client.Create(t.Context(), secret))
 	changeVolume(t, source, namespace, func(volume *corev1.Volume) {
 		volume.VolumeSource = corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret.Name}}
