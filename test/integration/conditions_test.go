@@ -84,7 +84,7 @@ func TestTransitions(t *testing.T) {
 		t.Errorf("MRV-120/MR-9: got %s, want %s", seen, want)
 	}
 	if got := nested(f.get("v1", "ConfigMap", "cm"), "data", "a"); got != "c" {
-		t.Errorf("CT-44: the Secret was changed in place, and the object has %s", got)
+		t.Errorf("CT-44/BH-MR-2: the Secret was changed in place, and the object has %s", got)
 	}
 }
 

@@ -131,7 +131,7 @@ func TestBadObjects(t *testing.T) {
 		rule := "CT-42: the object is named"
 		switch name {
 		case "unknown":
-			rule = "BH-MR-16: a kind that the target does not serve"
+			rule = "BH-MR-16/MRV-20: a kind that the target does not serve"
 		case "invalid":
 			rule = "BH-MR-17/HLP-29: gardenlet looks for the text about an invalid object"
 		}

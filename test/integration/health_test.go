@@ -117,7 +117,7 @@ func TestMissingObject(t *testing.T) {
 	f.must(f.shoot.Delete(f.ctx, f.get("v1", "ConfigMap", "cm")))
 	f.rule("MRH-4/MRV-142: a missing object").condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ConfigMapMissing", `Required ConfigMap "cm" in namespace "$NS" is missing`)
 	if got, _ := harness.Condition(f.mr("mr"), resourcesv1alpha1.ResourcesProgressing); got != "False/ResourcesRolledOut" {
-		t.Errorf("MRP-3: %s", got)
+		t.Errorf("MRP-3/MRV-150: %s", got)
 	}
 	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, nil)
 	f.settled("mr")

@@ -187,6 +187,17 @@ func TestDeletionOfAStatefulSet(t *testing.T) {
 	}
 }
 
+// TestClaimsStayByDefault: the claims of a StatefulSet are deleted only where the ManagedResource says so.
+func TestClaimsStayByDefault(t *testing.T) {
+	f, s := newStateful(t)
+	f.edit("one", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.DeletePersistentVolumeClaims = nil })
+	_, err := f.run("one")
+	f.must(err)
+	if got := fmt.Sprint(s.log); got != "[DELETE widget DELETE statefulset Foreground]" {
+		t.Errorf("MRV-86/MRX-16: got %s", got)
+	}
+}
+
 // MRX-16, MRB-16: a StatefulSet that moves to another ManagedResource keeps its claims.
 func TestClaimsOfAStatefulSetThatMoves(t *testing.T) {
 	f, s := newStateful(t)

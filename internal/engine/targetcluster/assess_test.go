@@ -64,7 +64,7 @@ func TestUnreadableObjects(t *testing.T) {
 	refs := []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "n", Name: "d"}}}
 	assessment, err := a.Health(t.Context(), refs)
 	if err != nil || assessment.Change.Status != resourcesv1alpha1.ConditionFalse || assessment.Change.Reason != "HealthCheckError" {
-		t.Errorf("MRH-5: got %+v, %v", assessment.Change, err)
+		t.Errorf("MRH-5/MRB-28: got %+v, %v", assessment.Change, err)
 	}
 	if want := `Error executing health check for Deployment "n/d": `; !strings.HasPrefix(assessment.Change.Message, want) || strings.Contains(assessment.Change.Message, "missing") {
 		t.Errorf("MRH-7: got %q, want it to begin with %q", assessment.Change.Message, want)

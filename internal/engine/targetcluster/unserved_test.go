@@ -45,7 +45,7 @@ func TestUnservedKindsAreAskedForOnce(t *testing.T) {
 		first := transport.asked.Load()
 		time.Sleep(time.Minute)
 		if got := transport.asked.Load() - first; got != 6 || first == 0 {
-			t.Errorf("four watches asked %d times in a minute, want 6, and %d times at first", got, first)
+			t.Errorf("MRT-9: four watches asked %d times in a minute, want 6, and %d times at first", got, first)
 		}
 	})
 }
