@@ -16,6 +16,11 @@ import (
 
 // NewLogger returns the logger of a process and makes the libraries use it (OBS-1 … OBS-3).
 func NewLogger(level, format string, out io.Writer) logr.Logger {
+	return newLogger(level, format, out, zap.ErrorLevel)
+}
+
+// newLogger is NewLogger with the level from which on there are stack traces.
+func newLogger(level, format string, out io.Writer, traced zapcore.Level) logr.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = func(t time.Time, enc zapcore.PrimitiveArrayEncoder) {
 		enc.AppendString(t.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
@@ -34,7 +39,7 @@ func NewLogger(level, format string, out io.Writer) logr.Logger {
 		threshold = zapcore.ErrorLevel
 	}
 	core := zapcore.NewSamplerWithOptions(bounded{zapcore.NewCore(encoder, zapcore.AddSync(out), threshold)}, time.Second, 100, 100)
-	logger := zapr.NewLogger(zap.New(core, zap.AddStacktrace(zapcore.ErrorLevel)))
+	logger := zapr.NewLogger(zap.New(core, zap.AddStacktrace(traced)))
 	ctrllog.SetLogger(logger)
 	klog.SetLogger(logger)
 	return logger

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -43,7 +44,7 @@ type Rehearsal struct {
 }
 
 func newRehearsal(progress io.Writer) *Rehearsal {
-	return &Rehearsal{Log: shadow.Tracing(NewLogger(shared.LogLevelError, shared.LogFormatText, progress)), progress: progress}
+	return &Rehearsal{Log: shadow.Tracing(newLogger(shared.LogLevelError, shared.LogFormatText, progress, zapcore.FatalLevel)), progress: progress}
 }
 
 // RESTConfig is RESTConfig for a client that reads only. Two of the same cluster share what was not written.

@@ -228,6 +228,52 @@ func TestWatch(t *testing.T) {
 	next("DELETED a 11")
 }
 
+// CLI-8: kinds that the pass defines itself are served here: discovery, reads, lists and watches.
+func TestDefinitions(t *testing.T) {
+	s := start(t)
+	const all = "/apis/example.org/v1/namespaces/n/widgets"
+	if code, _ := s.do("GET", "/apis/example.org/v1", "", ""); code != http.StatusNotFound {
+		t.Errorf("before: %d", code)
+	}
+	_, crd := s.do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", plain, `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":"widgets.example.org"},
+		"spec":{"group":"example.org","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1","served":true},{"name":"v2","served":false}]}}`)
+	if conditions, _ := crd["status"].(object)["conditions"].([]any); len(conditions) != 2 {
+		t.Errorf("it is not established: %v", crd)
+	}
+	_, found := s.do("GET", "/apis/example.org/v1", "", "")
+	resources, _ := found["resources"].([]any)
+	if len(resources) != 1 || resources[0].(object)["kind"] != "Widget" || resources[0].(object)["namespaced"] != true {
+		t.Errorf("discovery: %v", found)
+	}
+	if code, _ := s.do("GET", "/apis/example.org/v2", "", ""); code != http.StatusNotFound {
+		t.Errorf("a version that is not served: %d", code)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+all+"?watch=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := s.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Body.Close() //nolint:errcheck // It is read.
+	if code, answer := s.do("GET", all+"/w", "", ""); code != http.StatusNotFound || answer["kind"] != "Status" {
+		t.Errorf("before there is one: %d %v", code, answer)
+	}
+	if code, _ := s.do("POST", all, plain, `{"kind":"Widget","apiVersion":"example.org/v1","metadata":{"name":"w"}}`); code != http.StatusCreated {
+		t.Errorf("create: %d", code)
+	}
+	if code, _ := s.do("GET", all+"/w", "", ""); code != 200 {
+		t.Errorf("get: %d", code)
+	}
+	if _, list := s.do("GET", all, "", ""); len(list["items"].([]any)) != 1 {
+		t.Errorf("list: %v", list)
+	}
+	if events := bufio.NewScanner(watch.Body); !events.Scan() || !strings.Contains(events.Text(), `"type":"ADDED"`) {
+		t.Errorf("watch: %s", events.Text())
+	}
+}
+
 // CLI-8: a read that failed makes the answer unknown, until it succeeds.
 func TestTroubles(t *testing.T) {
 	s := start(t)

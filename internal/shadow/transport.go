@@ -50,7 +50,9 @@ func (e *ended) Close() error {
 
 func (t *transport) answer(r *http.Request, q *request) (*http.Response, error) {
 	switch {
-	case r.Method == http.MethodHead || q.verb == "get" && (q.resource == "" || q.subresource != ""):
+	case q.verb == "get" && q.resource == "":
+		return t.discover(r, q)
+	case r.Method == http.MethodHead || q.verb == "get" && q.subresource != "":
 		return t.forward(r, q)
 	case q.verb == "get":
 		return t.get(r, q)
@@ -122,18 +124,20 @@ func (t *transport) read(r *http.Request, q *request) (object, *http.Response, e
 }
 
 func (t *transport) get(r *http.Request, q *request) (*http.Response, error) {
-	if !t.has(q.collection) {
+	here := t.defines(q)
+	if !here && !t.has(q.collection) {
 		return t.forward(r, q)
 	}
-	live, answer, err := t.read(r, q)
-	if err != nil || live == nil && answer.StatusCode != http.StatusNotFound {
-		return answer, err
+	var live object
+	if !here {
+		var answer *http.Response
+		var err error
+		if live, answer, err = t.read(r, q); err != nil || live == nil && answer.StatusCode != http.StatusNotFound {
+			return answer, err
+		}
 	}
-	switch current := t.current(q.key, live); {
-	case current != nil:
+	if current := t.current(q.key, live); current != nil {
 		return respond(r, http.StatusOK, shown(q, current)), nil
-	case live == nil:
-		return answer, nil
 	}
 	failure := notFound(q)
 	return respond(r, int(failure.ErrStatus.Code), failure.ErrStatus), nil
@@ -146,16 +150,22 @@ func (q *request) kind() schema.GroupResource {
 }
 
 func (t *transport) list(r *http.Request, q *request) (*http.Response, error) {
-	if !t.has(q.collection) {
+	here := t.defines(q)
+	if !here && !t.has(q.collection) {
 		return t.forward(r, q)
 	}
 	selected, err := selectionOf(r, q)
 	if err != nil {
 		return nil, err
 	}
-	list, answer, err := t.read(r, q)
-	if err != nil || list == nil {
-		return answer, err
+	var list object
+	if here {
+		list = t.nothing(q)
+	} else {
+		var answer *http.Response
+		if list, answer, err = t.read(r, q); err != nil || list == nil {
+			return answer, err
+		}
 	}
 	items, _ := list["items"].([]any)
 	list["items"] = t.overlaid(q, items, selected, text(list, "metadata", "continue") == "")

@@ -36,6 +36,11 @@ func (t *transport) watch(r *http.Request, q *request) (*http.Response, error) {
 	}
 	f := &feed{server: t.Server, q: q, of: q.collection, selected: selected, told: make(chan struct{}, 1)}
 	t.join(f) // Before the watch begins, so that no write is missed.
+	if t.defines(q) {
+		answer := respond(r, http.StatusOK, nil)
+		answer.ContentLength, answer.Body = -1, f.mixed(silence())
+		return answer, nil
+	}
 	answer, err := t.forward(inJSON(r), q)
 	if err != nil || answer.StatusCode != http.StatusOK {
 		t.leave(f)

@@ -117,6 +117,9 @@ func named(q *request, body object) {
 // before returns what the API server has of an object that is to be written, nil if it has none, and a version that is as high as any: the
 // object's, or that of a list.
 func (t *transport) before(r *http.Request, q *request) (live object, version string, err error) {
+	if t.defines(q) {
+		return nil, "", nil
+	}
 	single := *q
 	single.verb, single.subresource = "get", ""
 	live, answer, err := t.read(reading(r, path(&single), nil), &single)
@@ -207,6 +210,7 @@ func (t *transport) createdLocked(q *request, body object) object {
 	if q.namespace != "" {
 		meta["namespace"] = q.namespace
 	}
+	established(q.key, after)
 	return after
 }
 

@@ -141,6 +141,14 @@ func TestTakeoverDryRun(t *testing.T) {
 	must(t, target.client.Delete(t.Context(), harness.Object("v1", "Service", "kube-system", name)))
 	must(t, source.client.Patch(t.Context(), harness.Secret(namespace, "shoot-access-kube-scheduler", nil), harness.MergePatch(object{"metadata": object{"annotations": object{renewKey: "2020-01-01T00:00:00Z"}}})))
 	request := forOthers(t, source, target, namespace, name)
+	widgets := newRelease(t, namespace, "widgets",
+		object{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": "widgets.dry.example.org"}, "spec": object{
+			"group": "dry.example.org", "scope": "Namespaced", "names": object{"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+			"versions": []any{object{"name": "v1", "served": true, "storage": true, "schema": object{"openAPIV3Schema": object{"type": "object"}}}},
+		}},
+		object{"apiVersion": "dry.example.org/v1", "kind": "Widget", "metadata": object{"name": "w", "namespace": "kube-system"}})
+	must(t, source.client.Create(t.Context(), widgets.secret))
+	must(t, source.client.Create(t.Context(), widgets.managedResource()))
 	configuration = source.configuration(t, namespace)
 	drifted := takeover(t, "resource-manager", configuration, in...)
 	drifted.writes = slices.DeleteFunc(drifted.writes, func(w string) bool {
@@ -148,9 +156,12 @@ func TestTakeoverDryRun(t *testing.T) {
 		return strings.Contains(w, " create events ") || strings.HasPrefix(w, "source patch managedresources/status ")
 	})
 	drifted.is(t, 1,
+		`source patch managedresources `+namespace+`/widgets metadata.finalizers`,
 		`source patch secrets `+namespace+`/shoot-access-kube-scheduler data.kubeconfig,metadata.annotations["`+renewKey+`"]`,
+		`target create customresourcedefinitions /widgets.dry.example.org`,
 		`target create serviceaccounts/token kube-system/kube-scheduler`,
 		`target create services kube-system/dry`,
+		`target create widgets kube-system/w`,
 		`target delete configmaps kube-system/`+leftOver(name),
 		`target patch nodes /dry metadata.annotations["node-agent.gardener.cloud/reconciliation-delay"],spec.taints`,
 		`target update certificatesigningrequests/approval /`+request+` status.conditions`,
