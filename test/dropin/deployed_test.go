@@ -71,6 +71,21 @@ func (d *deployer) release(name string, class *string) *resourcesv1alpha1.Manage
 	return settled
 }
 
+// watched waits until a whole run writes nothing to the target, as watches cover all that there is, and returns what was written until then.
+func (d *deployer) watched(p *pod, mr *resourcesv1alpha1.ManagedResource) []string {
+	d.t.Helper()
+	written := d.in.requests(d.t, inTarget, writes)
+	eventually(d.t, patience, func() error {
+		before := len(written)
+		p.again(d.t, d.on, mr)
+		if written = d.in.requests(d.t, inTarget, writes); len(written) > before {
+			return fmt.Errorf("CFG-13: a run still writes %v", written[before:])
+		}
+		return nil
+	})
+	return written
+}
+
 // down deletes ManagedResources while there is somebody who looks after them.
 func (d *deployer) down(names ...string) {
 	d.t.Helper()
@@ -174,6 +189,7 @@ func TestDeployedShoot(t *testing.T) {
 	t.Cleanup(d.destroy)
 	p := d.up()
 	mr := d.release("deployed-shoot", nil)
+	written := d.watched(p, mr)
 	d.rounds(func() {
 		p.hooks(d.ca, "shoot-webhooks.yaml", d.filled, "kube-system")
 		if got := p.verdict(p.client(d.ca), "https://gardener-resource-manager/webhooks/auth/nodeagent", "v1", "somebody", nil, object{"verb": "get", "resource": "nodes", "version": "v1", "name": "n"}); got != noOpinion {
@@ -181,6 +197,9 @@ func TestDeployedShoot(t *testing.T) {
 		}
 		p.again(t, source, mr)
 	})
+	if diff := cmp.Diff(written, target.requests(t, inTarget, writes)); diff != "" {
+		t.Errorf("CFG-13: with alwaysUpdate, as gardenlet has it, what does not differ is written under the profile: %s", diff)
+	}
 	d.down(mr.Name, rightsName)
 	p.stop()
 	d.judge("configmaps/deployed-shoot", "mutatingwebhookconfigurations/gardener-resource-manager-shoot")
