@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -150,7 +149,8 @@ func TestDeployedSeed(t *testing.T) {
 	d := newDeployer(t, mode{file: "seed.yaml", hooks: "seed-webhooks.yaml", namespace: "garden", priority: "gardener-system-critical"}, s, s)
 	t.Cleanup(d.destroy)
 	d.defaults = grown
-	former := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardener-resource-manager-00000000", Labels: map[string]string{garbage: "true"}}, Immutable: ptr.To(true)}
+	former := generation("gardener-resource-manager-00000000")
+	former.Namespace = "garden"
 	d.reconcile()
 	must(t, s.client.Create(t.Context(), former))
 	p := d.up()
@@ -192,7 +192,8 @@ func TestDeployedShoot(t *testing.T) {
 	written := d.watched(p, mr)
 	d.rounds(func() {
 		p.hooks(d.ca, "shoot-webhooks.yaml", d.filled, "kube-system")
-		if got := p.verdict(p.client(d.ca), "https://gardener-resource-manager/webhooks/auth/nodeagent", "v1", "somebody", nil, object{"verb": "get", "resource": "nodes", "version": "v1", "name": "n"}); got != noOpinion {
+		node := object{"verb": "get", "resource": "nodes", "version": "v1", "name": "n"}
+		if got := p.verdict(p.client(d.ca), "https://gardener-resource-manager/webhooks/auth/nodeagent", "v1", "somebody", nil, node); got != noOpinion {
 			t.Errorf("DPL-44, NAA-8: allowed, denied, failed are %v", got)
 		}
 		p.again(t, source, mr)
@@ -357,7 +358,8 @@ func TestDeployedGarden(t *testing.T) {
 		g.rounds(func() { runtimeManager.again(t, own, first) })
 		v.rounds(func() { gardenManager.again(t, own, second) })
 		c.hooks(a.ca, "garden-webhooks.yaml", a.filled, "garden-dev")
-		if got := c.verdict(c.client(a.ca), "https://gardener-admission-controller/webhooks/auth/seed", "v1", "somebody", nil, object{"verb": "get", "resource": "secrets", "version": "v1", "namespace": "garden", "name": "x"}); got != noOpinion {
+		secret := object{"verb": "get", "resource": "secrets", "version": "v1", "namespace": "garden", "name": "x"}
+		if got := c.verdict(c.client(a.ca), "https://gardener-admission-controller/webhooks/auth/seed", "v1", "somebody", nil, secret); got != noOpinion {
 			t.Errorf("ADM-2: allowed, denied, failed are %v", got)
 		}
 	})
