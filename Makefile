@@ -87,10 +87,11 @@ repeatable: ## Check that a seed of the simulation is the same run whenever it i
 	@go run ./test/simulation/repeatable -o $(CACHE)/simulation.test
 	@cd test/simulation && GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 $(CACHE)/simulation.test -test.v -test.run OneSeedIsOneRun
 
+MUTATED = $(or $(PKG),$(if $(filter 1,$(ENGINE)),./internal/controller/managedresource ./internal/engine/...))
 .PHONY: mutate
-mutate: ## Put small defects into packages PKG, or into the functions that changed SINCE a revision (default HEAD~1), and print those that no test notices; LIMIT ends it, SAMPLE draws some.
+mutate: ## Put small defects into packages PKG, or into the functions that changed SINCE a revision (default HEAD~1), and print those that no test notices; LIMIT ends it, SAMPLE draws some; ENGINE=1 has the simulation alone judge the engine.
 	@go build -C internal/tools -o $(CACHE)/mutate ./mutate
-	@$(CACHE)/mutate $(if $(PKG),,-since $(or $(SINCE),HEAD~1)) $(if $(LIMIT),-limit $(LIMIT)) $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(MOST),-most $(MOST)) . $(PKG)
+	@$(CACHE)/mutate $(if $(filter 1,$(ENGINE)),-tests ./test/simulation -run '^TestSeeds$$' -arguments '-simulate.runs=150 -simulate.until -simulate.first=$(or $(FIRST),1)') $(if $(MUTATED),,-since $(or $(SINCE),HEAD~1)) $(if $(LIMIT),-limit $(LIMIT)) $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(MOST),-most $(MOST)) . $(MUTATED)
 
 .PHONY: bench
 bench: build controlplane ## Measure what baseline numbers exist for, and print a table.

@@ -30,13 +30,15 @@ const quick = 300 * time.Millisecond
 const noFailFile = "-rapid.nofailfile"
 
 // measure runs each test alone, without a defect. Tests that fail or are skipped alone judge nothing.
-func measure(ctx context.Context, m *mutated, work string, limit time.Duration) ([]test, error) {
-	names, err := execute(ctx, m, time.Minute, nil, "-test.list=.", noFailFile)
+func measure(ctx context.Context, m *mutated, work string, o options) ([]test, error) {
+	list := "-test.list=" + cmp.Or(o.run, ".")
+	names, err := execute(ctx, m, time.Minute, nil, list, noFailFile)
 	if err == nil {
 		m.arguments = []string{noFailFile}
 	} else { // The tests have no such flag.
-		names, err = execute(ctx, m, time.Minute, nil, "-test.list=.")
+		names, err = execute(ctx, m, time.Minute, nil, list)
 	}
+	m.arguments = append(m.arguments, o.arguments...)
 	if err != nil {
 		return nil, fmt.Errorf("listing the tests of %s: %w: %s", m.path, err, names)
 	}
@@ -49,7 +51,7 @@ func measure(ctx context.Context, m *mutated, work string, limit time.Duration) 
 		hits := filepath.Join(work, "hits")
 		os.Remove(hits) //nolint:errcheck // there may be none
 		began := time.Now()
-		output, err := execute(ctx, m, limit, []string{"ESPALIER_MUTANT_HITS=" + hits}, "-test.run=^"+name+"$")
+		output, err := execute(ctx, m, o.perTest, []string{"ESPALIER_MUTANT_HITS=" + hits}, "-test.run=^"+name+"$")
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

@@ -5,7 +5,8 @@
 // Defects are conditions that are flipped, boundaries moved, "and" and "or" exchanged, statements dropped, numbers off by one, and errors
 // swallowed. All defects of a package are compiled once, each behind a switch (go test -overlay; nothing on disk changes), and a defect is
 // judged by the tests that reach it. Without packages, those with changes since -since are judged, and in them the changed functions only.
-// Survivors that accepted.txt explains do not count. It exits with 1 if more survive than -most allows.
+// With -tests, the tests of one other package judge the defects of all packages together, and nothing but them: -run names the tests, -arguments are
+// theirs. Survivors that accepted.txt explains do not count. It exits with 1 if more survive than -most allows.
 package main
 
 import (
@@ -39,6 +40,9 @@ type options struct {
 	perTest     time.Duration
 	most        float64
 	workers     int
+	// tests is the package whose tests judge, run names some of them, and arguments are for them.
+	tests, run string
+	arguments  []string
 }
 
 func main() {
@@ -50,7 +54,11 @@ func main() {
 	flag.DurationVar(&o.perTest, "test-limit", 2*time.Minute, "a test that takes longer than this without a defect judges nothing")
 	flag.Float64Var(&o.most, "most", 100, "how many percent may survive")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many defects are judged at a time")
+	flag.StringVar(&o.tests, "tests", "", "the folder of the package whose tests judge, as in ./test/simulation; its own for each package if empty")
+	flag.StringVar(&o.run, "run", ".", "with -tests: which tests judge")
+	arguments := flag.String("arguments", "", "with -tests: their arguments")
 	flag.Parse()
+	o.arguments = strings.Fields(*arguments)
 	if flag.NArg() < 1 {
 		flag.Usage()
 		os.Exit(2)
@@ -93,13 +101,20 @@ func run(ctx context.Context, out io.Writer, o options) error {
 	lines := []string{"| package | defects | killed | survived | not reached | accepted | % |", "|---|---|---|---|---|---|---|"}
 	var survivors []string
 	var sum tally
+	judged := make([][]*packages.Package, 0, len(ps))
 	for _, p := range ps {
-		t, found, err := judgePackage(ctx, o, p, functionsOf(p, o.root, wanted), accepted)
+		judged = append(judged, []*packages.Package{p})
+	}
+	if o.tests != "" {
+		judged = [][]*packages.Package{ps}
+	}
+	for _, together := range judged {
+		t, found, err := judgePackages(ctx, o, together, wanted, accepted)
 		if err != nil {
 			return err
 		}
 		if t.all() > 0 {
-			lines = append(lines, t.row(strings.TrimPrefix(p.PkgPath, ps[0].Module.Path+"/")))
+			lines = append(lines, t.row(nameOf(together)))
 		}
 		sum.add(t)
 		survivors = append(survivors, found...)
@@ -174,17 +189,37 @@ func functionsOf(p *packages.Package, root string, wanted func(string, int) bool
 	}
 }
 
-func judgePackage(ctx context.Context, o options, p *packages.Package, wanted func(string, int) bool, accepted map[string]bool) (tally, []string, error) {
+// nameOf is the path of a package in its module, or how many packages there are.
+func nameOf(ps []*packages.Package) string {
+	if len(ps) > 1 {
+		return fmt.Sprintf("%d packages", len(ps))
+	}
+	return strings.TrimPrefix(ps[0].PkgPath, ps[0].Module.Path+"/")
+}
+
+// judgePackages judges the defects of packages, all by the same tests.
+func judgePackages(ctx context.Context, o options, ps []*packages.Package, changed func(string, int) bool, accepted map[string]bool) (tally, []string, error) {
+	functions := make([]func(string, int) bool, 0, len(ps))
+	for _, p := range ps {
+		functions = append(functions, functionsOf(p, o.root, changed))
+	}
+	wanted := func(file string, line int) bool {
+		return slices.ContainsFunc(functions, func(holds func(string, int) bool) bool { return holds(file, line) })
+	}
+	tested, name := "", nameOf(ps)
+	if o.tests != "" {
+		tested = ps[0].Module.Path + "/" + strings.TrimPrefix(filepath.ToSlash(o.tests), "./")
+	}
 	work, err := os.MkdirTemp("", "espalier-mutate-")
 	if err != nil {
 		return tally{}, nil, err
 	}
 	defer os.RemoveAll(work) //nolint:errcheck // it is a temporary folder
-	fmt.Fprintf(os.Stderr, "%s: compiling\n", p.PkgPath)
-	m, err := compile(ctx, o.root, work, []*packages.Package{p}, "", wanted)
+	fmt.Fprintf(os.Stderr, "%s: compiling\n", name)
+	m, err := compile(ctx, o.root, work, ps, tested, wanted)
 	switch {
 	case errors.Is(err, errNoTests):
-		fmt.Fprintf(os.Stderr, "%s has no tests of its own\n", p.PkgPath)
+		fmt.Fprintf(os.Stderr, "%s has no tests of its own\n", name)
 		return tally{}, nil, nil
 	case ctx.Err() != nil:
 		return tally{}, nil, nil
@@ -193,7 +228,7 @@ func judgePackage(ctx context.Context, o options, p *packages.Package, wanted fu
 	case len(m.mutants) == 0:
 		return tally{}, nil, nil
 	}
-	tests, err := measure(ctx, m, work, o.perTest)
+	tests, err := measure(ctx, m, work, o)
 	if err != nil {
 		if ctx.Err() != nil {
 			return tally{undecided: len(m.mutants)}, nil, nil
@@ -205,7 +240,7 @@ func judgePackage(ctx context.Context, o options, p *packages.Package, wanted fu
 	verdicts := judge(ctx, m, tests, drawn, o.workers, ticker(func() {
 		done++
 		if done%50 == 0 || done == len(drawn) {
-			fmt.Fprintf(os.Stderr, "%s: %d of %d defects\n", p.PkgPath, done, len(drawn))
+			fmt.Fprintf(os.Stderr, "%s: %d of %d defects\n", name, done, len(drawn))
 		}
 	}))
 	t, survivors := tallyOf(drawn, verdicts, accepted)
