@@ -387,14 +387,14 @@ func naiveShoot(g, seeds *naiveGraph, s naiveSettings, a authorizer.AttributesRe
 	if !known {
 		return ""
 	}
-	if answer := q.shootSpecial(g, rule); answer != "" {
+	if answer := q.shootSpecial(g, s, rule); answer != "" {
 		return answer
 	}
 	s.owned, s.readAll = false, false
 	return q.steps(g, s, rule, v("Shoot", q.namespace, q.shoot), q.namespace+"/"+q.shoot)
 }
 
-func (q *naiveQuestion) shootSpecial(g *naiveGraph, rule naiveRule) string {
+func (q *naiveQuestion) shootSpecial(g *naiveGraph, s naiveSettings, rule naiveRule) string {
 	own, reads := q.Namespace == q.namespace, q.is("get list watch")
 	// What belongs to the Shoot by its name has no edge in this graph; the name says it, while the Shoot is there.
 	byName := map[string][]string{
@@ -404,7 +404,7 @@ func (q *naiveQuestion) shootSpecial(g *naiveGraph, rule naiveRule) string {
 	allowed := own && slices.Contains(byName[rule.kind], q.Name) && slices.Contains(rule.path, q.Verb) && (q.Subresource == "" || slices.Contains(rule.sub, q.Subresource)) && g.watched[v("Shoot", q.namespace, q.shoot)]
 	switch resourceOf(q.AttributesRecord) {
 	case "configmaps":
-		allowed = allowed || reads && q.object() == "kube-system/cluster-identity"
+		allowed = allowed || (s.readAll || g.watched[v("Shoot", q.namespace, q.shoot)]) && reads && q.object() == "kube-system/cluster-identity" // D-4
 	case "leases.coordination.k8s.io":
 		if q.who != "e" {
 			break

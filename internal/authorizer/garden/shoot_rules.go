@@ -97,7 +97,7 @@ func ownShootField(field, prefix string) []selector {
 var (
 	byShootName = special{"SH-0", "by path: what belongs to the own Shoot by its name, while the Shoot exists", func(q *request) (verdict, bool) {
 		r := q.authorizer.table.ruleFor(q.attributes.GetAPIGroup(), q.attributes.GetResource(), q.client.Type)
-		return q.allowIf(r.path.has(q.verb) && r.allowsSubresource(q.subresource) && q.belongsByName(r.kind) && q.authorizer.Graph.Check(q.client.sink, q.client.sink).Watched, "SH-0")
+		return q.allowIf(r.path.has(q.verb) && r.allowsSubresource(q.subresource) && q.belongsByName(r.kind) && q.ownShootExists(), "SH-0")
 	}}
 	leasesOfShootExtensions = special{"SH-14e", "everything in the shoot's namespace for names that start with <shoot>--; create, list, watch also without a name", func(q *request) (verdict, bool) {
 		switch {
@@ -128,6 +128,11 @@ var (
 		return q.allowIf(q.verb.has(reads) && q.subresource == "" && q.namespace == q.client.Namespace && q.name == q.client.Shoot, "SH-19a")
 	}}
 )
+
+// ownShootExists says whether the graph has seen the client's Shoot.
+func (q *request) ownShootExists() bool {
+	return q.authorizer.Graph.Check(q.client.sink, q.client.sink).Watched
+}
 
 // belongsByName says whether an object belongs to the client's Shoot by its name (GE-53 to GE-56, and the Lease of the gardenlet).
 func (q *request) belongsByName(kind graph.Kind) bool {

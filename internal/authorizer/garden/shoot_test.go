@@ -270,4 +270,12 @@ func TestGone(t *testing.T) {
 	if got := decided(a, ask(t, "SG get secrets n/s.ssh-keypair")); !matches(got, "N(no relationship found)") {
 		t.Errorf("got %s", got)
 	}
+	const identity = "SG get configmaps kube-system/cluster-identity"
+	if got := decided(a, ask(t, identity)); !matches(got, "N(no relationship found)") {
+		t.Errorf("D-4/readScope Related: got %s", got)
+	}
+	a.ReadAll = true
+	if got := decided(a, ask(t, identity)); got != "A" {
+		t.Errorf("D-4/readScope All: got %s", got)
+	}
 }
