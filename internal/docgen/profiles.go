@@ -13,6 +13,9 @@ import (
 	resourcemanager "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 )
 
+// tree is a configuration, or a section of it.
+type tree = map[string]any
+
 // profiles is the page about the profiles of all executables.
 func profiles() string {
 	var out strings.Builder
@@ -22,36 +25,70 @@ Generated from the profiles of the configuration types; ` + "`make generate`" + 
 
 A profile is a set of defaults below the defaults file and the configuration.
 ` + "`contract`" + ` has the defaults of the reference pages and is what a bare executable follows; ` + "`gardener`" + ` is what the images follow.
-The table has the keys in which ` + "`gardener`" + ` differs; ` + "`validate-config --effective`" + ` prints where each value comes from.
+The table has the keys in which they differ; ` + "`validate-config --effective`" + ` prints where each value comes from.
+[The contract](../contract/README.md#decisions-about-profiles-and-hostile-clients) says what was decided by profile.
 
-| executable | key | under ` + "`gardener`" + ` |
-|---|---|---|
+| executable | key | under ` + "`contract`" + ` | under ` + "`gardener`" + ` |
+|---|---|---|---|
 `)
-	for _, x := range []struct {
-		name     string
-		profiles map[string]string
-	}{
-		{resourcemanager.Kind, resourcemanager.Profiles}, {admissioncontroller.Kind, admissioncontroller.Profiles}, {nodeagentauthorizer.Kind, nodeagentauthorizer.Profiles},
-	} {
-		values := map[string]any{}
-		if err := yaml.Unmarshal([]byte(x.profiles["gardener"]), &values); err != nil {
-			panic(fmt.Sprintf("profile gardener of %s: %v", x.name, err))
-		}
-		writeKeys(&out, x.name, "", values)
-		if len(values) == 0 {
-			fmt.Fprintf(&out, "| %s | | the same |\n", x.name)
-		}
-	}
+	writeProfile(&out, resourcemanager.Kind, resourcemanager.Profiles, resourcemanager.SetDefaults)
+	writeProfile(&out, admissioncontroller.Kind, admissioncontroller.Profiles, admissioncontroller.SetDefaults)
+	writeProfile(&out, nodeagentauthorizer.Kind, nodeagentauthorizer.Profiles, nodeagentauthorizer.SetDefaults)
 	return out.String()
 }
 
-func writeKeys(out *strings.Builder, name, path string, values map[string]any) {
-	for _, key := range slices.Sorted(maps.Keys(values)) {
+// writeProfile writes the rows of an executable: profile contract sets nothing, so that its values are the built-in defaults.
+func writeProfile[T any](out *strings.Builder, kind string, profiles map[string]string, setDefaults func(*T)) {
+	if profiles["contract"] != "" {
+		panic("profile contract of " + kind + " sets something")
+	}
+	gardener := decoded[tree](profiles["gardener"])
+	if len(gardener) == 0 {
+		fmt.Fprintf(out, "| %s | | | the same |\n", kind)
+		return
+	}
+	config := decoded[T](encoded(switchedOn(gardener)))
+	setDefaults(&config)
+	writeKeys(out, kind, "", decoded[tree](encoded(config)), gardener)
+}
+
+// switchedOn switches on all sections in which a profile has keys: many defaults are set where a section is enabled only.
+func switchedOn(section tree) tree {
+	result := tree{"enabled": true}
+	for key, value := range section {
+		if below, ok := value.(tree); ok {
+			result[key] = switchedOn(below)
+		}
+	}
+	return result
+}
+
+func writeKeys(out *strings.Builder, kind, path string, contract, gardener tree) {
+	for _, key := range slices.Sorted(maps.Keys(gardener)) {
 		at := strings.TrimPrefix(path+"."+key, ".")
-		if section, ok := values[key].(map[string]any); ok {
-			writeKeys(out, name, at, section)
+		if below, ok := gardener[key].(tree); ok {
+			writeKeys(out, kind, at, contract[key].(tree), below)
 			continue
 		}
-		fmt.Fprintf(out, "| %s | `%s` | `%v` |\n", name, at, values[key])
+		if contract[key] == nil || contract[key] == gardener[key] {
+			panic(fmt.Sprintf("%s of %s is %v under profile contract", at, kind, contract[key]))
+		}
+		fmt.Fprintf(out, "| %s | `%s` | `%v` | `%v` |\n", kind, at, contract[key], gardener[key])
 	}
+}
+
+func encoded(value any) string {
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+func decoded[T any](text string) T {
+	var value T
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		panic(err)
+	}
+	return value
 }
