@@ -71,13 +71,13 @@ func (d *deployer) release(name string, class *string) *resourcesv1alpha1.Manage
 }
 
 // watched waits until a whole run writes nothing to the target, as watches cover all that there is, and returns what was written until then.
-func (d *deployer) watched(p *pod, mr *resourcesv1alpha1.ManagedResource) []string {
-	d.t.Helper()
-	written := d.in.requests(d.t, inTarget, writes)
-	eventually(d.t, patience, func() error {
+func (p *pod) watched(source, target *audited, mr *resourcesv1alpha1.ManagedResource) []string {
+	p.t.Helper()
+	written := target.requests(p.t, inTarget, writes)
+	eventually(p.t, patience, func() error {
 		before := len(written)
-		p.again(d.t, d.on, mr)
-		if written = d.in.requests(d.t, inTarget, writes); len(written) > before {
+		p.again(p.t, source, mr)
+		if written = target.requests(p.t, inTarget, writes); len(written) > before {
 			return fmt.Errorf("CFG-13: a run still writes %v", written[before:])
 		}
 		return nil
@@ -189,7 +189,7 @@ func TestDeployedShoot(t *testing.T) {
 	t.Cleanup(d.destroy)
 	p := d.up()
 	mr := d.release("deployed-shoot", nil)
-	written := d.watched(p, mr)
+	written := p.watched(source, target, mr)
 	d.rounds(func() {
 		p.hooks(d.ca, "shoot-webhooks.yaml", d.filled, "kube-system")
 		node := object{"verb": "get", "resource": "nodes", "version": "v1", "name": "n"}
