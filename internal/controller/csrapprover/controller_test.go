@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/test/builders"
@@ -147,6 +148,37 @@ func TestWritesOneCondition(t *testing.T) {
 		if m := families[0].Metric[i]; m.Label[0].GetValue() != outcome || m.Label[1].GetValue() != certificatesv1.KubeletServingSignerName || m.Counter.GetValue() != 1 {
 			t.Errorf("got %v, want one %s", m, outcome)
 		}
+	}
+}
+
+// R8 by profile, SW-4: the ServiceAccount of node agents gets a certificate for a machine with a Node under profile contract, and none under
+// profile gardener.
+func TestNodeAgentAccountByProfile(t *testing.T) {
+	for profile, want := range map[string]certificatesv1.RequestConditionType{"contract": certificatesv1.CertificateApproved, "gardener": certificatesv1.CertificateDenied} {
+		t.Run(profile, func(t *testing.T) {
+			defaults := &config.ResourceManagerConfiguration{}
+			if err := yaml.Unmarshal([]byte(config.Profiles[profile]), defaults); err != nil {
+				t.Fatal(err)
+			}
+			defaults.Controllers.CSRApprover.Enabled = true
+			config.SetDefaults(defaults)
+			request := builders.Request(&x509.CertificateRequest{Subject: pkix.Name{CommonName: "gardener.cloud:node-agent:machine:m", Organization: []string{"gardener.cloud:node-agents"}}})
+			f := newFixture(t, node("a"), &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "agent"}, Spec: certificatesv1.CertificateSigningRequestSpec{
+				SignerName: certificatesv1.KubeAPIServerClientSignerName, Username: "system:serviceaccount:kube-system:gardener-node-agent",
+				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}, Request: request,
+			}})
+			options := f.Options
+			options.Config = defaults.Controllers.CSRApprover
+			options.Config.MachineNamespace = ptr.To("machines")
+			f.Reconciler = New(options)
+			f.machine("m", "a")
+			if err := f.run("agent"); err != nil {
+				t.Fatal(err)
+			}
+			if got := f.conditions("agent"); len(got) != 1 || got[0].Type != want {
+				t.Errorf("R8, SW-4: got %+v, want %s", got, want)
+			}
+		})
 	}
 }
 
