@@ -98,13 +98,15 @@ func markUsed(folder string, rules map[string][]rule, used map[right]bool) error
 		return err
 	}
 	// Most requests are like others; names matter where rules have names.
-	seen := map[cluster.Request]bool{}
+	type asked struct{ user, verb, group, resource, subresource, namespace, name string }
+	seen := map[asked]bool{}
 	for _, log := range logs {
 		if err := cluster.EachRequest(log, "", func(r *cluster.Request) {
-			if seen[*r] || r.Response.Code == http.StatusForbidden || r.Response.Code == http.StatusUnauthorized {
+			like := asked{r.User.Name, r.Verb, r.Object.Group, r.Object.Resource, r.Object.Subresource, r.Object.Namespace, r.Object.Name}
+			if seen[like] || r.Response.Code == http.StatusForbidden || r.Response.Code == http.StatusUnauthorized {
 				return
 			}
-			seen[*r] = true
+			seen[like] = true
 			for _, one := range rules[r.User.Name] {
 				if right, allowed := one.allows(r); allowed {
 					used[right] = true
