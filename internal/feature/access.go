@@ -210,3 +210,14 @@ func Join(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	}
 	return result
 }
+
+// GuardSwitch is the field of every configuration that has metrics guarded.
+const GuardSwitch = "debugging.authentication.enabled"
+
+// GuardWrites are what it takes to ask a cluster who reads metrics, and whether they may.
+func GuardWrites(cluster Cluster) []Write {
+	return []Write{
+		{Cluster: cluster, Group: "authentication.k8s.io", Resource: "tokenreviews", ClusterScoped: true, Verbs: []string{"create"}},
+		{Cluster: cluster, Group: "authorization.k8s.io", Resource: "subjectaccessreviews", ClusterScoped: true, Verbs: []string{"create"}},
+	}
+}

@@ -20,6 +20,9 @@ func Switches(cfg any) []string {
 }
 
 func collect(t reflect.Type, path string, all *[]string) {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	if t.Kind() != reflect.Struct {
 		return
 	}

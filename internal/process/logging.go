@@ -31,14 +31,8 @@ func newLogger(level, format string, out io.Writer, traced zapcore.Level) logr.L
 	if format == shared.LogFormatText {
 		encoder = zapcore.NewConsoleEncoder(encoding)
 	}
-	threshold := zapcore.InfoLevel
-	switch level {
-	case shared.LogLevelDebug:
-		threshold = zapcore.DebugLevel
-	case shared.LogLevelError:
-		threshold = zapcore.ErrorLevel
-	}
-	core := zapcore.NewSamplerWithOptions(bounded{zapcore.NewCore(encoder, zapcore.AddSync(out), threshold)}, time.Second, 100, 100)
+	threshold := zap.NewAtomicLevelAt(thresholds[level]) // Without a level it is info, which is 0.
+	core := leveled{zapcore.NewSamplerWithOptions(bounded{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), threshold)}, time.Second, 100, 100), threshold}
 	logger := zapr.NewLogger(zap.New(core, zap.AddStacktrace(traced)))
 	ctrllog.SetLogger(logger)
 	klog.SetLogger(logger)

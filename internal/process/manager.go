@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/serve/guard"
 )
 
 // ManagerOptions are the parts of a configuration that shape the manager.
@@ -38,6 +39,8 @@ type ManagerOptions struct {
 	// Mapper knows where kinds are served; nil means that discovery is asked.
 	Mapper func(*rest.Config, *http.Client) (meta.RESTMapper, error)
 	Log    logr.Logger
+	// Guard decides who reads metrics and what helps to find faults; nil means everybody.
+	Guard *guard.Guard
 	// HTTPClient is used for everything that the manager asks of the cluster, if it is set.
 	HTTPClient *http.Client
 }
@@ -47,16 +50,9 @@ func NewManager(o ManagerOptions) (manager.Manager, error) {
 	if err := registerOwn(metrics.Registry); err != nil {
 		return nil, fmt.Errorf("registering the metrics of the process: %w", err)
 	}
-	metricsOptions := metricsserver.Options{BindAddress: address(o.Metrics)}
-	if d := o.Debugging; d != nil && ptr.Deref(d.EnableProfiling, false) {
-		handlers, err := debugHandlers(o.Configuration)
-		if err != nil {
-			return nil, fmt.Errorf("showing the configuration: %w", err)
-		}
-		metricsOptions.ExtraHandlers = handlers
-		if ptr.Deref(d.EnableContentionProfiling, false) {
-			goruntime.SetBlockProfileRate(1)
-		}
+	served, err := metricsOptions(&o)
+	if err != nil {
+		return nil, err
 	}
 	webhooks, err := newWebhookServer(o.Webhooks, o.Log)
 	if err != nil {
@@ -67,7 +63,7 @@ func NewManager(o ManagerOptions) (manager.Manager, error) {
 		Logger:                        o.Log,
 		Cache:                         o.Cache,
 		MapperProvider:                o.Mapper,
-		Metrics:                       metricsOptions,
+		Metrics:                       served,
 		HealthProbeBindAddress:        address(o.HealthProbes),
 		GracefulShutdownTimeout:       ptr.To(GracePeriod),
 		LeaderElectionReleaseOnCancel: true,
@@ -85,6 +81,26 @@ func NewManager(o ManagerOptions) (manager.Manager, error) {
 		return nil, fmt.Errorf("setting up the manager: %w", err)
 	}
 	return mgr, nil
+}
+
+// metricsOptions are the server of metrics, and of what helps to find faults if that is wanted or guarded.
+func metricsOptions(o *ManagerOptions) (metricsserver.Options, error) {
+	served := metricsserver.Options{BindAddress: address(o.Metrics)}
+	profiles := o.Debugging != nil && ptr.Deref(o.Debugging.EnableProfiling, false)
+	if !profiles && o.Guard == nil {
+		return served, nil
+	}
+	var err error
+	if served.ExtraHandlers, err = debugHandlers(o.Configuration); err != nil {
+		return served, fmt.Errorf("showing the configuration: %w", err)
+	}
+	if profiles && ptr.Deref(o.Debugging.EnableContentionProfiling, false) {
+		goruntime.SetBlockProfileRate(1)
+	}
+	if o.Guard != nil {
+		guarded(&served, o)
+	}
+	return served, nil
 }
 
 // address is where a server listens; "0" if there is none.

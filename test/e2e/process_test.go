@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,13 +13,17 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/test/harness"
 )
 
@@ -284,4 +289,68 @@ func TestClusterIdentity(t *testing.T) {
 		return nil
 	})
 	remove(t, ns, "mr")
+}
+
+// OPB-25: with authentication nobody reads metrics whom the API server does not know or allow; who may sets the log level without a restart.
+func TestAuthentication(t *testing.T) {
+	p := start(t, map[string]any{"debugging": map[string]any{"authentication": map[string]any{"enabled": true}}})
+	ready(t, p)
+	admin, err := landscape.Seed.Admin()
+	must(t, err)
+	clients, err := kubernetes.NewForConfig(admin)
+	must(t, err)
+	token := func(name string, verbs ...string) string {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+		must(t, landscape.SeedClient.Create(t.Context(), account))
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics", process.LogLevelPath}, Verbs: verbs}}}
+		must(t, landscape.SeedClient.Create(t.Context(), role))
+		must(t, landscape.SeedClient.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: name}},
+		}))
+		issued, err := clients.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		must(t, err)
+		return issued.Status.Token
+	}
+	scraper, operator := token("scraper", "get"), token("operator", "get", "put")
+	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	ask := func(method, path, token, body string) (int, string) {
+		request, err := http.NewRequestWithContext(t.Context(), method, fmt.Sprintf("https://127.0.0.1:%d%s", p.Metrics, path), strings.NewReader(body))
+		must(t, err)
+		request.Header.Set("Authorization", "Bearer "+token)
+		response, err := client.Do(request)
+		must(t, err)
+		defer func() { _ = response.Body.Close() }()
+		text, err := io.ReadAll(response.Body)
+		must(t, err)
+		return response.StatusCode, string(text)
+	}
+	// What was granted just now is known to the authorizer a moment later; a refusal counts for ten seconds.
+	eventually(t, func() error {
+		if status, body := ask("GET", "/metrics", scraper, ""); status != http.StatusOK || !strings.Contains(body, "espalier_build_info") {
+			return fmt.Errorf("OPB-25: who may scrape: %d %.200s", status, body)
+		}
+		return nil
+	})
+	for name, c := range map[string]struct {
+		method, path, token string
+		want                int
+	}{
+		"nobody's token":        {"GET", "/metrics", "nobody", http.StatusUnauthorized},
+		"another path":          {"GET", "/debug/config", scraper, http.StatusForbidden},
+		"the level of somebody": {"PUT", process.LogLevelPath, scraper, http.StatusForbidden},
+	} {
+		if status, body := ask(c.method, c.path, c.token, "debug"); status != c.want {
+			t.Errorf("OPB-25: %s: %d %s", name, status, body)
+		}
+	}
+	eventually(t, func() error {
+		if status, body := ask("PUT", process.LogLevelPath, operator, "debug"); status != http.StatusOK || body != "debug\n" {
+			return fmt.Errorf("OPB-25: who may set the level: %d %s", status, body)
+		}
+		return nil
+	})
+	if output := p.Output(); !strings.Contains(output, `"msg":"Setting the log level","from":"info","to":"debug"`) || strings.Contains(output, operator) || strings.Contains(output, scraper) {
+		t.Errorf("OPB-25: the log has %s", output)
+	}
 }

@@ -48,11 +48,16 @@ func (p *Process) restricts(name string, decides decision, synced func() bool) h
 func page(name, path string, of func(*Process) *authorizer.Authorizer) Row {
 	return Row{
 		Name: name, Switch: "server.enableDebugHandlers", Runs: feature.EveryReplica,
-		Doc: "Shows a graph and explains decisions, without authentication.", Path: path,
+		Doc: "Shows a graph and explains decisions, to everybody unless `debugging.authentication` is on.", Path: path,
 		Start: func(_ context.Context, p *Process) error {
-			p.Log.Info("Serving the debug page of a graph without authentication", "path", path)
 			a := of(p)
-			p.Manager.GetWebhookServer().Register(path, &graphpage.Handler{Path: path, Graph: a.Graph, Authorizer: a, Pages: p.pages, Log: p.Log})
+			var handler http.Handler = &graphpage.Handler{Path: path, Graph: a.Graph, Authorizer: a, Pages: p.pages, Log: p.Log}
+			if p.guard != nil {
+				handler = p.guard.Wrap(handler)
+			} else {
+				p.Log.Info("Serving the debug page of a graph without authentication", "path", path)
+			}
+			p.Manager.GetWebhookServer().Register(path, handler)
 			return nil
 		},
 	}

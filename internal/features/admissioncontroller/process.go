@@ -30,6 +30,7 @@ import (
 	"github.com/espalier-project/espalier/internal/selectors"
 	"github.com/espalier-project/espalier/internal/serve"
 	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/serve/guard"
 	"github.com/espalier-project/espalier/internal/serve/review"
 )
 
@@ -54,7 +55,9 @@ type Process struct {
 	reviews, judged, bodies *serve.Bodies
 	hooks                   *admit.Metrics
 	// pages bounds the debug pages of both graphs.
-	pages      *graphpage.Pages
+	pages *graphpage.Pages
+	// guard decides who sees them; nil means everybody.
+	guard      *guard.Guard
 	rejections *admit.Rejections
 	// kept is what each enabled feature reads from the cache, by its key, and first has it begin.
 	kept  map[string]*clusters.Kept
@@ -75,8 +78,12 @@ func assemble(
 	if err != nil {
 		return nil, fmt.Errorf("garden cluster: %w", err)
 	}
+	keeper, err := process.Guard(cfg.Debugging, restConfig, log)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := process.NewManager(process.ManagerOptions{
-		REST: restConfig, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,
+		Guard: keeper, REST: restConfig, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,
 		Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Log: log,
 	})
 	if err != nil {
@@ -84,7 +91,7 @@ func assemble(
 	}
 	p := &Process{
 		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log,
-		reviews: review.NewBodies(), judged: admit.NewBodies(), bodies: admit.NewBodies(), pages: graphpage.NewPages(),
+		reviews: review.NewBodies(), judged: admit.NewBodies(), bodies: admit.NewBodies(), pages: graphpage.NewPages(), guard: keeper,
 		hooks: admit.NewMetrics(registry), rejections: admit.NewRejections(registry), kept: map[string]*clusters.Kept{}, first: &asked{clock: clock.RealClock{}},
 	}
 	registerDoubles(registry)

@@ -2,6 +2,7 @@ package admissioncontroller
 
 import (
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
@@ -10,7 +11,7 @@ func Reference() string { return feature.Reference("admission-controller", Table
 
 // turned is a configuration with all switches on or off.
 func turned(on bool) *configuration {
-	cfg := &configuration{}
+	cfg := &configuration{Debugging: &shared.Debugging{}}
 	for _, row := range Table() {
 		feature.Turn(cfg, row.Switch, on)
 	}

@@ -79,6 +79,11 @@ func Table() []Row {
 			h.Log = log
 			return restriction.SelfHosted{Handler: &h}.Decide
 		}),
+		{
+			Name: "guard", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,
+			Doc:    "Asks the API server who may read metrics, profiles and debug pages.",
+			Writes: func(*configuration) []feature.Write { return feature.GuardWrites(feature.Garden) }, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
+		},
 		page("graph page of seeds", graphpage.SeedPath, func(p *Process) *authorizer.Authorizer { return p.seeds }),
 		page("graph page of self-hosted shoots", graphpage.ShootPath, func(p *Process) *authorizer.Authorizer { return p.shoots }),
 		// The other webhooks (B0).

@@ -22,6 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/features/agents"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/internal/serve"
+	"github.com/espalier-project/espalier/internal/serve/guard"
 	"github.com/espalier-project/espalier/internal/serve/review"
 	"github.com/espalier-project/espalier/internal/shoots"
 )
@@ -44,9 +45,13 @@ type Process struct {
 // New returns the process, ready to run. It sends nothing.
 func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
 	log.Info("Getting rest configs")
+	keeper, err := guarding(cfg, log)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := process.NewManager(process.ManagerOptions{
 		// Nothing of the manager talks to a cluster: no election, no cache.
-		REST: &rest.Config{}, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,
+		Guard: keeper, REST: &rest.Config{}, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,
 		Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Log: log,
 	})
 	if err != nil {
@@ -67,6 +72,18 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 		}
 	}
 	return p, nil
+}
+
+// guarding returns who decides about readers of metrics, by the source.
+func guarding(cfg *configuration, log logr.Logger) (*guard.Guard, error) {
+	if !feature.IsOn(cfg, feature.GuardSwitch) {
+		return nil, nil
+	}
+	source, err := process.RESTConfig(cfg.SourceClientConnection.Connection())
+	if err != nil {
+		return nil, fmt.Errorf("source cluster: %w", err)
+	}
+	return process.Guard(cfg.Debugging, source, log)
 }
 
 // start serves the shoot of the configuration, or those of a folder.

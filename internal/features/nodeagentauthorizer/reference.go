@@ -4,6 +4,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
@@ -13,6 +14,7 @@ func Reference() string { return feature.Reference("node-agent-authorizer", Tabl
 // everything is the configuration for a shoot with Machines, whose API server may be any.
 func everything() *configuration {
 	cfg := least()
+	cfg.Debugging = &shared.Debugging{Authentication: shared.Authentication{Enabled: true}}
 	cfg.MachineNamespace, cfg.AuthorizeWithSelectors = ptr.To("shoot--project--name"), config.SelectorsAuto
 	return cfg
 }

@@ -1,6 +1,8 @@
 package nodeagentauthorizer
 
 import (
+	"context"
+
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
@@ -15,13 +17,20 @@ type Row = feature.Row[configuration, *Process]
 
 type configuration = config.NodeAgentAuthorizerConfiguration
 
-// Table returns the only feature.
+// Table returns the one feature, and who may read how it does.
 func Table() []Row {
-	return []Row{{
-		Name: nodeagent.Name, Runs: feature.EveryReplica,
-		Doc:  "Decides what the agents of Nodes may do, as a webhook authorizer.",
-		Path: nodeagent.Path, Reads: reads, Writes: writes, Metrics: agents.Metrics, Start: start,
-	}}
+	return []Row{
+		{
+			Name: nodeagent.Name, Runs: feature.EveryReplica,
+			Doc:  "Decides what the agents of Nodes may do, as a webhook authorizer.",
+			Path: nodeagent.Path, Reads: reads, Writes: writes, Metrics: agents.Metrics, Start: start,
+		},
+		{
+			Name: "guard", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,
+			Doc:    "Asks the API server who may read metrics, profiles and debug pages.",
+			Writes: func(*configuration) []feature.Write { return feature.GuardWrites(feature.Source) }, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
+		},
+	}
 }
 
 // reads are those of the shoot of the configuration. The shoots of a folder come and go, so that Machines of any namespace are read then.

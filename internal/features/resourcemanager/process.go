@@ -127,8 +127,12 @@ func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, log l
 	if err != nil {
 		return nil, err
 	}
+	keeper, err := process.Guard(cfg.Debugging, sourceConfig, log)
+	if err != nil {
+		return nil, err
+	}
 	return process.NewManager(process.ManagerOptions{
-		REST: sourceConfig, Scheme: scheme, LeaderElection: &cfg.LeaderElection, Webhooks: &cfg.Server.Webhooks,
+		Guard: keeper, REST: sourceConfig, Scheme: scheme, LeaderElection: &cfg.LeaderElection, Webhooks: &cfg.Server.Webhooks,
 		HealthProbes: cfg.Server.HealthProbes, Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Cache: kept, Mapper: clusters.Mapper(feature.Source, reads), Log: log,
 	})
 }

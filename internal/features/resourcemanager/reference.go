@@ -4,6 +4,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
@@ -23,6 +24,7 @@ func everything() *configuration {
 func turned(on bool) *configuration {
 	cfg := &configuration{}
 	cfg.LeaderElection.ResourceNamespace = "garden"
+	cfg.Debugging = &shared.Debugging{}
 	cfg.Controllers.ClusterID = ptr.To(config.ClusterIDFromCluster)
 	for _, row := range Table() {
 		feature.Turn(cfg, row.Switch, on)

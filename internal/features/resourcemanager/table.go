@@ -54,6 +54,11 @@ func Table() []Row {
 			Writes: electionWrites, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
 		},
 		{
+			Name: "guard", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,
+			Doc:    "Asks the API server who may read metrics, profiles and debug pages.",
+			Writes: func(*configuration) []feature.Write { return feature.GuardWrites(feature.Source) }, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
+		},
+		{
 			Name: garbagecollector.Name, Switch: "controllers.garbageCollector.enabled", Runs: feature.Leader,
 			Doc:   "Deletes ConfigMaps and Secrets that nothing refers to any more.",
 			Reads: garbagecollector.Reads, Writes: garbagecollector.Writes, Start: startGarbageCollector,

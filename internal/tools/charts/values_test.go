@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -216,6 +217,28 @@ func TestRequests(t *testing.T) {
 		line := fmt.Sprintf("\n- %s: `cpu: %s`, `memory: %s`\n", name, requests.Cpu(), requests.Memory())
 		if !strings.Contains(string(page), line) {
 			t.Errorf("the page does not say%s", line)
+		}
+	}
+}
+
+// TestAuthentication: where metrics are guarded, Prometheus comes with its token and by TLS, and the executable may ask the API server (OPB-25).
+func TestAuthentication(t *testing.T) {
+	for _, name := range charts(t) {
+		endpoint := func(values map[string]any) (map[string]any, string) {
+			r := render(t, name, with(values, "serviceMonitor.enabled", true))
+			monitor := only[unstructured.Unstructured](t, r, "ServiceMonitor")
+			found, _, _ := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
+			return found[0].(map[string]any), marshal(t, rules(t, r))
+		}
+		plain, rights := endpoint(nil)
+		if plain["scheme"] != nil || plain["bearerTokenFile"] != nil || strings.Contains(rights, "tokenreviews") {
+			t.Errorf("%s: OPB-25: got %v", name, plain)
+		}
+		for _, where := range []string{"config", "defaults"} {
+			guarded, rights := endpoint(with(nil, where+".debugging.authentication.enabled", true))
+			if guarded["scheme"] != "https" || guarded["bearerTokenFile"] == nil || guarded["tlsConfig"] == nil || !strings.Contains(rights, "tokenreviews") || !strings.Contains(rights, "subjectaccessreviews") {
+				t.Errorf("%s: OPB-25: got %v and rights %s", name, guarded, rights)
+			}
 		}
 	}
 }

@@ -1,0 +1,198 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+// reviewer is an API server that knows a token, and allows its owner what the paths say.
+func reviewer(t *testing.T, token string, allowed map[string]bool) *rest.Config {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(request.URL.Path, "/tokenreviews") {
+			review := authenticationv1.TokenReview{}
+			_ = json.NewDecoder(request.Body).Decode(&review)
+			review.Status.Authenticated = review.Spec.Token == token
+			_ = json.NewEncoder(w).Encode(&review)
+			return
+		}
+		review := authorizationv1.SubjectAccessReview{}
+		_ = json.NewDecoder(request.Body).Decode(&review)
+		review.Status.Allowed = allowed[review.Spec.NonResourceAttributes.Verb+" "+review.Spec.NonResourceAttributes.Path]
+		_ = json.NewEncoder(w).Encode(&review)
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}
+}
+
+// answers is how the metrics port answers: status and body.
+type answers func(method, path, token, body string) (int, string)
+
+// served starts the server of metrics with a configuration of debugging.
+func served(t *testing.T, d *shared.Debugging, config *rest.Config, log logr.Logger) answers {
+	t.Helper()
+	keeper, err := Guard(d, config, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, err := metricsOptions(&ManagerOptions{
+		Guard: keeper, Webhooks: &shared.HTTPSServer{TLS: shared.TLSServer{ServerCertDir: t.TempDir()}}, Metrics: &shared.Server{BindAddress: "127.0.0.1"}, Debugging: d,
+		Configuration: map[string]string{"a": "b"}, Log: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := metricsserver.NewServer(options, config, http.DefaultClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	address := ""
+	for deadline := time.Now().Add(20 * time.Second); address == ""; {
+		if address = server.(interface{ GetBindAddr() string }).GetBindAddr(); time.Now().After(deadline) {
+			t.Fatal("the server does not start")
+		}
+		runtime.Gosched()
+	}
+	scheme := map[bool]string{true: "https", false: "http"}[keeper != nil]
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	return func(method, path, token, body string) (int, string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), method, scheme+"://"+address+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(text)
+	}
+}
+
+// OPB-25: with authentication the metrics port is for those alone who may read the path, by TLS; profiles and the configuration are then there
+// without enableProfiling. Without it all is as it was.
+func TestAuthentication(t *testing.T) {
+	config := reviewer(t, "good", map[string]bool{"get /metrics": true, "get /debug/config": true})
+	guarded := served(t, &shared.Debugging{Authentication: shared.Authentication{Enabled: true}}, config, NewLogger("info", "json", io.Discard))
+	for name, c := range map[string]struct {
+		path, token string
+		want        int
+	}{
+		"metrics": {"/metrics", "good", 200}, "the configuration": {"/debug/config", "good", 200}, "profiles without the right": {"/debug/pprof/heap", "good", 403},
+		"the log level without the right": {LogLevelPath, "good", 403}, "another token": {"/metrics", "bad", 401}, "no token": {"/metrics", "", 401}, "profiles without a token": {"/debug/pprof/", "", 401},
+	} {
+		if status, body := guarded("GET", c.path, c.token, ""); status != c.want {
+			t.Errorf("OPB-25: %s: %d %s", name, status, body)
+		}
+	}
+	plain := served(t, nil, config, NewLogger("info", "json", io.Discard))
+	for path, want := range map[string]int{"/metrics": 200, "/debug/config": 404, "/debug/pprof/": 404, LogLevelPath: 404} {
+		if status, _ := plain("GET", path, "", ""); status != want {
+			t.Errorf("OPB-25: without authentication %s: %d", path, status)
+		}
+	}
+	// Nobody sets the level whom nobody knows.
+	profiles := served(t, &shared.Debugging{EnableProfiling: ptr.To(true)}, config, NewLogger("info", "json", io.Discard))
+	for path, want := range map[string]int{"/debug/config": 200, LogLevelPath: 404} {
+		if status, _ := profiles("GET", path, "", ""); status != want {
+			t.Errorf("OPB-25: with profiles alone %s: %d", path, status)
+		}
+	}
+}
+
+// OPB-25: who may put it sets the level of the log without a restart, of all loggers made before and after; each change is told.
+func TestLogLevel(t *testing.T) {
+	var out lines
+	log := NewLogger("error", "json", &out)
+	before := log.WithName("before").WithValues("a", "b")
+	config := reviewer(t, "good", map[string]bool{"get " + LogLevelPath: true, "put " + LogLevelPath: true})
+	ask := served(t, &shared.Debugging{Authentication: shared.Authentication{Enabled: true}}, config, log)
+	if status, body := ask("GET", LogLevelPath, "good", ""); status != 200 || body != "error\n" {
+		t.Errorf("OPB-25: %d %s", status, body)
+	}
+	before.Info("hidden")
+	for _, wrong := range []string{"", "warn", "loud", strings.Repeat("debug", 100)} {
+		if status, body := ask("PUT", LogLevelPath, "good", wrong); status != 400 || !strings.Contains(body, "debug, info or error") {
+			t.Errorf("OPB-25: %q: %d %s", wrong, status, body)
+		}
+	}
+	if status, _ := ask("PUT", LogLevelPath, "bad", "debug"); status != 401 {
+		t.Errorf("OPB-25: %d", status)
+	}
+	if status, _ := ask("DELETE", LogLevelPath, "good", ""); status != 403 {
+		t.Errorf("OPB-25: %d", status)
+	}
+	if status, body := ask("PUT", LogLevelPath, "good", "debug\n"); status != 200 || body != "debug\n" {
+		t.Errorf("OPB-25: %d %s", status, body)
+	}
+	before.V(1).Info("shown")
+	log.WithName("after").V(1).Info("shown, too")
+	if status, _ := ask("PUT", LogLevelPath, "good", "error"); status != 200 {
+		t.Errorf("OPB-25: %d", status)
+	}
+	before.Info("hidden")
+	text := out.text()
+	for _, want := range []string{`"from":"error","to":"debug"`, `"from":"debug","to":"error"`, `"logger":"before","msg":"shown","a":"b"`, `"logger":"after","msg":"shown, too"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("OPB-25: no %s in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "hidden") || strings.Contains(text, "good") {
+		t.Errorf("OPB-25: got\n%s", text)
+	}
+}
+
+// lines are what is logged, by many at once.
+type lines struct {
+	mu   sync.Mutex
+	kept bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kept.Write(p)
+}
+
+func (l *lines) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kept.String()
+}

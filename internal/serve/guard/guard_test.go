@@ -1,0 +1,162 @@
+package guard
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/rest"
+	testclock "k8s.io/utils/clock/testing"
+)
+
+// apiServer knows the token of prometheus, who may get /metrics, and that of a stranger, who may do nothing.
+type apiServer struct {
+	down   atomic.Bool
+	tokens atomic.Int32
+	access atomic.Int32
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	if s.down.Load() {
+		http.Error(w, "down", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	switch request.URL.Path {
+	case "/apis/authentication.k8s.io/v1/tokenreviews":
+		s.tokens.Add(1)
+		var review authenticationv1.TokenReview
+		_ = json.NewDecoder(request.Body).Decode(&review)
+		name, found := map[string]string{"token-of-prometheus": "prometheus", "token-of-stranger": "stranger"}[review.Spec.Token]
+		review.Status = authenticationv1.TokenReviewStatus{Authenticated: found, User: authenticationv1.UserInfo{Username: name, Groups: []string{"scrapers"}, Extra: map[string]authenticationv1.ExtraValue{"node": {"a"}}}}
+		review.APIVersion, review.Kind = "authentication.k8s.io/v1", "TokenReview"
+		_ = json.NewEncoder(w).Encode(&review)
+	case "/apis/authorization.k8s.io/v1/subjectaccessreviews":
+		s.access.Add(1)
+		var review authorizationv1.SubjectAccessReview
+		_ = json.NewDecoder(request.Body).Decode(&review)
+		wants := review.Spec.NonResourceAttributes
+		review.Status.Allowed = review.Spec.User == "prometheus" && review.Spec.Groups[0] == "scrapers" && review.Spec.Extra["node"][0] == "a" && wants.Verb == "get" && wants.Path == "/metrics"
+		review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
+		_ = json.NewEncoder(w).Encode(&review)
+	default:
+		http.NotFound(w, request)
+	}
+}
+
+// guarded is an endpoint behind a guard that asks an API server.
+func guarded(t *testing.T) (http.Handler, *Guard, *apiServer, *testclock.FakePassiveClock) {
+	t.Helper()
+	asked := &apiServer{}
+	server := httptest.NewServer(asked)
+	t.Cleanup(server.Close)
+	clock := testclock.NewFakePassiveClock(time.Unix(1000, 0))
+	g, err := New(&rest.Config{Host: server.URL}, server.Client(), clock, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "served") })), g, asked, clock
+}
+
+func ask(handler http.Handler, method, path, authorization string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(method, path, nil)
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, request)
+	return w
+}
+
+// OPB-25: an endpoint is for those alone whom the API server knows by their token, and who may do what they ask for with its path.
+func TestGuard(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, path, authorization string
+		want                        int
+	}{
+		"OPB-25/who has the right":       {"GET", "/metrics", "Bearer token-of-prometheus", 200},
+		"OPB-25/the scheme in any case":  {"GET", "/metrics", "bearer token-of-prometheus", 200},
+		"OPB-25/another path":            {"GET", "/debug/pprof/heap", "Bearer token-of-prometheus", 403},
+		"OPB-25/another verb":            {"PUT", "/metrics", "Bearer token-of-prometheus", 403},
+		"OPB-25/somebody without rights": {"GET", "/metrics", "Bearer token-of-stranger", 403},
+		"OPB-25/a token of nobody":       {"GET", "/metrics", "Bearer guess", 401},
+		"OPB-25/no token":                {"GET", "/metrics", "", 401},
+		"OPB-25/an empty token":          {"GET", "/metrics", "Bearer  ", 401},
+		"OPB-25/another scheme":          {"GET", "/metrics", "Basic dG9rZW4=", 401},
+		"OPB-25/a token without end":     {"GET", "/metrics", "Bearer " + strings.Repeat("a", longest+1), 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			handler, _, asked, _ := guarded(t)
+			w := ask(handler, c.method, c.path, c.authorization)
+			if w.Code != c.want || (w.Body.String() == "served") != (c.want == 200) {
+				t.Errorf("got %d %s", w.Code, w.Body)
+			}
+			if challenged := w.Header().Get("WWW-Authenticate") != ""; challenged != (c.want == 401) {
+				t.Errorf("challenged: %v", challenged)
+			}
+			if token := strings.TrimPrefix(c.authorization, "Bearer "); len(strings.TrimSpace(token)) > 3 && strings.Contains(w.Body.String(), token) {
+				t.Error("the token is in the answer")
+			}
+			if asks := c.want != 401 || name == "OPB-25/a token of nobody"; asks != (asked.tokens.Load() == 1) {
+				t.Errorf("the API server was asked %d times", asked.tokens.Load())
+			}
+		})
+	}
+}
+
+// An answer counts for a while; an API server that is away refuses nobody whose answer is known, and lets nobody in.
+func TestMemory(t *testing.T) {
+	handler, _, asked, clock := guarded(t)
+	get := func(token string) int { return ask(handler, "GET", "/metrics", "Bearer "+token).Code }
+	for range 3 {
+		if code := get("token-of-prometheus"); code != 200 {
+			t.Errorf("OPB-25: got %d", code)
+		}
+		if code := get("token-of-stranger"); code != 403 {
+			t.Errorf("OPB-25: got %d", code)
+		}
+	}
+	if asked.tokens.Load() != 2 || asked.access.Load() != 2 {
+		t.Errorf("OPB-25: asked %d and %d times", asked.tokens.Load(), asked.access.Load())
+	}
+	asked.down.Store(true)
+	clock.SetTime(clock.Now().Add(refusedFor))
+	if code := get("token-of-prometheus"); code != 200 {
+		t.Errorf("OPB-25: while the API server is away, a known right is %d", code)
+	}
+	if code := get("token-of-stranger"); code != 503 {
+		t.Errorf("OPB-25: while the API server is away, a stranger gets %d", code)
+	}
+	clock.SetTime(clock.Now().Add(allowedFor))
+	if code := get("token-of-prometheus"); code != 503 {
+		t.Errorf("OPB-25: a right counts for ever: %d", code)
+	}
+	asked.down.Store(false)
+	if code := get("token-of-prometheus"); code != 200 {
+		t.Errorf("OPB-25: got %d", code)
+	}
+}
+
+// Who guesses tokens fills no memory.
+func TestBounds(t *testing.T) {
+	_, g, _, clock := guarded(t)
+	for i := range 3 * remembered {
+		g.remember(question{byte(i), byte(i >> 8)}, http.StatusUnauthorized)
+		if len(g.known) > remembered {
+			t.Fatalf("OPB-25: %d answers are kept", len(g.known))
+		}
+	}
+	clock.SetTime(clock.Now().Add(refusedFor))
+	g.remember(question{1, 2, 3}, http.StatusOK)
+	if len(g.known) != 1 {
+		t.Errorf("OPB-25: %d answers are kept that count no more", len(g.known)-1)
+	}
+}
