@@ -325,7 +325,7 @@ func TestAuthentication(t *testing.T) {
 		must(t, err)
 		return response.StatusCode, string(text)
 	}
-	// What was granted just now is known to the authorizer a moment later; a refusal counts for ten seconds.
+	// The authorizer knows of a grant a moment later; a refusal counts for ten seconds.
 	eventually(t, func() error {
 		if status, body := ask("GET", "/metrics", scraper, ""); status != http.StatusOK || !strings.Contains(body, "espalier_build_info") {
 			return fmt.Errorf("OPB-25: who may scrape: %d %.200s", status, body)

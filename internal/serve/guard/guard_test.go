@@ -145,7 +145,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Who guesses tokens fills no memory.
+// Guessed tokens fill no memory.
 func TestBounds(t *testing.T) {
 	_, g, _, clock := guarded(t)
 	for i := range 3 * remembered {
