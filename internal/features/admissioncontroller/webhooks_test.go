@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
@@ -75,6 +76,11 @@ func TestPages(t *testing.T) {
 	for want, p := range map[int]*Process{
 		http.StatusNotFound: newProcess(t, func(*configuration) {}),
 		http.StatusOK:       newProcess(t, func(cfg *configuration) { cfg.Server.EnableDebugHandlers = &on }),
+		// OPB-25: nobody reads them without a token where readers are to be known.
+		http.StatusUnauthorized: newProcess(t, func(cfg *configuration) {
+			cfg.Server.EnableDebugHandlers = &on
+			cfg.Debugging = &shared.Debugging{Authentication: shared.Authentication{Enabled: true}}
+		}),
 	} {
 		for _, path := range []string{"/debug/resource-dependency-graph", "/debug/resource-dependency-graph-shoot"} {
 			recorder := httptest.NewRecorder()
