@@ -189,7 +189,7 @@ func TestFinalizers(t *testing.T) {
 func TestWatch(t *testing.T) {
 	s := start(t)
 	s.do("PATCH", one, merge, `{"data":{"k":"new"}}`)
-	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+many+"?watch=true&labelSelector=l", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+many+"?watch=true&labelSelector=l", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestDefinitions(t *testing.T) {
 	if code, _ := s.do("GET", "/apis/example.org/v2", "", ""); code != http.StatusNotFound {
 		t.Errorf("a version that is not served: %d", code)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+all+"?watch=true", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+all+"?watch=true", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,16 +122,26 @@ func (t *transport) before(r *http.Request, q *request) (live object, version st
 	}
 	single := *q
 	single.verb, single.subresource = "get", ""
-	live, answer, err := t.read(reading(r, path(&single), nil), &single)
+	live, err = t.readForWrite(reading(r, path(&single), nil), &single)
 	if err != nil || live != nil {
 		return live, versionOf(live), err
 	}
-	if answer.StatusCode != http.StatusNotFound {
-		return nil, "", fmt.Errorf("reading what is to be written: %s", answer.Status)
-	}
 	single.verb, single.name = "list", ""
-	list, _, err := t.read(reading(r, path(&single), url.Values{"limit": {"1"}}), &single)
+	list, err := t.readForWrite(reading(r, path(&single), url.Values{"limit": {"1"}}), &single)
 	return nil, versionOf(list), err
+}
+
+// readForWrite reads what a write is about: nil for what is not there, and an error for every answer but that and the object.
+func (t *transport) readForWrite(r *http.Request, q *request) (object, error) {
+	found, answer, err := t.read(r, q)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // It was read, or its status is all that counts.
+	if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusNotFound {
+		return nil, fmt.Errorf("reading what is to be written: %s", answer.Status)
+	}
+	return found, nil
 }
 
 // reading returns a GET with the credentials of another request.
