@@ -84,41 +84,20 @@ func readHeadless(name string) (map[string]int, error) {
 // headlessComments are the lines of comments in Go in which such a sentence begins, by file.
 func headlessComments(root string) (map[string][]int, error) {
 	found := map[string][]int{}
-	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			if name := entry.Name(); file != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin") {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(file, ".go") {
-			return nil
-		}
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(root, file)
-		if err != nil {
-			return err
-		}
+	err := eachFile(root, ".go", func(path, content string) {
 		number, before := 0, ""
-		for text := range strings.Lines(string(content)) {
+		for text := range strings.Lines(content) {
 			number++
 			comment, is := strings.CutPrefix(strings.TrimSpace(text), "// ")
 			// A line that goes on with the sentence of the line before begins none.
 			begins := before == "" || strings.HasSuffix(before, ".") || strings.HasSuffix(before, ":")
 			if is && (begins && isHeadless(comment) || !begins && isHeadless("x"+comment)) {
-				found[filepath.ToSlash(relative)] = append(found[filepath.ToSlash(relative)], number)
+				found[path] = append(found[path], number)
 			}
 			if before = ""; is {
 				before = comment
 			}
 		}
-		return nil
 	})
 	return found, err
 }

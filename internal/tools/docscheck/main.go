@@ -91,10 +91,16 @@ func (p *page) problem(l line, format string, arguments ...any) error {
 	return fmt.Errorf("%s:%d: %s", p.path, l.number, fmt.Sprintf(format, arguments...))
 }
 
-// readPages reads all Markdown files below root, but those of hidden folders, of test data and of what was built.
+// readPages reads all Markdown files below root.
 func readPages(root string) ([]*page, error) {
 	var pages []*page
-	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+	err := eachFile(root, ".md", func(path, content string) { pages = append(pages, parse(path, content)) })
+	return pages, err
+}
+
+// eachFile calls read with each file below root of an ending, but those of hidden folders, of test data and of what was built.
+func eachFile(root, ending string, read func(path, content string)) error {
+	return filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -104,7 +110,7 @@ func readPages(root string) ([]*page, error) {
 			}
 			return nil
 		}
-		if !strings.HasSuffix(file, ".md") {
+		if !strings.HasSuffix(file, ending) {
 			return nil
 		}
 		content, err := os.ReadFile(file)
@@ -115,10 +121,9 @@ func readPages(root string) ([]*page, error) {
 		if err != nil {
 			return err
 		}
-		pages = append(pages, parse(filepath.ToSlash(relative), string(content)))
+		read(filepath.ToSlash(relative), string(content))
 		return nil
 	})
-	return pages, err
 }
 
 // parse splits a page into lines, and finds its blocks of code.
