@@ -2,6 +2,7 @@ package apply
 
 import (
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -55,11 +56,6 @@ func (e Equivalences) Keys(key Key) []Key {
 			}
 		}
 	}
-	slices.SortFunc(keys[1:], func(a, b Key) int {
-		if a.String() < b.String() {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(keys[1:], func(a, b Key) int { return strings.Compare(a.String(), b.String()) })
 	return keys
 }

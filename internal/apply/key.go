@@ -2,6 +2,7 @@ package apply
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,13 +78,6 @@ func namespaceOrDefault(kind, namespace string) string {
 // SortReferences sorts an inventory (MRS-7).
 func SortReferences(refs []resourcesv1alpha1.ObjectReference) {
 	slices.SortStableFunc(refs, func(a, b resourcesv1alpha1.ObjectReference) int {
-		ka, kb := KeyOfReference(&a.ObjectReference).String(), KeyOfReference(&b.ObjectReference).String()
-		switch {
-		case ka < kb:
-			return -1
-		case ka > kb:
-			return 1
-		}
-		return 0
+		return strings.Compare(KeyOfReference(&a.ObjectReference).String(), KeyOfReference(&b.ObjectReference).String())
 	})
 }

@@ -1,0 +1,128 @@
+package token
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestFaultsOfKubeconfigs: whoever reads, writes, hands over or looks for leftovers is told of a fault that concerns them, and of no other (TR-23a).
+func TestFaultsOfKubeconfigs(t *testing.T) {
+	const (
+		context = "current-context: x\ncontexts: [{name: x, context: {user: u, cluster: c}}]\n"
+		user    = "users: [{name: u, user: {token: s3cr3t}}]\n"
+		noToken = "users: [{name: u, user: {}}]\n"
+		cluster = "clusters: [{name: c, cluster: {}}]\n"
+	)
+	for name, tc := range map[string]struct {
+		content string
+		// concerned are those who are told: r reads the token, a reads the CA, w writes the token, c writes both, h hands over, l looks for leftovers.
+		concerned, want string
+	}{
+		"TR-23a/current context twice":   {"current-context: y\n" + context + user + cluster, "rawchl", `key "current-context" is there twice`},
+		"TR-23a/contexts twice":          {context + "contexts: []\n" + user + cluster, "rawchl", `key "contexts" is there twice`},
+		"TR-23a/user of a context twice": {strings.Replace(context, "user: u,", "user: u, user: v,", 1) + user + cluster, "rwchl", `key "user" is there twice`},
+		"TR-23a/cluster of it twice":     {strings.Replace(context, "cluster: c", "cluster: c, cluster: d", 1) + user + cluster, "ac", `key "cluster" is there twice`},
+		"TR-23a/users twice":             {context + user + user + cluster, "rwchl", `key "users" is there twice`},
+		"TR-23a/a name twice":            {context + "users: [{name: v, name: u}]\n" + cluster, "rwchl", `key "name" is there twice`},
+		"TR-23a/content of a user twice": {context + "users: [{name: u, user: {}, user: {}}]\n" + cluster, "rwchl", `key "user" is there twice`},
+		"TR-23a/no user":                 {context + cluster, "rwchl", "did not find authInfo of current context named u"},
+		"TR-23a/no cluster":              {context + user, "ac", "did not find cluster of current context named c"},
+		"TR-23a/token twice":             {context + "users: [{name: u, user: {token: s3cr3t, token: s3cr3t}}]\n" + cluster, "rwchl", `key "token" is there twice`},
+		"TR-23a/CA twice":                {context + user + "clusters: [{name: c, cluster: {certificate-authority-data: a, certificate-authority-data: b}}]", "ac", `key "certificate-authority-data" is there twice`},
+		"TR-23a/CA is a list":            {context + user + "clusters: [{name: c, cluster: {certificate-authority-data: [s3cr3t]}}]", "ac", "cannot unmarshal array into Go struct field of type string: certificate-authority-data"},
+		"TR-23a/CA is no base64":         {context + user + "clusters: [{name: c, cluster: {certificate-authority-data: s3cr3t!}}]", "a", "certificate-authority-data of the current cluster is not base64"},
+		"TR-23a/no YAML, without a line": {"\x00", "rawchl", "kubeconfig is neither YAML nor JSON"},
+		"TR-23a/all there":               {context + noToken + cluster, "", ""},
+	} {
+		data := map[string][]byte{KeyKubeconfig: []byte(tc.content)}
+		for who, does := range map[string]func() error{
+			"r": func() error { _, err := Read(data); return err },
+			"a": func() error { _, err := sameCA(data, []byte("ca")); return err },
+			"w": func() error { _, err := Write(data, "new", false, nil); return err },
+			"c": func() error { _, err := Write(data, "new", true, []byte("ca")); return err },
+			"h": func() error { _, _, err := Handed(data, nil, "new", false, nil); return err },
+			"l": func() error { _, err := Leftover(data); return err },
+		} {
+			err := does()
+			if concerned := strings.Contains(tc.concerned, who); (err != nil) != concerned {
+				t.Errorf("%s: %s got %v", name, who, err)
+			} else if concerned && (!strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "s3cr3t")) {
+				t.Errorf("%s: %s got %v, want %s", name, who, err, tc.want)
+			}
+		}
+		if _, _, err := Handed(data, map[string][]byte{KeyKubeconfig: []byte(context + noToken + cluster)}, "new", false, nil); (err != nil) != strings.Contains(tc.concerned, "h") {
+			t.Errorf("%s: the target has a kubeconfig of its own, and the source's fault is: %v", name, err)
+		}
+	}
+}
+
+// TestSmallest: what is as short as it can be counts like anything else.
+func TestSmallest(t *testing.T) {
+	if got := write(t, nil, true, "c"); string(got[KeyBundle]) != "c" {
+		t.Errorf("TR-22: a CA of one byte is written as %q", got[KeyBundle])
+	}
+	const config = "current-context: x\ncontexts:\n- name: x\n  context:\n    user: u\n    cluster: c\nusers:\n- name: u\n  user: {}\nclusters:\n- name: c\n  cluster: {}\n"
+	got := string(write(t, map[string][]byte{KeyKubeconfig: []byte(config)}, true, "c")[KeyKubeconfig])
+	if want := strings.NewReplacer("user: {}", "user:\n      token: new", "cluster: {}", "cluster:\n      certificate-authority-data: Yw==").Replace(config); !cmp.Equal(decode(t, got), decode(t, want)) || strings.ContainsAny(got, "{}") {
+		t.Errorf("TR-23: got\n%s", got)
+	}
+	for held, want := range map[string]bool{"c": true, "d": false} {
+		if same, err := sameCA(map[string][]byte{KeyKubeconfig: []byte(got)}, []byte(held)); same != want || err != nil {
+			t.Errorf("TR-10: the CA is c, and %s counts as the same: %t, %v", held, same, err)
+		}
+	}
+	if same, err := sameCA(map[string][]byte{KeyKubeconfig: []byte(got)}, nil); !same || err != nil {
+		t.Errorf("TR-10: no CA is known: %t, %v", same, err)
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	if got := ClaimsOf("a." + encode([]byte(`{"exp":1}`)) + ".c"); got.Expiry.Unix() != 1 {
+		t.Errorf("2.8: a token that ended in 1970 ends at %s", got.Expiry)
+	}
+	for name, c := range map[string]struct {
+		data map[string][]byte
+		want bool
+	}{
+		"C14/a bare token": {map[string][]byte{KeyToken: nil}, true},
+		"C14/a bundle":     {map[string][]byte{KeyBundle: nil}, true},
+		"C14/neither":      {map[string][]byte{"x": nil}, false},
+	} {
+		if got, err := Leftover(c.data); got != c.want || err != nil {
+			t.Errorf("%s: %t, %v", name, got, err)
+		}
+	}
+}
+
+// TestEarly: a renewal is early if there is time left, or if nobody can say, and if nobody has asked for it (TR-24).
+func TestEarly(t *testing.T) {
+	now := time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		renew string
+		want  bool
+	}{
+		"TR-24/asked for":      {"", false},
+		"TR-24/time left":      {Stamp(now.Add(time.Second)), true},
+		"TR-24/time is up":     {Stamp(now), false},
+		"TR-24/nobody can say": {"x", true},
+	} {
+		if got := ask(t, AnnotationRenew, c.renew).Early(now); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestPauses: a token that has expired waits for its renewal if that is due within the shortest delay (2.8).
+func TestPauses(t *testing.T) {
+	now := time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC)
+	for renew, want := range map[string]bool{
+		Stamp(now.Add(-time.Second)): false, Stamp(now): false, Stamp(now.Add(time.Second)): true,
+		Stamp(now.Add(shortest)): true, Stamp(now.Add(shortest + time.Second)): false, "x": false,
+	} {
+		if got := ask(t, AnnotationRenew, renew).pauses(now); got != want {
+			t.Errorf("2.8: renewed at %s, waits: %t", renew, got)
+		}
+	}
+}
