@@ -1,6 +1,7 @@
 package dropin
 
 import (
+	"context"
 	"encoding/base64"
 	"net/http"
 	"testing"
@@ -100,7 +101,9 @@ func TestAgents(t *testing.T) {
 		machine := harness.Object("machine.sapcloud.io/v1alpha1", "Machine", namespace, "machine-"+name)
 		machine.SetLabels(map[string]string{"node": "node-" + name})
 		must(t, source.client.Create(t.Context(), machine))
-		must(t, client.IgnoreAlreadyExists(target.client.Create(t.Context(), harness.Object("v1", "Node", "", "node-"+name))))
+		node := harness.Object("v1", "Node", "", "node-"+name)
+		must(t, client.IgnoreAlreadyExists(target.client.Create(t.Context(), node)))
+		t.Cleanup(func() { _ = target.client.Delete(context.Background(), node) }) // Nodes of a cluster concern other tests.
 	}
 
 	p := source.startPod(t, namespace, "node-agent-authorizer")

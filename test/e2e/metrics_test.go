@@ -22,6 +22,7 @@ func TestMetricsOfAll(t *testing.T) {
 		delete(config, own)
 	}
 	config["controllers"].(map[string]any)["clusterID"] = "all"
+	delete(config["debugging"].(map[string]any), "authentication") // Whoever reads the page here has no token.
 	p := start(t, config, func(o *harness.ProcessOptions) { o.Env = []string{"KUBE_FEATURE_WatchListClient=false"} })
 	page := executable.Metrics()
 	eventually(t, func() error {
