@@ -86,12 +86,17 @@ func (s *Checker) ask(ctx context.Context, q *question) {
 		}
 	}
 	q.err = err
+	s.settle(q, recent)
+	close(q.done) // Whoever has waited finds the answer known, and no lock held.
+}
+
+// settle keeps the answer to a question, and ends the question in any case.
+func (s *Checker) settle(q *question, recent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pending = nil; err == nil {
+	if s.pending = nil; q.err == nil {
 		s.forever, s.possible, s.asked = recent, q.possible, s.Clock.Now()
 	}
-	close(q.done)
 }
 
 // Known is the answer as far as it is known without a request.
