@@ -87,7 +87,7 @@ func (s *Checker) ask(ctx context.Context, q *question) {
 	}
 	q.err = err
 	s.settle(q, recent)
-	close(q.done) // Whoever has waited finds the answer known, and no lock held.
+	close(q.done) // After the lock is let go: a caller that waited finds the answer known at once.
 }
 
 // settle keeps the answer to a question, and ends the question in any case.
