@@ -8,7 +8,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
 // maxReason is how long the reason of a denial may be, in bytes. It names what was asked for, which may be as large as a request: the
@@ -84,7 +84,7 @@ func Decide(ctx context.Context, rules Rules, request *Request, view View) (Verd
 	case err != nil:
 		return Verdict{}, fmt.Errorf("failed when checking for approval conditions: %w", err)
 	case reason != "":
-		return Verdict{Outcome: Denied, Subject: subject, Reason: managed.Shortened(reason, maxReason)}, nil
+		return Verdict{Outcome: Denied, Subject: subject, Reason: meta.Shortened(reason, maxReason)}, nil
 	}
 	return Verdict{Outcome: Approved, Subject: subject, Reason: "all checks passed"}, nil
 }

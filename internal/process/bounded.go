@@ -4,7 +4,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
 // maxLogged is how long a text in a line of the log may be, in bytes. Texts of others get there in errors: names in certificates, messages of
@@ -39,7 +39,7 @@ func (b bounded) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapc
 
 // Write implements zapcore.Core.
 func (b bounded) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	entry.Message = managed.Shortened(entry.Message, maxLogged)
+	entry.Message = meta.Shortened(entry.Message, maxLogged)
 	return b.Core.Write(entry, shortened(fields))
 }
 
@@ -51,7 +51,7 @@ func shortened(fields []zapcore.Field) []zapcore.Field {
 			continue
 		}
 		short := append([]zapcore.Field(nil), fields...)
-		short[i] = zap.String(fields[i].Key, managed.Shortened(text, maxLogged))
+		short[i] = zap.String(fields[i].Key, meta.Shortened(text, maxLogged))
 		return append(short[:i+1:i+1], shortened(short[i+1:])...)
 	}
 	return fields

@@ -20,9 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/apply"
-	"github.com/espalier-project/espalier/internal/apply/schema"
-	"github.com/espalier-project/espalier/internal/manifest"
+	decoding "github.com/espalier-project/espalier/internal/managedresource/decode"
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/schema"
 	"github.com/espalier-project/espalier/test/harness"
 )
 
@@ -61,7 +62,7 @@ func TestEqualMeansNoChange(t *testing.T) {
 			for range rapid.IntRange(1, 2).Draw(rt, "changes") {
 				e.change(rt, changed.Object, live.Object)
 			}
-			e.checkPut(rt, e.plan(rt, manifest.Result{Objects: []manifest.Object{{Unstructured: changed}}})[0], live)
+			e.checkPut(rt, e.plan(rt, decoding.Result{Objects: []decoding.Object{{Unstructured: changed}}})[0], live)
 		}
 	})
 	t.Logf("%d writes, of which %d were left out (%d for what definitions fill in), %d were refused, %d changed something, and %d of Kubernetes' own kinds changed nothing (%.1f %%): %v",
@@ -79,14 +80,14 @@ func TestEqualMeansNoChange(t *testing.T) {
 
 type equality struct {
 	*fixture
-	objects []*apply.Desired
+	objects []*plan.Desired
 
 	writes, equal, refused, changed, needless, filledIn, stamped int
 	needlessAt                                                   map[string]int
 }
 
-func (e *equality) options() apply.MergeOptions {
-	return apply.MergeOptions{Origin: e.ns + "/equality"}
+func (e *equality) options() merge.MergeOptions {
+	return merge.MergeOptions{Origin: e.ns + "/equality"}
 }
 
 // create creates the objects of a file as the engine does. $NS is a namespace, and part of the names of what has none.
@@ -101,13 +102,13 @@ func (e *equality) create(file string) {
 			"group: example.org", "group: "+e.ns+".widgets.example.org", "name: widgets.example.org", "name: widgets."+e.ns+".widgets.example.org",
 			"apiVersion: example.org/v1", "apiVersion: "+e.ns+".widgets.example.org/v1").Replace(manifests)
 	}
-	decoded, err := manifest.Decode(e.ctx, []manifest.Source{{Data: map[string][]byte{"data.yaml": []byte(manifests)}}})
+	decoded, err := decoding.Decode(e.ctx, []decoding.Source{{Data: map[string][]byte{"data.yaml": []byte(manifests)}}})
 	if err != nil || len(decoded.Errors) > 0 {
 		e.Fatalf("%s: %v, %v", file, err, decoded.Errors)
 	}
 	for _, desired := range e.plan(e, decoded) {
 		e.eventually(func() error { // A kind is served some moments after its definition.
-			err := e.seed.Create(e.ctx, apply.ForCreation(desired, e.options()))
+			err := e.seed.Create(e.ctx, merge.ForCreation(desired, e.options()))
 			if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 				e.Fatalf("%s: %v", desired.Name(), err)
 			}
@@ -121,9 +122,9 @@ func (e *equality) create(file string) {
 	}
 }
 
-func (e *equality) plan(t tester, decoded manifest.Result) []*apply.Desired {
+func (e *equality) plan(t tester, decoded decoding.Result) []*plan.Desired {
 	t.Helper()
-	plan := apply.NewPlan(decoded, nil, apply.Options{
+	plan := plan.NewPlan(decoded, nil, plan.Options{
 		Spec: &resourcesv1alpha1.ManagedResourceSpec{}, ManagedByLabelValue: "gardener", Scope: e.scope,
 	})
 	if err := errors.Join(plan.Errors...); err != nil {
@@ -132,18 +133,18 @@ func (e *equality) plan(t tester, decoded manifest.Result) []*apply.Desired {
 	return plan.Apply
 }
 
-func (e *equality) scope(kind runtimeschema.GroupVersionKind) (apply.Scope, error) {
+func (e *equality) scope(kind runtimeschema.GroupVersionKind) (plan.Scope, error) {
 	mapping, err := e.seed.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
-		return apply.ScopeUnknown, nil
+		return plan.ScopeUnknown, nil
 	}
 	if err != nil {
-		return apply.ScopeUnknown, err
+		return plan.ScopeUnknown, err
 	}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		return apply.ScopeNamespaced, nil
+		return plan.ScopeNamespaced, nil
 	}
-	return apply.ScopeCluster, nil
+	return plan.ScopeCluster, nil
 }
 
 type tester interface {
@@ -151,7 +152,7 @@ type tester interface {
 	Fatalf(string, ...any)
 }
 
-func (e *equality) get(t tester, desired *apply.Desired) *unstructured.Unstructured {
+func (e *equality) get(t tester, desired *plan.Desired) *unstructured.Unstructured {
 	t.Helper()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(desired.GroupVersionKind())
@@ -167,7 +168,7 @@ func (e *equality) get(t tester, desired *apply.Desired) *unstructured.Unstructu
 }
 
 // definitionOf is the definition of a kind among the objects, if there is one.
-func (e *equality) definitionOf(kind runtimeschema.GroupKind) *apply.Desired {
+func (e *equality) definitionOf(kind runtimeschema.GroupKind) *plan.Desired {
 	for _, candidate := range e.objects {
 		group, _, _ := unstructured.NestedString(candidate.Object, "spec", "group")
 		name, _, _ := unstructured.NestedString(candidate.Object, "spec", "names", "kind")
@@ -184,10 +185,10 @@ func (e *equality) put(merged *unstructured.Unstructured) (*unstructured.Unstruc
 }
 
 // checkAsCreated is the first half of the law: what the API server made of a manifest needs no write.
-func (e *equality) checkAsCreated(desired *apply.Desired) {
+func (e *equality) checkAsCreated(desired *plan.Desired) {
 	for range 5 { // Only CRDs and the like are changed by somebody else here, and soon no more.
 		live := e.get(e, desired)
-		merged := apply.Merge(desired, live, e.options())
+		merged := merge.Merge(desired, live, e.options())
 		updated, err := e.put(merged)
 		if apierrors.IsConflict(err) {
 			continue
@@ -205,17 +206,17 @@ func (e *equality) checkAsCreated(desired *apply.Desired) {
 }
 
 // hasNull says whether a custom resource has a null, of which no definition says what becomes of it.
-func hasNull(desired *apply.Desired) bool {
+func hasNull(desired *plan.Desired) bool {
 	_, known := schema.Of(desired.GroupVersionKind())
 	return !known && strings.Contains(fmt.Sprint(desired.Object), "<nil>")
 }
 
 // reset makes an object be as its manifest says, so that each check stands for itself.
-func (e *equality) reset(t tester, desired *apply.Desired) {
+func (e *equality) reset(t tester, desired *plan.Desired) {
 	for range 5 {
 		live := e.get(t, desired)
-		merged := apply.Merge(desired, live, e.options())
-		if apply.Equal(live, merged) {
+		merged := merge.Merge(desired, live, e.options())
+		if merge.Equal(live, merged) {
 			return
 		}
 		_, err := e.put(merged)
@@ -227,11 +228,11 @@ func (e *equality) reset(t tester, desired *apply.Desired) {
 
 // difference is what the engine finds: of a custom resource, once its definition has filled in what is left out.
 func (e *equality) difference(live, merged *unstructured.Unstructured) string {
-	at := apply.Difference(live, merged)
+	at := merge.Difference(live, merged)
 	if definition := e.definitionOf(live.GroupVersionKind().GroupKind()); definition != nil {
 		filled := merged.DeepCopy()
-		apply.NewCustomDefaults(definition.Unstructured, live.GroupVersionKind().Version).Fill(filled)
-		if still := apply.Difference(live, filled); still == "" && at != "" {
+		merge.NewCustomDefaults(definition.Unstructured, live.GroupVersionKind().Version).Fill(filled)
+		if still := merge.Difference(live, filled); still == "" && at != "" {
 			e.filledIn++
 			return ""
 		}
@@ -240,11 +241,11 @@ func (e *equality) difference(live, merged *unstructured.Unstructured) string {
 }
 
 // checkPut is the second half of the law.
-func (e *equality) checkPut(t tester, desired *apply.Desired, live *unstructured.Unstructured) {
+func (e *equality) checkPut(t tester, desired *plan.Desired, live *unstructured.Unstructured) {
 	for range 5 {
-		merged := apply.Merge(desired, live, e.options())
+		merged := merge.Merge(desired, live, e.options())
 		at := e.difference(live, merged)
-		refusal := apply.CheckUpdate(live, merged)
+		refusal := merge.CheckUpdate(live, merged)
 		updated, err := e.put(merged)
 		if apierrors.IsConflict(err) {
 			live = e.get(t, desired)

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
-	"github.com/espalier-project/espalier/internal/engine/targetcluster"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
 	"github.com/espalier-project/espalier/test/harness"
 )
 
@@ -48,7 +48,7 @@ func TestDeletionMeansOneObject(t *testing.T) {
 	f := newFixture(t)
 	httpClient, err := rest.HTTPClientFor(landscape.ShootREST)
 	f.must(err)
-	client, err := targetcluster.NewClient(landscape.ShootREST, httpClient, targetcluster.NewMetrics(prometheus.NewRegistry()))
+	client, err := target.NewClient(landscape.ShootREST, httpClient, target.NewMetrics(prometheus.NewRegistry()))
 	f.must(err)
 	f.must(f.shoot.Create(f.ctx, harness.Object("v1", "ConfigMap", f.ns, "cm")))
 	read, err := client.Get(f.ctx, f.get("v1", "ConfigMap", "cm").GroupVersionKind(), f.ns, "cm")

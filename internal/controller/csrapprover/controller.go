@@ -21,7 +21,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/csr"
-	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
 // Name of the controller, in logs and metrics.
@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Approvals.Update(ctx, answered); err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the approval: %w", err)
 	}
-	log.FromContext(ctx).Info("Judged a certificate signing request", "signer", asked.Signer, "user", managed.Shortened(asked.Username, maxUser), "outcome", verdict.Outcome, "reason", verdict.Reason)
+	log.FromContext(ctx).Info("Judged a certificate signing request", "signer", asked.Signer, "user", meta.Shortened(asked.Username, maxUser), "outcome", verdict.Outcome, "reason", verdict.Reason)
 	r.Metrics.decided(asked.Signer, verdict.Outcome)
 	return reconcile.Result{}, nil
 }

@@ -27,7 +27,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	internalreferences "github.com/espalier-project/espalier/internal/references"
 )
 
@@ -244,7 +244,7 @@ func (r *Reconciler) delete(ctx context.Context, c candidate) error {
 		return nil
 	}
 	// The text is an admission webhook's, and is remembered.
-	return fmt.Errorf("%s %s/%s: %s", kindNames[c.kind], c.namespace, c.name, managed.Shortened(err.Error(), maxText))
+	return fmt.Errorf("%s %s/%s: %s", kindNames[c.kind], c.namespace, c.name, meta.Shortened(err.Error(), maxText))
 }
 
 var kindNames = map[references.Kind]string{references.ConfigMap: "ConfigMap", references.Secret: "Secret"}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/node"
 )
 
@@ -108,7 +108,7 @@ type waking struct {
 
 func (w *waking) fail(err error) {
 	if w.failures++; len(w.failed) < shown {
-		w.failed = append(w.failed, errors.New(managed.Shortened(err.Error(), maxText)))
+		w.failed = append(w.failed, errors.New(meta.Shortened(err.Error(), maxText)))
 	}
 }
 

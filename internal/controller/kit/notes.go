@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/espalier-project/espalier/internal/engine/managed"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
 // maxNote is the longest message that an Event may have, in bytes; the API server refuses a longer one.
@@ -75,8 +75,8 @@ func (n *Notes) record(ctx context.Context, about corev1.ObjectReference, eventT
 	}
 	now := metav1.NewTime(n.clock.Now())
 	err := n.writer.Create(ctx, &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: managed.EventName(about.Name, now.UnixNano())},
-		InvolvedObject: about, Type: eventType, Reason: reason, Message: managed.Shortened(message, maxNote), Action: "Reconcile",
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: meta.EventName(about.Name, now.UnixNano())},
+		InvolvedObject: about, Type: eventType, Reason: reason, Message: meta.Shortened(message, maxNote), Action: "Reconcile",
 		Count: 1, FirstTimestamp: now, LastTimestamp: now,
 		Source: corev1.EventSource{Component: n.component}, ReportingController: n.component,
 	})

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/controller/managedresource"
-	"github.com/espalier-project/espalier/internal/engine/managed"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/managedresource/controller"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
@@ -57,13 +57,13 @@ func (p *Process) lookedAt(ctx context.Context, r *process.Rehearsal) error {
 	if err := p.Source.Cache.List(ctx, list); err != nil {
 		return fmt.Errorf("listing ManagedResources: %w", err)
 	}
-	class, number := managed.NewClass(*p.Config.Controllers.ResourceClass), 0
+	class, number := meta.NewClass(*p.Config.Controllers.ResourceClass), 0
 	for i := range list.Items {
 		if class.Concerns(&list.Items[i]) {
 			number++
 		}
 	}
-	rounds, err := r.Rounds(managedresource.Name)
+	rounds, err := r.Rounds(controller.Name)
 	if err == nil && rounds < number {
 		err = fmt.Errorf("%d of %d ManagedResources are looked at", rounds, number)
 	}

@@ -32,21 +32,23 @@ var house = []floor{
 	{
 		name: "domain", together: true, without: outside, except: types,
 		rooms: []string{
-			"internal/manifest", "internal/engine/managed", "internal/apply/...", "internal/health", "internal/engine/ledger", "internal/relation", "internal/identity", "internal/agent", "internal/limit/...",
+			"internal/managedresource/decode", "internal/managedresource/meta", "internal/managedresource/schema", "internal/managedresource/plan",
+			"internal/managedresource/merge", "internal/managedresource/healthcheck", "internal/managedresource/objects",
+			"internal/relation", "internal/identity", "internal/agent", "internal/limit/...",
 			"internal/networkpolicy", "internal/envoyfilter", "internal/csr", "internal/token", "internal/node", "internal/references", "internal/invalidation", "internal/zones",
 		},
 	},
 	{name: "vocabulary", rooms: []string{"internal/feature"}, without: []string{"net/http", "k8s.io/client-go"}},
 	{
 		name: "access", together: true,
-		rooms: []string{"internal/clusters", "internal/engine/targetcluster", "internal/engine/sourcecluster", "internal/garden", "internal/follow", "internal/crds", "internal/agentview", "internal/selectors", "internal/lookup", "internal/shadow"},
+		rooms: []string{"internal/clusters", "internal/managedresource/target", "internal/managedresource/source", "internal/garden", "internal/follow", "internal/crds", "internal/agentview", "internal/selectors", "internal/lookup", "internal/shadow"},
 	},
 	{name: "endpoints", rooms: []string{"internal/serve/..."}, together: true},
 	{
 		name: "decisions", shared: []string{"internal/controller/kit", "internal/configref"},
-		rooms: []string{"internal/controller/...", "internal/webhook/...", "internal/authorizer/...", "internal/restriction", "internal/configref"},
+		rooms: []string{"internal/controller/...", "internal/managedresource/controller", "internal/managedresource/health", "internal/webhook/...", "internal/authorizer/...", "internal/restriction", "internal/configref"},
 	},
-	{name: "engine", rooms: []string{"internal/engine", "internal/graphpage", "internal/shoots"}},
+	{name: "engine", rooms: []string{"internal/managedresource/engine", "internal/graphpage", "internal/shoots"}},
 	{name: "process", rooms: []string{"internal/process"}},
 	{name: "features", rooms: []string{"internal/features/..."}, shared: []string{"internal/features/agents", "internal/features/manifests"}},
 	{name: "executables", rooms: []string{"cmd/...", "internal/docgen", "internal/chartgen"}},

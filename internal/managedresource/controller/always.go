@@ -1,0 +1,38 @@
+package controller
+
+import (
+	"context"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// alwaysUpdates says whether objects of a scope are written in each sync period though nothing differs (MRC-3c).
+func (r *Reconciler) alwaysUpdates(scope config.AlwaysUpdateScope) bool {
+	unwatched := r.Config.AlwaysUpdateScope == config.AlwaysUpdateUnwatched
+	return *r.Config.AlwaysUpdate && unwatched == (scope == config.AlwaysUpdateUnwatched)
+}
+
+// completed returns the ManagedResources that were applied completely, and asks for the updates of a sync period: a full run for each, or one
+// for those with objects that no watch covers.
+func (t *Triggers) completed() []objects.Owner {
+	r := t.reconciler
+	owners := r.passes.owners(r.alwaysUpdates(config.AlwaysUpdateAll))
+	if r.alwaysUpdates(config.AlwaysUpdateUnwatched) {
+		for _, owner := range owners {
+			if !r.covered(owner) {
+				r.passes.rewritesUnwatched(owner)
+			}
+		}
+	}
+	return owners
+}
+
+// rewrites says whether an object is written though it may be as it should be. While the first list of its kind is under way, that is waited
+// for: it may be watched from then on.
+func (a *applier) rewrites(ctx context.Context, desired *plan.Desired) bool {
+	return a.alwaysUpdates(config.AlwaysUpdateAll) && a.full ||
+		a.alwaysUpdates(config.AlwaysUpdateUnwatched) && (a.full || a.periodic) && !a.Watches.AwaitCovered(ctx, target.RefOf(&desired.Reference))
+}

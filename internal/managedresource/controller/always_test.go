@@ -1,0 +1,133 @@
+package controller
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+)
+
+// MRC-3c: alwaysUpdate is about the periodic run, and not about each drift.
+func TestAlwaysUpdate(t *testing.T) {
+	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.AlwaysUpdate = ptr.To(true) })
+	f.managed("m", "a=1", "b=1")
+	f.settle("m")
+	puts := f.target.count(http.MethodPut)
+	f.settle("m")
+	if got := f.target.count(http.MethodPut) - puts; got != 0 {
+		t.Errorf("%d updates in a run that somebody's change asked for", got)
+	}
+	f.passes.owners(true) // The sweep.
+	f.settle("m")
+	if got := f.target.count(http.MethodPut) - puts; got != 2 {
+		t.Errorf("%d updates in the periodic run", got)
+	}
+}
+
+// updatesUnwatched is alwaysUpdate as profile gardener understands it.
+func updatesUnwatched(c *config.ManagedResourceControllerConfig) {
+	c.AlwaysUpdate, c.AlwaysUpdateScope = ptr.To(true), config.AlwaysUpdateUnwatched
+}
+
+// requested returns what is asked of the target for single objects while do runs, as "PUT a", sorted.
+func (f *fixture) requested(do func()) []string {
+	f.Helper()
+	var mu sync.Mutex
+	var all []string
+	f.target.hook(func(method, name string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, method+" "+name)
+		return 0
+	})
+	defer f.target.hook(nil)
+	do()
+	mu.Lock()
+	defer mu.Unlock()
+	slices.Sort(all)
+	return all
+}
+
+// period lets a sync period end.
+func (f *fixture) period(name string) {
+	f.Helper()
+	f.triggers.sweep()
+	f.settle(name)
+}
+
+// MRC-3c, CFG-13: without watches the updates of alwaysUpdate are sent, a sync period each, and drift that nobody tells is repaired by them.
+func TestAlwaysUpdateOfWhatIsNotWatched(t *testing.T) {
+	f := newFixture(t, updatesUnwatched)
+	f.managed("m", "a=1", "b=1")
+	f.settle("m")
+	both := []string{"GET a", "GET b", "PUT a", "PUT b"}
+	for range 2 {
+		if diff := cmp.Diff(both, f.requested(func() { f.period("m") })); diff != "" {
+			t.Errorf("MRC-3c/a sync period: %s", diff)
+		}
+	}
+	if got := f.requested(func() { f.settle("m") }); slices.ContainsFunc(got, func(r string) bool { return r[:3] == "PUT" }) {
+		t.Errorf("MRC-3c/a run that no sync period asked for: %q", got)
+	}
+	f.target.change("a", setValue("by hand"))
+	f.period("m")
+	if value, _ := f.target.value("a"); value != "1" {
+		t.Errorf("CFG-13/drift that nobody tells: it is %q", value)
+	}
+}
+
+// MRC-3c, CFG-13: what watches cover is compared: no request while nothing changes, one update for drift, none at a start or when somebody asks.
+func TestAlwaysUpdateOfWhatIsWatched(t *testing.T) {
+	f := newFixture(t, updatesUnwatched)
+	f.watch()
+	f.managed("m", "a=1", "b=1")
+	f.rest("m")
+	f.awaitCovered("m")
+	f.settle("m")
+	for range 3 {
+		if got := f.requested(func() { f.period("m") }); len(got) > 0 {
+			t.Errorf("MRC-3c/a sync period without a change: %q", got)
+		}
+	}
+	isPut := func(r string) bool { return r[:3] == http.MethodPut }
+	if got := f.requested(func() { f.edited("a", setValue("by hand")); f.settle("m") }); !slices.Equal(slices.DeleteFunc(got, func(r string) bool { return !isPut(r) }), []string{"PUT a"}) {
+		t.Errorf("MRC-3c/drift: %q", got)
+	}
+	if value, _ := f.target.value("a"); value != "1" {
+		t.Errorf("CFG-13/drift: it is %q", value)
+	}
+	f.passes.doubt(f.get("m"), true)
+	if got := f.requested(func() { f.settle("m") }); slices.ContainsFunc(got, isPut) || len(got) == 0 {
+		t.Errorf("MRC-3c/somebody asks for a full run: %q", got)
+	}
+	f.forget(ownerOf(f.get("m")))
+	if got := f.requested(func() { f.settle("m") }); slices.ContainsFunc(got, isPut) {
+		t.Errorf("MRC-3c/a restart: %q", got)
+	}
+}
+
+// MRC-3c, CFG-13: of a ManagedResource with objects of both sorts those are written that no watch covers, and the others are not asked for.
+func TestAlwaysUpdateOfBoth(t *testing.T) {
+	f := newFixture(t, updatesUnwatched)
+	f.target.breaks("/apis/old.example/v1/configmaps")
+	f.watch()
+	f.managed("m")
+	f.manifests("m", "2", configMap("a", "1", "labels: {}"), "---\napiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: b}\ndata: {v: '1'}\n")
+	f.settle("m")
+	for _, ref := range f.Ledger.Refs(ownerOf(f.get("m"))) {
+		if ref.Name == "a" {
+			poll(t, "a is covered", func() bool { return f.Watches.Covered(ref) })
+		}
+	}
+	f.settle("m")
+	for range 2 {
+		if diff := cmp.Diff([]string{"GET b", "PUT b"}, f.requested(func() { f.period("m") })); diff != "" {
+			t.Errorf("MRC-3c/a sync period: %s", diff)
+		}
+	}
+}

@@ -1,0 +1,504 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+const (
+	// updateAttempts limits how often a conflicting write is answered by merging anew.
+	updateAttempts = 4
+	// servedWithin is how long a custom resource waits for its CRD of the same ManagedResource (MR-31).
+	servedWithin = 5 * time.Second
+)
+
+// applier carries out one plan.
+type applier struct {
+	*Reconciler
+	mr   *resourcesv1alpha1.ManagedResource
+	plan *plan.Plan
+	// full is true for the first run, and for one that is to look at all objects, which all is true for, whether they are known to be right or not; asked
+	// if somebody asked for that: then drift is put right without delay. periodic is true if a sync period asks for updates of what no watch covers.
+	full, all, asked, periodic bool
+	// looked are those that an earlier run has looked at for the same reason.
+	looked map[plan.Key]struct{}
+
+	// asking knows what the plan was made from; recorded makes sure of that before the first write, and that the inventory has all objects.
+	asking   *asking
+	recorded func() error
+
+	slow         slow
+	equivalences plan.Equivalences
+	definedKinds map[metav1.GroupKind]bool
+
+	mu               sync.Mutex
+	errs             []error
+	failedNamespaces map[string]bool
+	failedKinds      map[metav1.GroupKind]bool
+	// replan is true if an object was left to the next run, which plans it where it belongs.
+	replan bool
+	// failing are the objects that could not be applied, or were not even looked at, for the sake of others: another ManagedResource may be able to.
+	failing map[objects.Key]struct{}
+	// written are the objects that are as they should be by now, by what was done about them; held is when the first of those
+	// is due that are not put right yet; news is what to tell about drift.
+	written map[plan.Key]outcome
+	held    time.Duration
+	news    []string
+}
+
+// skipped is the result for an object that nobody need look at: the watches cover it, and it was as it should be when it was last seen.
+const skipped = "skipped"
+
+// outcome is what was done about one object.
+type outcome struct {
+	// result is created, updated, unchanged or skipped.
+	result   string
+	sighting objects.Sighting
+	// since is what was on record before the first request.
+	since objects.Mark
+	// before is the object as it was found, nil if it was not there.
+	before, after *unstructured.Unstructured
+	// desired stands for what it was compared with, if that is not what the run began with.
+	desired uint64
+	// keptBy is the other ManagedResource whose origin it keeps.
+	keptBy objects.Owner
+}
+
+// newApplier returns what carries out a plan, in a run that began with what pass says.
+func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, began pass, from basis) *applier {
+	return &applier{
+		Reconciler: r, asking: &asking{Reconciler: r, mr: mr, from: from}, mr: mr, plan: planned, full: began.wantsFull(), all: began.asksForFull(), asked: began.isAsked(), periodic: began.isPeriodic(), looked: began.lookedAt(), errs: slices.Clone(planned.Errors),
+		equivalences:     plan.NewEquivalences(mr.Spec.Equivalences),
+		definedKinds:     map[metav1.GroupKind]bool{},
+		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, failing: map[objects.Key]struct{}{}, written: map[plan.Key]outcome{},
+	}
+}
+
+// run creates and updates the objects of the plan, kind after kind, those of a kind side by side (MR-22). Every object is
+// tried but those that need a Namespace or a CRD that failed (MRB-4).
+func (a *applier) run(ctx context.Context) error {
+	confirmed := once(ctx, func() error { return a.confirmInventory(ctx) })
+	a.recorded = func() error {
+		if !a.Statuses.Certain(a.mr) {
+			if err := confirmed(); err != nil {
+				return err
+			}
+		}
+		if err := a.asking.from.confirmed(); err != nil {
+			return err
+		}
+		return a.asking.still(ctx)
+	}
+	if slices.ContainsFunc(a.plan.Apply, func(d *plan.Desired) bool { return scalable(d.Key) }) {
+		if err := a.Watches.Autoscalers().Ready(ctx); err != nil {
+			for _, desired := range a.plan.Apply {
+				a.leaveOut(desired)
+			}
+			return err
+		}
+	}
+	for _, tier := range plan.Tiers(a.plan.Apply, func(d *plan.Desired) string { return d.GetKind() }) {
+		a.applyTier(ctx, tier)
+	}
+	a.tellNews(ctx)
+	if a.replan && len(a.errs) == 0 {
+		return errMoved
+	}
+	return plan.JoinErrors(a.errs)
+}
+
+// scalable says whether the merge of a kind asks for autoscalers.
+func scalable(key plan.Key) bool {
+	return (key.Group == "apps" || key.Group == "extensions") && (key.Kind == "Deployment" || key.Kind == "StatefulSet")
+}
+
+func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
+	var work []func()
+	var of []*plan.Desired
+	add := func(desired *plan.Desired, do func()) { work, of = append(work, do), append(of, desired) }
+	for _, desired := range tier {
+		options := a.options(desired)
+		digest := desiredDigest(desired, options)
+		_, looked := a.looked[desired.Key]
+		if (!a.all || looked) && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
+			a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
+			a.written[desired.Key] = outcome{result: skipped, sighting: objects.Sighting{Key: keyOf(desired), Desired: digest}}
+			continue
+		}
+		if a.dependsOnFailed(desired) {
+			a.leaveOut(desired)
+			continue
+		}
+		// A run that was asked for takes part in no quarrel either: it may be one that can't be completed.
+		if wait := a.drifts.held(keyOf(desired)); wait > 0 && (!a.asked || a.drifts.quarrels(keyOf(desired))) && a.drifted(ctx, desired, options, digest) && !a.replacing.has(keyOf(desired)) {
+			a.Ledger.Waits(ownerOf(a.mr), keyOf(desired))
+			if a.drifts.untold(keyOf(desired)) {
+				add(desired, func() { a.lookAtDrift(ctx, desired, options, digest, wait) })
+			} else {
+				a.hold(wait)
+			}
+			continue
+		}
+		add(desired, func() { a.applyOne(ctx, desired, options, digest) })
+	}
+	panicked := func(i int, err error) { a.failed(ctx, of[i], err) }
+	if begun := a.parallel(ctx, len(work), func(i int) { work[i]() }, panicked); begun < len(work) {
+		for _, desired := range of[begun:] {
+			a.leaveOut(desired)
+		}
+		a.errs = append(a.errs, fmt.Errorf("%d objects of kind %s were not reached: %w", len(work)-begun, tier[0].GetKind(), ctx.Err()))
+	}
+}
+
+func (a *applier) options(desired *plan.Desired) merge.MergeOptions {
+	return merge.MergeOptions{
+		ForceOverwriteLabels:      isTrue(a.mr.Spec.ForceOverwriteLabels),
+		ForceOverwriteAnnotations: isTrue(a.mr.Spec.ForceOverwriteAnnotations),
+		Origin:                    a.origin(a.mr),
+		HorizontallyScaled:        scalable(desired.Key) && a.Watches.Autoscalers().Scales(a.equivalences.Keys(desired.Key)),
+	}
+}
+
+// desiredDigest stands for all that decides what an object is to be.
+func desiredDigest(desired *plan.Desired, options merge.MergeOptions) uint64 {
+	digest := objects.ContentDigest(desired.Object) ^ objects.ContentDigest(map[string]any{"origin": options.Origin})<<4
+	for i, flag := range []bool{options.ForceOverwriteLabels, options.ForceOverwriteAnnotations, options.HorizontallyScaled} {
+		if flag {
+			digest ^= 2 << i
+		}
+	}
+	return digest
+}
+
+func keyOf(desired *plan.Desired) objects.Key { return target.RefOf(&desired.Reference).Key }
+
+// describes says whether a plan is to apply an object.
+func describes(planned *plan.Plan, key objects.Key) bool {
+	return slices.ContainsFunc(planned.Apply, func(d *plan.Desired) bool { return keyOf(d) == key })
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+// dependsOnFailed says whether an object can only fail because of others that did.
+func (a *applier) dependsOnFailed(desired *plan.Desired) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.failedNamespaces[desired.GetNamespace()] || a.failedKinds[desired.Key.GroupKind()]
+}
+
+// drifted says whether an object was changed by somebody else since it was compared with the same manifest: by this ManagedResource, or by another one
+// that has the object, too, whose origin it carries and for which this one stands in.
+func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, digest uint64) bool {
+	if a.Ledger.Drifted(keyOf(desired), digest) {
+		return true
+	}
+	if desired.Old == nil || meta.Planned(desired.Old) {
+		return false // It takes it over.
+	}
+	others, err := a.holdersOf(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(others.keepers(desired.Key), func(k keeper) bool {
+		asKept := options
+		asKept.Origin = meta.Origin{ClusterID: a.Identity, Key: k.Owner}.String()
+		return a.Ledger.Drifted(keyOf(desired), desiredDigest(desired, asKept))
+	})
+}
+
+// leaveOut notes an object that is not even looked at.
+func (a *applier) leaveOut(desired *plan.Desired) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failing[keyOf(desired)] = struct{}{}
+}
+
+// passOn leaves what the run was not to look at, or could not, to other ManagedResources that have it.
+func (a *applier) passOn() {
+	a.Ledger.Pass(ownerOf(a.mr), func(key objects.Key) bool {
+		_, failing := a.failing[key]
+		return failing || !describes(a.plan, key)
+	})
+}
+
+// look begins a look at an object, for which others of its tier may have taken their time: what is on record, and after that what the merge goes by,
+// so that a doubt about that which comes from now on is not settled by this look.
+func (a *applier) look(desired *plan.Desired, options merge.MergeOptions, digest uint64) (objects.Finding, merge.MergeOptions, uint64) {
+	finding := a.Ledger.Lookup(keyOf(desired))
+	if now := a.options(desired); now != options {
+		return finding, now, desiredDigest(desired, now)
+	}
+	return finding, options, digest
+}
+
+func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, digest uint64) {
+	if a.slow.is(desired.Key.GroupKind()) {
+		a.failed(ctx, desired, errSlow)
+		return
+	}
+	finding, options, digest := a.look(desired, options, digest)
+	compared := a.Ledger.Writing(keyOf(desired), digest)
+	defer a.Ledger.Written(keyOf(desired))
+	standsIn := !compared && a.drifts.isOpen(keyOf(desired)) && a.drifted(ctx, desired, options, digest)
+	done, err := a.write(ctx, desired, options, finding)
+	compared = compared || standsIn && done.keptBy != (objects.Owner{})
+	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, errMoved) {
+		a.planAnew()
+		return
+	}
+	if err != nil {
+		a.failed(ctx, desired, err)
+		return
+	}
+	a.conclude(ctx, desired, done, digest, compared)
+}
+
+// conclude puts on record that an object is as it should be. compared is true if what was changed about it is drift.
+func (a *applier) conclude(ctx context.Context, desired *plan.Desired, done outcome, digest uint64, compared bool) {
+	a.succeeded(desired, done)
+	a.Metrics.objects.WithLabelValues(desired.GetKind(), done.result).Inc()
+	sighting := done.sighting
+	sighting.Key, sighting.Desired, sighting.Since = keyOf(desired), cmp.Or(done.desired, digest), done.since
+	a.Watches.Served(target.RefOf(&desired.Reference))
+	if !sighting.Terminating {
+		a.replacing.applied(sighting.Key)
+	}
+	switch kept := done.keptBy != (objects.Owner{}); {
+	case compared && done.result != "unchanged":
+		a.repaired(ctx, desired, done)
+	case kept && done.result != "unchanged":
+		a.drifts.repaired(sighting.Key) // Several that want it differently, while its keeper cannot look, quarrel.
+	case kept:
+		// Whether there is something to put right about it, its keeper says.
+	default:
+		a.drifts.unfounded(sighting.Key) // Before Verified, which may tell of a later drift.
+	}
+	if done.keptBy != (objects.Owner{}) {
+		// The other one decides whether it is as it should be.
+		a.Ledger.Seen(sighting)
+		a.leave(ctx, done.keptBy, desired, sighting)
+		return
+	}
+	switch {
+	case done.result == "created", desired.CreateOnly && isRecorded(desired, sighting.UID):
+		a.Ledger.Created(ownerOf(a.mr), sighting) // The process knows from now on, whoever takes the record away.
+	case !desired.CreateOnly:
+		a.Ledger.TakenOver(ownerOf(a.mr), sighting.Key, sighting.UID)
+	}
+	if desired.CreateOnly && done.result == "created" {
+		// It has been another one's before, which may want it otherwise.
+		keeper, err := a.ownerOfShared(ctx, desired, desired.Unstructured)
+		if err != nil {
+			a.Ledger.Seen(sighting)
+			return // In doubt still.
+		}
+		if keeper != (objects.Owner{}) {
+			a.Ledger.Seen(sighting)
+			a.Ledger.LeftTo(keeper, ownerOf(a.mr), sighting.Key)
+			a.Ledger.Suspect(sighting.Key)
+			return
+		}
+	}
+	a.Ledger.Verified(ownerOf(a.mr), sighting)
+}
+
+// isRecorded says whether the inventory is the record that an object was created for the ManagedResource.
+func isRecorded(desired *plan.Desired, uid types.UID) bool {
+	return desired.Old != nil && createdOnce(desired.Old) && !meta.Planned(desired.Old) && uid != "" && desired.Old.UID == uid
+}
+
+// overtaken says whether the watches told since of an object that it is not as it should be, though the run did not look at it for their sake.
+func (a *applier) overtaken() bool {
+	for _, done := range a.written {
+		if done.result == skipped && !a.Ledger.IsVerified(done.sighting.Key, done.sighting.Desired) {
+			return true
+		}
+	}
+	return false
+}
+
+// planAnew notes an object that is planned anew before it is written: its kind is served with another scope than it was when the plan was
+// made, so that its entry in the inventory is about another place, or the ManagedResource is not what the plan was made from.
+func (a *applier) planAnew() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.replan = true
+}
+
+func (a *applier) succeeded(desired *plan.Desired, done outcome) {
+	a.slow.answered(desired.Key.GroupKind(), nil)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.written[desired.Key] = outcome{result: done.result, sighting: objects.Sighting{UID: done.sighting.UID}}
+	if desired.Key.Kind == "CustomResourceDefinition" && desired.Key.Group == "apiextensions.k8s.io" {
+		a.definedKinds[definedKind(desired)] = true
+	}
+}
+
+func definedKind(crd *plan.Desired) metav1.GroupKind {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	return metav1.GroupKind{Group: group, Kind: kind}
+}
+
+// failed keeps an error in the form of MR-28; a conflict is passed on as it is.
+func (a *applier) failed(ctx context.Context, desired *plan.Desired, err error) {
+	a.Metrics.objects.WithLabelValues(desired.GetKind(), "failed").Inc()
+	var complete *completeError
+	if !apierrors.IsConflict(err) && !errors.As(err, &complete) {
+		err = fmt.Errorf("error during apply of object %q: %w", desired.Name(), err)
+	}
+	a.slow.answered(desired.Key.GroupKind(), err)
+	log.FromContext(ctx).V(1).Info("Object could not be applied", "resource", desired.Name(), "reason", err.Error())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.errs = append(a.errs, err)
+	a.failing[keyOf(desired)] = struct{}{}
+	switch desired.Key.Kind {
+	case "Namespace":
+		a.failedNamespaces[desired.GetName()] = true
+	case "CustomResourceDefinition":
+		a.failedKinds[definedKind(desired)] = true
+	}
+}
+
+// completeError already says which object it is about.
+type completeError struct{ error }
+
+func (e *completeError) Unwrap() error { return e.error }
+
+// write makes one object be as it should and returns what was done and the object as it is then (MR-25, MR-26). An object
+// that has never been there, or is known to be gone, is created without a look; any other is read first.
+func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, finding objects.Finding) (outcome, error) {
+	expectAbsent := desired.Old == nil || finding.Known && !finding.Present
+	for attempt := 0; ; attempt++ {
+		var createErr error
+		if expectAbsent {
+			if err := a.recorded(); err != nil {
+				return outcome{}, err
+			}
+			var created target.Answer
+			if created, createErr = a.create(ctx, desired, options); createErr == nil {
+				return a.created(ctx, desired, options, created, finding), nil
+			}
+			a.unanswered(desired, createErr)
+			if apimeta.IsNoMatchError(createErr) {
+				return outcome{}, createErr
+			}
+		}
+		// Whatever a refused creation says, the object may be there: node ports and quotas are checked before names.
+		live, err := a.live(ctx, desired, attempt)
+		if apierrors.IsNotFound(err) && attempt < updateAttempts && (createErr == nil || apierrors.IsAlreadyExists(createErr)) {
+			expectAbsent = true
+			continue
+		}
+		if err != nil {
+			return outcome{}, cmp.Or(createErr, err)
+		}
+		expectAbsent = false
+		keptBy, origin, err := a.ownerOfOrigin(ctx, desired, live)
+		if err != nil {
+			return outcome{}, err
+		}
+		options, inherited, err := a.inherit(ctx, desired, live, options, keptBy, origin)
+		if err != nil {
+			return outcome{}, err
+		}
+		mergeLive := func(live *unstructured.Unstructured) *unstructured.Unstructured {
+			return a.merge(desired, live, options, keptBy, origin)
+		}
+		merged := mergeLive(live)
+		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark, desired: inherited}
+		if !a.rewrites(ctx, desired) {
+			if same, again := a.same(ctx, live, merged, finding.Again); same {
+				done.sighting = a.seen(live, again)
+				return done, nil
+			}
+		}
+		if err := a.recorded(); err != nil {
+			return outcome{}, err
+		}
+		if err := merge.CheckUpdate(live, merged); err != nil {
+			return a.invalid(ctx, desired, options, done, err)
+		}
+		answer, err := a.Target.Update(ctx, merged, a.Watches.View())
+		a.unanswered(desired, err)
+		switch {
+		case err == nil:
+			return a.updated(ctx, desired, done, answer, mergeLive), nil
+		case (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) && attempt < updateAttempts:
+			continue // Somebody else was faster: merge into what is there now.
+		case apierrors.IsInvalid(err):
+			return a.invalid(ctx, desired, options, done, err)
+		}
+		return outcome{}, err
+	}
+}
+
+// unanswered notes a write that may have been carried out, though its answer does not say so.
+func (a *applier) unanswered(desired *plan.Desired, err error) {
+	if err != nil && !meta.Refused(err) {
+		a.Ledger.Touched(keyOf(desired))
+	}
+}
+
+// live returns the object as it is. At the first attempt, after a restart, that is what the list of its kind had a moment ago;
+// an update carries its resource version, so that a conflict tells if it is out of date.
+func (a *applier) live(ctx context.Context, desired *plan.Desired, attempt int) (*unstructured.Unstructured, error) {
+	if attempt == 0 {
+		return a.Watches.Read(ctx, target.RefOf(&desired.Reference))
+	}
+	return a.get(ctx, desired)
+}
+
+func (a *applier) get(ctx context.Context, desired *plan.Desired) (*unstructured.Unstructured, error) {
+	return a.Target.Get(ctx, desired.GroupVersionKind(), desired.GetNamespace(), desired.GetName())
+}
+
+// create creates an object; a kind whose CRD has just been applied is waited for (MR-31).
+func (a *applier) create(ctx context.Context, desired *plan.Desired, options merge.MergeOptions) (target.Answer, error) {
+	object := merge.ForCreation(desired, options)
+	created, err := a.Target.Create(ctx, object, a.Watches.View())
+	if !a.notServedYet(desired, err) {
+		return created, err
+	}
+	waitErr := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedWithin, false, func(ctx context.Context) (bool, error) {
+		created, err = a.Target.Create(ctx, object, a.Watches.View())
+		return !a.notServedYet(desired, err), nil
+	})
+	if waitErr != nil && err == nil {
+		err = waitErr
+	}
+	return created, err
+}
+
+func (a *applier) notServedYet(desired *plan.Desired, err error) bool {
+	missingKind := apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) && !strings.Contains(err.Error(), "namespaces")
+	if !missingKind {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.definedKinds[desired.Key.GroupKind()]
+}

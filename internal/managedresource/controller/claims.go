@@ -1,0 +1,58 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// deleteClaims deletes the PersistentVolumeClaims that a StatefulSet made: those that match its whole selector and are named
+// <template>-<statefulset>-<ordinal> (MRX-16, MRB-11). asked is called before each deletion, and ends them with an error.
+func (r *Reconciler) deleteClaims(ctx context.Context, statefulSet *unstructured.Unstructured, asked func(context.Context) error) error {
+	templates, _, err := unstructured.NestedSlice(statefulSet.Object, "spec", "volumeClaimTemplates")
+	if err != nil {
+		return fmt.Errorf("could not convert object to StatefulSet: %w", err)
+	}
+	if len(templates) == 0 {
+		return nil
+	}
+	selector, err := target.SelectorOf(statefulSet)
+	if err != nil {
+		return fmt.Errorf("could not convert object to StatefulSet: %w", err)
+	}
+	claims, err := r.Target.Claims(ctx, statefulSet.GetNamespace(), selector)
+	if err != nil {
+		return fmt.Errorf("could not list PVCs of StatefulSet: %w", err)
+	}
+	for i := range claims {
+		if !isClaimOf(&claims[i], templates, statefulSet.GetName()) || claims[i].DeletionTimestamp != nil {
+			continue
+		}
+		if err := asked(ctx); err != nil {
+			return err
+		}
+		if err := r.Target.DeleteClaim(ctx, &claims[i]); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func isClaimOf(claim *corev1.PersistentVolumeClaim, templates []any, statefulSet string) bool {
+	for _, item := range templates {
+		template, _ := item.(map[string]any)
+		name, _, _ := unstructured.NestedString(template, "metadata", "name")
+		ordinal, found := strings.CutPrefix(claim.Name, name+"-"+statefulSet+"-")
+		if _, err := strconv.ParseUint(ordinal, 10, 32); found && err == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,828 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+// beforeStatus calls f before the n-th write of a status.
+func (f *fixture) beforeStatus(n int, do func() error) {
+	seen := 0
+	f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		if seen++; seen == n {
+			if err := do(); err != nil {
+				return err
+			}
+		}
+		return c.SubResource(sub).Patch(ctx, object, patch, opts...)
+	}
+}
+
+// MR-13, MRS-4: whenever the specification changes during a run, what is reported as done is what was done.
+func TestOneRunIsAboutOneForm(t *testing.T) {
+	for n := 1; n <= 2; n++ {
+		t.Run(fmt.Sprint("changed before status write ", n), func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=old")
+			f.secret("other", "1", "b=new")
+			f.beforeStatus(n, func() error {
+				f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.SecretRefs[0].Name = "other" })
+				return nil
+			})
+			result, err := f.run("m")
+			if err != nil || result.RequeueAfter != again {
+				t.Errorf("the run must end and begin anew: %v, %v", result, err)
+			}
+			if got := f.get("m").Status.ObservedGeneration; got != 0 {
+				t.Errorf("CT-45: observedGeneration is %d after a run for generation 1 that was overtaken", got)
+			}
+			f.settle("m")
+			if value, _ := f.target.value("b"); value != "new" {
+				t.Errorf("the new content is not applied: %q", value)
+			}
+			if _, found := f.target.value("a"); found {
+				t.Error("the old content is still there")
+			}
+			if mr := f.get("m"); mr.Status.ObservedGeneration != 2 || f.inventory("m") != "b" {
+				t.Errorf("observedGeneration %d, inventory %s", mr.Status.ObservedGeneration, f.inventory("m"))
+			}
+		})
+	}
+}
+
+// MRK-5: a ManagedResource that went to another class and came back keeps its objects.
+func TestHandOverIsConfirmed(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
+	stale := f.get("m")
+	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
+	f.Statuses.Written(stale)
+	if _, err := f.Reconciler.run(f.ctx, stale); err != errMoved {
+		t.Errorf("got %v", err)
+	}
+	if _, found := f.target.value("a"); !found {
+		t.Error("the object was deleted for a class that the ManagedResource has not any more")
+	}
+}
+
+// MRB-3: what another instance put into the inventory meanwhile is not lost.
+func TestInventoryIsExtended(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.beforeStatus(1, func() error {
+		mr := f.get("m")
+		f.target.put("theirs", "1", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: "n/m"}})
+		mr.Status.Resources = []resourcesv1alpha1.ObjectReference{{}}
+		mr.Status.Resources[0].APIVersion, mr.Status.Resources[0].Kind, mr.Status.Resources[0].Namespace, mr.Status.Resources[0].Name = "v1", "ConfigMap", "n", "theirs"
+		return f.source.Status().Update(f.ctx, mr)
+	})
+	if result, err := f.run("m"); err != nil || result.RequeueAfter != again {
+		t.Errorf("got %v, %v", result, err)
+	}
+	if got := f.inventory("m"); got != "theirs" {
+		t.Errorf("inventory: %s", got)
+	}
+	f.settle("m")
+	if _, found := f.target.value("theirs"); found || f.inventory("m") != "a" {
+		t.Errorf("what the other instance created is not looked after: there %t, inventory %s", found, f.inventory("m"))
+	}
+}
+
+// MRX, ownership: what is deleted, and what stays.
+func TestOwnership(t *testing.T) {
+	origin := func(value string) map[string]any {
+		return map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: value}}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		// content is that of the ManagedResource, before is done before it is applied, after before it is deleted.
+		content       string
+		before, after func(f *fixture)
+		stays         bool
+	}{
+		"ours": {reason: "it carries our origin", content: "a=1"},
+		"could never be written": {reason: "it was there before and every update was refused", content: "a=1", stays: true,
+			before: func(f *fixture) {
+				f.target.put("a", "theirs", nil)
+				f.target.on = func(method, _ string) int {
+					if method == http.MethodPut {
+						return http.StatusForbidden
+					}
+					return 0
+				}
+			}},
+		"taken over": {reason: "it was there before, and was updated", content: "a=1", before: func(f *fixture) { f.target.put("a", "theirs", nil) }},
+		"answer lost": {reason: "it was created, though the answer said otherwise", content: "a=1",
+			before: func(f *fixture) {
+				f.target.after = func(method, _ string) int {
+					if method == http.MethodPost {
+						f.target.after = nil
+						return http.StatusGatewayTimeout
+					}
+					return 0
+				}
+			}},
+		"replaced by somebody": {reason: "another object has the name by now", content: "a=1", stays: true,
+			after: func(f *fixture) { f.target.remove("a"); f.target.put("a", "theirs", nil) }},
+		"origin taken away": {reason: "this process created the object with this UID", content: "a=1",
+			after: func(f *fixture) {
+				f.target.change("a", func(o *unstructured.Unstructured) { o.SetAnnotations(nil) })
+			}},
+		"of another ManagedResource that has it not": {reason: "its origin is not ours, and nothing else proves that it is", content: "a=1", stays: true,
+			after: func(f *fixture) { f.target.remove("a"); f.target.put("a", "theirs", origin("n/unknown")) }},
+		"created once":            {reason: "the inventory says that we created it", content: "a!=1"},
+		"created once, was there": {reason: "it was never ours", content: "a!=1", stays: true, before: func(f *fixture) { f.target.put("a", "theirs", nil) }},
+		"created once, replaced": {reason: "it is another one than the inventory says", content: "a!=1", stays: true,
+			after: func(f *fixture) { f.target.remove("a"); f.target.put("a", "theirs", nil) }},
+	} {
+		for _, how := range []string{"deleted", "left out"} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				f := newFixture(t)
+				f.managed("m", tc.content)
+				if tc.before != nil {
+					tc.before(f)
+				}
+				for range 3 {
+					_, _ = f.run("m")
+				}
+				f.target.on = nil
+				if tc.after != nil {
+					tc.after(f)
+				}
+				if how == "deleted" {
+					f.must(f.source.Delete(f.ctx, f.get("m")))
+				} else {
+					f.secret("m", "2")
+				}
+				for range 3 {
+					_, _ = f.run("m")
+				}
+				if _, found := f.target.value("a"); found != tc.stays {
+					t.Errorf("%s: there %t", tc.reason, found)
+				}
+				mr := &resourcesv1alpha1.ManagedResource{}
+				err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, mr)
+				if how == "deleted" && !apierrors.IsNotFound(err) {
+					t.Errorf("the ManagedResource is still there: %s", f.condition("m"))
+				}
+			})
+		}
+	}
+}
+
+// MRB-17: an object that changes hands between the look and the deletion stays.
+func TestDeletionIsBoundToWhatWasJudged(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.target.on = func(method, _ string) int {
+		if method == http.MethodDelete {
+			f.target.on = nil
+			f.target.change("a", func(o *unstructured.Unstructured) {
+				o.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationKeepObject: "true"})
+			})
+		}
+		return 0
+	}
+	f.secret("m", "2")
+	f.settle("m")
+	if _, found := f.target.value("a"); !found {
+		t.Error("an object that was annotated to be kept was deleted")
+	}
+}
+
+// MRB-16: of two ManagedResources that have an object, the one whose inventory got it last keeps it, restarts or not.
+func TestMovedObjects(t *testing.T) {
+	f := newFixture(t)
+	f.managed("from", "a=1")
+	f.settle("from")
+	f.managed("to", "a=1")
+	f.settle("to")
+	origin := func() string {
+		f.target.mu.Lock()
+		defer f.target.mu.Unlock()
+		o := unstructured.Unstructured{Object: f.target.objects["a"]}
+		return o.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
+	}
+	if got := origin(); got != "n/to" {
+		t.Fatalf("origin %s", got)
+	}
+	// A restart: nothing is remembered.
+	f.forget(objects.Owner{Namespace: "n", Name: "from"})
+	f.forget(objects.Owner{Namespace: "n", Name: "to"})
+	f.settle("to")
+	f.settle("from")
+	if got := origin(); got != "n/to" {
+		t.Errorf("the former owner took it back: origin %s", got)
+	}
+	f.secret("from", "2")
+	f.settle("from")
+	if _, found := f.target.value("a"); !found || f.inventory("from") != "" {
+		t.Errorf("there %t, inventory %q", found, f.inventory("from"))
+	}
+	f.must(f.source.Delete(f.ctx, f.get("to")))
+	f.settle("to")
+	if _, found := f.target.value("a"); found {
+		t.Error("nobody has it any more")
+	}
+}
+
+// MRB-16: two ManagedResources that are deleted together leave nothing behind that both had.
+func TestSharedObjectsGoWithTheLast(t *testing.T) {
+	f := newFixture(t)
+	f.sharing("one", "two")
+	for _, name := range []string{"one", "two"} {
+		f.must(f.source.Delete(f.ctx, f.get(name)))
+	}
+	f.settle("one")
+	f.settle("two")
+	if _, found := f.target.value("a"); found {
+		t.Error("both left it to the other")
+	}
+}
+
+// MRB-3, MR-12: whatever request fails or loses its answer, the next runs put everything right, and say so.
+func TestEveryRequestMayFail(t *testing.T) {
+	for _, watched := range []bool{false, true} {
+		for _, where := range []string{"status", "status lost", "status changed", "target", "target lost"} {
+			for n := 1; n <= 4; n++ {
+				t.Run(fmt.Sprint(where, " ", n, ", watched: ", watched), func(t *testing.T) { testRequestFails(t, watched, where, n) })
+			}
+		}
+	}
+}
+
+func testRequestFails(t *testing.T, watched bool, where string, n int) {
+	t.Parallel()
+	f := newFixture(t)
+	if watched {
+		f.watch()
+	}
+	f.managed("m", "a=1", "b=1")
+	f.settle("m")
+	if watched {
+		f.awaitCovered("m")
+		f.settle("m")
+	}
+	f.secret("m", "2", "a=2", "c=2")
+	var seen atomic.Int32
+	switch where {
+	case "status":
+		f.beforeStatus(n, func() error { return apierrors.NewInternalError(fmt.Errorf("no")) })
+	case "status lost":
+		f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			err := c.SubResource(sub).Patch(ctx, object, patch, opts...)
+			if seen.Add(1) == int32(n) && err == nil {
+				return apierrors.NewInternalError(fmt.Errorf("no"))
+			}
+			return err
+		}
+	case "status changed": // By others, again and again, until the run gives up.
+		f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if write := int(seen.Add(1)); write >= n && write < n+10 {
+				return apierrors.NewConflict(resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources").GroupResource(), "m", errors.New("changed"))
+			}
+			return c.SubResource(sub).Patch(ctx, object, patch, opts...)
+		}
+	default:
+		fault := func(method, _ string) int {
+			if method == http.MethodGet {
+				return 0
+			}
+			if seen.Add(1) == int32(n) {
+				return http.StatusInternalServerError
+			}
+			return 0
+		}
+		if where == "target" {
+			f.target.on = fault
+		} else {
+			f.target.after = fault
+		}
+	}
+	for range 3 {
+		_, _ = f.run("m")
+	}
+	a, _ := f.target.value("a")
+	_, b := f.target.value("b")
+	c, _ := f.target.value("c")
+	if a != "2" || b || c != "2" {
+		t.Errorf("a=%q, b there: %t, c=%q", a, b, c)
+	}
+	if got := f.condition("m"); !strings.HasPrefix(got, "True/ApplySucceeded") || f.inventory("m") != "a c" {
+		t.Errorf("%s, inventory %s", got, f.inventory("m"))
+	}
+}
+
+// MR-7: without a Secret nothing is deleted, and the condition tells.
+func TestSecretIsGone(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.withoutSecret("m")
+	_, _ = f.run("m")
+	if got := f.condition("m"); !strings.HasPrefix(got, "False/CannotReadSecret") {
+		t.Errorf("got %s", got)
+	}
+	if _, found := f.target.value("a"); !found {
+		t.Error("the object was deleted")
+	}
+	f.secret("m", "7", "a=1")
+	f.settle("m")
+	if got := f.condition("m"); !strings.HasPrefix(got, "True") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// MRB-16: of two that have an object the last one is told of drift; the other puts it right if that one lacks its Secret.
+func TestDriftIsLeftToWhoHasASecret(t *testing.T) {
+	testDriftIsLeft(t, func(f *fixture) {
+		f.withoutSecret("two")
+	})
+}
+
+// MRB-16: the same holds if the last one describes the object twice, so that it does not try it.
+func TestDriftIsLeftToWhoDescribesItOnce(t *testing.T) {
+	testDriftIsLeft(t, func(f *fixture) { f.secret("two", "2", "a=1", "a=2") })
+}
+
+func testDriftIsLeft(t *testing.T, disable func(*fixture)) {
+	f := newFixture(t)
+	f.sharing("one", "two")
+	disable(f)
+	f.target.remove("a")
+	f.Ledger.Gone(objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}, "", "")
+	_, _ = f.run("two")
+	if dirty := f.Ledger.Dirty(objects.Owner{Namespace: "n", Name: "one"}); len(dirty) != 1 {
+		t.Errorf("%v is left to the other, want the object", dirty)
+	}
+	f.settle("one")
+	if got, found := f.target.value("a"); !found {
+		t.Errorf("the object is %q, found %t: nobody put it right", got, found)
+	}
+}
+
+// MRX-18: an entry that no API server can have is no reason to keep a finalizer.
+func TestImpossibleEntries(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m")
+	mr := f.get("m")
+	for _, name := range []string{"a/b", "..", ""} {
+		ref := resourcesv1alpha1.ObjectReference{}
+		ref.APIVersion, ref.Kind, ref.Namespace, ref.Name = "v1", "ConfigMap", "n", name
+		mr.Status.Resources = append(mr.Status.Resources, ref)
+	}
+	f.must(f.source.Status().Update(f.ctx, mr))
+	f.must(f.source.Delete(f.ctx, f.get("m")))
+	f.settle("m")
+	if err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, mr); !apierrors.IsNotFound(err) {
+		t.Errorf("still there: %v, %s", err, f.condition("m"))
+	}
+}
+
+// MRX-11, MRT-5: waiting for objects that something holds costs one read a minute for each.
+func TestStuckDeletionsAreCheap(t *testing.T) {
+	f := newFixture(t)
+	var names []string
+	for i := range 20 {
+		names = append(names, fmt.Sprintf("cm%02d=1", i))
+	}
+	f.managed("m", names...)
+	f.settle("m")
+	for name := range f.target.objects {
+		f.target.change(name, func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) })
+	}
+	f.must(f.source.Delete(f.ctx, f.get("m")))
+	before := f.target.count(http.MethodGet, http.MethodDelete)
+	_, _ = f.run("m")
+	if got := f.target.count(http.MethodGet, http.MethodDelete) - before; got > 20*5 {
+		t.Errorf("%d requests for 20 objects in the first run", got)
+	}
+	if got := f.condition("m"); !strings.Contains(got, "it waits for the finalizers x/y") {
+		t.Errorf("got %s", got)
+	}
+	before = f.target.count(http.MethodGet, http.MethodDelete)
+	for range 12 { // a minute
+		f.clock.SetTime(f.clock.Now().Add(pendingRetry))
+		_, _ = f.run("m")
+	}
+	if got := f.target.count(http.MethodGet, http.MethodDelete) - before; got > 20 {
+		t.Errorf("%d requests for 20 objects in a minute", got)
+	}
+	for name := range f.target.objects {
+		f.target.remove(name)
+	}
+	f.clock.SetTime(f.clock.Now().Add(stuckRetry))
+	f.settle("m")
+	if err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, &resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
+		t.Error("the ManagedResource outlives its objects")
+	}
+}
+
+// MRX-11: an object that has left the filter of a watch, and then something holds, is there; the ManagedResource waits for it.
+func TestWithoutLabelsIsNotGone(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.target.change("a", func(o *unstructured.Unstructured) {
+		o.SetLabels(nil)
+		o.SetFinalizers([]string{"x/y"})
+	})
+	f.Ledger.Gone(f.Ledger.Refs(ownerOf(f.get("m")))[0].Key, "", f.target.versionOf("a")) // What a filtered watch makes of it.
+	f.must(f.source.Delete(f.ctx, f.get("m")))
+	_, _ = f.run("m")
+	if got := f.condition("m"); !strings.Contains(got, "it waits for the finalizers x/y") {
+		t.Errorf("got %s", got)
+	}
+	f.target.remove("a")
+	f.clock.SetTime(f.clock.Now().Add(stuckRetry))
+	f.settle("m")
+	if err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, &resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
+		t.Error("the ManagedResource outlives its object")
+	}
+}
+
+// MR-15: a webhook that hangs is asked a few times for a kind, and not for each of its objects.
+func TestSlowKind(t *testing.T) {
+	f := newFixture(t)
+	var names []string
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("cm%03d=1", i))
+	}
+	f.managed("m", names...)
+	f.target.on = func(method, _ string) int {
+		if method == http.MethodPost {
+			return http.StatusGatewayTimeout
+		}
+		return 0
+	}
+	_, _ = f.run("m")
+	if got := f.target.count(http.MethodPost); got > perRun+tooSlow {
+		t.Errorf("MR-15: %d objects were tried", got)
+	}
+	if got := f.condition("m"); !strings.HasPrefix(got, "False/ApplyFailed") || !strings.Contains(got, "not tried") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// MRB-34: drift is told of at once, and put right after the delay.
+func TestDriftIsToldAndDelayed(t *testing.T) {
+	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.DriftRepairDelay.Duration = 10 * time.Minute })
+	f.managed("m", "a=1")
+	f.settle("m")
+	edit := func(value string) {
+		f.target.change("a", func(o *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(o.Object, value, "data", "v")
+			now := metav1.NewTime(f.clock.Now())
+			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, Time: &now}})
+		})
+		f.target.mu.Lock()
+		o := &unstructured.Unstructured{Object: f.target.objects["a"]}
+		f.target.mu.Unlock()
+		f.Ledger.Seen(f.Watches.View().Sighting(o))
+	}
+	edit("by hand")
+	result, err := f.run("m")
+	f.must(err)
+	if result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Minute {
+		t.Errorf("the next run is due in %s", result.RequeueAfter)
+	}
+	if value, _ := f.target.value("a"); value != "by hand" {
+		t.Errorf("the edit was taken back at once: %q", value)
+	}
+	if got := f.events(); !strings.Contains(got, `ObjectChanged: v1/ConfigMap/n/a was changed by "kubectl-edit" at data.v; it is put right in 10m0s`) {
+		t.Errorf("events: %s", got)
+	}
+	f.clock.SetTime(f.clock.Now().Add(11 * time.Minute))
+	f.settle("m")
+	if value, _ := f.target.value("a"); value != "1" {
+		t.Errorf("not put right after the delay: %q", value)
+	}
+	edit("again")
+	f.secret("m", "2", "a=2")
+	f.settle("m")
+	if value, _ := f.target.value("a"); value != "2" {
+		t.Errorf("a new manifest does not wait: %q", value)
+	}
+}
+
+// MRS-4, MR-13: what a process that was the leader before says after it is taken back, and what somebody takes out of the inventory is put into it
+// again, though nothing else asks for a run.
+func TestReportOfAFormerLeader(t *testing.T) {
+	for name, report := range map[string]func(*resourcesv1alpha1.ManagedResourceStatus){
+		"of a run that never ends": func(status *resourcesv1alpha1.ManagedResourceStatus) {
+			status.Conditions, _ = meta.Conditions(status.Conditions).With(time.Now(), meta.Conditions(status.Conditions).Invalidation(false)...)
+			status.Resources = append(status.Resources, meta.AsPlanned(resourcesv1alpha1.ObjectReference{
+				ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: "old"}}))
+		},
+		"of a run that failed": func(status *resourcesv1alpha1.ManagedResourceStatus) {
+			status.Conditions, _ = meta.Conditions(status.Conditions).With(time.Now(),
+				meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonApplyFailed, "no"))
+		},
+		"of other content":     func(status *resourcesv1alpha1.ManagedResourceStatus) { status.SecretsDataChecksum = ptr.To("old") },
+		"that lacks an object": func(status *resourcesv1alpha1.ManagedResourceStatus) { status.Resources = nil },
+		"with labels that were once": func(status *resourcesv1alpha1.ManagedResourceStatus) {
+			status.Resources[0].Labels = map[string]string{"old": "x"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.watch()
+			f.managed("m", "a=1")
+			f.settle("m")
+			f.awaitCovered("m")
+			f.settle("m")
+			before := f.get("m")
+			after := before.DeepCopy()
+			report(&after.Status)
+			f.must(f.source.Status().Update(f.ctx, after))
+			if !f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+				t.Error("it asks for no run")
+			}
+			f.settle("m")
+			if got := f.get("m").Status; meta.Conditions(got.Conditions).Status(resourcesv1alpha1.ResourcesApplied) != resourcesv1alpha1.ConditionTrue ||
+				*got.SecretsDataChecksum != *before.Status.SecretsDataChecksum || !meta.SameInventory(got.Resources, before.Status.Resources) {
+				t.Errorf("it says %+v", got)
+			}
+			now := f.get("m")
+			if f.predicate().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: now}) {
+				t.Error("the own report asks for another run")
+			}
+		})
+	}
+}
+
+// MRB-8: what this instance writes and deletes itself is no drift, even if a watch tells of it before the answer does.
+func TestOwnWritesAreNoDrift(t *testing.T) {
+	f := newFixture(t)
+	key := func(name string) objects.Key {
+		return objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: name}
+	}
+	// The watch tells of each write at once.
+	f.target.after = func(method, name string) int {
+		f.target.mu.Lock()
+		object := f.target.objects[name]
+		version := fmt.Sprint(f.target.version)
+		f.target.mu.Unlock()
+		switch {
+		case method == http.MethodGet:
+		case object == nil:
+			f.Ledger.Gone(key(name), "", version)
+		default:
+			f.Ledger.Seen(f.Watches.View().Sighting(&unstructured.Unstructured{Object: object}))
+		}
+		return 0
+	}
+	// A list before the creation did not have them.
+	f.target.on = func(method, name string) int {
+		if method == http.MethodPost {
+			f.Ledger.Gone(key(name), "", "")
+		}
+		return 0
+	}
+	f.managed("m", "a=1", "b=1")
+	f.settle("m")
+	f.secret("m", "2", "a=2")
+	f.settle("m")
+	if value, _ := f.target.value("a"); value != "2" {
+		t.Fatalf("a has %q", value)
+	}
+	if corrected, noticed := total(t, f.Metrics.drift), total(t, f.Metrics.driftNoticed); corrected != 0 || noticed != 0 || f.events() != "" {
+		t.Errorf("%v corrected, %v noticed, events: %s", corrected, noticed, f.events())
+	}
+	f.target.put("a", "theirs", nil)
+	f.target.after(http.MethodPut, "a")
+	f.settle("m")
+	if corrected, noticed := total(t, f.Metrics.drift), total(t, f.Metrics.driftNoticed); corrected != 1 || noticed != 1 || !strings.Contains(f.events(), "v1/ConfigMap/n/a was changed") {
+		t.Errorf("%v corrected, %v noticed, events: %s", corrected, noticed, f.events())
+	}
+}
+
+// total is the sum of a metric over all its labels.
+func total(t *testing.T, metric prometheus.Collector) (sum float64) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metric)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			sum += m.GetCounter().GetValue()
+		}
+	}
+	return sum
+}
+
+// MRB-19, MR-11: a release that fails again and again flips no condition and makes no Events; another content is told of as new.
+func TestFailedReleaseDoesNotFlip(t *testing.T) {
+	const ignored = "annotations: {resources.gardener.cloud/mode: Ignore}"
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.refuse(http.MethodPatch, "a", http.StatusForbidden)
+	f.manifests("m", "2", configMap("a", "1", ignored))
+	_, _ = f.run("m")
+	var written []string
+	f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		err := c.SubResource(sub).Patch(ctx, object, patch, opts...)
+		written = append(written, f.condition("m"))
+		return err
+	}
+	events := f.events()
+	for range 5 {
+		f.clock.SetTime(f.clock.Now().Add(time.Minute))
+		_, _ = f.run("m")
+	}
+	if len(written) > 0 || f.events() != events {
+		t.Errorf("five retries with the same content and the same error: ResourcesApplied was %q; events: %s", written, f.events())
+	}
+	f.manifests("m", "3", configMap("a", "2", ignored))
+	_, _ = f.run("m")
+	if len(written) == 0 || !strings.HasPrefix(written[0], "Progressing/ApplyProgressing") {
+		t.Errorf("with another content it was %q", written)
+	}
+}
+
+// MRB-34: what a run deletes is no drift, whatever its scope, and neither is the end of what was terminating.
+func TestOwnDeletionsAreNoDrift(t *testing.T) {
+	for name, clusterScoped := range map[string]bool{"namespaced": false, "cluster-scoped": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.target.scope(clusterScoped)
+			f.tellOfWrites()
+			f.managed("m", "a=1", "b=1", "c=1")
+			f.settle("m")
+			f.edited("c", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) })
+			f.settle("m")
+			before := total(t, f.Metrics.driftNoticed)
+			f.secret("m", "2", "a=1")
+			_, err := f.run("m")
+			f.must(err)
+			f.target.remove("c") // Its finalizer was removed.
+			refs := f.Ledger.Refs(objects.Owner{Namespace: "n", Name: "m"})
+			f.Ledger.Gone(refs[slices.IndexFunc(refs, func(r objects.Ref) bool { return r.Name == "c" })].Key, "", "9999")
+			f.clock.SetTime(f.clock.Now().Add(stuckRetry)) // No watch covers it here.
+			f.settle("m")
+			if got := total(t, f.Metrics.driftNoticed) - before; got != 0 || f.inventory("m") != "a" {
+				t.Errorf("%v drifts noticed; inventory: %s", got, f.inventory("m"))
+			}
+		})
+	}
+}
+
+// MRB-34: a ManagedResource that can't be completed looks at everything each time, and takes part in no quarrel either.
+func TestQuarrelOfWhatCannotBeCompleted(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1", "b=1")
+	f.target.on = func(method, name string) int {
+		if name == "b" && method == http.MethodPost {
+			return http.StatusForbidden
+		}
+		return 0
+	}
+	_, _ = f.run("m")
+	repairs := 0
+	for range 100 {
+		f.clock.SetTime(f.clock.Now().Add(time.Second))
+		if value, _ := f.target.value("a"); value == "1" {
+			repairs++
+			f.target.change("a", func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, "theirs", "data", "v") })
+			f.target.mu.Lock()
+			o := &unstructured.Unstructured{Object: f.target.objects["a"]}
+			f.target.mu.Unlock()
+			sighting := f.Watches.View().Sighting(o)
+			f.Ledger.Seen(sighting)
+			f.drifts.noticed(sighting.Key)
+		}
+		_, _ = f.run("m")
+	}
+	if repairs > quarrel+8 {
+		t.Errorf("%d repairs in 100 s", repairs)
+	}
+}
+
+// MRB-16: two ManagedResources that lose an object at the same time leave nothing behind.
+func TestBothLoseAnObject(t *testing.T) {
+	f := newFixture(t)
+	f.sharing("one", "two")
+	f.secret("one", "2")
+	f.secret("two", "2")
+	begun := false
+	f.target.on = func(method, _ string) int {
+		if method == http.MethodGet && !begun {
+			begun = true // In the middle of the one's run, the other's begins and ends.
+			_, _ = f.run("two")
+		}
+		return 0
+	}
+	_, _ = f.run("one")
+	f.settle("one")
+	f.settle("two")
+	if _, found := f.target.value("a"); found {
+		t.Errorf("both left it to the other: inventories %q, %q", f.inventory("one"), f.inventory("two"))
+	}
+}
+
+// MR-34, ownership: an immutable object that was never ours is not replaced.
+func TestForeignObjectsAreNotReplaced(t *testing.T) {
+	f := newFixture(t)
+	f.target.put("a", "theirs", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate: "true"}})
+	f.managed("m", "a=1")
+	f.target.on = func(method, _ string) int {
+		if method == http.MethodPut {
+			return http.StatusUnprocessableEntity
+		}
+		return 0
+	}
+	_, _ = f.run("m")
+	if value, _ := f.target.value("a"); value != "theirs" {
+		t.Errorf("it is %q", value)
+	}
+	if got := f.condition("m"); !strings.Contains(got, "nothing proves") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// MRB-34: after a restore of the target, what was known to be gone at a version that is still to come is looked at twice, though no
+// list of its kind is to be had.
+func TestRestoredTargetWithoutLists(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
+	f.Ledger.Gone(key, "", "1000")
+	f.target.remove("a")
+	for range 3 {
+		f.settle("m")
+	}
+	if finding := f.Ledger.Lookup(key); !finding.Verified || f.target.count("POST") != 3 {
+		t.Errorf("%d creations were tried, known is %+v", f.target.count("POST")-1, finding)
+	}
+}
+
+// MRB-3: an object is written only where its entry says, though its kind got another scope meanwhile.
+func TestScopeChangesDuringARun(t *testing.T) {
+	for _, clusterScoped := range []bool{false, true} {
+		t.Run(fmt.Sprintf("cluster-scoped by now: %t", clusterScoped), func(t *testing.T) {
+			f := newFixture(t)
+			f.target.scope(!clusterScoped)
+			f.managed("m", "a=1")
+			f.beforeStatus(1, func() error {
+				f.target.scope(clusterScoped)
+				return nil
+			})
+			f.target.after = func(method, _ string) int {
+				entries := f.get("m").Status.Resources
+				if method == http.MethodPost && !slices.ContainsFunc(entries, func(ref resourcesv1alpha1.ObjectReference) bool { return (ref.Namespace == "") == clusterScoped }) {
+					t.Errorf("it was created while its entry was %+v", entries)
+				}
+				return 0
+			}
+			f.settle("m")
+			if _, found := f.target.value("a"); !found || !strings.HasPrefix(f.condition("m"), "True/ApplySucceeded") {
+				t.Errorf("there: %t, %s", found, f.condition("m"))
+			}
+		})
+	}
+}
+
+// Ownership: an object that was somebody's before it was taken over, and is again as it was then, is not ours.
+func TestRestoredTarget(t *testing.T) {
+	f := newFixture(t)
+	f.target.put("a", "theirs", map[string]any{"uid": "u"})
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.target.put("a", "theirs", map[string]any{"uid": "u"})
+	f.secret("m", "2")
+	f.settle("m")
+	if _, found := f.target.value("a"); !found {
+		t.Error("it was deleted")
+	}
+}

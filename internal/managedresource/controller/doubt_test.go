@@ -1,0 +1,111 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+// MRH-4: what is in doubt and is left so, for a delay or while the ManagedResource waits for its state, is judged by what it is like.
+func TestHealthOfWhatIsLeftInDoubt(t *testing.T) {
+	leave := map[string]func(f *fixture){
+		"wait-for-state": func(f *fixture) {
+			mr := f.get("mr")
+			mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationWaitForState}
+			f.must(f.source.Update(f.ctx, mr))
+		},
+		"driftRepairDelay": func(f *fixture) {},
+	}
+	setUp := func(t *testing.T, how string) *fixture {
+		f := newFixture(t, func(c *config.ManagedResourceControllerConfig) {
+			if how == "driftRepairDelay" {
+				c.DriftRepairDelay.Duration = 10 * time.Minute
+			}
+		})
+		return f
+	}
+	health := func(f *fixture) string {
+		f.Helper()
+		f.settle("mr")
+		if applied := f.condition("mr"); !strings.HasPrefix(applied, "True/") {
+			f.Fatalf("it is not judged: %s", applied)
+		}
+		assessment, err := f.Assessor.Health(f.ctx, f.get("mr").Status.Resources)
+		f.must(err)
+		if assessment.Unsettled { // It stays so.
+			assessment, err = f.Assessor.ConfirmedHealth(f.ctx, f.get("mr").Status.Resources)
+			f.must(err)
+		}
+		return string(assessment.Change.Status) + " " + assessment.Change.Message
+	}
+	for how, do := range leave {
+		t.Run("missing, no watch/"+how, func(t *testing.T) {
+			if how == "driftRepairDelay" {
+				t.Skip("a run creates it at once: that it is missing was noticed by no watch")
+			}
+			f := setUp(t, how)
+			f.managed("mr", "a=1")
+			f.settle("mr")
+			do(f)
+			if got := health(f); !strings.HasPrefix(got, "True") {
+				t.Fatal(got)
+			}
+			f.target.change("a", setValue("edited")) // Nothing tells of it: its kind can't be watched.
+			if got := health(f); !strings.HasPrefix(got, "True") {
+				t.Fatal(got)
+			}
+			f.target.remove("a")
+			for range 3 {
+				if got := health(f); !strings.HasPrefix(got, "False") {
+					t.Errorf("MRH-4: it is missing, and health is %s", got)
+				}
+			}
+		})
+		t.Run("back, no watch/"+how, func(t *testing.T) {
+			if how == "driftRepairDelay" {
+				t.Skip("a run creates it at once: that it is missing was noticed by no watch")
+			}
+			f := setUp(t, how)
+			f.managed("mr", "a=1")
+			f.settle("mr")
+			do(f)
+			f.target.remove("a")
+			if got := health(f); !strings.HasPrefix(got, "False") {
+				t.Fatal(got)
+			}
+			f.target.put("a", "1", nil)
+			for range 3 {
+				if got := health(f); !strings.HasPrefix(got, "True") {
+					t.Errorf("MRH-4, MRB-38: it is there, and health is %s", got)
+				}
+			}
+		})
+		t.Run("label removed, watched/"+how, func(t *testing.T) {
+			f := setUp(t, how)
+			f.watch()
+			f.managed("mr", "a=1")
+			f.rest("mr")
+			do(f)
+			if got := health(f); !strings.HasPrefix(got, "True") {
+				t.Fatal(got)
+			}
+			// To the watch, which is filtered by the label, that is the end of the object.
+			f.target.change("a", setValue("1"))
+			live := f.live("a")
+			live.SetLabels(nil)
+			f.target.mu.Lock()
+			f.target.objects["a"] = live.Object
+			f.target.mu.Unlock()
+			f.Ledger.Gone(objects.Key{GroupKind: live.GroupVersionKind().GroupKind(), Namespace: "n", Name: "a"}, live.GetUID(), live.GetResourceVersion())
+			for range 3 {
+				if got := health(f); !strings.HasPrefix(got, "True") {
+					t.Errorf("MRH-4, MRB-38: it is there, and health is %s", got)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,434 @@
+package controller
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+func TestQuarrelsSlowDown(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	d := newDrifts(clock, 0)
+	key := objects.Key{Name: "x"}
+	for range quarrel {
+		if got := d.noticed(key); got != 0 {
+			t.Fatalf("MRB-34: the first repairs are immediate, got %s", got)
+		}
+		if d.quarrels(key) {
+			t.Error("MRB-34: a few repairs are no quarrel")
+		}
+		d.repaired(key)
+	}
+	repairs := 0
+	for end := clock.Now().Add(time.Hour); clock.Now().Before(end); repairs++ {
+		wait := d.noticed(key)
+		if again := d.noticed(key); again != wait {
+			t.Fatalf("MRB-34: a change while an object is held moves its time from %s to %s", wait, again)
+		}
+		clock.SetTime(clock.Now().Add(wait + 200*time.Millisecond))
+		d.repaired(key)
+	}
+	if repairs > 130 {
+		t.Errorf("MRB-34: %d repairs in an hour, want two a minute", repairs)
+	}
+	if !d.quarrels(key) || d.noticed(objects.Key{Name: "y"}) != 0 {
+		t.Error("MRB-34: other objects are not slowed down")
+	}
+	clock.SetTime(clock.Now().Add(5 * time.Minute))
+	if got := d.noticed(key); got == 0 {
+		t.Error("MRB-34: five minutes are no peace")
+	}
+	clock.SetTime(clock.Now().Add(quiet + time.Minute))
+	if got := d.noticed(key); got != 0 {
+		t.Errorf("MRB-34: an old quarrel is forgotten, got %s", got)
+	}
+}
+
+func TestDriftRepairDelay(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	d := newDrifts(clock, 10*time.Minute)
+	key := objects.Key{Name: "x"}
+	if got := d.noticed(key); got != 10*time.Minute {
+		t.Errorf("the first repair waits, too: %s", got)
+	}
+	told := d.untold(key)
+	d.told(key)
+	if !told || d.untold(key) {
+		t.Error("a drift is told of once")
+	}
+	clock.SetTime(clock.Now().Add(9 * time.Minute))
+	if got := d.noticed(key); got != time.Minute || d.held(key) != time.Minute {
+		t.Errorf("a second edit does not extend the delay: %s", got)
+	}
+	clock.SetTime(clock.Now().Add(2 * time.Minute))
+	if d.held(key) > 0 {
+		t.Error("held for longer than the delay")
+	}
+	if got := d.noticed(key); got != 0 {
+		t.Errorf("a change of what is due waits anew: %s", got)
+	}
+	if d.repaired(key) {
+		t.Error("what was told of is told once more when it is put right")
+	}
+	if got := d.noticed(key); got != 10*time.Minute || !d.untold(key) {
+		t.Errorf("the next drift waits %s, and is to be told: %t", got, d.untold(key))
+	}
+	d.unfounded(key)
+	if d.held(key) > 0 || d.untold(key) {
+		t.Error("what is as it should be is held")
+	}
+	clock.SetTime(clock.Now().Add(time.Minute))
+	if got := d.noticed(key); got != 10*time.Minute {
+		t.Errorf("a drift after a change that needed no repair waits %s", got)
+	}
+	if !d.repaired(key) {
+		t.Error("what was not told of is told of when it is put right")
+	}
+}
+
+// MRB-34: two writers of very many objects make no more repairs of each than two of one object do.
+func TestQuarrelAboutManyObjects(t *testing.T) {
+	const many, minutes = 25_000, 2
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	d := newDrifts(clock, 0)
+	repairs := make([]int, many)
+	for range minutes * 60 {
+		for i := range repairs {
+			key := objects.Key{Name: fmt.Sprint(i)}
+			d.noticed(key)
+			if d.held(key) <= 0 {
+				d.repaired(key)
+				repairs[i]++
+			}
+		}
+		clock.SetTime(clock.Now().Add(time.Second))
+	}
+	// The pause gets longer and longer: 1, 2, 4, 8, 16 and then 30 seconds.
+	if most := slices.Max(repairs); most > quarrel+5+2*minutes {
+		t.Errorf("%d repairs of one object in %d minutes", most, minutes)
+	}
+}
+
+// MRB-34: an object that is changed all the time, though nothing is to be put right, is looked at at once for some times, then now and then, and
+// at once again when it has been calm for a while.
+func TestLooksInVain(t *testing.T) {
+	for _, delay := range []time.Duration{0, 10 * time.Minute} {
+		t.Run(fmt.Sprint("delay ", delay), func(t *testing.T) {
+			clock := clocktesting.NewFakePassiveClock(time.Now())
+			d := newDrifts(clock, delay)
+			key := objects.Key{Name: "x"}
+			change := func(want time.Duration) {
+				t.Helper()
+				for range 2 { // A further change counts for nothing.
+					repair := d.noticed(key)
+					if got := d.due(key); got != want || repair != max(want, delay) {
+						t.Errorf("it is looked at in %s and put right in %s, want %s", got, repair, want)
+					}
+				}
+				if want > 0 && (d.untold(key) || d.held(key) != want) {
+					t.Errorf("a run that begins for another reason looks at it: %t, %s", d.untold(key), d.held(key))
+				}
+				clock.SetTime(clock.Now().Add(want))
+				if d.due(key) != 0 || d.untold(key) != (delay > 0) || d.held(key) > max(0, delay-want) {
+					t.Errorf("after %s it is not looked at", want)
+				}
+				d.unfounded(key)
+			}
+			for range 10 * patience {
+				change(0) // It is nothing to be changed now and then.
+				clock.SetTime(clock.Now().Add(lookPause))
+			}
+			for range patience {
+				change(0)
+			}
+			for range patience {
+				change(lookPause)
+			}
+			if d.quarrels(key) || d.noticed(objects.Key{Name: "y"}) != delay || d.due(objects.Key{Name: "y"}) != 0 {
+				t.Error("others are looked at later, or it is taken for a quarrel")
+			}
+			clock.SetTime(clock.Now().Add(patience * lookPause))
+			change(0)
+		})
+	}
+}
+
+// With a delay each drift is held for it, however many there are, and told of once. What is quiet is forgotten.
+func TestManyDriftsAreDelayed(t *testing.T) {
+	const many = 25_000
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	d := newDrifts(clock, 10*time.Minute)
+	key := func(i int) objects.Key { return objects.Key{Name: fmt.Sprint(i)} }
+	for i := range many {
+		clock.SetTime(clock.Now().Add(time.Millisecond))
+		if got := d.noticed(key(i)); got != 10*time.Minute || d.held(key(i)) != got {
+			t.Fatalf("the %d. object waits %s, and is held for %s", i, got, d.held(key(i)))
+		}
+	}
+	last := key(many - 1)
+	clock.SetTime(clock.Now().Add(9 * time.Minute))
+	if got := d.noticed(last); got != time.Minute {
+		t.Errorf("a second change waits %s", got)
+	}
+	clock.SetTime(clock.Now().Add(2 * time.Minute))
+	for i := range many {
+		if d.held(key(i)) > 0 || !d.repaired(key(i)) {
+			t.Fatal("held for longer than the delay, or put right without a word")
+		}
+	}
+	clock.SetTime(clock.Now().Add(2*quiet + time.Minute))
+	if d.noticed(last); len(d.byKey) != 1 {
+		t.Errorf("%d records, though nothing has happened to all but one", len(d.byKey))
+	}
+}
+
+// delayed makes drift wait for ten minutes.
+func delayed(c *config.ManagedResourceControllerConfig) {
+	c.DriftRepairDelay.Duration = 10 * time.Minute
+}
+
+// MR-33: what this instance deleted to create it anew is no drift, and is not held for the delay.
+func TestReplacedIsNotHeld(t *testing.T) {
+	const replaceable = "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"
+	f := newFixture(t, delayed)
+	f.managed("m")
+	f.manifests("m", "2", configMap("a", "1", replaceable))
+	f.settle("m")
+	f.edited("a", setValue("by hand"))
+	f.settle("m")
+	f.tellOfWrites()
+	f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
+	f.clock.SetTime(f.clock.Now().Add(11 * time.Minute))
+	noticed := total(t, f.Metrics.driftNoticed)
+	_, err := f.run("m")
+	if _, there := f.target.value("a"); there || err == nil {
+		t.Fatalf("it was not deleted: %v", err)
+	}
+	f.settle("m")
+	if _, there := f.target.value("a"); !there {
+		t.Fatalf("it was not created: %s", f.condition("m"))
+	}
+	if got := total(t, f.Metrics.driftNoticed) - noticed; got != 0 {
+		t.Errorf("%v drifts noticed", got)
+	}
+	f.edited("a", setValue("by hand again"))
+	f.settle("m")
+	if value, _ := f.target.value("a"); value != "by hand again" {
+		t.Errorf("the next edit is taken back at once: %s", value)
+	}
+}
+
+// MRX-5, MR-33: an object that is annotated with keep-object is never deleted, not even to create it anew.
+func TestKeptIsNotReplaced(t *testing.T) {
+	for name, where := range map[string]func(*fixture) string{
+		"on the live object": func(f *fixture) string {
+			f.target.change("a", setAnnotation(resourcesv1alpha1.AnnotationKeepObject, "true"))
+			return ""
+		},
+		"in the manifest": func(*fixture) string { return ", resources.gardener.cloud/keep-object: 'true'" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m")
+			const replaceable = "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'%s}"
+			f.manifests("m", "2", configMap("a", "1", fmt.Sprintf(replaceable, "")))
+			f.settle("m")
+			f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
+			f.manifests("m", "3", configMap("a", "2", fmt.Sprintf(replaceable, where(f))))
+			_, _ = f.run("m")
+			_, there := f.target.value("a")
+			if got := f.condition("m"); !there || !strings.Contains(got, `object "v1/ConfigMap/n/a" can't be updated`) || !strings.Contains(got, resourcesv1alpha1.AnnotationKeepObject) {
+				t.Errorf("there %t, and it says %s", there, got)
+			}
+		})
+	}
+}
+
+// MRB-34: the delay holds as well for a ManagedResource of which something else has failed since the start, and a run that was
+// asked for does not wait for it.
+func TestDelayWhileSomethingElseFails(t *testing.T) {
+	f := newFixture(t, delayed)
+	f.managed("m", "a=1", "b=1")
+	f.refuse(http.MethodPost, "b", http.StatusForbidden)
+	for range 3 {
+		_, _ = f.run("m")
+	}
+	f.clock.SetTime(f.clock.Now().Add(time.Second)) // Events are named by their time.
+	f.edited("a", setValue("hot fix"))
+	_, _ = f.run("m")
+	if value, _ := f.target.value("a"); value != "hot fix" || !strings.Contains(f.events(), "is put right in 10m0s") {
+		t.Errorf("taken back at once: %s; events: %s", value, f.events())
+	}
+	mr := f.get("m")
+	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
+	f.must(f.source.Update(f.ctx, mr))
+	_, _ = f.run("m")
+	if value, _ := f.target.value("a"); value != "1" {
+		t.Errorf("not put right though a run was asked for: %s", value)
+	}
+}
+
+// MRB-34: drift is told of though the read that says what happened has failed.
+func TestDriftIsToldThoughAReadFails(t *testing.T) {
+	for name, later := range map[string]time.Duration{"while it is held": lookAgain, "when it is put right": 11 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, delayed)
+			f.managed("m", "a=1")
+			f.settle("m")
+			f.edited("a", setValue("by hand"))
+			f.refuse(http.MethodGet, "a", http.StatusInternalServerError)
+			result, err := f.run("m")
+			if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > lookAgain {
+				t.Errorf("looked at again in %s, %v", result.RequeueAfter, err)
+			}
+			f.refuse("", "", 0)
+			f.clock.SetTime(f.clock.Now().Add(later))
+			f.settle("m")
+			if got := f.events(); strings.Count(got, "v1/ConfigMap/n/a was changed") != 1 {
+				t.Errorf("events: %s", got)
+			}
+		})
+	}
+}
+
+// MR-30, MRL-9: what is not put right is not told of, and is no drift that is held.
+func TestWhatStaysIsNotToldOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		manifest string
+		change   func(*unstructured.Unstructured)
+	}{
+		"MR-30 an edit of what is created once": {"a!=1", setValue("theirs")},
+		"MRL-9 a foreign annotation":            {"a=1", setAnnotation("example.org/note", "mine")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, delayed)
+			f.managed("m", tc.manifest)
+			f.settle("m")
+			f.edited("a", tc.change)
+			f.settle("m")
+			if got := f.events(); got != "" {
+				t.Errorf("it says %s", got)
+			}
+			if !f.nothingIsDirty("m") {
+				t.Error("the object is still in doubt")
+			}
+			f.clock.SetTime(f.clock.Now().Add(time.Minute))
+			f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationOrigin, ""))
+			f.settle("m")
+			if got, told := f.events(), tc.manifest == "a=1"; strings.Contains(got, "is put right in 10m0s") != told {
+				t.Errorf("the next change is told of: %t; events: %s", !told, got)
+			}
+		})
+	}
+}
+
+func (f *fixture) nothingIsDirty(name string) bool {
+	return len(f.Ledger.Dirty(objects.Owner{Namespace: "n", Name: name})) == 0
+}
+
+// MRB-34: changes that need no repair cost a look now and then, not a run each; what somebody does to the object meanwhile is put right with it,
+// and what is done to others is put right at once.
+func TestChangesThatNeedNoRepairArePaced(t *testing.T) {
+	f := newFixture(t)
+	f.watch()
+	f.managed("m", "a=1", "b=1")
+	f.rest("m")
+	queue := &delays{}
+	f.must(f.triggers.queue.Start(f.ctx, queue))
+	renew := func(i int) {
+		f.edited("a", setAnnotation("example.org/leader", fmt.Sprint(i)))
+		if slices.Contains(queue.after, 0) {
+			f.settle("m")
+		}
+		queue.after = nil
+	}
+	looks := f.target.count(http.MethodGet)
+	for i := range 100 {
+		renew(i)
+	}
+	if got := f.target.count(http.MethodGet) - looks; got == 0 || got > patience {
+		t.Errorf("%d looks at once, want %d at most", got, patience)
+	}
+	f.edited("a", setValue("theirs"))
+	f.edited("b", setValue("theirs"))
+	result, err := f.run("m")
+	f.must(err)
+	a, _ := f.target.value("a")
+	b, _ := f.target.value("b")
+	if a != "theirs" || b != "1" || result.RequeueAfter != lookPause || !slices.Contains(queue.after, 0) {
+		t.Errorf("a is %s, b is %s, the next run is in %s; due %v", a, b, result.RequeueAfter, queue.after)
+	}
+	f.clock.SetTime(f.clock.Now().Add(lookPause))
+	f.settle("m")
+	if a, _ := f.target.value("a"); a != "1" {
+		t.Errorf("a is %s", a)
+	}
+}
+
+// MRB-34: changes that need no repair are no quarrel.
+func TestForeignAnnotationsAreNoQuarrel(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	for i := range 2 * quarrel {
+		f.clock.SetTime(f.clock.Now().Add(time.Minute))
+		f.edited("a", setAnnotation("example.org/leader", fmt.Sprint(i)))
+		f.settle("m")
+	}
+	f.edited("a", setValue("theirs"))
+	f.settle("m")
+	if value, _ := f.target.value("a"); value != "1" {
+		t.Errorf("after %d repairs the first change is not put right at once; events: %s", f.target.count(http.MethodPut), f.events())
+	}
+}
+
+// MRB-34: looks that found nothing, of runs that somebody asked for, do not put off the next one any further.
+func TestLooksThatWereAskedForHoldNothing(t *testing.T) {
+	f := newFixture(t)
+	f.watch()
+	objects := []string{"a=1", "c=1"}
+	for i := range 40 {
+		objects = append(objects, fmt.Sprintf("b%d=1", i))
+	}
+	f.managed("m", objects...)
+	f.rest("m")
+	// One object can't be written, and somebody asks for a run: it is in force until a run ends well.
+	f.refuse(http.MethodPut, "c", http.StatusInternalServerError)
+	f.edited("c", setValue("theirs"))
+	f.annotate("m", resourcesv1alpha1.AnnotationOperation, resourcesv1alpha1.OperationReconcile)
+	_, _ = f.run("m")
+	for i := range 120 { // Two minutes in which a leader renews its annotation each second, and others are changed three times each.
+		f.clock.SetTime(f.clock.Now().Add(time.Second))
+		f.edited("a", setAnnotation("example.org/leader", fmt.Sprint(i)))
+		f.edited(fmt.Sprintf("b%d", i%40), setValue(fmt.Sprint("theirs", i)))
+		_, _ = f.run("m")
+	}
+	f.refuse(http.MethodPut, "c", 0)
+	f.settle("m")
+	if c := f.condition("m"); !strings.HasPrefix(c, "True") {
+		t.Fatal(c)
+	}
+	f.clock.SetTime(f.clock.Now().Add(time.Second))
+	f.edited("a", setValue("theirs"))
+	for waited := time.Duration(0); waited <= time.Hour; waited += 5 * time.Second {
+		f.settle("m")
+		if a, _ := f.target.value("a"); a == "1" {
+			if waited > 2*lookPause {
+				t.Errorf("real drift was put right after %s, want %s at most", waited, lookPause)
+			}
+			return
+		}
+		f.clock.SetTime(f.clock.Now().Add(5 * time.Second))
+	}
+	t.Errorf("real drift was not put right within an hour; %s", f.condition("m"))
+}

@@ -1,0 +1,35 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// Expect tells the watches of the target, before they start, of every object that is in an inventory. Their first lists bring
+// what the first runs compare, and what health is judged by, so that a restart costs requests for each kind and not for each
+// object.
+func (r *Reconciler) Expect(ctx context.Context) error {
+	err := r.Statuses.Others(ctx, objects.Owner{}, func(mr *resourcesv1alpha1.ManagedResource) {
+		if !r.Class.Concerns(mr) || r.Class.WaitsForHandOver(mr) {
+			return
+		}
+		if meta.Ignored(mr) {
+			r.aside.put(mr)
+			return
+		}
+		refs := make([]objects.Ref, 0, len(mr.Status.Resources))
+		for i := range mr.Status.Resources {
+			refs = append(refs, target.RefOf(&mr.Status.Resources[i]))
+		}
+		r.Watches.Expect(ownerOf(mr), refs)
+	})
+	if err != nil {
+		return fmt.Errorf("reading the inventories of all ManagedResources: %w", err)
+	}
+	return nil
+}

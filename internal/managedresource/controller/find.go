@@ -1,0 +1,57 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// find reads the object of an entry, in the version in which its kind is served by now, and where it lives by now: neither makes it another one (MRD-13).
+func (r *Reconciler) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (live *unstructured.Unstructured, namespace string, err error) {
+	gvk, namespace, err := r.placeOf(ctx, ref)
+	if err != nil {
+		return nil, "", err
+	}
+	live, err = r.Target.Get(ctx, gvk, namespace, ref.Name)
+	if !target.Gone(err) {
+		return live, namespace, err
+	}
+	now, elsewhere, placeErr := r.placeOf(ctx, ref) // The answer may have told that the kind is served in another way.
+	if placeErr != nil || now == gvk && elsewhere == namespace {
+		return nil, namespace, cmp.Or(placeErr, err)
+	}
+	live, err = r.Target.Get(ctx, now, elsewhere, ref.Name)
+	return live, elsewhere, err
+}
+
+// placeOf is where an entry's object is: the entry may be older than the kind's present scope, and than its versions. One without a namespace means the
+// namespace "default", if the kind has any by now, as it does wherever entries are compared. The origin tells whose object it is.
+func (r *Reconciler) placeOf(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (gvk schema.GroupVersionKind, namespace string, err error) {
+	gvk, scope, err := r.kindOf(ctx, ref)
+	switch {
+	case err != nil:
+		return gvk, "", err
+	case scope == plan.ScopeCluster:
+		return gvk, "", nil
+	case scope == plan.ScopeNamespaced:
+		return gvk, cmp.Or(ref.Namespace, metav1.NamespaceDefault), nil
+	}
+	return gvk, ref.Namespace, nil
+}
+
+// kindOf is in what version the kind of an entry is served by now, and whether it has namespaces.
+func (r *Reconciler) kindOf(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (schema.GroupVersionKind, plan.Scope, error) {
+	gvk, err := r.Target.Served(ctx, ref.GroupVersionKind())
+	if err != nil {
+		return gvk, plan.ScopeUnknown, err
+	}
+	scope, err := r.Target.Scope(ctx, gvk)
+	return gvk, scope, err
+}

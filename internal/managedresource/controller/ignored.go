@@ -1,0 +1,75 @@
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/decode"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+// ignoredSince returns since when a ManagedResource is ignored, as its condition says it (MRS-12); the zero time if it is not.
+func ignoredSince(mr *resourcesv1alpha1.ManagedResource) time.Time {
+	condition := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
+	if !meta.Ignored(mr) || condition == nil || condition.Reason != resourcesv1alpha1.ReasonIgnored {
+		return time.Time{}
+	}
+	// The status of the condition need not change when a ManagedResource is ignored, its reason does.
+	return condition.LastUpdateTime.Time
+}
+
+// ignoredOf counts the objects of manifests that are not kept as the manifests say: with the annotation ignore (MR-30) or in mode Ignore (MRO-1).
+func ignoredOf(objects []decode.Object) (n int) {
+	for _, object := range objects {
+		if object.Released() || meta.Truthy(object.GetAnnotations(), resourcesv1alpha1.AnnotationIgnore) {
+			n++
+		}
+	}
+	return n
+}
+
+// ignoredObjects are the series of the ManagedResources with ignored objects, of which no API object says since when they are.
+type ignoredObjects struct {
+	count, since *prometheus.GaugeVec
+
+	mu    *sync.Mutex
+	known map[objects.Owner]struct{}
+}
+
+func newIgnoredObjects() ignoredObjects {
+	labels := []string{labelNamespace, "name"}
+	return ignoredObjects{
+		count: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "espalier_managedresource_ignored_objects",
+			Help: "Objects in the manifests of a ManagedResource that are ignored, by their annotations; there is no series where none is.",
+		}, labels),
+		since: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "espalier_managedresource_ignored_objects_since_timestamp_seconds",
+			Help: "Since when, at the latest, a ManagedResource has ignored objects: when this process first found some.",
+		}, labels),
+		mu: &sync.Mutex{}, known: map[objects.Owner]struct{}{},
+	}
+}
+
+// are notes how many objects of a ManagedResource are ignored.
+func (x ignoredObjects) are(owner objects.Owner, n int, now time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_, found := x.known[owner]
+	switch {
+	case n == 0 && found:
+		delete(x.known, owner)
+		x.count.DeleteLabelValues(owner.Namespace, owner.Name)
+		x.since.DeleteLabelValues(owner.Namespace, owner.Name)
+	case n > 0:
+		x.count.WithLabelValues(owner.Namespace, owner.Name).Set(float64(n))
+		if !found {
+			x.known[owner] = struct{}{}
+			x.since.WithLabelValues(owner.Namespace, owner.Name).Set(float64(now.Unix()))
+		}
+	}
+}

@@ -1,0 +1,384 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
+)
+
+// MRO-2, MR-30: what was created only once, and was let go of, stays, though another object of the run failed.
+func TestReleasedStaysThoughTheRunFails(t *testing.T) {
+	for _, first := range []string{"a!=1", "a=1"} {
+		for _, how := range []string{"left out", "deleted"} {
+			t.Run(first+" "+how, func(t *testing.T) {
+				f := newFixture(t)
+				f.managed("m", "a!=1")
+				f.settle("m")
+				if first == "a=1" { // It has an origin, which release takes away.
+					f.secret("m", "1b", "a=1")
+					f.settle("m")
+					f.secret("m", "1c", "a!=1")
+					f.settle("m")
+				}
+				f.refuse(http.MethodPost, "b", http.StatusForbidden)
+				f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}")+configMap("b", "1", ""))
+				_, _ = f.run("m")
+				f.staysThough(how)
+			})
+		}
+	}
+}
+
+// MRB-16: what a ManagedResource has again, whose last plan had dropped it, is not deleted by one that judged it before.
+func TestNotDeletedFromWhoHasItAgain(t *testing.T) {
+	f := newFixture(t)
+	f.managed("giver", "a=1", "z=1")
+	f.settle("giver")
+	f.managed("keeper", "a!=1")
+	f.settle("keeper")
+	uid := f.uid("a")
+	f.refuse(http.MethodPost, "b", http.StatusForbidden)
+	f.secret("keeper", "2", "b=1") // A roll-out that fails ...
+	_, _ = f.run("keeper")
+	f.secret("giver", "2")
+	var mu sync.Mutex
+	looks := 0
+	judged, again := make(chan struct{}), make(chan struct{})
+	f.target.hook(func(method, name string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case method == http.MethodDelete && name == "z":
+			close(judged)
+		case method == http.MethodGet && name == "a" && looks == 0:
+			looks++
+			mu.Unlock()
+			<-judged
+			f.secret("keeper", "3", "a!=1") // ... and is taken back, while giver deletes.
+			f.settle("keeper")
+			mu.Lock()
+			close(again)
+		}
+		return 0
+	})
+	_, _ = f.run("giver")
+	<-again
+	if _, there := f.target.value("a"); !there || f.uid("a") != uid {
+		t.Errorf("keeper is applied, and has it in its manifest and in its inventory (%s); it was deleted", f.inventory("keeper"))
+	}
+}
+
+// MRB-16: as above, of one that puts it right.
+func TestNotDeletedFromWhoAppliesIt(t *testing.T) {
+	f := newFixture(t)
+	f.managed("keeper", "a=1")
+	f.settle("keeper")
+	f.managed("giver", "a=1")
+	f.settle("giver")
+	uid := f.uid("a")
+	f.refuse(http.MethodPost, "b", http.StatusForbidden)
+	f.secret("keeper", "2", "b=1")
+	_, _ = f.run("keeper")
+	f.secret("giver", "2")
+	read, deleted, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var once, onceRead sync.Once
+	f.target.hook(func(method, name string) int {
+		if method == http.MethodPut && name == "a" {
+			onceRead.Do(func() { close(read) })
+			<-deleted
+		}
+		if method == http.MethodDelete && name == "a" {
+			once.Do(func() {
+				f.secret("keeper", "3", "a=1")
+				go func() { defer close(done); f.settle("keeper") }()
+				poll(f.T, "keeper waits, or writes", func() bool {
+					select {
+					case <-read:
+						return true
+					default:
+					}
+					f.moves.mu.Lock()
+					defer f.moves.mu.Unlock()
+					return len(f.moves.getting) > 0
+				})
+			})
+		}
+		return 0
+	})
+	f.target.mu.Lock()
+	f.target.after = func(method, name string) int {
+		if method == http.MethodDelete && name == "a" {
+			close(deleted)
+		}
+		return 0
+	}
+	f.target.mu.Unlock()
+	_, _ = f.run("giver")
+	<-done
+	if f.uid("a") != uid {
+		select {
+		case <-read:
+			t.Errorf("keeper's run had begun, with it in manifest and inventory, and had read it, when it was deleted")
+		default:
+		}
+	}
+}
+
+// MRB-16: a doubt that is left to a keeper that is not on record, as it is to be ignored, is nobody's.
+func TestDoubtsWithAnIgnoredKeeper(t *testing.T) {
+	for _, when := range []string{"after", "before"} { // The former is put right.
+		t.Run(when+" the answer", func(t *testing.T) { keeperIsIgnored(t, when == "before") })
+	}
+}
+
+func keeperIsIgnored(t *testing.T, before bool) {
+	f := newFixture(t)
+	f.tellOfWrites()
+	drain := f.woken()
+	f.sharing("one", "two")
+	mr := f.get("two")
+	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+	f.must(f.source.Update(f.ctx, mr))
+	_, _ = f.run("two")
+	drain()
+	edits := 0
+	f.target.mu.Lock()
+	f.target.after = func(method, name string) int {
+		if before && method == http.MethodPut && name == "a" && edits == 0 {
+			edits++
+			f.edited("a", setValue("7")) // Before the answer is there.
+		}
+		return 0
+	}
+	f.target.mu.Unlock()
+	f.secret("one", "2", "a=2")
+	_, _ = f.run("one")
+	drain()
+	if !before {
+		edits++
+		f.edited("a", setValue("7"))
+		drain()
+	}
+	key := objects.Owner{Namespace: "n", Name: "one"}
+	if value, _ := f.target.value("a"); value != "2" || edits != 1 {
+		t.Errorf("a is %s after %d edits, and one says %s; dirty: %v; nothing in doubt: %t", value, edits, f.condition("one"), f.Ledger.Dirty(key), !f.passes.inDoubt(key))
+	}
+}
+
+// Drift: what is deleted to be created anew does not wait, though another ManagedResource's deletion of it is refused.
+func TestReplacing(t *testing.T) {
+	var r replacing
+	key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
+	one, two := objects.Owner{Namespace: "n", Name: "one"}, objects.Owner{Namespace: "n", Name: "two"}
+	r.enter(key, one) // Its deletion is accepted.
+	r.enter(key, two) // Its deletion is a conflict.
+	r.refused(key, two)
+	if !r.has(key) {
+		t.Error("one has deleted it to create it anew, and has not applied it since, nor was its deletion refused")
+	}
+	r = replacing{}
+	r.enter(key, one)
+	r.enter(key, two)
+	r.keep(two, func(objects.Key) bool { return false })
+	if !r.has(key) {
+		t.Error("one has it still")
+	}
+}
+
+// Drift: a repair waits for the delay, though a ManagedResource that creates the object only once looks at it.
+func TestDelayOfSharedObjects(t *testing.T) {
+	for _, looks := range []bool{false, true} { // Without that it waits.
+		t.Run(map[bool]string{false: "alone", true: "it looks"}[looks], func(t *testing.T) { delayOfShared(t, looks) })
+	}
+}
+
+func delayOfShared(t *testing.T, looks bool) {
+	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.DriftRepairDelay.Duration = 10 * time.Minute })
+	f.tellOfWrites()
+	f.managed("wants", "a=1", "c=1")
+	f.settle("wants")
+	f.managed("once", "a!=1")
+	f.settle("once")
+	drain := f.woken()
+	f.edited("a", setValue("7"))
+	drain()
+	if value, _ := f.target.value("a"); value != "7" {
+		t.Fatal("it was not held")
+	}
+	before := f.events()
+	if looks {
+		f.secret("once", "2", "a!=1", "d=1") // Something else is added to the other one.
+		f.settle("once")
+	}
+	f.secret("wants", "2", "a=1", "c=2") // Something else is changed.
+	f.settle("wants")
+	drain()
+	if value, _ := f.target.value("a"); value != "7" {
+		t.Errorf("a is %s: it was put right at once, and not after ten minutes\n%s\n---\n%s", value, before, f.events())
+	}
+}
+
+// MR-30: what is created only once is on record as ours, though the run that created it was overtaken, and another one gave up the object before it.
+func TestGivenUpLate(t *testing.T) {
+	for _, late := range []bool{false, true} { // The former leaves nothing behind.
+		t.Run(map[bool]string{false: "nobody gives it up", true: "late"}[late], func(t *testing.T) { givenUpLate(t, late) })
+	}
+}
+
+func givenUpLate(t *testing.T, late bool) {
+	f := newFixture(t)
+	f.managed("giver", "a=1")
+	f.settle("giver")
+	f.managed("m", "x=1")
+	f.settle("m")
+	f.manifests("giver", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}"))
+	f.secret("m", "2", "x=1", "a!=1")
+	done := false
+	f.target.mu.Lock()
+	f.target.after = func(method, name string) int {
+		if method == http.MethodGet && name == "a" && !done {
+			done = true
+			// It was read for giver. Somebody deletes it, and m creates it anew; the end of its run is not written.
+			f.target.remove("a")
+			f.beforeStatus(2, func() error { f.secret("m", "3", "x=2", "a!=1"); return errMoved })
+			_, _ = f.run("m")
+			f.onSource.SubResourcePatch = nil
+		}
+		return 0
+	}
+	f.target.mu.Unlock()
+	if late {
+		f.settle("giver")
+	} else {
+		f.target.remove("a")
+		f.target.after("GET", "a")
+		f.target.mu.Lock()
+		f.target.after = nil
+		f.target.mu.Unlock()
+		f.settle("giver") // It looks at the new one, which does not name it.
+	}
+	f.settle("m")
+	if _, there := f.target.value("a"); !there || !done {
+		t.Fatal("not created")
+	}
+	f.secret("m", "4", "x=2")
+	f.settle("m")
+	if _, there := f.target.value("a"); there {
+		t.Errorf("a was created for m, and is left behind: %s", f.condition("m"))
+	}
+}
+
+// MRB-16: while the keeper cannot look, what changes between a write for another one and its answer is put right, too.
+func TestKeeperCannotLookBeforeTheAnswer(t *testing.T) {
+	for _, before := range []bool{false, true} { // The former is put right.
+		t.Run(map[bool]string{false: "after the answer", true: "before the answer"}[before], func(t *testing.T) {
+			f := newFixture(t)
+			f.tellOfWrites()
+			f.sharing("one", "two")
+			drain := f.woken()
+			f.withoutSecret("two")
+			_, _ = f.run("two")
+			told, edits := f.target.after, 0
+			f.target.mu.Lock()
+			f.target.after = func(method, name string) int {
+				told(method, name)
+				if before && method == http.MethodPut && name == "a" && edits == 0 {
+					edits++
+					f.edited("a", setValue("second"))
+				}
+				return 0
+			}
+			f.target.mu.Unlock()
+			f.edited("a", setValue("first"))
+			drain()
+			if !before {
+				edits++
+				f.edited("a", setValue("second"))
+				drain()
+			}
+			for range 3 {
+				_, _ = f.run("two") // It is tried again and again.
+				drain()
+			}
+			if value, _ := f.target.value("a"); value != "1" || edits != 1 {
+				t.Errorf("a is %s after %d edits; one says %s; dirty: %v %v", value, edits, f.condition("one"),
+					f.Ledger.Dirty(ownerOf(f.get("one"))), f.Ledger.Dirty(ownerOf(f.get("two"))))
+			}
+		})
+	}
+}
+
+// MRB-16: an object that moves is not deleted, though the answer to the write that put it into the other inventory was lost, and the cache does not have
+// that yet.
+func TestAnnouncementWithoutAnAnswer(t *testing.T) {
+	f := newFixture(t)
+	f.managed("giver", "a=1")
+	f.settle("giver")
+	uid := f.uid("a")
+	f.managed("heir", "b=1")
+	f.settle("heir")
+	cache := &laggingCache{&staleReader{f.source, f.get("heir")}}
+	f.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events)
+	_, _ = f.run("heir")
+	f.secret("heir", "2", "a=1", "b=1")
+	f.secret("giver", "2")
+	announced := false
+	f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		if !announced {
+			f.must(c.SubResource(sub).Patch(ctx, object, patch, opts...))
+		}
+		announced = true
+		return errors.New("connection reset by peer")
+	}
+	_, err := f.run("heir")
+	f.onSource.SubResourcePatch = nil
+	if f.inventory("heir") != "a(planned) b" || err == nil {
+		t.Fatal(f.inventory("heir"), err)
+	}
+	_, _ = f.run("giver")
+	cache.stale = nil
+	f.settle("heir")
+	if f.uid("a") != uid {
+		t.Errorf("heir had it in its inventory (%s) when it was deleted", f.inventory("heir"))
+	}
+}
+
+// MRO-2, MRX-1: what was there before, could never be updated, and was let go of by the one that created it, stays.
+func TestLeftByItsCreator(t *testing.T) {
+	for _, how := range []string{"released", "kept at the end"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("one", "a!=1")
+			f.settle("one")
+			f.managed("two", "a=2")
+			f.refuse(http.MethodPut, "a", http.StatusForbidden)
+			_, _ = f.run("two")
+			if how == "released" {
+				f.manifests("one", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}"))
+			} else {
+				f.edit("one", func(mr *resourcesv1alpha1.ManagedResource) { keep := true; mr.Spec.KeepObjects = &keep })
+				f.must(f.source.Delete(f.ctx, f.get("one")))
+			}
+			for range 3 {
+				_, _ = f.run("one")
+			}
+			_, _ = f.run("two")
+			f.secret("two", "2")
+			f.settle("two")
+			if value, there := f.target.value("a"); !there || value != "1" {
+				t.Errorf("it was left on purpose by the one that created it, and two has never written it; it was deleted")
+			}
+		})
+	}
+}

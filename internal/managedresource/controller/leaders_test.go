@@ -1,0 +1,258 @@
+package controller
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
+)
+
+func (f *fixture) originOf(name string) string {
+	return f.live(name).GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
+}
+
+// MRB-16: a restart with an identity, where there was none, leaves an object to the one whose inventory got it last, and brings its origin up to date.
+func TestIdentityAppearsAndOriginStays(t *testing.T) {
+	f := newFixture(t)
+	f.sharing("x", "y")
+	if got := f.originOf("a"); got != "n/y" {
+		t.Fatal(got)
+	}
+	p := f.anotherProcess()
+	p.Identity = "foo"
+	p.settle("x")
+	p.settle("y")
+	p.settle("x")
+	if got := p.originOf("a"); got != "foo:n/y" {
+		t.Errorf("origin is %s", got)
+	}
+}
+
+// MRB-16: nor does it take back what that one wrote.
+func TestIdentityAppearsAndContentStays(t *testing.T) {
+	for _, identity := range []string{"", "foo"} {
+		t.Run("identity "+identity, func(t *testing.T) {
+			f := newFixture(t)
+			f.tellOfWrites()
+			drain := f.woken()
+			f.managed("x", "a=old")
+			f.settle("x")
+			f.managed("y", "a=new")
+			f.settle("y")
+			drain()
+			if v, _ := f.target.value("a"); v != "new" || f.originOf("a") != "n/y" {
+				t.Fatal(v, f.originOf("a"))
+			}
+			p := f.anotherProcess()
+			p.Identity = identity
+			p.tellOfWrites()
+			drain = p.woken()
+			p.settle("x")
+			p.settle("y")
+			drain()
+			if v, _ := p.target.value("a"); v != "new" {
+				t.Errorf("after a restart a has %q, origin %s", v, p.originOf("a"))
+			}
+		})
+	}
+}
+
+// MRO-2: what is released loses an origin from before there was an identity, too.
+func TestReleaseAfterIdentityAppears(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	p := f.anotherProcess()
+	p.Identity = "foo"
+	f.manifests("m", "2", configMap("a", "1", released))
+	p.settle("m")
+	if got := p.originOf("a"); got != "" {
+		t.Errorf("released with origin %q, inventory %q", got, p.inventory("m"))
+	}
+}
+
+// MRB-3: what a former leader creates after the next one has dropped it from the inventory gets its entry back, and is deleted.
+func TestCreationOfAFormerLeader(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1", "b=1")
+	p := f.anotherProcess()
+	f.target.hook(func(method, name string) int {
+		if method == http.MethodPost && name == "b" {
+			f.target.hook(nil)
+			f.secret("m", "2", "a=1")
+			p.settle("m")
+		}
+		return 0
+	})
+	_, _ = f.run("m")
+	f.settle("m")
+	p.settle("m")
+	if _, there := f.target.value("b"); there {
+		t.Errorf("b is left behind: origin %s, inventory %q", f.originOf("b"), f.inventory("m"))
+	}
+}
+
+// MRB-23, promise about deletions: a former leader that stood still for longer than its lease, between two deletions, asks the API server before it goes on:
+// the next one may have the object again.
+func TestDeletionAfterAPause(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		t.Run(map[bool]string{false: "nobody has told", true: "the watch tells"}[told], func(t *testing.T) { deletionAfterAPause(t, told) })
+	}
+}
+
+func deletionAfterAPause(t *testing.T, told bool) {
+	t.Helper()
+	f := newFixture(t)
+	f.managed("m", "a=1", "b=1")
+	f.settle("m")
+	f.secret("m", "2")
+	stale := f.get("m")
+	f.Statuses = source.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+	p := f.anotherProcess()
+	p.Statuses = source.NewStatuses(f.source, f.source, f.source, f.clock, f.Events)
+	p.triggers = p.Triggers
+	var pause sync.Once
+	uid := ""
+	f.target.hook(func(method, name string) int {
+		if method == http.MethodGet && name == "b" {
+			pause.Do(func() {
+				poll(t, "a is deleted", func() bool { _, there := f.target.value("a"); return !there })
+				f.target.hook(nil)
+				f.clock.SetTime(f.clock.Now().Add(30 * time.Second))
+				p.secret("m", "3", "a=1", "b=1")
+				for range 5 {
+					_, _ = p.run("m")
+				}
+				uid = f.uid("b")
+				if told {
+					f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "m"}, "m/3")
+				}
+			})
+		}
+		return 0
+	})
+	_, _ = f.run("m")
+	if got := f.uid("b"); got != uid {
+		t.Errorf("the former leader deleted b, which the next one has: %q, was %q; %s", got, uid, p.condition("m"))
+	}
+}
+
+// MRB-23: two processes with the same class, by mistake, write nothing at rest.
+func TestTwoProcessesAtRest(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1", "c!=1")
+	p := f.anotherProcess()
+	for range 5 {
+		f.settle("m")
+		p.settle("m")
+	}
+	before, rv := f.target.count(http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete), f.get("m").ResourceVersion
+	for range 5 {
+		f.settle("m")
+		p.settle("m")
+	}
+	if after := f.target.count(http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete); after != before || rv != f.get("m").ResourceVersion {
+		t.Errorf("%d writes, version %s -> %s", after-before, rv, f.get("m").ResourceVersion)
+	}
+}
+
+// MRB-23: nothing is deleted for the sake of a form of the ManagedResource that only the cache still has.
+func TestDeletesNothingForAStaleForm(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
+	f.refuse(http.MethodDelete, "a", http.StatusForbidden)
+	for range 3 {
+		_, _ = f.run("m") // Nothing new is to be said of it from now on.
+	}
+	stale := f.get("m")
+	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
+	f.refuse(http.MethodDelete, "a", 0)
+	f.Statuses = source.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+	f.clock.SetTime(f.clock.Now().Add(2 * stuckRetry))
+	_, _ = f.run("m")
+	if _, there := f.target.value("a"); !there {
+		t.Error("it was deleted though the class was taken back")
+	}
+}
+
+// MRB-3, MRV-71: the end of the process in the middle of creations: what was sent is waited for, and what it created is on record, so that it is deleted
+// once the manifest has it no more, though no origin says whose it is.
+func TestEndOfTheProcessDuringCreations(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a!=1", "b!=1")
+	ctx, end := context.WithCancel(f.ctx)
+	f.target.mu.Lock()
+	f.target.after = func(method, _ string) int {
+		if method == http.MethodPost {
+			end()
+		}
+		return 0
+	}
+	f.target.mu.Unlock()
+	_, _ = f.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "m"}})
+	if sent := f.target.count(http.MethodPost); sent == 0 {
+		t.Error("nothing was created")
+	}
+	p := f.anotherProcess()
+	p.settle("m")
+	p.secret("m", "2")
+	p.settle("m")
+	for _, name := range []string{"a", "b"} {
+		if _, there := f.target.value(name); there {
+			t.Errorf("%s was created by us, and is left behind; inventory %q, %s", name, p.inventory("m"), p.condition("m"))
+		}
+	}
+}
+
+// Honest conditions, also after changes of leader: that a process is told to end in the middle of a run says nothing about what it applies.
+func TestTheEndOfTheProcessIsNoFailure(t *testing.T) {
+	for name, endIn := range map[string]func(*fixture, func()){
+		"while an object is read": func(f *fixture, end func()) {
+			f.target.hook(func(method, name string) int {
+				if method == http.MethodGet && name == "b" {
+					end()
+				}
+				return 0
+			})
+		},
+		"while a Secret is read": func(f *fixture, end func()) {
+			f.secrets.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+				end()
+				return true, nil, context.Canceled // As the client's answer is.
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1", "b=1")
+			f.settle("m")
+			said := f.condition("m")
+			f.edited("a", setValue("2"))
+			ctx, end := context.WithCancel(f.ctx)
+			endIn(f, end)
+			_, _ = f.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "m"}})
+			if ctx.Err() == nil {
+				t.Fatal("it did not end in the middle of the run")
+			}
+			if got := f.condition("m"); got != said {
+				t.Errorf("it said %s, and now %s", said, got)
+			}
+			if events := f.events(); strings.Contains(events, "canceled") {
+				t.Errorf("Events: %s", events)
+			}
+		})
+	}
+}

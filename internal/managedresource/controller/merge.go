@@ -1,0 +1,47 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// merge is an object as it is to be, with the origin of the one that keeps it, if it is another one.
+func (a *applier) merge(desired *plan.Desired, live *unstructured.Unstructured, options merge.MergeOptions, keptBy objects.Owner, origin string) *unstructured.Unstructured {
+	if desired.CreateOnly && keptBy != (objects.Owner{}) {
+		return live // The description on it is the other one's.
+	}
+	options.Origin = cmp.Or(origin, options.Origin)
+	return merge.Merge(desired, live, options)
+}
+
+// inherit returns the options to merge with what is about to be written: the replicas are left alone of what an autoscaler scaled that went while
+// another process led, as that one would for as long. digest stands for what the object is to be then; zero if nothing is inherited.
+func (a *applier) inherit(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.MergeOptions, keptBy objects.Owner, origin string) (_ merge.MergeOptions, digest uint64, _ error) {
+	autoscalers := a.Watches.Autoscalers()
+	if !scalable(desired.Key) || options.HorizontallyScaled || !autoscalers.Young() || replicasOf(a.merge(desired, live, options, keptBy, origin)) == replicasOf(live) {
+		return options, 0, nil
+	}
+	written := live
+	if len(live.GetManagedFields()) == 0 { // It is from a list, of which they are not kept.
+		var err error
+		if written, err = a.get(ctx, desired); err != nil {
+			return options, 0, err
+		}
+	}
+	if !autoscalers.Inherits(desired.Key, written) {
+		return options, 0, nil
+	}
+	options.HorizontallyScaled = true
+	return options, desiredDigest(desired, options), nil
+}
+
+func replicasOf(object *unstructured.Unstructured) int64 {
+	replicas, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	return replicas
+}

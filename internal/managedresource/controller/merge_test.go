@@ -1,0 +1,109 @@
+package controller
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// withTarget returns a fixture whose target is that server, without watches, and whose autoscalers are known.
+func withTarget(t *testing.T, serve http.HandlerFunc) *fixture {
+	t.Helper()
+	server := httptest.NewServer(serve)
+	t.Cleanup(server.Close)
+	f := newFixture(t)
+	var err error
+	f.Target, err = target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
+	f.must(err)
+	f.Watches = target.NewWatches(f.Target, f.Ledger, target.WatchOptions{Log: logr.Discard(), Disabled: true})
+	f.must(f.Watches.Autoscalers().Ready(f.ctx))
+	return f
+}
+
+// MR-21, promise about changes of leader: after a restart replicas stay as an autoscaler set them that is not there, and everything else is as the
+// manifest says. Replicas that somebody else set are put right at once.
+func TestReplicasStayAfterARestart(t *testing.T) {
+	for subresource, want := range map[string]int64{"scale": 5, "": 1} {
+		t.Run(subresource, func(t *testing.T) {
+			asked := 0
+			f := withTarget(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				switch r.URL.Path {
+				case "/apis/autoscaling/v1":
+					_, _ = fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"autoscaling/v1","resources":[{"name":"horizontalpodautoscalers","namespaced":true,"kind":"HorizontalPodAutoscaler"}]}`)
+				case "/apis/apps/v1":
+					_, _ = fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[{"name":"deployments","namespaced":true,"kind":"Deployment"}]}`)
+				case "/apis/autoscaling/v1/horizontalpodautoscalers":
+					_, _ = fmt.Fprint(w, `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v1","metadata":{"resourceVersion":"1"},"items":[]}`)
+				case "/apis/apps/v1/namespaces/n/deployments/web":
+					asked++
+					_, _ = fmt.Fprintf(w, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"namespace":"n","name":"web","managedFields":[
+						{"manager":"x","operation":"Update","apiVersion":"apps/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:replicas":{}}},"subresource":%q}]},"spec":{"replicas":5}}`, subresource)
+				default:
+					http.NotFound(w, r)
+				}
+			})
+
+			desired := &plan.Desired{Key: plan.Key{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}, Unstructured: deployment(1, false)}
+			a := &applier{Reconciler: f.Reconciler}
+			options, digest, err := a.inherit(f.ctx, desired, deployment(5, true), merge.MergeOptions{}, objects.Owner{}, "")
+			f.must(err)
+			merged := a.merge(desired, deployment(5, true), options, objects.Owner{}, "")
+			if kept := options.HorizontallyScaled; kept && digest != desiredDigest(desired, options) || !kept && digest != 0 {
+				t.Errorf("it is concluded with %d: the end of the grace would be drift", digest)
+			}
+			if paused, _, _ := unstructured.NestedBool(merged.Object, "spec", "paused"); replicasOf(merged) != want || paused {
+				t.Errorf("%d replicas, paused %t, want %d and false", replicasOf(merged), paused, want)
+			}
+			before := asked
+			if _, _, err := a.inherit(f.ctx, desired, deployment(1, true), merge.MergeOptions{}, objects.Owner{}, ""); err != nil || asked != before {
+				t.Errorf("it is read though its replicas are as the manifest says: %v", err)
+			}
+		})
+	}
+}
+
+// MR-20: an object whose turn in its tier comes late is merged by what is known of autoscalers then, not when the tier began: the doubt that told of the
+// difference came before its look.
+func TestOptionsAreOfTheLook(t *testing.T) {
+	items := ""
+	f := withTarget(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/apis/autoscaling/v1":
+			_, _ = fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"autoscaling/v1","resources":[{"name":"horizontalpodautoscalers","namespaced":true,"kind":"HorizontalPodAutoscaler"}]}`)
+		case "/apis/autoscaling/v1/horizontalpodautoscalers":
+			_, _ = fmt.Fprintf(w, `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v1","metadata":{"resourceVersion":"1"},"items":[%s]}`, items)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	f.managed("m")
+	desired := &plan.Desired{Key: plan.Key{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}, Unstructured: deployment(1, false)}
+	a := &applier{Reconciler: f.Reconciler, mr: f.get("m"), equivalences: plan.NewEquivalences(nil)}
+	planned := a.options(desired)
+	items = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v1","metadata":{"namespace":"n","name":"h","uid":"u"},"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
+	f.must(f.Watches.Autoscalers().Ready(f.ctx))
+	_, options, digest := a.look(desired, planned, desiredDigest(desired, planned))
+	if planned.HorizontallyScaled || !options.HorizontallyScaled || digest != desiredDigest(desired, options) {
+		t.Errorf("planned as scaled %t, looked at as scaled %t, its digest is of that: %t", planned.HorizontallyScaled, options.HorizontallyScaled, digest == desiredDigest(desired, options))
+	}
+}
+
+func deployment(replicas int64, paused bool) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "n", "name": "web"},
+		"spec": map[string]any{"replicas": replicas, "paused": paused},
+	}}
+}

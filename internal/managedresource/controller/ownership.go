@@ -1,0 +1,250 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// judgement is what is to become of an object that a ManagedResource has no more.
+type judgement struct {
+	// stays says why it must not be deleted, "" if it may be.
+	stays string
+	// heir is the other ManagedResource that it is handed to, if any.
+	heir keeper
+}
+
+// errLetGo is why an object waits that another ManagedResource is about to let go of: which of the two deletes it, or whether it
+// goes to a third one, shows in a moment.
+var errLetGo = errors.New("another ManagedResource that has it is about to let go of it")
+
+// judge says what is to become of an object (MRX-5, MRX-6, MRB-16). What may be deleted is ours, and proven to be: it carries the
+// origin of the ManagedResource, or it carries none and this process created it, or it was created without one and the inventory says so.
+func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, others holders) (judgement, error) {
+	annotations := live.GetAnnotations()
+	key := plan.KeyOfReference(&ref.ObjectReference)
+	if err := others.unknown[key.WithoutNamespace()]; err != nil {
+		return judgement{}, err
+	}
+	heir, inherited := others.heir(key)
+	inherited = inherited && !*r.Config.DeleteForeignObjects
+	value, found := annotations[resourcesv1alpha1.AnnotationOrigin]
+	origin, err := meta.ParseOrigin(value)
+	named := found && err == nil
+	here := named && r.isOfThisSource(origin)
+	own := here && origin.Key == ownerOf(mr)
+	created := !named && r.isCreation(mr, ref, live, found)
+	if inherited && (own || created) {
+		// The proof goes with this one: the entry of the heir may be planned.
+		return judgement{stays: "ManagedResource " + heir.String() + " has it, too", heir: heir}, nil
+	}
+	if meta.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
+		return judgement{stays: "it is annotated with " + resourcesv1alpha1.AnnotationKeepObject}, nil
+	}
+	collectable := live.GetAPIVersion() == "v1" && (live.GetKind() == "ConfigMap" || live.GetKind() == "Secret") &&
+		meta.Truthy(live.GetLabels(), resourcesv1alpha1.LabelGarbageCollectableReference)
+	if r.GarbageCollector && collectable {
+		return judgement{stays: "the garbage collector deletes it when nothing refers to it"}, nil
+	}
+	if *r.Config.DeleteForeignObjects {
+		return judgement{}, nil
+	}
+	switch {
+	case inherited:
+		return judgement{stays: "ManagedResource " + heir.String() + " has it, too"}, nil
+	case own, created:
+		return judgement{}, nil
+	case here && others.has(key, origin.Key) && others.leaves(&r.moves, key, origin.Key):
+		return judgement{}, errLetGo
+	case here && others.has(key, origin.Key):
+		return judgement{stays: "it belongs to ManagedResource " + value + " by now"}, nil
+	case named:
+		return judgement{stays: "its origin is " + value}, nil // Whoever created it, somebody else has it by now.
+	case found:
+		return judgement{stays: "its origin is " + value}, nil
+	}
+	return judgement{stays: "nothing proves that it was created for this ManagedResource: it carries no origin"}, nil
+}
+
+// isCreation says of an object whose origin names nobody whether it was created for a ManagedResource that has this entry: this process did it, or
+// the object carries no origin, as it is created only once, and the entry is the record: with its UID, or, if it has none, with its very place.
+func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, marked bool) bool {
+	return r.Ledger.CreatedFor(ownerOf(mr), target.RefOf(ref).Key) == live.GetUID() ||
+		!marked && createdOnce(ref) && !meta.Planned(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
+}
+
+// isOfThisSource says whether an origin is about a ManagedResource of this source. One without an identity is from before there was one.
+func (r *Reconciler) isOfThisSource(origin meta.Origin) bool {
+	return origin.ClusterID == r.Identity || origin.ClusterID == "" || r.Identity == ""
+}
+
+// isOrigin says whether an origin names a ManagedResource.
+func (r *Reconciler) isOrigin(mr *resourcesv1alpha1.ManagedResource, value string) bool {
+	origin, err := meta.ParseOrigin(value)
+	return err == nil && origin.Key == ownerOf(mr) && r.isKnownSource(origin)
+}
+
+// isKnownSource says whether an origin is about this source as it is named now, or from before it had a name.
+func (r *Reconciler) isKnownSource(origin meta.Origin) bool {
+	return origin.ClusterID == r.Identity || origin.ClusterID == ""
+}
+
+// handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that one keeps it still. It looks
+// at the object from then on: its manifest may want it otherwise.
+func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, to keeper) error {
+	heir := to.Owner
+	answered := r.moves.hands(to.entry, heir)
+	if answered == nil {
+		return errLetGo
+	}
+	defer answered()
+	latest, err := r.Statuses.Get(ctx, heir)
+	if err == nil && !r.Statuses.Certain(latest) {
+		latest, err = r.Statuses.Live(ctx, heir)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err != nil {
+		return errLetGo // It went since.
+	}
+	if _, has := r.entry(latest, to.entry, false); !has {
+		return errLetGo
+	}
+	if err := r.patchOrigin(ctx, live, heir); err != nil {
+		return err
+	}
+	entry := target.RefOf(ref).Key
+	r.Ledger.TakenOver(heir, entry, live.GetUID())
+	r.Ledger.LeftTo(heir, owner, entry)
+	r.Ledger.Suspect(entry)
+	return nil
+}
+
+// entry is that of an object in the inventory of a ManagedResource that keeps it.
+func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key plan.Key, clusterScoped bool) (entry resourcesv1alpha1.ObjectReference, found bool) {
+	i := slices.IndexFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
+		own := plan.KeyOfReference(&entry.ObjectReference)
+		return own.Same(key, clusterScoped) && r.moves.keeps(mr, own)
+	})
+	if i < 0 || !r.keeps(mr) {
+		return entry, false
+	}
+	return mr.Status.Resources[i], true
+}
+
+// leave leaves an object, as it was seen, to the ManagedResource that looks after it, unless that one has let go of it meanwhile.
+func (a *applier) leave(ctx context.Context, keeper objects.Owner, desired *plan.Desired, seen objects.Sighting) {
+	owner := ownerOf(a.mr)
+	if desired.CreateOnly && a.Ledger.PassOn(owner, keeper, seen.Key) {
+		return // It would not put it right.
+	}
+	a.Ledger.Left(keeper, owner, seen)
+	latest, err := a.Statuses.Get(ctx, keeper)
+	if err == nil {
+		if entry, found := a.entry(latest, desired.Key, desired.GetNamespace() == ""); found && !createdOnce(&entry) {
+			return
+		}
+	}
+	a.Ledger.LeftTo(owner, keeper, seen.Key)
+	a.Ledger.Suspect(seen.Key)
+}
+
+func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstructured, heir objects.Owner) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),
+		"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: meta.Origin{ClusterID: r.Identity, Key: heir}.String()},
+	}})
+	if err != nil {
+		return err
+	}
+	return r.Target.Patch(ctx, live, patch)
+}
+
+// mayReplace says whether an object may be deleted so that it can be created anew: it is one of a ManagedResource of this source, or it names
+// nobody, and this process created it, or the inventory says that it was created for this ManagedResource.
+func (a *applier) mayReplace(desired *plan.Desired, live *unstructured.Unstructured) bool {
+	if origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
+		return a.isOfThisSource(origin)
+	}
+	return isRecorded(desired, live.GetUID()) || a.Ledger.IsOurs(keyOf(desired), live.GetUID())
+}
+
+// createdOnce says whether the entry is about an object with the ignore annotation (MR-30).
+func createdOnce(ref *resourcesv1alpha1.ObjectReference) bool {
+	return meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore)
+}
+
+// ownerOfOrigin is the other ManagedResource that keeps an object though this one has it, too: the one whose inventory got it
+// last, and the origin says which that is. The object is written as this manifest says, but its origin stays. Without this rule a
+// restart would give the object back to its former owner, which deletes it once its manifest no longer has it. What this one is to create only
+// once is looked after by any other one that has it.
+func (a *applier) ownerOfOrigin(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, string, error) {
+	keeper, value, err := a.keeperOf(ctx, desired, live)
+	if origin := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; err == nil && !desired.CreateOnly && value == "" {
+		if named, err := meta.ParseOrigin(origin); err == nil && named.Key != ownerOf(a.mr) {
+			a.Metrics.takeovers.Inc()
+			log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", desired.Name(), "origin", origin)
+		}
+	}
+	return keeper, value, err
+}
+
+// keeperOf is ownerOfOrigin for one who only looks.
+func (a *applier) keeperOf(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, string, error) {
+	var nobody objects.Owner
+	if desired.CreateOnly {
+		owner, err := a.ownerOfShared(ctx, desired, live)
+		return owner, "", err
+	}
+	value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
+	if !found {
+		return nobody, "", nil
+	}
+	origin, err := meta.ParseOrigin(value)
+	if ours := err != nil || origin.Key == ownerOf(a.mr); ours {
+		return nobody, "", nil // What names nobody is nobody else's.
+	}
+	if desired.Old != nil && !meta.Planned(desired.Old) && a.isKnownSource(origin) {
+		others, err := a.holdersOf(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
+		if err != nil {
+			return nobody, "", err
+		}
+		if others.looksAfter(desired.Key, origin.Key) {
+			return origin.Key, value, nil
+		}
+	}
+	return nobody, "", nil
+}
+
+// ownerOfShared is another ManagedResource that puts an object right which this one is to create only once: the one that the origin names, if that
+// does; none if there is none.
+func (a *applier) ownerOfShared(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, error) {
+	origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
+	anothers := err == nil && a.isKnownSource(origin) && origin.Key != ownerOf(a.mr)
+	if !anothers && !a.Ledger.OthersHave(ownerOf(a.mr), keyOf(desired)) {
+		return objects.Owner{}, nil // After a start not all are on record yet; then the origin tells.
+	}
+	others, err := a.holdersOf(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
+	if err != nil {
+		return objects.Owner{}, err
+	}
+	if anothers && others.looksAfter(desired.Key, origin.Key) {
+		return origin.Key, nil
+	}
+	if heir, found := others.heir(desired.Key); found && !heir.once {
+		return heir.Owner, nil
+	}
+	return objects.Owner{}, nil
+}

@@ -1,0 +1,712 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
+)
+
+// MR-30, ownership: a foreign object that could never be written, and that the manifest then says to ignore, is not ours.
+func TestForeignObjectThatIsIgnoredLater(t *testing.T) {
+	for _, how := range []string{"left out", "deleted"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.target.put("a", "theirs", nil)
+			f.managed("m", "a=1")
+			f.refuse(http.MethodPut, "a", http.StatusForbidden)
+			_, _ = f.run("m")
+			f.target.on = nil
+			f.secret("m", "2", "a!=1")
+			f.settle("m")
+			if value, _ := f.target.value("a"); value != "theirs" {
+				t.Fatalf("it was written: %s", value)
+			}
+			if how == "deleted" {
+				f.must(f.source.Delete(f.ctx, f.get("m")))
+			} else {
+				f.secret("m", "3")
+			}
+			for range 3 {
+				_, _ = f.run("m")
+			}
+			if _, there := f.target.value("a"); !there {
+				t.Error("a foreign object that was never written was deleted")
+			}
+		})
+	}
+}
+
+// MR-30, ownership: what somebody else put in the place of ours, after the manifest said to ignore it, stays.
+func TestReplacedAfterIgnored(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	f.settle("m")
+	f.secret("m", "2", "a!=1")
+	f.settle("m")
+	f.target.remove("a")
+	f.target.put("a", "theirs", nil)
+	f.secret("m", "3")
+	f.settle("m")
+	if _, there := f.target.value("a"); !there {
+		t.Error("a foreign object was deleted")
+	}
+}
+
+// MRO-2: a released object stays, though another object of the run failed.
+func TestReleasedStays(t *testing.T) {
+	for _, how := range []string{"left out", "deleted"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1")
+			f.settle("m")
+			f.refuse(http.MethodPost, "b", http.StatusForbidden)
+			f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}")+configMap("b", "1", ""))
+			_, _ = f.run("m")
+			if got := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; got != "" {
+				t.Fatalf("it was not released: %s", got)
+			}
+			f.staysThough(how)
+		})
+	}
+}
+
+// staysThough lets m drop a, which it has released, or end, and checks that a is there.
+func (f *fixture) staysThough(how string) {
+	f.Helper()
+	f.target.hook(nil)
+	if how == "deleted" {
+		f.must(f.source.Delete(f.ctx, f.get("m")))
+	} else {
+		f.secret("m", "3", "b=1")
+	}
+	for range 3 {
+		_, _ = f.run("m")
+	}
+	if _, there := f.target.value("a"); !there {
+		f.Error("a released object was deleted")
+	}
+}
+
+// MRB-16: an object that names somebody else by now is not deleted, whoever created it.
+func TestTakenOverByAnotherInstance(t *testing.T) {
+	for name, origin := range map[string]string{"another class": "n/other", "another source": "elsewhere:n/x"} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1")
+			f.settle("m")
+			other := &resourcesv1alpha1.ManagedResource{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "other", UID: "other", Generation: 1, Finalizers: []string{resourcesv1alpha1.FinalizerName + "-other"}},
+				Spec:       resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To("other")},
+			}
+			f.must(f.source.Create(f.ctx, other))
+			other.Status.Resources = f.get("m").Status.Resources
+			f.must(f.source.Status().Update(f.ctx, other))
+			f.target.change("a", func(o *unstructured.Unstructured) {
+				annotations := o.GetAnnotations()
+				annotations[resourcesv1alpha1.AnnotationOrigin] = origin
+				o.SetAnnotations(annotations)
+			})
+			f.secret("m", "2")
+			f.settle("m")
+			if _, there := f.target.value("a"); !there {
+				t.Errorf("an object whose origin is %s was deleted", origin)
+			}
+		})
+	}
+}
+
+// MRC-8, MRB-16: the ManagedResource of the same name in another source is another one; an identity may be new.
+func TestOfTheSameNameElsewhere(t *testing.T) {
+	for _, tc := range []struct {
+		identity, origin string
+		stays            bool
+	}{{"here", "elsewhere:n/m", true}, {"here", "here:n/m", false}, {"here", "n/m", false}, {"", "here:n/m", false}} {
+		t.Run(tc.identity+" "+tc.origin, func(t *testing.T) {
+			f := newFixture(t)
+			f.Identity = tc.identity
+			f.managed("m", "a=1")
+			f.settle("m")
+			f.target.remove("a")
+			f.target.put("a", "1", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: tc.origin}})
+			f.must(f.source.Delete(f.ctx, f.get("m")))
+			f.settle("m")
+			if _, there := f.target.value("a"); there != tc.stays {
+				t.Errorf("it is there: %t", there)
+			}
+		})
+	}
+}
+
+// staleReader is a cache that lags behind with one ManagedResource.
+type staleReader struct {
+	client.Reader
+	stale *resourcesv1alpha1.ManagedResource
+}
+
+func (s *staleReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if mr, ok := into.(*resourcesv1alpha1.ManagedResource); ok && s.stale != nil && s.stale.Name == key.Name {
+		s.stale.DeepCopyInto(mr)
+		return nil
+	}
+	return s.Reader.Get(ctx, key, into, opts...)
+}
+
+// MRB-23: what went to another class before the annotation is removed is not applied here.
+func TestClassChangesBeforeOperationIsRemoved(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=1")
+	mr := f.get("m")
+	mr.Finalizers = nil
+	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
+	f.must(f.source.Update(f.ctx, mr))
+	stale := f.get("m")
+	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
+	f.Statuses = source.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+	_, err := f.run("m")
+	if _, there := f.target.value("a"); there || len(f.get("m").Finalizers) > 0 {
+		t.Errorf("a ManagedResource of class other was applied by the default one: object there %t, finalizers %v, %v", there, f.get("m").Finalizers, err)
+	}
+}
+
+// MRB-3: labels and annotations that a run wrote which did not end well are removed by the next manifest that has them not.
+func TestRevertAfterFailure(t *testing.T) {
+	for _, how := range []string{"another object fails", "overtaken"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1")
+			f.settle("m")
+			if how == "overtaken" {
+				f.secret("other", "1", "a=1")
+				f.beforeStatus(2, func() error {
+					f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.SecretRefs[0].Name = "other" })
+					return nil
+				})
+				f.manifests("m", "2", configMap("a", "1", "labels: {l: new}, annotations: {resources.gardener.cloud/keep-object: 'true'}"))
+				f.settle("m")
+			} else {
+				f.refuse(http.MethodPost, "b", http.StatusForbidden)
+				f.manifests("m", "2", configMap("a", "1", "labels: {l: new}, annotations: {resources.gardener.cloud/keep-object: 'true'}")+configMap("b", "1", ""))
+				_, _ = f.run("m")
+				f.target.on = nil
+				f.secret("m", "3", "a=1") // The roll-out is taken back.
+				f.settle("m")
+			}
+			if !strings.HasPrefix(f.condition("m"), "True") {
+				t.Fatal(f.condition("m"))
+			}
+			live := f.live("a")
+			if live.GetLabels()["l"] != "" || live.GetAnnotations()[resourcesv1alpha1.AnnotationKeepObject] != "" {
+				t.Errorf("ours, wanted by no manifest, and there for ever: labels %v, annotations %v", live.GetLabels(), live.GetAnnotations())
+			}
+		})
+	}
+}
+
+// MR-30, MRV-71: what was created once, in a run that was overtaken, is on record as ours after the next run.
+func TestCreatedOnceInARunThatWasOvertaken(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a!=1")
+	f.beforeStatus(2, func() error {
+		f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.InjectLabels = map[string]string{"x": "y"} })
+		return nil
+	})
+	f.settle("m")
+	if got := f.inventory("m"); got != "a" {
+		t.Errorf("inventory %s", got)
+	}
+	f.forget(ownerOf(f.get("m"))) // A restart.
+	f.secret("m", "2")
+	f.settle("m")
+	if _, there := f.target.value("a"); there {
+		t.Error("what was created for the ManagedResource stays for ever")
+	}
+}
+
+// MR-30, MRV-71: what was created once more, in a run that failed for another object, is on record as ours.
+func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a!=1")
+	f.settle("m")
+	f.target.remove("a")
+	f.Ledger.Gone(f.Ledger.Refs(ownerOf(f.get("m")))[0].Key, "", "")
+	f.refuse(http.MethodPost, "b", http.StatusForbidden)
+	f.secret("m", "2", "a!=1", "b=1")
+	_, _ = f.run("m")
+	if _, there := f.target.value("a"); !there {
+		t.Fatal("not created again")
+	}
+	f.target.on = nil
+	f.settle("m")
+	for _, ref := range f.get("m").Status.Resources {
+		if ref.Name == "a" && string(ref.UID) != f.uid("a") {
+			t.Errorf("the inventory says that %s is ours, and it is %s", ref.UID, f.uid("a"))
+		}
+	}
+	f.forget(ownerOf(f.get("m"))) // A restart.
+	f.secret("m", "3", "b=1")
+	f.settle("m")
+	if _, there := f.target.value("a"); there {
+		t.Error("what was created for the ManagedResource stays for ever")
+	}
+}
+
+// MRB-16: of three that have an object, the one whose inventory got it last keeps it after a restart, too.
+func TestThreeThatHaveAnObject(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"one", "three", "two"} {
+		f.managed(name, "a=1")
+	}
+	names := []string{"one", "two", "three"}
+	for _, name := range names {
+		f.settle(name)
+	}
+	// Whatever order they are listed in, somebody comes between.
+	for _, last := range names {
+		f.target.change("a", func(o *unstructured.Unstructured) {
+			o.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: "n/" + last, resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})
+		})
+		for _, name := range names {
+			f.forget(objects.Owner{Namespace: "n", Name: name})
+		}
+		puts := f.target.count(http.MethodPut)
+		for _, name := range names {
+			f.settle(name)
+		}
+		if got := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; got != "n/"+last || f.target.count(http.MethodPut) != puts {
+			t.Errorf("it was %s's, and after a restart with nothing changed its origin is %s, after %d updates", last, got, f.target.count(http.MethodPut)-puts)
+		}
+	}
+}
+
+// MRB-16: an object that another ManagedResource is about to have is not deleted, whenever that begins.
+func TestMovesWhileItIsDeleted(t *testing.T) {
+	for name, hook := range map[string]struct {
+		method string
+		// waits is true if the other one waits for the answer.
+		waits bool
+	}{"before it is judged": {http.MethodGet, false}, "while the deletion is under way": {http.MethodDelete, true}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("from", "a=1")
+			f.settle("from")
+			f.managed("to")
+			f.settle("to")
+			uid := f.uid("a")
+			f.secret("from", "2")
+			f.secret("to", "2", "a=1")
+			ended := make(chan error, 1)
+			f.target.hook(func(method, _ string) int {
+				if method != hook.method {
+					return 0
+				}
+				f.target.hook(nil)
+				go func() {
+					_, err := f.run("to")
+					ended <- err
+				}()
+				if hook.waits {
+					poll(t, "the other one waits", func() bool { return f.moves.gets("a") })
+				} else {
+					f.must(<-ended)
+					ended <- nil
+				}
+				return 0
+			})
+			_, _ = f.run("from")
+			f.must(<-ended)
+			f.settle("to")
+			f.settle("from")
+			if _, there := f.target.value("a"); !there || f.inventory("to") != "a" || f.inventory("from") != "" {
+				t.Errorf("there: %t, inventories %q and %q", there, f.inventory("from"), f.inventory("to"))
+			}
+			if moved := f.uid("a") == uid; moved == hook.waits {
+				t.Errorf("the object was moved: %t", moved)
+			}
+			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/to" {
+				t.Errorf("its origin is %s", origin)
+			}
+			if len(f.moves.losing)+len(f.moves.getting) > 0 {
+				t.Error("something is remembered after all runs have ended")
+			}
+		})
+	}
+}
+
+// liveReader reads from the API server, and says so before.
+type liveReader struct {
+	client.Reader
+	before func(name string)
+}
+
+func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	r.before(key.Name)
+	return r.Reader.Get(ctx, key, into, opts...)
+}
+
+// MRB-16: an object that is handed to a ManagedResource which looks whose it is at that moment, as it loses it, too, goes.
+func TestHandedToWhoLosesIt(t *testing.T) {
+	f := newFixture(t)
+	var asked atomic.Bool
+	handed := make(chan struct{})
+	heir := objects.Owner{Namespace: "n", Name: "heir"}
+	key := plan.KeyOfName(schema.GroupKind{Kind: "ConfigMap"}, "n", "a")
+	f.Statuses = source.NewStatuses(f.source, &liveReader{f.source, func(name string) {
+		switch {
+		case name != "heir":
+		case !f.moves.leaves(heir, key):
+			f.clock.SetTime(f.clock.Now().Add(provenFor)) // So that it asks once more.
+		default:
+			asked.Store(true)
+			<-handed // It has read the object by now, unless it waits for the hand-over.
+		}
+	}}, f.source, f.clock, f.Events)
+	f.sharing("heir", "giver")
+	f.secret("giver", "2")
+	f.secret("heir", "2")
+	ended := make(chan error, 1)
+	f.target.hook(func(method, _ string) int {
+		if method != http.MethodPatch {
+			return 0
+		}
+		f.target.hook(nil)
+		go func() {
+			_, err := f.run("heir")
+			ended <- err
+		}()
+		poll(t, "the heir looks", func() bool { return f.moves.leaves(heir, key) && (asked.Load() || f.moves.hasHandOvers()) })
+		return 0
+	})
+	_, _ = f.run("giver")
+	close(handed)
+	f.must(<-ended)
+	f.settle("giver")
+	f.settle("heir")
+	if _, there := f.target.value("a"); there || f.inventory("heir") != "" || f.inventory("giver") != "" {
+		t.Errorf("there: %t, inventories %q and %q", there, f.inventory("giver"), f.inventory("heir"))
+	}
+}
+
+// MRB-16, MRO-2: an object is not handed to a ManagedResource that is releasing it: no inventory would have it.
+func TestNotHandedToWhoReleasesIt(t *testing.T) {
+	f := newFixture(t)
+	f.sharing("heir", "giver")
+	f.manifests("heir", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}"))
+	f.secret("giver", "2")
+	f.target.after = func(method, _ string) int {
+		if method == http.MethodGet {
+			f.target.after = nil // The heir has seen that it is not its own.
+			_, _ = f.run("giver")
+		}
+		return 0
+	}
+	_, _ = f.run("heir")
+	f.settle("heir")
+	f.settle("giver")
+	if _, there := f.target.value("a"); there && f.inventory("heir")+f.inventory("giver") == "" && f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "" {
+		t.Errorf("its origin is %s, and no inventory has it", f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
+	}
+}
+
+// MRB-16: an object is not handed to a ManagedResource that has dropped it since it was looked for who has it.
+func TestNotHandedToWhoDroppedIt(t *testing.T) {
+	f := newFixture(t)
+	f.sharing("heir", "giver")
+	giver, heir, ref := ownerOf(f.get("giver")), ownerOf(f.get("heir")), f.get("giver").Status.Resources[0]
+	f.secret("heir", "2")
+	f.settle("heir")
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), keeper{Owner: heir, entry: plan.KeyOfReference(&ref.ObjectReference)}); !errors.Is(err, errLetGo) || f.target.count(http.MethodPatch) > 0 {
+		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
+	}
+	f.must(f.source.Delete(f.ctx, f.get("heir")))
+	f.settle("heir")
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), keeper{Owner: heir, entry: plan.KeyOfReference(&ref.ObjectReference)}); !errors.Is(err, errLetGo) || f.target.count(http.MethodPatch) > 0 {
+		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
+	}
+}
+
+// MRB-16, MRX-5: what says that it must not be deleted goes to who has it, too, and that one makes of it what it wants, also while the
+// run that handed it over fails elsewhere, and though its own had nothing in doubt.
+func TestKeptObjectIsHandedOver(t *testing.T) {
+	f := newFixture(t)
+	f.managed("two", "a=1")
+	f.settle("two")
+	f.managed("one")
+	f.manifests("one", "1", configMap("a", "1", "annotations: {resources.gardener.cloud/keep-object: 'true'}"))
+	f.settle("one")
+	f.watch()
+	f.rest("one")
+	f.rest("two")
+	f.refuse(http.MethodPost, "b", http.StatusForbidden)
+	f.secret("one", "2", "b=1")
+	for range 2 {
+		_, _ = f.run("one")
+		_, _ = f.run("two")
+	}
+	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/two" {
+		t.Errorf("it is of %s", origin)
+	}
+}
+
+// MRB-16: two ManagedResources that have an object no more, and fail elsewhere, do not hand it to each other again and again.
+func TestBothFailAndLoseAnObject(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		t.Run(fmt.Sprint("it must not be deleted: ", kept), func(t *testing.T) {
+			f := newFixture(t)
+			for _, name := range []string{"one", "two"} {
+				f.managed(name)
+				f.manifests(name, "1", configMap("a", "1", fmt.Sprintf("annotations: {resources.gardener.cloud/keep-object: '%t'}", kept)))
+				f.settle(name)
+			}
+			f.refuse(http.MethodPost, "b", http.StatusForbidden)
+			f.secret("one", "2", "b=1")
+			f.secret("two", "2", "b=1")
+			f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "one"}, "2")
+			f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "two"}, "2")
+			for range 5 {
+				_, _ = f.run("one")
+				_, _ = f.run("two")
+			}
+			if _, there := f.target.value("a"); there != kept || f.target.count(http.MethodPatch) > 1 {
+				t.Errorf("it is there: %t, after %d patches", there, f.target.count(http.MethodPatch))
+			}
+		})
+	}
+}
+
+// MR-9: nothing is deleted or written for the sake of a Secret as it was before the ManagedResource named it: the watch that told of it may be behind.
+func TestNothingIsDoneForAnOldSecret(t *testing.T) {
+	for how, contents := range map[string][]string{"an object is left out": {"b=1"}, "an object is another one": {"a=1", "b=7"}} {
+		t.Run(how, func(t *testing.T) { testOldSecret(t, contents) })
+	}
+}
+
+func testOldSecret(t *testing.T, contents []string) {
+	f := newFixture(t)
+	f.managed("m", "a=1", "b=1")
+	f.settle("m")
+	told := make(chan struct{}, 10)
+	f.Secrets.Subscribe(func(types.NamespacedName, string) { told <- struct{}{} }, nil)
+	go f.Secrets.Start(f.ctx) //nolint:errcheck // It ends with the test.
+	f.must(f.Secrets.WaitUntilWatching(f.ctx, time.Minute))
+	f.secret("m", "2", contents...)
+	<-told
+	// The API server has another one by now, which the watch has not told of.
+	f.secrets.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		data := map[string][]byte{"x.yaml": []byte(configMap("a", "1", "") + configMap("b", "2", ""))}
+		return true, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m", UID: "m", ResourceVersion: "3"}, Data: data}, nil
+	})
+	uid := f.uid("a")
+	f.target.on = func(string, string) int {
+		if value, _ := f.target.value("b"); value == "7" {
+			t.Error("what was told a moment ago was written")
+		}
+		return 0
+	}
+	for range 3 {
+		_, _ = f.run("m")
+	}
+	if value, _ := f.target.value("b"); f.uid("a") != uid || value != "2" {
+		t.Errorf("a is another one: %t, b is %s", f.uid("a") != uid, value)
+	}
+}
+
+// hasHandOvers says whether an object is being handed over.
+func (m *moves) hasHandOvers() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.handing) > 0
+}
+
+// MR-9, MRB-3: what is created is in the inventory, also if a write that took it out was not answered, and no cache tells of that either.
+func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprint("after a restart: ", restarted), func(t *testing.T) {
+			f := newFixture(t)
+			reader := &staleReader{f.source, nil}
+			f.Statuses = source.NewStatuses(reader, f.source, f.source, f.clock, f.Events)
+			f.managed("m", "a=1", "b=1")
+			f.settle("m")
+			reader.stale = f.get("m")
+			f.secret("m", "2", "b=1")
+			f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				err := c.SubResource(sub).Patch(ctx, object, patch, opts...)
+				if f.inventory("m") == "b" && err == nil {
+					return apierrors.NewInternalError(errors.New("no"))
+				}
+				return err
+			}
+			_, _ = f.run("m")
+			f.onSource.SubResourcePatch = nil
+			if restarted {
+				f.forget(ownerOf(reader.stale))
+				f.Statuses = source.NewStatuses(reader, f.source, f.source, f.clock, f.Events)
+			}
+			f.secret("m", "3", "a=1", "b=1")
+			f.target.on = func(method, name string) int {
+				if method == http.MethodPost && f.inventory("m") != "a b" {
+					t.Errorf("%s is created, and the inventory is %s", name, f.inventory("m"))
+				}
+				return 0
+			}
+			for range 3 {
+				_, _ = f.run("m")
+			}
+			if _, there := f.target.value("a"); !there || f.inventory("m") != "a b" {
+				t.Errorf("there: %t, inventory %s", there, f.inventory("m"))
+			}
+		})
+	}
+}
+
+// gets says whether a run has entered an object as one that it gets.
+func (m *moves) gets(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range m.getting {
+		if key.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// MR-33, MRB-16: what somebody else has by now is not deleted to be created anew, and what was created once, and is on record, is.
+func TestMayReplace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		origin  string
+		restart bool
+		deleted bool
+	}{
+		"ours":                                 {"n/m", false, true},
+		"no origin, and we created it":         {"", false, true},
+		"no origin, and nobody knows":          {"", true, false},
+		"of another source, and we created it": {"elsewhere:n/m", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.Identity = "here"
+			f.managed("m")
+			f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
+			f.settle("m")
+			f.target.change("a", func(o *unstructured.Unstructured) {
+				annotations := o.GetAnnotations()
+				if delete(annotations, resourcesv1alpha1.AnnotationOrigin); tc.origin != "" {
+					annotations[resourcesv1alpha1.AnnotationOrigin] = tc.origin
+				}
+				o.SetAnnotations(annotations)
+			})
+			if tc.restart {
+				f.forget(ownerOf(f.get("m")))
+			}
+			f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
+			f.manifests("m", "3", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
+			_, _ = f.run("m")
+			if _, there := f.target.value("a"); there == tc.deleted {
+				t.Errorf("there: %t, %s", there, f.condition("m"))
+			}
+		})
+	}
+	t.Run("created once, and on record", func(t *testing.T) {
+		f := newFixture(t)
+		f.managed("m", "a!=1")
+		f.settle("m")
+		f.forget(ownerOf(f.get("m")))
+		f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
+		f.manifests("m", "2", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
+		_, _ = f.run("m")
+		if _, there := f.target.value("a"); there {
+			t.Error(f.condition("m"))
+		}
+	})
+}
+
+// Promise about deletion: what a manifest has is not deleted. An inventory may name an object twice: older implementations keep one entry for each document,
+// also if two describe one object, and whoever may write to the status can do so.
+func TestInventoryNamesItTwice(t *testing.T) {
+	for _, how := range []string{"the manifest has it once", "the manifest has it twice, and is mended later"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1")
+			f.settle("m")
+			uid := f.uid("a")
+			mr := f.get("m")
+			mr.Status.Resources = append(mr.Status.Resources, mr.Status.Resources[0])
+			f.must(f.source.Status().Update(f.ctx, mr))
+			f.restart("m") // The first run of this implementation.
+			if how != "the manifest has it once" {
+				f.secret("m", "2", "a=1", "a=1")
+				for range 3 {
+					_, _ = f.run("m")
+				}
+				if f.uid("a") != uid {
+					t.Fatal("deleted")
+				}
+				f.secret("m", "3", "a=1") // As the condition asks for.
+			}
+			f.settle("m")
+			f.settle("m")
+			if f.uid("a") != uid {
+				t.Errorf("an object that the manifest has had all the time was deleted, and created anew; inventory %s", f.inventory("m"))
+			}
+		})
+	}
+}
+
+// Promise: what a ManagedResource leaves behind stays. Somebody takes its finalizer away, and one of its name comes, which wants what the former one has
+// created only once, and cannot change it.
+func TestLeftBehindByAFormerOneOfItsName(t *testing.T) {
+	for name, comes := range map[string]func(f *fixture, before, after *resourcesv1alpha1.ManagedResource){
+		"two events": func(f *fixture, before, after *resourcesv1alpha1.ManagedResource) {
+			f.predicate().Delete(event.DeleteEvent{Object: before})
+			f.predicate().Create(event.CreateEvent{Object: after})
+		},
+		"in a gap of the watch": func(f *fixture, before, after *resourcesv1alpha1.ManagedResource) {
+			f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a!=1")
+			f.settle("m")
+			before, uid := f.get("m"), f.uid("a")
+			after := before.DeepCopy()
+			after.Finalizers = nil
+			f.must(f.source.Update(f.ctx, after))
+			f.must(f.source.Delete(f.ctx, after))
+			anew := before.DeepCopy()
+			anew.UID, anew.ResourceVersion, anew.Status = "another", "", resourcesv1alpha1.ManagedResourceStatus{}
+			f.must(f.source.Create(f.ctx, anew))
+			f.manifests("m", "2", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
+			f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
+			comes(f, before, f.get("m"))
+			for range 3 {
+				_, _ = f.run("m")
+			}
+			if f.uid("a") != uid {
+				t.Errorf("it was deleted, and created anew: %s", f.condition("m"))
+			}
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// Whatever hangs in other runs, a run gets on, and waiting ends with the context.
+func TestHangingRunsDoNotStopOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Reconciler{slots: make(chan struct{}, allRuns)}
+		ctx, cancel := context.WithCancel(t.Context())
+		release := make(chan struct{})
+		begun := make(chan int, 3)
+		var inFlight atomic.Int32
+		for range 3 {
+			go func() {
+				begun <- r.parallel(ctx, 100, func(int) { inFlight.Add(1); <-release }, nil)
+			}()
+		}
+		synctest.Wait()
+		if got := inFlight.Load(); got > allRuns+3*reserved {
+			t.Errorf("%d requests in flight", got)
+		}
+		var done atomic.Int32
+		if got := r.parallel(t.Context(), 50, func(int) { done.Add(1) }, nil); got != 50 || done.Load() != 50 {
+			t.Errorf("begun %d, done %d of 50", got, done.Load())
+		}
+		cancel()
+		synctest.Wait()
+		close(release)
+		total := 0
+		for range 3 {
+			total += <-begun
+		}
+		if total != int(inFlight.Load()) {
+			t.Errorf("said to have begun %d, did %d", total, inFlight.Load())
+		}
+		if len(r.slots) != 0 {
+			t.Errorf("%d slots are still taken", len(r.slots))
+		}
+	})
+}
+
+// panicking is a transport that panics in the goroutine of whoever sends a request of a method for an object a.
+type panicking struct {
+	http.RoundTripper
+	method atomic.Pointer[string]
+}
+
+func (p *panicking) RoundTrip(r *http.Request) (*http.Response, error) {
+	if method := p.method.Load(); method != nil && r.Method == *method && strings.HasSuffix(r.URL.Path, "/configmaps/a") {
+		panic("content of a")
+	}
+	return p.RoundTripper.RoundTrip(r)
+}
+
+// MRC-12, COM-5: a panic while one object is worked on is that object's error, without content; the others go on, and so does a later run.
+func TestPanicIsOneObjectsError(t *testing.T) {
+	const ignored = "annotations: {resources.gardener.cloud/mode: Ignore}"
+	for name, tc := range map[string]struct {
+		method    string
+		manifests []string
+		says      string
+	}{
+		"apply":   {http.MethodPut, []string{configMap("a", "2", ""), configMap("b", "2", "")}, `ApplyFailed: error during apply of object "v1/ConfigMap/n/a": panic`},
+		"delete":  {http.MethodDelete, []string{configMap("b", "2", "")}, `deletion of old resource "v1/ConfigMap/n/a" is still pending: panic`},
+		"release": {http.MethodPatch, []string{configMap("a", "2", ignored), configMap("b", "2", "")}, `1 error occurred: releasing object "v1/ConfigMap/n/a": panic`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.ApplyWhileDeletionPending = ptr.To(true) })
+			server := httptest.NewServer(f.target)
+			t.Cleanup(server.Close)
+			transport := &panicking{RoundTripper: http.DefaultTransport}
+			var err error
+			f.Target, err = target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, &http.Client{Transport: transport}, target.NewMetrics(prometheus.NewRegistry()))
+			f.must(err)
+			f.managed("m", "a=1", "b=1")
+			f.settle("m")
+			transport.method.Store(&tc.method)
+			f.manifests("m", "2", tc.manifests...)
+			said := ""
+			f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				err := c.SubResource(sub).Patch(ctx, object, patch, opts...)
+				said += f.condition("m") + "\n"
+				return err
+			}
+			_, err = f.run("m")
+			if !strings.Contains(said, tc.says) || strings.Contains(said+fmt.Sprint(err)+f.events(), "content of a") {
+				t.Errorf("it said %s; %v; events %s", said, err, f.events())
+			}
+			if value, _ := f.target.value("b"); value != "2" && name != "release" {
+				t.Errorf("the other object was not applied: %s", value)
+			}
+			if len(f.slots) != 0 {
+				t.Errorf("%d slots are still taken", len(f.slots))
+			}
+			transport.method.Store(nil)
+			f.clock.SetTime(f.clock.Now().Add(pendingRetry))
+			f.settle("m")
+			if !strings.HasPrefix(f.condition("m"), "True") {
+				t.Errorf("it says %s", f.condition("m"))
+			}
+		})
+	}
+}

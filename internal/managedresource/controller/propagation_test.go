@@ -1,0 +1,29 @@
+package controller
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MRX-8: workloads are deleted in the foreground, so that their Pods are gone with them; the API server chooses for all others.
+func TestPropagation(t *testing.T) {
+	for name, tc := range map[string]struct {
+		group string
+		want  metav1.DeletionPropagation
+	}{
+		"MRV-82/Deployments":               {"apps", metav1.DeletePropagationForeground},
+		"MRX-8/Deployments of old":         {"extensions", metav1.DeletePropagationForeground},
+		"MRV-82/Jobs":                      {"batch", metav1.DeletePropagationForeground},
+		"MRX-8/the core group":             {"", ""},
+		"MRV-82/RBAC":                      {"rbac.authorization.k8s.io", ""},
+		"MRX-8/a group that ends the same": {"kruise.apps", ""},
+		"MRX-8/a group with more behind":   {"batch.volcano.sh", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := propagation(tc.group); got != tc.want {
+				t.Errorf("MRX-8: group %q: got %q, want %q", tc.group, got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,559 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// remove deletes the objects of a ManagedResource that is going, or went to another class, and lets it go (MRX-1 … MRX-4).
+func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+	r.passes.update(mr, func(p *pass) { p.complete = false; p.raise(true) })
+	lost, err := r.moves.lose(ctx, ownerOf(mr), mr.Status.Resources)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	defer lost()
+	if err := r.report(ctx, mr, meta.DeletingChanges()...); err != nil {
+		return reconcile.Result{}, err
+	}
+	if !isTrue(mr.Spec.KeepObjects) && len(mr.Status.Resources) > 0 {
+		if err := r.report(ctx, mr, deletionStarts(mr)); err != nil {
+			return reconcile.Result{}, err
+		}
+		r.track(ownerOf(mr), &plan.Plan{}, mr.Status.Resources)
+		pending, err := r.prune(ctx, mr, mr.Status.Resources, nothing)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if pending != nil {
+			r.Ledger.Pass(ownerOf(mr), everything) // What others have, too, they look at.
+			return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, pendingChange(pending, mr))
+		}
+	}
+	if isTrue(mr.Spec.KeepObjects) {
+		for i := range mr.Status.Resources {
+			ref := &mr.Status.Resources[i]
+			key := target.RefOf(ref).Key
+			if uid := cmp.Or(r.Ledger.CreatedFor(ownerOf(mr), key), ref.UID); createdOnce(ref) && uid != "" {
+				r.Ledger.GivenUp(key, uid) // As if it was released.
+			}
+		}
+	}
+	r.forget(ownerOf(mr))
+	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
+}
+
+func deletionStarts(mr *resourcesv1alpha1.ManagedResource) meta.ConditionChange {
+	message := meta.MessageDeleting
+	if present := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied); present != nil {
+		switch present.Reason {
+		case resourcesv1alpha1.ReasonDeletionPending, resourcesv1alpha1.ReasonDeletionFailed:
+			message = present.Message
+		}
+	}
+	return meta.Applied(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending, message)
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	latest, err := r.Statuses.Get(ctx, ownerOf(mr))
+	if apierrors.IsNotFound(err) || (err == nil && latest.UID != mr.UID) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !r.Class.SameTask(mr, latest) {
+		return errMoved
+	}
+	finalizers := slices.DeleteFunc(slices.Clone(latest.Finalizers), func(f string) bool { return f == r.Class.Finalizer() })
+	_, err = r.Statuses.PatchMetadata(ctx, latest, map[string]any{"finalizers": finalizers}, true)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// prune deletes objects of the inventory, in the reverse of the order in which they were applied, and returns one error for
+// each that is not gone (MRX-17 … MRX-12). An error of its own means that it is not known whether they are to be deleted. from
+// is what tells that they are.
+func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, from basis) ([]error, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	if r.passes.prunes(mr) {
+		r.stuck.renew(ownerOf(mr))
+	}
+	sorted := slices.Clone(refs)
+	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return plan.Compare(b.Kind, b.Name, a.Kind, a.Name) })
+	p := &pruner{Reconciler: r, mr: mr, refs: make(map[plan.Key]*resourcesv1alpha1.ObjectReference, len(sorted)), asking: &asking{Reconciler: r, mr: mr, from: from}, waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{}}
+	for i := range sorted {
+		p.refs[plan.KeyOfReference(&sorted[i].ObjectReference)] = &sorted[i]
+	}
+	p.proven = p.proofs(ctx, func() (err error) {
+		p.others, err = r.holdersOf(ctx, ownerOf(mr), sorted)
+		return err
+	})
+	for _, tier := range plan.Tiers(sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
+		begun := r.parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) }, func(i int, err error) {
+			p.stuck.failed(ownerOf(mr), target.RefOf(&tier[i]).Key, p.Clock.Now(), err)
+			p.wait(&tier[i], err)
+		})
+		for i := begun; i < len(tier); i++ {
+			p.wait(&tier[i], ctx.Err())
+		}
+	}
+	for _, err := range p.waiting {
+		if errors.Is(err, errMoved) {
+			return nil, errMoved
+		}
+	}
+	p.awaitGone(ctx)
+	if len(p.waiting) == 0 && len(p.skipped) > 0 {
+		// What needed nothing a moment ago was not looked at, as others are still there. They are not: nothing is concluded from what was a moment ago.
+		skipped := p.skipped
+		p.last = true
+		begun := r.parallel(ctx, len(skipped), func(i int) { p.deleteOne(ctx, skipped[i]) }, func(i int, err error) { p.wait(skipped[i], err) })
+		for _, ref := range skipped[begun:] {
+			p.wait(ref, ctx.Err())
+		}
+		for _, err := range p.waiting {
+			if errors.Is(err, errMoved) {
+				return nil, errMoved
+			}
+		}
+		p.awaitGone(ctx)
+	}
+	if err := ctx.Err(); errors.Is(err, context.Canceled) {
+		return nil, err // The process is told to end: what is not gone is not known.
+	}
+	if len(p.waiting) == 0 {
+		r.stuck.forget(ownerOf(mr))
+	}
+	return p.pending(ctx), nil
+}
+
+// detailsWithin is how long a run may take to read what holds objects whose deletion is pending.
+const detailsWithin = 10 * time.Second
+
+// pending returns the messages about the objects that are not gone, sorted. What holds those that are named in a condition is read.
+func (p *pruner) pending(ctx context.Context) []error {
+	details, cancel := context.WithTimeout(ctx, detailsWithin)
+	defer cancel()
+	refs := slices.SortedFunc(maps.Keys(p.waiting), func(a, b *resourcesv1alpha1.ObjectReference) int {
+		return strings.Compare(plan.NameOfReference(&a.ObjectReference), plan.NameOfReference(&b.ObjectReference))
+	})
+	var pending []error
+	for i, ref := range refs {
+		detail := ""
+		if i < plan.NamedErrors {
+			detail = p.detail(details, ref)
+		}
+		message := fmt.Sprintf("deletion of old resource %q is still pending", plan.NameOfReference(&ref.ObjectReference))
+		if cause := p.waiting[ref]; cause != nil {
+			message += ": " + cause.Error()
+		}
+		pending = append(pending, errors.New(message+detail))
+	}
+	return pending
+}
+
+// provenFor is for how long it counts that the API server was asked: what the watches tell may be late, as in a process that stood still and does not
+// lead any more.
+const provenFor = 2 * time.Second
+
+// proofs returns what makes sure that the objects are still to be deleted: it asks the API server, before the first deletion, when that was a while ago.
+// first is called once, with the first proof.
+func (p *pruner) proofs(ctx context.Context, first func() error) func() error {
+	began := once(ctx, func() error {
+		if p.Clock.Now().Sub(p.asking.from.at) >= provenFor {
+			if _, err := p.confirm(ctx, p.mr); err != nil {
+				return err
+			}
+		}
+		if err := p.asking.from.confirmed(); err != nil {
+			return err
+		}
+		return first()
+	})
+	var mu sync.Mutex
+	var at time.Time
+	var proof func() error
+	return func() error {
+		mu.Lock()
+		switch now := p.Clock.Now(); {
+		case proof == nil:
+			proof, at = began, now
+			if confirmed := p.asking.from.at; now.Sub(confirmed) < provenFor {
+				at = confirmed
+			}
+		case now.Sub(at) >= provenFor:
+			at = now
+			proof = once(ctx, func() error {
+				if err := began(); err != nil {
+					return err
+				}
+				if _, err := p.confirm(ctx, p.mr); err != nil {
+					return err
+				}
+				return p.asking.from.unchanged(ctx)
+			})
+		}
+		current := proof
+		mu.Unlock()
+		return current()
+	}
+}
+
+// pruner deletes objects for one run.
+type pruner struct {
+	*Reconciler
+	mr *resourcesv1alpha1.ManagedResource
+	// proven makes sure, before each deletion, that the objects are still to be deleted, as of a moment ago; others are those who have them at first.
+	proven func() error
+	others holders
+	asking *asking
+	slow   slow
+	// refs are the entries that it deletes the objects of.
+	refs map[plan.Key]*resourcesv1alpha1.ObjectReference
+
+	mu sync.Mutex
+	// waiting are the objects that are not gone; nil for those whose deletion was accepted.
+	waiting map[*resourcesv1alpha1.ObjectReference]error
+	// accepted are the objects as they were when their deletion was accepted.
+	accepted map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured
+	// skipped are those that needed nothing a moment ago and were not looked at; with last they are.
+	skipped []*resourcesv1alpha1.ObjectReference
+	last    bool
+}
+
+func (p *pruner) skip(ref *resourcesv1alpha1.ObjectReference) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.skipped = append(p.skipped, ref)
+}
+
+func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting[ref] = err
+}
+
+// endsAtOnce says whether what the watches told of an object proves that it is gone: it ended after its deletion was accepted, and nothing
+// held it then. What is held may leave the filter of a watch while it is still there, by a change of its labels.
+func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, finding objects.Finding) bool {
+	live := p.accepted[ref]
+	if live == nil || !finding.GoneSince(live.GetResourceVersion()) {
+		return false
+	}
+	content, _, _ := unstructured.NestedSlice(live.Object, "spec", "finalizers") // A Namespace has its own.
+	return len(live.GetFinalizers())+len(content) == 0 && propagation(live.GroupVersionKind().Group) == ""
+}
+
+// awaitGone waits a moment for the objects whose deletion was accepted: most are gone at once (MRB-33). The watches tell; what
+// none covers, and what may only have left their filter, is read twice. What takes longer is told by the watches, or by the next run.
+func (p *pruner) awaitGone(ctx context.Context) {
+	for round, pause := range []time.Duration{20 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
+		var unknown []*resourcesv1alpha1.ObjectReference
+		open := 0
+		for ref, err := range p.waiting {
+			entry := target.RefOf(ref)
+			finding := p.Ledger.Lookup(entry.Key)
+			switch {
+			case err != nil || p.stuck.knows(ownerOf(p.mr), entry.Key):
+			case p.endsAtOnce(ref, finding):
+				delete(p.waiting, ref)
+			case (finding.Known && !finding.Present || !p.Watches.Covered(entry)) && round%2 == 1:
+				unknown = append(unknown, ref)
+			default:
+				open++
+			}
+		}
+		p.parallel(ctx, len(unknown), func(i int) {
+			if _, _, err := p.find(ctx, unknown[i]); target.Gone(err) {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				delete(p.waiting, unknown[i])
+			}
+		}, func(i int, err error) { p.wait(unknown[i], err) })
+		if open == 0 && len(unknown) == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// deleteAttempts limits how often an object that somebody changes all the time is judged anew before the next run.
+const deleteAttempts = 4
+
+// deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that was judged.
+func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) {
+	entry := target.RefOf(ref)
+	before := p.Ledger.Lookup(entry.Key).Mark
+	if !p.last && p.stuck.isSettled(ownerOf(p.mr), entry.Key, p.Clock.Now(), before) {
+		p.skip(ref)
+		return
+	}
+	if held, err := p.isHeld(ownerOf(p.mr), entry); held {
+		p.wait(ref, err) // Nothing is different from a moment ago, as far as anybody told.
+		return
+	}
+	kind := plan.KeyOfReference(&ref.ObjectReference).GroupKind()
+	if p.slow.is(kind) {
+		p.wait(ref, errSlow)
+		return
+	}
+	for attempt := 1; ; attempt++ {
+		gone, err := p.tryDelete(ctx, ref)
+		p.slow.answered(kind, err)
+		switch {
+		case gone:
+			p.stuck.settled(ownerOf(p.mr), entry.Key, p.Clock.Now(), before)
+			return
+		case apierrors.IsConflict(err) && attempt < deleteAttempts:
+			continue
+		case err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errMoved) && !errors.Is(err, errLetGo):
+			p.stuck.failed(ownerOf(p.mr), entry.Key, p.Clock.Now(), err)
+		}
+		p.wait(ref, err)
+		return
+	}
+}
+
+// tryDelete reads an object and deletes it. gone is true if nothing remains to be done about it; else err says why not, nil if
+// its deletion was accepted and it may still be there.
+func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (gone bool, err error) {
+	if !plan.CanExist(&ref.ObjectReference) {
+		return true, nil
+	}
+	live, namespace, err := p.find(ctx, ref)
+	if target.Gone(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := p.proven(); err != nil {
+		return false, err
+	}
+	at, others, err := p.place(ctx, ref, namespace)
+	if err != nil || at == nil {
+		return at == nil, err
+	}
+	verdict, err := p.judge(p.mr, at, live, others)
+	if err == nil {
+		err = p.asking.now(ctx)
+	}
+	if err != nil {
+		return false, err
+	}
+	if verdict.stays != "" {
+		log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", plan.NameOf(live), "reason", verdict.stays)
+		if verdict.heir != (keeper{}) {
+			err = p.handOver(ctx, ownerOf(p.mr), at, live, verdict.heir)
+		}
+		return err == nil || target.Gone(err), err
+	}
+	if left, err := p.leftToAnotherEntry(ctx, at); left || err != nil {
+		return left, err
+	}
+	answered := p.moves.deletes(ownerOf(p.mr), plan.KeyOfReference(&at.ObjectReference))
+	if answered == nil {
+		return false, errLetGo
+	}
+	defer answered()
+	return p.delete(ctx, ref, live)
+}
+
+// delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). One that is terminating is only rid of its finalizers, if its time
+// is up (MRX-9).
+func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) (gone bool, err error) {
+	owner, key, terminating := ownerOf(p.mr), target.RefOf(ref).Key, live.GetDeletionTimestamp() != nil
+	if terminating {
+		p.replacing.enter(key, owner)
+		p.stuck.note(owner, key, p.Clock.Now(), live)
+	} else {
+		p.stuck.alive(owner, key)
+	}
+	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
+		// As long as it is there, whoever deleted it: its claims are found by it.
+		err := p.deleteClaims(ctx, live, p.asking.now)
+		if err == nil {
+			err = p.asking.now(ctx)
+		}
+		switch {
+		case errors.Is(err, errMoved):
+			return false, err
+		case err != nil:
+			return false, fmt.Errorf("failed cleaning up PersistentVolumeClaims of StatefulSet: %w", err)
+		}
+	}
+	if terminating {
+		return false, p.finalize(ctx, live)
+	}
+	p.replacing.enter(key, owner)
+	p.Ledger.Touched(key)
+	err = p.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
+	if target.Gone(err) {
+		return true, nil
+	}
+	if err != nil {
+		if meta.Refused(err) {
+			p.replacing.refused(key, owner)
+		}
+		return false, err
+	}
+	p.stuck.end(owner, key)
+	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
+	p.mu.Lock()
+	p.accepted[ref] = live
+	p.mu.Unlock()
+	_, err = finalizeAfter(live)
+	return false, err
+}
+
+// place returns an entry with the present place of its object, and who else has it there; nil if the plan has it there, so that the entry is about
+// nothing any more.
+func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, namespace string) (*resourcesv1alpha1.ObjectReference, holders, error) {
+	placed := *ref
+	placed.Namespace = namespace
+	key := plan.KeyOfReference(&placed.ObjectReference)
+	switch {
+	case key == plan.KeyOfReference(&ref.ObjectReference):
+		return ref, p.others, nil
+	case slices.ContainsFunc(plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(key), func(k plan.Key) bool { return slices.Contains(p.asking.from.keys, k) }):
+		return nil, holders{}, nil
+	}
+	if placed.UID == "" {
+		placed = meta.AsPlanned(placed) // What it says of its creation is about the place that it names.
+	}
+	if err := p.moves.loseToo(ctx, ownerOf(p.mr), placed); err != nil {
+		return ref, holders{}, err
+	}
+	others, err := p.holdersOf(ctx, ownerOf(p.mr), []resourcesv1alpha1.ObjectReference{placed})
+	return &placed, others, err
+}
+
+// leftToAnotherEntry says whether another entry about the object of this one, by an equivalent kind, is to hand it over: this one is about nothing more.
+func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (bool, error) {
+	if *p.Config.DeleteForeignObjects {
+		return false, nil
+	}
+	for _, key := range plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(plan.KeyOfReference(&ref.ObjectReference))[1:] {
+		other := p.refs[key]
+		if other == nil {
+			continue
+		}
+		if err := p.others.unknown[key.WithoutNamespace()]; err != nil {
+			return false, err
+		}
+		if _, inherited := p.others.heir(key); !inherited {
+			continue
+		}
+		_, err := p.Target.Served(ctx, other.GroupVersionKind())
+		if err == nil || !target.Gone(err) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// propagation is Foreground for workloads, so that their Pods are gone with them, else the API server's choice (MRX-8).
+func propagation(group string) metav1.DeletionPropagation {
+	switch group {
+	case "apps", "extensions", "batch":
+		return metav1.DeletePropagationForeground
+	}
+	return ""
+}
+
+// finalizeAfter is how long after its deletion the finalizers of an object are removed; zero is never (MRX-9).
+func finalizeAfter(live *unstructured.Unstructured) (time.Duration, error) {
+	value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]
+	if !found {
+		return 0, nil
+	}
+	after, err := time.ParseDuration(value)
+	if err != nil {
+		return 0, fmt.Errorf("failed parsing duration of %s annotation: %w", resourcesv1alpha1.AnnotationFinalizeDeletionAfter, err)
+	}
+	return after, nil
+}
+
+// finalize removes the finalizers of an object whose time is up (MRX-9, MRX-10).
+func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructured) error {
+	after, err := finalizeAfter(live)
+	if err != nil {
+		return err
+	}
+	since := live.GetDeletionTimestamp()
+	if after == 0 || since.Add(after).After(r.Clock.Now()) {
+		return nil
+	}
+	log.FromContext(ctx).Info("Removing the finalizers of an object", "resource", plan.NameOf(live), "gracePeriod", after, "deletionTimestamp", since.Time)
+	if len(live.GetFinalizers()) > 0 {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), "finalizers": nil}})
+		if err != nil {
+			return err
+		}
+		if err := r.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
+			return fmt.Errorf("removing its finalizers: %w", err)
+		}
+	}
+	if live.GetAPIVersion() == "v1" && live.GetKind() == "Namespace" {
+		namespace := live.DeepCopy()
+		namespace.SetResourceVersion("")
+		namespace.SetFinalizers(nil) // They were removed above, and none can be added to what is being deleted.
+		unstructured.RemoveNestedField(namespace.Object, "spec", "finalizers")
+		if err := r.Target.Put(ctx, namespace, "finalize"); err != nil && !target.Gone(err) {
+			return fmt.Errorf("finalizing it: %w", err)
+		}
+	}
+	return nil
+}
+
+// detail is what holds an object that is not gone: finalizers, if nothing else is known to, and what the Events of a Service say (MRX-12). What can't be
+// read in time is left out.
+func (p *pruner) detail(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (detail string) {
+	owner, key := ownerOf(p.mr), target.RefOf(ref).Key
+	if p.waiting[ref] == nil {
+		if !p.stuck.knows(owner, key) {
+			live, _, err := p.find(ctx, ref)
+			if err != nil || live.GetDeletionTimestamp() == nil {
+				return ""
+			}
+			p.stuck.note(owner, key, p.Clock.Now(), live)
+		}
+		if finalizers := p.stuck.finalizers(owner, key); finalizers != "" {
+			detail = ": it waits for the finalizers " + finalizers
+		}
+	}
+	if ref.APIVersion == "v1" && ref.Kind == "Service" && ctx.Err() == nil {
+		detail += p.stuck.text(owner, key, func() string { return p.Assessor.EventText(ctx, &ref.ObjectReference) })
+	}
+	return detail
+}

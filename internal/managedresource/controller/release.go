@@ -1,0 +1,97 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// release lets go of objects that are to be ignored from now on: they stay, without origin and description (MRO-2, MRO-3).
+func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, from basis) error {
+	var mu sync.Mutex
+	var errs []error
+	failed := func(_ int, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		errs = append(errs, err)
+	}
+	asks := &asking{Reconciler: r, mr: mr, from: from}
+	var slow slow
+	begun := r.parallel(ctx, len(refs), func(i int) {
+		kind := plan.KeyOfReference(&refs[i].ObjectReference).GroupKind()
+		err := asks.still(ctx)
+		switch {
+		case err != nil:
+		case slow.is(kind):
+			err = fmt.Errorf("releasing object %q: %w", plan.NameOfReference(&refs[i].ObjectReference), errSlow)
+		default:
+			err = r.releaseOne(ctx, mr, &refs[i])
+			slow.answered(kind, err)
+		}
+		if err != nil {
+			failed(i, err)
+		}
+	}, func(i int, err error) {
+		failed(i, fmt.Errorf("releasing object %q: %w", plan.NameOfReference(&refs[i].ObjectReference), err))
+	})
+	if begun < len(refs) {
+		errs = append(errs, fmt.Errorf("%d objects were not reached: %w", len(refs)-begun, ctx.Err()))
+	}
+	switch {
+	case len(errs) == 0:
+		return nil
+	case slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errMoved) }):
+		return errMoved
+	}
+	return errors.New(combined("Could not release all orphaned resources", errs))
+}
+
+func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference) error {
+	name := plan.NameOfReference(&ref.ObjectReference)
+	for attempt := 1; ; attempt++ {
+		live, _, err := r.find(ctx, ref)
+		if target.Gone(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("error getting object %q: %w", name, err)
+		}
+		value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
+		if found && !r.isOrigin(mr, value) {
+			return nil
+		}
+		// Whether it was created here proves nothing from now on, even if the answer is lost.
+		key := target.RefOf(ref).Key
+		if found || createdOnce(ref) && ref.UID == live.GetUID() || r.Ledger.CreatedFor(ownerOf(mr), key) == live.GetUID() {
+			r.Ledger.GivenUp(key, live.GetUID())
+		}
+		if !found {
+			return nil
+		}
+		// Bound to what was read: meanwhile it may have become another ManagedResource's.
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),
+			"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: nil, resourcesv1alpha1.AnnotationDescription: nil},
+		}})
+		if err != nil {
+			return err
+		}
+		err = r.Target.Patch(ctx, live, patch)
+		if apierrors.IsConflict(err) && attempt < deleteAttempts {
+			continue
+		}
+		if err != nil && !target.Gone(err) {
+			return fmt.Errorf("error patching object %q: %w", name, err)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,131 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// reasonDrift is the reason of the Event about objects that somebody else changed.
+const reasonDrift = "ObjectChanged"
+
+// lookAgain is after what time an object is read once more that is held, and could not be read to tell what happened to it.
+const lookAgain = time.Minute
+
+// hold notes that an object is not put right before its time.
+func (a *applier) hold(wait time.Duration) {
+	a.Metrics.objectsHeld.Inc()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.held == 0 || wait < a.held {
+		a.held = wait
+	}
+}
+
+// lookAtDrift reads an object that is not put right yet, to tell what happened to it. Where nothing is to be put right, nothing is
+// told, and it is as it should be.
+func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, digest uint64, wait time.Duration) {
+	key := keyOf(desired)
+	before, options, digest := a.look(desired, options, digest)
+	live, err := a.get(ctx, desired)
+	if err != nil && !target.Gone(err) {
+		log.FromContext(ctx).V(1).Info("Could not tell what somebody else changed", "resource", desired.Name(), "reason", err.Error())
+		a.hold(min(wait, lookAgain))
+		return
+	}
+	var merged *unstructured.Unstructured
+	if live != nil {
+		keptBy, origin, err := a.keeperOf(ctx, desired, live)
+		if err != nil {
+			a.hold(min(wait, lookAgain))
+			return
+		}
+		merged = a.merge(desired, live, options, keptBy, origin)
+		if same, again := a.same(ctx, live, merged, before.Again); same {
+			a.conclude(ctx, desired, outcome{result: "unchanged", sighting: a.seen(live, again), since: before.Mark, before: live, after: merged, keptBy: keptBy}, digest, false)
+			return
+		}
+	}
+	a.hold(wait)
+	a.drifts.told(key)
+	what := fmt.Sprintf("is put right in %s", wait.Round(time.Second))
+	if a.drifts.quarrels(key) {
+		what = "is changed again and again, and put right twice a minute at most"
+	}
+	a.tell(desired, live, merged, what)
+}
+
+// repaired tells of an object that was put right.
+func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outcome) {
+	a.Metrics.drift.WithLabelValues(desired.GetKind()).Inc()
+	log.FromContext(ctx).Info("Put right what somebody else changed", "resource", desired.Name(), "result", done.result)
+	if took, open := a.drifts.waited(keyOf(desired)); open {
+		a.Metrics.repairs.Observe(took.Seconds())
+	}
+	if a.drifts.repaired(keyOf(desired)) {
+		a.tell(desired, done.before, done.after, "was put right")
+	}
+}
+
+// tell notes what to tell of an object: who changed it, and where. live is nil for one that was deleted.
+func (a *applier) tell(desired *plan.Desired, live, merged *unstructured.Unstructured, what string) {
+	news := desired.Name() + " was deleted"
+	if live != nil {
+		news = desired.Name() + " was changed"
+		if who := lastWriter(live.GetManagedFields(), a.Target.Manager()); who != "" {
+			news += fmt.Sprintf(" by %q", who)
+		}
+		path := merge.Difference(live, merged)
+		if desired.GetKind() == "Secret" {
+			path, _, _ = strings.Cut(path, ".") // Even the keys of a Secret are not for everybody who may read Events.
+		}
+		if path != "" {
+			news += " at " + path
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.news = append(a.news, news+"; it "+what)
+}
+
+// tellNews records one Event for all that a run noticed, so that a storm of changes is not followed by one of Events.
+func (a *applier) tellNews(ctx context.Context) {
+	a.warn(ctx, a.mr, reasonDrift, a.news)
+}
+
+// warn records one Event for what is to be told of some objects, which says it of the first few. Without any there is none.
+func (r *Reconciler) warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string, news []string) {
+	const named = 3
+	if len(news) == 0 {
+		return
+	}
+	news = slices.Sorted(slices.Values(news))
+	message := strings.Join(news[:min(len(news), named)], ". ")
+	if more := len(news) - named; more > 0 {
+		message += fmt.Sprintf(". And %d more objects", more)
+	}
+	r.Events.Warn(ctx, mr, reason, message)
+}
+
+// lastWriter names who else wrote an object last, as far as its managed fields tell.
+func lastWriter(fields []metav1.ManagedFieldsEntry, own string) string {
+	who, when := "", time.Time{}
+	for _, entry := range fields {
+		if entry.Manager == own || entry.Subresource == "status" || entry.Time == nil || entry.Time.Time.Before(when) {
+			continue
+		}
+		who, when = entry.Manager, entry.Time.Time
+	}
+	return who
+}

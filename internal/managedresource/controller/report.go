@@ -1,0 +1,308 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/decode"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// errMoved ends a run whose ManagedResource asks for something else by now; the next one begins at once.
+var errMoved = errors.New("the ManagedResource was changed meanwhile")
+
+// again is how long after the next run begins, the first time; a cache that lags need not be asked all the time.
+const again = time.Millisecond
+
+// update writes to the status of the ManagedResource that a run is about, unless it asks for something else by now: one run
+// is about one form of it. What is returned is the form after that, and nil if it is gone.
+func (r *Reconciler) update(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	change func(*resourcesv1alpha1.ManagedResource) *source.Change) (*resourcesv1alpha1.ManagedResource, error) {
+	moved := false
+	next, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		if moved = !r.Class.SameTask(mr, current); moved {
+			return nil
+		}
+		return change(current)
+	})
+	switch {
+	case errors.Is(err, source.ErrGone):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case moved:
+		return nil, errMoved
+	}
+	return next, nil
+}
+
+// confirm reads the ManagedResource once more, before anything is deleted for its sake.
+func (r *Reconciler) confirm(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+	live, err := r.Statuses.Live(ctx, ownerOf(mr))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, errMoved
+	case err != nil:
+		return nil, fmt.Errorf("reading the ManagedResource: %w", err)
+	case !r.Class.SameTask(mr, live):
+		return nil, errMoved
+	}
+	return live, nil
+}
+
+// confirmInventory reads the ManagedResource once more, before anything is written for its sake, if a write to it may not be known of: that
+// one may have taken objects out of its inventory which the plan counts as being in it.
+func (a *applier) confirmInventory(ctx context.Context) error {
+	live, err := a.confirm(ctx, a.mr)
+	if err != nil {
+		return err
+	}
+	entries := make(map[plan.Key]struct{}, len(live.Status.Resources))
+	for i := range live.Status.Resources {
+		entries[plan.KeyOfReference(&live.Status.Resources[i].ObjectReference)] = struct{}{}
+	}
+	for i := range a.plan.Inventory {
+		if _, found := entries[plan.KeyOfReference(&a.plan.Inventory[i].ObjectReference)]; !found {
+			return errMoved // The next run announces it.
+		}
+	}
+	return nil
+}
+
+// announce writes, before anything is written to the target, that new content is being worked on, and every object that
+// may be there from now on (MR-9, MRB-3): a crash at any later moment leaves nothing unknown behind.
+func (r *Reconciler) announce(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, read content, last pass) (*resourcesv1alpha1.ManagedResource, error) {
+	tried := read.name(mr.Generation)
+	r.passes.update(mr, func(p *pass) { p.tried = tried })
+	status := &mr.Status
+	if meta.SameInventory(status.Resources, planned.Inventory) && status.SecretsDataChecksum != nil && *status.SecretsDataChecksum == read.checksum() {
+		return mr, nil
+	}
+	next, err := r.putOnRecord(ctx, mr, planned, last.attempted == tried)
+	if err == nil || errors.Is(err, errMoved) || apierrors.IsConflict(err) {
+		return next, err
+	}
+	// Nothing of what is wanted is applied. If it was written though the answer says otherwise, that is another task, and not what failed.
+	return nil, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, unannounced(mr, planned, err), nil)
+}
+
+func (r *Reconciler) putOnRecord(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, triedBefore bool) (*resourcesv1alpha1.ManagedResource, error) {
+	var withoutNamespace []resourcesv1alpha1.ObjectReference // Others may have them by entries with namespaces, which neither the ledger nor aside compares.
+	for _, desired := range planned.Apply {
+		if desired.GetNamespace() == "" && desired.Old == nil {
+			withoutNamespace = append(withoutNamespace, desired.Reference)
+		}
+	}
+	others, err := r.holdersOf(ctx, ownerOf(mr), withoutNamespace)
+	if err != nil {
+		return nil, err
+	}
+	return r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		pending := planned.Pending(current.Status.Resources, func(d *plan.Desired) bool {
+			return r.Ledger.OthersHave(ownerOf(mr), keyOf(d)) || r.aside.has(d.Key) || len(others.any[others.keyed(d.Key)]) > 0
+		})
+		return &source.Change{
+			Conditions: meta.Conditions(current.Status.Conditions).Invalidation(triedBefore),
+			Resources:  &pending,
+		}
+	})
+}
+
+// longInventory is from what size on an inventory is named as the reason if it can't be written: etcd takes 1.5 MiB with a write,
+// and the ManagedResource has more than its inventory.
+const longInventory = 1 << 20
+
+// unannounced is the error of an announcement that was refused or not answered.
+func unannounced(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, cause error) error {
+	inventory := planned.Pending(mr.Status.Resources, func(*plan.Desired) bool { return false })
+	text, err := json.Marshal(inventory)
+	if err != nil || len(text) < longInventory {
+		return fmt.Errorf("putting on record what is about to be applied: %w", cause)
+	}
+	return fmt.Errorf("the inventory of %d objects, with their labels and annotations, has %.1f MiB, and may be too long for the status;"+
+		" spread the objects over several ManagedResources, or take long annotations away: %w", len(inventory), float64(len(text))/(1<<20), cause)
+}
+
+// content is what was read from the Secrets.
+type content struct {
+	errors   []*decode.Error
+	versions map[string]string
+	// checksum is computed when it is asked for, once.
+	checksum func() string
+	// ignored counts the objects that are ignored.
+	ignored int
+}
+
+// name stands for the content among those of one ManagedResource.
+func (c content) name(generation int64) string {
+	return fmt.Sprint(generation, c.versions)
+}
+
+// finish reports success, or which documents could not be decoded (MR-13), or which old objects are not gone (MRS-8), and the health
+// if it is known by now.
+func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier, read content, began pass, pending []error) error {
+	owner, inventory := ownerOf(mr), done.inventory()
+	applied := meta.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, meta.MessageApplied)
+	switch {
+	case len(read.errors) > 0:
+		applied = meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDecodingFailed, decode.ErrorsMessage(read.errors))
+		r.Metrics.failures.WithLabelValues(resourcesv1alpha1.ReasonDecodingFailed).Inc()
+	case len(pending) > 0:
+		applied = pendingChange(pending, mr)
+	}
+	succeeded := applied.Status == resourcesv1alpha1.ConditionTrue
+	known, settled := r.Assessor.FromLedger(inventory)
+	changes := []meta.ConditionChange{applied}
+	if settled && succeeded {
+		changes = slices.Concat(known, changes)
+	}
+	checksum, overtaken := read.checksum(), false
+	next, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
+		if overtaken = done.overtaken(); overtaken {
+			return nil
+		}
+		return &source.Change{
+			Conditions: changes, Resources: &inventory,
+			Reconciled: &source.Reconciled{Generation: mr.Generation, Checksum: checksum},
+		}
+	})
+	if overtaken {
+		return errMoved // The next run looks at it.
+	}
+	if err != nil || next == nil {
+		return err
+	}
+	r.track(owner, &plan.Plan{}, inventory)
+	done.passOn()
+	if since := r.passes.finished(mr, began, end{read.versions, checksum, applied, meta.InventoryDigest(inventory)}); !since.IsZero() && len(read.errors) == 0 {
+		r.Metrics.changes.Observe(r.Clock.Since(since).Seconds())
+	}
+	r.Metrics.ignoredObjects.are(owner, read.ignored, r.Clock.Now())
+	if !maps.Equal(began.secrets, read.versions) || began.generation != mr.Generation {
+		for _, warning := range done.plan.Warnings {
+			log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)
+		}
+		r.warn(ctx, mr, "DoubtfulManifest", done.plan.Warnings)
+	}
+	if succeeded {
+		r.Metrics.lastSuccess.WithLabelValues(owner.Namespace, owner.Name).Set(float64(r.Clock.Now().Unix()))
+	}
+	if !settled {
+		r.Applied(owner)
+	}
+	return nil
+}
+
+// inventory is what is on record once the run has ended: what is planned still is until it was written.
+func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
+	inventory := slices.Clone(a.plan.Inventory)
+	createOnly := map[plan.Key]*plan.Desired{}
+	for _, desired := range a.plan.Apply {
+		if desired.CreateOnly {
+			createOnly[desired.Key] = desired
+		}
+	}
+	if len(createOnly) == 0 {
+		return inventory
+	}
+	for i := range inventory {
+		key := plan.KeyOfReference(&inventory[i].ObjectReference)
+		desired, found := createOnly[key]
+		if !found {
+			continue
+		}
+		done, found := a.written[key]
+		if done.result == skipped {
+			done.sighting.UID = a.Ledger.Lookup(keyOf(desired)).UID // A run before may have created it, and not have come to say so.
+		}
+		switch {
+		case found && (done.result == "created" || a.Ledger.CreatedFor(ownerOf(a.mr), keyOf(desired)) == done.sighting.UID && done.sighting.UID != ""):
+			// Also if an earlier run created it, which did not come to say so.
+			inventory[i].FieldPath, inventory[i].UID = "", done.sighting.UID
+		case desired.Old == nil || !createdOnce(desired.Old):
+			inventory[i] = meta.AsPlanned(inventory[i]) // It was there before: it stays somebody else's, or its origin tells whose it is.
+		}
+	}
+	return inventory
+}
+
+// afterFailure returns the inventory of a run that failed: of what it wrote or found as it should be, it has what is there now (MRB-3). An
+// entry that is not the one that the run announced is somebody else's by now, who has been at the object since: the next leader's, if this
+// process stood still for a while.
+func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+	announced, next := byKey(a.mr.Status.Resources), byKey(a.inventory())
+	inventory = slices.Clone(inventory)
+	for i := range inventory {
+		key := plan.KeyOfReference(&inventory[i].ObjectReference)
+		before, found := announced[key]
+		if _, written := a.written[key]; written && found && meta.SameInventory(inventory[i:i+1], []resourcesv1alpha1.ObjectReference{before}) {
+			inventory[i] = next[key]
+		}
+	}
+	return inventory
+}
+
+// afterOvertaken is afterFailure for a run whose ManagedResource somebody else has been at: what was created meanwhile gets its entry back, if that is
+// gone. Whoever leads makes of it what the manifests say.
+func (a *applier) afterOvertaken(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+	inventory = a.afterFailure(inventory)
+	present, before := byKey(inventory), len(inventory)
+	for key, entry := range byKey(a.inventory()) {
+		if _, found := present[key]; !found && a.written[key].result == "created" {
+			inventory = append(inventory, entry)
+		}
+	}
+	if len(inventory) > before {
+		plan.SortReferences(inventory)
+	}
+	return inventory
+}
+
+func byKey(inventory []resourcesv1alpha1.ObjectReference) map[plan.Key]resourcesv1alpha1.ObjectReference {
+	entries := make(map[plan.Key]resourcesv1alpha1.ObjectReference, len(inventory))
+	for i := range inventory {
+		entries[plan.KeyOfReference(&inventory[i].ObjectReference)] = inventory[i]
+	}
+	return entries
+}
+
+// overtaken puts on record what a run wrote that ends without saying more, as its ManagedResource is not what it was: the next one takes away what no
+// manifest has any more, and knows of that by the inventory alone.
+func (r *Reconciler) overtaken(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier) {
+	_, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		inventory := done.afterOvertaken(current.Status.Resources)
+		if !r.Class.Owns(current) || meta.SameInventory(inventory, current.Status.Resources) {
+			return nil
+		}
+		return &source.Change{Resources: &inventory}
+	})
+	if err != nil && !errors.Is(err, source.ErrGone) {
+		log.FromContext(ctx).Info("Could not put on record what an overtaken run wrote", "reason", err.Error())
+	}
+}
+
+// pendingChange is the condition while objects are being deleted (MRS-8).
+func pendingChange(pending []error, mr *resourcesv1alpha1.ManagedResource) meta.ConditionChange {
+	return target.WithoutNews(meta.Applied(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending,
+		combined("Could not clean all old resources", pending)), mr.Status.Conditions)
+}
+
+// combined joins errors in the form of MRX-12, sorted, so that the same ones make the same message (MRB-18).
+func combined(prefix string, errs []error) string {
+	if len(errs) == 1 {
+		return fmt.Sprintf("%s: 1 error occurred: %s", prefix, errs[0])
+	}
+	return prefix + ": " + plan.JoinErrors(errs).Error()
+}

@@ -1,0 +1,407 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
+)
+
+// laggingCache lags behind with one ManagedResource, in lists, too.
+type laggingCache struct{ *staleReader }
+
+func (l *laggingCache) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	if err := l.Reader.List(ctx, into, opts...); err != nil {
+		return err
+	}
+	if list, ok := into.(*resourcesv1alpha1.ManagedResourceList); ok && l.stale != nil {
+		for i := range list.Items {
+			if list.Items[i].Name == l.stale.Name {
+				l.stale.DeepCopyInto(&list.Items[i])
+			}
+		}
+	}
+	return nil
+}
+
+// MRB-16: an object is not handed to a ManagedResource that the leader before let drop it, though the cache does not have that yet.
+func TestNotHandedToWhoDroppedItBeforeARestart(t *testing.T) {
+	f := newFixture(t)
+	f.sharing("heir", "giver")
+	before := f.get("heir")
+	f.secret("heir", "2")
+	f.settle("heir")
+	if f.inventory("heir") != "" || f.inventory("giver") != "a" {
+		t.Fatalf("inventories %q and %q", f.inventory("heir"), f.inventory("giver"))
+	}
+	// A restart: nothing is remembered, and the cache lags behind with the last write of the process before.
+	cache := &laggingCache{&staleReader{f.source, before}}
+	f.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events)
+	f.forget(ownerOf(f.get("heir")))
+	f.forget(ownerOf(f.get("giver")))
+	f.secret("giver", "2")
+	_, _ = f.run("giver")
+	cache.stale = nil
+	for range 3 {
+		_, _ = f.run("heir")
+		_, _ = f.run("giver")
+	}
+	if _, there := f.target.value("a"); there && f.inventory("heir")+f.inventory("giver") == "" {
+		t.Errorf("its origin is %s, and no inventory has it, after %d patches", f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], f.target.count(http.MethodPatch))
+	}
+}
+
+// MRB-16: a plan that was overtaken before anything was done says nothing of what a ManagedResource keeps.
+func TestOvertakenPlanDropsNothing(t *testing.T) {
+	f := newFixture(t)
+	f.sharing("keeper", "giver")
+	uid := f.uid("a")
+	f.secret("other", "1", "a=1")
+	// The user moves the manifests of keeper to another Secret, and clears the first one. The run that sees only the latter is overtaken.
+	f.secret("keeper", "2")
+	f.beforeStatus(1, func() error {
+		f.edit("keeper", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.SecretRefs[0].Name = "other" })
+		return nil
+	})
+	if result, err := f.run("keeper"); err != nil || result.RequeueAfter != again {
+		t.Fatalf("it was not overtaken: %v, %v", result, err)
+	}
+	if f.inventory("keeper") != "a" {
+		t.Fatal(f.inventory("keeper"))
+	}
+	f.secret("giver", "2") // Before keeper runs again.
+	_, _ = f.run("giver")
+	f.settle("keeper")
+	f.settle("giver")
+	if value, there := f.target.value("a"); !there || f.uid("a") != uid || f.target.count(http.MethodDelete) > 0 {
+		t.Errorf("keeper's manifest and inventory have had it all the time; it was deleted (%d) and created anew (there: %t, %s)", f.target.count(http.MethodDelete), there, value)
+	}
+}
+
+// As above, and the cache has not heard of the move: what the manifests of no moment had no more is kept.
+func TestPlanOfAnOlderFormDropsNothing(t *testing.T) {
+	f := newFixture(t)
+	f.sharing("keeper", "giver")
+	f.secret("other", "1", "a=1")
+	before := f.get("keeper")
+	f.edit("keeper", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.SecretRefs[0].Name = "other" })
+	cache := &laggingCache{&staleReader{f.source, before}}
+	f.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events)
+	f.secret("keeper", "2")
+	given := false
+	gives := func() {
+		if given {
+			return
+		}
+		given = true
+		f.secret("giver", "2")
+		_, _ = f.run("giver")
+	}
+	f.beforeStatus(1, func() error {
+		gives() // While keeper's announcement is on its way.
+		return nil
+	})
+	if result, err := f.run("keeper"); err == nil && result.RequeueAfter != again {
+		t.Fatalf("it was not overtaken: %v", result)
+	}
+	gives()
+	cache.stale = nil
+	f.settle("keeper")
+	f.settle("giver")
+	if value, there := f.target.value("a"); !there || f.target.count(http.MethodDelete) > 0 {
+		t.Errorf("keeper's manifest and inventory have had it all the time; it was deleted (%d) and created anew (there: %t, %s)", f.target.count(http.MethodDelete), there, value)
+	}
+}
+
+// MRB-16: what the last plan had no more says nothing of a later specification, whose Secret is not there yet.
+func TestLaterSpecificationDropsNothing(t *testing.T) {
+	f := newFixture(t)
+	f.sharing("keeper", "giver")
+	uid := f.uid("a")
+	f.refuse(http.MethodPost, "b", http.StatusForbidden)
+	f.secret("keeper", "2", "b=1") // A roll-out that fails ...
+	_, _ = f.run("keeper")
+	f.edit("keeper", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.SecretRefs[0].Name = "other" }) // ... and is taken back.
+	_, _ = f.run("keeper")                                                                                 // The Secret is written, or seen, a moment later.
+	if f.inventory("keeper") != "a b" && f.inventory("keeper") != "a" {
+		t.Fatal(f.inventory("keeper"))
+	}
+	f.secret("giver", "2")
+	_, _ = f.run("giver")
+	f.secret("other", "1", "a=1")
+	f.target.hook(nil)
+	f.settle("keeper")
+	if _, there := f.target.value("a"); !there || f.uid("a") != uid || f.target.count(http.MethodDelete) > 0 {
+		t.Errorf("it was in keeper's inventory and is in its manifest; it was deleted (%d) and created anew (there: %t)", f.target.count(http.MethodDelete), there)
+	}
+}
+
+// woken returns what runs whoever is told of drift, until nobody is. The ledger tells from whatever goroutine an event comes in.
+func (f *fixture) woken() (drain func()) {
+	var mu sync.Mutex
+	queue := map[objects.Owner]bool{}
+	f.Ledger.Subscribe(func(owner objects.Owner, key objects.Key) {
+		f.triggers.Drift(owner, key)
+		mu.Lock()
+		defer mu.Unlock()
+		queue[owner] = true
+	}, func(objects.Owner) {})
+	taken := func() map[objects.Owner]bool {
+		mu.Lock()
+		defer mu.Unlock()
+		due := maps.Clone(queue)
+		clear(queue)
+		return due
+	}
+	return func() {
+		due := taken()
+		for runs := 0; len(due) > 0 && runs < 50; due = taken() {
+			for owner := range due {
+				_, _ = f.run(owner.Name)
+				runs++
+			}
+		}
+	}
+}
+
+// MRB-16: while the one that keeps an object cannot look at it, another one that has it puts each drift right, and not only the first.
+func TestKeeperCannotLook(t *testing.T) {
+	f := newFixture(t)
+	f.tellOfWrites()
+	f.sharing("one", "two")
+	drain := f.woken()
+	f.withoutSecret("two")
+	for _, drift := range []string{"first", "second", "third"} {
+		_, _ = f.run("two")
+		f.edited("a", setValue(drift))
+		drain()
+		_, _ = f.run("two") // It is tried again and again.
+		drain()
+		if value, _ := f.target.value("a"); value != "1" {
+			t.Errorf("the %s drift is not put right though the manifest of one, which is applied, has the object: %s", drift, value)
+		}
+	}
+}
+
+// MRB-16: who was handed an object while the answer to its own write was on its way is told of drift from then on.
+func TestHandedOverBeforeTheAnswer(t *testing.T) {
+	f := newFixture(t)
+	f.managed("heir", "a=1")
+	f.settle("heir")
+	f.managed("giver", "a=1", "held=1")
+	f.settle("giver")
+	f.target.change("held", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"somebody/else"}) })
+	drain := f.woken()
+	f.secret("giver", "2")
+	f.secret("heir", "2", "a=2")
+	f.target.after = func(method, name string) int {
+		if method == http.MethodPut && name == "a" {
+			f.target.mu.Lock()
+			f.target.after = nil
+			f.target.mu.Unlock()
+			_, _ = f.run("giver") // It hands the object over, and waits for the end of the other one.
+		}
+		return 0
+	}
+	_, _ = f.run("heir")
+	drain()
+	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/heir" || f.inventory("heir") != "a" {
+		t.Fatalf("origin %s, inventory %s", origin, f.inventory("heir"))
+	}
+	for _, drift := range []string{"first", "second"} {
+		f.edited("a", setValue(drift))
+		drain()
+		if value, _ := f.target.value("a"); value != "2" {
+			t.Errorf("the %s drift is put right by nobody, its origin is the heir's: %s; dirty: heir %v, giver %v", drift, value,
+				f.Ledger.Dirty(ownerOf(f.get("heir"))), f.Ledger.Dirty(ownerOf(f.get("giver"))))
+		}
+	}
+}
+
+// MRB-16: while the one that keeps an object applies nothing, another one that has it puts drift right.
+func TestKeeperWaits(t *testing.T) {
+	for _, how := range []string{"for the end of another object", "for a state"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.tellOfWrites()
+			f.managed("one", "a=1")
+			f.settle("one")
+			f.managed("two", "a=1", "held=1")
+			f.settle("two")
+			drain := f.woken()
+			if how == "for a state" {
+				mr := f.get("two")
+				mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationWaitForState}
+				f.must(f.source.Update(f.ctx, mr))
+			} else {
+				f.target.change("held", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"somebody/else"}) })
+				f.secret("two", "2", "a=1")
+			}
+			_, _ = f.run("two")
+			f.edited("a", setValue("drift"))
+			drain()
+			if value, _ := f.target.value("a"); value != "1" {
+				t.Errorf("drift is not put right though the manifest of one, which is applied, has the object: %s, %s", value, f.condition("two"))
+			}
+		})
+	}
+}
+
+// MRB-16, MRB-34: what two write that want an object differently, while the one that keeps it cannot look, counts as a quarrel, which slows down.
+func TestQuarrelWhileTheKeeperCannotLook(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"one", "two", "keeper"} {
+		f.managed(name, "a="+name)
+		f.settle(name)
+	}
+	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "keeper", metav1.DeleteOptions{}))
+	key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
+	for i := range quarrel {
+		for _, name := range []string{"one", "two"} {
+			f.secret(name, fmt.Sprint(i+2), "a="+name)
+			_, _ = f.run(name)
+			if value, _ := f.target.value("a"); value != name {
+				t.Fatalf("%s has not written it: %s", name, value)
+			}
+		}
+	}
+	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/keeper" || !f.drifts.quarrels(key) {
+		t.Errorf("origin %s, it is taken for a quarrel: %t", origin, f.drifts.quarrels(key))
+	}
+}
+
+// MRB-16, MR-30: what one creates only once, and another one wants, is put right for the latter, whoever had it first or last.
+func TestCreatedOnceByAnother(t *testing.T) {
+	for how, tc := range map[string]struct {
+		begin func(*fixture)
+	}{
+		"it came first": {func(f *fixture) {
+			f.managed("once", "a!=1")
+			f.settle("once")
+			f.managed("wants", "a=1")
+			f.settle("wants")
+		}},
+		"it came last": {func(f *fixture) {
+			f.managed("wants", "a=1")
+			f.settle("wants")
+			f.managed("once", "a!=1")
+			f.settle("once")
+		}},
+		"it wanted it, and was its origin": {func(f *fixture) {
+			f.sharing("wants", "once")
+			f.secret("once", "2", "a!=1")
+			f.settle("once")
+		}},
+		"it wanted it, and a third one does": {func(f *fixture) {
+			f.sharing("third", "once")
+			f.managed("wants", "a=1")
+			f.settle("wants")
+			f.secret("once", "2", "a!=1")
+			f.settle("once")
+			f.secret("wants", "2")
+			f.settle("wants") // It is handed to the third one.
+		}},
+	} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.tellOfWrites()
+			drain := f.woken()
+			tc.begin(f)
+			drain()
+			uid, writes := f.uid("a"), f.target.count(http.MethodPut)
+			for _, drift := range []string{"first", "second", "third"} {
+				f.edited("a", setValue(drift))
+				drain()
+				if value, _ := f.target.value("a"); value != "1" {
+					t.Errorf("the %s drift is put right by nobody: %s", drift, value)
+				}
+			}
+			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin == "n/once" || origin == "" || f.target.count(http.MethodPut)-writes != 3 {
+				t.Errorf("its origin is %q, after %d writes", origin, f.target.count(http.MethodPut)-writes)
+			}
+			for _, name := range []string{"wants", "third"} {
+				f.secret(name, "3")
+				_, _ = f.run(name)
+			}
+			if f.uid("a") != uid || f.inventory("once") != "a" && f.inventory("once") != "a(planned)" {
+				t.Errorf("one has it still, and it was deleted; inventory %s", f.inventory("once"))
+			}
+		})
+	}
+}
+
+// MRB-16: who creates an object only once has not looked at it for those who cannot: others that have it are asked, too.
+func TestCreatedOnceSettlesNoDoubt(t *testing.T) {
+	f := newFixture(t)
+	f.tellOfWrites()
+	drain := f.woken()
+	f.sharing("aaa", "zzz")
+	f.managed("once", "a!=1")
+	f.settle("once")
+	drain()
+	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/zzz" {
+		t.Fatal(origin)
+	}
+	f.withoutSecret("aaa")
+	for _, drift := range []string{"first", "second"} {
+		_, _ = f.run("aaa")
+		drain()
+		f.edited("a", setValue(drift))
+		drain()
+		for range 3 {
+			_, _ = f.run("aaa") // It is tried again and again.
+			drain()
+		}
+		if value, _ := f.target.value("a"); value != "1" {
+			t.Errorf("the %s drift is put right by nobody: %s; zzz is its origin, and says %s; dirty: %v %v %v", drift, value, f.condition("zzz"),
+				f.Ledger.Dirty(ownerOf(f.get("aaa"))), f.Ledger.Dirty(ownerOf(f.get("once"))), f.Ledger.Dirty(ownerOf(f.get("zzz"))))
+		}
+	}
+}
+
+// MR-30, MRB-16: what one has created only once, and leaves to another one that creates it only once, too, is that one's from then on, also after
+// restarts: its entry would be no proof.
+func TestCreatedOnceForTwo(t *testing.T) {
+	for how, tc := range map[string]struct {
+		manifest string // of the heir in the end
+		stays    bool
+	}{
+		"dropped":  {"", false},
+		"released": {configMap("a", "1", released), true},
+	} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("giver", "a!=1")
+			f.settle("giver")
+			f.restart("giver", "heir")
+			f.managed("heir", "a!=1")
+			f.settle("heir")
+			if inventories := f.inventory("giver") + ", " + f.inventory("heir"); inventories != "a, a(planned)" {
+				t.Fatal(inventories)
+			}
+			f.secret("giver", "2")
+			f.settle("giver")
+			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/heir" || f.inventory("giver") != "" {
+				t.Errorf("its origin is %q, and the inventory of giver %q", origin, f.inventory("giver"))
+			}
+			f.restart("giver", "heir")
+			f.settle("heir")
+			f.manifests("heir", "2", tc.manifest)
+			f.settle("heir")
+			if _, there := f.target.value("a"); there != tc.stays || there && f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "" {
+				t.Errorf("it is there: %t; %v", there, f.live("a").GetAnnotations())
+			}
+		})
+	}
+}

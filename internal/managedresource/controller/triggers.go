@@ -1,0 +1,201 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+const (
+	// lastRetry bounds the back-off of a failing ManagedResource: an outage of the target that lasted for hours must not keep it
+	// waiting for a quarter of an hour once it is over (MRB-20).
+	lastRetry = time.Minute
+	// gapPause is between two ManagedResources that are woken after a gap in the watch of Secrets: each of them reads its Secrets
+	// again, and all at once would use up the client's limit for a long time.
+	gapPause = 20 * time.Millisecond
+)
+
+// AddToManager adds the controller.
+func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
+	return kit.Add(mgr, Name, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
+		CacheSyncTimeout:        cacheSyncTimeout,
+		RateLimiter:             kit.RetriesUpTo(lastRetry),
+	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), &r.Triggers.queue)
+}
+
+// predicate passes the events that may ask for a run (MRT-1 … MRT-3).
+func (r *Reconciler) predicate() predicate.Predicate {
+	concerns := func(object client.Object) bool {
+		mr, ok := object.(*resourcesv1alpha1.ManagedResource)
+		return ok && r.Class.Concerns(mr)
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return concerns(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			if mr, ok := e.Object.(*resourcesv1alpha1.ManagedResource); ok {
+				r.abandoned(mr)
+			}
+			return true
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
+			after, isMR := e.ObjectNew.(*resourcesv1alpha1.ManagedResource)
+			if !ok || !isMR {
+				return false
+			}
+			if r.Statuses != nil {
+				r.Statuses.Observed(after)
+			}
+			isLost := concerns(before) && !concerns(after)
+			if concerns(after) && before.UID == after.UID && before.Generation < after.Generation && after.DeletionTimestamp == nil && !meta.Ignored(after) {
+				r.passes.respecified(after)
+			}
+			if before.UID != after.UID || isLost {
+				r.abandoned(before)
+			}
+			if source.TurnedBack(before, after) {
+				// As after a restore of etcd: what is remembered of it may be about a form that it no longer has.
+				r.passes.doubt(after, true)
+				return concerns(after)
+			}
+			return isLost || concerns(after) && r.asksForRun(before, after)
+		},
+	}
+}
+
+// abandoned takes that a ManagedResource is gone, or that this instance has nothing to do with it any more. What it has in its inventory others may
+// have, too, and it may be the origin of that without being on record, as one that was ignored, or by the name of another one: the others look
+// whose it is now. What it has created only once, and left behind, is not ours any more, as if it was released.
+func (r *Reconciler) abandoned(mr *resourcesv1alpha1.ManagedResource) {
+	for i := range mr.Status.Resources {
+		ref := &mr.Status.Resources[i]
+		key := target.RefOf(ref).Key
+		if uid := r.Ledger.CreatedFor(ownerOf(mr), key); uid != "" && createdOnce(ref) {
+			r.Ledger.GivenUp(key, uid)
+		}
+		if r.Ledger.OthersHave(ownerOf(mr), key) {
+			r.Ledger.Suspect(key)
+		}
+	}
+}
+
+func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource) bool {
+	wasIgnored, isIgnored := meta.Ignored(before), meta.Ignored(after)
+	if isIgnored && wasIgnored && before.UID == after.UID && after.DeletionTimestamp == nil {
+		return false
+	}
+	operation := after.Annotations[resourcesv1alpha1.AnnotationOperation]
+	anew := operation != before.Annotations[resourcesv1alpha1.AnnotationOperation]
+	if anew {
+		r.passes.operationChanged(after)
+	}
+	switch {
+	case before.UID != after.UID, // Deleted and created again while the watch was away.
+		before.Generation != after.Generation,
+		before.DeletionTimestamp == nil && after.DeletionTimestamp != nil,
+		wasIgnored != isIgnored,
+		operation == resourcesv1alpha1.OperationReconcile,
+		anew &&
+			(operation == resourcesv1alpha1.OperationMigrate || operation == resourcesv1alpha1.OperationRestore ||
+				before.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState),
+		r.Class.Owns(before) && !r.Class.Owns(after) && after.DeletionTimestamp == nil, // Somebody took our finalizer away.
+		r.Class.WaitsForHandOver(before) && !r.Class.WaitsForHandOver(after),
+		r.passes.contradicts(after): // By one that was the leader before.
+		return true
+	}
+	was := meta.Conditions(before.Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy)
+	is := meta.Conditions(after.Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy)
+	return is == resourcesv1alpha1.ConditionFalse && (was == "" || was == resourcesv1alpha1.ConditionTrue)
+}
+
+// Triggers put ManagedResources into the queue for reasons that are no events of their own: Secrets and drift.
+type Triggers struct {
+	reconciler *Reconciler
+
+	queue kit.Queue
+}
+
+func (t *Triggers) add(owner objects.Owner, after time.Duration) {
+	t.queue.AddAfter(reconcile.Request{NamespacedName: owner}, after)
+}
+
+// Drift takes an object that may not be as it should any more. One that is not put right at once is told of at once. What a run is
+// deleting, for good or to create it anew, is expected to go, and no drift, as is the end of what was terminating; it is told nevertheless.
+// Neither is what is to be written once more.
+func (t *Triggers) Drift(owner objects.Owner, key objects.Key) {
+	r := t.reconciler
+	if r.moves.leaves(owner, plan.KeyOfName(key.GroupKind, key.Namespace, key.Name)) || r.replacing.has(key) || r.stuck.knows(owner, key) || r.Ledger.Lookup(key).Again {
+		t.add(owner, 0)
+		return
+	}
+	r.Metrics.driftNoticed.WithLabelValues(key.Kind).Inc()
+	r.drifts.noticed(key)
+	t.add(owner, r.drifts.due(key))
+}
+
+// Sweep wakes, once a sync period, the ManagedResources with objects that are in doubt, that the API server kept a part of only some time
+// ago, or that no watch covers. The others are not even looked at: with a queue entry each, an idle process would spend all its time on
+// finding nothing to do.
+func (t *Triggers) Sweep(ctx context.Context) error {
+	r := t.reconciler
+	ticker := time.NewTicker(r.Config.SyncPeriod.Duration)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		t.sweep()
+	}
+}
+
+func (t *Triggers) sweep() {
+	r := t.reconciler
+	r.Ledger.RetryDue(r.Clock.Now())
+	for _, owner := range t.completed() {
+		if r.passes.inDoubt(owner) || !r.nothingInDoubt(owner) {
+			t.add(owner, r.spread())
+		}
+	}
+}
+
+// SecretChanged takes a Secret that was written, or is gone if version is empty (MRT-4, MRB-21).
+func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
+	for _, owner := range t.reconciler.passes.secretChanged(secret, version) {
+		t.reconciler.moves.forget(owner)
+		t.add(owner, 0)
+	}
+}
+
+// SecretsMissed takes that changes of Secrets may have been missed.
+func (t *Triggers) SecretsMissed() {
+	for i, owner := range t.reconciler.passes.allInDoubt() {
+		t.reconciler.moves.forget(owner)
+		t.add(owner, time.Duration(i)*gapPause)
+	}
+}
+
+// String names the source in logs.
+func (t *Triggers) String() string { return fmt.Sprintf("triggers of %s", Name) }

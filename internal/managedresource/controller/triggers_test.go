@@ -1,0 +1,173 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+)
+
+// MRT-3: which events of a ManagedResource lead to a run.
+func TestPredicate(t *testing.T) {
+	type mr = resourcesv1alpha1.ManagedResource
+	annotate := func(key, value string) func(*mr) {
+		return func(m *mr) { m.Annotations = map[string]string{key: value} }
+	}
+	healthy := func(status resourcesv1alpha1.ConditionStatus) func(*mr) {
+		return func(m *mr) {
+			m.Status.Conditions = []resourcesv1alpha1.Condition{{Type: resourcesv1alpha1.ResourcesHealthy, Status: status}}
+		}
+	}
+	nothing := func(*mr) {}
+	finalizer := func(m *mr) { m.Finalizers = []string{resourcesv1alpha1.FinalizerName} }
+	anotherUID := func(m *mr) { m.UID = "another" }
+	now := metav1.Now()
+	foreign := "other"
+	for name, tc := range map[string]struct {
+		before, after func(*mr)
+		want          bool
+	}{
+		"MRT-2 nothing": {nothing, nothing, false},
+		"MRT-2 created anew in a gap of the watch":                       {nothing, anotherUID, true},
+		"MRT-2 turned back with a restored etcd":                         {func(m *mr) { m.ResourceVersion = "9" }, func(m *mr) { m.ResourceVersion = "8" }, true},
+		"MRT-2 a later version of the same":                              {func(m *mr) { m.ResourceVersion = "8" }, func(m *mr) { m.ResourceVersion = "9" }, false},
+		"MRT-2 generation":                                               {nothing, func(m *mr) { m.Generation = 2 }, true},
+		"MRT-2 deletion":                                                 {nothing, func(m *mr) { m.DeletionTimestamp = &now }, true},
+		"MRT-2 operation reconcile":                                      {nothing, annotate(resourcesv1alpha1.AnnotationOperation, "reconcile"), true},
+		"MRT-2 operation migrate":                                        {nothing, annotate(resourcesv1alpha1.AnnotationOperation, "migrate"), true},
+		"MRT-2 operation of no meaning":                                  {nothing, annotate(resourcesv1alpha1.AnnotationOperation, "x"), false},
+		"MRB-22 wait-for-state is removed":                               {annotate(resourcesv1alpha1.AnnotationOperation, "wait-for-state"), nothing, true},
+		"MRT-2 became unhealthy":                                         {healthy("True"), healthy("False"), true},
+		"MRT-2 became unhealthy, first time":                             {nothing, healthy("False"), true},
+		"MRT-2 unhealthy after unknown":                                  {healthy("Unknown"), healthy("False"), false},
+		"MRT-2 became healthy":                                           {healthy("False"), healthy("True"), false},
+		"MRT-2 is ignored now":                                           {nothing, annotate(resourcesv1alpha1.AnnotationIgnore, "1"), true},
+		"MRT-2 is not ignored any more":                                  {annotate(resourcesv1alpha1.AnnotationIgnore, "1"), nothing, true},
+		"MRT-3 ignored before and after":                                 {annotate(resourcesv1alpha1.AnnotationIgnore, "1"), func(m *mr) { annotate(resourcesv1alpha1.AnnotationIgnore, "1")(m); m.Generation = 2 }, false},
+		"MRT-3 ignored, but being deleted":                               {annotate(resourcesv1alpha1.AnnotationIgnore, "1"), func(m *mr) { annotate(resourcesv1alpha1.AnnotationIgnore, "1")(m); m.DeletionTimestamp = &now }, true},
+		"MRT-2/MRK-6 the other class has cleaned":                        {func(m *mr) { m.Finalizers = []string{resourcesv1alpha1.FinalizerName + "-x"} }, nothing, true},
+		"MR-6 the finalizer was taken away":                              {finalizer, nothing, true},
+		"MR-6 the finalizer is there now":                                {nothing, finalizer, false},
+		"MR-6 the finalizer of what is going":                            {func(m *mr) { finalizer(m); m.DeletionTimestamp = &now }, func(m *mr) { m.DeletionTimestamp = &now }, false},
+		"MRT-1/MRK-4 of another class":                                   {func(m *mr) { m.Spec.Class = &foreign }, func(m *mr) { m.Spec.Class = &foreign; m.Generation = 2 }, false},
+		"MRT-1 given to another class, and the finalizer was taken away": {finalizer, func(m *mr) { m.Spec.Class = &foreign }, true},
+		"MRT-1/MRK-4 handed over, finalizer is own": {nothing, func(m *mr) {
+			m.Spec.Class = &foreign
+			m.Generation = 2
+			m.Finalizers = []string{resourcesv1alpha1.FinalizerName}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := &mr{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, &mr{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+			tc.before(before)
+			tc.after(after)
+			r := &Reconciler{Options: Options{Class: meta.NewClass("")}}
+			if got := r.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+func TestBackOffIsBounded(t *testing.T) {
+	limiter := kit.RetriesUpTo(lastRetry)
+	last := limiter.When(reconcile.Request{})
+	if last != 5*time.Millisecond {
+		t.Errorf("PRC-31: the first retry is after %s", last)
+	}
+	for range 50 {
+		last = limiter.When(reconcile.Request{})
+	}
+	if last != time.Minute {
+		t.Errorf("MRB-20/MRC-12/PRC-31: got %s", last)
+	}
+}
+
+// delays notes after what time each ManagedResource is to be taken up.
+type delays struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	after []time.Duration
+}
+
+func (d *delays) AddAfter(_ reconcile.Request, after time.Duration) { d.after = append(d.after, after) }
+
+// OPB-16: after a gap in the watch of Secrets every ManagedResource is in doubt, and they are woken one after the other.
+func TestGapsWakeOneAfterTheOther(t *testing.T) {
+	r := &Reconciler{}
+	triggers, queue := &Triggers{reconciler: r}, &delays{}
+	if err := triggers.queue.Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	const many = 1000
+	mr := &resourcesv1alpha1.ManagedResource{}
+	for i := range many {
+		mr.Namespace, mr.Name = "n", fmt.Sprint(i)
+		r.passes.reads(mr)
+	}
+	triggers.SecretsMissed()
+	slices.Sort(queue.after)
+	if len(queue.after) != many || !r.passes.inDoubt(ownerOf(mr)) {
+		t.Fatalf("%d of %d are woken, in doubt: %t", len(queue.after), many, r.passes.inDoubt(ownerOf(mr)))
+	}
+	for i := range many - 1 {
+		if pause := queue.after[i+1] - queue.after[i]; pause < time.Millisecond {
+			t.Fatalf("the next one is woken %s after the one at %s", pause, queue.after[i])
+		}
+	}
+	if last := queue.after[many-1]; last > time.Minute {
+		t.Errorf("the last one is woken after %s", last)
+	}
+}
+
+// MRT-4: whoever looks late, and has the ManagedResource that had the name before, does not keep changes of Secrets from the one that is there, nor the
+// sweep.
+func TestLateLooksTakeNothingFromWhatHasTheName(t *testing.T) {
+	former := func(f *fixture) *resourcesv1alpha1.ManagedResource {
+		mr := f.get("m")
+		mr.UID = "former"
+		return mr
+	}
+	for name, look := range map[string]func(*fixture){
+		"health":  func(f *fixture) { f.Awaits(former(f)) },
+		"leaders": func(f *fixture) { f.passes.contradicts(former(f)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("m", "a=1")
+			f.settle("m")
+			look(f)
+			owner := ownerOf(f.get("m"))
+			if swept := f.passes.owners(false); !slices.Contains(swept, owner) {
+				t.Errorf("the sweep looks after %v", swept)
+			}
+			if told := f.passes.secretChanged(owner, "m/2"); !slices.Contains(told, owner) {
+				t.Errorf("a change of the Secret is told to %v", told)
+			}
+		})
+	}
+}
+
+func TestPeriodsDoNotMarchInStep(t *testing.T) {
+	r := &Reconciler{Options: Options{Config: config.ManagedResourceControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Minute}}}}
+	seen := map[time.Duration]bool{}
+	for range 50 {
+		period := r.period()
+		if period < 54*time.Second || period > 66*time.Second {
+			t.Fatalf("OPB-16/PRC-32: got %s", period)
+		}
+		seen[period] = true
+	}
+	if len(seen) < 10 {
+		t.Errorf("OPB-16: only %d different periods", len(seen))
+	}
+}

@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"k8s.io/client-go/tools/cache"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+)
+
+// unhealthy is a condition that is not as it should be: the labels of its series, in their order, and since when.
+type unhealthy struct {
+	labels [4]string
+	since  float64
+}
+
+// unhealthyOf returns the conditions of a ManagedResource that are not as they should be. What is not known yet is none of them, so that there
+// are as many series as failures.
+func unhealthyOf(mr *resourcesv1alpha1.ManagedResource) []unhealthy {
+	var all []unhealthy
+	for _, c := range mr.Status.Conditions {
+		want := resourcesv1alpha1.ConditionTrue
+		if c.Type == resourcesv1alpha1.ResourcesProgressing {
+			want = resourcesv1alpha1.ConditionFalse
+		}
+		if c.Status != want && c.Status != resourcesv1alpha1.ConditionUnknown {
+			all = append(all, unhealthy{[4]string{mr.Namespace, mr.Name, string(c.Type), c.Reason}, float64(c.LastTransitionTime.Unix())})
+		}
+	}
+	return all
+}
+
+// Follow returns a handler that keeps the series of ManagedResources that are not as they should be, or are ignored, from what a cache delivers of
+// them; those of other classes have none.
+func (m *Metrics) Follow(class meta.Class) cache.ResourceEventHandler {
+	of := func(object any) *resourcesv1alpha1.ManagedResource {
+		if mr, ok := object.(*resourcesv1alpha1.ManagedResource); ok && class.Concerns(mr) {
+			return mr
+		}
+		return nil
+	}
+	replace := func(before, after *resourcesv1alpha1.ManagedResource) {
+		if before != nil {
+			for _, u := range unhealthyOf(before) {
+				m.unhealthy.DeleteLabelValues(u.labels[:]...)
+			}
+			m.ignored.DeleteLabelValues(before.Namespace, before.Name)
+		}
+		if after == nil {
+			return
+		}
+		for _, u := range unhealthyOf(after) {
+			m.unhealthy.WithLabelValues(u.labels[:]...).Set(u.since)
+		}
+		if since := ignoredSince(after); !since.IsZero() {
+			m.ignored.WithLabelValues(after.Namespace, after.Name).Set(float64(since.Unix()))
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { replace(nil, of(object)) },
+		UpdateFunc: func(before, after any) { replace(of(before), of(after)) },
+		DeleteFunc: func(object any) {
+			if lost, is := object.(cache.DeletedFinalStateUnknown); is {
+				object = lost.Obj
+			}
+			replace(of(object), nil)
+		},
+	}
+}

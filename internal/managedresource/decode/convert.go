@@ -1,0 +1,100 @@
+package decode
+
+import (
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	goyaml "go.yaml.in/yaml/v2"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+var (
+	errKey      = errors.New("document has a mapping with a key that is no text, integer, number or boolean")
+	errSameKeys = errors.New(`document has a mapping with keys that are the same in JSON, as 1 and "1" are`)
+	errBinary   = errors.New("document has !!binary data that is not UTF-8; write text, in base64 where that is expected")
+	errNumber   = errors.New("document has a number that JSON does not have")
+)
+
+// converter makes of what the YAML parser returns what the same document would be in JSON. As mappings have no order, it visits
+// all before it says what is wrong: the same document always has the same error.
+type converter struct {
+	key, sameKeys, binary, number bool
+}
+
+func (c *converter) err() error {
+	switch {
+	case c.key:
+		return errKey
+	case c.sameKeys:
+		return errSameKeys
+	case c.binary:
+		return errBinary
+	case c.number:
+		return errNumber
+	}
+	return nil
+}
+
+// convert returns a value that shares lists with the one of the parser.
+func (c *converter) convert(value any) any {
+	switch value := value.(type) {
+	case nil, bool:
+		return value
+	case int:
+		return int64(value)
+	case string:
+		// The parser checked the text, but not what it decoded itself.
+		c.binary = c.binary || !utf8.ValidString(value)
+		return value
+	case []any:
+		for i := range value {
+			value[i] = c.convert(value[i])
+		}
+		return value
+	case map[any]any:
+		return c.mapping(value)
+	default:
+		return c.convertNumber(value)
+	}
+}
+
+// mapping makes texts of the keys. Of a key that is there twice the parser has kept the last; which of two is the last that only
+// JSON takes for the same it does not tell.
+func (c *converter) mapping(value map[any]any) map[string]any {
+	result := make(map[string]any, len(value))
+	for key, v := range value {
+		text, ok := keyText(key)
+		_, found := result[text]
+		c.key = c.key || !ok
+		c.sameKeys = c.sameKeys || ok && found
+		c.binary = c.binary || !utf8.ValidString(text)
+		result[text] = c.convert(v)
+	}
+	return result
+}
+
+// keyText is a key as YAML writes it.
+func keyText(key any) (string, bool) {
+	switch key := key.(type) {
+	case string:
+		return key, true
+	case int, int64, bool:
+		return fmt.Sprint(key), true
+	case float64:
+		text, err := goyaml.Marshal(float32(key)) // Kubernetes rounds keys.
+		return strings.TrimSpace(string(text)), err == nil
+	}
+	return "", false
+}
+
+// convertNumber leaves it to JSON which numbers are integers.
+func (c *converter) convertNumber(value any) (number any) {
+	raw, err := stdjson.Marshal(value)
+	if err != nil || json.Unmarshal(raw, &number) != nil {
+		c.number = true
+	}
+	return number
+}

@@ -1,0 +1,150 @@
+package decode
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// One budget is for all Secrets and keys of a ManagedResource. It is checked before anything is decoded, so that what exceeds
+// it costs a stream through a buffer; what a document may have is checked before that document is parsed. Refused input
+// therefore needs at most 64 MiB: the values, the window of Brotli (16 MiB) and one document with what a parser makes of it.
+const (
+	// maxSecrets limits the Secrets. Even one object for each would be a thousand reads at every start.
+	maxSecrets = 1000
+	// maxValueBytes limits the values as they are stored: sixteen Secrets of the largest size (1 MiB).
+	maxValueBytes = 16 << 20
+	// maxPlainBytes limits the values once decompressed, with aliases expanded. Manifests compress ten- to thirtyfold; a bomb does
+	// so thousandfold.
+	maxPlainBytes = 32 << 20
+	// maxDocuments limits the documents. The inventory of 20,000 objects alone would exceed what etcd stores.
+	maxDocuments = 20_000
+	// maxNodes limits the nodes, that is scalars, lists and mappings, as counted by YAMLNodes and JSONNodes, or by Expand if
+	// there are aliases. The definitions of the largest operators, some 70,000 lines, count 200,000. A node costs up to 300 bytes
+	// while it is kept.
+	maxNodes = 500_000
+
+	// maxDocumentBytes limits one document, as JSON, too: etcd takes 1.5 MiB with a write, and indentation needs some.
+	maxDocumentBytes = 2 << 20
+	// maxDocumentNodes limits the nodes of one document. The largest definitions, some 30,000 lines, count 80,000. While a
+	// document is parsed a counted node costs up to 500 bytes.
+	maxDocumentNodes = 100_000
+	// maxDepth limits the nesting of a document. The deepest built-in kinds nest some 20 levels, CRD schemas some 60.
+	maxDepth = 256
+)
+
+var (
+	errTooLarge = fmt.Errorf("document is larger than %d MiB", maxDocumentBytes>>20)
+	errTooDense = fmt.Errorf("document has more than %d nodes", maxDocumentNodes)
+	errTooDeep  = fmt.Errorf("document is nested deeper than %d levels", maxDepth)
+)
+
+// Sources are the Secrets of a ManagedResource while they are read one by one.
+type Sources struct {
+	All   []Source
+	bytes int
+}
+
+// Add appends a Secret, and says whether there is any use in reading more: not once they exceed what a ManagedResource may have.
+func (s *Sources) Add(source Source) bool {
+	s.All = append(s.All, source)
+	for _, value := range source.Data {
+		s.bytes += len(value)
+	}
+	return s.bytes <= maxValueBytes && len(s.All) <= maxSecrets
+}
+
+// budget is what is left for a ManagedResource.
+type budget struct {
+	valueBytes, plainBytes, documents, nodes int
+	buffers                                  buffers
+
+	// expansions has an entry for each part of the values that may be a YAML document with aliases, once its value was measured,
+	// and for no other: counting them takes a parser, and as much memory as decoding.
+	expansions map[spot]expansion
+}
+
+// spot is where a part begins. The value is known by where it is in memory: a Secret that is named twice may have been read in two
+// forms.
+type spot struct {
+	value *byte
+	line  int
+}
+
+func newBudget() *budget {
+	return &budget{valueBytes: maxValueBytes, plainBytes: maxPlainBytes, documents: maxDocuments, nodes: maxNodes, expansions: map[spot]expansion{}}
+}
+
+// spend measures a value, and returns an error if the budget is exceeded. What is wrong with the value itself is none: it is
+// found again when the value is decoded.
+func (b *budget) spend(ctx context.Context, key string, value []byte) error {
+	if b.valueBytes -= len(value); b.valueBytes < 0 {
+		return fmt.Errorf("the Secrets of the ManagedResource have more than %d MiB up to here", maxValueBytes>>20)
+	}
+	stream, err := b.buffers.open(key, value)
+	if err != nil {
+		return nil
+	}
+	for part := range b.buffers.parts(&countingReader{reader: stream, left: &b.plainBytes}) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if part.hasAliases() {
+			part.expanded = expand(part.text)
+			b.expansions[spot{&value[0], part.line}] = part.expanded
+		}
+		counts := part.size()
+		b.documents--
+		b.nodes -= counts.nodes
+		b.plainBytes -= counts.bytes - len(part.text) // The text itself was taken when it was read.
+		switch {
+		case b.documents < 0:
+			return fmt.Errorf("the Secrets of the ManagedResource have more than %d documents up to here", maxDocuments)
+		case b.nodes < 0:
+			return errNodes
+		case b.plainBytes < 0:
+			return errPlainBytes
+		}
+	}
+	return nil
+}
+
+var errNodes = fmt.Errorf("the Secrets of the ManagedResource have more than %d nodes up to here", maxNodes)
+
+var errPlainBytes = fmt.Errorf("the Secrets of the ManagedResource have more than %d MiB up to here when decompressed and with aliases expanded", maxPlainBytes>>20)
+
+// countingReader ends with errPlainBytes when more was read than is left.
+type countingReader struct {
+	reader io.Reader
+	left   *int
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.reader.Read(p)
+	if *c.left -= n; *c.left < 0 {
+		err = errPlainBytes
+	}
+	return n, err
+}
+
+// checkDepth refuses documents that nest too deeply for the recursive functions that follow.
+func checkDepth(value any, levels int) error {
+	if levels == 0 {
+		return errTooDeep
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, v := range value {
+			if err := checkDepth(v, levels-1); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, v := range value {
+			if err := checkDepth(v, levels-1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+// Package engine puts the parts that keep ManagedResources together: what reads and watches the source, what writes to and
+// watches the target, the ledger between them, and the controllers over all of it.
+//
+// The executable constructs it with real clusters, the simulation with simulated ones: what runs in between is the same. It
+// must not know what there is once a process, such as ports, signals, election and probes.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/managedresource/controller"
+	healthcontroller "github.com/espalier-project/espalier/internal/managedresource/health"
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// Options are all that an engine needs; each is required, unless it says otherwise.
+type Options struct {
+	Config *config.ResourceManagerConfiguration
+	// Manager runs the controllers and has the cache of the source, shaped by Scheme and Reads.
+	Manager manager.Manager
+	// Source is the client of the source for built-in kinds.
+	Source kubernetes.Interface
+	Target clusters.Connection
+	// Identified, if it is set, is called on the leader once the identity of the source is known: what else it runs begins then.
+	Identified func()
+	// Begun, if it is set, is called once the controllers have been added.
+	Begun    func()
+	Clock    clock.PassiveClock
+	Registry prometheus.Registerer
+	Log      logr.Logger
+}
+
+// Engine applies ManagedResources and judges them. It is a runnable of the leader.
+type Engine struct {
+	Options
+	client  *target.Client
+	watches *target.Watches
+	ledger  *objects.Ledger
+	secrets *source.Secrets
+	events  *source.Events
+	metrics *controller.Metrics
+	started start
+}
+
+// Scheme returns the kinds that the manager must know.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{resourcesv1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+// New returns an engine. It sends nothing before it is started.
+func New(options Options) (*Engine, error) {
+	cfg := options.Config
+	requests := target.NewMetrics(options.Registry)
+	client, err := target.NewClient(options.Target.REST, options.Target.HTTP, requests)
+	if err != nil {
+		return nil, err
+	}
+	l := objects.New()
+	watches := target.NewWatches(client, l, target.WatchOptions{
+		Namespaces:    cfg.TargetClientConnection.Namespaces,
+		LabelSelector: resourcesv1alpha1.LabelManagedBy + "=" + *cfg.Controllers.ManagedResource.ManagedByLabelValue,
+		View:          target.View{Health: healthcheck.Options{CustomResources: ptr.Deref(cfg.Controllers.Health.CustomResources, false)}},
+		Disabled:      ptr.Deref(cfg.TargetClientConnection.DisableCachedClient, false),
+		Metrics:       requests,
+		Log:           options.Log.WithName("target"),
+	})
+	secrets := source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock, options.Log.WithName("secrets"))
+	return &Engine{
+		Options: options, client: client, watches: watches, ledger: l, secrets: secrets, metrics: controller.NewMetrics(options.Registry),
+		events: source.NewEvents(options.Source.CoreV1(), options.Clock),
+	}, nil
+}
+
+// judgement is what an assessor says about the objects of a ManagedResource.
+type judgement = func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (e *Engine) NeedLeaderElection() bool { return true }
+
+// Start runs the engine until the context ends.
+func (e *Engine) Start(ctx context.Context) error {
+	defer e.events.End() // Whoever tells something has ended by then.
+	return kit.Run(ctx, e.Manager, e.start)
+}
+
+// start determines the identity of the source cluster and adds the controllers (PRC-11).
+func (e *Engine) start(group *kit.Group) error {
+	ctx := group.Context()
+	identity, err := e.awaitSource(ctx)
+	if err != nil {
+		return fmt.Errorf("failed during bootstrapping: %w", err)
+	}
+	e.Log.Info("Using cluster id", "clusterID", identity)
+	if e.Identified != nil {
+		e.Identified()
+	}
+	// What is there to be seen is asked of the cache before there are controllers.
+	informer, err := e.Manager.GetCache().GetInformer(ctx, &resourcesv1alpha1.ManagedResource{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	class := meta.NewClass(*e.Config.Controllers.ResourceClass)
+	if _, err := informer.AddEventHandler(e.metrics.Follow(class)); err != nil {
+		return err
+	}
+	statuses := source.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock, e.events)
+	assessor := target.NewAssessor(e.client, e.ledger, e.watches, e.Clock)
+
+	var judges []*healthcontroller.Reconciler
+	news := func(owner objects.Owner) {
+		for _, judge := range judges {
+			judge.Enqueue(owner)
+		}
+	}
+	reconciler := controller.New(controller.Options{
+		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
+		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled,
+		Statuses:         statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Ledger: e.ledger, Watches: e.watches,
+		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Applied: news,
+	})
+	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses, Clock: e.Clock, Await: reconciler.Awaits}
+	for name, judge := range map[string]struct {
+		condition              resourcesv1alpha1.ConditionType
+		assess, confirm, other judgement
+	}{
+		healthcontroller.NameHealth:      {resourcesv1alpha1.ResourcesHealthy, assessor.Health, assessor.ConfirmedHealth, assessor.Progressing},
+		healthcontroller.NameProgressing: {resourcesv1alpha1.ResourcesProgressing, assessor.Progressing, assessor.Progressing, assessor.Health},
+	} {
+		health.Name, health.Condition, health.Assess, health.Confirm, health.Other = name, judge.condition, judge.assess, judge.confirm, judge.other
+		judges = append(judges, healthcontroller.New(health))
+	}
+	triggers := reconciler.Triggers
+	e.ledger.Subscribe(triggers.Drift, news)
+	e.secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
+
+	if err := group.Add(leaderOnly{e.secrets.Start}); err != nil {
+		return err
+	}
+	timeout := e.Config.Controllers.CacheSyncTimeout.Duration
+	if err := e.secrets.WaitUntilWatching(ctx, timeout); err != nil {
+		return err
+	}
+	e.expect(ctx, reconciler, timeout)
+	for _, runnable := range []manager.Runnable{leaderOnly{e.watches.Start}, leaderOnly{triggers.Sweep}, leaderOnly{e.audit(reconciler)}} {
+		if err := group.Add(runnable); err != nil {
+			return err
+		}
+	}
+	if err := reconciler.AddToManager(group, timeout); err != nil {
+		return err
+	}
+	for _, judge := range judges {
+		if err := judge.AddToManager(group, timeout); err != nil {
+			return err
+		}
+	}
+	if e.Begun != nil {
+		e.Begun()
+	}
+	return nil
+}
+
+// expect tells the watches what there is to be seen. Without that everything is read one by one, which takes longer and is as right.
+func (e *Engine) expect(ctx context.Context, reconciler *controller.Reconciler, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := reconciler.Expect(ctx); err != nil {
+		e.Log.Info("Objects will be read one by one", "reason", err.Error())
+	}
+}
+
+// audit is the safety net under the watches of the target.
+func (e *Engine) audit(reconciler *controller.Reconciler) func(context.Context) error {
+	period := e.Config.Controllers.ManagedResource.AuditPeriod.Duration
+	return func(ctx context.Context) error {
+		if period == 0 {
+			return nil
+		}
+		return e.watches.Audit(ctx, period, reconciler.Stray)
+	}
+}
+
+// leaderOnly is a runnable of the leader.
+type leaderOnly struct{ start func(context.Context) error }
+
+func (l leaderOnly) Start(ctx context.Context) error { return l.start(ctx) }
+func (l leaderOnly) NeedLeaderElection() bool        { return true }

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
+)
+
+const (
+	// startRetry is the pause between two attempts to reach a source that is away, startLimit the time limit of one.
+	startRetry = 2 * time.Second
+	startLimit = 10 * time.Second
+	// startReport is how often a wait that goes on is logged.
+	startReport = time.Minute
+)
+
+// start is what the start waits for; nil if it waits for nothing.
+type start struct {
+	mu      sync.Mutex
+	waiting error
+}
+
+// Ready returns nil if nothing stands in the way of applying ManagedResources, or if this instance does not lead; else what
+// does: the source that is away, or the right that is missing.
+func (e *Engine) Ready() error {
+	e.started.mu.Lock()
+	defer e.started.mu.Unlock()
+	if e.started.waiting != nil {
+		return e.started.waiting
+	}
+	return e.secrets.Watching()
+}
+
+func (e *Engine) waiting(err error) {
+	e.started.mu.Lock()
+	defer e.started.mu.Unlock()
+	e.started.waiting = err
+}
+
+// awaitSource returns the identity of the source once the source can be worked with. It waits as long as the source is away or
+// has no ManagedResources yet. It ends with an error for what waiting does not mend (MRC-7), and names a right that is missing
+// for as long as caches are waited for.
+func (e *Engine) awaitSource(ctx context.Context) (string, error) {
+	defer e.waiting(nil)
+	began, reported := e.Clock.Now(), time.Time{}
+	for {
+		identity, err := e.trySource(ctx)
+		var hopeless *source.IdentityError
+		tooLong := apierrors.IsForbidden(err) && e.Clock.Since(began) >= e.Config.Controllers.CacheSyncTimeout.Duration
+		if err == nil || ctx.Err() != nil || tooLong || errors.As(err, &hopeless) {
+			return identity, err
+		}
+		e.waiting(fmt.Errorf("waiting for the source cluster: %w", err))
+		if reported.IsZero() || e.Clock.Since(reported) >= startReport {
+			e.Log.Error(err, "Waiting for the source cluster")
+			reported = e.Clock.Now()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(startRetry):
+		}
+	}
+}
+
+func (e *Engine) trySource(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	identity, err := source.ClusterID(ctx, e.Source.CoreV1(), *e.Config.Controllers.ClusterID)
+	if err != nil {
+		return "", err
+	}
+	return identity, e.findManagedResources(ctx)
+}
+
+// findManagedResources asks for one ManagedResource of each namespace, which needs what the caches need: discovery and rights.
+func (e *Engine) findManagedResources(ctx context.Context) error {
+	namespaces := e.Config.SourceClientConnection.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		list := &resourcesv1alpha1.ManagedResourceList{}
+		if err := e.Manager.GetAPIReader().List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
+			return fmt.Errorf("listing ManagedResources: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+// Package health holds the two controllers that judge applied ManagedResources: health keeps ResourcesHealthy,
+// health-progressing keeps ResourcesProgressing. They read the ledger, which the watches keep up to date, and write a
+// condition only where it changes.
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// Names of the controllers, in logs and metrics (MRC-11).
+const (
+	NameHealth      = "health"
+	NameProgressing = "health-progressing"
+)
+
+const (
+	lastRetry = time.Minute
+	// settleLimit is how long a missing object may take to be put back before it is reported, settleDelay is between two looks.
+	settleDelay = 500 * time.Millisecond
+	settleLimit = 3 * time.Second
+	// rarely is how many periods pass between two looks at what watches keep up to date: a net below the net.
+	rarely = 10
+	// changeDelay gathers the changes that arrive together.
+	changeDelay = 100 * time.Millisecond
+	// messagePause is between two writes of a condition of which only the message changes: a roll-out over many nodes would
+	// write the status for each of them.
+	messagePause = 10 * time.Second
+)
+
+// Options are all that a reconciler needs; each is required.
+type Options struct {
+	Name string
+	// Condition is the type of the condition that is kept.
+	Condition resourcesv1alpha1.ConditionType
+	Config    config.HealthControllerConfig
+	Class     meta.Class
+	Statuses  *source.Statuses
+	Clock     clock.PassiveClock
+	// Await says whether the first look at the objects since the start is still to come: it tells more, and cheaper.
+	Await func(*resourcesv1alpha1.ManagedResource) bool
+	// Assess judges the objects of the inventory.
+	Assess func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
+	// Confirm judges once more what is reported though it seemed to be about to change.
+	Confirm func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
+	// Other is the judgement of the other controller. What makes one of the conditions change mostly makes both, and
+	// whichever controller comes first writes both at once.
+	Other func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
+}
+
+// Reconciler keeps one condition of applied ManagedResources.
+type Reconciler struct {
+	Options
+
+	queue     kit.Queue
+	mu        sync.Mutex
+	unsettled map[objects.Owner]time.Time // since when
+	// judged is the status that the last judgement gave the condition, of each ManagedResource that is judged. It is noted before it is
+	// written, so that a status which says something else afterwards is somebody else's.
+	judged map[objects.Owner]resourcesv1alpha1.ConditionStatus
+}
+
+// New returns a reconciler.
+func New(o Options) *Reconciler {
+	return &Reconciler{Options: o, unsettled: map[objects.Owner]time.Time{}, judged: map[objects.Owner]resourcesv1alpha1.ConditionStatus{}}
+}
+
+// Reconcile judges one ManagedResource.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.Config.SyncPeriod.Duration)
+	defer cancel()
+	mr, err := r.Statuses.Get(ctx, request.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		r.forget(request.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the ManagedResource: %w", err)
+	}
+	if !r.concerns(mr) {
+		r.forget(request.NamespacedName)
+		return reconcile.Result{}, nil // Ignored, being deleted, or somebody else's (MRH-1), perhaps only still (MRV-102).
+	}
+	if !isApplied(mr) || r.Await(mr) {
+		return reconcile.Result{RequeueAfter: r.period()}, nil // What is not applied has no health yet (MRH-2).
+	}
+	assessment, err := r.Assess(ctx, mr.Status.Resources)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if assessment.Unsettled {
+		if r.wait(request.NamespacedName) {
+			return reconcile.Result{RequeueAfter: settleDelay}, nil
+		}
+		if assessment, err = r.Confirm(ctx, mr.Status.Resources); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	r.settled(request.NamespacedName, assessment.Change.Status)
+	changes := []meta.ConditionChange{assessment.Change}
+	if assessment.Covered {
+		if other, err := r.Other(ctx, mr.Status.Resources); err == nil && other.Covered && !other.Unsettled {
+			changes = append(changes, other.Change)
+		}
+	}
+	later, err := r.write(ctx, mr, changes)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if later > 0 {
+		return reconcile.Result{RequeueAfter: later}, nil
+	}
+	if assessment.Covered && !assessment.Problem {
+		return reconcile.Result{RequeueAfter: rarely * r.period()}, nil
+	}
+	return reconcile.Result{RequeueAfter: r.period()}, nil
+}
+
+// write sets the conditions unless the content was exchanged since it was judged. What is yes or no is written at once; later is
+// when a message may be written that is not yet.
+func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.ManagedResource, changes []meta.ConditionChange) (later time.Duration, err error) {
+	key := client.ObjectKeyFromObject(judged)
+	_, err = r.Statuses.Update(ctx, key, judged.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		later = 0
+		if !r.concerns(current) || !isApplied(current) {
+			return nil
+		}
+		if !sameContent(judged, current) {
+			later = changeDelay // It is judged anew.
+			return nil
+		}
+		var fresh []meta.ConditionChange
+		for _, change := range changes {
+			change = target.WithoutNews(change, current.Status.Conditions)
+			if wait := tooEarly(change, current.Status.Conditions, r.Clock.Now()); wait > 0 {
+				later = max(later, wait)
+				continue
+			}
+			fresh = append(fresh, change)
+		}
+		return &source.Change{Conditions: fresh}
+	})
+	if errors.Is(err, source.ErrGone) {
+		return 0, nil
+	}
+	return later, err
+}
+
+// tooEarly returns how long a change must wait that is one of the message only.
+func tooEarly(change meta.ConditionChange, conditions []resourcesv1alpha1.Condition, now time.Time) time.Duration {
+	present := meta.Conditions(conditions).Get(change.Type)
+	if present == nil || present.Status != change.Status || present.Reason != change.Reason || present.Message == change.Message {
+		return 0
+	}
+	since := now.Sub(present.LastUpdateTime.Time)
+	if since < 0 {
+		return 0 // The clock of a former leader was ahead.
+	}
+	return messagePause - since
+}
+
+func sameContent(a, b *resourcesv1alpha1.ManagedResource) bool {
+	checksum := func(mr *resourcesv1alpha1.ManagedResource) string {
+		if mr.Status.SecretsDataChecksum == nil {
+			return ""
+		}
+		return *mr.Status.SecretsDataChecksum
+	}
+	return a.Status.ObservedGeneration == b.Status.ObservedGeneration && checksum(a) == checksum(b) &&
+		meta.SameInventory(a.Status.Resources, b.Status.Resources)
+}
+
+// concerns says whether a ManagedResource is judged. While another class cleans up, its objects are in the target of that one, or on their way out.
+func (r *Reconciler) concerns(mr *resourcesv1alpha1.ManagedResource) bool {
+	return r.Class.Responsible(mr) && !r.Class.WaitsForHandOver(mr) && !meta.Ignored(mr) && mr.DeletionTimestamp == nil
+}
+
+func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
+	switch meta.Conditions(mr.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied) {
+	case resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionUnknown:
+		return true
+	}
+	return false
+}
+
+// wait says whether a missing object may still be on its way back.
+func (r *Reconciler) wait(owner objects.Owner) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.Clock.Now()
+	if _, waits := r.unsettled[owner]; !waits {
+		r.unsettled[owner] = now
+	}
+	return now.Sub(r.unsettled[owner]) < settleLimit
+}
+
+func (r *Reconciler) settled(owner objects.Owner, judged resourcesv1alpha1.ConditionStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.unsettled, owner)
+	r.judged[owner] = judged
+}
+
+func (r *Reconciler) forget(owner objects.Owner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.unsettled, owner)
+	delete(r.judged, owner)
+}
+
+// contradicts says whether the condition says something else than the last judgement, such as one of a process that was the leader before.
+func (r *Reconciler) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	judged, found := r.judged[client.ObjectKeyFromObject(mr)]
+	return found && isApplied(mr) && meta.Conditions(mr.Status.Conditions).Status(r.Condition) != judged
+}
+
+// period is the sync period with up to a tenth more or less.
+func (r *Reconciler) period() time.Duration {
+	return kit.Jitter(r.Config.SyncPeriod.Duration)
+}
+
+// Enqueue asks for a judgement, because the ledger has news of the ManagedResource.
+func (r *Reconciler) Enqueue(owner objects.Owner) {
+	r.queue.AddAfter(reconcile.Request{NamespacedName: owner}, changeDelay)
+}
+
+// AddToManager adds the controller.
+func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
+	return kit.Add(mgr, r.Name, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
+		CacheSyncTimeout:        cacheSyncTimeout,
+		RateLimiter:             kit.RetriesUpTo(lastRetry),
+	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), &r.queue)
+}
+
+// predicate passes the events of MRT-8.
+func (r *Reconciler) predicate() predicate.Predicate {
+	concerned := func(object client.Object) (*resourcesv1alpha1.ManagedResource, bool) {
+		mr, ok := object.(*resourcesv1alpha1.ManagedResource)
+		return mr, ok && r.concerns(mr)
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { _, ok := concerned(e.Object); return ok },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, isMR := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
+			after, ok := concerned(e.ObjectNew)
+			if !ok || !isMR {
+				return false
+			}
+			if r.contradicts(after) {
+				// Not at once: another process that judges differently may do the same.
+				r.queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(after)}, messagePause)
+			}
+			return before.UID != after.UID || className(before) != className(after) || meta.Ignored(before) || r.Class.WaitsForHandOver(before) ||
+				meta.Conditions(before.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied) !=
+					meta.Conditions(after.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied)
+		},
+	}
+}
+
+func className(mr *resourcesv1alpha1.ManagedResource) string {
+	if mr.Spec.Class == nil {
+		return ""
+	}
+	return *mr.Spec.Class
+}

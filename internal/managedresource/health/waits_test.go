@@ -1,0 +1,72 @@
+package health
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// A missing object is reported if it is not back after some three seconds, also if news of other objects wake the controller meanwhile.
+func TestNewsShortenTheWait(t *testing.T) {
+	f := newFixture(t)
+	f.Assess = func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
+		return target.Assessment{Covered: true, Problem: true, Unsettled: true, Change: meta.ConditionChange{Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionFalse, Reason: "ConfigMapMissing", Message: "missing"}}, nil
+	}
+	for news := range 10 { // One after each changeDelay.
+		f.run()
+		if waited := time.Duration(news) * changeDelay; f.writes > 0 {
+			t.Fatalf("reported after %s", waited)
+		}
+		f.clock.SetTime(f.clock.Now().Add(changeDelay))
+	}
+}
+
+// MRP-5: a message is written within ten seconds of ours, also if a former leader, whose clock was ahead, wrote the last one.
+func TestClockOfAFormerLeader(t *testing.T) {
+	f := newFixture(t)
+	f.rolling = "1 of 200 updated"
+	f.run()
+	mr := f.get()
+	for i := range mr.Status.Conditions {
+		mr.Status.Conditions[i].LastUpdateTime = metav1.NewTime(f.clock.Now().Add(10 * time.Minute))
+	}
+	f.must(f.source.Status().Update(f.Context(), mr))
+	f.rolling = "199 of 200 updated"
+	judgements := 0
+	for end := f.clock.Now().Add(time.Minute); f.clock.Now().Before(end); judgements++ {
+		result := f.run()
+		f.clock.SetTime(f.clock.Now().Add(result.RequeueAfter))
+	}
+	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "True: 199 of 200 updated" {
+		t.Errorf("after a minute and %d judgements: %s", judgements, got)
+	}
+}
+
+// MRH-10: a judgement that is not written, because the content it is about was exchanged, is made again soon.
+func TestUnwrittenJudgementIsMadeAgain(t *testing.T) {
+	f := newFixture(t)
+	f.run()
+	f.rolling = "the roll-out has begun"
+	f.before = nil
+	old := f.get()
+	assess := f.Assess
+	f.Assess = func(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
+		assessment, err := assess(ctx, refs)
+		mr := f.get() // The run for a new generation with the same objects ends meanwhile.
+		mr.Status.ObservedGeneration++
+		f.must(f.source.Status().Update(ctx, mr))
+		f.predicate().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: f.get()})
+		return assessment, err
+	}
+	result := f.run()
+	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "True: the roll-out has begun" && result.RequeueAfter > messagePause {
+		t.Errorf("the condition is %s, and it is looked at again in %s", got, result.RequeueAfter)
+	}
+}

@@ -1,0 +1,30 @@
+package healthcheck
+
+import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+// assessByConvention judges a custom resource by what most of them agree on: status.observedGeneration and the conditions
+// Ready, Reconciling and Stalled. An object without them is healthy as soon as it exists.
+func assessByConvention(object *unstructured.Unstructured) Verdict {
+	var verdict Verdict
+	if _, found, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "observedGeneration"); found {
+		verdict.Progressing = outdated(object)
+		verdict.Unhealthy = verdict.Progressing
+	}
+	if reconciling := conditionOf(object, "Reconciling"); reconciling.status == "True" && verdict.Progressing == "" {
+		verdict.Progressing = orText(reconciling.message, `condition "Reconciling" is True`)
+	}
+	if verdict.Unhealthy != "" {
+		return verdict
+	}
+	if err := firstOf(allow(object, "Stalled", "False"), allow(object, "Ready", "True")); err != nil {
+		verdict.Unhealthy = err.Error()
+	}
+	return verdict
+}
+
+func orText(value, otherwise string) string {
+	if value == "" {
+		return otherwise
+	}
+	return value
+}

@@ -1,0 +1,126 @@
+package healthcheck
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
+)
+
+// check returns why an object is not healthy, nil if it is.
+type check func(*unstructured.Unstructured) error
+
+// progress returns what an object still waits for, "" if it is rolled out.
+type progress func(*unstructured.Unstructured) string
+
+// checks are the kinds with a rule of health, in exactly these versions (MRH-8).
+var checks = map[schema.GroupVersionKind]check{
+	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}:      checkCustomResourceDefinition,
+	{Group: "apiextensions.k8s.io", Version: "v1beta1", Kind: "CustomResourceDefinition"}: checkCustomResourceDefinition,
+	{Group: "apps", Version: "v1", Kind: "DaemonSet"}:                                     checkDaemonSet,
+	{Group: "apps", Version: "v1", Kind: "Deployment"}:                                    checkDeployment,
+	{Group: "apps", Version: "v1", Kind: "ReplicaSet"}:                                    checkReplicaSet,
+	{Group: "apps", Version: "v1", Kind: "StatefulSet"}:                                   checkStatefulSet,
+	{Group: "batch", Version: "v1", Kind: "Job"}:                                          checkJob,
+	{Version: "v1", Kind: "Pod"}:                                                          checkPod,
+	{Version: "v1", Kind: "ReplicationController"}:                                        checkReplicationController,
+	{Version: "v1", Kind: "Service"}:                                                      checkService,
+	{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}:           checkVerticalPodAutoscaler,
+	{Group: "monitoring.coreos.com", Version: "v1", Kind: "Prometheus"}:                   checkMonitoring,
+	{Group: "monitoring.coreos.com", Version: "v1", Kind: "Alertmanager"}:                 checkMonitoring,
+	{Group: "cert.gardener.cloud", Version: "v1alpha1", Kind: "Certificate"}:              checkCertificate,
+	{Group: "cert.gardener.cloud", Version: "v1alpha1", Kind: "Issuer"}:                   checkIssuer,
+}
+
+// progresses are the kinds with a rule of roll-out (MRP-2).
+var progresses = map[schema.GroupKind]progress{
+	{Group: "apps", Kind: "Deployment"}:                    progressDeployment,
+	{Group: "apps", Kind: "StatefulSet"}:                   progressStatefulSet,
+	{Group: "apps", Kind: "DaemonSet"}:                     progressDaemonSet,
+	{Group: "monitoring.coreos.com", Kind: "Prometheus"}:   progressMonitoring,
+	{Group: "monitoring.coreos.com", Kind: "Alertmanager"}: progressMonitoring,
+	{Group: "cert.gardener.cloud", Kind: "Certificate"}:    outdated,
+	{Group: "cert.gardener.cloud", Kind: "Issuer"}:         outdated,
+}
+
+// Options choose what is checked beyond the fixed list of kinds.
+type Options struct {
+	// CustomResources also judges kinds without a rule, by the conventions of their status.
+	CustomResources bool
+}
+
+// Verdict is what an object says of itself. The zero value is that of a healthy one.
+type Verdict struct {
+	// Unhealthy says why the object is not healthy.
+	Unhealthy string
+	// Progressing says what the object still waits for.
+	Progressing string
+	// CountPods is set for a Deployment that is rolled out if exactly Pods Pods of it are left.
+	CountPods bool
+	Pods      int64
+}
+
+// NeedsWholeObject says whether Assess looks at more than the metadata of objects of a kind.
+func (o Options) NeedsWholeObject(gvk schema.GroupVersionKind) bool {
+	if checks[gvk] != nil || progresses[gvk.GroupKind()] != nil {
+		return true
+	}
+	return o.CustomResources && typed.IsCustom(gvk.Group)
+}
+
+// Progresses says whether Assess says of objects of a kind that they are being rolled out (MRP-2).
+func (o Options) Progresses(gvk schema.GroupVersionKind) bool {
+	return progresses[gvk.GroupKind()] != nil || o.byConvention(gvk)
+}
+
+// byConvention says whether a kind has no rule, and is judged by the conventions of its status.
+func (o Options) byConvention(gvk schema.GroupVersionKind) bool {
+	return checks[gvk] == nil && progresses[gvk.GroupKind()] == nil && o.CustomResources && typed.IsCustom(gvk.Group)
+}
+
+// Assess judges a live object. One that asks to be skipped is healthy and rolled out (MRH-9, MRP-4).
+func (o Options) Assess(object *unstructured.Unstructured) Verdict {
+	if object.GetAnnotations()[resourcesv1alpha1.AnnotationSkipHealthCheck] == "true" {
+		return Verdict{}
+	}
+	var verdict Verdict
+	gvk := object.GroupVersionKind()
+	if o.byConvention(gvk) {
+		return assessByConvention(object)
+	}
+	checkKind, progressKind := checks[gvk], progresses[gvk.GroupKind()]
+	if checkKind != nil {
+		if err := checkKind(object); err != nil {
+			verdict.Unhealthy = err.Error()
+		}
+	}
+	if progressKind != nil {
+		verdict.Progressing = progressKind(object)
+		if gvk.Kind == "Deployment" && verdict.Progressing == "" {
+			verdict.CountPods, verdict.Pods = true, integerOr(object, 1, "spec", "replicas")
+		}
+	}
+	return verdict
+}
+
+// outdated is OG: the status is about an older generation.
+func outdated(object *unstructured.Unstructured) string {
+	return outdatedAt(integer(object, "status", "observedGeneration"), object.GetGeneration())
+}
+
+func outdatedAt(observed, generation int64) string {
+	if observed < generation {
+		return fmt.Sprintf("observed generation outdated (%d/%d)", observed, generation)
+	}
+	return ""
+}
+
+func checkOutdated(object *unstructured.Unstructured) error {
+	if text := outdated(object); text != "" {
+		return fmt.Errorf("%s", text)
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+package healthcheck
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// checkService is MRH-27.
+func checkService(service *unstructured.Unstructured) error {
+	if text(service, "spec", "type") != "LoadBalancer" {
+		return nil
+	}
+	value, _, _ := unstructured.NestedFieldNoCopy(service.Object, "status", "loadBalancer", "ingress")
+	if ingress, _ := value.([]any); len(ingress) == 0 {
+		return errors.New("service is missing ingress status")
+	}
+	return nil
+}

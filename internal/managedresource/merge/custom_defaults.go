@@ -1,0 +1,79 @@
+package merge
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// CustomDefaults are the values that the API server fills in where a custom resource leaves a field out, read from the schema of its
+// CustomResourceDefinition. The zero value fills in nothing.
+type CustomDefaults struct {
+	schema map[string]any
+}
+
+// NewCustomDefaults returns the defaults of a version. They are known only of the version that is stored, where nothing converts
+// objects: else what is written is not what is read.
+func NewCustomDefaults(definition *unstructured.Unstructured, version string) CustomDefaults {
+	if strategy, found, _ := unstructured.NestedString(definition.Object, "spec", "conversion", "strategy"); found && strategy != "None" {
+		return CustomDefaults{}
+	}
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, entry := range versions {
+		v, _ := entry.(map[string]any)
+		if v["name"] == version && v["storage"] == true {
+			schema, _, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema")
+			return CustomDefaults{schema}
+		}
+	}
+	return CustomDefaults{}
+}
+
+// ownFields are those at the top of an object that no schema fills in, or that a write of the object does not touch.
+var ownFields = []string{"apiVersion", "kind", "metadata", "status"}
+
+// Fill fills in what an object leaves out, as the API server does with what is written. A null stays, which the API server may
+// replace: whoever compares then finds a difference that is none, and writes.
+func (d CustomDefaults) Fill(object *unstructured.Unstructured) {
+	properties, _ := d.schema["properties"].(map[string]any)
+	for name, property := range properties {
+		if slices.Contains(ownFields, name) {
+			continue
+		}
+		fillField(property, object.Object, name)
+	}
+}
+
+func fillField(schema any, parent map[string]any, name string) {
+	s, _ := schema.(map[string]any)
+	if _, found := parent[name]; !found {
+		value, has := s["default"]
+		if !has {
+			return
+		}
+		parent[name] = runtime.DeepCopyJSONValue(value)
+	}
+	fill(s, parent[name])
+}
+
+func fill(schema map[string]any, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		properties, _ := schema["properties"].(map[string]any)
+		for name, property := range properties {
+			fillField(property, value, name)
+		}
+		additional, _ := schema["additionalProperties"].(map[string]any)
+		for name := range value {
+			if _, known := properties[name]; !known && additional != nil {
+				fillField(additional, value, name)
+			}
+		}
+	case []any:
+		items, _ := schema["items"].(map[string]any)
+		for _, item := range value {
+			fill(items, item)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package merge
+
+import (
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
+)
+
+// MergeOptions shape how a desired object is merged into the live one.
+type MergeOptions struct {
+	ForceOverwriteLabels      bool
+	ForceOverwriteAnnotations bool
+	// Origin is the value of the origin annotation.
+	Origin string
+	// HorizontallyScaled is true if an autoscaler has the replicas of the object (MR-21).
+	HorizontallyScaled bool
+}
+
+// serverOwned are the fields of metadata that only the API server writes.
+var serverOwned = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+	"deletionGracePeriodSeconds", "selfLink", "managedFields"}
+
+// ForCreation returns what to create: without what only the API server writes (MRB-32), with origin and description
+// unless the object is created only once (MR-30). The argument is left as it is.
+func ForCreation(desired *plan.Desired, options MergeOptions) *unstructured.Unstructured {
+	object := desired.DeepCopy()
+	for _, field := range serverOwned {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	annotations := object.GetAnnotations()
+	if desired.CreateOnly {
+		delete(annotations, resourcesv1alpha1.AnnotationDescription)
+	} else {
+		annotations = withOrigin(annotations, options.Origin)
+	}
+	setStrings(object, "annotations", annotations)
+	return object
+}
+
+// Merge returns the live object as it is to be: the desired one, but for metadata, status and the rules of its kind
+// (contract, managed-resources 7 and 8). The arguments are left as they are.
+func Merge(desired *plan.Desired, live *unstructured.Unstructured, options MergeOptions) *unstructured.Unstructured {
+	if desired.CreateOnly {
+		merged := live.DeepCopy()
+		annotations := merged.GetAnnotations()
+		delete(annotations, resourcesv1alpha1.AnnotationDescription)
+		setStrings(merged, "annotations", annotations)
+		return merged
+	}
+
+	merged := desired.DeepCopy()
+	merged.Object["metadata"] = mergeMetadata(desired, live, options)
+	if status, found := live.Object["status"]; found {
+		merged.Object["status"] = status
+	} else {
+		delete(merged.Object, "status")
+	}
+	if rule := ruleFor(desired.Key.Group, desired.Key.Kind); rule != nil {
+		rule(mergeContext{
+			desired: desired.Unstructured, live: live, merged: merged,
+			preserveReplicas:  options.HorizontallyScaled || literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveReplicas),
+			preserveResources: literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveResources),
+		})
+	}
+	return merged
+}
+
+// mergeMetadata takes everything from the live object but labels, annotations and owners (MRL-5 … MRL-14).
+func mergeMetadata(desired *plan.Desired, live *unstructured.Unstructured, options MergeOptions) map[string]any {
+	liveMeta, _ := live.Object["metadata"].(map[string]any)
+	meta := maps.Clone(liveMeta)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	delete(meta, "managedFields") // Sending none leaves them as they are.
+	holder := &unstructured.Unstructured{Object: map[string]any{"metadata": meta}}
+
+	var oldLabels, oldAnnotations map[string]string
+	if desired.Old != nil {
+		oldLabels, oldAnnotations = desired.Old.Labels, desired.Old.Annotations
+	}
+	setStrings(holder, "labels", mergeStrings(live.GetLabels(), desired.GetLabels(), oldLabels, options.ForceOverwriteLabels))
+	annotations := mergeStrings(withoutReferences(live.GetAnnotations()), desired.GetAnnotations(), oldAnnotations, options.ForceOverwriteAnnotations)
+	setStrings(holder, "annotations", withOrigin(annotations, options.Origin))
+
+	if owners, found, _ := unstructured.NestedFieldNoCopy(desired.Object, "metadata", "ownerReferences"); found && owners != nil {
+		meta["ownerReferences"] = owners
+	} else {
+		delete(meta, "ownerReferences")
+	}
+	return meta
+}
+
+func withOrigin(annotations map[string]string, origin string) map[string]string {
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[resourcesv1alpha1.AnnotationDescription] = resourcesv1alpha1.DescriptionValue
+	annotations[resourcesv1alpha1.AnnotationOrigin] = origin
+	return annotations
+}
+
+// setStrings sets a map of strings in metadata; an empty one removes the field (MRL-7).
+func setStrings(object *unstructured.Unstructured, field string, values map[string]string) {
+	if len(values) == 0 {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+		return
+	}
+	entries := make(map[string]any, len(values))
+	for key, value := range values {
+		entries[key] = value
+	}
+	plan.ChildMap(object.Object, "metadata")[field] = entries
+}
+
+func literalTrue(object *unstructured.Unstructured, annotation string) bool {
+	return object.GetAnnotations()[annotation] == "true"
+}
+
+// mergeContext is what the rule of a kind works on: it may change merged, which shares nothing with desired but may share
+// parts with live, which therefore must be replaced, not changed.
+type mergeContext struct {
+	desired, live, merged *unstructured.Unstructured
+	preserveReplicas      bool
+	preserveResources     bool
+}
+
+type mergeRule func(mergeContext)
+
+var coreRules = map[string]mergeRule{
+	"Namespace": mergeNamespace, "Node": mergeNode, "PersistentVolume": mergePersistentVolume, "PersistentVolumeClaim": mergePersistentVolumeClaim,
+	"Pod": mergePod, "Secret": mergeSecret, "Service": mergeService, "ServiceAccount": mergeServiceAccount,
+}
+
+// ruleFor returns the rule of a kind, or nil. Versions do not matter: the fields are the same in all of them.
+func ruleFor(group, kind string) mergeRule {
+	switch group {
+	case "apps", "extensions":
+		switch kind {
+		case "Deployment":
+			return mergeDeployment
+		case "StatefulSet":
+			return mergeStatefulSet
+		case "DaemonSet":
+			return mergeDaemonSet
+		}
+	case "batch":
+		switch kind {
+		case "Job":
+			return mergeJob
+		case "CronJob":
+			return mergeCronJob
+		}
+	case "autoscaling":
+		if kind == "HorizontalPodAutoscaler" {
+			return mergeHorizontalPodAutoscaler
+		}
+	case "networking.k8s.io":
+		if kind == "Ingress" {
+			return mergeIngress
+		}
+	case "rbac.authorization.k8s.io":
+		if kind == "ClusterRole" {
+			return mergeClusterRole
+		}
+	case "certificates.k8s.io":
+		if kind == "CertificateSigningRequest" {
+			return mergeCertificateSigningRequest
+		}
+	case "resource.k8s.io":
+		switch kind {
+		case "DeviceTaintRule":
+			return mergeDeviceTaintRule
+		case "ResourceSlice":
+			return mergeResourceSlice
+		}
+	case "":
+		return coreRules[kind]
+	}
+	return nil
+}
+
+func mergeServiceAccount(c mergeContext) {
+	for _, field := range []string{"secrets", "imagePullSecrets"} {
+		keepLive(c, field)
+	}
+}
+
+// keepLive sets a field to the live value, or removes it if the live object has none.
+func keepLive(c mergeContext, fields ...string) {
+	value, found, _ := unstructured.NestedFieldNoCopy(c.live.Object, fields...)
+	if found && value != nil {
+		setNested(c.merged.Object, value, fields...)
+		return
+	}
+	unstructured.RemoveNestedField(c.merged.Object, fields...)
+}
+
+// keepLiveIfUnset sets a field to the live value if the desired object leaves it out; what counts as that its type says.
+func keepLiveIfUnset(c mergeContext, fields ...string) {
+	kind, _ := typed.Of(c.merged.GroupVersionKind())
+	if value, found, _ := unstructured.NestedFieldNoCopy(c.merged.Object, fields...); found && !kind.At(fields...).IsZero(value) {
+		return
+	}
+	if value, found, _ := unstructured.NestedFieldNoCopy(c.live.Object, fields...); found && value != nil {
+		setNested(c.merged.Object, value, fields...)
+	}
+}
+
+// setNested sets a field without copying the value, unless something else than a mapping stands in the way.
+func setNested(object map[string]any, value any, fields ...string) {
+	for _, field := range fields[:len(fields)-1] {
+		if object = plan.ChildMap(object, field); object == nil {
+			return
+		}
+	}
+	object[fields[len(fields)-1]] = value
+}
+
+func nestedString(object *unstructured.Unstructured, fields ...string) string {
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, fields...)
+	text, _ := value.(string)
+	return text
+}
+
+// keepPrefixed keeps the live annotations with a prefix that the desired object does not set.
+func keepPrefixed(c mergeContext, prefix string) {
+	wanted := c.desired.GetAnnotations()
+	keepAnnotations(c, func(key string) bool {
+		_, set := wanted[key]
+		return strings.HasPrefix(key, prefix) && !set
+	})
+}
+
+// keepCounted keeps the live annotations with a prefix, whatever the desired object says: a controller counts in them.
+func keepCounted(c mergeContext, prefix string) {
+	keepAnnotations(c, func(key string) bool { return strings.HasPrefix(key, prefix) })
+}
+
+func keepAnnotations(c mergeContext, kept func(key string) bool) {
+	annotations := c.merged.GetAnnotations()
+	changed := false
+	for key, value := range c.live.GetAnnotations() {
+		if kept(key) {
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[key] = value
+			changed = true
+		}
+	}
+	if changed {
+		setStrings(c.merged, "annotations", annotations)
+	}
+}

@@ -1,0 +1,51 @@
+package merge
+
+import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+type fields = map[string]any
+
+// mergeDeviceTaintRule keeps when the taint was added, which the API server writes down where a manifest leaves it out, at each
+// write anew; evictions count from then. Where the effect changes, the API server renews it by itself.
+func mergeDeviceTaintRule(c mergeContext) {
+	live, _, _ := unstructured.NestedFieldNoCopy(c.live.Object, "spec", "taint")
+	merged, _, _ := unstructured.NestedFieldNoCopy(c.merged.Object, "spec", "taint")
+	keepTimeAdded(live, merged)
+}
+
+// mergeResourceSlice does that with the taints of devices, which are told apart by the name of the device, key and effect.
+func mergeResourceSlice(c mergeContext) {
+	live := deviceTaints(c.live)
+	for name, taints := range deviceTaints(c.merged) {
+		for _, taint := range taints {
+			for _, old := range live[name] {
+				if old, _ := old.(fields); sameTaint(taint, old) {
+					keepTimeAdded(old, taint)
+				}
+			}
+		}
+	}
+}
+
+// deviceTaints are the taints of the devices of a slice, by name. Version v1beta1 has them one level further in.
+func deviceTaints(slice *unstructured.Unstructured) map[string][]any {
+	value, _, _ := unstructured.NestedFieldNoCopy(slice.Object, "spec", "devices")
+	devices, _ := value.([]any)
+	taints := make(map[string][]any, len(devices))
+	for _, device := range devices {
+		device, _ := device.(fields)
+		name, _ := device["name"].(string)
+		if basic, ok := device["basic"].(fields); ok {
+			device = basic
+		}
+		taints[name], _ = device["taints"].([]any)
+	}
+	return taints
+}
+
+func keepTimeAdded(live, merged any) {
+	old, _ := live.(fields)
+	taint, ok := merged.(fields)
+	if added := old["timeAdded"]; ok && added != nil && taint["timeAdded"] == nil {
+		taint["timeAdded"] = added
+	}
+}

@@ -1,0 +1,157 @@
+package merge
+
+import (
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
+)
+
+// mergePod lays the manifest over the live Pod: most of a Pod can't be changed, and what the manifest does not mention was filled
+// in by the API server, an admission plugin or the scheduler. Items of lists that have a key are matched by it, and those
+// that only the live Pod has stay.
+func mergePod(c mergeContext) {
+	live, _ := c.live.Object["spec"].(map[string]any)
+	desired, _ := c.desired.Object["spec"].(map[string]any)
+	if live == nil {
+		return
+	}
+	kind, _ := typed.Of(c.live.GroupVersionKind())
+	spec := kind.Field("spec")
+	if spec == nil {
+		return
+	}
+	merged, _ := overlay(spec, live, desired).(map[string]any)
+	merged = maps.Clone(merged) // It is the live one if the manifest says all of it.
+	if tolerations := spec.Field("tolerations"); live["tolerations"] != nil && tolerations != nil {
+		merged["tolerations"] = added(tolerations.Items(), live["tolerations"], desired["tolerations"])
+	}
+	// Gates are only ever taken away, by whoever they wait for; containers for debugging come by another request.
+	for _, name := range []string{"schedulingGates", "ephemeralContainers"} {
+		delete(merged, name)
+		if value, found := live[name]; found {
+			merged[name] = value
+		}
+	}
+	c.merged.Object["spec"] = merged
+}
+
+// overlay returns desired laid over live, which stays as it is but may be shared.
+func overlay(f *typed.Field, live, desired any) any {
+	if desired == nil || f != nil && f.Same(live, desired) {
+		return live
+	}
+	if f == nil || live == nil {
+		return desired
+	}
+	liveFields, liveOK := live.(map[string]any)
+	fields, ok := desired.(map[string]any)
+	if liveOK && ok && (f.Kind == typed.Struct || f.Kind == typed.Map) {
+		merged := maps.Clone(liveFields)
+		for name, value := range fields {
+			if of := f.Field(name); f.Kind == typed.Struct {
+				merged[name] = overlay(of, liveFields[name], value)
+			} else if old, found := liveFields[name]; !found || !f.Items().Same(old, value) {
+				merged[name] = value
+			}
+		}
+		return merged
+	}
+	liveItems, liveOK := live.([]any)
+	items, ok := desired.([]any)
+	if liveOK && ok && f.MergeKey != "" {
+		return overlayItems(f, liveItems, items)
+	}
+	return desired
+}
+
+func overlayItems(f *typed.Field, live, desired []any) []any {
+	merged := slices.Clone(live)
+	item := &typed.Field{Type: f.Items()}
+	taken := make([]bool, len(live))
+	for _, value := range desired {
+		i := slices.IndexFunc(live, func(old any) bool { return keyIn(old, f.MergeKey) == keyIn(value, f.MergeKey) })
+		if i < 0 || taken[i] {
+			i = slices.IndexFunc(live, func(old any) bool { return item.Same(old, value) })
+		}
+		if i < 0 {
+			merged = append(merged, value)
+			continue
+		}
+		taken[i] = true
+		merged[i] = overlay(item, live[i], value)
+	}
+	return merged
+}
+
+func keyIn(item any, key string) any {
+	fields, _ := item.(map[string]any)
+	switch value := fields[key].(type) {
+	case string, int64:
+		return value
+	}
+	return nil
+}
+
+// added returns the live items and those of the desired that are not among them.
+func added(item *typed.Type, live, desired any) any {
+	items, _ := live.([]any)
+	wanted, _ := desired.([]any)
+	all := slices.Clone(items)
+	for _, value := range wanted {
+		if !slices.ContainsFunc(items, func(old any) bool { return item.Same(old, value) }) {
+			all = append(all, value)
+		}
+	}
+	return all
+}
+
+// CheckUpdate returns an error of reason Invalid if writing merged over live would be refused whatever is tried again: a Pod
+// may only get other images, a shorter deadline, and more tolerations. The error names the field and no content. For all
+// other kinds the API server is asked.
+func CheckUpdate(live, merged *unstructured.Unstructured) error {
+	if live.GetKind() != "Pod" || live.GetAPIVersion() != "v1" {
+		return nil
+	}
+	allowed := merged.DeepCopy()
+	liveSpec, _ := live.Object["spec"].(map[string]any)
+	spec, _ := allowed.Object["spec"].(map[string]any)
+	if liveSpec == nil || spec == nil {
+		return nil
+	}
+	for _, list := range []string{"containers", "initContainers"} {
+		old := containers(live.Object, list)
+		for i, container := range containers(allowed.Object, list) {
+			if i < len(old) && old[i]["image"] != nil && container["image"] != nil {
+				container["image"] = old[i]["image"]
+			}
+		}
+	}
+	if tolerations, found := liveSpec["tolerations"]; found {
+		spec["tolerations"] = tolerations
+	} else {
+		delete(spec, "tolerations")
+	}
+	if seconds, given := spec["activeDeadlineSeconds"].(int64); given {
+		old, had := liveSpec["activeDeadlineSeconds"].(int64)
+		switch {
+		case !had:
+			delete(spec, "activeDeadlineSeconds")
+		case seconds < old:
+			spec["activeDeadlineSeconds"] = old
+		}
+	}
+	allowed.Object["metadata"] = live.Object["metadata"]
+	path := Difference(live, allowed)
+	if path == "" {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, live.GetName(), field.ErrorList{
+		field.Forbidden(field.NewPath(path), "a Pod can't be changed there: delete it, or annotate it in the manifest so that it is replaced"),
+	})
+}

@@ -1,0 +1,124 @@
+package merge
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	typeClusterIP    = "ClusterIP"
+	typeNodePort     = "NodePort"
+	typeLoadBalancer = "LoadBalancer"
+	typeExternalName = "ExternalName"
+)
+
+// mergeService keeps what the API server and the cloud provider allocated (MRM-8 … MRM-13, MRB-26).
+func mergeService(c mergeContext) {
+	keepPrefixed(c, "loadbalancer.openstack.org")
+
+	desiredType, liveType := serviceType(c.desired), serviceType(c.live)
+	setNested(c.merged.Object, desiredType, "spec", "type")
+
+	if desiredType == typeLoadBalancer || desiredType == typeNodePort {
+		keepNodePorts(c)
+		keepLiveIfUnset(c, "spec", "loadBalancerIP")
+	}
+	if desiredType == typeExternalName {
+		return
+	}
+	mergeClusterIP(c, liveType)
+	if liveType == typeExternalName {
+		return
+	}
+	keepLiveIfUnset(c, "spec", "ipFamilies")
+	keepLiveIfUnset(c, "spec", "ipFamilyPolicy")
+	if desiredType == typeLoadBalancer && liveType == typeLoadBalancer {
+		keepLiveIfUnset(c, "spec", "loadBalancerClass")
+		if nestedString(c.live, "spec", "externalTrafficPolicy") == "Local" && nestedString(c.desired, "spec", "externalTrafficPolicy") == "Local" {
+			keepLiveIfUnset(c, "spec", "healthCheckNodePort")
+		}
+	}
+}
+
+func serviceType(service *unstructured.Unstructured) string {
+	if t := nestedString(service, "spec", "type"); t != "" {
+		return t
+	}
+	return typeClusterIP
+}
+
+// mergeClusterIP is MRM-12. clusterIPs goes with clusterIP: the API server wants its first entry to be the same.
+func mergeClusterIP(c mergeContext, liveType string) {
+	if liveType == typeExternalName || nestedString(c.desired, "spec", "clusterIP") == "None" && nestedString(c.live, "spec", "clusterIP") != "None" {
+		return
+	}
+	keepLive(c, "spec", "clusterIP")
+	keepLive(c, "spec", "clusterIPs")
+}
+
+// keepNodePorts takes the node port of the live port of the same name, or of the same number and protocol, for every
+// desired port without one (MRM-10, MRB-26). Each live port serves one desired port.
+func keepNodePorts(c mergeContext) {
+	value, _, _ := unstructured.NestedFieldNoCopy(c.merged.Object, "spec", "ports")
+	ports, _ := value.([]any)
+	value, _, _ = unstructured.NestedFieldNoCopy(c.live.Object, "spec", "ports")
+	livePorts, _ := value.([]any)
+
+	taken := map[string]bool{} // One number may serve two protocols.
+	at := func(number int64, port map[string]any) string {
+		return strconv.FormatInt(number, 10) + "/" + protocol(port)
+	}
+	for _, item := range ports {
+		if port, ok := item.(map[string]any); ok && intField(port, "nodePort") != 0 {
+			taken[at(intField(port, "nodePort"), port)] = true
+		}
+	}
+	for _, matches := range []func(live, port map[string]any) bool{sameNameAndProtocol, sameNumberAndProtocol} {
+		for _, item := range ports {
+			port, ok := item.(map[string]any)
+			if !ok || intField(port, "nodePort") != 0 {
+				continue
+			}
+			for _, liveItem := range livePorts {
+				live, ok := liveItem.(map[string]any)
+				if !ok {
+					continue
+				}
+				nodePort := intField(live, "nodePort")
+				if nodePort != 0 && !taken[at(nodePort, port)] && matches(live, port) {
+					port["nodePort"] = nodePort
+					taken[at(nodePort, port)] = true
+					break
+				}
+			}
+		}
+	}
+}
+
+func sameNameAndProtocol(live, port map[string]any) bool {
+	name, _ := port["name"].(string)
+	liveName, _ := live["name"].(string)
+	return name != "" && name == liveName && protocol(live) == protocol(port)
+}
+
+func sameNumberAndProtocol(live, port map[string]any) bool {
+	return intField(live, "port") == intField(port, "port") && protocol(live) == protocol(port)
+}
+
+func protocol(port map[string]any) string {
+	if p, _ := port["protocol"].(string); p != "" {
+		return p
+	}
+	return "TCP"
+}
+
+func intField(object map[string]any, field string) int64 {
+	switch value := object[field].(type) {
+	case int64:
+		return value
+	case float64:
+		return int64(value)
+	}
+	return 0
+}

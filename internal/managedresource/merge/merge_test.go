@@ -1,0 +1,283 @@
+package merge
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+func fromYAML(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	result := &unstructured.Unstructured{}
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := result.UnmarshalJSON(raw); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func desiredFrom(t testing.TB, text string) *plan.Desired {
+	t.Helper()
+	o := fromYAML(t, text)
+	return &plan.Desired{Unstructured: o, Key: plan.KeyOf(o)}
+}
+
+func TestMergeStrings(t *testing.T) {
+	type m = map[string]string
+	for name, tc := range map[string]struct {
+		live, desired, old, want m
+		force                    bool
+	}{
+		"MRL-6/MRV-42 theirs stays":             {live: m{"foo": "bar"}, desired: m{"other": "baz"}, want: m{"foo": "bar", "other": "baz"}},
+		"MRL-6/MRV-42 ours goes":                {live: m{"foo": "bar"}, desired: m{"other": "baz"}, old: m{"foo": "bar"}, want: m{"other": "baz"}},
+		"MRL-6/MRV-42 ours, changed by them":    {live: m{"foo": "changed"}, desired: m{"other": "baz"}, old: m{"foo": "bar"}, want: m{"foo": "changed", "other": "baz"}},
+		"MRL-8/MRV-43 force":                    {live: m{"foo": "bar"}, desired: m{"other": "baz"}, force: true, want: m{"other": "baz"}},
+		"MRL-6 still wanted":                    {live: m{"foo": "x"}, desired: m{"foo": "new"}, old: m{"foo": "x"}, want: m{"foo": "new"}},
+		"MRL-6 an empty value is no other than": {live: m{}, desired: m{}, old: m{"foo": ""}, want: m{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, mergeStrings(tc.live, tc.desired, tc.old, tc.force)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// BH-MR-28, MRM-5: what of a live object stays, by kind and annotation.
+func TestMerge(t *testing.T) {
+	const deploy = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: n%s}\nspec: %s\n"
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: n}\nspec: %s\n"
+	for name, tc := range map[string]struct {
+		desired, live string
+		options       MergeOptions
+		want          map[string]string // path → value
+	}{
+		"MRL-7/no labels": {"apiVersion: x/v1\nkind: X\nmetadata: {name: c}\n", "apiVersion: x/v1\nkind: X\nmetadata: {name: c, labels: {a: b}}\n", MergeOptions{ForceOverwriteLabels: true},
+			map[string]string{"metadata.labels": "<nil>"}},
+		"MRL-16/version and kind": {"apiVersion: x/v2\nkind: X\nmetadata: {name: c}\nspec: a\n", "apiVersion: x/v1\nkind: Z\nmetadata: {name: c}\nspec: b\n", MergeOptions{},
+			map[string]string{"apiVersion": "x/v2", "kind": "X", "spec": "a"}},
+		"MRM-5/BH-MR-28 DaemonSet": {"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d, annotations: {resources.gardener.cloud/preserve-resources: 'true'}}\nspec: {template: {spec: {containers: [{name: a, resources: {limits: {cpu: 1}}}]}}}\n",
+			"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec: {template: {metadata: {annotations: {kubectl.kubernetes.io/restartedAt: now}}, spec: {containers: [{name: a, resources: {limits: {cpu: 7}}}]}}}\n",
+			MergeOptions{}, map[string]string{"spec.template.spec.containers": "[map[name:a resources:map[limits:map[cpu:7]]]]", "spec.template.metadata.annotations": "map[kubectl.kubernetes.io/restartedAt:now]"}},
+		"MRV-50 replicas unset": {fmt.Sprintf(deploy, "", "{}"), fmt.Sprintf(deploy, "", "{replicas: 3}"), MergeOptions{}, map[string]string{"spec.replicas": "3"}},
+		"MRV-50 replicas set":   {fmt.Sprintf(deploy, "", "{replicas: 1}"), fmt.Sprintf(deploy, "", "{replicas: 3}"), MergeOptions{}, map[string]string{"spec.replicas": "1"}},
+		"MRM-1/MR-21 scaled":    {fmt.Sprintf(deploy, "", "{replicas: 1}"), fmt.Sprintf(deploy, "", "{replicas: 3}"), MergeOptions{HorizontallyScaled: true}, map[string]string{"spec.replicas": "3"}},
+		"MRM-1 preserve-replicas, literally true": {fmt.Sprintf(deploy, ", annotations: {resources.gardener.cloud/preserve-replicas: 'true'}", "{replicas: 1}"),
+			fmt.Sprintf(deploy, "", "{replicas: 3}"), MergeOptions{}, map[string]string{"spec.replicas": "3"}},
+		"MRM-1 preserve-replicas, something else": {fmt.Sprintf(deploy, ", annotations: {resources.gardener.cloud/preserve-replicas: '1'}", "{replicas: 1}"),
+			fmt.Sprintf(deploy, "", "{replicas: 3}"), MergeOptions{}, map[string]string{"spec.replicas": "1"}},
+		"MRM-2/MRV-52 restartedAt, also over a desired one": {
+			fmt.Sprintf(deploy, "", "{template: {metadata: {annotations: {kubectl.kubernetes.io/restartedAt: old}}}}"),
+			fmt.Sprintf(deploy, "", "{template: {metadata: {annotations: {kubectl.kubernetes.io/restartedAt: new}}}}"),
+			MergeOptions{}, map[string]string{"spec.template.metadata.annotations": "map[kubectl.kubernetes.io/restartedAt:new]"}},
+		"MRM-3/R10 preserve-resources, init containers too": {
+			fmt.Sprintf(deploy, ", annotations: {resources.gardener.cloud/preserve-resources: 'true'}",
+				"{template: {spec: {containers: [{name: a, resources: {requests: {cpu: 1, memory: 1Gi}}}, {name: new, resources: {requests: {cpu: 5}}}], initContainers: [{name: i, resources: {limits: {cpu: 1}}}]}}}"),
+			fmt.Sprintf(deploy, "", "{template: {spec: {containers: [{name: a, resources: {requests: {cpu: 2}, claims: [{name: x}]}}], initContainers: [{name: i, resources: {limits: {cpu: 9}}}]}}}"),
+			MergeOptions{}, map[string]string{
+				"spec.template.spec": "map[containers:[map[name:a resources:map[claims:[map[name:x]] requests:map[cpu:2]]] map[name:new resources:map[requests:map[cpu:5]]]] initContainers:[map[name:i resources:map[limits:map[cpu:9]]]]]"}},
+		"MRM-4/MRV-53 volumeClaimTemplates": {"apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {volumeClaimTemplates: [new]}\n", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {volumeClaimTemplates: [old]}\n",
+			MergeOptions{}, map[string]string{"spec.volumeClaimTemplates": "[old]"}},
+		"MRM-6/MRV-54 Job": {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {metadata: {labels: {a: b, job-name: x}}}}\n",
+			"apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {selector: {matchLabels: {u: v}}, template: {metadata: {labels: {controller-uid: u, job-name: j}}}}\n",
+			MergeOptions{}, map[string]string{"spec.selector": "map[matchLabels:map[u:v]]", "spec.template.metadata.labels": "map[a:b controller-uid:u job-name:x]"}},
+		"MRM-7/MRV-51 CronJob v1beta1": {"apiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: j, annotations: {resources.gardener.cloud/preserve-resources: 'true'}}\nspec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, resources: {limits: {cpu: 1}}}]}}}}}\n",
+			"apiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: j}\nspec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, resources: {limits: {cpu: 7}}}]}}}}}\n",
+			MergeOptions{}, map[string]string{"spec.jobTemplate.spec.template.spec.containers": "[map[name:a resources:map[limits:map[cpu:7]]]]"}},
+		"MRM-12/MRV-55 clusterIP":                  {fmt.Sprintf(service, "{clusterIP: 5.6.7.8}"), fmt.Sprintf(service, "{clusterIP: 1.2.3.4, clusterIPs: [1.2.3.4]}"), MergeOptions{}, map[string]string{"spec.clusterIP": "1.2.3.4", "spec.clusterIPs": "[1.2.3.4]"}},
+		"MRM-12/MRV-55 None":                       {fmt.Sprintf(service, "{clusterIP: None}"), fmt.Sprintf(service, "{clusterIP: 1.2.3.4}"), MergeOptions{}, map[string]string{"spec.clusterIP": "None"}},
+		"MRM-12/MRV-55 live ExternalName":          {fmt.Sprintf(service, "{clusterIP: 5.6.7.8}"), fmt.Sprintf(service, "{type: ExternalName, clusterIP: 1.2.3.4}"), MergeOptions{}, map[string]string{"spec.clusterIP": "5.6.7.8"}},
+		"MRM-11/MRV-55 desired ExternalName":       {fmt.Sprintf(service, "{type: ExternalName, externalName: x}"), fmt.Sprintf(service, "{clusterIP: 1.2.3.4}"), MergeOptions{}, map[string]string{"spec.clusterIP": "<nil>"}},
+		"MRM-9 empty type":                         {fmt.Sprintf(service, "{}"), fmt.Sprintf(service, "{}"), MergeOptions{}, map[string]string{"spec.type": "ClusterIP"}},
+		"MRM-10/MRV-56 node port by name":          {fmt.Sprintf(service, "{type: NodePort, ports: [{name: a, port: 81}]}"), fmt.Sprintf(service, "{type: NodePort, ports: [{name: a, port: 80, nodePort: 333}]}"), MergeOptions{}, map[string]string{"spec.ports": "[map[name:a nodePort:333 port:81]]"}},
+		"MRM-10/MRV-56 node port by number":        {fmt.Sprintf(service, "{type: LoadBalancer, ports: [{name: b, port: 80}]}"), fmt.Sprintf(service, "{type: NodePort, ports: [{name: a, port: 80, nodePort: 333}]}"), MergeOptions{}, map[string]string{"spec.ports": "[map[name:b nodePort:333 port:80]]"}},
+		"MRM-10/MRV-56 explicit node port":         {fmt.Sprintf(service, "{type: NodePort, ports: [{port: 80, nodePort: 444}]}"), fmt.Sprintf(service, "{type: NodePort, ports: [{port: 80, nodePort: 333}]}"), MergeOptions{}, map[string]string{"spec.ports": "[map[nodePort:444 port:80]]"}},
+		"MRB-26/MRV-57 two protocols":              {fmt.Sprintf(service, "{type: NodePort, ports: [{port: 53}, {port: 53, protocol: UDP}]}"), fmt.Sprintf(service, "{type: NodePort, ports: [{port: 53, protocol: UDP, nodePort: 2}, {port: 53, protocol: TCP, nodePort: 1}]}"), MergeOptions{}, map[string]string{"spec.ports": "[map[nodePort:1 port:53] map[nodePort:2 port:53 protocol:UDP]]"}},
+		"MRM-10/MRV-56 loadBalancerIP":             {fmt.Sprintf(service, "{type: LoadBalancer}"), fmt.Sprintf(service, "{type: LoadBalancer, loadBalancerIP: 1.1.1.1, loadBalancerClass: c}"), MergeOptions{}, map[string]string{"spec.loadBalancerIP": "1.1.1.1", "spec.loadBalancerClass": "c"}},
+		"MRM-13/MRV-56 healthCheckNodePort":        {fmt.Sprintf(service, "{type: LoadBalancer, externalTrafficPolicy: Local}"), fmt.Sprintf(service, "{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 7}"), MergeOptions{}, map[string]string{"spec.healthCheckNodePort": "7"}},
+		"MRM-13 healthCheckNodePort, not Local":    {fmt.Sprintf(service, "{type: LoadBalancer}"), fmt.Sprintf(service, "{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 7}"), MergeOptions{}, map[string]string{"spec.healthCheckNodePort": "<nil>"}},
+		"MRM-8/MRV-56 openstack, even when forced": {"apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {}\n", "apiVersion: v1\nkind: Service\nmetadata: {name: s, annotations: {loadbalancer.openstack.org/load-balancer-id: x, other: z}}\nspec: {}\n", MergeOptions{ForceOverwriteAnnotations: true, Origin: "o"}, map[string]string{"metadata.annotations": fmt.Sprint(map[string]string{"loadbalancer.openstack.org/load-balancer-id": "x", resourcesv1alpha1.AnnotationOrigin: "o", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})}},
+		"MRM-8/unless the manifest sets it":        {"apiVersion: v1\nkind: Service\nmetadata: {name: s, annotations: {loadbalancer.openstack.org/load-balancer-id: ours}}\nspec: {}\n", "apiVersion: v1\nkind: Service\nmetadata: {name: s, annotations: {loadbalancer.openstack.org/load-balancer-id: theirs, loadbalancer.openstack.org/load-balancer-address: a}}\nspec: {}\n", MergeOptions{Origin: "o"}, map[string]string{"metadata.annotations": fmt.Sprint(map[string]string{"loadbalancer.openstack.org/load-balancer-id": "ours", "loadbalancer.openstack.org/load-balancer-address": "a", resourcesv1alpha1.AnnotationOrigin: "o", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})}},
+		"MRM-14/MRV-58 ServiceAccount":             {"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: s}\nsecrets: [{name: ours}]\n", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: s}\nsecrets: [{name: theirs}]\nimagePullSecrets: [{name: p}]\n", MergeOptions{}, map[string]string{"secrets": "[map[name:theirs]]", "imagePullSecrets": "[map[name:p]]"}},
+		"MR-27/MRV-26 the rest is replaced":        {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: x, more: y}\n", MergeOptions{}, map[string]string{"data": "map[a:b]"}},
+		"MRL-13/MRV-45 owners":                     {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, ownerReferences: [x]}\n", MergeOptions{}, map[string]string{"metadata.ownerReferences": "<nil>"}},
+		"MRL-14/MRL-15/MRV-46 theirs in metadata and status": {"apiVersion: x/v1\nkind: X\nmetadata: {name: c, finalizers: [ours], uid: z}\nstatus: {ours: yes}\n", "apiVersion: x/v1\nkind: X\nmetadata: {name: c, finalizers: [theirs], uid: u, resourceVersion: '7'}\nstatus: {theirs: 1}\n", MergeOptions{},
+			map[string]string{"metadata.finalizers": "[theirs]", "metadata.uid": "u", "metadata.resourceVersion": "7", "status": "map[theirs:1]"}},
+		"MRL-15 no live status":                          {"apiVersion: x/v1\nkind: X\nmetadata: {name: c}\nstatus: {ours: yes}\n", "apiVersion: x/v1\nkind: X\nmetadata: {name: c}\n", MergeOptions{}, map[string]string{"status": "<nil>"}},
+		"MRL-9/GC-16 references":                         {"apiVersion: v1\nkind: X\nmetadata: {name: c, annotations: {reference.resources.gardener.cloud/b: b}}\n", "apiVersion: v1\nkind: X\nmetadata: {name: c, annotations: {reference.resources.gardener.cloud/a: a}}\n", MergeOptions{Origin: "o"}, map[string]string{"metadata.annotations": fmt.Sprint(map[string]string{"reference.resources.gardener.cloud/b": "b", resourcesv1alpha1.AnnotationOrigin: "o", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})}},
+		"MRB-9/MRV-59 unknown fields stay":               {fmt.Sprintf(deploy, "", "{unheardOf: 1, template: {spec: {neither: 2}}}"), fmt.Sprintf(deploy, "", "{}"), MergeOptions{}, map[string]string{"spec.unheardOf": "1", "spec.template.spec.neither": "2"}},
+		"MRM-12 headless: everything that was allocated": {fmt.Sprintf(service, "{clusterIP: None}"), fmt.Sprintf(service, "{clusterIP: None, clusterIPs: [None], ipFamilies: [IPv4], ipFamilyPolicy: SingleStack}"), MergeOptions{}, map[string]string{"spec.clusterIPs": "[None]", "spec.ipFamilies": "[IPv4]", "spec.ipFamilyPolicy": "SingleStack"}},
+		"MRM-15 what binds a volume stays": {"apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: p, labels: {new: label}}\nspec: {capacity: {storage: 1Gi}}\n", "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: p, annotations: {pv.kubernetes.io/bound-by-controller: 'yes', theirs: x}}\nspec: {claimRef: {name: c, namespace: ns, uid: z}}\n", MergeOptions{ForceOverwriteAnnotations: true, Origin: "o"},
+			map[string]string{"spec.claimRef": "map[name:c namespace:ns uid:z]", "metadata.labels": "map[new:label]", "metadata.annotations": fmt.Sprint(map[string]string{"pv.kubernetes.io/bound-by-controller": "yes", resourcesv1alpha1.AnnotationOrigin: "o", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})}},
+		"MRM-15 a volume that the manifest reserves":                              {"apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: p}\nspec: {claimRef: {name: c, namespace: ns}}\n", "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: p}\nspec: {claimRef: {name: c, namespace: ns, uid: z}}\n", MergeOptions{}, map[string]string{"spec.claimRef": "map[name:c namespace:ns uid:z]"}},
+		"MRM-15 a volume that is to go to another":                                {"apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: p}\nspec: {claimRef: {name: d, namespace: ns}}\n", "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: p}\nspec: {claimRef: {name: c, namespace: ns, uid: z}}\n", MergeOptions{}, map[string]string{"spec.claimRef": "map[name:d namespace:ns]"}},
+		"MRM-15 what binds a claim stays":                                         {"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\nspec: {resources: {requests: {storage: 2Gi}}}\n", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\nspec: {volumeName: v, storageClassName: s, resources: {requests: {storage: 1Gi}}}\n", MergeOptions{}, map[string]string{"spec.volumeName": "v", "spec.storageClassName": "s", "spec.resources": "map[requests:map[storage:2Gi]]"}},
+		"MRM-15 a claim without class is not one that left its class out":         {"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\nspec: {storageClassName: ''}\n", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\nspec: {storageClassName: s}\n", MergeOptions{}, map[string]string{"spec.storageClassName": ""}},
+		"MRM-15 nothing fills in the class of attributes":                         {"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\nspec: {}\n", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\nspec: {volumeAttributesClassName: gold}\n", MergeOptions{}, map[string]string{"spec.volumeAttributesClassName": "<nil>"}},
+		"MRM-15 a token stays":                                                    {"apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ntype: kubernetes.io/service-account-token\ndata: {extra: YQ==}\n", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ntype: kubernetes.io/service-account-token\ndata: {token: YQ==, namespace: YQ==, theirs: YQ==}\n", MergeOptions{}, map[string]string{"data": "map[extra:YQ== namespace:YQ== token:YQ==]"}},
+		"MRM-15 another Secret's token does not":                                  {"apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ntype: Opaque\ndata: {token: YQ==}\n", MergeOptions{}, map[string]string{"data": "<nil>"}},
+		"MRM-15 collected rules stay":                                             {"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}\naggregationRule: {clusterRoleSelectors: []}\n", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}\nrules: [a]\n", MergeOptions{}, map[string]string{"rules": "[a]"}},
+		"MRM-15 the class that an Ingress was created with stays":                 {"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\nspec: {}\n", "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\nspec: {ingressClassName: live}\n", MergeOptions{}, map[string]string{"spec.ingressClassName": "live"}},
+		"MRM-15 unless the manifest of the Ingress names another":                 {"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\nspec: {ingressClassName: ours}\n", "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\nspec: {ingressClassName: live}\n", MergeOptions{}, map[string]string{"spec.ingressClassName": "ours"}},
+		"MRM-15 or names it in the annotation of old":                             {"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i, annotations: {kubernetes.io/ingress.class: ours}}\nspec: {}\n", "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\nspec: {ingressClassName: live}\n", MergeOptions{}, map[string]string{"spec.ingressClassName": "<nil>"}},
+		"MR-27 what version 1 of autoscalers has in annotations is specification": {"apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata: {name: h, annotations: {}}\n", "apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata: {name: h, annotations: {autoscaling.alpha.kubernetes.io/metrics: '[]', autoscaling.alpha.kubernetes.io/behavior: '{}', autoscaling.alpha.kubernetes.io/conditions: '[]', theirs: x}}\n", MergeOptions{Origin: "o"}, map[string]string{"metadata.annotations": fmt.Sprint(map[string]string{"autoscaling.alpha.kubernetes.io/conditions": "[]", "theirs": "x", resourcesv1alpha1.AnnotationOrigin: "o", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})}},
+		"MR-27 as the manifest has it":                                            {"apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata: {name: h, annotations: {autoscaling.alpha.kubernetes.io/metrics: ours}}\n", "apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata: {name: h, annotations: {autoscaling.alpha.kubernetes.io/metrics: theirs}}\n", MergeOptions{Origin: "o"}, map[string]string{"metadata.annotations": fmt.Sprint(map[string]string{"autoscaling.alpha.kubernetes.io/metrics": "ours", resourcesv1alpha1.AnnotationOrigin: "o", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})}},
+		"MRB-32 the revision of an exported Deployment":                           {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, annotations: {deployment.kubernetes.io/revision: '1'}}\n", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, annotations: {deployment.kubernetes.io/revision: '2'}}\n", MergeOptions{Origin: "o"}, map[string]string{"metadata.annotations": fmt.Sprint(map[string]string{"deployment.kubernetes.io/revision": "2", resourcesv1alpha1.AnnotationOrigin: "o", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})}},
+		"MRB-32 the generation of an exported DaemonSet":                          {"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d, annotations: {deprecated.daemonset.template.generation: '1'}}\n", "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d, annotations: {deprecated.daemonset.template.generation: '2'}}\n", MergeOptions{Origin: "o"}, map[string]string{"metadata.annotations": fmt.Sprint(map[string]string{"deprecated.daemonset.template.generation": "2", resourcesv1alpha1.AnnotationOrigin: "o", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})}},
+		"MRM-15 others are replaced":                                              {"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}\nrules: [b]\n", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}\nrules: [a]\n", MergeOptions{}, map[string]string{"rules": "[b]"}},
+		"MRL-5 the label of every Namespace stays":                                {"apiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: ns, labels: {kubernetes.io/metadata.name: ns, theirs: x}}\nspec: {finalizers: [kubernetes]}\n", MergeOptions{ForceOverwriteLabels: true}, map[string]string{"metadata.labels": "map[kubernetes.io/metadata.name:ns]", "spec.finalizers": "[kubernetes]"}},
+		"MRM-15 taints of a Node's state stay":                                    {"apiVersion: v1\nkind: Node\nmetadata: {name: ns}\nspec: {taints: [{key: a, effect: NoSchedule}]}\n", "apiVersion: v1\nkind: Node\nmetadata: {name: ns}\nspec: {providerID: p, taints: [{key: b, effect: NoSchedule}, {key: node.kubernetes.io/not-ready, effect: NoSchedule}]}\n", MergeOptions{}, map[string]string{"spec": "map[providerID:p taints:[map[effect:NoSchedule key:a] map[effect:NoSchedule key:node.kubernetes.io/not-ready]]]"}},
+		"MRM-15 who asked for a certificate stays":                                {"apiVersion: certificates.k8s.io/v1\nkind: CertificateSigningRequest\nmetadata: {name: c}\nspec: {signerName: s}\n", "apiVersion: certificates.k8s.io/v1\nkind: CertificateSigningRequest\nmetadata: {name: c}\nspec: {signerName: s, username: u, groups: [g]}\n", MergeOptions{}, map[string]string{"spec": "map[groups:[g] signerName:s username:u]"}},
+		"MRM-15 when the taint of a rule was added stays":                         {"apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec: {taint: {key: b, effect: NoExecute}}\n", "apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec: {taint: {key: a, effect: NoExecute, timeAdded: t}}\n", MergeOptions{}, map[string]string{"spec.taint": "map[effect:NoExecute key:b timeAdded:t]"}},
+		"MRM-15 unless the manifest says it":                                      {"apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec: {taint: {key: a, effect: NoExecute, timeAdded: u}}\n", "apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec: {taint: {key: a, effect: NoExecute, timeAdded: t}}\n", MergeOptions{}, map[string]string{"spec.taint": "map[effect:NoExecute key:a timeAdded:u]"}},
+		"MRM-15 when taints of devices were added stays": {"apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: r}\nspec: {devices: [{name: x, taints: [{key: a, effect: NoExecute}]}, {name: d, taints: [{key: new, effect: NoExecute}, {key: a, effect: NoSchedule}, {key: a, effect: NoExecute}]}]}\n",
+			"apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: r}\nspec: {devices: [{name: d, taints: [{key: a, effect: NoExecute, timeAdded: t}, {key: a, effect: NoSchedule, timeAdded: u}]}]}\n", MergeOptions{},
+			map[string]string{"spec.devices": "[map[name:x taints:[map[effect:NoExecute key:a]]] map[name:d taints:[map[effect:NoExecute key:new] map[effect:NoSchedule key:a timeAdded:u] map[effect:NoExecute key:a timeAdded:t]]]]"}},
+		"MRM-15 in the form of v1beta1 too": {"apiVersion: resource.k8s.io/v1beta1\nkind: ResourceSlice\nmetadata: {name: r}\nspec: {devices: [{name: d, basic: {taints: [{key: a, effect: NoExecute, timeAdded: null}]}}]}\n",
+			"apiVersion: resource.k8s.io/v1beta1\nkind: ResourceSlice\nmetadata: {name: r}\nspec: {devices: [{name: d, basic: {taints: [{key: a, effect: NoExecute, timeAdded: t}]}}]}\n", MergeOptions{},
+			map[string]string{"spec.devices": "[map[basic:map[taints:[map[effect:NoExecute key:a timeAdded:t]]] name:d]]"}},
+		"MRL-15 an empty live status":       {"apiVersion: x/v1\nkind: X\nmetadata: {name: c}\n", "apiVersion: x/v1\nkind: X\nmetadata: {name: c}\nstatus: {}\n", MergeOptions{}, map[string]string{"status": "map[]"}},
+		"MRM-15 no rule: replicas as given": {"apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 1}\n", "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 5}\n", MergeOptions{HorizontallyScaled: true}, map[string]string{"spec.replicas": "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			desired, live := desiredFrom(t, tc.desired), fromYAML(t, tc.live)
+			desiredBefore, liveBefore := desired.DeepCopy(), live.DeepCopy()
+			merged := Merge(desired, live, tc.options)
+			for path, want := range tc.want {
+				if got := at(merged, path); got != want {
+					t.Errorf("%s: got %s, want %s", path, got, want)
+				}
+			}
+			if diff := cmp.Diff(desiredBefore.Object, desired.Object) + cmp.Diff(liveBefore.Object, live.Object); diff != "" {
+				t.Errorf("arguments were changed: %s", diff)
+			}
+			if again := Merge(desired, merged, tc.options); !Equal(merged, again) {
+				t.Errorf("not idempotent: %s", cmp.Diff(merged.Object, again.Object))
+			}
+		})
+	}
+}
+
+func at(object *unstructured.Unstructured, path string) string {
+	fields := []string{""}
+	for _, r := range path {
+		if r == '.' {
+			fields = append(fields, "")
+			continue
+		}
+		fields[len(fields)-1] += string(r)
+	}
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, fields...)
+	return fmt.Sprint(value)
+}
+
+// MRM-16: what is created has nothing that only the API server writes.
+func TestForCreation(t *testing.T) {
+	desired := desiredFrom(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, uid: u, resourceVersion: '1', managedFields: [], creationTimestamp: x, annotations: {resources.gardener.cloud/description: mine}}\n")
+	created := ForCreation(desired, MergeOptions{Origin: "ns/mr"})
+	want := map[string]any{"name": "c", "annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: "ns/mr", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue}}
+	if diff := cmp.Diff(want, created.Object["metadata"]); diff != "" {
+		t.Errorf("MRM-16/MRB-32: %s", diff)
+	}
+	if got := created.GetAnnotations()[resourcesv1alpha1.AnnotationDescription]; got != resourcesv1alpha1.DescriptionValue {
+		t.Errorf("MRL-10: the description of the manifest stays: %q", got)
+	}
+	desired.CreateOnly = true
+	if diff := cmp.Diff(map[string]any{"name": "c"}, ForCreation(desired, MergeOptions{Origin: "ns/mr"}).Object["metadata"]); diff != "" {
+		t.Errorf("MR-30: %s", diff)
+	}
+	live := fromYAML(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: {a: b}, annotations: {resources.gardener.cloud/description: x, resources.gardener.cloud/origin: z}}\ndata: {theirs: yes}\n")
+	want = map[string]any{"name": "c", "labels": map[string]any{"a": "b"}, "annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: "z"}}
+	if diff := cmp.Diff(want, Merge(desired, live, MergeOptions{}).Object["metadata"]); diff != "" {
+		t.Errorf("MR-30 present: %s", diff)
+	}
+}
+
+func TestEqual(t *testing.T) {
+	for name, tc := range map[string]struct {
+		live, merged string
+		want         bool
+	}{
+		"MR-26 nil and empty":                  {"apiVersion: v1\nkind: ConfigMap\ndata: {}\n", "apiVersion: v1\nkind: ConfigMap\nbinaryData: null\n", true},
+		"MRB-8 quantities":                     {"apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: '1'}}}]}\n", "apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: 1000m}}}]}\n", true},
+		"MRB-8 quantities as numbers":          {"apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: '1'}}}]}\n", "apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: 1}}}]}\n", true},
+		"MRB-8 other quantity":                 {"apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: '2'}}}]}\n", "apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: 1000m}}}]}\n", false},
+		"MRB-8 spelling in custom resources":   {"apiVersion: x.example.org/v1\nkind: X\nlimits: {cpu: '1'}\n", "apiVersion: x.example.org/v1\nkind: X\nlimits: {cpu: 1000m}\n", false},
+		"MRB-8 a default":                      {"apiVersion: apps/v1\nkind: Deployment\nspec: {revisionHistoryLimit: 10, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 25%, maxUnavailable: 25%}}}\n", "apiVersion: apps/v1\nkind: Deployment\nspec: {}\n", true},
+		"MRB-8 no default":                     {"apiVersion: apps/v1\nkind: Deployment\nspec: {revisionHistoryLimit: 9}\n", "apiVersion: apps/v1\nkind: Deployment\nspec: {}\n", false},
+		"MRB-8 no default within a default":    {"apiVersion: apps/v1\nkind: Deployment\nspec: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 26%}}}\n", "apiVersion: apps/v1\nkind: Deployment\nspec: {}\n", false},
+		"MRB-8 defaults of kinds of their own": {"apiVersion: x.example.org/v1\nkind: Deployment\nspec: {revisionHistoryLimit: 10}\n", "apiVersion: x.example.org/v1\nkind: Deployment\nspec: {}\n", false},
+		"MRB-8 pull policy follows the tag":    {"apiVersion: v1\nkind: Pod\nspec: {containers: [{image: 'a:1', imagePullPolicy: Always}]}\n", "apiVersion: v1\nkind: Pod\nspec: {containers: [{image: 'a:1'}]}\n", false},
+		"MRB-8 false is not absent":            {"apiVersion: v1\nkind: ServiceAccount\n", "apiVersion: v1\nkind: ServiceAccount\nautomountServiceAccountToken: false\n", false},
+		"MRB-7 large integers":                 {"apiVersion: x/v1\nkind: X\na: 9007199254740993\n", "apiVersion: x/v1\nkind: X\na: 9007199254740992\n", false},
+		"MRV-22 disruption budget":             {"apiVersion: policy/v1\nkind: PodDisruptionBudget\nspec: {minAvailable: 1}\n", "apiVersion: policy/v1\nkind: PodDisruptionBudget\nspec: {minAvailable: 1}\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Equal(fromYAML(t, tc.live), fromYAML(t, tc.merged)); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestMergeIsIdempotent is the law that merging a desired object into what merging it gave changes nothing, whatever the
+// live object was.
+func TestMergeIsIdempotent(t *testing.T) {
+	value := rapid.Deferred(func() *rapid.Generator[any] { return anyValue(3) })
+	kinds := []struct{ apiVersion, kind string }{{"v1", "ConfigMap"}, {"v1", "Service"}, {"v1", "ServiceAccount"}, {"apps/v1", "Deployment"}, {"apps/v1", "StatefulSet"}, {"batch/v1", "Job"}, {"batch/v1", "CronJob"}, {"x/v1", "X"}}
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+		build := func(label string) *unstructured.Unstructured {
+			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "x"}}}
+			object.SetAPIVersion(kind.apiVersion)
+			object.SetKind(kind.kind)
+			for _, field := range []string{"spec", "status", "data", "secrets"} {
+				if rapid.Bool().Draw(t, label+field) {
+					object.Object[field] = value.Draw(t, label+field)
+				}
+			}
+			object.SetLabels(rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.SampledFrom([]string{"1", "2"}), 0, 3).Draw(t, label+"labels"))
+			object.SetAnnotations(rapid.MapOfN(rapid.SampledFrom([]string{"a", "reference.resources.gardener.cloud/a", "resources.gardener.cloud/preserve-replicas", "resources.gardener.cloud/preserve-resources", "loadbalancer.openstack.org/a"}),
+				rapid.SampledFrom([]string{"true", "2"}), 0, 3).Draw(t, label+"annotations"))
+			return object
+		}
+		d := build("desired")
+		desired := &plan.Desired{Unstructured: d, Key: plan.KeyOf(d)}
+		if rapid.Bool().Draw(t, "old") {
+			desired.Old = &resourcesv1alpha1.ObjectReference{Labels: map[string]string{"a": "1", "b": "2"}, Annotations: map[string]string{"a": "true"}}
+		}
+		options := MergeOptions{ForceOverwriteLabels: rapid.Bool().Draw(t, "labels"), ForceOverwriteAnnotations: rapid.Bool().Draw(t, "annotations"), Origin: "o", HorizontallyScaled: rapid.Bool().Draw(t, "scaled")}
+		once := Merge(desired, build("live"), options)
+		twice := Merge(desired, once, options)
+		if !Equal(once, twice) {
+			t.Fatalf("not idempotent: %s", cmp.Diff(once.Object, twice.Object))
+		}
+	})
+}
+
+func anyValue(depth int) *rapid.Generator[any] {
+	scalars := rapid.OneOf(
+		rapid.Map(rapid.Int64Range(0, 5), func(i int64) any { return i }), rapid.Just[any]("text"), rapid.Just[any](true), rapid.Just[any](nil),
+	)
+	if depth == 0 {
+		return scalars
+	}
+	keys := rapid.SampledFrom([]string{"template", "spec", "metadata", "containers", "name", "resources", "replicas", "selector", "labels", "annotations", "ports", "nodePort", "port", "clusterIP", "type", "jobTemplate"})
+	return rapid.OneOf(scalars,
+		rapid.Map(rapid.MapOfN(keys, anyValue(depth-1), 0, 5), func(m map[string]any) any { return m }),
+		rapid.Map(rapid.SliceOfN(anyValue(depth-1), 0, 3), func(s []any) any { return s }))
+}
+
+func object(apiVersion, kind, name, more string) string {
+	return fmt.Sprintf("---\napiVersion: %s\nkind: %s\nmetadata: {name: %s}\n%s\n", apiVersion, kind, name, more)
+}

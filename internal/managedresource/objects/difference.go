@@ -1,0 +1,89 @@
+package objects
+
+import "slices"
+
+// Difference is what a list says of an object and the ledger does not know, or knows otherwise.
+type Difference struct {
+	Sighting
+	// Present is false if the list does not have the object.
+	Present bool
+}
+
+// Compare reports an object of a list that is to change nothing but what it proves to be of a time that never was. It returns what
+// of it is not known yet, nil if all is, and whether any ManagedResource has the object.
+func (x *Listing) Compare(s Sighting) (missing *Difference, tracked bool) {
+	var told notices
+	x.ledger.mu.Lock()
+	missing, tracked = x.compareLocked(s, &told)
+	x.ledger.mu.Unlock()
+	told.send(x.ledger)
+	return missing, tracked
+}
+
+func (x *Listing) compareLocked(s Sighting, told *notices) (*Difference, bool) {
+	r := x.ledger.findLocked(s.Key)
+	if r == nil {
+		return nil, false
+	}
+	if !x.concerns(r) {
+		return nil, true
+	}
+	r.listed = max(r.listed, x.number)
+	x.proveLocked(r, s, told)
+	if r.isBehind(Difference{s, true}) {
+		return &Difference{s, true}, true
+	}
+	return nil, true
+}
+
+// concerns says whether an object is in the scope for one of those who have it. That the list has it not proves less: see record.tells.
+func (x *Listing) concerns(r *record) bool {
+	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return x.inScope(o.ref(r)) })
+}
+
+// Absent returns, after all objects of the list were compared, those that are known to be there and that it does not have. What it passes by is doubted.
+func (x *Listing) Absent() []Difference {
+	l := x.ledger
+	var told notices
+	var absent []Difference
+	l.mu.Lock()
+	for _, r := range l.records[x.kind] {
+		if r.listed < x.number && x.passesBy(r) {
+			r.unsureLocked(&told)
+			continue
+		}
+		gone := Difference{Sighting{Key: r.key(), ResourceVersion: x.version}, false}
+		if r.listed < x.number && r.since < x.number && r.tells(x.inScope) && r.isBehind(gone) {
+			absent = append(absent, gone)
+		}
+	}
+	l.mu.Unlock()
+	told.send(l)
+	return absent
+}
+
+// Settle takes over a difference if it is still one, and reports whether it was.
+func (l *Ledger) Settle(d Difference) bool {
+	var told notices
+	l.mu.Lock()
+	r := l.findLocked(d.Key)
+	behind := r != nil && r.isBehind(d)
+	switch {
+	case behind && d.Present:
+		l.seenLocked(r, d.Sighting, &told)
+	case behind:
+		l.unlistedLocked(r, d.ResourceVersion, &told)
+	}
+	l.mu.Unlock()
+	told.send(l)
+	return behind
+}
+
+// isBehind says whether the list knows more: the object in a later version than the latest that was told, or not at all. One that is on record as
+// missing as of the version in which the list has it is there.
+func (r *record) isBehind(d Difference) bool {
+	if !d.Present {
+		return r.state == present && !newer(r.resourceVersion, d.ResourceVersion)
+	}
+	return r.state == unseen || newer(d.ResourceVersion, r.resourceVersion) || r.state == missing && d.ResourceVersion == r.resourceVersion
+}

@@ -1,0 +1,454 @@
+package objects
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
+)
+
+// Owner is a ManagedResource.
+type Owner = types.NamespacedName
+
+// Key identifies an object of the target; the namespace of cluster-scoped objects is empty. The version is not part of it.
+type Key struct {
+	schema.GroupKind
+	Namespace, Name string
+}
+
+// Ref is an object in the version in which its manifest has it.
+type Ref struct {
+	Key
+	Version string
+	// Unlabelled is true for objects without the managed-by label, which no label-filtered watch sees.
+	Unlabelled bool
+}
+
+// GVK is the kind of the object with its version.
+func (r Ref) GVK() schema.GroupVersionKind { return r.WithVersion(r.Version) }
+
+// Sighting is what was seen of an object, by a watch or in the answer to a request.
+type Sighting struct {
+	Key             Key
+	UID             types.UID
+	ResourceVersion string
+	// Since is what was on record when the request was sent whose answer this is; zero for what a list or a watch tells. An answer is
+	// of the latest state, so that one older than what still is on record proves that resource versions were turned back.
+	Since Mark
+	// Digest stands for all that decides about drift; zero means that only equal resource versions prove sameness.
+	Digest uint64
+	// Desired stands for what the object was compared with; only Verified needs it.
+	Desired uint64
+	// Again is zero unless the API server kept only a part of what was written, as far as is known; then it is when to write that once
+	// more. Only Verified needs it.
+	Again time.Time
+	// Terminating is true from the moment at which the deletion was accepted.
+	Terminating bool
+	// Verdict is the object's own judgement, and Version that of its kind in which it was read (MRH-8); nil if the sighting says nothing of it.
+	Verdict *healthcheck.Verdict
+	Version string
+}
+
+// Ledger is safe for concurrent use.
+type Ledger struct {
+	mu      sync.Mutex
+	records map[kind]map[name]*record
+	size    int
+	owners  map[Owner]*ownerRecord
+	pods    podCounts
+	// deployments finds a Deployment by its UID.
+	deployments map[types.UID]*record
+	listings    uint32
+	// partly has the records of which the API server kept only a part when they were last verified, and when that is tried again.
+	// Invariant: each is on record, and none has again.
+	partly map[*record]time.Time
+
+	onDrift      func(Owner, Key)
+	onVerdict    func(Owner)
+	onTurnedBack func()
+}
+
+// New returns an empty ledger.
+func New() *Ledger {
+	return &Ledger{
+		records:      map[kind]map[name]*record{},
+		owners:       map[Owner]*ownerRecord{},
+		pods:         newPodCounts(),
+		deployments:  map[types.UID]*record{},
+		partly:       map[*record]time.Time{},
+		onDrift:      func(Owner, Key) {},
+		onVerdict:    func(Owner) {},
+		onTurnedBack: func() {},
+	}
+}
+
+// Subscribe sets what is called, outside the lock, when an object of a ManagedResource may have drifted and when the
+// judgement about one changed. What was reported before stays untold.
+func (l *Ledger) Subscribe(onDrift func(Owner, Key), onVerdict func(Owner)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onDrift, l.onVerdict = onDrift, onVerdict
+}
+
+// OnTurnedBack sets what is called, outside the lock, when an answer proves that resource versions were turned back.
+func (l *Ledger) OnTurnedBack(do func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onTurnedBack = do
+}
+
+// Track sets the objects of a ManagedResource; those that it no longer has are forgotten unless another one has them.
+func (l *Ledger) Track(owner Owner, refs []Ref) {
+	var told notices
+	l.mu.Lock()
+	l.trackLocked(owner, refs, &told)
+	l.mu.Unlock()
+	told.send(l)
+}
+
+func (l *Ledger) trackLocked(owner Owner, refs []Ref, told *notices) {
+	o := l.owners[owner]
+	if o == nil {
+		if len(refs) == 0 {
+			return
+		}
+		o = &ownerRecord{owner: owner, dirty: map[*record]struct{}{}}
+		l.owners[owner] = o
+	}
+	before := *o
+	wanted := make(map[*record]struct{}, len(refs))
+	o.records, o.unlabelled, o.versions = make([]*record, 0, len(refs)), nil, nil
+	for _, ref := range refs {
+		r := l.recordLocked(ref)
+		if ref.Unlabelled {
+			o.unlabelled = with(o.unlabelled, r, struct{}{})
+		}
+		if _, twice := wanted[r]; twice {
+			continue // The first version is the manifest's, before the inventory's.
+		}
+		wanted[r] = struct{}{}
+		o.records = append(o.records, r)
+		if version := versionOf(ref); version != r.version {
+			o.versions = with(o.versions, r, version)
+		}
+		if slices.Contains(r.owners, o) {
+			if before.version(r) != o.version(r) {
+				l.movedLocked(r, told)
+			}
+			continue
+		}
+		r.owners = append(r.owners, o)
+		if r.suspect {
+			o.dirty[r] = struct{}{}
+		}
+	}
+	for _, r := range before.records {
+		if _, kept := wanted[r]; !kept {
+			delete(o.dirty, r)
+			l.dropOwnerLocked(r, o, told)
+		}
+	}
+	for _, r := range o.records {
+		l.labelledLocked(r, told)
+	}
+	if len(refs) == 0 {
+		delete(l.owners, owner)
+	}
+}
+
+// recordLocked finds or makes the record of a reference.
+func (l *Ledger) recordLocked(ref Ref) *record {
+	k, n := split(ref.Key)
+	byName := l.records[k]
+	if byName == nil {
+		byName = map[name]*record{}
+		l.records[k] = byName
+	}
+	r := byName[n]
+	if r == nil {
+		r = &record{kind: k, name: n, version: versionOf(ref), since: l.listings}
+		byName[n] = r
+		l.size++
+	}
+	return r
+}
+
+func with[V any](m map[*record]V, r *record, value V) map[*record]V {
+	if m == nil {
+		m = map[*record]V{}
+	}
+	m[r] = value
+	return m
+}
+
+func (l *Ledger) findLocked(key Key) *record {
+	k, n := split(key)
+	return l.records[k][n]
+}
+
+// dropOwnerLocked takes a ManagedResource from an object; another one that inherits it must look at it.
+func (l *Ledger) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
+	wasLast := len(r.owners) > 0 && r.owners[len(r.owners)-1] == o
+	if at := slices.Index(r.owners, o); at >= 0 && at < r.passed {
+		r.passed-- // It was asked, and the others are still to be.
+	}
+	r.owners = slices.DeleteFunc(r.owners, func(other *ownerRecord) bool { return other == o })
+	if len(r.owners) > 0 {
+		if wasLast {
+			r.doubtLocked(told)
+		}
+		l.labelledLocked(r, told)
+		return
+	}
+	l.setUIDLocked(r, "")
+	delete(l.partly, r)
+	delete(l.records[r.kind], r.name)
+	l.size--
+	if len(l.records[r.kind]) == 0 {
+		delete(l.records, r.kind)
+	}
+}
+
+// Verified reports that an object was found, or made, as it should be. If something later was seen that may differ, the
+// object stays in doubt, and its ManagedResource is told.
+func (l *Ledger) Verified(owner Owner, s Sighting) {
+	var told notices
+	l.mu.Lock()
+	if r := l.findLocked(s.Key); r != nil {
+		l.verifiedLocked(r, l.owners[owner], s, &told)
+	}
+	l.mu.Unlock()
+	told.send(l)
+}
+
+func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *notices) {
+	if r.turnBackLocked(s, told) {
+		return
+	}
+	r.foundLocked(s)
+	r.lastLocked(o)
+	if r.outdates(s) || s.Since.era != r.era || s.Since.asked != r.asked {
+		if r.verified && r.desired == s.Desired {
+			return // A later version has been compared with the same since.
+		}
+		if !ordered(r.resourceVersion, s.ResourceVersion) {
+			// Nobody knows which is the later one. A second look that finds the same settles it.
+			r.resourceVersion, r.state, r.unlisted = s.ResourceVersion, present, false
+			l.setUIDLocked(r, s.UID)
+		}
+		r.changedLocked(told)
+		return
+	}
+	changed := r.state != present
+	if !newer(r.resourceVersion, s.ResourceVersion) {
+		changed = r.setVerdict(s) || changed
+		r.resourceVersion, r.terminating = s.ResourceVersion, s.Terminating
+	}
+	l.setUIDLocked(r, s.UID)
+	r.state, r.digest, r.desired, r.verified, r.suspect = present, s.Digest, s.Desired, true, false
+	r.unlisted, r.unwatched, r.passed, r.untold = false, false, 0, false
+	l.notePartlyLocked(r, s.Again)
+	for _, o := range r.owners {
+		delete(o.dirty, r)
+	}
+	if changed {
+		told.judge(r)
+	}
+}
+
+// Seen reports what a watch saw, or what a read found that compared nothing.
+func (l *Ledger) Seen(s Sighting) {
+	var told notices
+	l.mu.Lock()
+	if r := l.findLocked(s.Key); r != nil {
+		l.seenLocked(r, s, &told)
+	}
+	l.mu.Unlock()
+	told.send(l)
+}
+
+func (l *Ledger) seenLocked(r *record, s Sighting, told *notices) {
+	if r.turnBackLocked(s, told) {
+		return
+	}
+	if newer(r.resourceVersion, s.ResourceVersion) {
+		return
+	}
+	changed := r.state != present || r.terminating != s.Terminating
+	changed = r.setVerdict(s) || changed
+	same := r.state == present && r.uid == s.UID &&
+		(r.resourceVersion == s.ResourceVersion || (s.Digest != 0 && r.digest == s.Digest))
+	known := r.state != unseen
+	r.unwatched = s.Since != (Mark{}) && (r.unwatched || r.state == missing)
+	l.setUIDLocked(r, s.UID)
+	r.state, r.resourceVersion, r.digest, r.terminating, r.unlisted = present, s.ResourceVersion, s.Digest, s.Terminating, false
+	if known && !same && (!r.suspect || r.again) {
+		r.changedLocked(told)
+	}
+	if changed {
+		told.judge(r)
+	}
+}
+
+// Gone reports that an object is not there any more, as of a resource version; what was seen or verified later counts more.
+// Without a resource version only the object with the UID is meant.
+func (l *Ledger) Gone(key Key, uid types.UID, resourceVersion string) {
+	var told notices
+	l.mu.Lock()
+	if r := l.findLocked(key); r != nil {
+		l.goneLocked(r, uid, resourceVersion, &told)
+	}
+	l.mu.Unlock()
+	told.send(l)
+}
+
+// unlistedLocked is goneLocked for what a complete list of a resource version that goes by the label does not have.
+func (l *Ledger) unlistedLocked(r *record, resourceVersion string, told *notices) {
+	l.goneLocked(r, "", resourceVersion, told)
+	r.unlisted = r.unlisted || r.state == missing && r.resourceVersion == resourceVersion
+}
+
+func (l *Ledger) goneLocked(r *record, uid types.UID, resourceVersion string, told *notices) {
+	if newer(r.resourceVersion, resourceVersion) ||
+		(uid != "" && r.uid != "" && r.uid != uid && !newer(resourceVersion, r.resourceVersion)) {
+		return
+	}
+	if resourceVersion != "" {
+		r.resourceVersion, r.unlisted = resourceVersion, false
+	}
+	if r.state == missing {
+		return
+	}
+	was := r.state
+	r.state, r.unwatched, r.verdicts, r.terminating, r.digest, r.verified = missing, false, nil, false, 0, false
+	if was == present {
+		r.changedLocked(told)
+	}
+	told.judge(r)
+}
+
+// Absent reports that a read found nothing. before is what Lookup said before the read: whatever was reported since counts
+// more than an answer that does not say when it was true.
+func (l *Ledger) Absent(key Key, before Finding) {
+	var told notices
+	l.mu.Lock()
+	if r := l.findLocked(key); r != nil && r.uid == before.UID && r.resourceVersion == before.ResourceVersion && (r.state == present) == before.Present {
+		l.goneLocked(r, "", "", &told)
+	}
+	l.mu.Unlock()
+	told.send(l)
+}
+
+// Suspect marks an object as one to look at, such as when an autoscaler came or went. Who looks already does not know of that.
+func (l *Ledger) Suspect(key Key) {
+	var told notices
+	l.mu.Lock()
+	if r := l.findLocked(key); r != nil {
+		r.asked++
+		r.changedLocked(&told)
+	}
+	l.mu.Unlock()
+	told.send(l)
+}
+
+// Dirty returns the objects of a ManagedResource that must be looked at.
+func (l *Ledger) Dirty(owner Owner) []Key {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.owners[owner]
+	if o == nil {
+		return nil
+	}
+	keys := make([]Key, 0, len(o.dirty))
+	for r := range o.dirty {
+		keys = append(keys, r.key())
+	}
+	return keys
+}
+
+// IsVerified says whether an object is known to be as it should, compared with the same desired state.
+func (l *Ledger) IsVerified(key Key, desired uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.findLocked(key)
+	return r != nil && r.verified && !r.suspect && r.desired == desired
+}
+
+// OthersHave says whether another ManagedResource has an object.
+func (l *Ledger) OthersHave(owner Owner, key Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.findLocked(key)
+	return r != nil && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.owner != owner })
+}
+
+// AllKnown says whether somebody has looked for every object of a ManagedResource, so that its health can be judged.
+func (l *Ledger) AllKnown(owner Owner) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.owners[owner]
+	return o != nil && !slices.ContainsFunc(o.records, func(r *record) bool { return r.state == unseen })
+}
+
+// Refs returns the objects of a ManagedResource.
+func (l *Ledger) Refs(owner Owner) []Ref {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.owners[owner]
+	if o == nil {
+		return nil
+	}
+	refs := make([]Ref, 0, len(o.records))
+	for _, r := range o.records {
+		refs = append(refs, o.ref(r))
+	}
+	return refs
+}
+
+// Size is the number of objects on record.
+func (l *Ledger) Size() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.size
+}
+
+// notices are what subscribers are told once the lock is free.
+type notices struct {
+	drift    []drift
+	verdicts []Owner
+	// turnedBack is true if an answer proved that.
+	turnedBack bool
+}
+
+type drift struct {
+	owner Owner
+	key   Key
+}
+
+func (n *notices) judge(r *record) {
+	for _, o := range r.owners {
+		n.verdicts = append(n.verdicts, o.owner)
+	}
+}
+
+func (n *notices) send(l *Ledger) {
+	if len(n.drift) == 0 && len(n.verdicts) == 0 && !n.turnedBack {
+		return
+	}
+	l.mu.Lock()
+	onDrift, onVerdict, onTurnedBack := l.onDrift, l.onVerdict, l.onTurnedBack
+	l.mu.Unlock()
+	for _, d := range n.drift {
+		onDrift(d.owner, d.key)
+	}
+	for _, owner := range n.verdicts {
+		onVerdict(owner)
+	}
+	if n.turnedBack {
+		onTurnedBack()
+	}
+}

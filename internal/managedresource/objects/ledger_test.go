@@ -1,0 +1,711 @@
+package objects
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
+)
+
+var (
+	mr1, mr2 = Owner{Namespace: "ns", Name: "one"}, Owner{Namespace: "ns", Name: "two"}
+	cm       = Ref{Key: Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: "cm"}, Version: "v1"}
+	deploy   = Ref{Key: Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "ns", Name: "d"}, Version: "v1"}
+)
+
+type recorder struct {
+	*Ledger
+	drift, verdicts []Owner
+}
+
+func newRecorder(owners map[Owner][]Ref) *recorder {
+	r := &recorder{Ledger: New()}
+	r.Subscribe(func(o Owner, _ Key) { r.drift = append(r.drift, o) }, func(o Owner) { r.verdicts = append(r.verdicts, o) })
+	for owner, refs := range owners {
+		r.Track(owner, refs)
+	}
+	return r
+}
+
+func everything(Ref) bool { return true }
+
+// list reports a complete list of ConfigMaps.
+func (r *recorder) list(objects []Sighting, version string) {
+	x := r.StartListing(cm.GroupKind, "", everything)
+	x.At(version)
+	for _, s := range objects {
+		x.Seen(s)
+	}
+	x.End()
+}
+
+func sighting(ref Ref, uid, rv string, digest uint64) Sighting {
+	return Sighting{Key: ref.Key, UID: types.UID(uid), ResourceVersion: rv, Digest: digest, Version: ref.Version}
+}
+
+func TestDrift(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do   func(*recorder)
+		want string
+	}{
+		"own write, event first":      {func(r *recorder) { r.Seen(sighting(cm, "u", "5", 0)); r.Verified(mr1, sighting(cm, "u", "5", 0)) }, "[]"},
+		"own write, event later":      {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Seen(sighting(cm, "u", "5", 0)) }, "[]"},
+		"an older event":              {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Seen(sighting(cm, "u", "4", 0)) }, "[]"},
+		"somebody's change":           {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Seen(sighting(cm, "u", "6", 0)) }, "[ns/one]"},
+		"a change of the status only": {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 9)); r.Seen(sighting(cm, "u", "6", 9)) }, "[]"},
+		"somebody's change during ours": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Seen(sighting(cm, "u", "7", 0))
+			r.Verified(mr1, sighting(cm, "u", "6", 0))
+		}, "[ns/one ns/one]"},
+		"a deletion":                     {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Gone(cm.Key, "u", "6") }, "[ns/one]"},
+		"a deletion before our creation": {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Gone(cm.Key, "", "4") }, "[]"},
+		"a deletion of the predecessor":  {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Gone(cm.Key, "old", "4") }, "[]"},
+		"re-creation by somebody":        {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Seen(sighting(cm, "other", "6", 0)) }, "[ns/one]"},
+		"not on record":                  {func(r *recorder) { r.Seen(sighting(deploy, "u", "6", 0)); r.Gone(deploy.Key, "", "") }, "[]"},
+		"never verified":                 {func(r *recorder) { r.Seen(sighting(cm, "u", "6", 0)); r.Seen(sighting(cm, "u", "7", 0)) }, "[ns/one]"},
+		"not in a complete list": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.list(nil, "9")
+		}, "[ns/one]"},
+		"written after the list was made": {func(r *recorder) {
+			x := r.StartListing(cm.GroupKind, "4", everything)
+			r.Verified(mr1, sighting(cm, "u", "9", 0))
+			x.At("5")
+			x.End()
+		}, "[]"},
+		"out of the list's scope": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			x := r.StartListing(cm.GroupKind, "", func(Ref) bool { return false })
+			x.At("9")
+			x.End()
+		}, "[]"},
+		"a deletion after ours was written": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.Gone(cm.Key, "u", "8")
+			r.Verified(mr1, sighting(cm, "u", "7", 0))
+		}, "[ns/one ns/one ns/one]"},
+		"a replacement after ours was written": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Gone(cm.Key, "u", "8")
+			r.Seen(sighting(cm, "other", "9", 0))
+			r.Verified(mr1, sighting(cm, "u", "7", 0))
+		}, "[ns/one ns/one]"},
+		"a deletion during the first look": {func(r *recorder) {
+			r.Seen(sighting(cm, "u", "5", 0))
+			r.Gone(cm.Key, "u", "6")
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+		}, "[ns/one ns/one]"},
+		"a change during the first look": {func(r *recorder) {
+			r.Seen(sighting(cm, "u", "5", 0))
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+		}, "[ns/one ns/one]"},
+		"a late event after a deletion": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Gone(cm.Key, "u", "8")
+			r.Seen(sighting(cm, "u", "7", 0))
+			if r.Lookup(cm.Key).Present {
+				r.drift = nil
+			}
+		}, "[ns/one]"},
+		"a late answer that it was not there": {func(r *recorder) {
+			before := r.Lookup(cm.Key)
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Absent(cm.Key, before)
+		}, "[]"},
+		"an answer that it is not there": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Absent(cm.Key, r.Lookup(cm.Key))
+		}, "[ns/one]"},
+		"turned back before the list began": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "1000", 0))
+			r.list([]Sighting{sighting(cm, "u", "400", 0)}, "500")
+		}, "[ns/one]"},
+		"turned back, and gone": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "1000", 0))
+			r.list(nil, "500")
+		}, "[ns/one ns/one]"},
+		"turned back, and caught up since": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "1000", 0))
+			r.list([]Sighting{sighting(cm, "u", "400", 0)}, "1500")
+		}, "[ns/one]"},
+		"versions that can't be ordered": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "a", 0))
+			r.Seen(sighting(cm, "u", "c", 0))
+			r.Verified(mr1, sighting(cm, "u", "b", 0))
+			r.Verified(mr1, sighting(cm, "u", "b", 0))
+		}, "[ns/one ns/one]"},
+		"our creation, after a list without it, event first": {func(r *recorder) {
+			r.list(nil, "4")
+			r.Writing(cm.Key, 1)
+			r.Seen(sighting(cm, "u", "5", 0))
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Written(cm.Key)
+		}, "[]"},
+		"our update, event first": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Writing(cm.Key, 1)
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.Verified(mr1, sighting(cm, "u", "6", 0))
+			r.Written(cm.Key)
+		}, "[]"},
+		"our update without an answer": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Writing(cm.Key, 1)
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.Written(cm.Key)
+		}, "[ns/one]"},
+		"somebody's change after our update, before its answer": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Writing(cm.Key, 1)
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.Seen(sighting(cm, "u", "7", 0))
+			r.Verified(mr1, sighting(cm, "u", "6", 0))
+			r.Written(cm.Key)
+		}, "[ns/one]"},
+		"two writes, told after both": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Writing(cm.Key, 1)
+			r.Writing(cm.Key, 1)
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.Written(cm.Key)
+			if len(r.drift) > 0 {
+				panic("told before the end of the second")
+			}
+			r.Written(cm.Key)
+		}, "[ns/one]"},
+		"MRB-16 the last of two is told": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Track(mr2, []Ref{cm})
+			r.Seen(sighting(cm, "u", "6", 0))
+		}, "[ns/two]"},
+		"MRB-16 who keeps it is told from now on": {func(r *recorder) {
+			r.Track(mr2, []Ref{cm})
+			r.Verified(mr2, sighting(cm, "u", "5", 0))
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.LeftTo(mr1, mr2, cm.Key)
+			r.Verified(mr1, sighting(cm, "u", "6", 0))
+			r.Seen(sighting(cm, "u", "7", 0))
+		}, "[ns/two ns/one ns/one]"},
+		"MRB-16 who keeps it is not on record": {func(r *recorder) {
+			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.Seen(sighting(cm, "u", "6", 0))
+			r.LeftTo(mr2, mr1, cm.Key)
+			r.Seen(sighting(cm, "u", "7", 0))
+		}, "[ns/one ns/one]"},
+		"MRB-16 the heir is told": {func(r *recorder) {
+			r.Track(mr2, []Ref{cm})
+			r.Verified(mr2, sighting(cm, "u", "5", 0))
+			r.Track(mr2, nil)
+		}, "[ns/one]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+			tc.do(r)
+			if got := fmt.Sprint(r.drift); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestVerifiedClearsDoubt(t *testing.T) {
+	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+	s := sighting(cm, "u", "5", 0)
+	s.Desired = 3
+	r.Verified(mr1, s)
+	if !r.IsVerified(cm.Key, 3) || r.IsVerified(cm.Key, 4) {
+		t.Error("verified against one desired state only")
+	}
+	r.Seen(sighting(cm, "u", "6", 0))
+	if len(r.Dirty(mr1)) != 1 || r.IsVerified(cm.Key, 3) || !r.Lookup(cm.Key).Suspect {
+		t.Errorf("dirty: %v", r.Dirty(mr1))
+	}
+	s.ResourceVersion = "7"
+	r.Verified(mr1, s)
+	if len(r.Dirty(mr1)) != 0 || !r.IsVerified(cm.Key, 3) {
+		t.Errorf("dirty: %v", r.Dirty(mr1))
+	}
+	r.Track(mr1, nil)
+	if r.Size() != 0 || len(r.Refs(mr1)) != 0 {
+		t.Error("something is left")
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
+	see := func(rv, unhealthy string) {
+		s := sighting(deploy, "d", rv, 7)
+		s.Verdict = &healthcheck.Verdict{Unhealthy: unhealthy}
+		r.Seen(s)
+	}
+	see("1", "not yet")
+	see("2", "not yet")
+	see("3", "")
+	see("4", "")
+	if len(r.verdicts) != 2 {
+		t.Errorf("MRT-10: only changes of the judgement count, got %v", r.verdicts)
+	}
+	r.Gone(deploy.Key, "d", "5")
+	if got := r.Lookup(deploy.Key); got.Present || !got.Known || len(r.verdicts) != 3 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestPods(t *testing.T) {
+	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
+	r.Verified(mr1, sighting(deploy, "d", "1", 7))
+	r.verdicts = nil
+	r.SetPod(Labelled, "ns", "p0", "rs1", true) // The order of the events does not matter.
+	r.SetReplicaSet(Labelled, "ns", "rs1", "d")
+	r.SetReplicaSet(Labelled, "ns", "rs2", "d")
+	r.SetPod(Labelled, "ns", "p1", "rs1", true)
+	r.SetPod(Labelled, "ns", "p2", "rs2", true)
+	r.SetPod(Labelled, "ns", "p3", "rs2", false)
+	r.SetPod(Labelled, "ns", "p4", "foreign", true)
+	if got := r.Pods(Labelled, "d"); got != 3 {
+		t.Errorf("MRB-30: got %d", got)
+	}
+	if len(r.verdicts) != 5 {
+		t.Errorf("MRT-13/MRV-153: got %v", r.verdicts)
+	}
+	r.SetPod(Labelled, "ns", "p2", "", false)
+	r.SetPod(Labelled, "ns", "p1", "rs1", false)
+	if got := r.Pods(Labelled, "d"); got != 1 {
+		t.Errorf("got %d", got)
+	}
+	r.SetReplicaSet(Labelled, "ns", "rs1", "")
+	if got := r.Pods(Labelled, "d"); got != 0 {
+		t.Errorf("got %d", got)
+	}
+}
+
+func TestDigests(t *testing.T) {
+	object := func(status, value string) map[string]any {
+		return map[string]any{"kind": "X", "metadata": map[string]any{"name": "x", "resourceVersion": status, "labels": map[string]any{"a": value}},
+			"spec": map[string]any{"list": []any{int64(1), value}, "a": "1", "b": "2"}, "status": map[string]any{"x": status}}
+	}
+	if ContentDigest(object("1", "v")) != ContentDigest(object("2", "v")) {
+		t.Error("the status counts")
+	}
+	if ContentDigest(object("1", "v")) == ContentDigest(object("1", "w")) {
+		t.Error("the content does not count")
+	}
+	swapped := object("1", "v")
+	swapped["spec"].(map[string]any)["a"], swapped["spec"].(map[string]any)["b"] = "2", "1"
+	if ContentDigest(object("1", "v")) == ContentDigest(swapped) {
+		t.Error("swapped values go unnoticed")
+	}
+}
+
+// Owners in a manifest are compared with their flags, so that a change of these by somebody else is drift.
+func TestDigestHasTheFlagsOfOwners(t *testing.T) {
+	owned := func(controller, blocks *bool) uint64 {
+		return MetadataDigest(&metav1.ObjectMeta{Name: "d", Generation: 1, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "u", Controller: controller, BlockOwnerDeletion: blocks}}})
+	}
+	yes, no := ptr.To(true), ptr.To(false)
+	seen := map[uint64]bool{}
+	for _, flags := range [][2]*bool{{nil, nil}, {yes, nil}, {nil, yes}, {yes, yes}, {no, nil}, {nil, no}} {
+		seen[owned(flags[0], flags[1])] = true
+	}
+	if len(seen) != 6 {
+		t.Errorf("only %d of 6 kinds of owner are told apart", len(seen))
+	}
+}
+
+// TestEndState is the law that whatever the order of a watch's and of the writes' reports, an object whose last version is
+// not the verified one is dirty, and one whose last version is verified is not.
+func TestEndState(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+		r.Verified(mr1, sighting(cm, "u", "1", 0))
+		const last = 6
+		own := map[int]bool{}
+		for version := 2; version <= last; version++ {
+			own[version] = rapid.Bool().Draw(t, "own")
+		}
+		// The watch reports all versions in order, the writes theirs in order; how they interleave is arbitrary.
+		watch, write := 2, 2
+		for watch <= last || write <= last {
+			if write <= last && (watch > last || rapid.Bool().Draw(t, "write first")) {
+				if own[write] {
+					r.Verified(mr1, sighting(cm, "u", fmt.Sprint(write), 0))
+				}
+				write++
+				continue
+			}
+			r.Seen(sighting(cm, "u", fmt.Sprint(watch), 0))
+			watch++
+		}
+		if dirty := len(r.Dirty(mr1)) > 0; dirty == own[last] {
+			t.Fatalf("the last version is ours: %t, dirty: %t", own[last], dirty)
+		}
+	})
+}
+
+func TestConcurrentUse(*testing.T) {
+	r := New()
+	r.Subscribe(func(Owner, Key) {}, func(Owner) {})
+	var running sync.WaitGroup
+	for worker := range 8 {
+		running.Go(func() {
+			for i := range 500 {
+				owner := []Owner{mr1, mr2}[(worker+i)%2]
+				r.Track(owner, []Ref{cm, deploy})
+				r.Verified(owner, sighting(cm, "u", fmt.Sprint(i), 0))
+				r.Seen(sighting(deploy, "d", fmt.Sprint(i), 0))
+				r.Gone(cm.Key, "", "")
+				_ = r.Dirty(owner)
+				_ = r.Lookup(cm.Key)
+				r.Track(owner, nil)
+			}
+		})
+	}
+	running.Wait()
+}
+
+// MRT-10: an answer that is late proves that the object is as it should be, and says nothing of its health by now.
+func TestLateAnswerKeepsTheLaterVerdict(t *testing.T) {
+	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
+	young, ready := sighting(deploy, "u", "5", 7), sighting(deploy, "u", "6", 7)
+	young.Verdict, ready.Verdict = &healthcheck.Verdict{Unhealthy: "young"}, &healthcheck.Verdict{}
+	r.Seen(ready)
+	r.Verified(mr1, young)
+	if got := r.LookupIn(deploy); !got.Judged || got.Verdict.Unhealthy != "" || !r.IsVerified(deploy.Key, 0) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// MRB-16: what the last ManagedResource that has an object cannot look at is left to the others, each asked once.
+func TestPass(t *testing.T) {
+	r := newRecorder(nil)
+	r.Track(mr1, []Ref{cm})
+	r.Track(mr2, []Ref{cm})
+	r.Verified(mr2, sighting(cm, "u", "5", 0))
+	all := func(Key) bool { return true }
+	r.Pass(mr2, all) // Nothing is in doubt.
+	r.Gone(cm.Key, "u", "6")
+	r.Pass(mr2, func(Key) bool { return false }) // It is able to.
+	for range 3 {
+		r.Pass(mr2, all)
+		r.Pass(mr1, all)
+	}
+	if got, want := fmt.Sprint(r.drift), "[ns/two ns/one]"; got != want {
+		t.Errorf("drift was told to %s, want %s", got, want)
+	}
+	r.Verified(mr1, sighting(cm, "v", "7", 0))
+	r.Seen(sighting(cm, "v", "8", 0))
+	r.Pass(mr1, all)
+	if got, want := fmt.Sprint(r.drift), "[ns/two ns/one ns/one ns/two]"; got != want {
+		t.Errorf("after a repair drift was told to %s, want %s", got, want)
+	}
+	if dirty := r.Dirty(mr2); len(dirty) != 1 {
+		t.Errorf("the one that is asked has %v in doubt, want the object", dirty)
+	}
+}
+
+// MRB-8: what the API server kept a part of only is in doubt again when its time comes, which the sweep finds, or at once when its kind changes, which
+// is told. It is looked at once, and is no drift; nobody remembers it when it is gone, or as it should be.
+func TestPartlyKept(t *testing.T) {
+	at := time.Unix(1000, 0)
+	setUp := func() *recorder {
+		r := newRecorder(map[Owner][]Ref{mr1: {cm, deploy}})
+		s := sighting(cm, "u", "5", 1)
+		s.Desired, s.Again = 7, at
+		r.Verified(mr1, s)
+		r.Verified(mr1, sighting(deploy, "d", "5", 1))
+		return r
+	}
+	for name, tc := range map[string]struct {
+		do          func(*recorder)
+		again, told bool
+	}{
+		"before its time":           {func(r *recorder) { r.RetryDue(at.Add(-1)) }, false, false},
+		"its time":                  {func(r *recorder) { r.RetryDue(at) }, true, false},
+		"its kind":                  {func(r *recorder) { r.RetryKind(cm.GroupKind) }, true, true},
+		"once":                      {func(r *recorder) { r.RetryKind(cm.GroupKind); r.RetryKind(cm.GroupKind) }, true, true},
+		"another kind":              {func(r *recorder) { r.RetryKind(deploy.GroupKind) }, false, false},
+		"while it is written":       {func(r *recorder) { r.Writing(cm.Key, 7); r.RetryDue(at); r.Written(cm.Key) }, false, false},
+		"its kind, meanwhile":       {func(r *recorder) { r.Writing(cm.Key, 7); r.RetryKind(cm.GroupKind); r.Written(cm.Key) }, true, true},
+		"kept since":                {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "6", 1)); r.RetryDue(at) }, false, false},
+		"changed by others, before": {func(r *recorder) { r.Seen(sighting(cm, "u", "6", 2)); r.RetryKind(cm.GroupKind) }, false, true},
+		"changed by others, since":  {func(r *recorder) { r.RetryDue(at); r.Seen(sighting(cm, "u", "6", 2)) }, false, true},
+		"deleted by others, since":  {func(r *recorder) { r.RetryDue(at); r.Gone(cm.Key, "u", "6") }, false, true},
+		"not ours any more":         {func(r *recorder) { r.Track(mr1, nil); r.RetryDue(at); r.RetryKind(cm.GroupKind) }, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := setUp()
+			tc.do(r)
+			finding := r.Lookup(cm.Key)
+			if finding.Again != tc.again || finding.Again && !finding.Suspect || len(r.drift) != map[bool]int{true: 1}[tc.told] {
+				t.Errorf("again %t, want %t; told %v; %+v", finding.Again, tc.again, r.drift, finding)
+			}
+			read := Sighting{Key: cm.Key, UID: finding.UID, ResourceVersion: finding.ResourceVersion}
+			if r.Retries(read, 7) != tc.again || r.Retries(read, 8) {
+				t.Errorf("it is retried: %t, want %t", !tc.again, tc.again)
+			}
+			later, another := read, read
+			later.ResourceVersion, another.UID = "99", "another"
+			if r.Retries(later, 7) || r.Retries(another, 7) {
+				t.Error("what somebody changed, or put in its place, is retried")
+			}
+			others := strings.Contains(name, "others")
+			if r.Drifted(cm.Key, 7) != others || finding.Tracked && !finding.Verified && r.Writing(cm.Key, 7) != others {
+				t.Errorf("drift: %t, want %t", !others, others)
+			}
+			if r.Lookup(deploy.Key).Suspect {
+				t.Error("the other object is in doubt")
+			}
+			r.Verified(mr1, sighting(cm, "u", "7", 1))
+			if len(r.partly) > 0 || r.Lookup(cm.Key).Again {
+				t.Error("it is remembered")
+			}
+		})
+	}
+}
+
+// MRB-16: however many ManagedResources have an object, and all cannot look at it, each is asked once.
+func TestPassEndsAmongMany(t *testing.T) {
+	r := newRecorder(nil)
+	const many = 300
+	for i := range many {
+		r.Track(Owner{Namespace: "ns", Name: fmt.Sprint(i)}, []Ref{cm})
+	}
+	r.Suspect(cm.Key)
+	asked := 0
+	for ; asked < len(r.drift) && asked < 3*many; asked++ {
+		r.Pass(r.drift[asked], everyKey)
+	}
+	if asked != many {
+		t.Errorf("%d that all cannot look were asked %d times", many, asked)
+	}
+}
+
+// MRB-16: who does not put an object right passes on what another one has passed on, and nothing else.
+func TestPassOn(t *testing.T) {
+	r := newRecorder(nil)
+	mr3 := Owner{Namespace: "ns", Name: "three"}
+	for _, owner := range []Owner{mr1, mr2, mr3} {
+		r.Track(owner, []Ref{cm})
+	}
+	r.Verified(mr3, sighting(cm, "u", "5", 0))
+	r.Gone(cm.Key, "u", "6")
+	if r.PassOn(mr3, mr1, cm.Key) {
+		t.Error("nobody has passed it on")
+	}
+	r.Pass(mr3, everyKey)
+	if !r.PassOn(mr2, mr1, cm.Key) || !r.PassOn(mr1, mr2, cm.Key) {
+		t.Error("it is not passed on")
+	}
+	if got, want := fmt.Sprint(r.drift), "[ns/three ns/two ns/one]"; got != want || len(r.Dirty(mr1)) != 1 {
+		t.Errorf("drift was told to %s, want %s; the last one that was asked has %v in doubt", got, want, r.Dirty(mr1))
+	}
+}
+
+// MRB-16: with nothing in doubt nothing is passed on, also if the keeper is not on record.
+func TestPassOnWithoutDoubt(t *testing.T) {
+	r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
+	ignored := Owner{Namespace: "ns", Name: "ignored"}
+	for range 3 {
+		for _, owner := range []Owner{mr1, mr2} {
+			r.Verified(owner, sighting(cm, "u", "5", 0))
+			if r.PassOn(owner, ignored, cm.Key) {
+				t.Errorf("%s has passed something on", owner)
+			}
+		}
+	}
+	if len(r.drift) != 0 {
+		t.Errorf("drift was told to %s", r.drift)
+	}
+}
+
+// MR-30, MRX-5: two runs create an object one after the other, as somebody deletes it in between; the answer to the first comes last.
+func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
+	first, second := Sighting{Key: cm.Key, UID: "1", ResourceVersion: "4"}, Sighting{Key: cm.Key, UID: "2", ResourceVersion: "6"}
+	for name, answers := range map[string][]Sighting{"in order": {first, second}, "the first comes last": {second, first}} {
+		r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
+		for _, answer := range answers {
+			r.Created(mr1, answer)
+			r.Verified(mr1, answer)
+		}
+		if !r.IsOurs(cm.Key, "2") || r.IsOurs(cm.Key, "1") {
+			t.Errorf("%s: it is not known what was created", name)
+		}
+	}
+}
+
+// MRO-2, MRX-5: what was given up is not ours, also if the answer to its creation comes later; what is created anew by that name is.
+func TestGivenUpBeforeTheAnswer(t *testing.T) {
+	r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
+	created := func(uid types.UID, version string) Sighting {
+		return Sighting{Key: cm.Key, UID: uid, ResourceVersion: version}
+	}
+	r.Seen(created("1", "4"))
+	r.GivenUp(cm.Key, "1")
+	r.Seen(created("1", "5"))
+	r.Created(mr1, created("1", "4"))
+	if r.IsOurs(cm.Key, "1") {
+		t.Error("what was given up is ours")
+	}
+	r.Gone(cm.Key, "1", "6")
+	r.Created(mr1, created("2", "7"))
+	r.Verified(mr1, created("2", "7"))
+	r.Created(mr1, created("1", "4"))
+	if !r.IsOurs(cm.Key, "2") || r.IsOurs(cm.Key, "1") {
+		t.Error("what was created since is not ours")
+	}
+	r.GivenUp(cm.Key, "1") // It was read before it went.
+	if !r.IsOurs(cm.Key, "2") {
+		t.Error("what was created since was given up with another one")
+	}
+}
+
+// What is changed is drift only if it was compared with the same desired state before.
+func TestWritingTellsOfDrift(t *testing.T) {
+	verified := func(desired uint64) Sighting {
+		s := sighting(cm, "u", "5", 0)
+		s.Desired = desired
+		return s
+	}
+	for name, tc := range map[string]struct {
+		do   func(*recorder)
+		want bool
+	}{
+		"nothing is known":              {func(*recorder) {}, false},
+		"a list did not have it":        {func(r *recorder) { r.list(nil, "4") }, false},
+		"verified":                      {func(r *recorder) { r.Verified(mr1, verified(1)) }, true},
+		"changed since":                 {func(r *recorder) { r.Verified(mr1, verified(1)); r.Seen(sighting(cm, "u", "6", 0)) }, true},
+		"deleted since":                 {func(r *recorder) { r.Verified(mr1, verified(1)); r.Gone(cm.Key, "u", "6") }, true},
+		"verified, with another state":  {func(r *recorder) { r.Verified(mr1, verified(2)) }, false},
+		"changed, with another desired": {func(r *recorder) { r.Verified(mr1, verified(2)); r.Seen(sighting(cm, "u", "6", 0)) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+			tc.do(r)
+			if got := r.Writing(cm.Key, 1); got != tc.want {
+				t.Errorf("compared: %t", got)
+			}
+		})
+	}
+}
+
+// A comparison finds out that the target was restored though its watch went on as if nothing had happened: the list covers the version that
+// was known, and has an older one, or another object in the same one. What was told since the list was made is no such proof.
+func TestComparisonProvesARestore(t *testing.T) {
+	for name, tc := range map[string]struct {
+		known, listed, list string
+		uid                 string
+		proof               bool
+	}{
+		"the same":                        {"5", "5", "9", "u", false},
+		"a later one":                     {"5", "6", "9", "u", false},
+		"an older one":                    {"5", "4", "9", "u", true},
+		"an older one, of an old list":    {"5", "4", "4", "u", true}, // The whole list is older than what was known.
+		"written after the list was made": {"12", "4", "9", "u", false},
+		"another one in the same version": {"5", "5", "5", "other", true},
+		"a later one by the name":         {"5", "6", "9", "other", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+			late := tc.known == "12"
+			verify := func() { r.Verified(mr1, sighting(cm, "u", tc.known, 0)) }
+			if !late {
+				verify()
+			}
+			x := r.StartListing(cm.GroupKind, "", everything)
+			if late {
+				verify()
+			}
+			x.At(tc.list)
+			x.Compare(sighting(cm, tc.uid, tc.listed, 0))
+			if x.TurnedBack() != tc.proof || (len(r.Dirty(mr1)) > 0) != tc.proof {
+				t.Errorf("turned back: %t, in doubt: %v", x.TurnedBack(), r.Dirty(mr1))
+			}
+		})
+	}
+}
+
+// A comparison finds an object that is on record as missing as of the version in which the list has it, as after a restore that no watch told of.
+func TestComparisonFindsWhatWasDeletedInThatVersion(t *testing.T) {
+	for version, behind := range map[string]bool{"5": false, "6": true, "7": true} {
+		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+		r.Verified(mr1, sighting(cm, "u", "5", 0))
+		r.Gone(cm.Key, "u", "6")
+		x := r.StartListing(cm.GroupKind, "6", everything)
+		x.At("7")
+		missing, _ := x.Compare(sighting(cm, "u", version, 0))
+		if (missing != nil) != behind {
+			t.Errorf("version %s: missing is %v", version, missing)
+		}
+		if missing != nil && (!r.Settle(*missing) || !r.Lookup(cm.Key).Present) {
+			t.Errorf("version %s: %+v", version, r.Lookup(cm.Key))
+		}
+	}
+}
+
+// TestLawDoubtHasSomebody holds what a record says of doubts, whatever two ManagedResources that have an object do and leave to each other: one
+// of them is to look at what is in doubt, was told of that, and any later change is told to somebody.
+func TestLawDoubtHasSomebody(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+		version := 100
+		owner := rapid.SampledFrom([]Owner{mr1, mr2})
+		next := func(t *rapid.T) Sighting {
+			version += rapid.IntRange(0, 1).Draw(t, "later")
+			return sighting(cm, "u", fmt.Sprint(version), 0)
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"it is tracked": func(t *rapid.T) { r.Track(owner.Draw(t, "owner"), []Ref{cm}) },
+			"it is tracked no more": func(t *rapid.T) {
+				if one := owner.Draw(t, "owner"); len(r.Refs(mr1))+len(r.Refs(mr2)) > len(r.Refs(one)) {
+					r.Track(one, nil)
+				}
+			},
+			"it is seen": func(t *rapid.T) { r.Seen(next(t)) },
+			"it is gone": func(*rapid.T) { version++; r.Gone(cm.Key, "u", fmt.Sprint(version)) },
+			"it is verified": func(t *rapid.T) {
+				if one := owner.Draw(t, "owner"); len(r.Refs(one)) > 0 {
+					r.Verified(one, next(t))
+				}
+			},
+			"it is left to the other": func(t *rapid.T) {
+				if one := owner.Draw(t, "owner"); one == mr1 {
+					r.LeftTo(mr2, mr1, cm.Key)
+				} else {
+					r.LeftTo(mr1, mr2, cm.Key)
+				}
+			},
+			"one cannot look":        func(t *rapid.T) { r.Pass(owner.Draw(t, "owner"), everyKey) },
+			"one puts nothing right": func(t *rapid.T) { r.PassOn(owner.Draw(t, "owner"), owner.Draw(t, "keeper"), cm.Key) },
+			"": func(t *rapid.T) {
+				if r.Lookup(cm.Key).Suspect && len(r.Dirty(mr1))+len(r.Dirty(mr2)) == 0 {
+					t.Fatal("it is in doubt, and nobody is to look")
+				}
+			},
+		})
+		if !r.Lookup(cm.Key).Suspect {
+			r.drift = nil
+			for range 2 { // Nobody has looked before the first.
+				version++
+				r.Seen(sighting(cm, "u", fmt.Sprint(version), 0))
+			}
+			if len(r.drift) == 0 {
+				t.Fatal("nobody is told of a change")
+			}
+		}
+	})
+}
+
+func everyKey(Key) bool { return true }

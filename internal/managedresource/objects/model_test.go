@@ -1,0 +1,317 @@
+package objects
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
+)
+
+// world is an API server with one object, as a model: what there is, at which version, and whether it is as it should be.
+type world struct {
+	version int
+	object  *object
+	// history is what the watch has not delivered yet.
+	history []change
+	uids    int
+	// was is what there was at each version, for backups.
+	was map[int]*object
+}
+
+type object struct {
+	uid     string
+	version int
+	digest  uint64 // of all but the status
+	ours    bool   // as it should be
+}
+
+// answer is one to a request of ours, with what was on record when it was sent.
+type answer struct {
+	object
+	since Mark
+	// partly is true if it says that the API server did not keep all.
+	partly bool
+}
+
+func (a answer) told(digests bool) Sighting {
+	s := a.sighting(digests)
+	s.Since = a.since
+	if a.partly {
+		s.Again = time.Unix(1, 0)
+	}
+	return s
+}
+
+type change struct {
+	gone   bool
+	object object
+}
+
+// tell notes what happened to the object.
+func (w *world) tell(gone bool) {
+	w.history = append(w.history, change{gone, *w.object})
+	w.was[w.version] = nil
+	if !gone {
+		copied := *w.object
+		w.was[w.version] = &copied
+	}
+}
+
+// restore goes back to a version; what was later has never been.
+func (w *world) restore(version int) {
+	w.version, w.object, w.history = version, nil, nil
+	for v := range w.was {
+		if v > version {
+			delete(w.was, v)
+		}
+	}
+	for v := version; v > 0; v-- {
+		if object, found := w.was[v]; found {
+			if object != nil {
+				copied := *object
+				w.object = &copied
+			}
+			return
+		}
+	}
+}
+
+// write changes the object, or creates it.
+func (w *world) write(ours bool) object {
+	w.version++
+	if w.object == nil {
+		w.uids++
+		w.object = &object{uid: fmt.Sprint("u", w.uids)}
+	}
+	digest := uint64(1000)
+	if !ours {
+		digest = uint64(w.version)
+	}
+	w.object.version, w.object.ours, w.object.digest = w.version, ours, digest
+	w.tell(false)
+	return *w.object
+}
+
+func (o object) sighting(digests bool) Sighting {
+	s := Sighting{Key: cm.Key, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1,
+		Version: cm.Version, Verdict: &healthcheck.Verdict{Unhealthy: fmt.Sprint(o.version)}}
+	if digests {
+		s.Digest = o.digest
+	}
+	return s
+}
+
+// TestModel interleaves what happens in the target with late events, late answers, gaps, lists and restores of etcd. All
+// along the ledger never calls verified what is later known to have changed; at the end, once everything was delivered,
+// it has doubts about an object that is not as it should be, and a look at it ends them.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+		const first = 100
+		w := &world{version: first, was: map[int]*object{}}
+		digests := rapid.Bool().Draw(t, "generation tells")
+		partly := rapid.Bool().Draw(t, "a part is kept")
+		swept := false       // the sweep looks for what is in doubt
+		since := ""          // what the watch has reached
+		var answers []answer // of our reads and writes, on their way
+		looked := false      // somebody has compared the object since the start
+		blind := false       // no list and no watch tells anything since a restore
+		alone := true        // nobody but us has changed the object since the start, and nothing was forgotten
+		// sent is a request, and what the API server did about it before its answer arrives.
+		sent := func(did func() object) {
+			since := r.Lookup(cm.Key).Mark
+			r.Writing(cm.Key, 1)
+			answers = append(answers, answer{did(), since, partly})
+		}
+		lost := func(n int) {
+			answers = answers[n:]
+			for range n {
+				r.Written(cm.Key)
+			}
+		}
+
+		// list returns whether it proved that versions were turned back.
+		list := func() bool {
+			x := r.StartListing(cm.GroupKind, since, everything)
+			since = fmt.Sprint(w.version)
+			x.At(since)
+			if w.object != nil {
+				x.Seen(w.object.sighting(digests))
+			}
+			x.End()
+			w.history = nil
+			return x.TurnedBack()
+		}
+		take := func(a answer) {
+			turnedBack := false
+			r.OnTurnedBack(func() { turnedBack = true })
+			r.Verified(mr1, a.told(digests))
+			r.Written(cm.Key)
+			if turnedBack {
+				// All is looked at anew, and listed from nothing.
+				r.TurnedBack(func(Ref) bool { return false })
+				since, blind = "", false
+				list()
+			}
+		}
+		deliver := func() {
+			next := w.history[0]
+			w.history = w.history[1:]
+			since = fmt.Sprint(next.object.version)
+			if next.gone {
+				r.Gone(cm.Key, types.UID(next.object.uid), since)
+			} else {
+				r.Seen(next.object.sighting(digests))
+			}
+		}
+		// honest holds that what is called verified is what was last told: nothing that was delivered contradicts it.
+		honest := func() {
+			if blind {
+				return // What was turned back is found by whoever looks, at the end.
+			}
+			finding := r.LookupIn(cm)
+			swept = swept && finding.Suspect
+			if finding.Verified && !finding.Present {
+				t.Fatalf("verified, and not there: %+v", finding)
+			}
+			if finding.Verified && len(w.history) == 0 && len(answers) == 0 && (w.object == nil || !w.object.ours) {
+				t.Fatalf("verified as %+v, though all is told, and it is %+v", finding, w.object)
+			}
+			if told := len(w.history) == 0 && w.object != nil && finding.Present; told && finding.Verdict.Unhealthy != fmt.Sprint(w.object.version) {
+				t.Fatalf("judged by %+v, though all is told, and it is %+v", finding, w.object)
+			}
+			if finding.Suspect && len(r.Dirty(mr1)) == 0 {
+				t.Fatalf("suspect, and nobody is to look: %+v", finding)
+			}
+			if finding.Again && !finding.Suspect {
+				t.Fatalf("to be written again, and not in doubt: %+v", finding)
+			}
+			if finding.Suspect && len(answers) == 0 && len(r.drift) == 0 && !swept {
+				t.Fatalf("suspect, and nobody was told: %+v", finding)
+			}
+			if alone && len(r.drift) > 0 {
+				t.Fatalf("told of drift, though nobody else changed it: %+v", finding)
+			}
+		}
+		list()
+		t.Repeat(map[string]func(*rapid.T){
+			"": func(*rapid.T) { honest() },
+			"we look": func(t *rapid.T) {
+				sent(func() object {
+					if w.object != nil && w.object.ours {
+						return *w.object
+					}
+					return w.write(true)
+				})
+				looked = true
+			},
+			"an answer arrives": func(t *rapid.T) {
+				if len(answers) == 0 {
+					t.Skip("none is on its way")
+				}
+				i := rapid.IntRange(0, len(answers)-1).Draw(t, "which")
+				take(answers[i])
+				answers = append(answers[:i:i], answers[i+1:]...)
+			},
+			"an answer is lost": func(t *rapid.T) {
+				if len(answers) == 0 {
+					t.Skip("none is on its way")
+				}
+				lost(1)
+				alone = false // What a lost answer would have said is not known.
+			},
+			"somebody changes it": func(*rapid.T) {
+				w.write(false)
+				alone = false
+			},
+			"its status changes": func(t *rapid.T) {
+				if w.object == nil {
+					t.Skip("it is not there")
+				}
+				w.version++
+				w.object.version = w.version
+				w.tell(false)
+				alone = alone && digests // Else it may be any change.
+			},
+			"somebody deletes it": func(t *rapid.T) {
+				if w.object == nil {
+					t.Skip("it is not there")
+				}
+				w.version++
+				w.object.version = w.version
+				w.tell(true)
+				w.object, alone = nil, false
+			},
+			"an event arrives": func(t *rapid.T) {
+				if len(w.history) == 0 || blind {
+					t.Skip("none is on its way")
+				}
+				deliver()
+			},
+			"a gap, and a list": func(*rapid.T) {
+				// A store that has caught up with what was known may say nothing that contradicts it.
+				if turnedBack := list(); turnedBack {
+					blind = false
+				}
+			},
+			"etcd is restored": func(t *rapid.T) {
+				if w.version == first {
+					t.Skip("no backup is that old")
+				}
+				// Answers from before are lost: their connections were cut.
+				lost(len(answers))
+				alone = false
+				w.restore(rapid.IntRange(first, w.version-1).Draw(t, "backup"))
+				if rapid.Bool().Draw(t, "and lists are forbidden") {
+					blind = true
+				} else if turnedBack := list(); turnedBack { // The watch ends with an error.
+					blind = false
+				}
+			},
+			"its kind changes": func(*rapid.T) {
+				r.RetryKind(cm.GroupKind)
+				alone = alone && !partly
+			},
+			"its time comes": func(*rapid.T) {
+				r.RetryDue(time.Unix(2, 0))
+				swept = partly
+			},
+			"we restart": func(*rapid.T) {
+				r = newRecorder(map[Owner][]Ref{mr1: {cm}})
+				answers, since, looked, blind, alone = nil, "", false, false, false
+				list()
+			},
+		})
+		for len(w.history) > 0 && !blind {
+			deliver()
+		}
+		// Whatever is on its way arrives, and whoever is told looks.
+		for rounds := 0; ; rounds++ {
+			for _, answer := range answers {
+				take(answer)
+			}
+			answers = nil
+			// What nothing tells of is looked at, whatever is said of it.
+			if again := blind && rounds == 0; !again && (r.Lookup(cm.Key).Verified || looked && len(r.Dirty(mr1)) == 0) {
+				break
+			}
+			if rounds > 2 {
+				t.Fatalf("there is no end: %+v, and it is %+v", r.Lookup(cm.Key), w.object)
+			}
+			if w.object == nil || !w.object.ours {
+				w.write(true)
+			}
+			sent(func() object { return *w.object })
+			looked = true
+			for len(w.history) > 0 && !blind {
+				deliver()
+			}
+		}
+		w.history, blind = nil, false
+		honest()
+	})
+}

@@ -1,0 +1,190 @@
+package objects
+
+import (
+	"slices"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PodSource is what told of Pods and ReplicaSets.
+type PodSource uint8
+
+const (
+	// Labelled is a watch of those with the managed-by label: Deployments that are managed hand it on to theirs.
+	Labelled PodSource = iota
+	// Unfiltered is a watch of all of a namespace: those of a Deployment that is created only once have no label (MR-30).
+	Unfiltered
+	podSources
+)
+
+// PodSource is what tells of the Pods of a Deployment.
+func (r Ref) PodSource() PodSource {
+	if r.Unlabelled {
+		return Unfiltered
+	}
+	return Labelled
+}
+
+// podCounts are the counts by what told of them.
+//
+// Invariant: a count has only what its own source told of. In a namespace one watch of each source tells of Pods, and one of
+// ReplicaSets: what its list does not have is gone from its count, what leaves it by losing the label too, and what it told of
+// goes with it. The other count says nothing of that, and is not changed by it: the same Pod may be in both.
+type podCounts [podSources]podCount
+
+// podCount counts the Pods of Deployments: a Pod belongs to a ReplicaSet, a ReplicaSet to a Deployment (MRP-10, MRB-30).
+type podCount struct {
+	sets   map[types.UID]replicaSet
+	pods   map[types.UID]pod
+	counts map[types.UID]int64       // relevant Pods by ReplicaSet
+	setsOf map[types.UID][]types.UID // ReplicaSets by Deployment
+}
+
+type replicaSet struct {
+	deployment types.UID
+	namespace  unique.Handle[string]
+}
+
+type pod struct {
+	replicaSet types.UID
+	counts     bool
+	namespace  unique.Handle[string]
+}
+
+func newPodCounts() podCounts {
+	var counts podCounts
+	for source := range counts {
+		counts[source] = podCount{map[types.UID]replicaSet{}, map[types.UID]pod{}, map[types.UID]int64{}, map[types.UID][]types.UID{}}
+	}
+	return counts
+}
+
+// SetReplicaSet reports a ReplicaSet and the Deployment that controls it; an empty deployment means that it is gone.
+func (l *Ledger) SetReplicaSet(from PodSource, namespace string, uid, deployment types.UID) {
+	l.mu.Lock()
+	known := &l.pods[from]
+	before := known.sets[uid].deployment
+	if before == deployment {
+		l.mu.Unlock()
+		return
+	}
+	if before != "" {
+		sets := slices.DeleteFunc(known.setsOf[before], func(set types.UID) bool { return set == uid })
+		if len(sets) == 0 {
+			delete(known.setsOf, before)
+		} else {
+			known.setsOf[before] = sets
+		}
+		delete(known.sets, uid)
+	}
+	if deployment != "" {
+		known.sets[uid] = replicaSet{deployment, unique.Make(namespace)}
+		known.setsOf[deployment] = append(known.setsOf[deployment], uid)
+	}
+	owners := l.ownersByUIDLocked(before, deployment)
+	l.mu.Unlock()
+	l.notify(owners)
+}
+
+// SetPod reports a Pod, the ReplicaSet that controls it and whether it counts; an empty ReplicaSet means that it is gone.
+func (l *Ledger) SetPod(from PodSource, namespace string, uid, replicaSet types.UID, counts bool) {
+	l.mu.Lock()
+	known := &l.pods[from]
+	before, after := known.pods[uid], pod{replicaSet, counts, unique.Make(namespace)}
+	if before == after {
+		l.mu.Unlock()
+		return
+	}
+	if before.counts {
+		if known.counts[before.replicaSet]--; known.counts[before.replicaSet] == 0 {
+			delete(known.counts, before.replicaSet)
+		}
+	}
+	delete(known.pods, uid)
+	if replicaSet != "" {
+		known.pods[uid] = after
+		if counts {
+			known.counts[replicaSet]++
+		}
+	}
+	owners := l.ownersByUIDLocked(known.sets[before.replicaSet].deployment, known.sets[replicaSet].deployment)
+	l.mu.Unlock()
+	l.notify(owners)
+}
+
+// Pods returns how many Pods of a Deployment count, as far as the source of its Pods tells.
+func (l *Ledger) Pods(from PodSource, deployment types.UID) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := &l.pods[from]
+	var count int64
+	for _, set := range known.setsOf[deployment] {
+		count += known.counts[set]
+	}
+	return count
+}
+
+// ForgetPods forgets the Pods of a namespace, of all of them if it is empty, that a complete list of the source does not have.
+func (l *Ledger) ForgetPods(from PodSource, namespace string, listed map[types.UID]struct{}) {
+	l.mu.Lock()
+	known := &l.pods[from]
+	var gone []types.UID
+	for uid, p := range known.pods {
+		if _, found := listed[uid]; !found && (namespace == "" || p.namespace.Value() == namespace) {
+			gone = append(gone, uid)
+		}
+	}
+	l.mu.Unlock()
+	for _, uid := range gone {
+		l.SetPod(from, namespace, uid, "", false)
+	}
+}
+
+// ForgetReplicaSets is ForgetPods for ReplicaSets.
+func (l *Ledger) ForgetReplicaSets(from PodSource, namespace string, listed map[types.UID]struct{}) {
+	l.mu.Lock()
+	known := &l.pods[from]
+	var gone []types.UID
+	for uid, set := range known.sets {
+		if _, found := listed[uid]; !found && (namespace == "" || set.namespace.Value() == namespace) {
+			gone = append(gone, uid)
+		}
+	}
+	l.mu.Unlock()
+	for _, uid := range gone {
+		l.SetReplicaSet(from, namespace, uid, "")
+	}
+}
+
+// ownersByUIDLocked finds the ManagedResources of Deployments.
+func (l *Ledger) ownersByUIDLocked(uids ...types.UID) []Owner {
+	var owners []Owner
+	for _, uid := range uids {
+		if r := l.deployments[uid]; r != nil {
+			for _, o := range r.owners {
+				owners = append(owners, o.owner)
+			}
+		}
+	}
+	return owners
+}
+
+// setUIDLocked notes the identity of an object.
+func (l *Ledger) setUIDLocked(r *record, uid types.UID) {
+	if r.uid == uid {
+		return
+	}
+	if r.kind.Value().Kind == "Deployment" {
+		delete(l.deployments, r.uid)
+		if uid != "" {
+			l.deployments[uid] = r
+		}
+	}
+	r.uid = uid
+}
+
+func (l *Ledger) notify(owners []Owner) {
+	told := notices{verdicts: owners}
+	told.send(l)
+}

@@ -1,0 +1,347 @@
+package objects
+
+import (
+	"slices"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
+)
+
+type state uint8
+
+const (
+	unseen  state = iota // nobody has looked yet
+	present              // was there when last looked at
+	missing              // was not
+)
+
+// kind and name are a Key in a fifth of its size: a hundred thousand objects have few kinds and namespaces.
+type kind = unique.Handle[schema.GroupKind]
+
+type name struct {
+	namespace unique.Handle[string]
+	name      string
+}
+
+func split(key Key) (kind, name) {
+	return unique.Make(key.GroupKind), name{unique.Make(key.Namespace), key.Name}
+}
+
+func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) }
+
+// record is what is known of one object. What holds whenever the lock is free, and TestModel checks:
+//
+//   - resourceVersion is the latest that anybody reported since the last reset; state, uid, digest, terminating
+//     and verdict are what the object was like then. A report that is older changes nothing, whatever the state.
+//   - verified means: present, and what was compared with the desired state is the version at resourceVersion, or one with
+//     the same uid and digest. A verification that is older than that verifies nothing.
+//   - suspect means not verified, and in the dirty set of the last of its owners.
+//   - unlisted means missing, and resourceVersion that of a list that did not have it: the object may be there without the label that
+//     the list went by, in an older version.
+//   - unwatched means present, as a request found it though lists or watches had said that it is not there: it may be without the label, so that none tells
+//     what happens to it.
+//   - verdicts has what the object said of itself in each version in which it was seen, as it was when that was told last; what it says in others
+//     is not known.
+//   - an object that was present, and is seen by other lists and watches than before, as a version or label has changed, is suspect.
+//   - an object that was present, and was seen to change or to go since it was last compared, is suspect.
+//   - again means suspect for no other reason than that the next write is to be sent, whatever is known of its result.
+//   - untold means that a doubt was raised while a write of ours was under way, and that nobody was told: with no write under way,
+//     nothing is untold.
+type record struct {
+	kind kind
+	name name
+	// version is the one in which somebody had it first; owners that have it in another one say so.
+	version unique.Handle[string]
+
+	state       state
+	unlisted    bool
+	unwatched   bool
+	terminating bool
+	verified    bool
+	suspect     bool
+	givenUp     bool
+	// unlabelled is true while one of the owners does not put the label there, so that the object may be without.
+	unlabelled bool
+	// again is true from when the object is to be written once more, as the API server kept only a part of it, until somebody looked or it
+	// was changed.
+	again bool
+	// writes is how many requests of ours may change the object at present.
+	writes uint8
+	untold bool
+	// era counts how often all that is known was called into question. What answers to requests from before say does not end a doubt.
+	era uint16
+	// asked counts how often somebody asked for a look for a reason that no version of the object shows. A look that began before does not end that doubt.
+	asked uint16
+	// listed is the number of the latest listing that had the object, and since that of the latest that had begun when this was last moved.
+	listed, since uint32
+	// passed is how many of the owners said, since the object was last verified, that they cannot look at it: the first ones.
+	passed int
+
+	uid             types.UID
+	resourceVersion string
+	digest          uint64
+	// desired is what the object was last compared with.
+	desired  uint64
+	verdicts []verdict
+	// created is the UID of the object that this process created, or gave up, if givenUp is true: the answer to its creation may come later.
+	created types.UID
+	// creator is the ManagedResource that it was created for, or that has taken it over since: it alone may say that the object is its own.
+	creator *ownerRecord
+
+	// owners has the one that began to track or verified the object last at its end: that one is told of drift, so that two
+	// of them do not quarrel (MRB-16). There is always one.
+	owners []*ownerRecord
+}
+
+type ownerRecord struct {
+	owner   Owner
+	records []*record
+	dirty   map[*record]struct{}
+	// unlabelled are those without the managed-by label, as far as this ManagedResource knows.
+	unlabelled map[*record]struct{}
+	// versions are of those that it has in another version than the record's.
+	versions map[*record]unique.Handle[string]
+}
+
+// verdict is what an object says of itself in a version; nil is healthy and rolled out.
+type verdict struct {
+	version unique.Handle[string]
+	verdict *healthcheck.Verdict
+}
+
+func (r *record) key() Key {
+	return Key{GroupKind: r.kind.Value(), Namespace: r.name.namespace.Value(), Name: r.name.name}
+}
+
+// tells says whether lists of a scope tell of an object's absence, too. They do if one of those who have it has it in the scope's version; and while
+// one of them does not put the label there, those that go by the label do not.
+func (r *record) tells(inScope func(Ref) bool) bool {
+	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
+		return inScope(Ref{Key: r.key(), Version: o.version(r).Value(), Unlabelled: r.unlabelled})
+	})
+}
+
+// ref is an object as one of those who have it knows it.
+func (o *ownerRecord) ref(r *record) Ref {
+	return Ref{Key: r.key(), Version: o.version(r).Value(), Unlabelled: o.unlabels(r)}
+}
+
+func (o *ownerRecord) version(r *record) unique.Handle[string] {
+	if version, other := o.versions[r]; other {
+		return version
+	}
+	return r.version
+}
+
+func (o *ownerRecord) unlabels(r *record) bool {
+	_, unlabelled := o.unlabelled[r]
+	return unlabelled
+}
+
+// labelledLocked notes whether all who have the object label it.
+func (l *Ledger) labelledLocked(r *record, told *notices) {
+	unlabelled := slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.unlabels(r) })
+	if unlabelled != r.unlabelled {
+		r.unlabelled = unlabelled
+		l.movedLocked(r, told)
+	}
+}
+
+// movedLocked doubts an object of which other lists tell from now on: of a deletion while no watch ran, those before may have concluded nothing as it
+// was not theirs any more, and those from now on as it was not theirs yet. Answers to requests from before do not end the doubt.
+func (l *Ledger) movedLocked(r *record, told *notices) {
+	r.since = l.listings
+	r.unsureLocked(told)
+}
+
+// unsureLocked doubts an object of which nobody knows whether it is still there.
+func (r *record) unsureLocked(told *notices) {
+	r.era++
+	if r.state == present && !r.suspect {
+		r.changedLocked(told)
+	}
+}
+
+// changedLocked is doubtLocked for a reason that is not one of ours.
+func (r *record) changedLocked(told *notices) {
+	r.again = false
+	r.doubtLocked(told)
+}
+
+// doubtLocked takes back what was verified and tells the ManagedResource that is to look, once no write of ours is under way.
+func (r *record) doubtLocked(told *notices) {
+	r.verified, r.suspect = false, true
+	r.owners[len(r.owners)-1].dirty[r] = struct{}{}
+	r.tellLocked(told)
+}
+
+func (r *record) tellLocked(told *notices) {
+	if r.untold = r.writes > 0; r.untold {
+		return
+	}
+	o := r.owners[len(r.owners)-1]
+	told.drift = append(told.drift, drift{o.owner, r.key()})
+}
+
+// leaveLocked takes a doubt from an owner, which has seen the object so, if at all, and gives it to the one that keeps it, nil if that is not on
+// record.
+func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Sighting, told *notices) {
+	delete(owner.dirty, r)
+	if r.desired == 0 {
+		r.desired = seen.Desired // What happens to it next is drift, though its keeper has not compared it since the start.
+	}
+	r.canLocked(owner)
+	last := len(r.owners) - 1
+	i := slices.Index(r.owners, keeper) // -1, and less than how many said that they cannot look, if it is not on record.
+	switch {
+	case i < 0 && r.owners[last] != owner:
+	case i < r.passed && r.suspect && r.outdates(seen):
+		r.lastLocked(owner) // Nobody else can look at what came since.
+		r.doubtLocked(told)
+	case i < r.passed:
+		// The keeper said that it cannot look, and another one did. The next change is asked about anew.
+		r.lastLocked(keeper)
+		r.suspect, r.untold, r.again, r.passed = false, false, false, 0
+		for _, o := range r.owners {
+			delete(o.dirty, r)
+		}
+	case i < last:
+		r.lastLocked(keeper)
+		if r.suspect {
+			r.doubtLocked(told)
+		}
+	}
+}
+
+// lastLocked makes an owner the one that is told of what happens to the object.
+func (r *record) lastLocked(o *ownerRecord) {
+	if i := slices.Index(r.owners, o); i >= 0 {
+		r.owners = append(slices.Delete(r.owners, i, i+1), o)
+		if i < r.passed {
+			r.passed--
+		}
+	}
+}
+
+// canLocked takes an owner, which has looked at the object or is going to, from those who said that they cannot.
+func (r *record) canLocked(o *ownerRecord) {
+	if i := slices.Index(r.owners, o); i >= 0 && i < r.passed {
+		r.passed--
+		r.owners = slices.Insert(slices.Delete(r.owners, i, i+1), r.passed, o)
+	}
+}
+
+// passLocked gives a doubt of an owner that cannot look to the next one, unless all were asked. Those who were stand at the front.
+func (r *record) passLocked(o *ownerRecord, told *notices) (passed bool) {
+	last := len(r.owners) - 1
+	if !r.suspect || r.owners[last] != o || r.passed > last {
+		return false // Without a doubt there is nothing to pass on: two that look for another reason would wake each other for ever.
+	}
+	if r.passed++; r.passed > last {
+		return false
+	}
+	copy(r.owners[1:], r.owners[:last])
+	r.owners[0] = o
+	r.doubtLocked(told)
+	return true
+}
+
+func (r *record) mark() Mark { return Mark{r.resourceVersion, r.uid, r.state, r.era, r.asked} }
+
+// is says whether what was on record at a mark still is.
+func (r *record) is(m Mark) bool {
+	m.asked = r.asked
+	return m == r.mark()
+}
+
+// turnBackLocked says whether the answer to a request proves that what was on record when it was sent, and still is, is of a time
+// that never was. What else is on its way may be of that time, too: the next look settles it.
+func (r *record) turnBackLocked(s Sighting, told *notices) bool {
+	if !r.is(s.Since) || r.unlisted || !r.contradicts(s) {
+		return false
+	}
+	r.resetLocked(told)
+	told.turnedBack = true
+	return true
+}
+
+// contradicts says whether a later look than that which is on record can find an object like this only if resource versions were turned back: it
+// is older, or another one in the same version.
+func (r *record) contradicts(s Sighting) bool {
+	another := r.state == present && r.resourceVersion != "" && r.resourceVersion == s.ResourceVersion && r.uid != "" && s.UID != "" && r.uid != s.UID
+	return another || newer(r.resourceVersion, s.ResourceVersion)
+}
+
+// foundLocked takes the answer to a request that was sent after a list did not have the object: it is there after all.
+func (r *record) foundLocked(s Sighting) {
+	if r.unlisted && r.is(s.Since) {
+		r.resourceVersion = ""
+	}
+}
+
+// outdates says whether something may have happened to the object after the version that was compared.
+func (r *record) outdates(s Sighting) bool {
+	if r.resourceVersion == "" || s.ResourceVersion == "" {
+		return false
+	}
+	if r.state == missing {
+		// A read that was sent since nothing was found, and finds it as it was, says that it is there after all.
+		found := r.is(s.Since) && (r.unlisted || s.ResourceVersion == r.resourceVersion)
+		return !found && !newer(s.ResourceVersion, r.resourceVersion)
+	}
+	if r.resourceVersion == s.ResourceVersion || newer(s.ResourceVersion, r.resourceVersion) {
+		return false
+	}
+	return r.uid != s.UID || s.Digest == 0 || s.Digest != r.digest
+}
+
+// setVerdict notes what a sighting says of the object's health, if anything, and whether that is news.
+func (r *record) setVerdict(s Sighting) (changed bool) {
+	if s.Verdict == nil {
+		return false
+	}
+	next := verdict{version: unique.Make(s.Version)}
+	if *s.Verdict != (healthcheck.Verdict{}) {
+		next.verdict = s.Verdict
+	}
+	for i, was := range r.verdicts {
+		if was.version == next.version {
+			r.verdicts[i] = next
+			return (was.verdict == nil) != (next.verdict == nil) || next.verdict != nil && *was.verdict != *next.verdict
+		}
+	}
+	r.verdicts = append(r.verdicts, next)
+	return next.verdict != nil
+}
+
+func (r *record) verdictIn(version unique.Handle[string]) (is healthcheck.Verdict, known bool) {
+	for _, v := range r.verdicts {
+		switch {
+		case v.version != version:
+		case v.verdict == nil:
+			return healthcheck.Verdict{}, true
+		default:
+			return *v.verdict, true
+		}
+	}
+	return healthcheck.Verdict{}, false
+}
+
+// newer says whether a is certainly later than b.
+func newer(a, b string) bool {
+	if a == "" || b == "" || a == b {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
+}
+
+// ordered says whether it is known which of two comes first; an aggregated API may count in its own way.
+func ordered(a, b string) bool {
+	_, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil
+}

@@ -1,0 +1,343 @@
+package objects
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// scopeWatch is a watch of a scope: it sees the object while filter holds, and reports what it has not delivered yet from queue.
+type scopeWatch struct {
+	name    string
+	covers  func(Ref) bool
+	labels  bool // only with the label
+	running bool
+	cut     bool // a gap: nothing is queued until it is listed
+	queue   []scopeEvent
+	since   string
+	listing *Listing
+	listed  bool
+}
+
+type scopeEvent struct {
+	gone bool
+	o    labelledObject
+}
+
+type labelledObject struct {
+	there    bool
+	uid      string
+	version  int
+	right    bool
+	labelled bool
+}
+
+func (o labelledObject) sighting(ref Ref) Sighting {
+	return Sighting{Key: ref.Key, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1}
+}
+
+type scopeAnswer struct {
+	owner Owner
+	o     labelledObject
+	since Mark
+	write bool
+}
+
+// TestModelOfScopes goes beyond TestModel: an object is seen by several watches, those that go by the label, by the name and in another version, each
+// with gaps and lists of its own; ManagedResources come and go, and health reads what is on record as missing. Nothing is restored, so that
+// nothing proves that.
+func TestModelOfScopes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		reads, unlabelled, versions := rapid.Bool().Draw(t, "health reads"), rapid.Bool().Draw(t, "once"), rapid.Bool().Draw(t, "versions")
+		plain, byName, other := cm, cm, cm
+		byName.Unlabelled = true
+		other.Version = "v2"
+		r := newRecorder(nil)
+		wronglyProven := ""
+		r.OnTurnedBack(func() { wronglyProven = "an answer" })
+		labelled := &scopeWatch{name: "labelled", labels: true, covers: func(ref Ref) bool { return !ref.Unlabelled && ref.Version == "v1" }}
+		named := &scopeWatch{name: "by name", covers: func(ref Ref) bool { return ref.Unlabelled }}
+		second := &scopeWatch{name: "v2", labels: true, covers: func(ref Ref) bool { return !ref.Unlabelled && ref.Version == "v2" }}
+		scopes := []*scopeWatch{labelled, named, second}
+		version, uids := 100, 0
+		o := labelledObject{}
+		var answers []scopeAnswer
+		has := map[Owner]Ref{}
+		scopeOf := func(ref Ref) *scopeWatch {
+			for _, s := range scopes {
+				if s.covers(ref) {
+					return s
+				}
+			}
+			return nil
+		}
+		used := func(s *scopeWatch) bool {
+			for _, ref := range has {
+				if scopeOf(ref) == s {
+					return true
+				}
+			}
+			return false
+		}
+		track := func(owner Owner, ref *Ref) {
+			if ref == nil {
+				r.Track(owner, nil)
+				delete(has, owner)
+				return
+			}
+			r.Track(owner, []Ref{*ref})
+			has[owner] = *ref
+			if s := scopeOf(*ref); !s.running {
+				*s = scopeWatch{name: s.name, covers: s.covers, labels: s.labels, running: true, cut: true}
+			}
+		}
+		sees := func(s *scopeWatch, x labelledObject) bool { return x.there && (!s.labels || x.labelled) }
+		change := func(do func()) {
+			before := o
+			version++
+			do()
+			o.version = version
+			for _, s := range scopes {
+				if !s.running || s.cut && (s.listing == nil || !s.listed) {
+					continue
+				}
+				switch was, is := sees(s, before), sees(s, o); {
+				case is:
+					s.queue = append(s.queue, scopeEvent{false, o})
+				case was:
+					gone := before
+					gone.version = version
+					s.queue = append(s.queue, scopeEvent{true, gone})
+				}
+			}
+		}
+		right := func() bool { return o.there && o.right && o.labelled }
+		write := func() {
+			change(func() {
+				if !o.there {
+					uids++
+					o.uid = fmt.Sprint("u", uids)
+				}
+				o.there, o.right, o.labelled = true, true, true
+			})
+		}
+		start := func(s *scopeWatch) { s.listing, s.listed = r.StartListing(cm.GroupKind, s.since, s.covers), false }
+		data := func(s *scopeWatch) {
+			s.since = fmt.Sprint(version)
+			if s.listing.At(s.since) {
+				wronglyProven = "a list"
+			}
+			s.queue, s.listed = nil, true
+			if sees(s, o) {
+				s.listing.Seen(o.sighting(cm))
+			}
+		}
+		end := func(s *scopeWatch) {
+			s.listing.End()
+			if s.listing.TurnedBack() {
+				wronglyProven = "a list"
+			}
+			s.listing, s.cut = nil, false
+		}
+		deliver := func(s *scopeWatch) {
+			e := s.queue[0]
+			s.queue = s.queue[1:]
+			s.since = fmt.Sprint(e.o.version)
+			if e.gone {
+				r.Gone(cm.Key, types.UID(e.o.uid), s.since)
+			} else {
+				r.Seen(e.o.sighting(cm))
+			}
+		}
+		look := func(owner Owner) {
+			since := r.Lookup(cm.Key).Mark
+			r.Writing(cm.Key, 1)
+			if !right() {
+				write()
+			}
+			answers = append(answers, scopeAnswer{owner, o, since, true})
+		}
+		take := func(a scopeAnswer) {
+			s := a.o.sighting(cm)
+			s.Since = a.since
+			if a.write {
+				r.Verified(a.owner, s)
+				r.Written(cm.Key)
+				return
+			}
+			r.Seen(s)
+		}
+		pickS := rapid.SampledFrom(scopes)
+		pickO := rapid.SampledFrom([]Owner{mr1, mr2})
+		refs := []Ref{plain}
+		if unlabelled {
+			refs = append(refs, byName)
+		}
+		if versions {
+			refs = append(refs, other)
+		}
+		quiet := func() bool {
+			for _, s := range scopes {
+				if s.running && (s.cut || s.listing != nil || len(s.queue) > 0) {
+					return false
+				}
+			}
+			return len(answers) == 0
+		}
+		track(mr1, &plain)
+		t.Repeat(map[string]func(*rapid.T){
+			"": func(t *rapid.T) {
+				if wronglyProven != "" {
+					t.Fatalf("%s is taken for a proof of a restore, and there was none: %+v, and it is %+v", wronglyProven, r.Lookup(cm.Key), o)
+				}
+				f := r.Lookup(cm.Key)
+				if quiet() && f.Verified && !right() {
+					t.Fatalf("all watches cover, all is told; it is verified, and is %+v: %+v", o, f)
+				}
+				if f.Suspect && len(r.Dirty(mr1))+len(r.Dirty(mr2)) == 0 {
+					t.Fatalf("in doubt, and nobody is to look: %+v", f)
+				}
+			},
+			"mr2 tracks":     func(t *rapid.T) { track(mr2, &refs[rapid.IntRange(0, len(refs)-1).Draw(t, "ref")]) },
+			"mr1 runs again": func(*rapid.T) { track(mr1, &plain) },
+			"mr2 lets it go": func(*rapid.T) { track(mr2, nil) },
+			"somebody edits": func(t *rapid.T) {
+				change(func() {
+					if !o.there {
+						uids++
+						o.uid = fmt.Sprint("u", uids)
+						o.there = true
+					}
+					o.right = false
+				})
+			},
+			"label goes": func(t *rapid.T) {
+				if !o.there {
+					t.Skip("it is not there")
+				}
+				change(func() { o.labelled = false })
+			},
+			"somebody deletes": func(t *rapid.T) {
+				if !o.there {
+					t.Skip("it is not there")
+				}
+				change(func() { o.there, o.labelled, o.right = false, false, false })
+			},
+			"another object changes": func(*rapid.T) { version++ },
+			"event": func(t *rapid.T) {
+				s := pickS.Draw(t, "scope")
+				if len(s.queue) == 0 || s.cut {
+					t.Skip("none is on its way")
+				}
+				deliver(s)
+			},
+			"cut": func(t *rapid.T) {
+				s := pickS.Draw(t, "scope")
+				if !s.running || s.cut {
+					t.Skip("it does not watch")
+				}
+				s.cut, s.queue = true, nil
+			},
+			"list": func(t *rapid.T) {
+				s := pickS.Draw(t, "scope")
+				switch {
+				case !s.running || !s.cut:
+					t.Skip("it watches, or has ended")
+				case s.listing == nil:
+					start(s)
+				case !s.listed:
+					data(s)
+				default:
+					end(s)
+				}
+			},
+			"linger ends": func(t *rapid.T) {
+				s := pickS.Draw(t, "scope")
+				if !s.running || used(s) {
+					t.Skip("it has ended, or is in use")
+				}
+				s.running, s.listing, s.queue = false, nil, nil
+			},
+			"run": func(t *rapid.T) {
+				one := pickO.Draw(t, "owner")
+				if _, h := has[one]; !h {
+					t.Skip("it does not have the object")
+				}
+				look(one)
+			},
+			"answer": func(t *rapid.T) {
+				if len(answers) == 0 {
+					t.Skip("none is on its way")
+				}
+				i := rapid.IntRange(0, len(answers)-1).Draw(t, "which")
+				a := answers[i]
+				answers = append(answers[:i:i], answers[i+1:]...)
+				take(a)
+			},
+			"health reads what is missing": func(t *rapid.T) {
+				f := r.Lookup(cm.Key)
+				if !reads || f.Present {
+					t.Skip("nothing is missing")
+				}
+				if !o.there {
+					r.Absent(cm.Key, f)
+					return
+				}
+				answers = append(answers, scopeAnswer{o: o, since: f.Mark})
+			},
+		})
+	})
+}
+
+// A list that goes by the label does not have what has none, and proves nothing by that: a list that goes by the name has it in an older version.
+func TestUnlabelledIsNoRestore(t *testing.T) {
+	once := cm
+	once.Unlabelled = true
+	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+	x := r.StartListing(cm.GroupKind, "", func(ref Ref) bool { return !ref.Unlabelled })
+	x.At("100")
+	x.End()
+	r.Track(mr2, []Ref{once})
+	y := r.StartListing(cm.GroupKind, "", func(ref Ref) bool { return ref.Unlabelled })
+	y.At("120")
+	y.Seen(sighting(once, "u", "50", 0))
+	y.End()
+	if got := r.Lookup(cm.Key); y.TurnedBack() || !got.Present || got.ResourceVersion != "50" {
+		t.Errorf("turned back: %t, on record as %+v", y.TurnedBack(), got)
+	}
+}
+
+// The answer to a request that was sent before other lists began to tell of an object says nothing of what those before did not tell any more.
+func TestAnswerFromBeforeOthersTell(t *testing.T) {
+	once := cm
+	once.Unlabelled = true
+	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+	late := sighting(cm, "u", "5", 0)
+	late.Since = r.Lookup(cm.Key).Mark
+	r.Track(mr2, []Ref{once})
+	r.Track(mr2, nil)
+	r.Verified(mr1, late)
+	if got := r.Lookup(cm.Key); got.Verified || !got.Suspect {
+		t.Errorf("got %+v", got)
+	}
+	late.Since = r.Lookup(cm.Key).Mark
+	r.Verified(mr1, late)
+	if got := r.Lookup(cm.Key); !got.Verified {
+		t.Errorf("a second look does not settle it: %+v", got)
+	}
+}
+
+// A list of which some pages were there before an object came on record does not tell that it is missing.
+func TestTrackedWhileItIsListed(t *testing.T) {
+	r := newRecorder(nil)
+	x := r.StartListing(cm.GroupKind, "", everything)
+	x.At("100")
+	x.Seen(sighting(cm, "u", "50", 0))
+	r.Track(mr1, []Ref{cm})
+	x.End()
+	if got := r.Lookup(cm.Key); got.Known {
+		t.Errorf("known as %+v, and it is there", got)
+	}
+}

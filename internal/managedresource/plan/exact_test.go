@@ -1,0 +1,131 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/decode"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+)
+
+// Of two entries for one object that can exist one speaks for the object; the other one must not have it deleted. Entries are sorted.
+func TestEntriesOfOneObject(t *testing.T) {
+	entry := func(apiVersion, name string) resourcesv1alpha1.ObjectReference {
+		return resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: apiVersion, Kind: "ConfigMap", Namespace: "default", Name: name}}
+	}
+	p := plan(t, object("v1", "ConfigMap", "a", ""), []resourcesv1alpha1.ObjectReference{entry("v1", "a"), entry("v1", "a"), entry("v1", "c"), entry("v1", "b")})
+	var deleted []string
+	for _, d := range p.Delete {
+		deleted = append(deleted, d.Name)
+	}
+	SortReferences(p.Delete)
+	if len(deleted) != 2 || keys(p.Delete) != "/ConfigMap/default/b /ConfigMap/default/c" {
+		t.Errorf("%v are deleted", deleted)
+	}
+	if got := fmt.Sprint(p.Keys()); got != "[/ConfigMap/default/a]" {
+		t.Errorf("the objects that are to be there are %s", got)
+	}
+}
+
+// MRB-3: until an object was applied its entry has the old labels and annotations beside the new ones, and the old value of those that change.
+func TestPendingHasBothLabels(t *testing.T) {
+	configMap := func(metadata string) string {
+		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, " + metadata + "}\n"
+	}
+	old := plan(t, configMap("labels: {both: old, old: x}, annotations: {both: old, old: x}"), nil).Inventory
+	p := plan(t, configMap("labels: {both: new, new: z}, annotations: {both: new, new: z}"), old)
+	pending := p.Pending(old, nobody)
+	want := map[string]string{"both": "old", "old": "x", "new": "z"}
+	if diff := cmp.Diff(want, pending[0].Annotations); diff != "" {
+		t.Errorf("MRB-3: annotations: %s", diff)
+	}
+	want[resourcesv1alpha1.LabelManagedBy] = "gardener"
+	if diff := cmp.Diff(want, pending[0].Labels); diff != "" {
+		t.Errorf("MRB-3: labels: %s", diff)
+	}
+	if meta.Planned(&pending[0]) {
+		t.Error("MRB-3: an entry that was a record that the object is ours stays one")
+	}
+}
+
+// A cluster-scoped object is the same whatever namespace an entry names, and a namespaced one is not.
+func TestSameKey(t *testing.T) {
+	a, b := Key{Kind: "X", Namespace: "n", Name: "x"}, Key{Kind: "X", Namespace: "m", Name: "x"}
+	if !a.Same(a, false) || a.Same(b, false) || !a.Same(b, true) || !a.Same(a, true) || a.Same(Key{Kind: "X", Namespace: "n", Name: "y"}, true) {
+		t.Error("objects that are the same are not, or the other way round")
+	}
+	if diff := cmp.Diff(Key{Kind: "X", Name: "x"}, a.WithoutNamespace()); diff != "" || a.Namespace != "n" {
+		t.Error(diff)
+	}
+}
+
+// TestJoinedErrors: many errors are one that names as many as can be read, each once (MRB-4).
+func TestJoinedErrors(t *testing.T) {
+	numbered := func(n int) (errs []error) {
+		for i := range n {
+			errs = append(errs, fmt.Errorf("e%02d", i))
+		}
+		return errs
+	}
+	one := errors.New("x")
+	if err := JoinErrors([]error{one}); !errors.Is(err, one) || err.Error() != "x" {
+		t.Errorf("MRB-4: one error becomes %v", err)
+	}
+	if err := JoinErrors(nil); err != nil {
+		t.Errorf("MRB-4: no error becomes %v", err)
+	}
+	for n, want := range map[int]bool{2: false, NamedErrors: false, NamedErrors + 1: true} {
+		text := JoinErrors(numbered(n)).Error()
+		if strings.Contains(text, "more") != want || !strings.HasPrefix(text, fmt.Sprintf("%d errors occurred: [e00, e01", n)) || strings.Count(text, "e0")+strings.Count(text, "e1")+strings.Count(text, "e2") != min(n, NamedErrors) {
+			t.Errorf("MRB-4: %d errors become %s", n, text)
+		}
+	}
+	if text := JoinErrors([]error{one, one}).Error(); text != "2 errors occurred: [x]" {
+		t.Errorf("MRB-4: the same error twice becomes %s", text)
+	}
+}
+
+// TestDefinedScopes: kinds that manifests define live where their definitions say; nothing else defines a kind (MRD-8).
+func TestDefinedScopes(t *testing.T) {
+	definition := func(apiVersion, kind, scope string) decode.Object {
+		return decode.Object{Unstructured: fromYAML(t, fmt.Sprintf("apiVersion: %s\nkind: %s\nspec: {group: g, scope: %s, names: {kind: %s}}\n", apiVersion, kind, scope, scope))}
+	}
+	got := definedScopes([]decode.Object{
+		definition("apiextensions.k8s.io/v1", "CustomResourceDefinition", "Cluster"), definition("apiextensions.k8s.io/v1", "CustomResourceDefinition", "Namespaced"),
+		definition("apiextensions.k8s.io/v1", "CustomResourceDefinition", "Elsewhere"), definition("example.org/v1", "CustomResourceDefinition", "Cluster2"),
+		definition("example.org/v1", "ConfigMap", "Namespaced2"), definition("apiextensions.k8s.io/v1", "ConfigMap", "Namespaced3"),
+	})
+	want := map[schema.GroupKind]Scope{{Group: "g", Kind: "Cluster"}: ScopeCluster, {Group: "g", Kind: "Namespaced"}: ScopeNamespaced}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("MRD-8: %s", diff)
+	}
+	for _, scope := range []string{"Cluster", "Namespaced"} {
+		others := []decode.Object{definition("example.org/v1", "CustomResourceDefinition", scope), definition("apiextensions.k8s.io/v1", "ConfigMap", scope)}
+		if got := definedScopes(slices.Clone(others)); len(got) > 0 {
+			t.Errorf("MRD-8: kinds of others are taken for definitions: %v", got)
+		}
+	}
+}
+
+func fromYAML(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	result := &unstructured.Unstructured{}
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := result.UnmarshalJSON(raw); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}

@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+)
+
+func at(object *unstructured.Unstructured, path string) string {
+	fields := []string{""}
+	for _, r := range path {
+		if r == '.' {
+			fields = append(fields, "")
+			continue
+		}
+		fields[len(fields)-1] += string(r)
+	}
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, fields...)
+	return fmt.Sprint(value)
+}
+
+func TestStringData(t *testing.T) {
+	p := plan(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: YQ==, b: YQ==, c: YQ==}\nstringData: {b: b, c: null}\n", nil)
+	if diff := cmp.Diff(map[string]any{"a": "YQ==", "b": "Yg==", "c": ""}, p.Apply[0].Object["data"]); diff != "" {
+		t.Errorf("MRB-8 stringData: %s", diff)
+	}
+}
+
+func TestInjectLabelsIntoOddObjects(t *testing.T) {
+	for name, text := range map[string]string{
+		"text": "spec: {template: text}", "null": "spec: {template: null, volumeClaimTemplates: null}", "list": "spec: {template: [], volumeClaimTemplates: [1, x]}", "no mapping": "spec: 7",
+	} {
+		t.Run("MRB-13/MRL-4 "+name, func(t *testing.T) {
+			p := plan(t, "apiVersion: x/v1\nkind: X\nmetadata: {name: x}\n"+text+"\n", nil)
+			if got := p.Apply[0].GetLabels()[resourcesv1alpha1.LabelManagedBy]; got != "gardener" {
+				t.Errorf("managed-by is %q", got)
+			}
+		})
+	}
+	p := plan(t, "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\nspec: {jobTemplate: {spec: {template: {metadata: {}}}}}\n", nil)
+	if got := at(p.Apply[0].Unstructured, "spec.jobTemplate"); got != "map[spec:map[template:map[metadata:map[]]]]" {
+		t.Errorf("MRL-3: got %s", got)
+	}
+}
+
+// MRL-2, MRB-13: labels are put on the object, its Pod template and each of its volume claim templates. What is no mapping stays as it is.
+func TestLabelsAreInjectedEverywhere(t *testing.T) {
+	label := func(o *Options) { o.Spec.InjectLabels = map[string]string{"i": "x"} }
+	for name, tc := range map[string]struct{ spec, path, want string }{
+		"MRL-2/the template":                {"{template: {metadata: {labels: {a: b}}}}", "spec.template.metadata.labels", "map[a:b i:x resources.gardener.cloud/managed-by:gardener]"},
+		"MRL-2/a template without metadata": {"{template: {}}", "spec.template.metadata.labels", "map[i:x resources.gardener.cloud/managed-by:gardener]"},
+		"MRL-2/claims": {"{volumeClaimTemplates: [{metadata: {name: v}}, {metadata: {name: w}}]}", "spec.volumeClaimTemplates",
+			"[map[metadata:map[labels:map[i:x resources.gardener.cloud/managed-by:gardener] name:v]] map[metadata:map[labels:map[i:x resources.gardener.cloud/managed-by:gardener] name:w]]]"},
+		"MRB-13/a template that is a text":      {"{template: x}", "spec.template", "x"},
+		"MRB-13/claims that are a text":         {"{volumeClaimTemplates: x}", "spec.volumeClaimTemplates", "x"},
+		"MRB-13/a claim that is a text":         {"{volumeClaimTemplates: [x]}", "spec.volumeClaimTemplates", "[x]"},
+		"MRB-13/a specification that is a text": {"x", "spec", "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plan(t, object("apps/v1", "StatefulSet", "s", "spec: "+tc.spec), nil, label)
+			if got := at(p.Apply[0].Unstructured, tc.path); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// MRB-8: stringData is folded into the data of Secrets, and of no other kind.
+func TestStringDataOfOtherKinds(t *testing.T) {
+	for name, tc := range map[string]struct{ apiVersion, kind, want string }{
+		"MRB-8/a Secret": {"v1", "Secret", "<nil>"}, "MRB-8/another kind": {"v1", "ConfigMap", "map[a:b]"}, "MRB-8/another group": {"x/v1", "Secret", "map[a:b]"},
+	} {
+		p := plan(t, object(tc.apiVersion, tc.kind, "s", "stringData: {a: b}"), nil)
+		if got := at(p.Apply[0].Unstructured, "stringData"); got != tc.want {
+			t.Errorf("%s: got stringData %s, want %s", name, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,453 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/decode"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
+)
+
+// Scope is where the objects of a kind live.
+type Scope int
+
+// Scopes. An unknown one is that of a kind that the target does not serve (MRD-9).
+const (
+	ScopeUnknown Scope = iota
+	ScopeNamespaced
+	ScopeCluster
+)
+
+// Options are the parts of the ManagedResource and of the configuration that shape the plan.
+type Options struct {
+	Spec                *resourcesv1alpha1.ManagedResourceSpec
+	Origin              string
+	ManagedByLabelValue string
+	// Scope tells the scope of a kind, unknown if the target does not serve it; an error is one of the object's.
+	Scope func(schema.GroupVersionKind) (Scope, error)
+}
+
+// Desired is an object as the target cluster is to have it, before it is merged with the live one.
+type Desired struct {
+	*unstructured.Unstructured
+	Key   Key
+	Place decode.Place
+	// Old is the entry of the inventory that the object had at its last apply, or nil.
+	Old *resourcesv1alpha1.ObjectReference
+	// Reference is the object's new entry of the inventory.
+	Reference resourcesv1alpha1.ObjectReference
+	// CreateOnly is true for an object with the ignore annotation (MR-30).
+	CreateOnly bool
+}
+
+// Name names the object in messages.
+func (d *Desired) Name() string { return NameOf(d.Unstructured) }
+
+// Plan is what is to become of the objects of a ManagedResource.
+type Plan struct {
+	// Apply are the objects to create or update, in the order of MR-22.
+	Apply []*Desired
+	// Release are entries of the inventory to let go of (mode Ignore, MRO-2).
+	Release []resourcesv1alpha1.ObjectReference
+	// Delete are entries of the inventory that no manifest has any more (MR-10).
+	Delete []resourcesv1alpha1.ObjectReference
+	// Unmatched are entries of the inventory that must stay in it, though no object of this plan matches them: while a
+	// document can't be decoded, nobody knows which object it was (MRB-2).
+	Unmatched []resourcesv1alpha1.ObjectReference
+	// Inventory is the inventory once the plan has been carried out, sorted (MRS-7).
+	Inventory []resourcesv1alpha1.ObjectReference
+	// Errors are objects that can't be applied as they are written.
+	Errors []error
+	// Warnings are faults that show only later.
+	Warnings []string
+}
+
+// NewPlan completes the decoded objects and compares them with the inventory. An object that can't be placed or named is an
+// error of its own and holds up no other.
+func NewPlan(decoded decode.Result, inventory []resourcesv1alpha1.ObjectReference, options Options) *Plan {
+	plan := &Plan{}
+	scopes := scopes{ask: options.Scope, defined: definedScopes(decoded.Objects), known: map[schema.GroupVersionKind]scopeAnswer{}}
+	index := newInventoryIndex(inventory, NewEquivalences(options.Spec.Equivalences))
+	places := map[Key]decode.Place{}
+	duplicates := map[Key]bool{}
+	var desired, released []*Desired
+	entriesOf := map[*Desired][]resourcesv1alpha1.ObjectReference{} // of those that are released
+
+	for _, object := range decoded.Objects {
+		if err := checkIdentity(object); err != nil {
+			plan.Errors = append(plan.Errors, err)
+			continue
+		}
+		scope, err := scopes.of(object.GroupVersionKind())
+		if err != nil {
+			plan.Errors = append(plan.Errors, fmt.Errorf("error during apply of object %q: %w", NameOf(object.Unstructured), err))
+			continue
+		}
+		completed := complete(object, scope, options)
+		key := completed.Key
+		if first, found := places[key]; found {
+			plan.Errors = append(plan.Errors, fmt.Errorf("error during apply of object %q: the object is described twice, at %s and at %s", completed.Name(), first, object.Place))
+			duplicates[key] = true
+			continue
+		}
+		places[key] = object.Place
+		if object.Released() {
+			entriesOf[completed] = index.takeAll(key, scope)
+			released = append(released, completed)
+			continue
+		}
+		completed.Old = index.take(key)
+		if completed.CreateOnly && scope == ScopeCluster && (completed.Old == nil || meta.Planned(completed.Old)) {
+			completed.Old = cmp.Or(index.recordElsewhere(key), completed.Old)
+		}
+		completed.recallCreation()
+		desired = append(desired, completed)
+	}
+
+	for _, object := range released {
+		if duplicates[object.Key] { // Whether it is to be let go of is not said.
+			plan.Unmatched = append(plan.Unmatched, entriesOf[object]...)
+		} else {
+			plan.Release = append(plan.Release, entriesOf[object]...)
+		}
+	}
+	for _, object := range desired {
+		if duplicates[object.Key] {
+			if object.Old != nil {
+				plan.Unmatched = append(plan.Unmatched, *object.Old)
+			}
+			continue
+		}
+		plan.Apply = append(plan.Apply, object)
+		plan.Inventory = append(plan.Inventory, object.Reference)
+		plan.Warnings = append(plan.Warnings, warnings(object)...)
+	}
+	slices.SortStableFunc(plan.Apply, func(a, b *Desired) int { return Compare(a.GetKind(), a.GetName(), b.GetKind(), b.GetName()) })
+
+	// With any document unread nothing is deleted: the object may be the unread one (MRB-2).
+	if len(decoded.Errors) > 0 || len(plan.Errors) > 0 {
+		plan.Unmatched = append(plan.Unmatched, index.rest()...)
+	} else {
+		plan.Delete = index.rest()
+	}
+	plan.Inventory = append(plan.Inventory, plan.Unmatched...)
+	SortReferences(plan.Inventory)
+	return plan
+}
+
+// scopes tells where the objects of kinds live; the target is asked once for each kind.
+type scopes struct {
+	ask     func(schema.GroupVersionKind) (Scope, error)
+	defined map[schema.GroupKind]Scope
+	known   map[schema.GroupVersionKind]scopeAnswer
+}
+
+type scopeAnswer struct {
+	scope Scope
+	err   error
+}
+
+func (s scopes) of(gvk schema.GroupVersionKind) (Scope, error) {
+	answer, found := s.known[gvk]
+	if !found {
+		answer.scope, answer.err = s.ask(gvk)
+		if answer.err == nil && answer.scope == ScopeUnknown {
+			answer.scope = s.defined[gvk.GroupKind()]
+		}
+		s.known[gvk] = answer
+	}
+	return answer.scope, answer.err
+}
+
+// definedScopes are the scopes of the kinds that the manifests themselves define: their objects are on record where they are
+// going to be, though the target does not serve the kind yet.
+func definedScopes(objects []decode.Object) map[schema.GroupKind]Scope {
+	scopes := map[schema.GroupKind]Scope{}
+	for _, object := range objects {
+		if object.GetKind() != "CustomResourceDefinition" || object.GroupVersionKind().Group != "apiextensions.k8s.io" {
+			continue
+		}
+		group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(object.Object, "spec", "names", "kind")
+		switch scope, _, _ := unstructured.NestedString(object.Object, "spec", "scope"); scope {
+		case "Cluster":
+			scopes[schema.GroupKind{Group: group, Kind: kind}] = ScopeCluster
+		case "Namespaced":
+			scopes[schema.GroupKind{Group: group, Kind: kind}] = ScopeNamespaced
+		}
+	}
+	return scopes
+}
+
+// recallCreation takes over what the inventory says of an object that is created only once: whether it was, and which one it is.
+func (d *Desired) recallCreation() {
+	if d.CreateOnly && d.Old != nil && meta.Truthy(d.Old.Annotations, resourcesv1alpha1.AnnotationIgnore) {
+		d.Reference.FieldPath, d.Reference.UID = d.Old.FieldPath, d.Old.UID
+		if d.Old.UID == "" && d.Old.Namespace != d.Reference.Namespace {
+			d.Reference = meta.AsPlanned(d.Reference) // Without a UID it is about the place that it names, and its kind lives elsewhere by now.
+		}
+	}
+}
+
+// Pending is the inventory to persist before the first write: everything that was there and everything that is about to
+// be; entries that stay keep their old labels and annotations until their object was applied (MRB-3), beside the new ones, which it may
+// have from now on. New ones of objects that carry no origin are planned until then: whose object it is that may be there, nothing else
+// would tell. So are those of objects that other ManagedResources have: that this one got it last must not be forgotten before it was written.
+func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others func(*Desired) bool) []resourcesv1alpha1.ObjectReference {
+	pending := slices.Clone(inventory)
+	known := make(map[Key]int, len(inventory))
+	for i := range inventory {
+		known[KeyOfReference(&inventory[i].ObjectReference)] = i
+	}
+	for _, object := range p.Apply {
+		if i, found := known[object.Key]; found {
+			if pending[i].Namespace != object.Reference.Namespace && pending[i].UID == "" && meta.Truthy(pending[i].Annotations, resourcesv1alpha1.AnnotationIgnore) {
+				pending[i] = meta.AsPlanned(pending[i]) // As in recallCreation.
+			}
+			pending[i].Namespace = object.Reference.Namespace // Its kind may live elsewhere by now, and that is where it will be.
+			if !object.CreateOnly {
+				pending[i].Labels = withMore(pending[i].Labels, object.Reference.Labels)
+				pending[i].Annotations = withMore(pending[i].Annotations, object.Reference.Annotations)
+			}
+		} else {
+			entry := object.Reference
+			if object.CreateOnly || others(object) {
+				entry = meta.AsPlanned(entry)
+			}
+			pending = append(pending, entry)
+		}
+	}
+	released := make(map[Key]struct{}, len(p.Release))
+	for i := range p.Release {
+		released[KeyOfReference(&p.Release[i].ObjectReference)] = struct{}{}
+	}
+	for at := range pending {
+		// The entry is the only proof that it is ours, and must not be once it was let go of.
+		if _, found := released[KeyOfReference(&pending[at].ObjectReference)]; found && meta.Truthy(pending[at].Annotations, resourcesv1alpha1.AnnotationIgnore) {
+			pending[at] = meta.AsPlanned(pending[at])
+		}
+	}
+	SortReferences(pending)
+	return pending
+}
+
+// withMore returns a map with what another one has beside it.
+func withMore(present, more map[string]string) map[string]string {
+	both := maps.Clone(more)
+	if both == nil {
+		return present
+	}
+	maps.Copy(both, present)
+	return both
+}
+
+// Keys are the objects that are to be there.
+func (p *Plan) Keys() []Key {
+	keys := make([]Key, len(p.Apply))
+	for i, object := range p.Apply {
+		keys[i] = object.Key
+	}
+	return keys
+}
+
+// CanExist says whether any API server can have an object that is named like this: what can't exist is not there, and need not
+// be deleted.
+func CanExist(ref *corev1.ObjectReference) bool {
+	_, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && ref.APIVersion != "" && ref.Kind != "" && ref.Name != "" &&
+		len(content.IsPathSegmentName(ref.Name)) == 0 && len(content.IsPathSegmentName(ref.Namespace)) == 0
+}
+
+func checkIdentity(object decode.Object) error {
+	switch {
+	case object.GetKind() == "":
+		return fmt.Errorf("error during apply of object %q: Object 'Kind' is missing at %s", NameOf(object.Unstructured), object.Place)
+	case object.GetAPIVersion() == "":
+		return fmt.Errorf("error during apply of object %q: Object 'apiVersion' is missing at %s", NameOf(object.Unstructured), object.Place)
+	case object.GetName() == "":
+		return fmt.Errorf("error during apply of object %q: metadata.name is missing at %s (generateName is not supported)", NameOf(object.Unstructured), object.Place)
+	}
+	for field, segment := range map[string]string{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()} {
+		if faults := content.IsPathSegmentName(segment); len(faults) > 0 {
+			return fmt.Errorf("error during apply of object %q: %s at %s can't be one: %s", NameOf(object.Unstructured), field, object.Place, faults[0])
+		}
+	}
+	if _, err := schema.ParseGroupVersion(object.GetAPIVersion()); err != nil {
+		return fmt.Errorf("error during apply of object %q: %w", NameOf(object.Unstructured), err)
+	}
+	return nil
+}
+
+func warnings(object *Desired) []string {
+	value, found := object.GetAnnotations()[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]
+	if !found {
+		return nil
+	}
+	if _, err := time.ParseDuration(value); err != nil {
+		return []string{fmt.Sprintf("object %q: annotation %s is no duration; its deletion would hang", object.Name(), resourcesv1alpha1.AnnotationFinalizeDeletionAfter)}
+	}
+	return nil
+}
+
+// complete makes the desired object of a decoded one: namespace, labels, what it refers to (MRD-8, MRD-9, MRL-1, MRA-9).
+func complete(object decode.Object, scope Scope, options Options) *Desired {
+	desired := &Desired{
+		Unstructured: object.Unstructured,
+		Place:        object.Place,
+		CreateOnly:   meta.Truthy(object.GetAnnotations(), resourcesv1alpha1.AnnotationIgnore),
+	}
+	switch {
+	case scope == ScopeCluster:
+		unstructured.RemoveNestedField(desired.Object, "metadata", "namespace")
+	case desired.GetNamespace() == "" && (scope == ScopeNamespaced || desired.GetKind() != "Namespace"):
+		desired.SetNamespace(corev1.NamespaceDefault)
+	}
+	desired.Key = KeyOf(desired.Unstructured)
+
+	labels := labelsToInject(options)
+	reference := desired.GetLabels()
+	if reference == nil {
+		reference = map[string]string{}
+	}
+	maps.Copy(reference, labels)
+	desired.Reference = resourcesv1alpha1.ObjectReference{
+		ObjectReference: corev1.ObjectReference{
+			APIVersion: desired.GetAPIVersion(), Kind: desired.GetKind(), Namespace: desired.GetNamespace(), Name: desired.GetName(),
+		},
+		Labels:      reference,
+		Annotations: desired.GetAnnotations(),
+	}
+	if !desired.CreateOnly {
+		injectLabels(desired.Object, labels)
+	}
+	foldStringData(desired.Unstructured)
+	kind, _ := typed.Of(desired.GroupVersionKind())
+	kind.DropEmpty(desired.Object)
+	return desired
+}
+
+type inventoryIndex struct {
+	equivalences Equivalences
+	entries      []resourcesv1alpha1.ObjectReference
+	byKey        map[Key]int
+	taken        []bool
+}
+
+func newInventoryIndex(inventory []resourcesv1alpha1.ObjectReference, equivalences Equivalences) *inventoryIndex {
+	index := &inventoryIndex{equivalences: equivalences, entries: inventory, byKey: make(map[Key]int, len(inventory)), taken: make([]bool, len(inventory))}
+	for i := range inventory {
+		key := KeyOfReference(&inventory[i].ObjectReference)
+		former, twice := index.byKey[key]
+		if twice && !CanExist(&inventory[i].ObjectReference) {
+			index.taken[i] = true
+			continue
+		}
+		if twice {
+			index.taken[former] = true // One entry speaks for the object, else the other one would have it deleted.
+		}
+		index.byKey[key] = i
+	}
+	return index
+}
+
+// take returns the entry that is the same object (MRD-13), rather one of the same kind, and marks all that are as matched: a run
+// that did not end leaves the old kind beside the new one (MRD-16). What is only planned gives way to the record that the object was created.
+func (x *inventoryIndex) take(key Key) *resourcesv1alpha1.ObjectReference {
+	var same *resourcesv1alpha1.ObjectReference
+	for _, key := range x.equivalences.Keys(key) {
+		i, found := x.byKey[key]
+		if !found {
+			continue
+		}
+		x.taken[i] = true
+		if entry := &x.entries[i]; same == nil || meta.Planned(same) && !meta.Planned(entry) && meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) {
+			same = entry
+		}
+	}
+	return same
+}
+
+// recordElsewhere returns the entry that is the record that an object of a kind without namespaces was created, though it names one; nil if there is
+// none. It stays as it is: where it is looked for the plan has the object.
+func (x *inventoryIndex) recordElsewhere(key Key) *resourcesv1alpha1.ObjectReference {
+	for i := range x.entries {
+		entry := &x.entries[i]
+		if entry.UID != "" && !meta.Planned(entry) && meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) && KeyOfReference(&entry.ObjectReference).Same(key, true) {
+			return entry
+		}
+	}
+	return nil
+}
+
+// takeAll returns all entries of an object, and marks them as matched: several of one kind, of equivalent kinds, and, if its kind has no namespaces, with any
+// namespace. Each of them would be a reason to delete it.
+func (x *inventoryIndex) takeAll(key Key, scope Scope) []resourcesv1alpha1.ObjectReference {
+	var all []resourcesv1alpha1.ObjectReference
+	keys := x.equivalences.Keys(key)
+	for i := range x.entries {
+		at := KeyOfReference(&x.entries[i].ObjectReference)
+		if slices.ContainsFunc(keys, func(key Key) bool { return key.Same(at, scope == ScopeCluster) }) {
+			x.taken[i] = true
+			all = append(all, x.entries[i])
+		}
+	}
+	return all
+}
+
+func (x *inventoryIndex) rest() []resourcesv1alpha1.ObjectReference {
+	var rest []resourcesv1alpha1.ObjectReference
+	for i, taken := range x.taken {
+		if !taken {
+			rest = append(rest, x.entries[i])
+		}
+	}
+	return rest
+}
+
+// NamedErrors is how many of many errors are named: as many as a reader can act on. A condition's message is limited to 32 KiB.
+const NamedErrors = 20
+
+// JoinErrors makes one error of many; a single one stays as it is (MRB-4).
+func JoinErrors(errs []error) error {
+	if len(errs) <= 1 {
+		return errors.Join(errs...)
+	}
+	texts := make([]string, 0, len(errs))
+	for _, err := range errs {
+		texts = append(texts, err.Error())
+	}
+	slices.Sort(texts)
+	texts = slices.Compact(texts)
+	more := ""
+	if len(texts) > NamedErrors {
+		more = fmt.Sprintf(" and %d more", len(texts)-NamedErrors)
+		texts = texts[:NamedErrors]
+	}
+	message := fmt.Sprintf("%d errors occurred: [", len(errs))
+	for i, text := range texts {
+		if i > 0 {
+			message += ", "
+		}
+		message += text
+	}
+	return &joinedError{message + more + "]", errs}
+}
+
+type joinedError struct {
+	message string
+	errs    []error
+}
+
+func (e *joinedError) Error() string   { return e.message }
+func (e *joinedError) Unwrap() []error { return e.errs }

@@ -1,0 +1,383 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/decode"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+)
+
+func decoded(t testing.TB, manifests string) decode.Result {
+	t.Helper()
+	return decodeSources(t, []decode.Source{{Secret: types.NamespacedName{Namespace: "ns", Name: "s"}, Data: map[string][]byte{"a": []byte(manifests)}}})
+}
+
+func decodeSources(t rapid.TB, sources []decode.Source) decode.Result {
+	t.Helper()
+	result, err := decode.Decode(context.Background(), sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func scopeOf(gvk schema.GroupVersionKind) (Scope, error) {
+	switch gvk.Kind {
+	case "ClusterRole", "Namespace", "CustomResourceDefinition":
+		return ScopeCluster, nil
+	case "Unknown":
+		return ScopeUnknown, nil
+	}
+	return ScopeNamespaced, nil
+}
+
+func plan(t testing.TB, manifests string, inventory []resourcesv1alpha1.ObjectReference, change ...func(*Options)) *Plan {
+	t.Helper()
+	options := Options{Spec: &resourcesv1alpha1.ManagedResourceSpec{}, Origin: "ns/mr", ManagedByLabelValue: "gardener", Scope: scopeOf}
+	for _, c := range change {
+		c(&options)
+	}
+	return NewPlan(decoded(t, manifests), inventory, options)
+}
+
+func object(apiVersion, kind, name, more string) string {
+	return fmt.Sprintf("---\napiVersion: %s\nkind: %s\nmetadata: {name: %s}\n%s\n", apiVersion, kind, name, more)
+}
+
+func keys(refs []resourcesv1alpha1.ObjectReference) string {
+	var result []string
+	for i := range refs {
+		result = append(result, KeyOfReference(&refs[i].ObjectReference).String())
+	}
+	return strings.Join(result, " ")
+}
+
+func TestPlan(t *testing.T) {
+	cm := func(name string) string { return object("v1", "ConfigMap", name, "") }
+	released := func(manifest string) string {
+		return strings.Replace(manifest, "name: a", "name: a, annotations: {resources.gardener.cloud/mode: Ignore}", 1)
+	}
+	inventory := func(manifests string) []resourcesv1alpha1.ObjectReference { return plan(t, manifests, nil).Inventory }
+	for name, tc := range map[string]struct {
+		manifests string
+		inventory []resourcesv1alpha1.ObjectReference
+		want      string
+		deletes   string
+		keeps     string
+		releases  string
+		errors    string
+	}{
+		"MRS-7 sorted by key":                      {manifests: cm("b") + object("apps/v1", "Deployment", "a", "") + cm("a"), want: "/ConfigMap/default/a /ConfigMap/default/b apps/Deployment/default/a"},
+		"MRD-8/MRV-19 scopes":                      {manifests: object("rbac.authorization.k8s.io/v1", "ClusterRole", "c", "x: y") + object("x/v1", "Unknown", "u", ""), want: "rbac.authorization.k8s.io/ClusterRole/default/c x/Unknown/default/u"},
+		"MR-10 what no manifest has is deleted":    {manifests: cm("a"), inventory: inventory(cm("a") + cm("b")), want: "/ConfigMap/default/a", deletes: "/ConfigMap/default/b"},
+		"MRB-2 a broken document deletes none":     {manifests: cm("a") + "---\n[\n", inventory: inventory(cm("a") + cm("b")), want: "/ConfigMap/default/a /ConfigMap/default/b", keeps: "/ConfigMap/default/b"},
+		"MRB-15, MRO-2 released and described":     {manifests: released(cm("a")) + cm("a"), inventory: inventory(cm("a")), want: "/ConfigMap/default/a", keeps: "/ConfigMap/default/a", errors: "the object is described twice"},
+		"MRB-15, MRO-2 described and released":     {manifests: cm("a") + released(cm("a")), inventory: inventory(cm("a")), want: "/ConfigMap/default/a", keeps: "/ConfigMap/default/a", errors: "the object is described twice"},
+		"MRB-15/MRV-29 described twice":            {manifests: cm("a") + cm("a") + cm("b"), inventory: inventory(cm("a")), want: "/ConfigMap/default/a /ConfigMap/default/b", keeps: "/ConfigMap/default/a", errors: `the object is described twice, at index 0 in 'a' in secret 'ns/s' and at index 1`},
+		"MR-32/MRV-15 no kind":                     {manifests: "apiVersion: v1\nmetadata: {name: a}\n", inventory: inventory(cm("b")), want: "/ConfigMap/default/b", keeps: "/ConfigMap/default/b", errors: "'Kind' is missing"},
+		"MRD-7 generateName":                       {manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}\n", errors: "metadata.name is missing"},
+		"MRD-14/MRD-16 equivalent kinds":           {manifests: object("apps/v1", "Deployment", "a", ""), inventory: inventory(object("extensions/v1beta1", "Deployment", "a", "")), want: "apps/Deployment/default/a"},
+		"MRD-13/MRD-16 the run before did not end": {manifests: object("apps/v1", "Deployment", "a", ""), inventory: inventory(object("apps/v1", "Deployment", "a", "") + object("extensions/v1beta1", "Deployment", "a", "")), want: "apps/Deployment/default/a"},
+		"MRO-1/MRO-2 released":                     {manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {resources.gardener.cloud/mode: Ignore}}\n", inventory: inventory(cm("a")), releases: "/ConfigMap/default/a"},
+		"MRD-12 Namespace has no namespace":        {manifests: object("v1", "Namespace", "a", ""), want: "/Namespace//a"},
+		"MRD-13 another version is the same one":   {manifests: object("batch/v1", "CronJob", "a", ""), inventory: inventory(object("batch/v1beta1", "CronJob", "a", "")), want: "batch/CronJob/default/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plan(t, tc.manifests, tc.inventory)
+			for what, pair := range map[string][2]string{
+				"inventory": {keys(p.Inventory), tc.want}, "delete": {keys(p.Delete), tc.deletes}, "keep": {keys(p.Unmatched), tc.keeps}, "release": {keys(p.Release), tc.releases},
+			} {
+				if pair[0] != pair[1] {
+					t.Errorf("%s: got %q, want %q", what, pair[0], pair[1])
+				}
+			}
+			if err := JoinErrors(p.Errors); (err == nil) != (tc.errors == "") || err != nil && !strings.Contains(err.Error(), tc.errors) {
+				t.Errorf("errors: got %v, want %q", err, tc.errors)
+			}
+		})
+	}
+}
+
+// MRB-4: a kind that can't be resolved holds up no other, and nothing is deleted meanwhile, and nothing forgotten.
+func TestUnresolvedKind(t *testing.T) {
+	asked := 0
+	inventory := plan(t, object("v1", "ConfigMap", "gone", "")+object("sick/v1", "Widget", "w", ""), nil).Inventory
+	p := plan(t, object("v1", "ConfigMap", "a", "")+object("sick/v1", "Widget", "w", "")+object("sick/v1", "Widget", "v", ""), inventory, func(o *Options) {
+		o.Scope = func(gvk schema.GroupVersionKind) (Scope, error) {
+			if gvk.Group == "sick" {
+				asked++
+				return ScopeUnknown, errors.New("no answer")
+			}
+			return scopeOf(gvk)
+		}
+	})
+	if len(p.Apply) != 1 || len(p.Errors) != 2 || len(p.Delete) != 0 || asked != 1 {
+		t.Errorf("apply %d, errors %v, delete %s, asked %d times", len(p.Apply), p.Errors, keys(p.Delete), asked)
+	}
+	if got := keys(p.Inventory); got != "/ConfigMap/default/a /ConfigMap/default/gone sick/Widget/default/w" {
+		t.Errorf("inventory: %s", got)
+	}
+}
+
+// MRD-9: an object is on record where its CustomResourceDefinition puts it, in the same manifests or as the target serves it.
+func TestScopeOfOwnKinds(t *testing.T) {
+	definition := func(scope string) string {
+		return object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "unknowns.v1", "spec: {group: x, scope: "+scope+", names: {kind: Unknown}}")
+	}
+	for scope, want := range map[string]string{"Cluster": "", "Namespaced": "default", "Nonsense": "default"} {
+		p := plan(t, definition(scope)+object("x/v1", "Unknown", "u", ""), nil)
+		if got := p.Apply[1].Reference.Namespace; got != want || p.Apply[1].GetNamespace() != want {
+			t.Errorf("%s: namespace %q", scope, got)
+		}
+	}
+	guessed := plan(t, object("x/v1", "Unknown", "u", ""), nil).Inventory
+	p := plan(t, definition("Cluster")+object("x/v1", "Unknown", "u", ""), guessed)
+	for _, entry := range p.Pending(guessed, nobody) {
+		if entry.Name == "u" && entry.Namespace != "" {
+			t.Errorf("it is going to be cluster-scoped, and is on record in namespace %q", entry.Namespace)
+		}
+	}
+}
+
+// MRX-18: what can't exist is refused in a manifest, and not asked for when it is in an inventory.
+func TestWhatCannotExist(t *testing.T) {
+	for _, name := range []string{"a/b", "..", "50%"} {
+		p := plan(t, object("v1", "ConfigMap", "'"+name+"'", ""), nil)
+		if len(p.Errors) != 1 || len(p.Inventory) != 0 || !strings.Contains(p.Errors[0].Error(), "metadata.name") {
+			t.Errorf("%q: errors %v, inventory %v", name, p.Errors, p.Inventory)
+		}
+		if CanExist(&corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: name}) {
+			t.Errorf("%q can't exist", name)
+		}
+	}
+	for _, ref := range []corev1.ObjectReference{{}, {APIVersion: "a/b/c", Kind: "K", Name: "n"}, {APIVersion: "v1", Kind: "K", Name: "n", Namespace: "a/b"}} {
+		if CanExist(&ref) {
+			t.Errorf("%v can't exist", ref)
+		}
+	}
+	if !CanExist(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "n"}) {
+		t.Error("a cluster-scoped object can exist")
+	}
+}
+
+// MRX, ownership: an entry is planned until its object was written, and an object that is created once stays on record as it was.
+func TestPlannedEntries(t *testing.T) {
+	once := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: o, annotations: {resources.gardener.cloud/ignore: 'true'}}\n"
+	p := plan(t, object("v1", "ConfigMap", "a", "")+once, nil)
+	pending := p.Pending(nil, nobody)
+	if meta.Planned(&pending[0]) || !meta.Planned(&pending[1]) || meta.Planned(&p.Inventory[1]) {
+		t.Errorf("pending %v, inventory %v", pending, p.Inventory)
+	}
+	entry := plan(t, once, nil).Inventory[0]
+	entry.UID = "u"
+	if got := plan(t, once, []resourcesv1alpha1.ObjectReference{entry}).Inventory[0]; got.UID != "u" {
+		t.Errorf("the record of a creation is lost: %v", got)
+	}
+	if got := plan(t, once, []resourcesv1alpha1.ObjectReference{meta.AsPlanned(entry)}).Inventory[0]; !meta.Planned(&got) {
+		t.Errorf("an object that was there before became ours: %v", got)
+	}
+}
+
+func TestOrder(t *testing.T) {
+	manifests := ""
+	for _, kind := range []string{"Zebra", "StatefulSet", "Apple", "Deployment", "Service", "ClusterRole", "CustomResourceDefinition", "ConfigMap", "ServiceAccount", "Namespace", "ValidatingWebhookConfiguration"} {
+		manifests += object("g/v1", kind, "b", "") + object("g/v1", kind, "a", "")
+	}
+	var got []string
+	for _, desired := range plan(t, manifests, nil).Apply {
+		got = append(got, desired.GetKind()+"/"+desired.GetName())
+	}
+	want := []string{"Namespace/a", "Namespace/b", "ServiceAccount/a", "ServiceAccount/b", "ConfigMap/a", "ConfigMap/b", "CustomResourceDefinition/a", "CustomResourceDefinition/b",
+		"ClusterRole/a", "ClusterRole/b", "Service/a", "Service/b", "Deployment/a", "Deployment/b", "StatefulSet/a", "StatefulSet/b", "ValidatingWebhookConfiguration/a", "ValidatingWebhookConfiguration/b",
+		"Apple/a", "Apple/b", "Zebra/a", "Zebra/b"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("MR-22/MRV-23: %s", diff)
+	}
+}
+
+func TestOrderOfKinds(t *testing.T) {
+	want := strings.Fields("PriorityClass Namespace NetworkPolicy ResourceQuota LimitRange PodSecurityPolicy PodDisruptionBudget ServiceAccount Secret SecretList ConfigMap " +
+		"StorageClass PersistentVolume PersistentVolumeClaim CustomResourceDefinition ClusterRole ClusterRoleList ClusterRoleBinding ClusterRoleBindingList Role RoleList " +
+		"RoleBinding RoleBindingList Service DaemonSet Pod ReplicationController ReplicaSet Deployment HorizontalPodAutoscaler StatefulSet Job CronJob IngressClass Ingress " +
+		"APIService MutatingWebhookConfiguration ValidatingWebhookConfiguration")
+	manifests := ""
+	for _, kind := range slices.Backward(want) {
+		manifests += object("g/v1", kind, "a", "")
+	}
+	var got []string
+	for _, desired := range plan(t, manifests, nil).Apply {
+		got = append(got, desired.GetKind())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("MR-23: %s", diff)
+	}
+}
+
+// MRA-4g: group/kinds that the ManagedResource calls equivalent name one object, over several groups too.
+func TestEquivalences(t *testing.T) {
+	gk := func(group, kind string) metav1.GroupKind { return metav1.GroupKind{Group: group, Kind: kind} }
+	e := NewEquivalences([][]metav1.GroupKind{{gk("a", "A"), gk("b", "B")}, {gk("b", "B"), gk("c", "C")}, {gk("apps", "Deployment"), gk("x", "D")}})
+	for name, tc := range map[string]struct {
+		key  Key
+		want string
+	}{
+		"MRD-14 built in":     {Key{"extensions", "Ingress", "n", "i"}, "[extensions/Ingress/n/i networking.k8s.io/Ingress/n/i]"},
+		"MRD-15 chained":      {Key{"a", "A", "n", "i"}, "[a/A/n/i b/B/n/i c/C/n/i]"},
+		"MRD-15 joins a set":  {Key{"x", "D", "n", "i"}, "[x/D/n/i apps/Deployment/n/i extensions/Deployment/n/i]"},
+		"MRD-16 other kinds":  {Key{"", "ConfigMap", "n", "i"}, "[/ConfigMap/n/i]"},
+		"MRD-16 other groups": {Key{"other", "Ingress", "n", "i"}, "[other/Ingress/n/i]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := fmt.Sprint(e.Keys(tc.key)); got != tc.want {
+				t.Errorf("MRA-4g: got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPending(t *testing.T) {
+	old := plan(t, object("v1", "ConfigMap", "a", ""), nil).Inventory
+	p := plan(t, strings.Replace(object("v1", "ConfigMap", "a", ""), "{name: a}", "{name: a, labels: {x: y}}", 1)+object("v1", "ConfigMap", "b", ""), old)
+	pending := p.Pending(old, nobody)
+	if got := keys(pending); got != "/ConfigMap/default/a /ConfigMap/default/b" {
+		t.Fatalf("MRB-3: got %s", got)
+	}
+	if _, found := pending[0].Labels["x"]; found {
+		t.Error("MRB-3: an entry keeps its old labels until its object was applied")
+	}
+}
+
+// MRB-3, MRO-2: the entry of an object that is let go of is no proof any more that the object is ours, and the entry of another object stays one.
+func TestPendingOfReleased(t *testing.T) {
+	configMap := func(name, annotations string) string {
+		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", annotations: {" + annotations + "}}\n"
+	}
+	const once, released = "resources.gardener.cloud/ignore: 'true'", "resources.gardener.cloud/mode: Ignore"
+	old := plan(t, configMap("c", once)+configMap("b", "")+configMap("a", once), nil).Inventory
+	for i := range old {
+		old[i].UID = "u"
+	}
+	p := plan(t, configMap("a", once+", "+released)+configMap("b", released)+configMap("c", once), old)
+	pending := p.Pending(old, nobody)
+	if got := keys(pending); got != "/ConfigMap/default/a /ConfigMap/default/b /ConfigMap/default/c" {
+		t.Fatalf("MRB-3: got %s", got)
+	}
+	for i, want := range []bool{true, false, false} {
+		if meta.Planned(&pending[i]) != want {
+			t.Errorf("MRO-2: the entry of %s is a record that it is ours: %v, want %v", pending[i].Name, want, !want)
+		}
+	}
+}
+
+// MRB-3: the inventory that is persisted before the first write is in a stable order, whatever the order of the manifests is.
+func TestPendingIsSorted(t *testing.T) {
+	p := plan(t, object("v1", "ConfigMap", "c", "")+object("v1", "ConfigMap", "a", ""), nil)
+	before := plan(t, object("v1", "ConfigMap", "b", ""), nil).Inventory
+	if got := keys(p.Pending(before, nobody)); got != "/ConfigMap/default/a /ConfigMap/default/b /ConfigMap/default/c" {
+		t.Errorf("MRB-3: got %s", got)
+	}
+}
+
+// MR-22: objects of one kind are applied side by side, and kinds one after the other.
+func TestTiers(t *testing.T) {
+	for name, tc := range map[string]struct{ sorted, want string }{
+		"MR-22/nothing": {"", ""}, "MR-22/one": {"a", "a"}, "MR-22/one kind": {"a a a", "aaa"}, "MR-22/two kinds": {"a a b", "aa b"},
+		"MR-22/each its own": {"a b c", "a b c"}, "MR-22/a kind comes again": {"a b b a", "a bb a"},
+	} {
+		var got []string
+		for _, tier := range Tiers(strings.Fields(tc.sorted), func(kind string) string { return kind }) {
+			got = append(got, strings.Join(tier, ""))
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestReferences(t *testing.T) {
+	p := plan(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {a: b, c: d}, annotations: {e: f}}\n", nil, func(o *Options) {
+		o.Spec.InjectLabels = map[string]string{"c": "injected", resourcesv1alpha1.LabelManagedBy: "x"}
+	})
+	want := map[string]string{"a": "b", "c": "injected", resourcesv1alpha1.LabelManagedBy: "gardener"}
+	if diff := cmp.Diff(want, p.Inventory[0].Labels); diff != "" {
+		t.Errorf("MRA-9/MRL-1 labels: %s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"e": "f"}, p.Inventory[0].Annotations); diff != "" {
+		t.Errorf("MRA-9 annotations: %s", diff)
+	}
+	if got := p.Apply[0].Name(); got != "v1/ConfigMap/default/a" {
+		t.Errorf("MR-28: got %s", got)
+	}
+}
+
+func TestWarnsOfADeletionThatWouldHang(t *testing.T) {
+	p := plan(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {resources.gardener.cloud/finalize-deletion-after: abc}}\n", nil)
+	if len(p.Warnings) != 1 {
+		t.Errorf("MRB-36: got %v", p.Warnings)
+	}
+}
+
+func TestJoinErrors(t *testing.T) {
+	one := errors.New("one")
+	if got := JoinErrors([]error{one}); got.Error() != "one" {
+		t.Errorf("MRB-4 a single error stays as it is: got %v", got)
+	}
+	got := JoinErrors([]error{errors.New("b"), one, errors.New("a")})
+	if got.Error() != "3 errors occurred: [a, b, one]" || !errors.Is(got, one) {
+		t.Errorf("MRX-12/MRV-88: got %v", got)
+	}
+	var many []error
+	for i := range 100 {
+		many = append(many, fmt.Errorf("error %03d", i))
+	}
+	if got := JoinErrors(many).Error(); !strings.HasSuffix(got, "error 019 and 80 more]") {
+		t.Errorf("bounded: got %s", got)
+	}
+}
+
+// TestPlanIsStable is the law that planning against the result of a plan changes nothing.
+func TestPlanIsStable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		kinds := []string{"ConfigMap", "Secret", "ClusterRole", "Namespace", "Unknown"}
+		generate := func(label string) string {
+			manifests := ""
+			for i := range rapid.IntRange(0, 6).Draw(t, label) {
+				manifests += object("v1", rapid.SampledFrom(kinds).Draw(t, "kind"), fmt.Sprint("n", i%4), "")
+			}
+			return manifests
+		}
+		options := Options{Spec: &resourcesv1alpha1.ManagedResourceSpec{}, ManagedByLabelValue: "gardener", Scope: scopeOf}
+		decodeIt := func(manifests string) decode.Result {
+			return decodeSources(t, []decode.Source{{Data: map[string][]byte{"a": []byte(manifests)}}})
+		}
+		before := NewPlan(decodeIt(generate("before")), nil, options)
+		manifests := generate("after")
+		first := NewPlan(decodeIt(manifests), before.Inventory, options)
+		second := NewPlan(decodeIt(manifests), first.Inventory, options)
+		if len(second.Delete) > 0 || keys(first.Inventory) != keys(second.Inventory) {
+			t.Fatalf("not stable: deletes %s, inventory %s, then %s", keys(second.Delete), keys(first.Inventory), keys(second.Inventory))
+		}
+		// Nothing that was there is forgotten: it is deleted, or still in the inventory.
+		for _, ref := range before.Inventory {
+			key := KeyOfReference(&ref.ObjectReference).String()
+			if !strings.Contains(keys(first.Delete)+" "+keys(first.Inventory)+" ", key+" ") && !strings.HasSuffix(keys(first.Inventory), key) {
+				t.Fatalf("%s is neither kept nor deleted", key)
+			}
+		}
+	})
+}
+
+func nobody(*Desired) bool { return false }

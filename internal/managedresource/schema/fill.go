@@ -1,0 +1,112 @@
+package schema
+
+import (
+	"reflect"
+	"strings"
+)
+
+// fill says what the API server puts into a field.
+type fill struct {
+	// value is put where there is none.
+	value any
+	// compute, if set, says what is put where there is none; nil leaves it empty.
+	compute func(scope) any
+	// always, if set, replaces whatever is there.
+	always func(scope, any) any
+}
+
+// scope is where a field stands: the structs around it, from the object inwards.
+type scope []map[string]any
+
+// sibling is a field beside the one that is filled in.
+func (s scope) sibling(name string) any { return s[len(s)-1][name] }
+
+// up is the struct that is n levels further out, or an empty one.
+func (s scope) up(n int) map[string]any {
+	if n >= len(s) {
+		return nil
+	}
+	return s[len(s)-1-n]
+}
+
+// inKind says whether the object itself is of a kind: some fields are filled in there but not in templates of it.
+func (s scope) inKind(kind string) bool { return s[0]["kind"] == kind }
+
+func (f *Field) filled(value any, at scope) any {
+	if f.fill.always != nil {
+		return f.fill.always(at, value)
+	}
+	if !f.IsZero(value) {
+		return value
+	}
+	if f.fill.compute != nil {
+		if computed := f.fill.compute(at); computed != nil {
+			return computed
+		}
+		return value
+	}
+	return f.fill.value
+}
+
+// fields are what is filled in for the fields of one Go type, by their JSON names: a *fill, a func(scope) any, or the value.
+type fields map[string]any
+
+// defaultsOf looks a type up by its entries.
+func defaultsOf(goType reflect.Type) map[string]*fill {
+	var fills map[string]*fill
+	for _, entry := range entriesOf(goType) {
+		for _, table := range tables {
+			for name, value := range table[entry] {
+				if fills == nil {
+					fills = map[string]*fill{}
+				}
+				fills[name] = asFill(value)
+			}
+		}
+	}
+	return fills
+}
+
+// entriesOf are those of a type in the tables: <group>.<type> for all of its versions, <group>/<version>.<type> for one.
+func entriesOf(goType reflect.Type) []string {
+	path := strings.Split(goType.PkgPath(), "/")
+	if len(path) < 2 {
+		return nil
+	}
+	group, version := path[len(path)-2], path[len(path)-1]
+	if goType.PkgPath() == reflect.TypeFor[apiService]().PkgPath() {
+		group, version = "apiregistration", "v1" // The only types that are declared here.
+	}
+	return []string{group + "." + goType.Name(), group + "/" + version + "." + goType.Name()}
+}
+
+func asFill(value any) *fill {
+	switch value := value.(type) {
+	case *fill:
+		return value
+	case func(scope) any:
+		return &fill{compute: value}
+	case int:
+		return &fill{value: int64(value)}
+	}
+	return &fill{value: value}
+}
+
+// tables are all that the API server fills in. A value that is missing costs a write that changes nothing; one that is wrong
+// would hide a change, which the property test against a real API server looks for.
+var tables = []map[string]fields{coreDefaults, podDefaults, workloadDefaults, policyDefaults, extensionDefaults}
+
+func text(value any) string {
+	text, _ := value.(string)
+	return text
+}
+
+func mapping(value any) map[string]any {
+	fields, _ := value.(map[string]any)
+	return fields
+}
+
+func nonEmptyList(value any) bool {
+	list, _ := value.([]any)
+	return len(list) > 0
+}

@@ -1,0 +1,128 @@
+package source
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+)
+
+// maxNote is the longest message that an Event may have, in bytes; the API server refuses a longer one.
+const maxNote = 1024
+
+// Events records when a ManagedResource begins to fail and when it recovers. It creates Events only, and never patches one:
+// that is all that installations allow (MRC-9), and transitions do not repeat within moments.
+//
+// Nobody waits until an Event is created: those that can't be created in time hold up neither repairs nor statuses.
+type Events struct {
+	sender sender
+	clock  clock.PassiveClock
+
+	mu     sync.Mutex
+	failed map[types.NamespacedName]failure
+}
+
+// failure is what of one ManagedResource was told to have failed, and not to have recovered since. It ends with the ManagedResource:
+// a later one by its name has not failed.
+type failure struct {
+	uid   types.UID
+	types map[resourcesv1alpha1.ConditionType]bool
+}
+
+// NewEvents returns a recorder.
+func NewEvents(client corev1client.EventsGetter, clock clock.PassiveClock) *Events {
+	return &Events{sender: sender{client: client}, clock: clock, failed: map[types.NamespacedName]failure{}}
+}
+
+// Flush waits until all Events are created that were told, or the context ends.
+func (e *Events) Flush(ctx context.Context) { e.sender.flush(ctx) }
+
+// End creates what was told, as far as that takes some seconds; what is told later is dropped. It is for when the process ends.
+func (e *Events) End() { e.sender.end() }
+
+func (e *Events) transitions(ctx context.Context, before, after *resourcesv1alpha1.ManagedResource) {
+	if e == nil {
+		return
+	}
+	for _, conditionType := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy} {
+		was := meta.Conditions(before.Status.Conditions).Status(conditionType)
+		now := meta.Conditions(after.Status.Conditions).Get(conditionType)
+		if now == nil || was == now.Status {
+			continue
+		}
+		switch {
+		case now.Status == resourcesv1alpha1.ConditionFalse && after.DeletionTimestamp == nil &&
+			(conditionType == resourcesv1alpha1.ResourcesApplied || was == resourcesv1alpha1.ConditionTrue):
+			e.mark(after, conditionType, true)
+			e.create(ctx, after, corev1.EventTypeWarning, now.Reason, now.Message)
+		case now.Status == resourcesv1alpha1.ConditionTrue && (was == resourcesv1alpha1.ConditionFalse || e.isMarked(after, conditionType)):
+			if e.isMarked(after, conditionType) {
+				e.mark(after, conditionType, false)
+				e.create(ctx, after, corev1.EventTypeNormal, now.Reason, now.Message)
+			}
+		}
+	}
+}
+
+func (e *Events) isMarked(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1alpha1.ConditionType) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	known := e.failed[types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}]
+	return known.uid == mr.UID && known.types[conditionType]
+}
+
+// forget takes out a ManagedResource that is gone.
+func (e *Events) forget(key types.NamespacedName) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.failed, key)
+}
+
+func (e *Events) mark(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1alpha1.ConditionType, failed bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}
+	known := e.failed[key]
+	if known.uid != mr.UID || known.types == nil {
+		known = failure{mr.UID, map[resourcesv1alpha1.ConditionType]bool{}}
+	}
+	if failed {
+		known.types[conditionType] = true
+	} else {
+		delete(known.types, conditionType)
+	}
+	if len(known.types) == 0 {
+		delete(e.failed, key)
+		return
+	}
+	e.failed[key] = known
+}
+
+// Warn records a fault that no condition shows.
+func (e *Events) Warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason, message string) {
+	e.create(ctx, mr, corev1.EventTypeWarning, reason, message)
+}
+
+func (e *Events) create(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, eventType, reason, message string) {
+	message = meta.Shortened(message, maxNote)
+	now := metav1.NewTime(e.clock.Now())
+	e.sender.send(ctx, &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: meta.EventName(mr.Name, now.UnixNano())},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: resourcesv1alpha1.SchemeGroupVersion.String(), Kind: "ManagedResource",
+			Namespace: mr.Namespace, Name: mr.Name, UID: mr.UID, ResourceVersion: mr.ResourceVersion,
+		},
+		Type: eventType, Reason: reason, Message: message, Count: 1, FirstTimestamp: now, LastTimestamp: now,
+		Source: corev1.EventSource{Component: "gardener-resource-manager"}, ReportingController: "gardener-resource-manager",
+	})
+}

@@ -1,0 +1,67 @@
+package source
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Reading reads Secrets that one ManagedResource names. What it reads one after the other may never have been there together, and what a
+// watch told of may be of a time before the ManagedResource named it.
+//
+// Invariant: once Confirm has said yes, there was a moment, not before the resource version that the reading began with, at which each
+// of the Secrets was as it was read, as long as resource versions go forward.
+type Reading struct {
+	secrets *Secrets
+	since   string
+	read    map[types.NamespacedName]latestSecret
+}
+
+// Reading begins to read for the form that a ManagedResource has at a resource version.
+func (s *Secrets) Reading(since string) *Reading {
+	return &Reading{s, since, map[types.NamespacedName]latestSecret{}}
+}
+
+// Get is Get of Secrets; a Secret that was read already is what it was.
+func (r *Reading) Get(ctx context.Context, key types.NamespacedName) (data map[string][]byte, of string, err error) {
+	secret, found := r.read[key]
+	if !found {
+		if secret, err = r.secrets.get(ctx, key, r.moment()); err != nil {
+			return nil, "", err
+		}
+		r.read[key] = secret
+	}
+	return secret.data, secret.version, nil
+}
+
+// moment is the first one that is known of at which all may have been as they were read.
+func (r *Reading) moment() string {
+	moment := r.since
+	for _, secret := range r.read {
+		moment = latest(moment, secret.resourceVersion)
+	}
+	return moment
+}
+
+// Confirm says whether all were as they were read at one moment. It asks the API server for those of which that is not known; their changes
+// are told to subscribers sooner or later.
+func (r *Reading) Confirm(ctx context.Context) (bool, error) {
+	moment := r.moment()
+	for key, secret := range r.read {
+		if moment == "" || notOlder(secret.asOf, moment) {
+			continue
+		}
+		if held := r.secrets.held(key); held != nil && held.version == secret.version && notOlder(held.asOf, moment) {
+			continue
+		}
+		now, err := r.secrets.read(ctx, key, moment)
+		if apierrors.IsNotFound(err) || err == nil && now.version != secret.version {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}

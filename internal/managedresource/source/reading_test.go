@@ -1,0 +1,200 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"pgregory.net/rapid"
+)
+
+var readNames = []string{"a", "b", "c"}
+
+// readServer answers reads of Secrets; anything may happen before and after.
+type readServer struct {
+	corev1client.SecretsGetter
+	corev1client.SecretInterface
+	state   map[string]*corev1.Secret
+	happens func()
+	asked   int
+	fails   bool
+}
+
+func (s *readServer) Secrets(string) corev1client.SecretInterface { return s }
+
+func (s *readServer) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Secret, error) {
+	s.asked++
+	s.happens()
+	secret := s.state[name]
+	s.happens()
+	if s.fails {
+		return nil, errors.New("the source is away")
+	}
+	if secret == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, name)
+	}
+	return secret, nil
+}
+
+// readWorld is a lateWorld that is read.
+type readWorld struct{ *lateWorld }
+
+func (w readWorld) happens() {
+	for range rapid.IntRange(0, 2).Draw(w.t, "happens") {
+		name := rapid.SampledFrom(readNames).Draw(w.t, "name")
+		switch rapid.SampledFrom([]string{"write", "remove", "deliver", "deliver", "gap"}).Draw(w.t, "what") {
+		case "write":
+			w.write(name)
+		case "remove":
+			w.remove(name)
+		case "deliver":
+			w.deliver()
+		case "gap":
+			w.gap()
+			w.secrets.reach("", strconv.Itoa(w.revision))
+		}
+	}
+}
+
+// lastChange is the revision at which a Secret last changed, or was deleted, up to another one.
+func (w readWorld) lastChange(name string, to int) int {
+	last := 0
+	for _, at := range w.past[name] {
+		if at <= to {
+			last = at
+		}
+	}
+	return last
+}
+
+// MR-9: what is confirmed was there at one moment, and not before the ManagedResource was as it is.
+func TestLawSecretsOfAReadingWereThereTogether(t *testing.T) {
+	confirmed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+		state := map[string]*corev1.Secret{}
+		w := readWorld{&lateWorld{t: t, clock: clock, revision: 10, state: state, told: map[string]int{}, returned: map[string]int{}, past: map[string][]int{}}}
+		w.secrets = NewSecrets(&readServer{state: state, happens: w.happens}, nil, clock, logr.Discard())
+		for _, name := range readNames {
+			w.write(name)
+		}
+		w.happens()
+		w.happens()
+		w.revision++
+		since := w.revision // The ManagedResource was written; no watch of Secrets tells of that.
+		w.happens()
+		reading, got := w.secrets.Reading(strconv.Itoa(since)), map[string]int{}
+		for _, name := range readNames[:rapid.IntRange(1, len(readNames)).Draw(t, "secrets")] {
+			data, _, err := reading.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: name})
+			if err != nil {
+				return
+			}
+			got[name], _ = strconv.Atoi(string(data["version"]))
+			w.happens()
+		}
+		if is, err := reading.Confirm(t.Context()); !is || err != nil {
+			return
+		}
+		confirmed++
+		for revision := since; revision <= w.revision; revision++ {
+			together := true
+			for name, version := range got {
+				together = together && w.lastChange(name, revision) == version
+			}
+			if together {
+				return
+			}
+		}
+		t.Fatalf("confirmed %v since %d, but there were changes at %v", got, since, w.past)
+	})
+	if confirmed == 0 {
+		t.Error("no reading was confirmed")
+	}
+}
+
+// MR-9: what is known is not asked for, and what is not is asked for once.
+func TestReadingAsksForWhatItDoesNotKnow(t *testing.T) {
+	type world struct {
+		*Secrets
+		*readServer
+	}
+	tell := func(w world, name string, version int) {
+		w.state[name] = secretAt(name, "u", version)
+		w.written(w.state[name])
+	}
+	for name, tc := range map[string]struct {
+		since string
+		// read are the Secrets that are read after a was told of at 10 and the watch came to 11; before and after that things happen.
+		read          []string
+		before, after func(world)
+		asked         int
+		want, err     bool
+	}{
+		"told of":                                {since: "11", want: true},
+		"told of, and the watch is behind":       {since: "12", asked: 1, want: true},
+		"told of, and the watch comes on":        {since: "12", after: func(w world) { w.reach("", "12") }, want: true},
+		"told of, and another word comes":        {since: "12", after: func(w world) { tell(w, "a", 11); w.reach("", "13") }, asked: 1},
+		"told of, changed, and the watch behind": {since: "12", after: func(w world) { w.state["a"] = secretAt("a", "u", 12) }, asked: 1},
+		"told of, and created anew":              {since: "12", after: func(w world) { w.state["a"] = secretAt("a", "v", 12) }, asked: 1},
+		"told of, and deleted":                   {since: "12", after: func(w world) { delete(w.state, "a") }, asked: 1},
+		"told of, and a gap":                     {since: "11", after: func(w world) { w.missed() }, want: true}, // It was so before.
+		"told of, and the source is away":        {since: "12", after: func(w world) { w.fails = true }, asked: 1, err: true},
+		"asked for":                              {since: "12", before: func(w world) { w.missed() }, asked: 1, want: true},
+		"told of, and another one is newer":      {since: "11", read: []string{"a", "b"}, asked: 2, want: true},
+		"told of, changed, and another one is newer": {
+			since: "11", read: []string{"a", "b"}, before: func(w world) { w.state["a"] = secretAt("a", "u", 13) }, asked: 2,
+		},
+		"asked for after another one": {since: "11", read: []string{"b", "a"}, before: func(w world) { w.missed() }, asked: 2, want: true},
+		"asked for before another one": {
+			since: "11", read: []string{"c", "b"}, asked: 3, want: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &readServer{happens: func() {}, state: map[string]*corev1.Secret{"b": secretAt("b", "u", 14), "c": secretAt("c", "u", 3)}}
+			w := world{NewSecrets(server, nil, clocktesting.NewFakePassiveClock(time.Unix(0, 0)), logr.Discard()), server}
+			tell(w, "a", 10)
+			w.reach("", "11")
+			if tc.before != nil {
+				tc.before(w)
+			}
+			if tc.read == nil {
+				tc.read = []string{"a"}
+			}
+			reading := w.Reading(tc.since)
+			for _, name := range tc.read {
+				if _, _, err := reading.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: name}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tc.after != nil {
+				tc.after(w)
+			}
+			if is, err := reading.Confirm(t.Context()); is != tc.want || (err != nil) != tc.err || w.asked != tc.asked {
+				t.Errorf("%t, %v, asked %d times", is, err, w.asked)
+			}
+		})
+	}
+}
+
+// MR-7: a Secret that is named twice is one.
+func TestReadingReadsASecretOnce(t *testing.T) {
+	server := &readServer{happens: func() {}, state: map[string]*corev1.Secret{"a": secretAt("a", "u", 10)}}
+	reading := NewSecrets(server, nil, clocktesting.NewFakePassiveClock(time.Unix(0, 0)), logr.Discard()).Reading("11")
+	for range 2 {
+		_, version, err := reading.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "a"})
+		if version != "u/10" || err != nil || server.asked != 1 {
+			t.Errorf("version %s, %v, asked %d times", version, err, server.asked)
+		}
+		server.state["a"] = secretAt("a", "u", 12)
+	}
+}

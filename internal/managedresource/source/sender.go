@@ -1,0 +1,143 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const (
+	// sendWithin is how long one Event may take. Events have an etcd of their own in many clusters: while that one is away, the API server
+	// would hold each for a minute.
+	sendWithin = 5 * time.Second
+	// mostUnsent is how many Events may wait. With 1 KiB of message and some hundred bytes around it they are a few megabytes, and each
+	// ManagedResource of a large cluster may begin to fail at the same time.
+	mostUnsent = 2000
+)
+
+// sender creates Events one after the other, in the order in which they were told. Whoever tells one waits for none.
+//
+// Invariant: as long as an Event waits or is under way, there is one goroutine that sends; idle is closed when it ends, and nil if there is
+// none. It ends by itself, so that a sender with nothing to send holds nothing.
+type sender struct {
+	client corev1client.EventsGetter
+
+	mu     sync.Mutex
+	unsent []unsent
+	idle   chan struct{}
+	// cancel ends the request that is under way.
+	cancel context.CancelFunc
+	// dropped are those for which there was no room, since the last one for which there was.
+	dropped int
+	ended   bool
+}
+
+// unsent is an Event with the log of who told it.
+type unsent struct {
+	event *corev1.Event
+	log   logr.Logger
+}
+
+// send has an Event created when its turn comes. It is dropped if there is no room for it.
+func (s *sender) send(ctx context.Context, event *corev1.Event) {
+	next := unsent{event, log.FromContext(ctx)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		next.failed(errors.New("the process ends"))
+		return
+	}
+	if len(s.unsent) >= mostUnsent {
+		if s.dropped++; s.dropped == 1 {
+			next.log.Info("Events are dropped, as they are not created as fast as they come", "waiting", len(s.unsent))
+		}
+		return
+	}
+	if s.dropped > 0 {
+		next.log.Info("Events are no longer dropped", "dropped", s.dropped)
+		s.dropped = 0
+	}
+	s.unsent = append(s.unsent, next)
+	if s.idle == nil {
+		s.idle = make(chan struct{})
+		ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		go s.run(ctx)
+	}
+}
+
+// run sends until nothing waits.
+func (s *sender) run(ctx context.Context) {
+	for {
+		next, found := s.take()
+		if !found {
+			return
+		}
+		s.create(ctx, next)
+	}
+}
+
+// take takes the Event whose turn it is out. Without one, whoever asks must end.
+func (s *sender) take() (unsent, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.unsent) == 0 {
+		s.cancel()
+		close(s.idle)
+		s.unsent, s.idle, s.cancel = nil, nil, nil
+		return unsent{}, false
+	}
+	next := s.unsent[0]
+	s.unsent[0] = unsent{}
+	s.unsent = s.unsent[1:]
+	return next, true
+}
+
+func (s *sender) create(ctx context.Context, next unsent) {
+	ctx, cancel := context.WithTimeout(ctx, sendWithin)
+	defer cancel()
+	if _, err := s.client.Events(next.event.Namespace).Create(ctx, next.event, metav1.CreateOptions{}); err != nil {
+		next.failed(err)
+	}
+}
+
+func (u unsent) failed(err error) {
+	u.log.V(1).Info("Could not record an event", "reason", err.Error())
+}
+
+// flush waits until nothing is to be sent any more, or the context ends.
+func (s *sender) flush(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		idle := s.idle
+		s.mu.Unlock()
+		if idle == nil {
+			return
+		}
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// end lets what waits be sent for a while, gives the rest up and takes no more.
+func (s *sender) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), sendWithin)
+	defer cancel()
+	s.flush(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	s.unsent = nil
+	if s.cancel != nil {
+		s.cancel()
+	}
+}

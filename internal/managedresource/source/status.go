@@ -1,0 +1,482 @@
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+)
+
+const (
+	// statusTimeout limits one status write; it has a time limit of its own so that a reconciliation that ran out of time
+	// can still say so (MRB-6).
+	statusTimeout = 20 * time.Second
+	// statusAttempts limits how often a conflict is answered with another try before the caller backs off.
+	statusAttempts = 6
+)
+
+// Statuses reads ManagedResources and writes their statuses. Three controllers write the same status: writes to one
+// ManagedResource follow one another, build on the latest one, and are left out where nothing would change.
+//
+// Invariant: what is in written was read from or answered by the API server for that UID, and counts only until the cache has that
+// version or a later one, and for no longer than a cache may lag; so nobody is given a form older than one that was acted on, but
+// after the source was restored to an older state. Then what the API server has counts, and not what the cache still has from before.
+//
+// certain is, for each ManagedResource about which the API server has answered this process, and has answered every write since, the first of
+// these answers: what Get returned since then has all that was ever written for this instance. What it returned otherwise may lack a
+// write whose answer was lost, or the last one of the process that was there before.
+type Statuses struct {
+	reader client.Reader // cached
+	live   client.Reader
+	client client.Client
+	clock  clock.PassiveClock
+	events *Events
+
+	mu      sync.Mutex
+	turns   map[types.NamespacedName]*turn
+	written map[types.NamespacedName]written
+	certain map[types.NamespacedName]form
+	// lost are the writes that were not answered, until it is known what became of them: one, or some in a row, for a ManagedResource.
+	lost map[types.NamespacedName]lostWrite
+}
+
+// lostWrite is a write that may have been carried out or not.
+type lostWrite struct {
+	// before is the form that was to be changed: nobody was told of what changed.
+	before *resourcesv1alpha1.ManagedResource
+	// asked is true if the API server has answered since with what is there, so that Get has it.
+	asked bool
+}
+
+// form is one version of one ManagedResource.
+type form struct {
+	uid     types.UID
+	version string
+}
+
+// written is a form of a ManagedResource that the cache need not have yet.
+type written struct {
+	mr *resourcesv1alpha1.ManagedResource
+	at time.Time
+	// over is the version that the cache has from before a restore of the source; "" if it has none. Its watch may not tell of that:
+	// it may have been resumed from a version that the restored store took for one of its own.
+	over string
+}
+
+// lag is how long a cache may take to deliver what was written. Writes are bound to versions, so that a form that is taken for the
+// latest too long or too short costs a conflict and nothing else.
+const lag = 2 * time.Minute
+
+// counts says whether it is later than what the cache has.
+func (w written) counts(cached *resourcesv1alpha1.ManagedResource, now time.Time) bool {
+	later := older(cached.ResourceVersion, w.mr.ResourceVersion) || w.over != "" && w.over == cached.ResourceVersion
+	return w.mr.UID == cached.UID && later && now.Sub(w.at) < lag
+}
+
+// NewStatuses returns statuses; reader is the cache, live asks the API server.
+func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.PassiveClock, events *Events) *Statuses {
+	return &Statuses{
+		reader: reader, live: live, client: writer, clock: clock, events: events,
+		turns: map[types.NamespacedName]*turn{}, written: map[types.NamespacedName]written{},
+		certain: map[types.NamespacedName]form{}, lost: map[types.NamespacedName]lostWrite{},
+	}
+}
+
+// Get returns the latest known form of a ManagedResource: that of the cache, or of the last write if the cache does not have
+// that yet. It must not be changed.
+func (s *Statuses) Get(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := s.reader.Get(ctx, key, mr); err != nil {
+		if apierrors.IsNotFound(err) {
+			s.forget(key)
+			s.events.forget(key)
+		}
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if latest, found := s.written[key]; found {
+		if latest.counts(mr, s.clock.Now()) {
+			return latest.mr, nil
+		}
+		delete(s.written, key)
+	}
+	return mr, nil
+}
+
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}
+
+// TurnedBack says whether a ManagedResource was seen in an older form after a newer one, as after a restore of etcd.
+func TurnedBack(before, after *resourcesv1alpha1.ManagedResource) bool {
+	return before.UID == after.UID && older(after.ResourceVersion, before.ResourceVersion)
+}
+
+// Written notes the answer to a write, so that Get does not go back behind it.
+func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := client.ObjectKeyFromObject(mr)
+	s.answeredLocked(mr)
+	if known, found := s.written[key]; !found || known.mr.UID != mr.UID || !older(mr.ResourceVersion, known.mr.ResourceVersion) {
+		over := ""
+		if found && known.mr.UID == mr.UID {
+			over = known.over
+		}
+		s.written[key] = written{mr, s.clock.Now(), over}
+	}
+}
+
+// Observed tells which version the cache has, so that nothing older than that is held any longer.
+func (s *Statuses) Observed(mr *resourcesv1alpha1.ManagedResource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := client.ObjectKeyFromObject(mr)
+	if known, found := s.written[key]; found && !known.counts(mr, s.clock.Now()) {
+		delete(s.written, key)
+	}
+}
+
+func (s *Statuses) forget(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.written, key)
+	delete(s.certain, key)
+	delete(s.lost, key)
+}
+
+// Certain says whether a form of a ManagedResource that Get returned has all that was written to it for this instance until then.
+func (s *Statuses) Certain(mr *resourcesv1alpha1.ManagedResource) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first, found := s.certain[client.ObjectKeyFromObject(mr)]
+	return found && first.uid == mr.UID && !older(mr.ResourceVersion, first.version)
+}
+
+// answeredLocked notes that the API server has answered with a form of a ManagedResource.
+func (s *Statuses) answeredLocked(mr *resourcesv1alpha1.ManagedResource) {
+	key := client.ObjectKeyFromObject(mr)
+	if first, found := s.certain[key]; !found || first.uid != mr.UID || older(mr.ResourceVersion, first.version) {
+		s.certain[key] = form{mr.UID, mr.ResourceVersion}
+	}
+	if known, found := s.lost[key]; found {
+		known.asked = true
+		s.lost[key] = known
+	}
+}
+
+// unanswered notes that a write failed, so that what became of it may not be known.
+func (s *Statuses) unanswered(mr *resourcesv1alpha1.ManagedResource, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := client.ObjectKeyFromObject(mr)
+	delete(s.certain, key)
+	if meta.Refused(err) {
+		return
+	}
+	known, found := s.lost[key]
+	if !found || known.before.UID != mr.UID {
+		known.before = mr
+	}
+	known.asked = false
+	s.lost[key] = known
+}
+
+// before is the form whose transitions are to be told of when a ManagedResource has a later one: that of the first write that was not
+// answered, if the present form shows what became of it, else the present one.
+func (s *Statuses) before(present *resourcesv1alpha1.ManagedResource, written bool) *resourcesv1alpha1.ManagedResource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := client.ObjectKeyFromObject(present)
+	known, found := s.lost[key]
+	if !found || known.before.UID == present.UID && known.before.ResourceVersion == present.ResourceVersion && !written {
+		return present
+	}
+	delete(s.lost, key)
+	if known.before.UID != present.UID {
+		return present
+	}
+	return known.before
+}
+
+// turn is for whoever writes to one ManagedResource. It is no mutex: waiting ends with the context.
+type turn struct {
+	place chan struct{}
+	users int
+}
+
+// take waits until nobody else writes to a ManagedResource; the returned function lets the next one.
+func (s *Statuses) take(ctx context.Context, key types.NamespacedName) (func(), error) {
+	s.mu.Lock()
+	t := s.turns[key]
+	if t == nil {
+		t = &turn{place: make(chan struct{}, 1)}
+		s.turns[key] = t
+	}
+	t.users++
+	s.mu.Unlock()
+	leave := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if t.users--; t.users == 0 {
+			delete(s.turns, key)
+		}
+	}
+	select {
+	case t.place <- struct{}{}:
+		return func() { <-t.place; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, fmt.Errorf("waiting for another write of the status: %w", ctx.Err())
+	}
+}
+
+// Change describes a status to write; nil fields stay as they are.
+type Change struct {
+	Conditions []meta.ConditionChange
+	Resources  *[]resourcesv1alpha1.ObjectReference
+	// Reconciled sets observedGeneration and secretsDataChecksum.
+	Reconciled *Reconciled
+}
+
+// Reconciled is the end of a successful reconciliation (MR-13).
+type Reconciled struct {
+	Generation int64
+	Checksum   string
+}
+
+// Errors of Update that callers branch on.
+var (
+	// ErrGone means that the ManagedResource does not exist any more, or is another one by the same name.
+	ErrGone = fmt.Errorf("the ManagedResource is gone")
+)
+
+// Update writes what change says of the latest form of the ManagedResource with the given UID; change may be called
+// several times and returns nil for nothing to write. It returns the ManagedResource as it is then.
+func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid types.UID,
+	change func(*resourcesv1alpha1.ManagedResource) *Change) (*resourcesv1alpha1.ManagedResource, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
+	defer cancel()
+	done, err := s.take(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+
+	current, err := s.Get(ctx, key)
+	for attempt := 0; ; attempt++ {
+		if apierrors.IsNotFound(err) || (err == nil && current.UID != uid) {
+			return nil, ErrGone
+		}
+		if err != nil {
+			return nil, err
+		}
+		next, written, writeErr := s.write(ctx, current, change(current))
+		if writeErr == nil {
+			before := s.before(current, written)
+			if written {
+				s.Written(next)
+			}
+			s.events.transitions(ctx, before, next)
+			return next, nil
+		}
+		if !apierrors.IsConflict(writeErr) || attempt == statusAttempts {
+			if apierrors.IsNotFound(writeErr) {
+				return nil, ErrGone
+			}
+			return nil, fmt.Errorf("writing the status: %w", writeErr)
+		}
+		current, err = s.read(ctx, key)
+	}
+}
+
+// Live reads a ManagedResource from the API server, and Get does not go back behind what it found. No status of it is written by this
+// process meanwhile, so that the answer counts, even one that is older than what is known: the source was restored.
+func (s *Statuses) Live(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	leave, err := s.take(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return s.read(ctx, key)
+}
+
+func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
+	cached, mr := &resourcesv1alpha1.ManagedResource{}, &resourcesv1alpha1.ManagedResource{}
+	known := s.reader.Get(ctx, key, cached) == nil
+	s.mu.Lock()
+	before := s.written[key].mr
+	s.mu.Unlock()
+	if err := s.live.Get(ctx, key, mr); err != nil {
+		return nil, err
+	}
+	mr.ManagedFields = nil
+	over := ""
+	if known && cached.UID == mr.UID && older(mr.ResourceVersion, cached.ResourceVersion) {
+		over = cached.ResourceVersion
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if since := s.written[key].mr; since != nil && since != before && since.UID == mr.UID && older(mr.ResourceVersion, since.ResourceVersion) {
+		return since, nil // Its metadata was written meanwhile.
+	}
+	s.written[key] = written{mr, s.clock.Now(), over}
+	s.answeredLocked(mr)
+	return mr, nil
+}
+
+// Others calls visit with every other ManagedResource of the source, of whatever class, in its latest known form. It must not
+// be changed. The API server is asked for those of which it is not known what became of a write.
+func (s *Statuses) Others(ctx context.Context, except types.NamespacedName, visit func(*resourcesv1alpha1.ManagedResource)) error {
+	for _, key := range s.unknown() {
+		if key == except {
+			continue
+		}
+		if _, err := s.Live(ctx, key); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if err := s.reader.List(ctx, list); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	latest := maps.Clone(s.written)
+	s.mu.Unlock()
+	for i := range list.Items {
+		mr := &list.Items[i]
+		key := client.ObjectKeyFromObject(mr)
+		if key == except {
+			continue
+		}
+		if w, found := latest[key]; found && w.counts(mr, s.clock.Now()) {
+			mr = w.mr
+		}
+		visit(mr)
+	}
+	return nil
+}
+
+// unknown are the ManagedResources of which it is not known what became of a write.
+func (s *Statuses) unknown() []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var keys []types.NamespacedName
+	for key, write := range s.lost {
+		if !write.asked {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// write sends the differing fields only, bound to the resource version that they were computed from (MR-14). Only the metadata
+// of the answer is asked for: the patch is bound, so that the rest is known, and it may be a long inventory.
+func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.ManagedResource, change *Change) (*resourcesv1alpha1.ManagedResource, bool, error) {
+	if change == nil {
+		return current, false, nil
+	}
+	status := map[string]any{}
+	next := *current
+	conditions, changed := meta.Conditions(current.Status.Conditions).With(s.clock.Now().Truncate(time.Second), change.Conditions...)
+	if changed {
+		status["conditions"], next.Status.Conditions = conditions, conditions
+	}
+	if change.Resources != nil && !meta.SameInventory(current.Status.Resources, *change.Resources) {
+		status["resources"], next.Status.Resources = *change.Resources, *change.Resources
+	}
+	if r := change.Reconciled; r != nil && (len(status) > 0 || current.Status.ObservedGeneration != r.Generation ||
+		current.Status.SecretsDataChecksum == nil || *current.Status.SecretsDataChecksum != r.Checksum) {
+		// What is said to be done is said whole: a restored source may give the version to a form with another status.
+		status["observedGeneration"], next.Status.ObservedGeneration = r.Generation, r.Generation
+		status["secretsDataChecksum"], next.Status.SecretsDataChecksum = r.Checksum, &r.Checksum
+	}
+	if len(status) == 0 {
+		return current, false, nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": current.ResourceVersion},
+		"status":   status,
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	answer := metadataOf(current)
+	if err = s.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err == nil {
+		err = sameForm(current, answer)
+	}
+	if err != nil {
+		s.unanswered(current, err)
+		return nil, false, err
+	}
+	next.ObjectMeta = answer.ObjectMeta
+	next.ManagedFields = nil
+	return &next, true, nil
+}
+
+// sameForm returns a conflict if a write that was bound to a version met another form than the one that has it: a restored source
+// gives a version to something else in time.
+func sameForm(bound *resourcesv1alpha1.ManagedResource, answer *metav1.PartialObjectMetadata) error {
+	if answer.Generation == bound.Generation && answer.UID == bound.UID {
+		return nil
+	}
+	return apierrors.NewConflict(resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources").GroupResource(), bound.Name,
+		fmt.Errorf("it has generation %d at the version of generation %d", answer.Generation, bound.Generation))
+}
+
+// metadataOf is what takes an answer of which only the metadata is wanted.
+func metadataOf(mr *resourcesv1alpha1.ManagedResource) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name}}
+	object.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))
+	return object
+}
+
+// PatchMetadata sends a merge patch of the metadata; bound is true for one that must not be applied to a later version.
+func (s *Statuses) PatchMetadata(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, metadata map[string]any, bound bool) (*resourcesv1alpha1.ManagedResource, error) {
+	if bound {
+		metadata["resourceVersion"] = mr.ResourceVersion
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return nil, err
+	}
+	if !bound {
+		next := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name}}
+		if err := s.client.Patch(ctx, next, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			s.unanswered(mr, err)
+			return nil, err
+		}
+		next.ManagedFields = nil
+		s.Written(next)
+		return next, nil
+	}
+	answer := metadataOf(mr)
+	if err = s.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err == nil {
+		err = sameForm(mr, answer)
+	}
+	if err != nil {
+		s.unanswered(mr, err)
+		return nil, err
+	}
+	next := *mr
+	next.ObjectMeta = answer.ObjectMeta
+	next.ManagedFields = nil
+	s.Written(&next)
+	return &next, nil
+}

@@ -1,0 +1,181 @@
+package source
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+)
+
+// laggingReader is a cache that has one form, whatever is written.
+type laggingReader struct {
+	client.Reader
+	mr *resourcesv1alpha1.ManagedResource
+}
+
+func (r *laggingReader) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	r.mr.DeepCopyInto(into.(*resourcesv1alpha1.ManagedResource))
+	return nil
+}
+
+func (r *laggingReader) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	into.(*resourcesv1alpha1.ManagedResourceList).Items = []resourcesv1alpha1.ManagedResource{*r.mr}
+	return nil
+}
+
+var key = types.NamespacedName{Namespace: "ns", Name: "mr"}
+
+func newStatuses(t *testing.T) (*Statuses, client.Client, *laggingReader, *clocktesting.FakePassiveClock) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "mr", UID: "u", Generation: 1}}
+	live := crfake.NewClientBuilder().WithScheme(scheme).WithObjects(mr).WithStatusSubresource(mr).Build()
+	cached := &resourcesv1alpha1.ManagedResource{}
+	if err := live.Get(t.Context(), key, cached); err != nil {
+		t.Fatal(err)
+	}
+	cache := &laggingReader{mr: cached}
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	return NewStatuses(cache, live, live, clock, nil), live, cache, clock
+}
+
+func applied(reason string) func(*resourcesv1alpha1.ManagedResource) *Change {
+	return func(*resourcesv1alpha1.ManagedResource) *Change {
+		return &Change{Conditions: []meta.ConditionChange{meta.Applied(resourcesv1alpha1.ConditionTrue, reason, "x")}}
+	}
+}
+
+// MR-14: what was written counts until the cache has it, and what was computed from it is what the API server has.
+func TestWrittenFormsCount(t *testing.T) {
+	s, live, _, clock := newStatuses(t)
+	next, err := s.Update(t.Context(), key, "u", applied("One"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := &resourcesv1alpha1.ManagedResource{}
+	if err := live.Get(t.Context(), key, there); err != nil {
+		t.Fatal(err)
+	}
+	if there.ResourceVersion != next.ResourceVersion || meta.Conditions(there.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied).Reason != "One" ||
+		!there.Status.Conditions[0].LastUpdateTime.Equal(&next.Status.Conditions[0].LastUpdateTime) {
+		t.Errorf("computed %v, the API server has %v", next.Status, there.Status)
+	}
+	if got, _ := s.Get(t.Context(), key); got.ResourceVersion != next.ResourceVersion {
+		t.Errorf("Get went back to %s", got.ResourceVersion)
+	}
+	seen := ""
+	if err := s.Others(t.Context(), types.NamespacedName{}, func(mr *resourcesv1alpha1.ManagedResource) { seen = mr.ResourceVersion }); err != nil || seen != next.ResourceVersion {
+		t.Errorf("Others went back to %s: %v", seen, err)
+	}
+	if again, err := s.Update(t.Context(), key, "u", applied("One")); err != nil || again.ResourceVersion != next.ResourceVersion {
+		t.Errorf("the same was written again: %v", err)
+	}
+	s.Observed(next)
+	if len(s.written) != 0 {
+		t.Error("what the cache has is held")
+	}
+	s.Written(next)
+	clock.SetTime(clock.Now().Add(lag + time.Second))
+	if got, _ := s.Get(t.Context(), key); got.ResourceVersion == next.ResourceVersion {
+		t.Error("a form that the cache never gets is held for ever: the source may have been restored")
+	}
+}
+
+// MR-14: a conflict shows the form that is there, be it older than what was known: nobody gets the known one any more.
+func TestRestoredSource(t *testing.T) {
+	s, live, _, _ := newStatuses(t)
+	future := &resourcesv1alpha1.ManagedResource{}
+	if err := live.Get(t.Context(), key, future); err != nil {
+		t.Fatal(err)
+	}
+	version := future.ResourceVersion
+	future.ResourceVersion, future.Generation = "9999", 7
+	s.Written(future)
+	got, err := s.Live(t.Context(), key)
+	if err != nil || got.ResourceVersion != version {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	if got, _ := s.Get(t.Context(), key); got.Generation != 1 {
+		t.Errorf("Get still returns generation %d", got.Generation)
+	}
+	s.Written(future)
+	if got, err := s.Update(t.Context(), key, "u", applied("One")); err != nil || got.Generation != 1 {
+		t.Errorf("MR-14: a conflict is not answered by another read: got %v, %v", got, err)
+	}
+}
+
+// MR-14: as long as the cache has what was before a restore of the source, what the API server has counts.
+func TestCacheThatIsAhead(t *testing.T) {
+	s, _, cache, _ := newStatuses(t)
+	cache.mr.ResourceVersion, cache.mr.Generation = "9999", 7
+	for i, reason := range []string{"One", "Two"} {
+		if got, err := s.Update(t.Context(), key, "u", applied(reason)); err != nil || got.Generation != 1 {
+			t.Fatalf("got %v, %v", got, err)
+		}
+		if got, _ := s.Get(t.Context(), key); got.Generation != 1 || got.Status.Conditions[0].Reason != reason {
+			t.Errorf("write %d: Get goes back to what never was: %v", i, got)
+		}
+	}
+	cache.mr.ResourceVersion = "10000"
+	if got, _ := s.Get(t.Context(), key); got.Generation != 7 {
+		t.Errorf("what the cache was told of since does not count: %v", got)
+	}
+}
+
+// MR-14: a version that a restored source gave to another form does not make that form what it was computed from.
+func TestVersionOfAnotherForm(t *testing.T) {
+	s, live, cache, _ := newStatuses(t)
+	cache.mr.Generation, cache.mr.Status.Resources = 7, []resourcesv1alpha1.ObjectReference{{}}
+	got, err := s.Update(t.Context(), key, "u", applied("One"))
+	if err != nil || got.Generation != 1 || len(got.Status.Resources) != 0 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	there := &resourcesv1alpha1.ManagedResource{}
+	if err := live.Get(t.Context(), key, there); err != nil || there.Generation != 1 {
+		t.Errorf("got %v, %v", there, err)
+	}
+	cache.mr.ResourceVersion = there.ResourceVersion
+	s.forget(key)
+	if _, err := s.PatchMetadata(t.Context(), cache.mr, map[string]any{"finalizers": []string{"x/y"}}, true); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// MR-14: another ManagedResource by the same name is another one.
+func TestAnotherUID(t *testing.T) {
+	s, _, _, _ := newStatuses(t)
+	if _, err := s.Update(t.Context(), key, "former", applied("One")); err != ErrGone {
+		t.Errorf("got %v", err)
+	}
+}
+
+// MRS-1, MR-14: where a restored source has given the version to a form with another status, what is said to be done is said whole.
+func TestReconciledIsSaidWhole(t *testing.T) {
+	s, live, cache, _ := newStatuses(t)
+	cache.mr.Status.ObservedGeneration = 1
+	if _, err := s.Update(t.Context(), key, "u", func(*resourcesv1alpha1.ManagedResource) *Change {
+		return &Change{Reconciled: &Reconciled{Generation: 1, Checksum: "sum"}}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	there := &resourcesv1alpha1.ManagedResource{}
+	if err := live.Get(t.Context(), key, there); err != nil {
+		t.Fatal(err)
+	}
+	if there.Status.ObservedGeneration != 1 || there.Status.SecretsDataChecksum == nil || *there.Status.SecretsDataChecksum != "sum" {
+		t.Errorf("got %+v", there.Status)
+	}
+}

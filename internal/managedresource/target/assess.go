@@ -1,0 +1,366 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/clock"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+const (
+	// readTimeout limits one read for a check: a single slow kind must not use up the time of the others (MRB-35).
+	readTimeout = 10 * time.Second
+	// namedProblems is how many objects a condition names: as many as a reader can act on.
+	namedProblems = 10
+)
+
+// Assessor judges the objects of a ManagedResource, from the ledger where a watch keeps it up to date, else by reading them.
+type Assessor struct {
+	client  *Client
+	ledger  *objects.Ledger
+	watches *Watches
+	clock   clock.PassiveClock
+}
+
+// NewAssessor returns an assessor.
+func NewAssessor(client *Client, l *objects.Ledger, watches *Watches, clock clock.PassiveClock) *Assessor {
+	return &Assessor{client, l, watches, clock}
+}
+
+// Assessment is the judgement about a ManagedResource.
+type Assessment struct {
+	Change meta.ConditionChange
+	// Problem is true if not everything is as it should be.
+	Problem bool
+	// Covered is true if watches tell of every change, so that there is nothing to look at in the meantime.
+	Covered bool
+	// Unsettled is true if a missing object is about to be put back, so that the judgement is about to change.
+	Unsettled bool
+}
+
+type problem struct {
+	reason, message string
+	// service is the object if its Events are to be told, too.
+	service *resourcesv1alpha1.ObjectReference
+}
+
+// RefOf is an entry of the inventory as the ledger knows it.
+func RefOf(ref *resourcesv1alpha1.ObjectReference) objects.Ref {
+	gvk := ref.GroupVersionKind()
+	return objects.Ref{
+		Key:        objects.Key{GroupKind: gvk.GroupKind(), Namespace: ref.Namespace, Name: ref.Name},
+		Version:    gvk.Version,
+		Unlabelled: meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore),
+	}
+}
+
+// FromLedger judges by what is already known; it is not ok if anything would have to be read.
+func (a *Assessor) FromLedger(refs []resourcesv1alpha1.ObjectReference) (changes []meta.ConditionChange, ok bool) {
+	for i := range refs {
+		ref := RefOf(&refs[i])
+		finding, judged := a.known(ref)
+		// What isn't well now may be so in a moment: the controllers of health tell when it lasts.
+		if !finding.Present || finding.Unwatched || !judged || finding.Suspect || finding.Verdict.Unhealthy != "" || finding.Verdict.Progressing != "" ||
+			(finding.Verdict.CountPods && !a.podsMatch(ref, finding)) {
+			return nil, false
+		}
+	}
+	return []meta.ConditionChange{healthy(), rolledOut()}, true
+}
+
+func healthy() meta.ConditionChange {
+	return meta.ConditionChange{Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionTrue,
+		Reason: resourcesv1alpha1.ReasonResourcesHealthy, Message: meta.MessageHealthy}
+}
+
+func rolledOut() meta.ConditionChange {
+	return meta.ConditionChange{Type: resourcesv1alpha1.ResourcesProgressing, Status: resourcesv1alpha1.ConditionFalse,
+		Reason: resourcesv1alpha1.ReasonResourcesRolledOut, Message: meta.MessageRolledOut}
+}
+
+// Health judges whether all objects are there and healthy (MRH-3 … MRH-10); all problems are found, and the first ones
+// are named (MRB-29).
+func (a *Assessor) Health(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
+	return a.health(ctx, refs, judgement{Assessor: a, slow: map[schema.GroupKind]error{}})
+}
+
+// ConfirmedHealth is Health that reads what is missing though it was about to be put back (MRB-38).
+func (a *Assessor) ConfirmedHealth(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
+	return a.health(ctx, refs, judgement{Assessor: a, slow: map[schema.GroupKind]error{}, confirms: true})
+}
+
+func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectReference, j judgement) (Assessment, error) {
+	var problems []problem
+	unsettled := false
+	for i := range refs {
+		ref := &refs[i]
+		finding, noMatch, err := j.find(ctx, ref)
+		if err != nil {
+			if ctx.Err() != nil {
+				return Assessment{}, err
+			}
+			problems = append(problems, problem{reason: resourcesv1alpha1.ReasonHealthCheckError,
+				message: fmt.Sprintf("Error executing health check for %s %q: %v", ref.Kind, ref.Namespace+"/"+ref.Name, err)})
+			continue
+		}
+		switch {
+		case !finding.Present:
+			unsettled = unsettled || finding.Suspect
+			problems = append(problems, missing(ref, noMatch))
+		case finding.Verdict.Unhealthy != "":
+			problems = append(problems, unhealthy(ref, finding.Verdict.Unhealthy))
+		}
+	}
+	if len(problems) == 0 {
+		return Assessment{Change: healthy(), Covered: a.covered(refs)}, nil
+	}
+	a.addEvents(ctx, problems[:min(len(problems), namedProblems)])
+	return Assessment{Unsettled: unsettled, Covered: a.covered(refs), Problem: true, Change: meta.ConditionChange{
+		Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionFalse,
+		Reason: problems[0].reason, Message: join(problems),
+	}}, nil
+}
+
+// Progressing judges whether all objects are rolled out (MRP-2 … MRP-6).
+func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
+	var problems []problem
+	for i := range refs {
+		ref := &refs[i]
+		if !a.watches.view.Health.Progresses(ref.GroupVersionKind()) {
+			continue
+		}
+		finding, _, err := (judgement{Assessor: a}).find(ctx, ref)
+		if err != nil {
+			return Assessment{}, fmt.Errorf("reading %s %q: %w", ref.Kind, ref.Namespace+"/"+ref.Name, err)
+		}
+		if !finding.Present {
+			continue // The check of health tells (MRP-3).
+		}
+		waitsFor := finding.Verdict.Progressing
+		if waitsFor == "" && finding.Verdict.CountPods {
+			if waitsFor, err = a.oldPods(ctx, ref, finding); err != nil {
+				return Assessment{}, err
+			}
+		}
+		if waitsFor != "" {
+			problems = append(problems, problem{reason: ref.Kind + "Progressing",
+				message: fmt.Sprintf("%s %q is progressing: %s", ref.Kind, ref.Namespace+"/"+ref.Name, waitsFor)})
+		}
+	}
+	if len(problems) == 0 {
+		return Assessment{Change: rolledOut(), Covered: a.covered(refs)}, nil
+	}
+	return Assessment{Covered: a.covered(refs), Problem: true, Change: meta.ConditionChange{
+		Type: resourcesv1alpha1.ResourcesProgressing, Status: resourcesv1alpha1.ConditionTrue,
+		Reason: problems[0].reason, Message: join(problems),
+	}}, nil
+}
+
+func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
+	return !slices.ContainsFunc(refs, func(ref resourcesv1alpha1.ObjectReference) bool {
+		entry := RefOf(&ref)
+		finding, judged := a.known(entry)
+		return finding.Unlisted || finding.Unwatched || finding.Present && !judged || !a.watches.Covered(entry) || finding.Verdict.CountPods && !a.podsMatch(entry, finding)
+	})
+}
+
+// known is what is on record of an object; judged is false if that does not say how it is in the version of its entry: another ManagedResource may
+// have it in another one, which is not checked or says something else (MRH-8).
+func (a *Assessor) known(entry objects.Ref) (finding objects.Finding, judged bool) {
+	finding = a.ledger.LookupIn(entry)
+	return finding, finding.Judged || !a.watches.view.Whole(entry.GVK())
+}
+
+func (a *Assessor) podsMatch(ref objects.Ref, finding objects.Finding) bool {
+	return a.watches.PodsCovered(ref) && a.ledger.Pods(ref.PodSource(), finding.UID) == finding.Verdict.Pods
+}
+
+// oldPods says whether a Deployment waits for Pods. Where watches count more than it wants nothing is read: it may have thousands, that go one
+// by one.
+func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, finding objects.Finding) (waitsFor string, err error) {
+	if entry := RefOf(ref); a.watches.AwaitPodsCovered(ctx, entry) {
+		switch counted := a.ledger.Pods(entry.PodSource(), finding.UID); {
+		case counted == finding.Verdict.Pods:
+			return "", nil
+		case counted > finding.Verdict.Pods:
+			return healthcheck.OldPods, nil
+		}
+	}
+	return a.countPods(ctx, ref, finding.Verdict.Pods)
+}
+
+func (a *Assessor) countPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, wanted int64) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	deployment, err := a.client.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
+	if Gone(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	number, err := a.client.PodsOf(ctx, deployment, healthcheck.CountsForDeployment)
+	if err != nil {
+		return "", fmt.Errorf("counting the Pods of Deployment %q: %w", ref.Namespace+"/"+ref.Name, err)
+	}
+	if number != wanted {
+		return healthcheck.OldPods, nil
+	}
+	return "", nil
+}
+
+// judgement is one of a ManagedResource.
+type judgement struct {
+	*Assessor
+	// confirms is true if what is missing is read, though it is about to be put back.
+	confirms bool
+	// slow are the kinds of which a read took too long: the others are not tried, so that there is time for those of other kinds (MRB-35).
+	slow map[schema.GroupKind]error
+}
+
+// find returns what is known of an object, after a read where the ledger does not know it or no watch keeps it up to date.
+// What is on record as missing is read again before anybody says so (MRB-38), and what lists and watches that go by the label do not have is always.
+func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (objects.Finding, error, error) {
+	entry := RefOf(ref)
+	covered := a.watches.AwaitCovered(ctx, entry)
+	finding, judged := a.known(entry)
+	if covered && (finding.Present && !finding.Unwatched && judged || !finding.Present && finding.Suspect && !finding.Unlisted && !a.confirms) {
+		return finding, nil, nil
+	}
+	if err := a.slow[entry.GroupKind]; err != nil {
+		return objects.Finding{}, nil, fmt.Errorf("not read, as another one of its kind was not: %w", err)
+	}
+	reading, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	object, err := a.client.Get(reading, ref.GroupVersionKind(), ref.Namespace, ref.Name)
+	if a.slow != nil && reading.Err() != nil {
+		a.slow[entry.GroupKind] = err
+	}
+	switch {
+	case isNotFound(err) && Gone(err):
+		a.ledger.Absent(entry.Key, finding)
+		return objects.Finding{Known: true, Suspect: a.ledger.Lookup(entry.Key).Suspect}, nil, nil
+	case Gone(err):
+		return objects.Finding{Known: true}, err, nil
+	case err != nil:
+		return objects.Finding{}, nil, err
+	}
+	sighting := a.watches.view.Sighting(object)
+	sighting.Since = finding.Mark
+	a.ledger.Seen(sighting)
+	found := objects.Finding{Known: true, Present: true, UID: sighting.UID}
+	if sighting.Verdict != nil {
+		found.Verdict = *sighting.Verdict
+	}
+	return found, nil, nil
+}
+
+func missing(ref *resourcesv1alpha1.ObjectReference, noMatch error) problem {
+	message := fmt.Sprintf("Required %s %q in namespace %q is missing", ref.Kind, ref.Name, ref.Namespace)
+	if noMatch != nil {
+		message += ": " + noMatch.Error()
+	}
+	return problem{reason: ref.Kind + "Missing", message: message}
+}
+
+func unhealthy(ref *resourcesv1alpha1.ObjectReference, why string) problem {
+	p := problem{reason: ref.Kind + "Unhealthy", message: fmt.Sprintf("%s %q is unhealthy: %s", ref.Kind, ref.Namespace+"/"+ref.Name, why)}
+	if ref.APIVersion == "v1" && ref.Kind == "Service" {
+		p.service = ref
+	}
+	return p
+}
+
+// addEvents adds to problems with Services what their Events say (MRX-13). All of them take no longer than one read may: Events are often kept
+// elsewhere than what they are about.
+func (a *Assessor) addEvents(ctx context.Context, problems []problem) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	for i := range problems {
+		if service := problems[i].service; service != nil && ctx.Err() == nil {
+			problems[i].message += a.EventText(ctx, &service.ObjectReference)
+		}
+	}
+}
+
+// join keeps the first message as it is and names more objects after it.
+func join(problems []problem) string {
+	message := problems[0].message
+	for _, p := range problems[1:min(len(problems), namedProblems)] {
+		message += "; " + p.message
+	}
+	if more := len(problems) - namedProblems; more > 0 {
+		message += fmt.Sprintf("; and %d more", more)
+	}
+	return message
+}
+
+// EventText is what the Warning events about an object say, newest five, oldest first (MRX-13); empty if there are none or
+// they can't be read.
+func (a *Assessor) EventText(ctx context.Context, object *corev1.ObjectReference) string {
+	const newest = 5
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	events, err := a.client.WarningEvents(ctx, object)
+	if err != nil || len(events) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(events, func(x, y corev1.Event) int { return x.LastTimestamp.Compare(y.LastTimestamp.Time) })
+	if len(events) > newest {
+		events = events[len(events)-newest:]
+	}
+	var text strings.Builder
+	text.WriteString("\n\n-> Events:")
+	for i := range events {
+		text.WriteString(a.eventLine(&events[i]))
+	}
+	return text.String()
+}
+
+func (a *Assessor) eventLine(event *corev1.Event) string {
+	source := event.Source.Component
+	if source == "" {
+		source = event.ReportingController
+	}
+	first := event.FirstTimestamp.Time
+	if first.IsZero() {
+		first = event.EventTime.Time
+	}
+	age := a.age(first)
+	if event.Count > 1 {
+		return fmt.Sprintf("\n* %s reported %s ago (x%d over %s): %s", source, a.age(event.LastTimestamp.Time), event.Count, age, event.Message)
+	}
+	return fmt.Sprintf("\n* %s reported %s ago: %s", source, age, event.Message)
+}
+
+func (a *Assessor) age(t time.Time) string {
+	if t.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(a.clock.Since(t))
+}
+
+var ages = regexp.MustCompile(` reported \S+ ago(?: \(x\d+ over \S+\))?: `)
+
+// WithoutNews returns the change with the present message if nothing but the ages of events differs, so that the condition
+// is not rewritten for them (MRB-18).
+func WithoutNews(change meta.ConditionChange, conditions []resourcesv1alpha1.Condition) meta.ConditionChange {
+	present := meta.Conditions(conditions).Get(change.Type)
+	if present != nil && present.Message != change.Message &&
+		ages.ReplaceAllString(present.Message, " ") == ages.ReplaceAllString(change.Message, " ") {
+		change.Message = present.Message
+	}
+	return change
+}

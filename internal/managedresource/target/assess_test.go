@@ -1,0 +1,75 @@
+package target
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+func TestEventLines(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	a := &Assessor{clock: clocktesting.NewFakePassiveClock(now)}
+	at := func(ago time.Duration) metav1.Time { return metav1.NewTime(now.Add(-ago)) }
+	for want, event := range map[string]corev1.Event{
+		"\n* cloud reported 2m ago: no":                {Source: corev1.EventSource{Component: "cloud"}, FirstTimestamp: at(2 * time.Minute), Message: "no"},
+		"\n* cloud reported 10s ago (x3 over 60m): no": {ReportingController: "cloud", FirstTimestamp: at(time.Hour), LastTimestamp: at(10 * time.Second), Count: 3, Message: "no"},
+		"\n* cloud reported 30s ago: no":               {ReportingController: "cloud", EventTime: metav1.NewMicroTime(now.Add(-30 * time.Second)), Message: "no"},
+		"\n* cloud reported <unknown> ago: no":         {ReportingController: "cloud", Message: "no"},
+	} {
+		if got := a.eventLine(&event); got != want {
+			t.Errorf("MRX-13: got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestAgesAreNoNews(t *testing.T) {
+	condition := func(message string) meta.ConditionChange {
+		return meta.ConditionChange{Type: resourcesv1alpha1.ResourcesHealthy, Message: message}
+	}
+	present := []resourcesv1alpha1.Condition{{Type: resourcesv1alpha1.ResourcesHealthy, Message: "x\n* cloud reported 10s ago (x3 over 60m): no"}}
+	if got := WithoutNews(condition("x\n* cloud reported 2m ago (x4 over 61m): no"), present).Message; got != present[0].Message {
+		t.Errorf("MRB-18: got %q", got)
+	}
+	if got := WithoutNews(condition("x\n* cloud reported 2m ago: other"), present).Message; got == present[0].Message {
+		t.Error("MRB-18: news are lost")
+	}
+}
+
+func TestProblemsAreBounded(t *testing.T) {
+	problems := make([]problem, 25)
+	for i := range problems {
+		problems[i].message = "m"
+	}
+	if got := join(problems); got != "m; m; m; m; m; m; m; m; m; m; and 15 more" {
+		t.Errorf("MRB-29/MRH-3: got %q", got)
+	}
+}
+
+// TestUnreadableObjects: an object that can't be read is not missing, and nothing says that it is rolled out.
+func TestUnreadableObjects(t *testing.T) {
+	s, client := newServer(t)
+	s.serve(deploymentKind, "deployments", true)
+	s.put(deploymentKind, "n", "d", nil)
+	s.refuse("get", true)
+	l := objects.New()
+	a := NewAssessor(client, l, NewWatches(client, l, WatchOptions{}), clocktesting.NewFakePassiveClock(time.Now()))
+	refs := []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "n", Name: "d"}}}
+	assessment, err := a.Health(t.Context(), refs)
+	if err != nil || assessment.Change.Status != resourcesv1alpha1.ConditionFalse || assessment.Change.Reason != "HealthCheckError" {
+		t.Errorf("MRH-5/MRB-28: got %+v, %v", assessment.Change, err)
+	}
+	if want := `Error executing health check for Deployment "n/d": `; !strings.HasPrefix(assessment.Change.Message, want) || strings.Contains(assessment.Change.Message, "missing") {
+		t.Errorf("MRH-7: got %q, want it to begin with %q", assessment.Change.Message, want)
+	}
+	if assessment, err := a.Progressing(t.Context(), refs); err == nil {
+		t.Errorf("MRP-3: what can't be read is %+v", assessment.Change)
+	}
+}

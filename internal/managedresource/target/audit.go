@@ -1,0 +1,172 @@
+package target
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+// auditGrace is how long a watch may be behind a list before what differs counts as missed.
+const auditGrace = 5 * time.Second
+
+// Stray is an object that names a ManagedResource as its origin, which a process like this one wrote, and that nobody here has on record.
+type Stray struct {
+	GVK             schema.GroupVersionKind
+	Namespace, Name string
+	UID             types.UID
+	Origin          string
+}
+
+// Audit lists, once a period and spread over it, each kind in use, metadata only, and compares it with the ledger: watches are
+// the fast way, and no proof. What they missed is counted, logged and put right, and their scope is watched anew. stray is
+// called for each object with an origin that is not on record. It runs until the context ends.
+func (w *Watches) Audit(ctx context.Context, period time.Duration, stray func(context.Context, Stray)) error {
+	pause := func(d time.Duration) bool {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(d):
+			return true
+		}
+	}
+	for {
+		scopes := w.audited()
+		share := period / time.Duration(len(scopes)+1)
+		if !pause(share/2 + time.Duration(rand.Int64N(int64(share)+1))) {
+			return nil
+		}
+		for _, s := range scopes {
+			if err := w.auditScope(ctx, s, stray); err != nil {
+				w.log.Info("A kind could not be compared with what is known of it", "groupVersionKind", s.gvk.String(), "reason", err.Error())
+			}
+			if !pause(share) {
+				return nil
+			}
+		}
+	}
+}
+
+// audited returns the scopes of labelled objects that are in use.
+func (w *Watches) audited() []scope {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var scopes []scope
+	for s, a := range w.active {
+		if s.name == "" && a.users > 0 {
+			scopes = append(scopes, s)
+		}
+	}
+	return scopes
+}
+
+func (w *Watches) auditScope(ctx context.Context, s scope, stray func(context.Context, Stray)) error {
+	w.mu.Lock()
+	a := w.active[s]
+	w.mu.Unlock()
+	if a == nil || !a.covers() {
+		return nil // It is listed as soon as it can be.
+	}
+	var differing []objects.Difference
+	var strays []Stray
+	err := a.list(ctx, func() (err error) {
+		differing, strays, err = w.compare(ctx, s, a)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(differing) > 0 {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(auditGrace):
+		}
+		w.settle(s, a, differing)
+	}
+	for _, object := range strays {
+		stray(ctx, object)
+	}
+	return nil
+}
+
+// compare lists a scope and returns what the ledger does not know yet, and what nobody has on record.
+func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]objects.Difference, []Stray, error) {
+	served, err := w.client.mappings.of(ctx, s.gvk)
+	if err != nil {
+		return nil, nil, err
+	}
+	namespace := s.namespace
+	if !served.namespaced {
+		namespace = ""
+	}
+	options := metav1.ListOptions{}
+	w.selector(s)(&options)
+	var comparison *objects.Listing
+	told := false
+	var differing []objects.Difference
+	var strays []Stray
+	_, err = listPages(ctx, options, pagesOf(w.metrics, w.client.metadata.Resource(served.resource).Namespace(namespace).List), paging{
+		start: func() {
+			comparison = w.ledger.StartListing(s.gvk.GroupKind(), a.version(), func(ref objects.Ref) bool { return w.scopeOf(ref) == s })
+			differing, strays = nil, nil
+		},
+		begin: func(version string) error {
+			if comparison.At(version) {
+				told = true
+				w.turnedBack(nil)
+			}
+			return nil
+		},
+		each: func(object runtime.Object) error {
+			accessor, err := apimeta.Accessor(object)
+			if err != nil {
+				return err
+			}
+			sighting := sightingOf(s.gvk, accessor)
+			if w.view.Whole(s.gvk) {
+				sighting.Digest = 0 // It stands for the metadata only.
+			}
+			difference, tracked := comparison.Compare(sighting)
+			if difference != nil {
+				differing = append(differing, *difference)
+			}
+			if origin := accessor.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; !tracked && origin != "" && accessor.GetDeletionTimestamp() == nil && w.client.WroteOrigin(accessor) {
+				strays = append(strays, Stray{s.gvk, accessor.GetNamespace(), accessor.GetName(), accessor.GetUID(), origin})
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if comparison.TurnedBack() && !told {
+		w.turnedBack(nil) // A watch that went on from a version which a restored store took for its own tells nothing of that.
+	}
+	return slices.Concat(differing, comparison.Absent()), strays, nil
+}
+
+// settle reports what the watch did not tell of in the meantime, and watches the scope anew.
+func (w *Watches) settle(s scope, a *activeWatch, differing []objects.Difference) {
+	number := 0
+	for _, difference := range differing {
+		if w.ledger.Settle(difference) {
+			number++
+			w.metrics.missed.WithLabelValues(s.gvk.Kind).Inc()
+			w.log.Info("A watch missed what became of an object", "groupVersionKind", s.gvk.String(),
+				"namespace", difference.Key.Namespace, "name", difference.Key.Name, "present", difference.Present)
+		}
+	}
+	if number > 0 {
+		a.renew()
+	}
+}

@@ -1,0 +1,94 @@
+package target
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+// TestAudit holds that what no watch told of is found by a list of metadata and put right, that what was told is not taken for
+// missed, and that objects that nobody has on record are found by their origin.
+func TestAudit(t *testing.T) {
+	s, client := newServer(t)
+	l := objects.New()
+	w := started(t, client, l)
+	run(t, w)
+	names := []string{"stays", "changes", "goes", "is replaced"}
+	refs := make([]objects.Ref, 0, len(names))
+	for _, name := range names {
+		s.put(configMaps, "n", name, nil)
+		refs = append(refs, refTo(configMaps, "n", name))
+	}
+	w.Track(owner, refs)
+	eventually(t, "known", func() bool { return l.AllKnown(owner) && w.Covered(refs[0]) })
+	for _, ref := range refs {
+		finding := l.Lookup(ref.Key)
+		l.Verified(owner, objects.Sighting{Key: ref.Key, UID: finding.UID, ResourceVersion: finding.ResourceVersion})
+	}
+	s.mu.Lock()
+	s.muted = true
+	s.mu.Unlock()
+	s.put(configMaps, "n", "changes", map[string]any{"data": map[string]any{"a": "b"}})
+	s.delete(configMaps, "n", "goes")
+	s.delete(configMaps, "n", "is replaced")
+	s.put(configMaps, "n", "is replaced", nil)
+	lost, copied := s.put(configMaps, "n", "lost", nil), s.put(configMaps, "n", "copied", nil)
+	s.mu.Lock()
+	carry := map[string]any{resourcesv1alpha1.AnnotationOrigin: "garden:n/mr"}
+	wrote := func(manager string) []any {
+		return []any{map[string]any{"manager": manager, "operation": "Update", "fieldsType": "FieldsV1",
+			"fieldsV1": map[string]any{"f:metadata": map[string]any{"f:annotations": map[string]any{"f:" + resourcesv1alpha1.AnnotationOrigin: map[string]any{}}}}}}
+	}
+	lost["metadata"].(map[string]any)["annotations"] = carry
+	lost["metadata"].(map[string]any)["managedFields"] = wrote(client.Manager())
+	copied["metadata"].(map[string]any)["annotations"] = carry
+	copied["metadata"].(map[string]any)["managedFields"] = wrote("kube-controller-manager")
+	s.mu.Unlock()
+
+	kind := w.scopeOf(refs[0])
+	w.mu.Lock()
+	a := w.active[kind]
+	w.mu.Unlock()
+	differing, strays, err := w.compare(t.Context(), kind, a)
+	if err != nil || len(differing) != 3 {
+		t.Fatalf("got %+v, %v", differing, err)
+	}
+	if len(strays) != 1 || strays[0].Name != "lost" || strays[0].Origin != "garden:n/mr" {
+		t.Errorf("got %+v", strays)
+	}
+	if n := len(l.Dirty(owner)); n != 0 {
+		t.Errorf("%d objects are in doubt before the watch had its time", n)
+	}
+	s.mu.Lock()
+	s.muted = false
+	s.mu.Unlock()
+	lists := s.count("list")
+	w.settle(kind, a, differing)
+	if n := len(l.Dirty(owner)); n != 3 || l.Lookup(refs[2].Key).Present {
+		t.Errorf("%d objects are in doubt, want 3", n)
+	}
+	for _, difference := range differing {
+		if l.Settle(difference) {
+			t.Errorf("%s is taken for missed twice", difference.Key.Name)
+		}
+	}
+	eventually(t, "watched anew", func() bool { return s.count("list") > lists && w.Covered(refs[0]) })
+}
+
+// TestAuditIsSpread holds that an audit waits before its first list, and asks nothing while nothing is in use.
+func TestAuditIsSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()})
+		ctx, cancel := context.WithTimeout(t.Context(), 240*time.Hour)
+		defer cancel()
+		if err := w.Audit(ctx, 24*time.Hour, func(context.Context, Stray) { t.Error("there is nothing") }); err != nil {
+			t.Error(err)
+		}
+	})
+}

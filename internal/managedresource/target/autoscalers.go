@@ -1,0 +1,408 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+var autoscalerKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"}
+
+const (
+	// autoscalersWithin is how long the list of autoscalers may take before whoever needs it fails.
+	autoscalersWithin = 15 * time.Second
+	// autoscalerGrace is how long an object counts as scaled after its last autoscaler is gone: one that is deleted and created
+	// again, to change what can't be changed or by a tool that replaces it, must not cost the replicas that it had asked for.
+	autoscalerGrace = time.Minute
+	// refusalCounts is how long a list of autoscalers that failed fails for all who need it: each of them would ask, and wait, for it anew.
+	refusalCounts = 5 * time.Second
+)
+
+// Autoscalers knows which objects a HorizontalPodAutoscaler scales (MR-20, MR-21). It watches all of them, whoever manages
+// them, from the first time somebody asks, and keeps their targets only.
+//
+// Invariant: an object that any autoscaler on record names is scaled, and so is one whose last autoscaler went less than
+// autoscalerGrace ago. Ready says whether what is on record is complete. What went before the first list of this process is not on record:
+// see Inherits. A list changes nothing if the watch told of anything since it began: which of the two is later is not known.
+type Autoscalers struct {
+	watches *Watches
+	active  *activeWatch
+
+	// listed is when the last list began that somebody asked for who needed it; it is changed during lists only.
+	listed time.Time
+
+	// telling is held while an event, or a list, is taken over; told counts the events.
+	telling sync.Mutex
+	told    uint64
+
+	mu      sync.Mutex
+	started bool
+	// refused is why whoever needed them last does not know the autoscalers, and since when.
+	refused struct {
+		err error
+		at  time.Time
+	}
+	// since is when all of them were known for the first time; zero before.
+	since    time.Time
+	targetOf map[types.UID]plan.Key
+	count    map[plan.Key]int
+	// leaving are the objects whose last autoscaler went, until they no longer count as scaled.
+	leaving map[plan.Key]*time.Timer
+}
+
+func newAutoscalers(w *Watches) *Autoscalers {
+	return &Autoscalers{watches: w, active: newActiveWatch(), targetOf: map[types.UID]plan.Key{}, count: map[plan.Key]int{}, leaving: map[plan.Key]*time.Timer{}}
+}
+
+// Ready waits until all autoscalers are known, or tells why they are not.
+func (a *Autoscalers) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, autoscalersWithin)
+	defer cancel()
+	if err := a.ready(ctx); err != nil {
+		return fmt.Errorf("failed to compute all HPA target ref object keys: failed to list all HPAs: %w", err)
+	}
+	return nil
+}
+
+func (a *Autoscalers) ready(ctx context.Context) error {
+	served, err := a.watches.client.mappings.of(ctx, autoscalerKind)
+	if apimeta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	resource := a.watches.client.dynamic.Resource(served.resource)
+	if a.watches.disabled {
+		_, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List), func() bool { return true })
+		return err
+	}
+	a.start(resource)
+	return a.known(ctx, resource)
+}
+
+// known waits until the watch covers, as long as the first list is under way. Where that has failed, or the watch has ended, the API server is
+// asked: its client may pause for long until it tries again.
+func (a *Autoscalers) known(ctx context.Context, resource dynamic.ResourceInterface) error {
+	for {
+		if a.active.await(ctx) {
+			return nil
+		}
+		if err := a.asked(ctx, resource); !errors.Is(err, errOvertaken) {
+			return err
+		}
+	}
+}
+
+// asked asks the API server, unless somebody else did a moment ago.
+func (a *Autoscalers) asked(ctx context.Context, resource dynamic.ResourceInterface) error {
+	began := time.Now()
+	if err := a.refusal(began); err != nil {
+		return err
+	}
+	return a.active.list(ctx, func() error {
+		if a.listed.After(began) {
+			return nil // Somebody else has asked since.
+		}
+		if err := a.refusal(began); err != nil {
+			return err
+		}
+		now := time.Now()
+		_, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List), func() bool { return true })
+		switch {
+		case err == nil:
+			a.listed = now
+		case errors.Is(err, errOvertaken):
+		case ctx.Err() == nil || time.Since(now) >= refusalCounts:
+			a.refuse(err) // Somebody who has no time left, and asked a moment ago, says nothing about the API server.
+		}
+		return err
+	})
+}
+
+// refuse notes why whoever needs the autoscalers now does not know them.
+func (a *Autoscalers) refuse(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refused.err, a.refused.at = err, time.Now()
+}
+
+// refusal is the error that somebody who needed the autoscalers had a moment ago.
+func (a *Autoscalers) refusal(now time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.Sub(a.refused.at) < refusalCounts {
+		return a.refused.err
+	}
+	return nil
+}
+
+// Scales says whether an autoscaler has the replicas of the object under one of the keys.
+func (a *Autoscalers) Scales(keys []plan.Key) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, key := range keys {
+		if a.count[key] > 0 || a.leaving[key] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *Autoscalers) start(resource dynamic.ResourceInterface) {
+	a.watches.mu.Lock()
+	ctx := a.watches.ctx
+	a.watches.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.started || ctx == nil {
+		return
+	}
+	a.started = true
+	a.watches.metrics.watching.Inc()
+	go a.run(ctx, resource)
+}
+
+// run follows the autoscalers until the context ends, and begins anew whenever it is asked to.
+func (a *Autoscalers) run(ctx context.Context, resource dynamic.ResourceInterface) {
+	log := a.watches.log.WithValues("groupVersionKind", autoscalerKind.String())
+	for ctx.Err() == nil {
+		following, cancel := context.WithCancel(ctx)
+		sink := &autoscalerSink{a, a.active.follows(cancel)}
+		reflector := cache.NewReflectorWithOptions(sink.requests(resource), nil, sink, cache.ReflectorOptions{
+			Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, TypeDescription: autoscalerKind.String(),
+		})
+		reflector.RunWithContext(following)
+		sink.active.end()
+		cancel()
+	}
+}
+
+// autoscalerSink takes what lists and a watch of autoscalers deliver, as long as it is the one that follows them.
+type autoscalerSink struct {
+	*Autoscalers
+	active follower
+}
+
+func (s *autoscalerSink) requests(resource dynamic.ResourceInterface) listWatch {
+	return newListWatch(func(ctx context.Context) (string, error) {
+		version := ""
+		// One that was given up ends before the next one begins: what it tells is older.
+		err := s.active.list(ctx, func() (err error) {
+			version, err = s.list(ctx, pagesOf(s.watches.metrics, resource.List), s.active.heeded)
+			return err
+		})
+		if err == nil && !s.active.listed(version) {
+			err = errRenewed
+		}
+		return version, err
+	}, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		s.watches.metrics.count("watch")
+		return resource.Watch(ctx, options)
+	}, s.failed, s.active.resumed)
+}
+
+func (s *autoscalerSink) failed(err error) {
+	s.active.lost()
+	if unserved(err) {
+		s.watches.client.mappings.forgetKind(autoscalerKind.GroupKind())
+	}
+}
+
+// errOvertaken ends a list of autoscalers during which the watch went on.
+var errOvertaken = errors.New("a watch has told more meanwhile")
+
+// list reports all autoscalers, as long as somebody heeds that.
+func (a *Autoscalers) list(ctx context.Context, page pageFunc, heeded func() bool) (string, error) {
+	targets := map[types.UID]plan.Key{}
+	var told uint64
+	version, err := listPages(ctx, metav1.ListOptions{}, page, paging{
+		start: func() {
+			clear(targets)
+			a.telling.Lock()
+			defer a.telling.Unlock()
+			told = a.told
+		},
+		begin: func(string) error {
+			if !heeded() {
+				return errRenewed
+			}
+			return nil
+		},
+		each: func(object runtime.Object) error {
+			autoscaler, ok := object.(*unstructured.Unstructured)
+			if !ok {
+				return fmt.Errorf("unexpected object %T", object)
+			}
+			targets[autoscaler.GetUID()] = a.target(autoscaler)
+			return nil
+		},
+	})
+	if err != nil {
+		return version, err
+	}
+	return version, a.listedAll(targets, told)
+}
+
+// listedAll takes a complete list over, which began when so many events had been told.
+func (a *Autoscalers) listedAll(targets map[types.UID]plan.Key, told uint64) error {
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	if a.told != told {
+		return errOvertaken
+	}
+	for uid, target := range targets {
+		a.set(uid, target)
+	}
+	a.mu.Lock()
+	var gone []types.UID
+	for uid := range a.targetOf {
+		if _, found := targets[uid]; !found {
+			gone = append(gone, uid)
+		}
+	}
+	a.mu.Unlock()
+	for _, uid := range gone {
+		a.set(uid, plan.Key{})
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.since.IsZero() {
+		a.since = time.Now()
+	}
+	return nil
+}
+
+// Add implements cache.ReflectorStore.
+func (s *autoscalerSink) Add(object any) error { return s.Update(object) }
+
+// Update implements cache.ReflectorStore.
+func (s *autoscalerSink) Update(object any) error {
+	autoscaler, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("unexpected object %T", object)
+	}
+	s.tells(autoscaler.GetUID(), s.target(autoscaler))
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (s *autoscalerSink) Delete(object any) error {
+	accessor, ok := object.(metav1.Object)
+	if !ok {
+		return fmt.Errorf("unexpected object %T", object)
+	}
+	s.tells(accessor.GetUID(), plan.Key{})
+	return nil
+}
+
+// tells takes an event over, if the sink is heeded.
+func (s *autoscalerSink) tells(uid types.UID, target plan.Key) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	if s.active.heeded() {
+		s.told++
+		s.set(uid, target)
+	}
+}
+
+// Replace implements cache.ReflectorStore. The list was reported page by page before.
+func (s *autoscalerSink) Replace([]any, string) error { return nil }
+
+// Resync implements cache.ReflectorStore.
+func (s *autoscalerSink) Resync() error { return nil }
+
+// target is what an autoscaler scales; empty for a malformed one, which must not keep everything else from being applied (MRB-12).
+func (a *Autoscalers) target(autoscaler *unstructured.Unstructured) plan.Key {
+	target, err := targetOfAutoscaler(autoscaler)
+	if err != nil {
+		a.watches.log.Info("Ignoring a HorizontalPodAutoscaler", "object", plan.NameOf(autoscaler), "reason", err.Error())
+		return plan.Key{}
+	}
+	return target
+}
+
+// set notes the target of an autoscaler, none for an empty key. A target that gains its first one is looked at again, and so is
+// one that has none any more once the grace is over, since its replicas change hands.
+func (a *Autoscalers) set(uid types.UID, key plan.Key) {
+	a.mu.Lock()
+	before, had := a.targetOf[uid]
+	if had && before == key {
+		a.mu.Unlock()
+		return
+	}
+	gained := false
+	if key != (plan.Key{}) {
+		a.targetOf[uid] = key
+		if a.count[key]++; a.count[key] == 1 {
+			timer := a.leaving[key]
+			gained = timer == nil
+			if timer != nil {
+				timer.Stop()
+				delete(a.leaving, key)
+			}
+		}
+	} else {
+		delete(a.targetOf, uid)
+	}
+	if had {
+		if a.count[before]--; a.count[before] == 0 {
+			delete(a.count, before)
+			a.leaveLocked(before, autoscalerGrace)
+		}
+	}
+	a.mu.Unlock()
+	if gained {
+		a.suspect(key)
+	}
+}
+
+// leaveLocked begins the grace of an object without autoscalers.
+func (a *Autoscalers) leaveLocked(key plan.Key, grace time.Duration) {
+	var timer *time.Timer
+	timer = time.AfterFunc(grace, func() {
+		a.mu.Lock()
+		over := a.leaving[key] == timer
+		if over {
+			delete(a.leaving, key)
+		}
+		a.mu.Unlock()
+		if over {
+			a.suspect(key)
+		}
+	})
+	a.leaving[key] = timer
+}
+
+// suspect has the workload looked at, by whichever kind its manifest names it.
+func (a *Autoscalers) suspect(key plan.Key) {
+	for _, key := range plan.NewEquivalences(nil).Keys(key) {
+		a.watches.ledger.Suspect(objects.Key{GroupKind: schema.GroupKind(key.GroupKind()), Namespace: key.Namespace, Name: key.Name})
+	}
+}
+
+func targetOfAutoscaler(autoscaler *unstructured.Unstructured) (plan.Key, error) {
+	apiVersion, _, _ := unstructured.NestedString(autoscaler.Object, "spec", "scaleTargetRef", "apiVersion")
+	kind, _, _ := unstructured.NestedString(autoscaler.Object, "spec", "scaleTargetRef", "kind")
+	name, _, _ := unstructured.NestedString(autoscaler.Object, "spec", "scaleTargetRef", "name")
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return plan.Key{}, fmt.Errorf("invalid API version in scaleTargetRef: %w", err)
+	}
+	return plan.Key{Group: gv.Group, Kind: kind, Namespace: autoscaler.GetNamespace(), Name: name}, nil
+}

@@ -1,0 +1,313 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+// requestTimeout limits one request: as long as the API server itself works on one. A reconciliation may take as long as its
+// sync period, an hour perhaps, and must not spend that on one answer that never comes.
+const requestTimeout = time.Minute
+
+// Client sends requests for single objects to the target cluster.
+type Client struct {
+	dynamic  dynamic.Interface
+	metadata metadata.Interface
+	core     corev1client.CoreV1Interface
+	// rest answers with metadata.
+	rest        rest.Interface
+	mappings    *mappings
+	metrics     *Metrics
+	definitions definitions
+	manager     string
+}
+
+// NewClient returns a client; it sends nothing yet.
+func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (*Client, error) {
+	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	httpClient = outlivingClient(httpClient)
+	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	protobuf := clusters.Protobuf(config)
+	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(protobuf), httpClient)
+	if err != nil {
+		return nil, err
+	}
+	metadataConfig := metadata.ConfigFor(protobuf)
+	metadataConfig.GroupVersion = &schema.GroupVersion{}
+	metadataConfig.APIPath = "/this-value-should-never-be-sent"
+	metadataREST, err := rest.RESTClientForConfigAndClient(metadataConfig, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	coreClient, err := corev1client.NewForConfigAndClient(protobuf, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, rest: metadataREST, mappings: newMappings(discoveryClient.RESTClient(), metrics), metrics: metrics, manager: managerOf(config)}, nil
+}
+
+// object returns the client for an object that is on record. One with a namespace whose kind has none by now, or the other way
+// round, can't be there: what is there by that name is another object.
+func (c *Client) object(served *mapping, namespace, name string) (dynamic.ResourceInterface, error) {
+	if served.namespaced != (namespace != "") {
+		return nil, apierrors.NewNotFound(served.resource.GroupResource(), name)
+	}
+	return c.dynamic.Resource(served.resource).Namespace(namespace), nil
+}
+
+// Get reads an object.
+func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+	var object *unstructured.Unstructured
+	err := c.request(ctx, gvk, "get", func(ctx context.Context, served *mapping) error {
+		resource, err := c.object(served, namespace, name)
+		if err == nil {
+			object, err = resource.Get(ctx, name, metav1.GetOptions{})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return object, nil
+}
+
+// request sends a request to where a kind is served, and limits its time. A creation that was sent outlives the context for a moment.
+func (c *Client) request(ctx context.Context, gvk schema.GroupVersionKind, verb string, send func(context.Context, *mapping) error) error {
+	return c.mappings.with(ctx, gvk, func(served *mapping) error {
+		c.metrics.count(verb)
+		limited, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		if verb == "create" {
+			limited, cancel = outliving(limited, ctx)
+			defer cancel()
+		}
+		return send(limited, served)
+	})
+}
+
+// Answer is what an object is after a write.
+type Answer struct {
+	objects.Sighting
+	// Object is the whole object; nil where the API server keeps all that it gets.
+	Object *unstructured.Unstructured
+}
+
+// Create creates an object and returns what it is then.
+func (c *Client) Create(ctx context.Context, object *unstructured.Unstructured, view View) (Answer, error) {
+	return c.write(ctx, "create", object, view)
+}
+
+// Update replaces an object, given its resourceVersion and UID, and returns what it is then.
+func (c *Client) Update(ctx context.Context, object *unstructured.Unstructured, view View) (Answer, error) {
+	return c.write(ctx, "update", object, view)
+}
+
+// ErrMisplaced is the error of a write for an object with a namespace whose kind has none by now, or the other way round. Where it
+// belongs nobody has on record, so that it is not written there.
+var ErrMisplaced = errors.New("its kind is served with another scope by now")
+
+// write sends an object. Where its metadata is all that is needed afterwards, only that is asked for: building, sending and
+// decoding the rest would be a third of the work on both sides.
+func (c *Client) write(ctx context.Context, verb string, object *unstructured.Unstructured, view View) (answer Answer, err error) {
+	err = c.request(ctx, object.GroupVersionKind(), verb, func(ctx context.Context, served *mapping) error {
+		if served.namespaced != (object.GetNamespace() != "") {
+			return ErrMisplaced
+		}
+		if gvk := object.GroupVersionKind(); view.Whole(gvk) || !keepsAll[gvk.Group] {
+			answer, err = c.writeWhole(ctx, verb, object, served, view)
+		} else {
+			answer.Sighting, err = c.writeForMetadata(ctx, verb, object, served)
+		}
+		return err
+	})
+	return answer, err
+}
+
+// keepsAll are the groups with the many plain objects, such as ConfigMaps, Secrets and Roles, that no switch and no definition takes a field
+// from. Of all others a part may get lost.
+var keepsAll = map[string]bool{"": true, "rbac.authorization.k8s.io": true}
+
+func (c *Client) writeWhole(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping, view View) (Answer, error) {
+	resource := c.dynamic.Resource(served.resource).Namespace(object.GetNamespace())
+	var answer *unstructured.Unstructured
+	var err error
+	if verb == "create" {
+		answer, err = resource.Create(ctx, object, metav1.CreateOptions{})
+	} else {
+		answer, err = resource.Update(ctx, object, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	return Answer{view.Sighting(answer), answer}, nil
+}
+
+func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping) (objects.Sighting, error) {
+	body, err := object.MarshalJSON()
+	if err != nil {
+		return objects.Sighting{}, err
+	}
+	request := c.rest.Post()
+	path := resourcePath(served.resource, object.GetNamespace())
+	if verb == "update" {
+		request = c.rest.Put()
+		path = append(path, object.GetName())
+	}
+	answer, err := request.AbsPath(path...).SetHeader("Accept", metadataOnly).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Get()
+	if err != nil {
+		return objects.Sighting{}, err
+	}
+	accessor, err := apimeta.Accessor(answer)
+	if err != nil {
+		return objects.Sighting{}, err
+	}
+	return sightingOf(object.GroupVersionKind(), accessor), nil
+}
+
+// metadataOnly asks for the metadata of what was written, in the form that costs least.
+const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+func resourcePath(resource schema.GroupVersionResource, namespace string) []string {
+	path := []string{"/apis", resource.Group, resource.Version}
+	if resource.Group == "" {
+		path = []string{"/api", resource.Version}
+	}
+	if namespace != "" {
+		path = append(path, "namespaces", namespace)
+	}
+	return append(path, resource.Resource)
+}
+
+// Patch sends a JSON merge patch; a subresource may follow.
+func (c *Client) Patch(ctx context.Context, object *unstructured.Unstructured, patch []byte, subresources ...string) error {
+	return c.request(ctx, object.GroupVersionKind(), "patch", func(ctx context.Context, served *mapping) error {
+		resource, err := c.object(served, object.GetNamespace(), object.GetName())
+		if err == nil {
+			_, err = resource.Patch(ctx, object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, subresources...)
+		}
+		return err
+	})
+}
+
+// Put replaces a subresource of an object.
+func (c *Client) Put(ctx context.Context, object *unstructured.Unstructured, subresource string) error {
+	return c.request(ctx, object.GroupVersionKind(), "update", func(ctx context.Context, served *mapping) error {
+		resource, err := c.object(served, object.GetNamespace(), object.GetName())
+		if err == nil {
+			_, err = resource.Update(ctx, object, metav1.UpdateOptions{}, subresource)
+		}
+		return err
+	})
+}
+
+// Delete deletes the object that was read: one of the same name that was created since is left alone, and one that was changed
+// since is a conflict, for it may belong to somebody else by now (MRB-17). An empty policy leaves it to the API server how
+// dependants are treated.
+func (c *Client) Delete(ctx context.Context, object *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
+	if policy != "" {
+		options.PropagationPolicy = &policy
+	}
+	return c.request(ctx, object.GroupVersionKind(), "delete", func(ctx context.Context, served *mapping) error {
+		resource, err := c.object(served, object.GetNamespace(), object.GetName())
+		if err != nil {
+			return err
+		}
+		return resource.Delete(ctx, object.GetName(), options)
+	})
+}
+
+// WarningEvents returns the Warning events about an object.
+func (c *Client) WarningEvents(ctx context.Context, object *corev1.ObjectReference) ([]corev1.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	selector := fmt.Sprintf("type=Warning,involvedObject.apiVersion=%s,involvedObject.kind=%s,involvedObject.name=%s,involvedObject.namespace=%s",
+		object.APIVersion, object.Kind, object.Name, object.Namespace)
+	c.metrics.count("list")
+	list, err := c.core.Events(object.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: 500})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// Claims returns the PersistentVolumeClaims of a namespace that match a selector.
+func (c *Client) Claims(ctx context.Context, namespace, selector string) ([]corev1.PersistentVolumeClaim, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	c.metrics.count("list")
+	list, err := c.core.PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// DeleteClaim deletes a PersistentVolumeClaim that was read.
+func (c *Client) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	c.metrics.count("delete")
+	return c.core.PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}})
+}
+
+// PodsOf counts the Pods of a Deployment by asking the target, for when the watches can't tell (MRP-10).
+func (c *Client) PodsOf(ctx context.Context, deployment *unstructured.Unstructured, counts func(*corev1.PodStatus) bool) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	selector, err := SelectorOf(deployment)
+	if err != nil {
+		return 0, err
+	}
+	c.metrics.count("list")
+	sets, err := c.metadata.Resource(replicaSets).Namespace(deployment.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return 0, err
+	}
+	own := map[types.UID]bool{}
+	for i := range sets.Items {
+		if owner := metav1.GetControllerOf(&sets.Items[i]); owner != nil && owner.UID == deployment.GetUID() {
+			own[sets.Items[i].UID] = true
+		}
+	}
+	c.metrics.count("list")
+	pods, err := c.core.Pods(deployment.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return 0, err
+	}
+	var number int64
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		// A Pod that nobody controls is about to be adopted.
+		if owner := metav1.GetControllerOf(pod); (owner == nil || own[owner.UID]) && counts(&pod.Status) {
+			number++
+		}
+	}
+	return number, nil
+}

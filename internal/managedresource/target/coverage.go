@@ -1,0 +1,217 @@
+package target
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// activeWatch is the watch of a scope.
+//
+// Invariant: covered is true only while every change is told: from the end of a complete list on, and until a list or a watch
+// fails, or a watch ends. A watch that goes on from where everything was reported covers again. Only what follows the scope at present says
+// so: requests that it has given up may still be answered, and the watch before may end late.
+type activeWatch struct {
+	users  int
+	cancel context.CancelFunc
+	stop   *time.Timer
+	// served wakes a watch that waits for its kind to be served; waits is true while it does.
+	served chan struct{}
+	waits  atomic.Bool
+
+	// listing excludes that a list and an audit of the scope are under way at the same time.
+	listing chan struct{}
+
+	mu sync.Mutex
+	// follower is the number of the one that is heeded.
+	follower int
+	// restart ends what follows the scope at present, so that it begins anew.
+	restart context.CancelFunc
+	// began is when the first list was about to be asked for; zero if it is not.
+	began time.Time
+	// complete is true if a list was reported completely since the kind is served where it is.
+	complete bool
+	covered  bool
+	// opened is the number of the watch that was opened last.
+	opened int
+	// latest is the latest resource version that a list or the watch told of.
+	latest string
+	// failed is true if nothing was reported completely yet, and the last attempt failed.
+	failed bool
+	// news is closed, and replaced, when any of these changes.
+	news chan struct{}
+}
+
+func newActiveWatch() *activeWatch {
+	return &activeWatch{served: make(chan struct{}, 1), listing: make(chan struct{}, 1), news: make(chan struct{})}
+}
+
+// list calls do while no other list of the scope is under way.
+func (a *activeWatch) list(ctx context.Context, do func() error) error {
+	select {
+	case a.listing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-a.listing }()
+	return do()
+}
+
+func (a *activeWatch) tellLocked() {
+	close(a.news)
+	a.news = make(chan struct{})
+}
+
+// await waits until the watch covers, was listed and has ended, has failed, or the context ends, and says whether it covers.
+func (a *activeWatch) await(ctx context.Context) bool {
+	for {
+		a.mu.Lock()
+		covered, failed, ended, news := a.covered, a.failed, a.endedLocked(), a.news
+		a.mu.Unlock()
+		if covered || ended || failed {
+			return covered
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (a *activeWatch) begins() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.began = time.Now()
+}
+
+// firstListUntil is until when the first list may be waited for.
+func (a *activeWatch) firstListUntil() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.began.Add(listedWithin)
+}
+
+func (a *activeWatch) covers() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.covered
+}
+
+// endedLocked says whether all was reported up to the end of a watch, and the next one is still to be opened.
+func (a *activeWatch) endedLocked() bool { return a.complete && !a.covered && !a.failed }
+
+// lost tells that the scope can't be followed.
+func (a *activeWatch) lost() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lostLocked()
+}
+
+func (a *activeWatch) lostLocked() {
+	a.covered, a.failed = false, true
+	a.tellLocked()
+}
+
+// follower follows a scope. What it tells counts until the next one begins, or the scope is renewed.
+type follower struct {
+	*activeWatch
+	number int
+}
+
+// follows tells how to end what follows the scope from now on.
+func (a *activeWatch) follows(restart context.CancelFunc) follower {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.restart = restart
+	a.follower++
+	return follower{a, a.follower}
+}
+
+// heeded says whether what the follower tells counts.
+func (f follower) heeded() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.follower == f.number
+}
+
+// tells changes what is known, and wakes those who wait for that, if the follower is heeded.
+func (f follower) tells(change func()) (heeded bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.follower != f.number {
+		return false
+	}
+	change()
+	f.tellLocked()
+	return true
+}
+
+// listed tells of a complete list, and says whether it counts.
+func (f follower) listed(resourceVersion string) bool {
+	return f.tells(func() { f.complete, f.covered, f.failed, f.latest = true, true, false, resourceVersion })
+}
+
+// lost tells that a request failed.
+func (f follower) lost() { f.tells(func() { f.covered, f.failed = false, true }) }
+
+// resumed tells that a watch goes on from where the last report ended; the function that it returns tells that it has ended. What follows
+// mostly opens the next one at once, but a client may try that again for a while before it says that it failed.
+func (f follower) resumed() (ended func()) {
+	number := 0
+	f.tells(func() {
+		f.opened++
+		number = f.opened
+		f.covered, f.failed = f.complete, f.failed && !f.complete
+	})
+	return func() {
+		f.tells(func() { f.covered = f.covered && f.opened != number })
+	}
+}
+
+// end tells that the scope is no longer followed.
+func (f follower) end() { f.tells(func() { f.complete, f.covered, f.failed = false, false, true }) }
+
+// reached tells of an event or a bookmark.
+func (f follower) reached(resourceVersion string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.follower == f.number {
+		f.latest = resourceVersion
+	}
+}
+
+// renew ends what follows the scope, and has it begin anew at once.
+func (a *activeWatch) renew() {
+	a.giveUp()
+	a.beginAnew()
+}
+
+// giveUp has what follows the scope not be heeded any more. It goes on until the scope is begun anew.
+func (a *activeWatch) giveUp() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.follower++
+	a.latest = ""
+	a.complete = false
+	a.lostLocked()
+}
+
+// beginAnew ends what follows the scope, if it was ever followed, and has it begin at once.
+func (a *activeWatch) beginAnew() {
+	a.mu.Lock()
+	restart := a.restart
+	a.mu.Unlock()
+	if restart == nil {
+		return
+	}
+	restart()
+	a.wake()
+}
+
+func (a *activeWatch) version() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.latest
+}

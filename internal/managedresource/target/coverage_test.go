@@ -1,0 +1,105 @@
+package target
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+// TestLawOnlyThePresentFollowerIsHeeded interleaves what followers of a scope tell, those that were given up included, with restores: the
+// scope is as the present one said last.
+func TestLawOnlyThePresentFollowerIsHeeded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := newActiveWatch()
+		followers := []follower{a.follows(func() {})}
+		present := true // False after a restore, until somebody follows the scope again.
+		var complete, covered bool
+		version := ""
+		// watches are those that were opened, by those who opened them; the last one that counts is the open one.
+		type opened struct {
+			by    int
+			ended func()
+		}
+		var watches []opened
+		open := -1
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			number := rapid.IntRange(0, len(followers)-1).Draw(t, "follower")
+			f, heeded := followers[number], present && number == len(followers)-1
+			switch rapid.SampledFrom([]string{"listed", "lost", "resumed", "resumed", "ended", "ended", "end", "reached", "renew", "follow"}).Draw(t, "event") {
+			case "listed":
+				if f.listed("5") != heeded {
+					t.Fatalf("a list of follower %d counts: %t", number, !heeded)
+				}
+				if heeded {
+					complete, covered, version = true, true, "5"
+				}
+			case "lost":
+				f.lost()
+				covered = covered && !heeded
+			case "resumed":
+				watches = append(watches, opened{number, f.resumed()})
+				covered = covered && !heeded || complete && (heeded || covered)
+				if heeded {
+					open = len(watches) - 1
+				}
+			case "ended":
+				if len(watches) == 0 {
+					continue
+				}
+				i := rapid.IntRange(0, len(watches)-1).Draw(t, "watch")
+				watches[i].ended()
+				if i == open && present && watches[i].by == len(followers)-1 {
+					covered = false
+				}
+			case "end":
+				f.end()
+				if heeded {
+					complete, covered = false, false
+				}
+			case "reached":
+				f.reached("6")
+				if heeded {
+					version = "6"
+				}
+			case "renew":
+				a.renew()
+				present, complete, covered, version = false, false, false, ""
+			case "follow":
+				followers, present = append(followers, a.follows(func() {})), true
+			}
+			if a.covers() != covered || a.version() != version {
+				t.Fatalf("covers %t at %q, want %t at %q", a.covers(), a.version(), covered, version)
+			}
+		}
+	})
+}
+
+// TestWatchesOfConfiguredNamespaces: with namespaces in the configuration watches are for single namespaces, those with managed objects.
+func TestWatchesOfConfiguredNamespaces(t *testing.T) {
+	for name, tc := range map[string]struct {
+		configured []string
+		want       []string
+	}{
+		"MRC-16/some": {[]string{"n", "empty"}, []string{"n", "other"}},
+		"MRC-16/none": {nil, []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := NewWatches(nil, objects.New(), WatchOptions{Namespaces: tc.configured, Log: logr.Discard()})
+			w.Track(owner, []objects.Ref{refTo(widgets, "n", "a"), refTo(widgets, "other", "b")})
+			watched := map[string]bool{}
+			for s := range w.active {
+				if s.gvk == widgets {
+					watched[s.namespace] = true
+				}
+			}
+			if got := slices.Sorted(maps.Keys(watched)); !slices.Equal(got, tc.want) {
+				t.Errorf("watched are %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package target
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
+)
+
+// definitionsFor is how long the defaults of a kind are used again. All objects of a kind are compared within seconds, at a start
+// or in a full pass, and a definition that is changed in between counts from the next one on.
+const definitionsFor = 10 * time.Second
+
+var definitionKind = customResourceDefinitions.WithVersion("v1")
+
+// definitions reads what CustomResourceDefinitions fill in, once for all that want to know at the same time.
+//
+// Invariant: what it says is of a definition that was read less than definitionsFor ago, and not before a change that was seen. What could
+// not be read fills in nothing.
+type definitions struct {
+	mu     sync.Mutex
+	byKind map[schema.GroupVersionKind]*definition
+	// seen is the form in which the definition of a kind was seen last, as long as it is there.
+	seen map[schema.GroupKind]definitionForm
+}
+
+type definitionForm struct {
+	uid        types.UID
+	generation int64
+}
+
+type definition struct {
+	done     chan struct{}
+	defaults merge.CustomDefaults
+	read     time.Time
+}
+
+// FilledIn says whether live differs from what is to be written only by what the CustomResourceDefinition of its kind fills in, so
+// that a write would change nothing (MRB-8).
+func (c *Client) FilledIn(ctx context.Context, live, merged *unstructured.Unstructured) bool {
+	gvk := live.GroupVersionKind()
+	if !typed.IsCustom(gvk.Group) {
+		return false
+	}
+	filled := merged.DeepCopy()
+	c.defaultsOf(ctx, gvk).Fill(filled)
+	return merge.Equal(live, filled)
+}
+
+// definitionTakes is how long API servers may go on with the former definition of a kind after it was changed: each learns of it by a watch.
+const definitionTakes = 10 * time.Second
+
+// Defines takes an object that was read or written. If it is a CustomResourceDefinition in a form that was not seen before, objects of its
+// kind may get fields that were dropped: those are written once more now, and again as soon as every API server knows the definition.
+func (w *Watches) Defines(object *unstructured.Unstructured) {
+	if object == nil || object.GroupVersionKind().GroupKind() != customResourceDefinitions {
+		return
+	}
+	kind := kindDefinedBy(object)
+	if !w.client.definitions.renewed(kind, definitionForm{object.GetUID(), object.GetGeneration()}) {
+		return
+	}
+	w.ledger.RetryKind(kind)
+	w.after(definitionTakes, func() { w.ledger.RetryKind(kind) })
+}
+
+// renewed notes the form of a definition, and says whether it is another one than before.
+func (d *definitions) renewed(kind schema.GroupKind, form definitionForm) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.seen[kind] == form {
+		return false
+	}
+	if d.seen == nil {
+		d.seen = map[schema.GroupKind]definitionForm{}
+	}
+	d.seen[kind] = form
+	maps.DeleteFunc(d.byKind, func(gvk schema.GroupVersionKind, _ *definition) bool { return gvk.GroupKind() == kind })
+	return true
+}
+
+// gone forgets a definition.
+func (d *definitions) gone(kind schema.GroupKind) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.seen, kind)
+}
+
+func (c *Client) defaultsOf(ctx context.Context, gvk schema.GroupVersionKind) merge.CustomDefaults {
+	c.definitions.mu.Lock()
+	d := c.definitions.byKind[gvk]
+	if d == nil || !d.read.IsZero() && time.Since(d.read) >= definitionsFor {
+		d = &definition{done: make(chan struct{})}
+		if c.definitions.byKind == nil {
+			c.definitions.byKind = map[schema.GroupVersionKind]*definition{}
+		}
+		c.definitions.byKind[gvk] = d
+		go c.readDefinition(gvk, d)
+	}
+	c.definitions.mu.Unlock()
+	select {
+	case <-d.done:
+		return d.defaults
+	case <-ctx.Done():
+		return merge.CustomDefaults{}
+	}
+}
+
+// readDefinition works for all that wait, so that it ends with none of their contexts.
+func (c *Client) readDefinition(gvk schema.GroupVersionKind, d *definition) {
+	ctx, cancel := context.WithTimeout(context.Background(), discoveryTimeout)
+	defer cancel()
+	var defaults merge.CustomDefaults
+	if served, err := c.mappings.of(ctx, gvk); err == nil {
+		if object, err := c.Get(ctx, definitionKind, "", served.resource.Resource+"."+gvk.Group); err == nil {
+			defaults = merge.NewCustomDefaults(object, gvk.Version)
+		}
+	}
+	c.definitions.mu.Lock()
+	defer c.definitions.mu.Unlock()
+	d.defaults, d.read = defaults, time.Now()
+	close(d.done)
+}

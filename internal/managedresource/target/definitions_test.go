@@ -1,0 +1,116 @@
+package target
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+// TestFilledIn holds that what a CustomResourceDefinition fills in needs no write, that it is read once for many objects, and that
+// what is not known fills in nothing.
+func TestFilledIn(t *testing.T) {
+	s, client := newServer(t)
+	s.serve(definitionKind, "customresourcedefinitions", false)
+	widget := func(spec map[string]any) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "n", "name": "w"}, "spec": spec}}
+		o.SetGroupVersionKind(widgets)
+		return o
+	}
+	live := widget(map[string]any{"size": int64(3), "name": "x"})
+	if client.FilledIn(t.Context(), live, widget(map[string]any{"name": "x"})) {
+		t.Error("without a definition")
+	}
+	client.definitions.mu.Lock()
+	clear(client.definitions.byKind) // As if it had been read long ago.
+	client.definitions.mu.Unlock()
+	s.put(definitionKind, "", "widgets.example.com", map[string]any{"spec": map[string]any{"versions": []any{map[string]any{"name": "v1", "storage": true,
+		"schema": map[string]any{"openAPIV3Schema": map[string]any{"properties": map[string]any{"spec": map[string]any{"properties": map[string]any{
+			"size": map[string]any{"default": int64(3)}}}}}}}}}})
+	before := s.count("get")
+	var asking sync.WaitGroup
+	for range 20 {
+		asking.Go(func() {
+			for _, tc := range []struct {
+				spec map[string]any
+				want bool
+			}{
+				{map[string]any{"name": "x"}, true}, {map[string]any{"name": "y"}, false},
+				{map[string]any{"name": "x", "size": int64(4)}, false}, {map[string]any{"name": "x", "more": "z"}, false},
+			} {
+				if got := client.FilledIn(t.Context(), live, widget(tc.spec)); got != tc.want {
+					t.Errorf("%v: got %t", tc.spec, got)
+				}
+			}
+		})
+	}
+	asking.Wait()
+	if gets := s.count("get") - before; gets != 1 {
+		t.Errorf("the definition was read %d times", gets)
+	}
+	core := widget(map[string]any{"size": int64(3)})
+	core.SetGroupVersionKind(configMaps)
+	if client.FilledIn(t.Context(), core, core) || s.count("get")-before != 1 {
+		t.Error("a kind of Kubernetes' own has no definition")
+	}
+}
+
+// MRB-8: a definition that is seen in another form puts the objects of its kind into doubt of which the API server kept a part only: at once, and
+// again after the time that API servers may take to learn of it. Other kinds, and other changes of the definition, are no reason.
+func TestAnotherDefinition(t *testing.T) {
+	s, client := newServer(t)
+	s.serve(definitionKind, "customresourcedefinitions", false)
+	l := objects.New()
+	w := started(t, client, l)
+	timers := make(chan func(), 10)
+	w.after = func(_ time.Duration, do func()) { timers <- do }
+	run(t, w)
+	define := func(generation int64, label string) {
+		s.mu.Lock()
+		version := strconv.Itoa(s.version + 1)
+		s.mu.Unlock()
+		s.put(definitionKind, "", "widgets.example.com", map[string]any{
+			"metadata": map[string]any{"name": "widgets.example.com", "resourceVersion": version, "generation": generation, "uid": "d", "labels": map[string]any{"managed": "yes", "theirs": label}},
+			"spec":     map[string]any{"group": widgets.Group, "names": map[string]any{"kind": widgets.Kind}}})
+	}
+	define(1, "a")
+	definition, partly, whole, other := refTo(definitionKind, "", "widgets.example.com"), refTo(widgets, "n", "partly"), refTo(widgets, "n", "whole"), refTo(configMaps, "n", "other")
+	w.Track(owner, []objects.Ref{definition})
+	eventually(t, "the definition is covered", func() bool { return w.Covered(definition) })
+	l.Track(owner, []objects.Ref{definition, partly, whole, other})
+	again := time.Now().Add(time.Hour)
+	verified := func(ref objects.Ref, again time.Time) {
+		l.Verified(owner, objects.Sighting{Key: ref.Key, UID: "u", ResourceVersion: "1", Again: again})
+	}
+	for _, ref := range []objects.Ref{partly, other} {
+		verified(ref, again)
+	}
+	verified(whole, time.Time{})
+	tried := func() bool { return l.Lookup(partly.Key).Again }
+	timer := func() func() {
+		eventually(t, "a timer is set", func() bool { return len(timers) > 0 })
+		return <-timers
+	}
+	timer() // It was new to us.
+
+	version := l.Lookup(definition.Key).ResourceVersion
+	define(1, "b")
+	eventually(t, "the label is seen", func() bool { return l.Lookup(definition.Key).ResourceVersion != version })
+	if tried() {
+		t.Error("a label of the definition is no reason")
+	}
+	define(2, "b")
+	eventually(t, "the object is in doubt", tried)
+	verified(partly, again) // It was written, and the field dropped, as the definition is not known everywhere.
+	timer()()
+	if !tried() {
+		t.Error("it is not in doubt once more")
+	}
+	if l.Lookup(whole.Key).Suspect || l.Lookup(other.Key).Suspect || len(timers) > 0 {
+		t.Error("objects are in doubt that the definition does not concern")
+	}
+}

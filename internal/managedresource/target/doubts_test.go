@@ -1,0 +1,219 @@
+package target
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+// Promise: after a restore of etcd in the target everything is compared again, once a list shows an older version than was known. The store
+// has caught up when the list is to be had again, so that only one object of it proves the restore. Another one of its kind was changed by somebody
+// since the restore, and has got the generation that our own change had had.
+func TestRestoreProvenByOneObject(t *testing.T) {
+	s, client := newServer(t)
+	l := objects.New()
+	w := started(t, client, l)
+	run(t, w)
+	widget := func(name, spec string, generation int) map[string]any {
+		object := s.put(widgets, "n", name, map[string]any{"spec": map[string]any{"a": spec}})
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		object["metadata"].(map[string]any)["generation"] = generation
+		return object
+	}
+	before := widget("proof", "1", 1) // The backup has this, and "a" as it was before our change.
+	backup := s.version
+	s.put(configMaps, "n", "other", nil)
+	widget("proof", "2", 2)
+	widget("a", "right", 2)
+	proof, a, other := refTo(widgets, "n", "proof"), refTo(widgets, "n", "a"), refTo(configMaps, "n", "other")
+	w.Track(owner, []objects.Ref{proof, a, other})
+	for _, ref := range []objects.Ref{proof, a, other} {
+		eventually(t, "known", func() bool { return l.Lookup(ref.Key).Present && w.Covered(ref) })
+		f := l.Lookup(ref.Key)
+		object, err := client.Get(t.Context(), ref.GVK(), "n", ref.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := w.View().Sighting(object)
+		x.Desired, x.Since = 1, f.Mark
+		l.Verified(owner, x)
+	}
+	uid := l.Lookup(a.Key).UID
+	known := s.version
+	s.refuse("watch", true)
+	s.refuse("list", true)
+	eventually(t, "not covered", func() bool { return !w.Covered(a) })
+	s.restore(backup)
+	s.mu.Lock()
+	s.kinds[widgets].objects["n/proof"] = before
+	s.mu.Unlock()
+	for s.version < known+5 {
+		s.put(configMaps, "n", "busy", nil)
+	}
+	widget("a", "drift", 2)["metadata"].(map[string]any)["uid"] = string(uid)
+	s.refuse("list", false)
+	s.refuse("watch", false)
+	eventually(t, "covered again, and the restore is proven", func() bool {
+		w.eras.mu.Lock()
+		defer w.eras.mu.Unlock()
+		return !w.eras.began.IsZero() && w.Covered(a) && w.Covered(other)
+	})
+	eventually(t, "the other kind is in doubt", func() bool { return !l.IsVerified(other.Key, 1) && !l.IsVerified(proof.Key, 1) })
+	if l.IsVerified(a.Key, 1) {
+		t.Errorf("a kind that proves nothing is looked at anew, and this object of the one that does is not, though it drifted: %+v; covered %t", l.Lookup(a.Key), w.Covered(a))
+	}
+}
+
+// live: what is handed out is as good as one that was read at that moment: none from before other lists began to tell of the object.
+func TestObjectOfAListFromBeforeItMoved(t *testing.T) {
+	s, client := newServer(t)
+	s.selective = true
+	l := objects.New()
+	w := started(t, client, l)
+	s.put(configMaps, "n", "a", nil)
+	second := objects.Owner{Namespace: "n", Name: "second"}
+	var many []objects.Ref
+	for i := range fewByName + 1 {
+		name := fmt.Sprint("once-", i)
+		s.put(configMaps, "n", name, nil)
+		many = append(many, withoutLabel(refTo(configMaps, "n", name)))
+	}
+	a := refTo(configMaps, "n", "a")
+	once := withoutLabel(a)
+	w.Expect(owner, []objects.Ref{a}) // As at a start, from the inventory.
+	w.Expect(second, many)
+	run(t, w)
+	eventually(t, "covered", func() bool { return l.AllKnown(owner) && l.AllKnown(second) && w.Covered(a) && w.Covered(many[0]) })
+	// The API server restarts: all watches are cut. Somebody deletes the object meanwhile.
+	var waiting atomic.Int32
+	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open()
+	end := s.gap(t, func() bool { return !w.Covered(a) && !w.Covered(many[0]) }, func() { s.delete(configMaps, "n", "a") })
+	s.mu.Lock()
+	s.onList = func(schema.GroupVersionKind, int) { waiting.Add(1); <-gate }
+	s.mu.Unlock()
+	end()
+	eventually(t, "both lists are asked for", func() bool { return waiting.Load() == 2 })
+	// The first run since the start: the manifest says by now that it is created only once.
+	w.Track(owner, []objects.Ref{once, a})
+	open()
+	eventually(t, "covered again", func() bool { return w.Covered(a) && w.Covered(once) })
+	if f := l.Lookup(a.Key); !f.Suspect {
+		t.Fatalf("it is in doubt: %+v", f)
+	}
+	mark := l.Lookup(a.Key).Mark
+	object, err := w.Read(t.Context(), once)
+	if err != nil {
+		return // As it should be.
+	}
+	x := w.View().Sighting(object)
+	x.Since, x.Desired = mark, 1
+	l.Verified(owner, x)
+	t.Errorf("it is gone, and was read from a list of before: verified %t, covered %t, in doubt of %v", l.IsVerified(a.Key, 1), w.Covered(once), l.Dirty(owner))
+}
+
+// MRT-14: an object without the label, which no watch sees, is looked at each period until it has the label again.
+func TestCoveredWithoutTheLabel(t *testing.T) {
+	r := newRollout(t, 0)
+	r.follow(t)
+	ref := refTo(deploymentKind, "n", "d")
+	verify(r.Ledger, owner, ref)
+	// In a gap of the watch.
+	r.refuse("watch", true)
+	r.refuse("list", true)
+	eventually(t, "not covered", func() bool { return !r.Covered(ref) })
+	change := func(available string) {
+		r.putAs(deploymentKind, "d", map[string]any{"labels": theirs, "generation": 1}, map[string]any{
+			"spec": map[string]any{"replicas": 0, "selector": map[string]any{"matchLabels": map[string]any{"app": "d"}}},
+			"status": map[string]any{"observedGeneration": 1, "conditions": []any{map[string]any{"type": "Available", "status": available},
+				map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}}},
+		})
+	}
+	change("True")
+	r.put(configMaps, "n", "x", nil)
+	r.refuse("watch", false)
+	r.refuse("list", false)
+	eventually(t, "covered", func() bool { return r.Covered(ref) })
+	assessment, err := r.assessor.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
+	if err != nil || assessment.Problem {
+		t.Fatalf("%+v %v", assessment, err)
+	}
+	if assessment.Covered {
+		t.Errorf("it says that watches tell of each change: %+v", r.Lookup(ref.Key))
+	}
+}
+
+// MRP-10: an object without the label, whose repair is delayed, is read for ResourcesProgressing as it is for ResourcesHealthy.
+func TestProgressingWithoutTheLabel(t *testing.T) {
+	r := newRollout(t, 1)
+	r.follow(t)
+	ref := refTo(deploymentKind, "n", "d")
+	verify(r.Ledger, owner, ref)
+	r.refuse("watch", true)
+	r.refuse("list", true)
+	eventually(t, "not covered", func() bool { return !r.Covered(ref) })
+	// Somebody takes the label off and changes the image: the Deployment is being rolled out.
+	r.putAs(deploymentKind, "d", map[string]any{"labels": theirs, "generation": 2}, map[string]any{
+		"spec": map[string]any{"replicas": 1, "selector": map[string]any{"matchLabels": map[string]any{"app": "d"}}},
+		"status": map[string]any{"observedGeneration": 2, "conditions": []any{map[string]any{"type": "Available", "status": "True"},
+			map[string]any{"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated", "message": "is progressing"}}},
+	})
+	r.put(configMaps, "n", "x", nil)
+	r.refuse("watch", false)
+	r.refuse("list", false)
+	eventually(t, "covered", func() bool { return r.Covered(ref) && r.PodsCovered(ref) })
+	for range 2 {
+		health, err := r.assessor.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
+		if err != nil || health.Problem {
+			t.Fatalf("it is there, and healthy: %+v %v", health, err)
+		}
+		if got := r.progressing(t); got != "True" {
+			t.Errorf("it was just read, and is being rolled out; Progressing is %s, and on record it is %+v", got, r.Lookup(ref.Key))
+		}
+	}
+}
+
+// Promise: drift is put right. Two ManagedResources have an object; the one that creates it only once has it in a version that is served no more (its
+// run fails), or that is not to be listed. The object is deleted in a gap of the watch of the other one's version.
+func TestDeletedWhileAnotherCreatesItOnceInAnotherVersion(t *testing.T) {
+	for name, unlabels := range map[string]bool{"both label it": false, "created once by the other": true} {
+		t.Run(name, func(t *testing.T) {
+			s, client := newServer(t)
+			l := objects.New()
+			w := started(t, client, l)
+			run(t, w)
+			s.put(widgets, "n", "a", nil)
+			wants, once := objects.Owner{Namespace: "n", Name: "wants"}, objects.Owner{Namespace: "n", Name: "once"}
+			ref, refOld := refTo(widgets, "n", "a"), refTo(oldWidgets, "n", "a")
+			refOld.Unlabelled = unlabels
+			w.Track(wants, []objects.Ref{ref})
+			w.Track(once, []objects.Ref{refOld})
+			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
+			l.LeftTo(wants, once, ref.Key)
+			verify(l, wants, ref)
+			end := s.gap(t, func() bool { return !w.Covered(ref) }, func() { s.delete(widgets, "n", "a") })
+			end()
+			eventually(t, "covered again", func() bool { return w.Covered(ref) })
+			w.Track(wants, []objects.Ref{ref}) // As each run does; it passes by what is verified and covered.
+			w.mu.Lock()
+			a := w.active[w.scopeOf(ref)]
+			w.mu.Unlock()
+			audited, _, err := w.compare(t.Context(), w.scopeOf(ref), a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.settle(w.scopeOf(ref), a, audited)
+			if l.IsVerified(ref.Key, 1) || len(l.Dirty(wants))+len(l.Dirty(once)) == 0 {
+				t.Errorf("it is gone; the list since, and an audit, told nobody: verified %t, covered %t, in doubt of %v", l.IsVerified(ref.Key, 1), w.Covered(ref), l.Dirty(wants))
+			}
+		})
+	}
+}

@@ -1,0 +1,44 @@
+package target
+
+import (
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
+
+func isNotFound(err error) bool { return apierrors.IsNotFound(err) }
+
+// apiError is the error that an event of a watch brings.
+func apiError(object runtime.Object) error { return apierrors.FromObject(object) }
+
+// unserved says whether it is not an object that was not found, but the whole resource.
+func unserved(err error) bool {
+	var status apierrors.APIStatus
+	return isNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
+}
+
+// SelectorOf compiles spec.selector of a workload; an empty one would match everything and is an error.
+func SelectorOf(workload *unstructured.Unstructured) (string, error) {
+	fields, _, err := unstructured.NestedMap(workload.Object, "spec", "selector")
+	if err != nil {
+		return "", err
+	}
+	var selector metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
+		return "", err
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil {
+		return "", err
+	}
+	if compiled.Empty() {
+		return "", errors.New("its selector is empty and would match everything in the namespace")
+	}
+	return compiled.String(), nil
+}

@@ -1,0 +1,61 @@
+package target
+
+import (
+	"encoding/json"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// Young says whether the autoscalers are known for less than autoscalerGrace: one that went since then, or shortly before, may be on no record.
+func (a *Autoscalers) Young() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.inheritedLocked() > 0
+}
+
+// inheritedLocked is for how long an object may be in the grace that began while another process led.
+func (a *Autoscalers) inheritedLocked() time.Duration {
+	if a.since.IsZero() {
+		return 0
+	}
+	return autoscalerGrace - time.Since(a.since)
+}
+
+// Inherits says whether an object counts as scaled, as its last autoscaler may have gone while another process led: the autoscalers are young, and
+// its replicas were last set as autoscalers do it. It does until the grace ends, and is looked at again then.
+func (a *Autoscalers) Inherits(key plan.Key, live metav1.Object) bool {
+	if !isScaled(live) {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	left := a.inheritedLocked()
+	if left <= 0 {
+		return false
+	}
+	if a.leaving[key] == nil && a.count[key] == 0 {
+		a.leaveLocked(key, left)
+	}
+	return true
+}
+
+// isScaled says whether the replicas of an object were last set through its subresource for that.
+func isScaled(object metav1.Object) bool {
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource != "scale" || entry.FieldsV1 == nil {
+			continue
+		}
+		var set struct {
+			Spec struct {
+				Replicas json.RawMessage `json:"f:replicas"`
+			} `json:"f:spec"`
+		}
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &set) == nil && set.Spec.Replicas != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,69 @@
+package target
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// MR-21, promise about changes of leader: replicas are taken back a minute after the last autoscaler is gone, also if it went before this process began.
+func TestGraceIsInherited(t *testing.T) {
+	key := plan.Key{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}
+	writtenBy := func(subresource, fields string) *unstructured.Unstructured {
+		object := &unstructured.Unstructured{Object: map[string]any{}}
+		object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "x", Operation: "Update", Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields)}})
+		return object
+	}
+	const replicas = `{"f:spec":{"f:replicas":{}}}`
+	for name, tc := range map[string]struct {
+		after  time.Duration
+		live   *unstructured.Unstructured
+		scaled bool
+	}{
+		"an autoscaler set them":       {live: writtenBy("scale", replicas), scaled: true},
+		"somebody edited them":         {live: writtenBy("", replicas)},
+		"another field":                {live: writtenBy("scale", `{"f:spec":{}}`)},
+		"nobody knows":                 {live: &unstructured.Unstructured{Object: map[string]any{}}},
+		"in the last moments of grace": {after: autoscalerGrace - time.Second, live: writtenBy("scale", replicas), scaled: true},
+		"the grace is over":            {after: autoscalerGrace, live: writtenBy("scale", replicas)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := objects.New()
+				object := objects.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "ns", Name: "d"}
+				l.Track(owner, []objects.Ref{{Key: object, Version: "v1"}})
+				l.Verified(owner, objects.Sighting{Key: object, UID: "d", ResourceVersion: "1", Desired: 1})
+				a := sinkOf(newAutoscalers(NewWatches(nil, l, WatchOptions{Log: logr.Discard()})))
+				if a.Young() || a.Inherits(key, tc.live) {
+					t.Error("it is inherited before the autoscalers are known")
+				}
+				if _, err := a.list(t.Context(), lists(), a.active.heeded); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(tc.after)
+				if young := tc.after < autoscalerGrace; a.Young() != young {
+					t.Errorf("young: %t", !young)
+				}
+				if a.Inherits(key, tc.live) != tc.scaled || a.Scales([]plan.Key{key}) != tc.scaled {
+					t.Errorf("scaled: %t", !tc.scaled)
+				}
+				if dirty := len(l.Dirty(owner)); dirty != 0 {
+					t.Errorf("%d are in doubt at once", dirty)
+				}
+				time.Sleep(autoscalerGrace - tc.after)
+				synctest.Wait()
+				if a.Scales([]plan.Key{key}) || (len(l.Dirty(owner)) == 1) != tc.scaled {
+					t.Errorf("after the grace: scaled %t, in doubt %v", a.Scales([]plan.Key{key}), l.Dirty(owner))
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,78 @@
+package target
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+const (
+	// pageSize is how many objects one answer has. Five hundred objects of some kilobytes are a few megabytes in memory, and a
+	// hundred thousand objects take two hundred requests.
+	pageSize = 500
+	// listAttempts is how often a list is begun anew whose next page is not to be had any more; the last one is in one piece.
+	listAttempts = 3
+)
+
+// pageFunc asks for a page.
+type pageFunc func(context.Context, metav1.ListOptions) (runtime.Object, error)
+
+// paging is what becomes of a list that comes in pages: start is called before each attempt, begin when its first page is there.
+type paging struct {
+	start func()
+	begin func(resourceVersion string) error
+	each  func(runtime.Object) error
+}
+
+// listPages lists the latest state in pages; no page is kept. It returns the resource version of the whole, and the objects are
+// complete only if there is no error.
+func listPages(ctx context.Context, options metav1.ListOptions, page pageFunc, p paging) (string, error) {
+	for attempt := 1; ; attempt++ {
+		version, err := listOnce(ctx, options, attempt < listAttempts, page, p)
+		if err != nil && attempt < listAttempts && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err)) {
+			continue
+		}
+		return version, err
+	}
+}
+
+func listOnce(ctx context.Context, options metav1.ListOptions, inPages bool, page pageFunc, p paging) (string, error) {
+	options.ResourceVersion, options.ResourceVersionMatch, options.Continue, options.Limit = "", "", "", 0
+	if inPages {
+		options.Limit = pageSize
+	}
+	p.start()
+	version := ""
+	for {
+		list, err := askForPage(ctx, options, page)
+		if err != nil {
+			return "", err
+		}
+		accessor, err := apimeta.ListAccessor(list)
+		if err != nil {
+			return "", fmt.Errorf("unexpected list %T: %w", list, err)
+		}
+		if options.Continue == "" {
+			version = accessor.GetResourceVersion()
+			if err := p.begin(version); err != nil {
+				return "", err
+			}
+		}
+		if err := apimeta.EachListItem(list, p.each); err != nil {
+			return "", err
+		}
+		if options.Continue = accessor.GetContinue(); options.Continue == "" {
+			return version, nil
+		}
+	}
+}
+
+func askForPage(ctx context.Context, options metav1.ListOptions, page pageFunc) (runtime.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return page(ctx, options)
+}

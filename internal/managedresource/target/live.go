@@ -1,0 +1,304 @@
+package target
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+const (
+	// heldBytes limits what is kept of lists until it is compared. An object packs to 100 to 300 bytes beside another one of its
+	// kind, so that this is enough for a hundred thousand; what does not fit is read one by one.
+	heldBytes = 24 << 20
+	// heldFor is how long it is kept: all ManagedResources are run within seconds after a start, and what is not asked for by then
+	// belongs to one that waits for something.
+	heldFor = 10 * time.Minute
+	// entryBytes is what an object takes beside its packed form: the entry of the map and its overhead.
+	entryBytes = 100
+	// listedWithin is how long a comparison waits for the list of its kind before it reads the object: two hundred pages.
+	listedWithin = 30 * time.Second
+	// wholeLists is how many lists of whole objects are under way at a time: a page of large objects takes megabytes.
+	wholeLists = 2
+	// slowPage is after what time a list whose page does not come counts no longer among those: what hangs, as of a kind whose conversion
+	// webhook does not answer, takes no memory, and must not hold up the lists of other kinds for the minute that it may take.
+	slowPage = 3 * time.Second
+)
+
+// live has the objects of lists until they are compared, so that a restart costs a few requests for each kind and not one for
+// each object.
+//
+// Invariants: an object is handed out once, and only while the watch of its scope covers, so that nothing can have happened to it untold, and the ledger
+// knows nothing later of it than the version that was listed, and has not called that into question since. It is as good as one that was read at that
+// moment: whatever is written because of it carries its resource version.
+// That an object is not here says nothing.
+type live struct {
+	mu sync.Mutex
+	// expected are the scopes whose next list is to be of whole objects, and when that list was last heard of: when it began, or a page of it
+	// came; zero before.
+	expected map[scope]time.Time
+	packers  map[scope]*packer
+	held     map[types.UID]packed
+	size     int
+	expiry   *time.Timer
+
+	lists chan struct{}
+}
+
+type packed struct {
+	bytes      []byte
+	dictionary []byte
+	era        uint16
+}
+
+// size is what it takes of heldBytes.
+func (p packed) size() int { return len(p.bytes) + entryBytes }
+
+func newLive() *live {
+	return &live{expected: map[scope]time.Time{}, packers: map[scope]*packer{}, held: map[types.UID]packed{}, lists: make(chan struct{}, wholeLists)}
+}
+
+// expect asks for the next list of a scope to be of whole objects. Pods are not: there may be many, and hardly any are managed.
+func (l *live) expect(s scope) bool {
+	if s.gvk == podKind || s.gvk == replicaSetKind || s.name == allNames {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, expected := l.expected[s]; !expected {
+		l.expected[s] = time.Time{}
+	}
+	return true
+}
+
+func (l *live) wants(s scope) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, expected := l.expected[s]
+	return expected
+}
+
+// until is until when a list of whole objects may be waited for that is expected of a scope.
+func (l *live) until(s scope) (_ time.Time, expected bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	heard, expected := l.expected[s]
+	if heard.IsZero() {
+		heard = time.Now() // It waits for others.
+	}
+	return heard.Add(listedWithin), expected
+}
+
+// heard notes that the list of whole objects of a scope began, or that a page of it came.
+func (l *live) heard(s scope) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, expected := l.expected[s]; expected {
+		l.expected[s] = time.Now()
+	}
+}
+
+// begin waits until a list of whole objects may start, and returns how to ask for its pages; the caller must call end.
+func (l *live) begin(ctx context.Context, s scope, whole pageFunc) (page pageFunc, end func(), err error) {
+	select {
+	case l.lists <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	end = sync.OnceFunc(func() { <-l.lists })
+	l.heard(s)
+	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		defer time.AfterFunc(slowPage, end).Stop()
+		list, err := whole(ctx, options)
+		if err == nil {
+			l.heard(s)
+		}
+		return list, err
+	}, end, nil
+}
+
+// listed ends a list; if it was complete, no other one is expected.
+func (l *live) listed(s scope, complete bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.packers, s)
+	if !complete {
+		return
+	}
+	delete(l.expected, s)
+	if l.expiry != nil {
+		l.expiry.Stop()
+	}
+	l.expiry = time.AfterFunc(heldFor, l.drop)
+}
+
+func (l *live) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.held)
+	l.size = 0
+}
+
+// hold keeps an object of the list of a scope that is under way, which is of an era of the ledger's record. Who wrote its fields is not kept.
+func (l *live) hold(s scope, object *unstructured.Unstructured, era uint16) {
+	managedFields := object.GetManagedFields()
+	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
+	content, err := object.MarshalJSON()
+	if len(managedFields) > 0 {
+		object.SetManagedFields(managedFields)
+	}
+	if err != nil {
+		return // It is read instead.
+	}
+	p := l.packerOf(s, content)
+	p.mu.Lock()
+	bytes := p.pack(content)
+	p.mu.Unlock()
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	uid := object.GetUID()
+	if old, found := l.held[uid]; found { // The list was begun anew.
+		delete(l.held, uid)
+		l.size -= old.size()
+	}
+	held := packed{bytes, p.dictionary, era}
+	if l.size+held.size() > heldBytes {
+		return
+	}
+	l.size += held.size()
+	l.held[uid] = held
+}
+
+func (l *live) packerOf(s scope, first []byte) *packer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.packers[s]
+	if p == nil {
+		p = newPacker(first)
+		l.packers[s] = p
+	}
+	return p
+}
+
+// take hands out the object with a UID, nil if it is not here, or of another era.
+func (l *live) take(uid types.UID, era uint16) *unstructured.Unstructured {
+	l.mu.Lock()
+	p, found := l.held[uid]
+	if found {
+		delete(l.held, uid)
+		l.size -= p.size()
+		if len(l.held) == 0 {
+			l.held = map[types.UID]packed{} // A map never shrinks.
+		}
+	}
+	l.mu.Unlock()
+	if !found || p.era != era {
+		return nil
+	}
+	content, err := p.unpack()
+	if err != nil {
+		return nil
+	}
+	object := &unstructured.Unstructured{}
+	if object.UnmarshalJSON(content) != nil {
+		return nil
+	}
+	return object
+}
+
+// readers are used again: a new one costs more than what it reads.
+var readers = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)) }}
+
+func (p packed) unpack() ([]byte, error) {
+	reader := readers.Get().(io.ReadCloser)
+	defer readers.Put(reader)
+	if err := reader.(flate.Resetter).Reset(bytes.NewReader(p.bytes), p.dictionary); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(reader)
+}
+
+// packer packs objects of a kind. They resemble each other, so that the first one is the dictionary of all.
+type packer struct {
+	mu         sync.Mutex
+	dictionary []byte
+	writer     *flate.Writer
+	buffer     bytes.Buffer
+}
+
+func newPacker(dictionary []byte) *packer {
+	const (
+		window = 32 << 10 // What the format can refer to.
+		level  = 2        // The fastest that uses a dictionary.
+	)
+	p := &packer{dictionary: bytes.Clone(dictionary[max(0, len(dictionary)-window):])}
+	p.writer, _ = flate.NewWriterDict(&p.buffer, level, p.dictionary) // The level is valid.
+	return p
+}
+
+func (p *packer) pack(content []byte) []byte {
+	p.buffer.Reset()
+	p.writer.Reset(&p.buffer)
+	_, _ = p.writer.Write(content) // A buffer takes everything.
+	_ = p.writer.Close()
+	return bytes.Clone(p.buffer.Bytes())
+}
+
+// Expect tells, before the watches start, which objects are about to be compared: their kinds are listed as whole objects
+// then, for Read.
+func (w *Watches) Expect(owner objects.Owner, refs []objects.Ref) {
+	if !w.disabled {
+		for s := range w.scopesOf(refs) {
+			w.live.expect(s)
+		}
+	}
+	w.Track(owner, refs)
+}
+
+// Read returns an object as a list of its kind had it, if a watch would have told what happened to it since and did not, else it reads it. Each
+// object is taken from a list once; whatever is written because of it must carry its resource version.
+func (w *Watches) Read(ctx context.Context, ref objects.Ref) (*unstructured.Unstructured, error) {
+	if object := w.fromList(ctx, ref); object != nil {
+		return object, nil
+	}
+	return w.client.Get(ctx, ref.GVK(), ref.Namespace, ref.Name)
+}
+
+func (w *Watches) fromList(ctx context.Context, ref objects.Ref) *unstructured.Unstructured {
+	s := w.scopeOf(ref)
+	w.mu.Lock()
+	a := w.active[s]
+	w.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	if until, expected := w.live.until(s); expected {
+		ctx, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		if !a.await(ctx) {
+			return nil
+		}
+	}
+	if !a.covers() {
+		return nil
+	}
+	finding := w.ledger.Lookup(ref.Key)
+	if !finding.Present {
+		return nil
+	}
+	object := w.live.take(finding.UID, finding.Mark.Era())
+	if object == nil || object.GetResourceVersion() != finding.ResourceVersion || object.GroupVersionKind() != ref.GVK() {
+		return nil
+	}
+	return object
+}

@@ -1,0 +1,84 @@
+package target
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+// TestHeldTwiceCountsOnce holds that a list that begins anew, as one does after 410, does not use up the room for objects.
+func TestHeldTwiceCountsOnce(t *testing.T) {
+	l := newLive()
+	object := func(name string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name, "uid": "u"}}}
+		o.SetGroupVersionKind(configMaps)
+		return o
+	}
+	s := scope{gvk: configMaps}
+	for _, name := range []string{"a", "a", "b"} {
+		l.hold(s, object(name), 1)
+	}
+	if held := l.take(types.UID("u"), 1); held == nil || held.GetName() != "b" {
+		t.Errorf("held is %v, want the latest", held)
+	}
+	if len(l.held) != 0 || l.size != 0 {
+		t.Errorf("%d objects are held, and %d bytes count", len(l.held), l.size)
+	}
+}
+
+// Requests that hang leave room for others: lists of two kinds that hang hold up no other kind for long, and the objects of a kind whose list hangs
+// wait for that once, and not one after the other.
+func TestHangingListsHoldUpNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()})
+		list := func(kind string, page pageFunc) (objects.Ref, func() error) {
+			ref := refTo(schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: kind}, "n", "x")
+			s := w.scopeOf(ref)
+			w.live.expect(s)
+			w.active[s] = newActiveWatch()
+			sink := &sink{watches: w, scope: s, active: w.active[s].follows(func() {})}
+			return ref, func() error {
+				_, err := sink.list(t.Context(), scopeRequests{whole: page})
+				return err
+			}
+		}
+		hangs := func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		began := time.Now()
+		var listing sync.WaitGroup
+		var hanging objects.Ref
+		for _, kind := range []string{"One", "Two"} {
+			ref, begin := list(kind, hangs)
+			listing.Go(func() { _ = begin() })
+			hanging = ref
+		}
+		synctest.Wait()
+		fine, begin := list("Fine", lists())
+		if err := begin(); err != nil || !w.Covered(fine) || time.Since(began) > slowPage {
+			t.Errorf("another kind was listed after %s: %v", time.Since(began), err)
+		}
+		for range 3 {
+			w.fromList(t.Context(), hanging)
+		}
+		if took := time.Since(began); took > listedWithin {
+			t.Errorf("three objects were read after %s", took)
+		}
+		listing.Wait()
+		if held := len(w.live.lists); held != 0 {
+			t.Errorf("%d places are held", held)
+		}
+	})
+}

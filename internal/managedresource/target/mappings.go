@@ -1,0 +1,270 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// discoveryTimeout limits one question for the kinds of a group and version: the API server answers from memory, and an
+// aggregated one that does not answer must not hold what others need.
+const discoveryTimeout = 10 * time.Second
+
+// mapping is where the objects of a kind are served. It is immutable: a kind that is served anew gets another one.
+type mapping struct {
+	resource   schema.GroupVersionResource
+	namespaced bool
+}
+
+// mappings remembers where kinds are served, as discovery said it.
+//
+// Invariant: a mapping ends with what it was made from. An answer that the API server does not know its path ends it at once,
+// and so does a change of the CustomResourceDefinition that is seen, also if that comes before the answer of discovery; what is not served is
+// never remembered.
+type mappings struct {
+	metrics *Metrics
+	client  rest.Interface
+
+	mu     sync.Mutex
+	byKind map[schema.GroupVersionKind]*mapping
+	// asking are questions that are under way, so that many objects of a kind ask once.
+	asking map[schema.GroupVersion]*question
+}
+
+type question struct {
+	// stale is true if a kind of the group was seen to change since it was asked: the answer may be of before.
+	stale  bool
+	done   chan struct{}
+	answer *metav1.APIResourceList
+	err    error
+}
+
+func newMappings(client rest.Interface, metrics *Metrics) *mappings {
+	return &mappings{client: client, metrics: metrics, byKind: map[schema.GroupVersionKind]*mapping{}, asking: map[schema.GroupVersion]*question{}}
+}
+
+// outdatedAnswers is how often discovery is asked again because a kind was seen to change meanwhile.
+const outdatedAnswers = 3
+
+// of returns where a kind is served; apimeta.NoKindMatchError if it is not. Waiting ends with the context.
+func (m *mappings) of(ctx context.Context, gvk schema.GroupVersionKind) (*mapping, error) {
+	m.mu.Lock()
+	known := m.byKind[gvk]
+	m.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	for range outdatedAnswers {
+		q, err := m.ask(ctx, gvk.GroupVersion())
+		if err != nil {
+			return nil, fmt.Errorf("asking the target cluster for the kinds of %s: %w", gvk.GroupVersion(), err)
+		}
+		if served, fresh := m.remember(gvk, q); fresh {
+			if served == nil {
+				return nil, notServed(gvk)
+			}
+			return served, nil
+		}
+	}
+	return nil, fmt.Errorf("the kinds of %s change faster than they can be asked for", gvk.GroupVersion())
+}
+
+// remember takes the answer to a question, unless it is outdated, and returns where a kind is served, nil if it is not.
+func (m *mappings) remember(gvk schema.GroupVersionKind, q *question) (served *mapping, fresh bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if q.stale {
+		return nil, false
+	}
+	for i := range q.answer.APIResources {
+		r := &q.answer.APIResources[i]
+		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
+			found := &mapping{gvk.GroupVersion().WithResource(r.Name), r.Namespaced}
+			if before := m.byKind[gvk]; before != nil && *before == *found {
+				return before, true
+			}
+			m.byKind[gvk] = found
+			return found, true
+		}
+	}
+	return nil, true
+}
+
+func notServed(gvk schema.GroupVersionKind) error {
+	return &apimeta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+}
+
+// ask asks for the kinds of a group and version, once for all that want to know at the same time. A group that is not there has none.
+func (m *mappings) ask(ctx context.Context, gv schema.GroupVersion) (*question, error) {
+	m.mu.Lock()
+	q := m.asking[gv]
+	if q == nil {
+		q = &question{done: make(chan struct{})}
+		m.asking[gv] = q
+		go m.answer(gv, q)
+	}
+	m.mu.Unlock()
+	select {
+	case <-q.done:
+		if apierrors.IsNotFound(q.err) {
+			return q, nil
+		}
+		return q, q.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// answer works for all that wait, so that it ends with none of their contexts.
+func (m *mappings) answer(gv schema.GroupVersion, q *question) {
+	ctx, cancel := context.WithTimeout(context.Background(), discoveryTimeout)
+	defer cancel()
+	path := []string{"/apis", gv.Group, gv.Version}
+	if gv.Group == "" {
+		path = []string{"/api", gv.Version}
+	}
+	m.metrics.count("discover")
+	resources := &metav1.APIResourceList{}
+	q.err = m.client.Get().AbsPath(path...).Do(ctx).Into(resources)
+	q.answer = resources
+	m.mu.Lock()
+	if m.asking[gv] == q {
+		delete(m.asking, gv)
+	}
+	m.mu.Unlock()
+	close(q.done)
+}
+
+// forget ends the mapping of a kind if it is still this one.
+func (m *mappings) forget(gvk schema.GroupVersionKind, was *mapping) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.byKind[gvk] == was {
+		delete(m.byKind, gvk)
+		m.outdateLocked(gvk.Group)
+	}
+}
+
+// outdateLocked has the kinds of a group asked for anew, whatever is still to be answered.
+func (m *mappings) outdateLocked(group string) {
+	for gv, q := range m.asking {
+		if gv.Group == group {
+			q.stale = true
+			delete(m.asking, gv)
+		}
+	}
+}
+
+// forgetKind ends the mappings of a kind in all versions.
+func (m *mappings) forgetKind(gk schema.GroupKind) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.outdateLocked(gk.Group)
+	for gvk := range m.byKind {
+		if gvk.GroupKind() == gk {
+			delete(m.byKind, gvk)
+		}
+	}
+}
+
+// with calls do with the mapping of a kind. If the API server says that there is nothing at the path, the mapping has ended:
+// the kind is looked up anew, and do is called once more if it is served elsewhere by now.
+func (m *mappings) with(ctx context.Context, gvk schema.GroupVersionKind, do func(*mapping) error) error {
+	served, err := m.of(ctx, gvk)
+	if err != nil {
+		return err
+	}
+	err = do(served)
+	if !unserved(err) {
+		return err
+	}
+	m.forget(gvk, served)
+	now, mapErr := m.of(ctx, gvk)
+	switch {
+	case mapErr != nil:
+		return mapErr
+	case *now == *served:
+		return &notServedYetError{err}
+	}
+	return do(now)
+}
+
+// notServedYetError says that the API server names a kind and has nothing at its path, as it does for a moment when a
+// CustomResourceDefinition comes or goes. Whether an object is there can't be told.
+type notServedYetError struct{ error }
+
+func (e *notServedYetError) Unwrap() error { return e.error }
+
+// versions are the versions of a group that are served, the preferred one first; none if it is not there.
+func (m *mappings) versions(ctx context.Context, group string) ([]string, error) {
+	if group == "" {
+		return []string{"v1"}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+	defer cancel()
+	m.metrics.count("discover")
+	found := &metav1.APIGroup{}
+	err := m.client.Get().AbsPath("/apis", group).Do(ctx).Into(found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking the target cluster for the versions of %s: %w", group, err)
+	}
+	versions := []string{found.PreferredVersion.Version}
+	for _, version := range found.Versions {
+		versions = append(versions, version.Version)
+	}
+	return versions, nil
+}
+
+// Served returns in what version a kind is served: in this one, if it is, else in another one, whose objects are the same (MRD-13);
+// apimeta.NoKindMatchError if it is not served at all.
+func (c *Client) Served(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionKind, error) {
+	_, err := c.mappings.of(ctx, gvk)
+	if !apimeta.IsNoMatchError(err) {
+		return gvk, err
+	}
+	versions, versionsErr := c.mappings.versions(ctx, gvk.Group)
+	if versionsErr != nil {
+		return gvk, versionsErr
+	}
+	for _, version := range versions {
+		other := gvk.GroupKind().WithVersion(version)
+		if _, err := c.mappings.of(ctx, other); !apimeta.IsNoMatchError(err) {
+			return other, err
+		}
+	}
+	return gvk, err
+}
+
+// Scope tells where the objects of a kind live; unknown if the target does not serve it (MRD-9). Waiting ends with the context.
+func (c *Client) Scope(ctx context.Context, gvk schema.GroupVersionKind) (plan.Scope, error) {
+	served, err := c.mappings.of(ctx, gvk)
+	switch {
+	case apimeta.IsNoMatchError(err):
+		return plan.ScopeUnknown, nil
+	case err != nil:
+		return plan.ScopeUnknown, err
+	case served.namespaced:
+		return plan.ScopeNamespaced, nil
+	}
+	return plan.ScopeCluster, nil
+}
+
+// Gone says whether the error means that the object can't be there: not found, or its kind is not served.
+func Gone(err error) bool {
+	var notYet *notServedYetError
+	return !errors.As(err, &notYet) && (isNotFound(err) || apimeta.IsNoMatchError(err))
+}

@@ -1,0 +1,32 @@
+package target
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics are those of the requests to a target and of its watches.
+type Metrics struct {
+	requests *prometheus.CounterVec
+	watching prometheus.Gauge
+	missed   *prometheus.CounterVec
+}
+
+// NewMetrics returns metrics that a registry knows.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "espalier_target_requests_total",
+			Help: "Requests to the target cluster, by verb.",
+		}, []string{"verb"}),
+		watching: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "espalier_target_watches",
+			Help: "Watches on the target cluster.",
+		}),
+		missed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "espalier_managedresource_missed_total",
+			Help: "Changes of objects that no watch told of and that an audit found, by kind. Each is a lost event or a fault.",
+		}, []string{"kind"}),
+	}
+	registry.MustRegister(m.requests, m.watching, m.missed)
+	return m
+}
+
+func (m *Metrics) count(verb string) { m.requests.WithLabelValues(verb).Inc() }

@@ -1,0 +1,51 @@
+package target
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+)
+
+// managerOf is the name by which API servers note what a client has written.
+func managerOf(config *rest.Config) string {
+	name, _, _ := strings.Cut(cmp.Or(config.UserAgent, rest.DefaultKubernetesUserAgent()), "/")
+	return name
+}
+
+// Manager is the name by which the API server notes what this process, or one like it, has written.
+func (c *Client) Manager() string { return c.manager }
+
+// WroteOrigin says whether the origin of an object was written by a process like this one. Others copy annotations, that of Deployments to
+// ReplicaSets, or whoever spreads Secrets over Namespaces: the copies are not ours, and managed fields tell. Without them nothing is proven.
+func (c *Client) WroteOrigin(object metav1.Object) bool {
+	if metav1.GetControllerOf(object) != nil {
+		return false // Its controller made it, and will make it again.
+	}
+	for _, entry := range object.GetManagedFields() {
+		if entry.Manager == c.manager && entry.Subresource == "" && hasOrigin(entry.FieldsV1) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasOrigin(fields *metav1.FieldsV1) bool {
+	if fields == nil {
+		return false
+	}
+	var written struct {
+		Metadata struct {
+			Annotations map[string]json.RawMessage `json:"f:annotations"`
+		} `json:"f:metadata"`
+	}
+	if json.Unmarshal(fields.GetRawBytes(), &written) != nil {
+		return false
+	}
+	_, found := written.Metadata.Annotations["f:"+resourcesv1alpha1.AnnotationOrigin]
+	return found
+}

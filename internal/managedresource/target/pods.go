@@ -1,0 +1,88 @@
+package target
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+var (
+	podKind        = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	replicaSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
+)
+
+// countedPods is the name in the scope of a watch that sees all Pods, or ReplicaSets, of a namespace, and only counts them: those
+// of a Deployment that is created only once have no managed-by label. What is managed has another scope that tells of it.
+const countedPods = "#"
+
+// podScopes are the watches that count the Pods of a Deployment.
+func (w *Watches) podScopes(deployment objects.Ref) [2]scope {
+	var scopes [2]scope
+	for i, gvk := range []schema.GroupVersionKind{podKind, replicaSetKind} {
+		scopes[i] = scope{gvk: gvk, namespace: w.watchedIn(deployment.Namespace)}
+		if deployment.PodSource() == objects.Unfiltered {
+			scopes[i] = scope{gvk, deployment.Namespace, countedPods}
+		}
+	}
+	return scopes
+}
+
+// AwaitPodsCovered says whether the Pods of a Deployment are counted by watches, and waits as AwaitCovered does.
+func (w *Watches) AwaitPodsCovered(ctx context.Context, deployment objects.Ref) bool {
+	for _, s := range w.podScopes(deployment) {
+		if !w.awaitScope(ctx, s) {
+			return false
+		}
+	}
+	return true
+}
+
+// PodsCovered says whether the Pods of a Deployment are counted by watches.
+func (w *Watches) PodsCovered(deployment objects.Ref) bool {
+	for _, s := range w.podScopes(deployment) {
+		if !w.scopeCovered(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// counts says whether a watch of the scope counts Pods or ReplicaSets, and as which source of them.
+func (s scope) counts() (objects.PodSource, bool) {
+	switch {
+	case s.gvk != podKind && s.gvk != replicaSetKind:
+		return 0, false
+	case s.name == countedPods:
+		return objects.Unfiltered, true
+	}
+	return objects.Labelled, s.name == ""
+}
+
+// forgetPods removes what a complete list of the scope no longer has, all of it if there is no list any more.
+func (s scope) forgetPods(l *objects.Ledger, listed map[types.UID]struct{}) {
+	source, counts := s.counts()
+	switch {
+	case !counts:
+	case s.gvk == podKind:
+		l.ForgetPods(source, s.namespace, listed)
+	default:
+		l.ForgetReplicaSets(source, s.namespace, listed)
+	}
+}
+
+// podSighting is what a Pod says if it is managed itself; its content is not compared in this form, so that every new
+// resource version is looked at.
+func (w *Watches) podSighting(pod *corev1.Pod) objects.Sighting {
+	sighting := sightingOf(podKind, pod)
+	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": string(pod.Status.Phase)}}}
+	object.SetGroupVersionKind(podKind)
+	object.SetAnnotations(pod.Annotations)
+	verdict := w.view.Health.Assess(object)
+	sighting.Verdict, sighting.Version = &verdict, podKind.Version
+	return sighting
+}

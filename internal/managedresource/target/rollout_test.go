@@ -1,0 +1,255 @@
+package target
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+var deploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+
+// rollout is a server with a Deployment that says of itself that it is rolled out.
+type rollout struct {
+	*server
+	*Watches
+	*objects.Ledger
+	assessor *Assessor
+	refs     []resourcesv1alpha1.ObjectReference
+}
+
+// putAs writes an object with more metadata.
+func (s *server) putAs(gvk schema.GroupVersionKind, name string, meta, change map[string]any) {
+	s.mu.Lock()
+	all := map[string]any{"name": name, "namespace": "n", "uid": name, "resourceVersion": fmt.Sprint(s.version + 1)}
+	s.mu.Unlock()
+	maps.Copy(all, meta)
+	change = maps.Clone(change)
+	if change == nil {
+		change = map[string]any{}
+	}
+	change["metadata"] = all
+	s.put(gvk, "n", name, change)
+}
+
+func controlledBy(kind, uid string) []any {
+	return []any{map[string]any{"apiVersion": "apps/v1", "kind": kind, "name": uid, "uid": uid, "controller": true}}
+}
+
+var managedLabel = map[string]any{"managed": "yes", "app": "d"}
+
+func newRollout(t *testing.T, replicas int) *rollout {
+	t.Helper()
+	s, client := newServer(t)
+	s.selective = true
+	s.serve(deploymentKind, "deployments", true)
+	s.serve(podKind, "pods", true)
+	s.serve(replicaSetKind, "replicasets", true)
+	l := objects.New()
+	w := started(t, client, l)
+	s.putAs(deploymentKind, "d", map[string]any{"labels": managedLabel, "generation": 1}, map[string]any{
+		"spec": map[string]any{"replicas": replicas, "selector": map[string]any{"matchLabels": map[string]any{"app": "d"}}},
+		"status": map[string]any{"observedGeneration": 1, "conditions": []any{map[string]any{"type": "Available", "status": "True"},
+			map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}}},
+	})
+	return &rollout{s, w, l, NewAssessor(client, l, w, clocktesting.NewFakePassiveClock(time.Now())), []resourcesv1alpha1.ObjectReference{{
+		ObjectReference: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "n", Name: "d"}}}}
+}
+
+func (r *rollout) follow(t *testing.T) {
+	t.Helper()
+	run(t, r.Watches)
+	ref := refTo(deploymentKind, "n", "d")
+	r.Watches.Track(owner, []objects.Ref{ref})
+	eventually(t, "all is covered", func() bool { return r.Covered(ref) && r.PodsCovered(ref) && r.AllKnown(owner) })
+}
+
+func (r *rollout) set(name string, labels map[string]any, owners []any) {
+	r.putAs(replicaSetKind, name, map[string]any{"labels": labels, "ownerReferences": owners}, nil)
+}
+
+func (r *rollout) pod(name, set string, labels, more map[string]any) {
+	meta := map[string]any{"labels": labels, "ownerReferences": controlledBy("ReplicaSet", set)}
+	maps.Copy(meta, more)
+	r.putAs(podKind, name, meta, map[string]any{"status": map[string]any{"phase": "Running"}})
+}
+
+func (r *rollout) progressing(t *testing.T) string {
+	t.Helper()
+	assessment, err := r.assessor.Progressing(t.Context(), r.refs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(assessment.Change.Status)
+}
+
+// MRB-30: a ReplicaSet that its Deployment has released is none of it any more.
+func TestReleasedReplicaSet(t *testing.T) {
+	r := newRollout(t, 2)
+	r.set("rs", managedLabel, controlledBy("Deployment", "d"))
+	r.set("rs-other", managedLabel, controlledBy("Deployment", "d"))
+	r.pod("p", "rs", managedLabel, nil)
+	r.pod("p-other", "rs-other", managedLabel, nil)
+	r.follow(t)
+	eventually(t, "both are counted", func() bool { return r.Pods(objects.Labelled, "d") == 2 })
+	// Its labels are edited, so that the selector does not match, and the Deployment lets it go.
+	r.set("rs-other", map[string]any{"managed": "yes", "app": "other"}, nil)
+	r.put(configMaps, "n", "later", nil)
+	eventually(t, "MRB-30: only the one is counted whose ReplicaSet is the Deployment's", func() bool { return r.Pods(objects.Labelled, "d") == 1 })
+	reading := NewAssessor(r.client, objects.New(), NewWatches(r.client, objects.New(), WatchOptions{}), clocktesting.NewFakePassiveClock(time.Now()))
+	assessment, err := reading.Progressing(t.Context(), r.refs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.progressing(t); got != string(assessment.Change.Status) {
+		t.Errorf("MRP-10: with one Pod of two Progressing is %s by watches, and %s by reading", got, assessment.Change.Status)
+	}
+}
+
+// hanging answers nothing for Widgets, as an aggregated API server that does not answer, and all else at once.
+type hanging struct{}
+
+func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	reply := func(body any) (*http.Response, error) {
+		content, _ := json.Marshal(body)
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(content))), Request: r}, nil
+	}
+	switch path := r.URL.Path; {
+	case path == "/apis/example.com/v1":
+		return reply(map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "example.com/v1", "resources": []any{map[string]any{"name": "widgets", "namespaced": true, "kind": "Widget"}}})
+	case path == "/apis/apps/v1":
+		return reply(map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "apps/v1", "resources": []any{map[string]any{"name": "statefulsets", "namespaced": true, "kind": "StatefulSet"}}})
+	case strings.Contains(path, "/statefulsets/"):
+		return reply(map[string]any{"kind": "StatefulSet", "apiVersion": "apps/v1", "metadata": map[string]any{"namespace": "n", "name": "s", "uid": "s", "resourceVersion": "5"}})
+	}
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// MRB-28, MRB-35: what is known to be unhealthy is told, however many objects of a kind can't be read.
+func TestReadsThatHang(t *testing.T) {
+	for _, number := range []int{3, 7} {
+		t.Run(fmt.Sprint(number), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, err := NewClient(&rest.Config{Host: "http://target", QPS: -1}, &http.Client{Transport: hanging{}}, NewMetrics(prometheus.NewRegistry()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				l := objects.New()
+				a := NewAssessor(client, l, NewWatches(client, l, WatchOptions{}), clocktesting.NewFakePassiveClock(time.Now()))
+				refs := []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: "n", Name: "s"}}}
+				for i := range number {
+					refs = append(refs, resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: "example.com/v1", Kind: "Widget", Namespace: "n", Name: fmt.Sprint("w", i)}})
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // What the controllers of health take: the sync period.
+				defer cancel()
+				assessment, err := a.Health(ctx, refs)
+				if err != nil || !strings.HasPrefix(assessment.Change.Message, `StatefulSet "n/s" is unhealthy`) {
+					t.Errorf("MRB-35: got %q, %v (late: %t)", assessment.Change.Message, err, errors.Is(ctx.Err(), context.DeadlineExceeded))
+				}
+			})
+		})
+	}
+}
+
+// MRH-8: a kind is checked in exactly one version; what was said of the object in that version is not said of another one.
+func TestVersionOfAVerdict(t *testing.T) {
+	s, client := newServer(t)
+	s.serve(vpaV1, "verticalpodautoscalers", true)
+	s.serve(vpaBeta, "verticalpodautoscalers", true)
+	l := objects.New()
+	w := started(t, client, l)
+	run(t, w)
+	s.put(vpaV1, "n", "vpa", unhealthyAutoscaler)
+	s.put(vpaBeta, "n", "vpa", unhealthyAutoscaler)
+	a := NewAssessor(client, l, w, clocktesting.NewFakePassiveClock(time.Now()))
+	judge := func(gvk schema.GroupVersionKind) string {
+		ref := entryOf(refTo(gvk, "n", "vpa"))
+		w.Track(owner, []objects.Ref{RefOf(&ref)})
+		eventually(t, "covered", func() bool { return w.Covered(RefOf(&ref)) })
+		// The run finds it as its manifest says.
+		object, err := client.Get(t.Context(), gvk, "n", "vpa")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Verified(owner, w.View().Sighting(object))
+		assessment, err := a.Health(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(assessment.Change.Status)
+	}
+	if got := judge(vpaV1); got != "False" {
+		t.Fatalf("in v1: %s", got)
+	}
+	if got := judge(vpaBeta); got != "True" {
+		t.Errorf("MRH-8: in v1beta2, which is not checked: %s", got)
+	}
+}
+
+// Pods of which no watch tells any more are not remembered for ever.
+func TestPodsOfAnEndedWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, err := NewClient(&rest.Config{Host: "http://target", QPS: -1}, &http.Client{Transport: hanging{}}, NewMetrics(prometheus.NewRegistry()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := objects.New()
+		w := NewWatches(client, l, WatchOptions{Namespaces: []string{"n"}})
+		w.Track(owner, []objects.Ref{refTo(deploymentKind, "n", "d")})
+		l.SetReplicaSet(objects.Labelled, "n", "rs", "d")
+		for i := range 5 {
+			l.SetPod(objects.Labelled, "n", types.UID(fmt.Sprint(i)), "rs", true)
+		}
+		w.Track(owner, nil)
+		time.Sleep(2 * linger)
+		synctest.Wait()
+		w.mu.Lock()
+		active := len(w.active)
+		w.mu.Unlock()
+		if got := l.Pods(objects.Labelled, "d"); active == 0 && got != 0 {
+			t.Errorf("%d Pods are remembered of a namespace that nobody watches", got)
+		}
+	})
+}
+
+// MRB-30: Pods that go one after the other, as when a large Deployment is scaled down, are counted by watches, and not listed
+// with each of them. A judgement follows each piece of news after a tenth of a second.
+func TestScaledDown(t *testing.T) {
+	const pods, left = 60, 10
+	r := newRollout(t, left)
+	r.set("rs", managedLabel, controlledBy("Deployment", "d"))
+	for i := range pods {
+		r.pod(fmt.Sprint("p", i), "rs", managedLabel, nil)
+	}
+	r.follow(t)
+	eventually(t, "all are counted", func() bool { return r.Pods(objects.Labelled, "d") == pods })
+	lists, gets := r.count("list"), r.count("get")
+	for i := range pods - left - 1 {
+		r.delete(podKind, "n", fmt.Sprint("p", i))
+		eventually(t, "one less", func() bool { return r.Pods(objects.Labelled, "d") == int64(pods-i-1) })
+		if got := r.progressing(t); got != "True" {
+			t.Fatalf("BH-MR-20: Progressing is %s with %d Pods", got, r.Pods(objects.Labelled, "d"))
+		}
+	}
+	if lists, gets := r.count("list")-lists, r.count("get")-gets; lists > 20 {
+		t.Errorf("%d Pods went, in some five seconds: %d lists of all Pods and ReplicaSets, %d reads", pods-left-1, lists, gets)
+	}
+}

@@ -1,0 +1,184 @@
+package target
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// live: what is handed out is as good as one that was read at that moment. It is not, if it was listed in another version than the one that is asked for:
+// a manifest that has a new version of its kind since the last start, or two ManagedResources that have an object in different versions.
+func TestReadInTheVersionOfTheManifest(t *testing.T) {
+	s, client := newServer(t)
+	s.serve(oldWidgets, "widgets", true)
+	now := s.put(widgets, "n", "w", map[string]any{"spec": map[string]any{"size": "1"}, "status": map[string]any{"ready": "yes"}})
+	s.put(oldWidgets, "n", "w", map[string]any{"metadata": now["metadata"], "spec": map[string]any{"oldSize": "1"}, "status": map[string]any{"oldReady": "yes"}})
+	l := objects.New()
+	w := started(t, client, l)
+	before, after := refTo(oldWidgets, "n", "w"), refTo(widgets, "n", "w")
+	w.Expect(owner, []objects.Ref{before}) // What the inventory has.
+	run(t, w)
+	eventually(t, "known", func() bool { return l.AllKnown(owner) && w.Covered(before) })
+	w.Track(owner, []objects.Ref{after, before}) // What the plan and the inventory have.
+	object, err := w.Read(t.Context(), after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := object.GroupVersionKind(); got != after.GVK() {
+		t.Errorf("asked for %s, got %s: %v", after.GVK(), got, object.Object)
+	}
+}
+
+// live: of an object that two ManagedResources have in different versions one list is kept, and it is handed out to who has it in that version.
+func TestReadInTheVersionOfEach(t *testing.T) {
+	s, client := newServer(t)
+	s.serve(oldWidgets, "widgets", true)
+	now := s.put(widgets, "n", "w", nil)
+	listed := s.put(oldWidgets, "n", "w", map[string]any{"metadata": now["metadata"]})
+	l := objects.New()
+	w := started(t, client, l)
+	before, after := refTo(oldWidgets, "n", "w"), refTo(widgets, "n", "w")
+	w.Track(objects.Owner{Namespace: "n", Name: "other"}, []objects.Ref{before})
+	w.Track(owner, []objects.Ref{after})
+	run(t, w)
+	eventually(t, "both lists were read", func() bool { return l.AllKnown(owner) && w.Covered(before) && w.Covered(after) })
+	w.live.hold(w.scopeOf(before), &unstructured.Unstructured{Object: listed}, l.Lookup(after.Key).Mark.Era())
+	object, err := w.Read(t.Context(), after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if object.GroupVersionKind() != after.GVK() {
+		t.Errorf("asked for %s, got %s", after.GVK(), object.GroupVersionKind())
+	}
+}
+
+// Promise: a watch that has ended covers nothing until the next complete list - and then that list tells what is gone, also of an object that
+// another ManagedResource had without the label a while ago.
+func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
+	for name, shared := range map[string]bool{"not shared": false, "shared": true} {
+		t.Run(name, func(t *testing.T) {
+			s, client := newServer(t)
+			l := objects.New()
+			w := started(t, client, l)
+			run(t, w)
+			s.put(configMaps, "n", "a", nil)
+			wants, once := objects.Owner{Namespace: "n", Name: "wants"}, objects.Owner{Namespace: "n", Name: "once"}
+			ref := refTo(configMaps, "n", "a")
+			unlabelled := withoutLabel(ref)
+			w.Track(wants, []objects.Ref{ref})
+			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
+			if shared {
+				w.Track(once, []objects.Ref{unlabelled})
+				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
+				l.LeftTo(wants, once, ref.Key) // It puts it right.
+			}
+			if shared {
+				w.Track(once, []objects.Ref{unlabelled}) // As each run does at its end.
+				w.Track(once, nil)                       // Its manifest has it no more.
+				w.mu.Lock()
+				a := w.active[scope{gvk: configMaps, namespace: "n", name: "a"}]
+				a.stop.Reset(0) // It has lingered for half a minute.
+				w.mu.Unlock()
+				eventually(t, "the watch by name has ended", func() bool {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					return w.active[scope{gvk: configMaps, namespace: "n", name: "a"}] == nil
+				})
+			}
+			verify(l, wants, ref)
+			if !l.IsVerified(ref.Key, 1) || !w.Covered(ref) || len(l.Dirty(wants)) > 0 {
+				t.Fatal("not at rest")
+			}
+			// The watch is cut for so long that it can't go on; meanwhile somebody deletes the object.
+			end := s.gap(t, func() bool { return !w.Covered(ref) }, func() { s.delete(configMaps, "n", "a") })
+			lists := s.count("list")
+			end()
+			eventually(t, "listed, and covered again", func() bool { return s.count("list") > lists && w.Covered(ref) })
+			// A run of wants, if there is any: it tracks, and passes by what is verified and covered.
+			w.Track(wants, []objects.Ref{ref})
+			for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && l.Lookup(ref.Key).Present; time.Sleep(5 * time.Millisecond) {
+			}
+			if l.Lookup(ref.Key).Present || len(l.Dirty(wants)) == 0 {
+				t.Errorf("it is gone, was listed since, and is verified (%t), covered (%t), and in nobody's doubt (%v)", l.IsVerified(ref.Key, 1), w.Covered(ref), l.Dirty(wants))
+			}
+		})
+	}
+}
+
+// Promise: once a day each kind in use is listed, and what no watch told of is put right - also of an object that another ManagedResource creates only once.
+func TestAuditOfWhatAnotherOneCreatesOnce(t *testing.T) {
+	for name, shared := range map[string]bool{"not shared": false, "shared": true} {
+		t.Run(name, func(t *testing.T) {
+			s, client := newServer(t)
+			l := objects.New()
+			w := started(t, client, l)
+			run(t, w)
+			s.put(configMaps, "n", "a", nil)
+			wants, once := objects.Owner{Namespace: "n", Name: "wants"}, objects.Owner{Namespace: "n", Name: "once"}
+			ref := refTo(configMaps, "n", "a")
+			unlabelled := withoutLabel(ref)
+			w.Track(wants, []objects.Ref{ref})
+			if shared {
+				w.Track(once, []objects.Ref{unlabelled})
+				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
+				l.LeftTo(wants, once, ref.Key)
+			}
+			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
+			verify(l, wants, ref)
+			s.mu.Lock()
+			s.muted = true
+			s.mu.Unlock()
+			s.put(configMaps, "n", "a", map[string]any{"data": map[string]any{"a": "drift"}})
+			kind := w.scopeOf(ref)
+			if !slices.Contains(w.audited(), kind) {
+				t.Fatal("its kind is not audited")
+			}
+			w.mu.Lock()
+			a := w.active[kind]
+			w.mu.Unlock()
+			differing, _, err := w.compare(t.Context(), kind, a)
+			if err != nil || len(differing) != 1 {
+				t.Errorf("a change that no watch told of is not found: %v, %v", differing, err)
+			}
+		})
+	}
+}
+
+// Promise: replicas are taken back a minute after the last HorizontalPodAutoscaler of a workload is gone, MR-21, MRD-16: also if that named it by an
+// equivalent kind.
+func TestReplicasAreTakenBackByEquivalentKind(t *testing.T) {
+	for _, apiVersion := range []string{"apps/v1", "extensions/v1beta1"} {
+		t.Run(apiVersion, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := objects.New()
+				key := objects.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "ns", Name: "d"}
+				l.Track(owner, []objects.Ref{{Key: key, Version: "v1"}})
+				a := sinkOf(newAutoscalers(NewWatches(nil, l, WatchOptions{Log: logr.Discard()})))
+				if err := a.Add(autoscaler("u", apiVersion, "Deployment", "d")); err != nil {
+					t.Fatal(err)
+				}
+				keys := plan.NewEquivalences(nil).Keys(plan.Key{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"})
+				if !a.Scales(keys) {
+					t.Fatal("it does not count")
+				}
+				l.Verified(owner, objects.Sighting{Key: key, UID: "d", ResourceVersion: "1", Desired: 1})
+				if err := a.Delete(autoscaler("u", apiVersion, "Deployment", "d")); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * autoscalerGrace)
+				synctest.Wait()
+				if a.Scales(keys) || len(l.Dirty(owner)) != 1 {
+					t.Errorf("scaled still: %t; nobody is told that its replicas are the manifest's again: in doubt %v", a.Scales(keys), l.Dirty(owner))
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package target
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/schema"
+)
+
+// View says how much of the objects of a kind is watched, and what of them decides about drift.
+type View struct {
+	Health healthcheck.Options
+}
+
+// wholeForDrift are kinds whose status changes while nothing that is managed does, and that have no generation to tell.
+var wholeForDrift = map[runtimeschema.GroupKind]bool{
+	{Kind: "Service"}: true, {Kind: "Namespace"}: true, {Kind: "PersistentVolumeClaim"}: true, {Kind: "PersistentVolume"}: true,
+	{Kind: "Pod"}: true, {Kind: "ResourceQuota"}: true, {Kind: "ReplicationController"}: true, {Kind: "Node"}: true,
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           true,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             true,
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: true,
+}
+
+// generationTells are the groups of Kubernetes' own whose kinds count every change of what is managed in their generation.
+// In the others some kinds have none, and some have one that stays 1.
+var generationTells = map[string]bool{
+	"apps": true, "batch": true, "policy": true, "networking.k8s.io": true, "apiextensions.k8s.io": true, "admissionregistration.k8s.io": true,
+}
+
+// Whole says whether the whole objects of a kind are watched, not only their metadata.
+func (v View) Whole(gvk runtimeschema.GroupVersionKind) bool {
+	return wholeForDrift[gvk.GroupKind()] || v.Health.NeedsWholeObject(gvk)
+}
+
+// Sighting is what a whole object says.
+func (v View) Sighting(object *unstructured.Unstructured) objects.Sighting {
+	gvk := object.GroupVersionKind()
+	sighting := sightingOf(gvk, object)
+	if v.Whole(gvk) {
+		verdict := v.Health.Assess(object)
+		sighting.Verdict, sighting.Version = &verdict, gvk.Version
+		sighting.Digest = objects.ContentDigest(content(gvk, object.Object))
+	}
+	return sighting
+}
+
+// sightingOf is what the metadata of an object say.
+func sightingOf(gvk runtimeschema.GroupVersionKind, object metav1.Object) objects.Sighting {
+	sighting := objects.Sighting{
+		Key:             objects.Key{GroupKind: gvk.GroupKind(), Namespace: object.GetNamespace(), Name: object.GetName()},
+		UID:             object.GetUID(),
+		ResourceVersion: object.GetResourceVersion(),
+		Terminating:     object.GetDeletionTimestamp() != nil,
+	}
+	if object.GetGeneration() > 0 && (generationTells[gvk.Group] || schema.IsCustom(gvk.Group)) {
+		sighting.Digest = objects.MetadataDigest(object)
+	}
+	return sighting
+}
+
+// content is what of an object decides about drift: all but its status, also the one that merging leaves alone in annotations.
+func content(gvk runtimeschema.GroupVersionKind, object map[string]any) map[string]any {
+	status := merge.StatusAnnotations(gvk.GroupKind())
+	annotations, _, _ := unstructured.NestedFieldNoCopy(object, "metadata", "annotations")
+	kept, _ := annotations.(map[string]any)
+	if len(status) == 0 || len(kept) == 0 {
+		return object
+	}
+	kept = maps.Clone(kept)
+	for _, name := range status {
+		delete(kept, name)
+	}
+	meta, _ := object["metadata"].(map[string]any)
+	object, meta = maps.Clone(object), maps.Clone(meta)
+	object["metadata"] = meta
+	if meta["annotations"] = kept; len(kept) == 0 {
+		delete(meta, "annotations")
+	}
+	return object
+}

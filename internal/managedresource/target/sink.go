@@ -1,0 +1,231 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+// sink takes what lists and watches of a scope deliver and reports it to the ledger; it stores nothing.
+type sink struct {
+	watches *Watches
+	scope   scope
+	active  follower
+}
+
+var (
+	_ cache.ReflectorStore         = (*sink)(nil)
+	_ cache.ResourceVersionUpdater = (*sink)(nil)
+)
+
+var customResourceDefinitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// Add implements cache.ReflectorStore.
+func (s *sink) Add(object any) error { return s.Update(object) }
+
+// Update implements cache.ReflectorStore.
+func (s *sink) Update(object any) error {
+	if !s.active.heeded() {
+		return nil
+	}
+	sighting, err := s.sighting(object)
+	if err == nil && s.scope.name != countedPods {
+		s.watches.ledger.Seen(sighting)
+	}
+	return err
+}
+
+// Resync implements cache.ReflectorStore.
+func (s *sink) Resync() error { return nil }
+
+// UpdateResourceVersion implements cache.ResourceVersionUpdater: it is told of every event and bookmark.
+func (s *sink) UpdateResourceVersion(resourceVersion string) {
+	s.active.reached(resourceVersion)
+}
+
+// Replace implements cache.ReflectorStore. The list was reported page by page before.
+func (s *sink) Replace(objects []any, _ string) error {
+	if len(objects) > 0 {
+		return fmt.Errorf("%d objects were not reported by their list", len(objects))
+	}
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (s *sink) Delete(object any) error {
+	accessor, ok := object.(metav1.Object)
+	if !ok {
+		return fmt.Errorf("unexpected object %T", object)
+	}
+	if !s.active.heeded() {
+		return nil
+	}
+	if source, counts := s.scope.counts(); counts {
+		if s.scope.gvk == podKind {
+			s.watches.ledger.SetPod(source, accessor.GetNamespace(), accessor.GetUID(), "", false)
+		} else {
+			s.watches.ledger.SetReplicaSet(source, accessor.GetNamespace(), accessor.GetUID(), "")
+		}
+	}
+	if s.scope.name == countedPods {
+		return nil
+	}
+	if definition, ok := object.(*unstructured.Unstructured); ok && s.scope.gvk.GroupKind() == customResourceDefinitions {
+		s.watches.client.mappings.forgetKind(kindDefinedBy(definition))
+		s.watches.client.definitions.gone(kindDefinedBy(definition))
+	}
+	s.watches.ledger.Gone(sightingOf(s.scope.gvk, accessor).Key, accessor.GetUID(), accessor.GetResourceVersion())
+	return nil
+}
+
+func kindDefinedBy(definition *unstructured.Unstructured) schema.GroupKind {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	return schema.GroupKind{Group: group, Kind: kind}
+}
+
+var (
+	// errTurnedBack ends a list of metadata when whole objects will be asked for.
+	errTurnedBack = errors.New("resource versions were turned back")
+	// errRenewed ends a list of a scope that is followed anew.
+	errRenewed = errors.New("the scope is listed anew")
+)
+
+// list reports the complete scope: at the start, and after every gap. The first list after the start, and the one that finds
+// everything turned back, is of whole objects: they are about to be compared.
+func (s *sink) list(ctx context.Context, requests scopeRequests) (string, error) {
+	version := ""
+	err := s.active.list(ctx, func() (err error) {
+		whole := s.watches.live.wants(s.scope) && requests.whole != nil
+		version, err = s.listAs(ctx, requests, whole)
+		if errors.Is(err, errTurnedBack) {
+			version, err = s.listAs(ctx, requests, true)
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if !s.active.listed(version) {
+		return "", errRenewed
+	}
+	return version, nil
+}
+
+func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (string, error) {
+	page := requests.list
+	if whole {
+		pages, end, err := s.watches.live.begin(ctx, s.scope, requests.whole)
+		if err != nil {
+			return "", err
+		}
+		defer end()
+		page = pages
+	}
+	options := metav1.ListOptions{}
+	s.watches.selector(s.scope)(&options)
+	var listing *objects.Listing
+	uids := map[types.UID]struct{}{} // of Pods and ReplicaSets only
+	told := false
+	version, err := listPages(ctx, options, page, paging{
+		start: func() {
+			clear(uids)
+			listing = s.watches.ledger.StartListing(s.scope.gvk.GroupKind(), s.active.version(), s.covers)
+		},
+		begin: func(version string) error {
+			if !s.active.heeded() {
+				return errRenewed
+			}
+			if !listing.At(version) {
+				return nil
+			}
+			s.watches.log.Info("The resource versions of the target were turned back, everything is looked at anew", "groupVersionKind", s.scope.gvk.String())
+			told = true
+			s.watches.turnedBack(&s.scope)
+			s.active.reached(version)
+			if !whole && s.watches.live.expect(s.scope) {
+				return errTurnedBack
+			}
+			return nil
+		},
+		each: func(object runtime.Object) error {
+			sighting, err := s.sighting(object)
+			if err != nil {
+				return err
+			}
+			finding := listing.Seen(sighting)
+			if u, ok := object.(*unstructured.Unstructured); ok && whole && finding.Tracked && !finding.Verified {
+				s.watches.live.hold(s.scope, u, finding.Mark.Era())
+			}
+			if _, counts := s.scope.counts(); counts {
+				uids[sighting.UID] = struct{}{}
+			}
+			return nil
+		},
+	})
+	s.watches.live.listed(s.scope, err == nil && whole)
+	if err != nil {
+		return "", err
+	}
+	listing.End()
+	if listing.TurnedBack() && !told {
+		s.watches.turnedBack(nil) // Of the others of the scope it had those that look the same.
+	}
+	s.scope.forgetPods(s.watches.ledger, uids)
+	return version, nil
+}
+
+// covers says whether the sink's scope tells of an object.
+func (s *sink) covers(ref objects.Ref) bool { return s.watches.scopeOf(ref) == s.scope }
+
+func (s *sink) sighting(object any) (objects.Sighting, error) {
+	switch object := object.(type) {
+	case *unstructured.Unstructured:
+		s.setReplicaSet(object)
+		s.watches.Defines(object)
+		return s.watches.view.Sighting(object), nil
+	case *corev1.Pod:
+		// Typed objects carry no kind; the rest is the same as for any other.
+		s.setPod(object)
+		return s.watches.podSighting(object), nil
+	case *metav1.PartialObjectMetadata:
+		s.setReplicaSet(object)
+		return sightingOf(s.scope.gvk, object), nil
+	}
+	return objects.Sighting{}, fmt.Errorf("unexpected object %T", object)
+}
+
+func (s *sink) setPod(object *corev1.Pod) {
+	source, counts := s.scope.counts()
+	if !counts {
+		return
+	}
+	var owner types.UID
+	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "ReplicaSet" {
+		owner = controller.UID
+	}
+	s.watches.ledger.SetPod(source, object.Namespace, object.UID, owner, owner != "" && healthcheck.CountsForDeployment(&object.Status))
+}
+
+func (s *sink) setReplicaSet(object metav1.Object) {
+	source, counts := s.scope.counts()
+	if !counts || s.scope.gvk != replicaSetKind {
+		return
+	}
+	var owner types.UID // None, once its Deployment has let it go.
+	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "Deployment" {
+		owner = controller.UID
+	}
+	s.watches.ledger.SetReplicaSet(source, object.GetNamespace(), object.GetUID(), owner)
+}

@@ -1,0 +1,68 @@
+package target
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// unservedRetry is how often a kind that the target does not serve is looked for (MRT-9).
+const unservedRetry = 10 * time.Second
+
+// lookForKinds looks for the kinds that watches wait for, and wakes those whose kinds are served by now. It asks once for each group and version,
+// however many watches wait for its kinds.
+func (w *Watches) lookForKinds(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(unservedRetry):
+		}
+		for gv, waiting := range w.waiting() {
+			go w.lookFor(ctx, gv, waiting)
+		}
+	}
+}
+
+// waiting are the watches that wait for their kinds to be served.
+func (w *Watches) waiting() map[schema.GroupVersion]map[schema.GroupVersionKind][]*activeWatch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := map[schema.GroupVersion]map[schema.GroupVersionKind][]*activeWatch{}
+	for s, a := range w.active {
+		if !a.waits.Load() {
+			continue
+		}
+		gv := s.gvk.GroupVersion()
+		if all[gv] == nil {
+			all[gv] = map[schema.GroupVersionKind][]*activeWatch{}
+		}
+		all[gv][s.gvk] = append(all[gv][s.gvk], a)
+	}
+	return all
+}
+
+// lookFor asks what kinds a group and version has. What can't be told is asked for again after unservedRetry.
+func (w *Watches) lookFor(ctx context.Context, gv schema.GroupVersion, waiting map[schema.GroupVersionKind][]*activeWatch) {
+	answer, err := w.client.mappings.ask(ctx, gv)
+	if err != nil {
+		return
+	}
+	for gvk, watches := range waiting {
+		if served, fresh := w.client.mappings.remember(gvk, answer); served == nil && fresh {
+			continue
+		}
+		for _, a := range watches {
+			a.wake()
+		}
+	}
+}
+
+// wake has a watch that waits for its kind ask for it at once.
+func (a *activeWatch) wake() {
+	select {
+	case a.served <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,51 @@
+package target
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+// servesNothing answers everything with 404, after a while.
+type servesNothing struct{ asked atomic.Int32 }
+
+func (s *servesNothing) RoundTrip(request *http.Request) (*http.Response, error) {
+	s.asked.Add(1)
+	time.Sleep(time.Millisecond)
+	return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("")), Request: request}, nil
+}
+
+// Economy, MRT-9: whatever is to be watched of kinds of a group that is not served, the group is asked for every ten seconds and not more often.
+func TestUnservedKindsAreAskedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		transport := &servesNothing{}
+		client, err := NewClient(&rest.Config{Host: "http://target", QPS: -1}, &http.Client{Transport: transport}, NewMetrics(prometheus.NewRegistry()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := NewWatches(client, objects.New(), WatchOptions{Log: logr.Discard()})
+		go func() { _ = w.Start(t.Context()) }()
+		synctest.Wait()
+		for _, name := range []string{"a", "b", "c"} {
+			ref := refTo(widgets, "n", name)
+			ref.Unlabelled = true
+			w.Track(objects.Owner{Namespace: "n", Name: name}, []objects.Ref{ref, refTo(widgets, "n", "labelled")})
+			time.Sleep(time.Second)
+		}
+		first := transport.asked.Load()
+		time.Sleep(time.Minute)
+		if got := transport.asked.Load() - first; got != 6 || first == 0 {
+			t.Errorf("MRT-9: four watches asked %d times in a minute, want 6, and %d times at first", got, first)
+		}
+	})
+}

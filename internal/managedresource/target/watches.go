@@ -1,0 +1,276 @@
+package target
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+const (
+	// linger keeps the watch of a kind that is no longer in use: contents often leave and come back.
+	linger = 30 * time.Second
+	// fewByName is how many create-only objects of a kind are watched one by one. More have one watch for all objects of their
+	// kind, which costs the API server about as much as three others.
+	fewByName = 3
+	// minWatchTimeout makes a watch last one to two hours, so that an idle process sends next to nothing.
+	minWatchTimeout = time.Hour
+)
+
+// allNames is the name in the scope of a watch that sees all objects of a kind, with the managed-by label or without.
+const allNames = "*"
+
+// scope is what one watch covers: the labelled objects of a kind in all namespaces or in one, a single object, or all objects
+// (allNames, countedPods).
+type scope struct {
+	gvk       schema.GroupVersionKind
+	namespace string
+	name      string
+}
+
+// Watches keeps a watch for every kind in use.
+type Watches struct {
+	client *Client
+	ledger *objects.Ledger
+	view   View
+	// namespaces restrict watches of namespaced kinds; empty means one watch for all of them.
+	namespaces    []string
+	labelSelector string
+	disabled      bool
+	metrics       *Metrics
+	log           logr.Logger
+
+	mu      sync.Mutex
+	ctx     context.Context // nil until started
+	active  map[scope]*activeWatch
+	byOwner map[objects.Owner]map[scope]struct{}
+
+	// wide are the kinds that are watched with all their objects, because of many create-only ones.
+	wide wideKinds
+	live *live
+	eras eras
+
+	autoscalers *Autoscalers
+	// after is time.AfterFunc, but for tests.
+	after func(time.Duration, func())
+}
+
+// WatchOptions shape the watches.
+type WatchOptions struct {
+	Namespaces    []string
+	LabelSelector string
+	View          View
+	// Disabled watches nothing (OLD-31).
+	Disabled bool
+	// Metrics may be nil: then nobody reads them.
+	Metrics *Metrics
+	Log     logr.Logger
+}
+
+// NewWatches returns watches that start when Start is called.
+func NewWatches(client *Client, l *objects.Ledger, options WatchOptions) *Watches {
+	if options.Metrics == nil {
+		options.Metrics = NewMetrics(prometheus.NewRegistry())
+	}
+	w := &Watches{
+		client: client, ledger: l, view: options.View, namespaces: options.Namespaces, labelSelector: options.LabelSelector,
+		disabled: options.Disabled, metrics: options.Metrics, log: options.Log,
+		active: map[scope]*activeWatch{}, byOwner: map[objects.Owner]map[scope]struct{}{}, live: newLive(),
+		after: func(wait time.Duration, do func()) { time.AfterFunc(wait, do) },
+	}
+	w.autoscalers = newAutoscalers(w)
+	l.OnTurnedBack(func() { w.turnedBack(nil) })
+	return w
+}
+
+// Start runs the watches until the context ends.
+func (w *Watches) Start(ctx context.Context) error {
+	w.mu.Lock()
+	w.ctx = ctx
+	for s, a := range w.active {
+		w.runLocked(s, a)
+	}
+	w.mu.Unlock()
+	w.lookForKinds(ctx)
+	return nil
+}
+
+// View returns what decides about drift and health.
+func (w *Watches) View() View { return w.view }
+
+// Autoscalers returns the index of what is scaled horizontally.
+func (w *Watches) Autoscalers() *Autoscalers { return w.autoscalers }
+
+// Track sets the objects of a ManagedResource, in the ledger and for the watches.
+func (w *Watches) Track(owner objects.Owner, refs []objects.Ref) {
+	w.ledger.Track(owner, refs)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.widenLocked(refs)
+	wanted := w.scopesOf(refs)
+	previous := w.byOwner[owner]
+	for s := range wanted {
+		if _, had := previous[s]; !had {
+			w.useLocked(s)
+		}
+	}
+	for s := range previous {
+		if _, has := wanted[s]; !has {
+			w.releaseLocked(s)
+		}
+	}
+	if len(wanted) == 0 {
+		delete(w.byOwner, owner)
+	} else {
+		w.byOwner[owner] = wanted
+	}
+}
+
+// scopesOf returns the scopes that tell of objects, and of the Pods of those that are Deployments.
+func (w *Watches) scopesOf(refs []objects.Ref) map[scope]struct{} {
+	wanted := map[scope]struct{}{}
+	for _, ref := range refs {
+		wanted[w.scopeOf(ref)] = struct{}{}
+		if ref.Group == "apps" && ref.Kind == "Deployment" {
+			for _, s := range w.podScopes(ref) {
+				wanted[s] = struct{}{}
+			}
+		}
+	}
+	return wanted
+}
+
+// Served tells that an object of a kind was just written, so that there is no need to wait for the kind any longer.
+func (w *Watches) Served(ref objects.Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a := w.active[w.scopeOf(ref)]; a != nil && !a.covers() {
+		a.wake()
+	}
+}
+
+// Covered says whether a change of the object would be noticed.
+func (w *Watches) Covered(ref objects.Ref) bool { return w.scopeCovered(w.scopeOf(ref)) }
+
+func (w *Watches) scopeCovered(s scope) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.active[s]
+	return a != nil && a.covers()
+}
+
+// AwaitCovered says whether a change of the object would be noticed. While the first list of its kind is under way it waits for
+// that, within listedWithin of its begin: whoever reads in the meantime reads what the list is about to tell.
+func (w *Watches) AwaitCovered(ctx context.Context, ref objects.Ref) bool {
+	return w.awaitScope(ctx, w.scopeOf(ref))
+}
+
+func (w *Watches) awaitScope(ctx context.Context, s scope) bool {
+	w.mu.Lock()
+	a := w.active[s]
+	w.mu.Unlock()
+	if a == nil {
+		return false
+	}
+	ctx, cancel := context.WithDeadline(ctx, a.firstListUntil())
+	defer cancel()
+	return a.await(ctx)
+}
+
+func (w *Watches) scopeOf(ref objects.Ref) scope {
+	s := scope{gvk: ref.GVK()}
+	switch {
+	case ref.Unlabelled && w.wide.has(s.gvk):
+		s.namespace, s.name = w.watchedIn(ref.Namespace), allNames
+	case ref.Unlabelled:
+		s.namespace, s.name = ref.Namespace, ref.Name
+	default:
+		s.namespace = w.watchedIn(ref.Namespace)
+	}
+	return s
+}
+
+// watchedIn is the namespace of the watch that tells of a namespace, empty for that of all of them.
+func (w *Watches) watchedIn(namespace string) string {
+	if len(w.namespaces) > 0 && !slices.Contains(w.namespaces, metav1.NamespaceAll) {
+		// Only namespaces with managed objects are watched, configured ones and others alike (MRB-37).
+		return namespace
+	}
+	return ""
+}
+
+func (w *Watches) useLocked(s scope) {
+	a := w.active[s]
+	if a == nil {
+		a = newActiveWatch()
+		w.active[s] = a
+		if w.ctx != nil {
+			w.runLocked(s, a)
+		}
+	}
+	if a.stop != nil {
+		a.stop.Stop()
+		a.stop = nil
+	}
+	a.users++
+}
+
+func (w *Watches) releaseLocked(s scope) {
+	a := w.active[s]
+	if a == nil {
+		return
+	}
+	if a.users--; a.users > 0 {
+		return
+	}
+	a.stop = time.AfterFunc(linger, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if a.users > 0 || w.active[s] != a {
+			return
+		}
+		delete(w.active, s)
+		s.forgetPods(w.ledger, nil)
+		w.narrowLocked(s)
+		if a.cancel != nil {
+			a.cancel()
+		}
+	})
+}
+
+func (w *Watches) runLocked(s scope, a *activeWatch) {
+	if w.disabled {
+		return
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	a.cancel = cancel
+	a.begins()
+	go w.run(ctx, s, a)
+}
+
+// run watches one scope: it waits until the kind is served, and then follows it, until it is served elsewhere or no more.
+func (w *Watches) run(ctx context.Context, s scope, a *activeWatch) {
+	log := w.log.WithValues("groupVersionKind", s.gvk.String())
+	for ctx.Err() == nil {
+		served, err := w.client.mappings.of(ctx, s.gvk)
+		if err == nil {
+			w.follow(ctx, s, a, served)
+		} else {
+			a.lost()
+			log.V(1).Info("Kind cannot be watched yet", "reason", err.Error())
+		}
+		a.waits.Store(true)
+		select {
+		case <-ctx.Done():
+		case <-a.served:
+		}
+		a.waits.Store(false)
+	}
+}

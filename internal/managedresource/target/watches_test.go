@@ -1,0 +1,231 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+var owner = objects.Owner{Namespace: "n", Name: "mr"}
+
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within a minute", what)
+		}
+	}
+}
+
+// TestCoverage holds that a watch covers only while it would tell: its end is the error, whatever it is, and a complete view
+// begins it anew.
+func TestCoverage(t *testing.T) {
+	for name, broken := range map[string]struct{ begin, end func(*server) }{
+		"forbidden": {
+			func(s *server) { s.refuse("list", true); s.refuse("watch", true) },
+			func(s *server) { s.refuse("list", false); s.refuse("watch", false) },
+		},
+		"the version is withdrawn": {
+			func(s *server) { s.withdraw(widgets) },
+			func(s *server) { s.serve(widgets, "widgets", true) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, client := newServer(t)
+			l := objects.New()
+			w := started(t, client, l)
+			run(t, w)
+			s.put(widgets, "n", "w", nil)
+			ref := refTo(widgets, "n", "w")
+			w.Track(owner, []objects.Ref{ref})
+			eventually(t, "covered", func() bool { return w.Covered(ref) })
+			broken.begin(s)
+			eventually(t, "not covered", func() bool { return !w.Covered(ref) })
+			broken.end(s)
+			w.Served(ref)
+			eventually(t, "covered again", func() bool { w.Served(ref); return w.Covered(ref) })
+		})
+	}
+}
+
+// TestRestore holds that after a restore of etcd everything is looked at anew, and what is gone is known to be gone.
+func TestRestore(t *testing.T) {
+	s, client := newServer(t)
+	l := objects.New()
+	w := started(t, client, l)
+	run(t, w)
+	s.put(configMaps, "n", "stays", map[string]any{"data": map[string]any{"a": "1"}})
+	before := s.version
+	s.put(configMaps, "n", "stays", map[string]any{"data": map[string]any{"a": "2"}})
+	s.put(configMaps, "n", "goes", nil)
+	stays, goes := refTo(configMaps, "n", "stays"), refTo(configMaps, "n", "goes")
+	w.Track(owner, []objects.Ref{stays, goes})
+	eventually(t, "known", func() bool { return l.AllKnown(owner) && w.Covered(stays) })
+	for _, ref := range []objects.Ref{stays, goes} {
+		l.Verified(owner, objects.Sighting{Key: ref.Key, UID: l.Lookup(ref.Key).UID, ResourceVersion: l.Lookup(ref.Key).ResourceVersion})
+	}
+	s.mu.Lock()
+	delete(s.kinds[configMaps].objects, "n/goes")
+	s.kinds[configMaps].objects["n/stays"] = withVersion(s.kinds[configMaps].objects["n/stays"], before)
+	s.mu.Unlock()
+	s.restore(before)
+	eventually(t, "both are in doubt, one is missing", func() bool {
+		return len(l.Dirty(owner)) == 2 && !l.Lookup(goes.Key).Present && l.Lookup(stays.Key).ResourceVersion == fmt.Sprint(before)
+	})
+	if object, err := w.Read(t.Context(), stays); err != nil || object.GetResourceVersion() != fmt.Sprint(before) {
+		t.Errorf("got %v, %v", object, err)
+	}
+	if got := s.count("get"); got != 0 {
+		t.Errorf("%d single reads: what is turned back is compared from a list", got)
+	}
+}
+
+// TestMappingEnds holds that a kind that comes back with another scope is used as it is then.
+func TestMappingEnds(t *testing.T) {
+	s, client := newServer(t)
+	s.put(widgets, "n", "w", nil)
+	if _, err := client.Get(t.Context(), widgets, "n", "w"); err != nil {
+		t.Fatal(err)
+	}
+	s.withdraw(widgets)
+	if _, err := client.Get(t.Context(), widgets, "n", "w"); !Gone(err) {
+		t.Errorf("the kind is not served: got %v", err)
+	}
+	s.serve(widgets, "widgets", false)
+	s.put(widgets, "", "w", nil)
+	if _, err := client.Get(t.Context(), widgets, "", "w"); err != nil {
+		t.Errorf("with cluster scope: %v", err)
+	}
+	if _, err := client.Get(t.Context(), widgets, "n", "w"); !Gone(err) {
+		t.Errorf("the object that was in a namespace can't be there any more: got %v", err)
+	}
+	// The same while the mapping is in use: it ends with the first answer that tells.
+	s.serve(widgets, "gadgets", false)
+	s.put(widgets, "", "w", nil)
+	if _, err := client.Get(t.Context(), widgets, "", "w"); err != nil {
+		t.Errorf("at another path: %v", err)
+	}
+	if scope, err := client.Scope(t.Context(), widgets); err != nil || scope != plan.ScopeCluster {
+		t.Errorf("got %v, %v", scope, err)
+	}
+}
+
+// TestScopeAtTheWrite holds that no object is written elsewhere than it is said to be, whatever was supposed of its kind before.
+func TestScopeAtTheWrite(t *testing.T) {
+	for name, tc := range map[string]struct {
+		namespace  string
+		namespaced bool
+		want       error
+	}{
+		"in a namespace":                      {"default", true, nil},
+		"in no namespace":                     {"", false, nil},
+		"its kind has no namespaces any more": {"default", false, ErrMisplaced},
+		"its kind has namespaces by now":      {"", true, ErrMisplaced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, client := newServer(t)
+			s.serve(widgets, "widgets", tc.namespace != "")
+			if _, err := client.Scope(t.Context(), widgets); err != nil {
+				t.Fatal(err)
+			}
+			s.serve(widgets, "widgets", tc.namespaced)
+			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "w"}}}
+			object.SetGroupVersionKind(widgets)
+			if tc.namespace != "" {
+				object.SetNamespace(tc.namespace)
+			}
+			_, err := client.Create(t.Context(), object, View{})
+			if !errors.Is(err, tc.want) {
+				t.Errorf("got %v, want %v", err, tc.want)
+			}
+			if written := len(s.kinds[widgets].objects); (written > 0) != (tc.want == nil) {
+				t.Errorf("%d objects were written", written)
+			}
+		})
+	}
+}
+
+// TestCreateOnlyObjectsShareWatches holds that many objects without the label do not cost a watch each.
+func TestCreateOnlyObjectsShareWatches(t *testing.T) {
+	w := NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()})
+	refs := make([]objects.Ref, 2000)
+	for i := range refs {
+		refs[i] = refTo(configMaps, "n", fmt.Sprint(i))
+		refs[i].Unlabelled = true
+	}
+	used := func() (n int) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, a := range w.active {
+			if a.users > 0 {
+				n++
+			}
+		}
+		return n
+	}
+	w.Track(owner, refs[:fewByName])
+	if got := used(); got != fewByName {
+		t.Errorf("a few are watched by name: got %d", got)
+	}
+	w.Track(objects.Owner{Name: "other"}, refs[fewByName:])
+	if got := used(); got != 1 {
+		t.Errorf("many have one watch: got %d", got)
+	}
+	if got := w.scopeOf(refs[0]); got.name != allNames {
+		t.Errorf("got %+v", got)
+	}
+	w.Track(owner, nil)
+	w.Track(objects.Owner{Name: "other"}, nil)
+	if got := used(); got != 0 {
+		t.Errorf("got %d", got)
+	}
+}
+
+// TestPodsOfANamespaceAreForgotten is MRB-30 with target namespaces: what went during a gap of a namespace's watch is gone, and
+// other namespaces stay.
+func TestPodsOfANamespaceAreForgotten(t *testing.T) {
+	l := objects.New()
+	w := NewWatches(nil, l, WatchOptions{Namespaces: []string{"one", "two"}, Log: logr.Discard()})
+	l.SetReplicaSet(objects.Labelled, "one", "rs-one", "d-one")
+	l.SetReplicaSet(objects.Labelled, "two", "rs-two", "d-two")
+	list := func(namespace string, names ...string) {
+		s := &sink{watches: w, scope: scope{gvk: podKind, namespace: namespace}, active: follower{activeWatch: newActiveWatch()}}
+		_, err := s.list(t.Context(), scopeRequests{list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			pods := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+			for _, name := range names {
+				pods.Items = append(pods.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name),
+					OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", UID: types.UID("rs-" + namespace), Controller: ptr.To(true)}}}})
+			}
+			return pods, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	list("one", "a", "b")
+	list("two", "c")
+	for gap := range 100 {
+		list("one", fmt.Sprint(gap))
+	}
+	if one, two := l.Pods(objects.Labelled, "d-one"), l.Pods(objects.Labelled, "d-two"); one != 1 || two != 1 {
+		t.Errorf("got %d and %d, want 1 and 1", one, two)
+	}
+	s := &sink{watches: w, scope: scope{gvk: replicaSetKind, namespace: "one"}, active: follower{activeWatch: newActiveWatch()}}
+	s.scope.forgetPods(s.watches.ledger, nil)
+	if one, two := l.Pods(objects.Labelled, "d-one"), l.Pods(objects.Labelled, "d-two"); one != 0 || two != 1 {
+		t.Errorf("ReplicaSets: got %d and %d, want 0 and 1", one, two)
+	}
+}
