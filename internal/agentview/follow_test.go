@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/agent"
-	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/cluster"
 )
 
 // streams is an API server that streams what a test says, by resource; single reads find nothing.
@@ -61,8 +61,8 @@ func following(t *testing.T, machineNamespace string) (*View, streams) {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
-	cluster := clusters.Connection{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
-	v, err := New(Options{Source: cluster, MachineNamespace: machineNamespace, Target: cluster, Clock: clock.RealClock{}, Log: logr.Discard()})
+	connection := cluster.Connection{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
+	v, err := New(Options{Source: connection, MachineNamespace: machineNamespace, Target: connection, Clock: clock.RealClock{}, Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/agent"
-	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/follow"
 	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
 	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
@@ -44,9 +44,9 @@ const (
 // Options shape a view.
 type Options struct {
 	// Source has the Machines in MachineNamespace; it is not needed if that is empty.
-	Source           clusters.Connection
+	Source           cluster.Connection
 	MachineNamespace string
-	Target           clusters.Connection
+	Target           cluster.Connection
 	Selectors        SelectorMode
 	// Shoot is its name in metrics, empty where there is one only.
 	Shoot   string
@@ -99,23 +99,23 @@ func New(o Options) (*View, error) {
 	v := &View{
 		machineNamespace: o.MachineNamespace, mode: o.Selectors, log: o.Log,
 		clients: map[schema.GroupVersion]rest.Interface{}, live: map[schema.GroupVersion]rest.Interface{},
-		queue: limit.NewQueue(clusters.Streams, limit.Waiting), shoot: o.Shoot, metrics: o.Metrics,
+		queue: limit.NewQueue(cluster.Streams, limit.Waiting), shoot: o.Shoot, metrics: o.Metrics,
 		machines: map[string]agent.Machine{}, nodes: map[string]agent.Node{}, pods: map[podKey]string{}, requests: map[string]string{},
 		configurations: map[string]configuration{}, names: map[string]string{},
 	}
-	connections := map[schema.GroupVersion]clusters.Connection{kubernetes.Nodes.GroupVersion(): o.Target, kubernetes.CertificateSigningRequests.GroupVersion(): o.Target}
+	connections := map[schema.GroupVersion]cluster.Connection{kubernetes.Nodes.GroupVersion(): o.Target, kubernetes.CertificateSigningRequests.GroupVersion(): o.Target}
 	if v.ByMachine() {
 		connections[machinev1alpha1.Machines.GroupVersion()] = o.Source
 	}
-	for version, cluster := range connections {
-		client, err := follow.NewClient(cluster.REST, cluster.HTTP, version)
+	for version, connection := range connections {
+		client, err := follow.NewClient(connection.REST, connection.HTTP, version)
 		if err != nil {
 			return nil, err
 		}
 		v.clients[version] = client
-		unlimited := rest.CopyConfig(cluster.REST)
+		unlimited := rest.CopyConfig(connection.REST)
 		unlimited.QPS, unlimited.RateLimiter = -1, nil
-		if v.live[version], err = follow.NewClient(unlimited, cluster.HTTP, version); err != nil {
+		if v.live[version], err = follow.NewClient(unlimited, connection.HTTP, version); err != nil {
 			return nil, err
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/agent"
-	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/limit"
 )
 
@@ -55,8 +55,8 @@ func newView(t *testing.T, texts map[string]string) (*View, *apiServer) {
 	s := &apiServer{texts: texts, reads: map[string]int{}}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	cluster := clusters.Connection{REST: &rest.Config{Host: server.URL, QPS: 0.01, Burst: 1}, HTTP: server.Client()}
-	v, err := New(Options{Source: cluster, MachineNamespace: "ns", Target: cluster, Selectors: SelectorsAuto, Clock: clock.RealClock{}, Log: logr.Discard()})
+	connection := cluster.Connection{REST: &rest.Config{Host: server.URL, QPS: 0.01, Burst: 1}, HTTP: server.Client()}
+	v, err := New(Options{Source: connection, MachineNamespace: "ns", Target: connection, Selectors: SelectorsAuto, Clock: clock.RealClock{}, Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,9 +188,9 @@ func TestAway(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.CloseClientConnections()
-	cluster := clusters.Connection{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
+	connection := cluster.Connection{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
 	registry := prometheus.NewRegistry()
-	v, err := New(Options{Target: cluster, Clock: clock.RealClock{}, Metrics: NewMetrics(registry), Log: logr.Discard()})
+	v, err := New(Options{Target: connection, Clock: clock.RealClock{}, Metrics: NewMetrics(registry), Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,10 +199,10 @@ func TestAway(t *testing.T) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()
-	for i := range 2 * clusters.Streams {
+	for i := range 2 * cluster.Streams {
 		asking.Go(func() { _, _, _ = v.Node(limit.WithClient(ctx, fmt.Sprint(i)), "gone") })
 	}
-	for until := time.Now().Add(10 * time.Second); hanging.Load() < clusters.Streams; {
+	for until := time.Now().Add(10 * time.Second); hanging.Load() < cluster.Streams; {
 		if time.Now().After(until) {
 			t.Fatalf("%d reads are under way", hanging.Load())
 		}
@@ -255,8 +255,8 @@ func TestFollows(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.CloseClientConnections()
-	cluster := clusters.Connection{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
-	v, err := New(Options{Target: cluster, Clock: clock.RealClock{}, Log: logr.Discard()})
+	connection := cluster.Connection{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
+	v, err := New(Options{Target: connection, Clock: clock.RealClock{}, Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func TestUnseenNode(t *testing.T) {
 		"/api/v1/nodes/n": `{"metadata":{"name":"n","uid":"1","labels":{"kubernetes.io/hostname":"h","worker.gardener.cloud/pool":"p","worker.gardener.cloud/gardener-node-agent-secret-name":"s"}}}`,
 	}})
 	defer server.Close()
-	v, err := New(Options{Target: clusters.Connection{REST: &rest.Config{Host: server.URL}, HTTP: server.Client()}, Clock: clock.RealClock{}, Log: logr.Discard()})
+	v, err := New(Options{Target: cluster.Connection{REST: &rest.Config{Host: server.URL}, HTTP: server.Client()}, Clock: clock.RealClock{}, Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
-	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/follow"
 	"github.com/espalier-project/espalier/internal/foreign/apiextensions"
 )
@@ -19,7 +19,7 @@ import (
 type Tell func(definition, version string)
 
 // Follow follows the definitions until the context ends. wanted are the definitions by name, with the versions that will do, the best first.
-func Follow(ctx context.Context, connection clusters.Connection, wanted map[string][]string, tell Tell, c clock.WithTicker, log logr.Logger) error {
+func Follow(ctx context.Context, connection cluster.Connection, wanted map[string][]string, tell Tell, c clock.WithTicker, log logr.Logger) error {
 	client, err := follow.NewClient(connection.REST, connection.HTTP, apiextensions.CustomResourceDefinitions.GroupVersion())
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/features/resourcemanager"
@@ -40,7 +40,7 @@ type act interface {
 	// do lets a step of users happen.
 	do(Step)
 	// changed judges a write, by an instance or by anybody else. The lock is held.
-	changed(cluster string, c apiserver.Change)
+	changed(side string, c apiserver.Change)
 	// look takes note of what there is, after writes by anybody and after a restore. The lock is held.
 	look()
 	// play does on the target what Kubernetes' own controllers do.
@@ -156,19 +156,19 @@ func (s *stage) runControllers(ctx context.Context, i *instance) error {
 	if err != nil {
 		return err
 	}
-	cache, err := clusters.CacheOptions(feature.Source, clusters.Options{Scheme: sourceScheme, Reads: reads, Resync: &cfg.SourceClientConnection.CacheResyncPeriod.Duration})
+	cache, err := cluster.CacheOptions(feature.Source, cluster.Options{Scheme: sourceScheme, Reads: reads, Resync: &cfg.SourceClientConnection.CacheResyncPeriod.Duration})
 	if err != nil {
 		return err
 	}
 	mgr, err := manager.New(source.REST, manager.Options{
-		Scheme: sourceScheme, Logger: s.logger, Cache: cache, MapperProvider: clusters.Mapper(feature.Source, reads),
+		Scheme: sourceScheme, Logger: s.logger, Cache: cache, MapperProvider: cluster.Mapper(feature.Source, reads),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {
 		return err
 	}
 	p := &resourcemanager.Process{Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: prometheus.NewRegistry(), Log: s.logger}
-	if p.Source, err = clusters.Managed(mgr, source.REST); err != nil {
+	if p.Source, err = cluster.Managed(mgr, source.REST); err != nil {
 		return err
 	}
 	targetScheme := runtime.NewScheme()
@@ -178,7 +178,7 @@ func (s *stage) runControllers(ctx context.Context, i *instance) error {
 		}
 	}
 	target := clusterOf(s.target, &network{world: s.world, instance: i, cluster: "target"})
-	if p.Target, err = target.Caching(feature.Target, clusters.Options{Scheme: targetScheme, Reads: reads, Resync: &cfg.TargetClientConnection.CacheResyncPeriod.Duration}); err != nil {
+	if p.Target, err = target.Caching(feature.Target, cluster.Options{Scheme: targetScheme, Reads: reads, Resync: &cfg.TargetClientConnection.CacheResyncPeriod.Duration}); err != nil {
 		return err
 	}
 	if err := mgr.Add(p.Target); err != nil {
@@ -191,14 +191,14 @@ func (s *stage) runControllers(ctx context.Context, i *instance) error {
 }
 
 func startRows(ctx context.Context, p *resourcemanager.Process, rows []resourcemanager.Row) error {
-	byName := map[feature.Cluster]*clusters.Cluster{feature.Source: p.Source, feature.Target: p.Target}
+	byName := map[feature.Cluster]*cluster.Cluster{feature.Source: p.Source, feature.Target: p.Target}
 	return kit.Run(ctx, p.Manager, func(group *kit.Group) error {
 		for _, row := range rows {
 			var reads []feature.Read
 			if row.Reads != nil {
 				reads = row.Reads(p.Config)
 			}
-			kept, err := clusters.Keep(byName, reads, p.Clock, p.Log)
+			kept, err := cluster.Keep(byName, reads, p.Clock, p.Log)
 			if err != nil {
 				return err
 			}
@@ -241,7 +241,7 @@ func (s *stage) takeStep(step Step) {
 			resource = a.resources[step.A%len(a.resources)]
 		}
 	}
-	cluster, name, _ := strings.Cut(resource, "/")
+	side, name, _ := strings.Cut(resource, "/")
 	lasts := []time.Duration{time.Second, 5 * time.Second, 20 * time.Second}[step.B%3]
 	matches := func(_ string, k *apiserver.Kind) bool { return k.Resource == name }
 	switch step.Do {
@@ -261,20 +261,20 @@ func (s *stage) takeStep(step Step) {
 		case "deny":
 			s.disturb(s.denied, resource, lasts)
 		}
-		s.server(cluster).CutWatches(matches)
+		s.server(side).CutWatches(matches)
 	default:
 		s.act.do(step)
 	}
 }
 
-func (s *stage) observe(cluster string, c apiserver.Change) {
+func (s *stage) observe(side string, c apiserver.Change) {
 	if s.act == nil {
 		return // The namespaces of the beginning.
 	}
-	s.traceLocked("-- %s %ss %s %s: %s", c.By, c.Verb, cluster, c.Key, later(func() string { return shown(c.After) }))
-	s.act.changed(cluster, c)
+	s.traceLocked("-- %s %ss %s %s: %s", c.By, c.Verb, side, c.Key, later(func() string { return shown(c.After) }))
+	s.act.changed(side, c)
 	s.act.look()
-	if cluster == "target" {
+	if side == "target" {
 		s.poke()
 	}
 }
@@ -310,20 +310,20 @@ func (s *stage) hear(n *network, r *apiserver.Request, answered bool) {
 }
 
 // heardAt is when a request of an instance was last answered; the zero time if never.
-func (s *stage) heardAt(by, cluster, verb, resource, namespace, name string) time.Time {
+func (s *stage) heardAt(by, side, verb, resource, namespace, name string) time.Time {
 	s.hearing.Lock()
 	defer s.hearing.Unlock()
-	return s.answered[strings.Join([]string{by, cluster, verb, resource, namespace, name}, " ")]
+	return s.answered[strings.Join([]string{by, side, verb, resource, namespace, name}, " ")]
 }
 
-func (s *stage) failedAt(by, cluster, verb, resource, namespace, name string) time.Time {
+func (s *stage) failedAt(by, side, verb, resource, namespace, name string) time.Time {
 	s.hearing.Lock()
 	defer s.hearing.Unlock()
-	return s.failed[strings.Join([]string{by, cluster, verb, resource, namespace, name}, " ")]
+	return s.failed[strings.Join([]string{by, side, verb, resource, namespace, name}, " ")]
 }
 
 // change lets somebody else change what was just written, or delete it.
-func (s *stage) change(cluster string, r *apiserver.Request, remove bool) {
+func (s *stage) change(side string, r *apiserver.Request, remove bool) {
 	key := r.Key()
 	if r.Verb == "create" {
 		key.Name = apiserver.Text(decode(string(r.Body)), "metadata", "name")
@@ -331,7 +331,7 @@ func (s *stage) change(cluster string, r *apiserver.Request, remove bool) {
 	if r.Verb == "delete" || r.Subresource != "" || key.Name == "" || key.Resource == "events" {
 		return
 	}
-	server := s.server(cluster)
+	server := s.server(side)
 	if remove {
 		s.request(server, http.MethodDelete, s.pathOf(server, key), nil)
 		return

@@ -16,7 +16,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
@@ -67,13 +67,13 @@ func (w *world) runInstance(ctx context.Context, i *instance) error {
 	if err != nil {
 		return err
 	}
-	kept := clusters.Options{Scheme: scheme, Reads: engine.Reads(cfg), Namespaces: cfg.SourceClientConnection.Namespaces, Resync: &cfg.SourceClientConnection.CacheResyncPeriod.Duration}
-	cache, err := clusters.CacheOptions(feature.Source, kept)
+	kept := cluster.Options{Scheme: scheme, Reads: engine.Reads(cfg), Namespaces: cfg.SourceClientConnection.Namespaces, Resync: &cfg.SourceClientConnection.CacheResyncPeriod.Duration}
+	cache, err := cluster.CacheOptions(feature.Source, kept)
 	if err != nil {
 		return err
 	}
 	mgr, err := manager.New(source.REST, manager.Options{
-		Scheme: scheme, Logger: w.log(), Cache: cache, MapperProvider: clusters.Mapper(feature.Source, kept.Reads),
+		Scheme: scheme, Logger: w.log(), Cache: cache, MapperProvider: cluster.Mapper(feature.Source, kept.Reads),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		// Every simulated process has controllers of the same names.
 		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
@@ -101,7 +101,7 @@ func (w *world) runInstance(ctx context.Context, i *instance) error {
 func (w *world) log() logr.Logger { return w.logger }
 
 // clusterOf is how an instance reaches a cluster. All instances are one executable, and have its name in managed fields.
-func clusterOf(server *apiserver.Server, n *network) clusters.Connection {
+func clusterOf(server *apiserver.Server, n *network) cluster.Connection {
 	transport := &apiserver.Transport{Server: server, By: n.instance.name, Network: n}
 	cfg := &rest.Config{Host: "http://" + n.cluster, QPS: -1, Transport: transport, WarningHandler: rest.NoWarnings{}, UserAgent: rest.DefaultKubernetesUserAgent()}
 	cfg.ContentType = "application/json"
@@ -109,5 +109,5 @@ func clusterOf(server *apiserver.Server, n *network) clusters.Connection {
 	if err != nil {
 		panic(err) // It has neither certificates nor credentials that could be wrong.
 	}
-	return clusters.Connection{REST: cfg, HTTP: client}
+	return cluster.Connection{REST: cfg, HTTP: client}
 }

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/envoyfilter"
 )
@@ -34,7 +34,7 @@ type Options struct {
 	// Namespaces of the target that are watched; none means all.
 	Namespaces []string
 	// Target is how the target is watched, Client how it is asked and written to, past any cache.
-	Target clusters.Connection
+	Target cluster.Connection
 	Client client.Client
 	Clock  clock.WithTicker
 	Log    logr.Logger

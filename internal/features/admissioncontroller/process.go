@@ -16,7 +16,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
-	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/feature"
 	foreign "github.com/espalier-project/espalier/internal/foreign/garden"
 	"github.com/espalier-project/espalier/internal/garden"
@@ -39,7 +39,7 @@ type Process struct {
 	Config  *configuration
 	Manager manager.Manager
 	// Garden is what webhooks read; its cache begins with the first request that needs it.
-	Garden   *clusters.Cluster
+	Garden   *cluster.Cluster
 	Clock    clock.WithTicker
 	Registry prometheus.Registerer
 	Log      logr.Logger
@@ -60,7 +60,7 @@ type Process struct {
 	guard      *guard.Guard
 	rejections *admit.Rejections
 	// kept is what each enabled feature reads from the cache, by its key, and first has it begin.
-	kept  map[string]*clusters.Kept
+	kept  map[string]*cluster.Kept
 	first *asked
 }
 
@@ -92,7 +92,7 @@ func assemble(
 	p := &Process{
 		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log,
 		reviews: review.NewBodies(), judged: admit.NewBodies(), bodies: admit.NewBodies(), pages: graphpage.NewPages(), guard: keeper,
-		hooks: admit.NewMetrics(registry), rejections: admit.NewRejections(registry), kept: map[string]*clusters.Kept{}, first: &asked{clock: clock.RealClock{}},
+		hooks: admit.NewMetrics(registry), rejections: admit.NewRejections(registry), kept: map[string]*cluster.Kept{}, first: &asked{clock: clock.RealClock{}},
 	}
 	registerDoubles(registry)
 	if err := p.follow(restConfig); err != nil {
@@ -115,18 +115,18 @@ type lookups struct {
 	queue *limit.Queue
 }
 
-func newLookups(connection clusters.Connection) (lookups, error) {
+func newLookups(connection cluster.Connection) (lookups, error) {
 	own, err := connection.Own()
 	if err != nil {
 		return lookups{}, err
 	}
 	client, err := garden.NewClient(own.REST, own.HTTP)
-	return lookups{client, limit.NewQueue(clusters.Streams, limit.Waiting)}, err
+	return lookups{client, limit.NewQueue(cluster.Streams, limit.Waiting)}, err
 }
 
 // follow makes the graphs, what keeps them, and who decides by them.
 func (p *Process) follow(restConfig *rest.Config) error {
-	connection := clusters.Connection{REST: restConfig, HTTP: p.Manager.GetHTTPClient()}
+	connection := cluster.Connection{REST: restConfig, HTTP: p.Manager.GetHTTPClient()}
 	watching, err := garden.NewClient(connection.REST, connection.HTTP)
 	if err != nil {
 		return err
@@ -175,9 +175,9 @@ func (p *Process) cache(rows []Row, restConfig *rest.Config) error {
 			return err
 		}
 	}
-	connection := clusters.Connection{REST: restConfig, HTTP: p.Manager.GetHTTPClient()}
+	connection := cluster.Connection{REST: restConfig, HTTP: p.Manager.GetHTTPClient()}
 	var err error
-	if p.Garden, err = connection.Caching(feature.Garden, clusters.Options{Scheme: scheme, Reads: feature.AllReads(rows, p.Config)}); err != nil {
+	if p.Garden, err = connection.Caching(feature.Garden, cluster.Options{Scheme: scheme, Reads: feature.AllReads(rows, p.Config)}); err != nil {
 		return err
 	}
 	live, err := p.Garden.Live()
@@ -190,9 +190,9 @@ func (p *Process) cache(rows []Row, restConfig *rest.Config) error {
 
 // add starts what is enabled.
 func (p *Process) add(rows []Row) error {
-	byName := map[feature.Cluster]*clusters.Cluster{feature.Garden: p.Garden}
+	byName := map[feature.Cluster]*cluster.Cluster{feature.Garden: p.Garden}
 	for _, row := range rows {
-		kept, err := clusters.Keep(byName, row.ReadsOf(p.Config), p.Clock, p.Log.WithName(row.Name))
+		kept, err := cluster.Keep(byName, row.ReadsOf(p.Config), p.Clock, p.Log.WithName(row.Name))
 		if err != nil {
 			return fmt.Errorf("feature %s: %w", row.Name, err)
 		}

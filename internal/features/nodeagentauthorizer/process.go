@@ -17,7 +17,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	"github.com/espalier-project/espalier/internal/agentview"
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
-	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/features/agents"
 	"github.com/espalier-project/espalier/internal/process"
@@ -34,7 +34,7 @@ type Process struct {
 	// Checks are what readiness and liveness wait for, once the features are started.
 	Checks []process.Check
 
-	source  clusters.Connection
+	source  cluster.Connection
 	metrics *nodeagent.Metrics
 	views   *agentview.Metrics
 	// bodies are of all shoots together.
@@ -62,7 +62,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 		log: log.WithName("webhook." + nodeagent.Name),
 	}
 	if cfg.MachineNamespace != nil || cfg.ShootsDirectory != "" {
-		if p.source, err = cluster(&cfg.SourceClientConnection); err != nil && cfg.ShootsDirectory == "" {
+		if p.source, err = connect(&cfg.SourceClientConnection); err != nil && cfg.ShootsDirectory == "" {
 			return nil, fmt.Errorf("source cluster: %w", err)
 		}
 	}
@@ -97,17 +97,17 @@ func start(_ context.Context, p *Process) error {
 	return err
 }
 
-func cluster(connection *config.ClientConnection) (clusters.Connection, error) {
+func connect(connection *config.ClientConnection) (cluster.Connection, error) {
 	restConfig, err := process.RESTConfig(connection.Connection())
 	if err != nil {
-		return clusters.Connection{}, err
+		return cluster.Connection{}, err
 	}
-	return clusters.Connect(restConfig)
+	return cluster.Connect(restConfig)
 }
 
 // serveOne serves the shoot of the configuration; it returns what readiness waits for (NAA-9).
 func (p *Process) serveOne() ([]process.Check, error) {
-	shoot, err := cluster(&p.Config.TargetClientConnection)
+	shoot, err := connect(&p.Config.TargetClientConnection)
 	if err != nil {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
@@ -124,7 +124,7 @@ func (p *Process) serveOne() ([]process.Check, error) {
 }
 
 // shoot returns what is known of a shoot and the endpoint that decides by it.
-func (p *Process) shoot(name string, c *config.Agents, target clusters.Connection, log logr.Logger) (*agents.Shoot, error) {
+func (p *Process) shoot(name string, c *config.Agents, target cluster.Connection, log logr.Logger) (*agents.Shoot, error) {
 	mode := agentview.SelectorsNever
 	switch c.AuthorizeWithSelectors {
 	case config.SelectorsTrue:
@@ -147,7 +147,7 @@ func (p *Process) serveMany() ([]process.Check, error) {
 	directory := shoots.New(shoots.Options{
 		Path: p.Config.ShootsDirectory, Clock: clock.RealClock{}, Log: p.log,
 		Serve: func(ctx context.Context, name string, entry *config.ShootEntry) (shoots.Handler, error) {
-			target, err := cluster(&entry.TargetClientConnection)
+			target, err := connect(&entry.TargetClientConnection)
 			if err != nil {
 				return shoots.Handler{}, fmt.Errorf("target cluster: %w", err)
 			}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/controller/criticalcomponents"
 	"github.com/espalier-project/espalier/internal/controller/csrapprover"
 	"github.com/espalier-project/espalier/internal/controller/garbagecollector"
@@ -30,7 +30,7 @@ func startTokenRequestor(_ context.Context, p *Process) error {
 }
 
 // bundle returns what reads the CA of a cluster's API server, which a file may have (TR-23b).
-func bundle(c *clusters.Cluster) func() ([]byte, error) {
+func bundle(c *cluster.Cluster) func() ([]byte, error) {
 	tls := c.REST.TLSClientConfig
 	return func() ([]byte, error) {
 		if len(tls.CAData) > 0 || tls.CAFile == "" {

@@ -19,7 +19,7 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/agentview"
-	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
 	"github.com/espalier-project/espalier/internal/process"
@@ -32,7 +32,7 @@ type Process struct {
 	Config  *configuration
 	Manager manager.Manager
 	// Source and Target keep what the enabled features read of them.
-	Source, Target *clusters.Cluster
+	Source, Target *cluster.Cluster
 	// Clientset talks to the source about built-in kinds.
 	Clientset kubernetes.Interface
 	Clock     clock.WithTicker
@@ -47,7 +47,7 @@ type Process struct {
 	bodies *serve.Bodies
 	hooks  *admit.Metrics
 	// kept is what each enabled feature reads from caches, by its key.
-	kept map[string]*clusters.Kept
+	kept map[string]*cluster.Kept
 	// identified ends once the leader knows the identity of the source, begun once the engine's controllers have been added.
 	identified, begun chan struct{}
 }
@@ -80,30 +80,30 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 	if err != nil {
 		return nil, err
 	}
-	source, err := clusters.Managed(mgr, sourceConfig)
+	source, err := cluster.Managed(mgr, sourceConfig)
 	if err != nil {
 		return nil, fmt.Errorf("source cluster: %w", err)
 	}
 	p := &Process{
 		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source,
-		bodies: admit.NewBodies(), hooks: admit.NewMetrics(registry), kept: map[string]*clusters.Kept{}, identified: make(chan struct{}), begun: make(chan struct{}),
+		bodies: admit.NewBodies(), hooks: admit.NewMetrics(registry), kept: map[string]*cluster.Kept{}, identified: make(chan struct{}), begun: make(chan struct{}),
 	}
 	scheme, err := targetScheme()
 	if err != nil {
 		return nil, err
 	}
-	target := clusters.Connection{REST: targetConfig, HTTP: mgr.GetHTTPClient()}
+	target := cluster.Connection{REST: targetConfig, HTTP: mgr.GetHTTPClient()}
 	if !process.SameCluster(sourceConfig, targetConfig) {
-		if target, err = clusters.Connect(targetConfig); err != nil {
+		if target, err = cluster.Connect(targetConfig); err != nil {
 			return nil, fmt.Errorf("target cluster: %w", err)
 		}
 	}
-	if p.Target, err = target.Caching(feature.Target, clusters.Options{
+	if p.Target, err = target.Caching(feature.Target, cluster.Options{
 		Scheme: scheme, Reads: feature.AllReads(rows, cfg), Namespaces: cfg.TargetClientConnection.Namespaces, Resync: &cfg.TargetClientConnection.CacheResyncPeriod.Duration,
 	}); err != nil {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
-	if p.Clientset, err = kubernetes.NewForConfigAndClient(clusters.Protobuf(sourceConfig), mgr.GetHTTPClient()); err != nil {
+	if p.Clientset, err = kubernetes.NewForConfigAndClient(cluster.Protobuf(sourceConfig), mgr.GetHTTPClient()); err != nil {
 		return nil, err
 	}
 	if p.Engine, err = engine.New(engine.Options{
@@ -121,7 +121,7 @@ func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, log l
 	}
 	reads := feature.AllReads(rows, cfg)
 	// The manager's cache is that of the source.
-	kept, err := clusters.CacheOptions(feature.Source, clusters.Options{
+	kept, err := cluster.CacheOptions(feature.Source, cluster.Options{
 		Scheme: scheme, Reads: reads, Namespaces: cfg.SourceClientConnection.Namespaces, Resync: &cfg.SourceClientConnection.CacheResyncPeriod.Duration,
 	})
 	if err != nil {
@@ -133,7 +133,7 @@ func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, log l
 	}
 	return process.NewManager(process.ManagerOptions{
 		Guard: keeper, REST: sourceConfig, Scheme: scheme, LeaderElection: &cfg.LeaderElection, Webhooks: &cfg.Server.Webhooks,
-		HealthProbes: cfg.Server.HealthProbes, Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Cache: kept, Mapper: clusters.Mapper(feature.Source, reads), Log: log,
+		HealthProbes: cfg.Server.HealthProbes, Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Cache: kept, Mapper: cluster.Mapper(feature.Source, reads), Log: log,
 	})
 }
 
@@ -150,7 +150,7 @@ func targetScheme() (*runtime.Scheme, error) {
 
 // add gives the manager what is enabled: what every replica runs begins at once, the rest with the leader.
 func (p *Process) add(rows []Row) error {
-	byName := map[feature.Cluster]*clusters.Cluster{feature.Source: p.Source, feature.Target: p.Target}
+	byName := map[feature.Cluster]*cluster.Cluster{feature.Source: p.Source, feature.Target: p.Target}
 	// Nothing is kept of the target but what somebody asks for, which costs nothing here.
 	if err := p.Manager.Add(p.Target); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (p *Process) add(rows []Row) error {
 		if !row.Built() {
 			continue // Nothing but a default of old flags switches it on; the start said so.
 		}
-		kept, err := clusters.Keep(byName, row.ReadsOf(p.Config), p.Clock, p.Log.WithName(row.Name))
+		kept, err := cluster.Keep(byName, row.ReadsOf(p.Config), p.Clock, p.Log.WithName(row.Name))
 		if err != nil {
 			return fmt.Errorf("feature %s: %w", row.Name, err)
 		}
@@ -199,8 +199,8 @@ func (p *Process) TargetAwaited(budget time.Duration) []string {
 }
 
 // awaited returns what the cache of a cluster lacks.
-func (p *Process) awaited(name feature.Cluster, cluster *clusters.Cluster, budget time.Duration) []string {
-	if cluster.Synced(budget) {
+func (p *Process) awaited(name feature.Cluster, c *cluster.Cluster, budget time.Duration) []string {
+	if c.Synced(budget) {
 		return nil
 	}
 	awaited := []string{"the cache of the " + string(name) + " cluster"}

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/client-go/discovery"
 
-	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/lookup"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
@@ -14,12 +14,12 @@ import (
 )
 
 // reading makes a webhook that reads from the cache of a cluster, and what that does not have from its API server.
-func reading(cluster *clusters.Cluster, decide func(*lookup.Reader) admit.Func) (admit.Func, error) {
-	live, err := cluster.Live()
+func reading(c *cluster.Cluster, decide func(*lookup.Reader) admit.Func) (admit.Func, error) {
+	live, err := c.Live()
 	if err != nil {
 		return nil, err
 	}
-	return decide(lookup.New(cluster.Cache, live, cluster.Lookups)), nil
+	return decide(lookup.New(c.Cache, live, c.Lookups)), nil
 }
 
 // decideProtection reads the source live: what has just been created counts.

@@ -22,7 +22,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/managedresource/controller"
 	healthcontroller "github.com/espalier-project/espalier/internal/managedresource/health"
@@ -40,7 +40,7 @@ type Options struct {
 	Manager manager.Manager
 	// Source is the client of the source for built-in kinds.
 	Source kubernetes.Interface
-	Target clusters.Connection
+	Target cluster.Connection
 	// Identified, if it is set, is called on the leader once the identity of the source is known: what else it runs begins then.
 	Identified func()
 	// Begun, if it is set, is called once the controllers have been added.

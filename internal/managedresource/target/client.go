@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/espalier-project/espalier/internal/clusters"
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
@@ -52,7 +52,7 @@ func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (
 	if err != nil {
 		return nil, err
 	}
-	protobuf := clusters.Protobuf(config)
+	protobuf := cluster.Protobuf(config)
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(protobuf), httpClient)
 	if err != nil {
 		return nil, err

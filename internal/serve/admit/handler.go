@@ -24,7 +24,7 @@ const (
 	// bodyLimit bounds the body of a review (CW-2): two objects of 3 MiB, twice what etcd keeps of one, and what is around them.
 	bodyLimit = 7 << 20
 	// reviewsAtOnce bounds the reviews that an endpoint works on at a time: all that may wait for a read or make one (1124, limit.Waiting and
-	// clusters.Streams), and as many again as an API server has changes under way beside them. Their bodies are 80 MiB at most, as none of them is
+	// cluster.Streams), and as many again as an API server has changes under way beside them. Their bodies are 80 MiB at most, as none of them is
 	// larger than 64 KiB, and some 4 KiB each of usual size.
 	reviewsAtOnce = limit.Waiting + 256
 	// budget is how long a request may take; kube-apiserver waits ten seconds by default.

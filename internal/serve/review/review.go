@@ -33,7 +33,7 @@ const (
 	// would otherwise become 60. Whoever has groups from a certificate or token has some hundred.
 	valuesLimit = 1 << 16
 	// decisionsAtOnce bounds the decisions that are being made at a time: all that may wait for a look-up or make one (1124, limit.Waiting and
-	// clusters.Streams), and as many again as an API server has requests under way beside them. A review of usual size takes 24 KiB meanwhile, so that
+	// cluster.Streams), and as many again as an API server has requests under way beside them. A review of usual size takes 24 KiB meanwhile, so that
 	// all of them are 30 MiB.
 	decisionsAtOnce = limit.Waiting + 256
 	// bufferKept bounds the buffers that are used again: twice what a review of usual size has.
