@@ -21,10 +21,10 @@ import (
 
 	"github.com/espalier-project/espalier/internal/agent"
 	"github.com/espalier-project/espalier/internal/cluster"
-	"github.com/espalier-project/espalier/internal/follow"
 	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
 	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
 	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/reflector"
 	"github.com/espalier-project/espalier/internal/selectors"
 )
 
@@ -63,7 +63,7 @@ type View struct {
 	clients          map[schema.GroupVersion]rest.Interface
 	// live are clients without a rate limit of their own, which agents would share.
 	live           map[schema.GroupVersion]rest.Interface
-	source, target []*follow.Follower
+	source, target []*reflector.Follower
 	// queue shares the live reads between agents.
 	queue   *limit.Queue
 	shoot   string
@@ -108,14 +108,14 @@ func New(o Options) (*View, error) {
 		connections[machinev1alpha1.Machines.GroupVersion()] = o.Source
 	}
 	for version, connection := range connections {
-		client, err := follow.NewClient(connection.REST, connection.HTTP, version)
+		client, err := reflector.NewClient(connection.REST, connection.HTTP, version)
 		if err != nil {
 			return nil, err
 		}
 		v.clients[version] = client
 		unlimited := rest.CopyConfig(connection.REST)
 		unlimited.QPS, unlimited.RateLimiter = -1, nil
-		if v.live[version], err = follow.NewClient(unlimited, connection.HTTP, version); err != nil {
+		if v.live[version], err = reflector.NewClient(unlimited, connection.HTTP, version); err != nil {
 			return nil, err
 		}
 	}
@@ -134,16 +134,16 @@ func (v *View) SourceSynced() bool { return synced(v.source) }
 func (v *View) TargetSynced() bool { return synced(v.target) }
 
 // SourceAwaited returns the names of the kinds of the source of which not everything is known yet.
-func (v *View) SourceAwaited() []string { return follow.Awaited(v.source) }
+func (v *View) SourceAwaited() []string { return reflector.Awaited(v.source) }
 
 // TargetAwaited is SourceAwaited for the target cluster.
-func (v *View) TargetAwaited() []string { return follow.Awaited(v.target) }
+func (v *View) TargetAwaited() []string { return reflector.Awaited(v.target) }
 
 // Synced says both.
 func (v *View) Synced() bool { return v.SourceSynced() && v.TargetSynced() }
 
-func synced(followers []*follow.Follower) bool {
-	return !slices.ContainsFunc(followers, func(f *follow.Follower) bool { return !f.Synced() })
+func synced(followers []*reflector.Follower) bool {
+	return !slices.ContainsFunc(followers, func(f *reflector.Follower) bool { return !f.Synced() })
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica answers.
@@ -163,11 +163,11 @@ func (v *View) Start(ctx context.Context) error {
 type table[T runtime.Object] struct {
 	set    func(T)
 	remove func(namespace, name string)
-	retain func(follow.Names)
+	retain func(reflector.Names)
 }
 
-func (t table[T]) kind(v *View, name string, resource schema.GroupVersionResource, fresh func() runtime.Object) follow.Kind {
-	return follow.Kind{
+func (t table[T]) kind(v *View, name string, resource schema.GroupVersionResource, fresh func() runtime.Object) reflector.Kind {
+	return reflector.Kind{
 		Name: name, Resource: resource, New: fresh,
 		Set: func(object runtime.Object) {
 			v.mu.Lock()
@@ -179,7 +179,7 @@ func (t table[T]) kind(v *View, name string, resource schema.GroupVersionResourc
 			defer v.mu.Unlock()
 			t.remove(namespace, name)
 		},
-		Retain: func(names follow.Names) {
+		Retain: func(names reflector.Names) {
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			t.retain(names)
@@ -188,17 +188,17 @@ func (t table[T]) kind(v *View, name string, resource schema.GroupVersionResourc
 }
 
 // retain removes what is not there from what is known by name alone.
-func retain[W any](known map[string]W, namespace string) func(follow.Names) {
-	return func(names follow.Names) {
+func retain[W any](known map[string]W, namespace string) func(reflector.Names) {
+	return func(names reflector.Names) {
 		maps.DeleteFunc(known, func(name string, _ W) bool { return !names.Has(namespace, name) })
 	}
 }
 
 func (v *View) follow(c clock.Clock) {
-	add := func(to *[]*follow.Follower, kind follow.Kind) {
+	add := func(to *[]*reflector.Follower, kind reflector.Kind) {
 		kind.First = v.tidy
 		kind.Undecodable = func(string, string, error) { v.metrics.bad(kind.Name) }
-		*to = append(*to, follow.New(kind, v.clients[kind.Resource.GroupVersion()], c, v.log))
+		*to = append(*to, reflector.New(kind, v.clients[kind.Resource.GroupVersion()], c, v.log))
 	}
 	if v.ByMachine() {
 		kind := table[*machinev1alpha1.Machine]{
@@ -221,7 +221,7 @@ func (v *View) follow(c clock.Clock) {
 	add(&v.target, table[*kubernetes.Pod]{
 		func(p *kubernetes.Pod) { v.pods[podKey{v.same(p.Namespace), p.Name}] = v.same(p.Spec.NodeName) },
 		func(namespace, name string) { delete(v.pods, podKey{namespace, name}) },
-		func(names follow.Names) {
+		func(names reflector.Names) {
 			maps.DeleteFunc(v.pods, func(pod podKey, _ string) bool { return !names.Has(pod.namespace, pod.name) })
 		},
 	}.kind(v, "Pod", kubernetes.Pods, func() runtime.Object { return &kubernetes.Pod{} }))
@@ -338,9 +338,9 @@ func (v *View) readShared(ctx context.Context, resource schema.GroupVersionResou
 	err := v.queue.Do(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 		defer cancel()
-		return follow.Into(ctx, v.live[resource.GroupVersion()], resource.Resource, namespace, name, into)
+		return reflector.Into(ctx, v.live[resource.GroupVersion()], resource.Resource, namespace, name, into)
 	})
-	if follow.IsAbsent(err) {
+	if reflector.IsAbsent(err) {
 		return false, nil
 	}
 	return err == nil, err

@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/cluster"
-	"github.com/espalier-project/espalier/internal/follow"
 	"github.com/espalier-project/espalier/internal/foreign/apiextensions"
+	"github.com/espalier-project/espalier/internal/reflector"
 )
 
 // Tell is told in which version the kind of a definition is served, or nothing if it is not. It is called for each definition once all are
@@ -20,16 +20,16 @@ type Tell func(definition, version string)
 
 // Follow follows the definitions until the context ends. wanted are the definitions by name, with the versions that will do, the best first.
 func Follow(ctx context.Context, connection cluster.Connection, wanted map[string][]string, tell Tell, c clock.WithTicker, log logr.Logger) error {
-	client, err := follow.NewClient(connection.REST, connection.HTTP, apiextensions.CustomResourceDefinitions.GroupVersion())
+	client, err := reflector.NewClient(connection.REST, connection.HTTP, apiextensions.CustomResourceDefinitions.GroupVersion())
 	if err != nil {
 		return err
 	}
-	follow.New(kindOf(wanted, tell), client, c, log).Start(ctx)
+	reflector.New(kindOf(wanted, tell), client, c, log).Start(ctx)
 	return nil
 }
 
 // kindOf returns what tells of changes. Its functions are called one after another, by the watch.
-func kindOf(wanted map[string][]string, tell Tell) follow.Kind {
+func kindOf(wanted map[string][]string, tell Tell) reflector.Kind {
 	served, unreadable, complete := map[string]string{}, map[string]bool{}, false
 	// version returns what is known of a definition; one that cannot be read is served as it was.
 	version := func(definition *apiextensions.CustomResourceDefinition) string {
@@ -48,7 +48,7 @@ func kindOf(wanted map[string][]string, tell Tell) follow.Kind {
 			tell(definition, version)
 		}
 	}
-	return follow.Kind{
+	return reflector.Kind{
 		Name: "CustomResourceDefinition", Resource: apiextensions.CustomResourceDefinitions,
 		New: func() runtime.Object { return &apiextensions.CustomResourceDefinition{} },
 		Set: func(object runtime.Object) {
@@ -57,7 +57,7 @@ func kindOf(wanted map[string][]string, tell Tell) follow.Kind {
 		},
 		Remove:      func(_, name string) { set(name, "") },
 		Undecodable: func(_, name string, _ error) { unreadable[name] = true },
-		Retain: func(there follow.Names) {
+		Retain: func(there reflector.Names) {
 			for name := range wanted {
 				if !there.Has("", name) {
 					set(name, "")

@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/espalier-project/espalier/internal/follow"
 	"github.com/espalier-project/espalier/internal/foreign/apiextensions"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
+	"github.com/espalier-project/espalier/internal/reflector"
 )
 
 func definition(name, established string, versions ...string) *apiextensions.CustomResourceDefinition {
@@ -20,8 +20,8 @@ func definition(name, established string, versions ...string) *apiextensions.Cus
 	return d
 }
 
-func list(names ...string) follow.Names {
-	all := follow.Names{}
+func list(names ...string) reflector.Names {
+	all := reflector.Names{}
 	for _, name := range names {
 		all[types.NamespacedName{Name: name}] = struct{}{}
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/espalier-project/espalier/internal/follow"
+	"github.com/espalier-project/espalier/internal/reflector"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
@@ -35,7 +35,7 @@ func NewClient(config *rest.Config, httpClient *http.Client) (*Client, error) {
 		}
 	}
 	for _, version := range []schema.GroupVersion{corev1.SchemeGroupVersion, certificatesv1.SchemeGroupVersion} {
-		client, err := follow.NewWholeClient(config, httpClient, version, scheme)
+		client, err := reflector.NewWholeClient(config, httpClient, version, scheme)
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +46,7 @@ func NewClient(config *rest.Config, httpClient *http.Client) (*Client, error) {
 		if c.clients[version] != nil {
 			continue
 		}
-		client, err := follow.NewClient(config, httpClient, version)
+		client, err := reflector.NewClient(config, httpClient, version)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func (c *Client) Get(ctx context.Context, resource schema.GroupVersionResource, 
 	if isWhole(resource.GroupVersion()) {
 		return client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource.Resource).Name(name).Do(ctx).Into(into)
 	}
-	return follow.Into(ctx, client, resource.Resource, namespace, name, into)
+	return reflector.Into(ctx, client, resource.Resource, namespace, name, into)
 }
 
 // GetRaw reads an object as the garden sends it.
@@ -89,14 +89,14 @@ func (c *Client) GetRaw(ctx context.Context, resource schema.GroupVersionResourc
 	if err != nil {
 		return nil, err
 	}
-	return follow.Get(ctx, client, resource.Resource, namespace, name)
+	return reflector.Get(ctx, client, resource.Resource, namespace, name)
 }
 
 // Read implements the authorizer's Live.
 func (c *Client) Read(ctx context.Context, watch *relation.Watch, namespace, name string) (runtime.Object, error) {
 	object := watch.New()
 	err := c.Get(ctx, watch.Resource, namespace, name, object)
-	if follow.IsAbsent(err) {
+	if reflector.IsAbsent(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *Client) Read(ctx context.Context, watch *relation.Watch, namespace, nam
 func (c *Client) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := c.Get(ctx, corev1.SchemeGroupVersion.WithResource("secrets"), namespace, name, secret)
-	if follow.IsAbsent(err) {
+	if reflector.IsAbsent(err) {
 		return nil, nil
 	}
 	return secret, err
@@ -127,7 +127,7 @@ func (c *Client) Exists(ctx context.Context, resource schema.GroupVersionResourc
 		request = request.Suffix("namespaces", namespace)
 	}
 	err := request.Suffix(resource.Resource, name).SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json").Do(ctx).Error()
-	if follow.IsAbsent(err) {
+	if reflector.IsAbsent(err) {
 		return false, nil
 	}
 	return err == nil, err

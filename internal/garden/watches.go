@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
-	"github.com/espalier-project/espalier/internal/follow"
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/reflector"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
@@ -24,7 +24,7 @@ type Watches struct {
 	graphs []Graph
 	clock  clock.Clock
 	log    logr.Logger
-	each   []*follow.Follower
+	each   []*reflector.Follower
 	tidied atomic.Bool
 }
 
@@ -38,7 +38,7 @@ type Graph struct {
 // event took from its arrival until the graphs had it, what cannot be decoded, and for how long nothing was heard.
 func NewWatches(client *Client, graphs []Graph, c clock.Clock, metrics *Metrics, log logr.Logger) *Watches {
 	w := &Watches{graphs: graphs, clock: c, log: log}
-	add := func(kind follow.Kind) {
+	add := func(kind reflector.Kind) {
 		kind.First = w.tidy
 		if metrics != nil {
 			kind.Lag = func(took time.Duration) { metrics.Lag(kind.Name, took) }
@@ -46,7 +46,7 @@ func NewWatches(client *Client, graphs []Graph, c clock.Clock, metrics *Metrics,
 		}
 		version := kind.Resource.GroupVersion()
 		kind.Whole = isWhole(version)
-		f := follow.New(kind, client.clients[version], c, log)
+		f := reflector.New(kind, client.clients[version], c, log)
 		w.each = append(w.each, f)
 		if metrics != nil {
 			metrics.Follow(kind.Name, f.Silence)
@@ -61,8 +61,8 @@ func NewWatches(client *Client, graphs []Graph, c clock.Clock, metrics *Metrics,
 	return w
 }
 
-func namespaces(graphs []Graph) follow.Kind {
-	return follow.Kind{
+func namespaces(graphs []Graph) reflector.Kind {
+	return reflector.Kind{
 		Name: "Namespace", Resource: corev1.SchemeGroupVersion.WithResource("namespaces"), New: func() runtime.Object { return &corev1.Namespace{} },
 		Set: func(object runtime.Object) {
 			for _, g := range graphs {
@@ -74,7 +74,7 @@ func namespaces(graphs []Graph) follow.Kind {
 				g.State.DeleteNamespace(name)
 			}
 		},
-		Retain: func(names follow.Names) {
+		Retain: func(names reflector.Names) {
 			for _, g := range graphs {
 				g.State.RetainNamespaces(func(name string) bool { return names.Has("", name) })
 			}
@@ -83,7 +83,7 @@ func namespaces(graphs []Graph) follow.Kind {
 }
 
 // kindOf follows a kind for all graphs that have it.
-func kindOf(kind graph.Kind, graphs []Graph) (k follow.Kind, wanted bool) {
+func kindOf(kind graph.Kind, graphs []Graph) (k reflector.Kind, wanted bool) {
 	var states []*relation.State
 	var watches []*relation.Watch
 	for _, g := range graphs {
@@ -94,7 +94,7 @@ func kindOf(kind graph.Kind, graphs []Graph) (k follow.Kind, wanted bool) {
 	if len(watches) == 0 {
 		return k, false
 	}
-	return follow.Kind{
+	return reflector.Kind{
 		Name: relation.Schema.Names[kind], Resource: watches[0].Resource, New: watches[0].New,
 		Set: func(object runtime.Object) {
 			for i, state := range states {
@@ -106,7 +106,7 @@ func kindOf(kind graph.Kind, graphs []Graph) (k follow.Kind, wanted bool) {
 				state.Delete(watches[i], namespace, name)
 			}
 		},
-		Retain: func(names follow.Names) {
+		Retain: func(names reflector.Names) {
 			for i, state := range states {
 				state.Retain(watches[i], names.Has)
 			}
@@ -124,11 +124,11 @@ func (w *Watches) tidy() {
 
 // Synced says whether all objects that there were at the start are in the graph (B-3).
 func (w *Watches) Synced() bool {
-	return !slices.ContainsFunc(w.each, func(f *follow.Follower) bool { return !f.Synced() })
+	return !slices.ContainsFunc(w.each, func(f *reflector.Follower) bool { return !f.Synced() })
 }
 
 // Awaited returns the names of the kinds whose objects are not all in the graph yet.
-func (w *Watches) Awaited() []string { return follow.Awaited(w.each) }
+func (w *Watches) Awaited() []string { return reflector.Awaited(w.each) }
 
 // Contact says whether something was heard of every kind lately: an event, a bookmark or a list. The error names the kinds of which
 // nothing was; zero means for ever.

@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-project/espalier/internal/follow"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/reflector"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
@@ -42,9 +42,9 @@ func read[T any, P interface {
 	switch {
 	case err == nil:
 		return object, nil
-	case follow.IsAbsent(err) && absent == absentIsFine: // Not if the whole resource is missing: then nobody knows.
+	case reflector.IsAbsent(err) && absent == absentIsFine: // Not if the whole resource is missing: then nobody knows.
 		return nil, nil
-	case follow.IsAbsent(err):
+	case reflector.IsAbsent(err):
 		return nil, refuse(int(absent), "%s", err)
 	}
 	return nil, q.unread(err)

@@ -13,12 +13,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-project/espalier/internal/follow"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	operationsv1alpha1 "github.com/espalier-project/espalier/internal/foreign/operations/v1alpha1"
 	"github.com/espalier-project/espalier/internal/identity"
+	"github.com/espalier-project/espalier/internal/reflector"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
@@ -136,7 +136,7 @@ func (q *request) createSourceBackupEntry(ctx context.Context, entry *gardencore
 		return err
 	})
 	switch {
-	case follow.IsAbsent(err):
+	case reflector.IsAbsent(err):
 		return refuse(http.StatusForbidden, "could not find original BackupEntry %s: %s", name, err)
 	case err != nil:
 		return q.unread(err)

@@ -17,7 +17,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/follow"
+	"github.com/espalier-project/espalier/internal/reflector"
 )
 
 // apiServer answers like one of a version that keeps, drops or fails on selectors.
@@ -63,7 +63,7 @@ func selectorsOf(t *testing.T, s *apiServer) (*Checker, *clocktesting.FakePassiv
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	client, err := follow.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), schema.GroupVersion{Version: "v1"})
+	client, err := reflector.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), schema.GroupVersion{Version: "v1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestSelectorsUnreadable(t *testing.T) {
 				}
 			}))
 			t.Cleanup(server.Close)
-			client, err := follow.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), schema.GroupVersion{Version: "v1"})
+			client, err := reflector.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), schema.GroupVersion{Version: "v1"})
 			if err != nil {
 				t.Fatal(err)
 			}

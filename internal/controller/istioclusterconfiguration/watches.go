@@ -17,8 +17,8 @@ import (
 
 	"github.com/espalier-project/espalier/internal/crds"
 	"github.com/espalier-project/espalier/internal/envoyfilter"
-	"github.com/espalier-project/espalier/internal/follow"
 	"github.com/espalier-project/espalier/internal/foreign/istio"
+	"github.com/espalier-project/espalier/internal/reflector"
 )
 
 const (
@@ -54,7 +54,7 @@ type watches struct {
 }
 
 func newWatches(r *Reconciler) (*watches, error) {
-	core, err := follow.NewWholeClient(r.Target.REST, r.Target.HTTP, corev1.SchemeGroupVersion, scheme.Scheme)
+	core, err := reflector.NewWholeClient(r.Target.REST, r.Target.HTTP, corev1.SchemeGroupVersion, scheme.Scheme)
 	return &watches{r: r, core: core, served: map[string]string{}}, err
 }
 
@@ -91,11 +91,11 @@ func (w *watches) changed(definition, version string) {
 func (w *watches) beginLocked() error {
 	rules := schema.GroupVersionResource{Group: istio.Group, Version: w.served[destinationRules+"."+istio.Group], Resource: destinationRules}
 	filters := schema.GroupVersionResource{Group: istio.Group, Version: w.served[envoyFilters+"."+istio.Group], Resource: envoyFilters}
-	rulesClient, err := follow.NewClient(w.r.Target.REST, w.r.Target.HTTP, rules.GroupVersion())
+	rulesClient, err := reflector.NewClient(w.r.Target.REST, w.r.Target.HTTP, rules.GroupVersion())
 	if err != nil {
 		return err
 	}
-	filtersClient, err := follow.NewClient(w.r.Target.REST, w.r.Target.HTTP, filters.GroupVersion())
+	filtersClient, err := reflector.NewClient(w.r.Target.REST, w.r.Target.HTTP, filters.GroupVersion())
 	if err != nil {
 		return err
 	}
@@ -161,12 +161,12 @@ func (f follows[P]) start(ctx context.Context, w *watches, run *struct{ end cont
 	left := &atomic.Int64{}
 	left.Store(int64(len(in)))
 	for _, namespace := range in {
-		kind := follow.Kind{
+		kind := reflector.Kind{
 			Name: f.resource.Resource, Resource: f.resource, Namespace: namespace, LabelSelector: f.selector, Whole: f.whole,
 			New:    func() runtime.Object { return f.fresh() },
 			Set:    func(object runtime.Object) { w.told(run, func() []string { return f.set(object.(P)) }) },
 			Remove: func(namespace, name string) { w.told(run, func() []string { return f.remove(namespace, name) }) },
-			Retain: func(names follow.Names) { w.told(run, func() []string { return f.retain(namespace, names.Has) }) },
+			Retain: func(names reflector.Names) { w.told(run, func() []string { return f.retain(namespace, names.Has) }) },
 			First: func() {
 				if left.Add(-1) == 0 {
 					w.told(run, func() []string { return w.r.index.Complete(f.kind) })
@@ -181,6 +181,6 @@ func (f follows[P]) start(ctx context.Context, w *watches, run *struct{ end cont
 				})
 			}
 		}
-		follow.New(kind, f.client, w.r.Clock, w.r.Log.WithName(Name)).Start(ctx)
+		reflector.New(kind, f.client, w.r.Clock, w.r.Log.WithName(Name)).Start(ctx)
 	}
 }

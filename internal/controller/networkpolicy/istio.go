@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-project/espalier/internal/crds"
-	"github.com/espalier-project/espalier/internal/follow"
 	foreign "github.com/espalier-project/espalier/internal/foreign/istio"
 	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
 	"github.com/espalier-project/espalier/internal/networkpolicy"
+	"github.com/espalier-project/espalier/internal/reflector"
 )
 
 // The definitions whose objects lead to Services (NP-44), and the versions that will do: what is read is the same in all of them.
@@ -74,7 +74,7 @@ func (i *istio) served(definition, version string) {
 		return
 	}
 	of := schema.GroupVersionResource{Group: foreign.Group, Version: version, Resource: resource}
-	client, err := follow.NewClient(i.w.r.Target.REST, i.w.r.Target.HTTP, of.GroupVersion())
+	client, err := reflector.NewClient(i.w.r.Target.REST, i.w.r.Target.HTTP, of.GroupVersion())
 	if err != nil {
 		i.w.r.Log.Error(err, "Kind cannot be followed", "kind", resource)
 		return
@@ -85,7 +85,7 @@ func (i *istio) served(definition, version string) {
 	if resource == gateways {
 		follows = i.gateways
 	}
-	i.w.followAll(ctx, i.w.watched(), client, func(in string) follow.Kind { return follows(current, of, in) }, func() {
+	i.w.followAll(ctx, i.w.watched(), client, func(in string) reflector.Kind { return follows(current, of, in) }, func() {
 		i.told(definition, current, func() []networkpolicy.Request { return i.w.r.index.Complete(kind) })
 	})
 }
@@ -128,7 +128,7 @@ func (i *istio) teller(name string, by *running) teller {
 	return func(tell func() []networkpolicy.Request) { i.told(name, by, tell) }
 }
 
-func (i *istio) virtualServices(by *running, of schema.GroupVersionResource, in string) follow.Kind {
+func (i *istio) virtualServices(by *running, of schema.GroupVersionResource, in string) reflector.Kind {
 	index := i.w.r.index
 	kind := sliced(i.teller(definitionOf(virtualServices), by), of, func() *foreign.VirtualService { return &foreign.VirtualService{} },
 		func(o *foreign.VirtualService) []networkpolicy.Request {
@@ -160,7 +160,7 @@ func virtualServiceOf(o *foreign.VirtualService) networkpolicy.VirtualService {
 	return networkpolicy.NewVirtualService(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, o.Spec.Gateways, destinations)
 }
 
-func (i *istio) gateways(by *running, of schema.GroupVersionResource, in string) follow.Kind {
+func (i *istio) gateways(by *running, of schema.GroupVersionResource, in string) reflector.Kind {
 	index := i.w.r.index
 	kind := sliced(i.teller(definitionOf(gateways), by), of, func() *foreign.Gateway { return &foreign.Gateway{} },
 		func(o *foreign.Gateway) []networkpolicy.Request {
@@ -212,7 +212,7 @@ func (i *istio) podsOfLocked(selector string) {
 			i.w.add(requests())
 		}
 	}
-	i.w.followAll(ctx, i.w.watched(), i.w.pods, func(in string) follow.Kind {
+	i.w.followAll(ctx, i.w.watched(), i.w.pods, func(in string) reflector.Kind {
 		kind := sliced(tell, kubernetes.Pods, func() *kubernetes.Pod { return &kubernetes.Pod{} },
 			func(o *kubernetes.Pod) []networkpolicy.Request {
 				return index.SetGatewayPod(selector, types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true)

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/espalier-project/espalier/internal/follow"
 	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
 	"github.com/espalier-project/espalier/internal/networkpolicy"
+	"github.com/espalier-project/espalier/internal/reflector"
 )
 
 // policySelector selects the policies that carry the labels of a Service; others are not even sent.
@@ -44,13 +44,13 @@ type watches struct {
 func newWatches(r *Reconciler) (*watches, error) {
 	w := &watches{r: r, complete: make(chan struct{})}
 	var err error
-	if w.core, err = follow.NewWholeClient(r.Target.REST, r.Target.HTTP, corev1.SchemeGroupVersion, scheme.Scheme); err != nil {
+	if w.core, err = reflector.NewWholeClient(r.Target.REST, r.Target.HTTP, corev1.SchemeGroupVersion, scheme.Scheme); err != nil {
 		return nil, err
 	}
-	if w.networking, err = follow.NewWholeClient(r.Target.REST, r.Target.HTTP, networkingv1.SchemeGroupVersion, scheme.Scheme); err != nil {
+	if w.networking, err = reflector.NewWholeClient(r.Target.REST, r.Target.HTTP, networkingv1.SchemeGroupVersion, scheme.Scheme); err != nil {
 		return nil, err
 	}
-	if w.pods, err = follow.NewClient(r.Target.REST, r.Target.HTTP, corev1.SchemeGroupVersion); err != nil {
+	if w.pods, err = reflector.NewClient(r.Target.REST, r.Target.HTTP, corev1.SchemeGroupVersion); err != nil {
 		return nil, err
 	}
 	w.istio = newIstio(w)
@@ -61,20 +61,20 @@ func newWatches(r *Reconciler) (*watches, error) {
 func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[networkpolicy.Request]) error {
 	w.queue = queue
 	index := w.r.index
-	w.follow(ctx, networkpolicy.Namespaces, []string{""}, w.core, func(string) follow.Kind {
+	w.follow(ctx, networkpolicy.Namespaces, []string{""}, w.core, func(string) reflector.Kind {
 		return whole(w, namespaces, func(o *corev1.Namespace) []networkpolicy.Request { return index.SetNamespace(o) },
 			func(_, name string) []networkpolicy.Request { return index.RemoveNamespace(name) }, index.RetainNamespaces)
 	})
-	w.follow(ctx, networkpolicy.Services, w.watched(), w.core, func(in string) follow.Kind {
+	w.follow(ctx, networkpolicy.Services, w.watched(), w.core, func(in string) reflector.Kind {
 		return whole(w, services, index.SetService, w.serviceGone, within(in, index.RetainServices))
 	})
-	w.follow(ctx, networkpolicy.Policies, w.watched(), w.networking, func(in string) follow.Kind {
+	w.follow(ctx, networkpolicy.Policies, w.watched(), w.networking, func(in string) reflector.Kind {
 		kind := whole(w, policies, index.SetPolicy, index.RemovePolicy, within(in, index.RetainPolicies))
 		kind.LabelSelector = policySelector
 		return kind
 	})
 	if w.r.Config.IngressControllerSelector != nil {
-		w.follow(ctx, networkpolicy.Ingresses, w.watched(), w.networking, func(in string) follow.Kind {
+		w.follow(ctx, networkpolicy.Ingresses, w.watched(), w.networking, func(in string) reflector.Kind {
 			return whole(w, ingresses, index.SetIngress, index.RemoveIngress, within(in, index.RetainIngresses))
 		})
 	}
@@ -93,7 +93,7 @@ func (w *watches) serviceGone(namespace, name string) []networkpolicy.Request {
 }
 
 // podsThatAsk follows the Pods of a namespace; the index keeps those with labels that ask for access.
-func (w *watches) podsThatAsk(in string) follow.Kind {
+func (w *watches) podsThatAsk(in string) reflector.Kind {
 	index := w.r.index
 	return sliced(w.now, kubernetes.Pods, func() *kubernetes.Pod { return &kubernetes.Pod{} },
 		func(o *kubernetes.Pod) []networkpolicy.Request { return index.SetPod(o.Namespace, o.Name, o.Labels) }, index.RemovePod, within(in, index.RetainPods))
@@ -123,11 +123,11 @@ func (w *watches) watched() []string {
 }
 
 // follow follows a kind in some namespaces and says when the first list of each has been told.
-func (w *watches) follow(ctx context.Context, kind networkpolicy.Kind, in []string, client rest.Interface, of func(namespace string) follow.Kind) {
+func (w *watches) follow(ctx context.Context, kind networkpolicy.Kind, in []string, client rest.Interface, of func(namespace string) reflector.Kind) {
 	w.followAll(ctx, in, client, of, func() { w.add(w.r.index.Complete(kind)) })
 }
 
-func (w *watches) followAll(ctx context.Context, in []string, client rest.Interface, of func(namespace string) follow.Kind, complete func()) {
+func (w *watches) followAll(ctx context.Context, in []string, client rest.Interface, of func(namespace string) reflector.Kind, complete func()) {
 	left := atomic.Int64{}
 	left.Store(int64(len(in)))
 	for _, namespace := range in {
@@ -138,7 +138,7 @@ func (w *watches) followAll(ctx context.Context, in []string, client rest.Interf
 				complete()
 			}
 		}
-		follow.New(kind, client, w.r.Clock, w.r.Log.WithName(Name)).Start(ctx)
+		reflector.New(kind, client, w.r.Clock, w.r.Log.WithName(Name)).Start(ctx)
 	}
 }
 
@@ -162,18 +162,18 @@ func (w *watches) now(tell func() []networkpolicy.Request) { w.add(tell()) }
 func whole[T any, P interface {
 	*T
 	runtime.Object
-}](w *watches, resource schema.GroupVersionResource, set func(P) []networkpolicy.Request, remove func(namespace, name string) []networkpolicy.Request, retain func(networkpolicy.Has) []networkpolicy.Request) follow.Kind {
+}](w *watches, resource schema.GroupVersionResource, set func(P) []networkpolicy.Request, remove func(namespace, name string) []networkpolicy.Request, retain func(networkpolicy.Has) []networkpolicy.Request) reflector.Kind {
 	kind := sliced(w.now, resource, func() P { return new(T) }, set, remove, retain)
 	kind.Whole = true
 	return kind
 }
 
 // sliced returns how a kind is followed of which slices are read.
-func sliced[P runtime.Object](t teller, resource schema.GroupVersionResource, fresh func() P, set func(P) []networkpolicy.Request, remove func(namespace, name string) []networkpolicy.Request, retain func(networkpolicy.Has) []networkpolicy.Request) follow.Kind {
-	return follow.Kind{
+func sliced[P runtime.Object](t teller, resource schema.GroupVersionResource, fresh func() P, set func(P) []networkpolicy.Request, remove func(namespace, name string) []networkpolicy.Request, retain func(networkpolicy.Has) []networkpolicy.Request) reflector.Kind {
+	return reflector.Kind{
 		Name: resource.Resource, Resource: resource, New: func() runtime.Object { return fresh() },
 		Set:    func(object runtime.Object) { t(func() []networkpolicy.Request { return set(object.(P)) }) },
 		Remove: func(namespace, name string) { t(func() []networkpolicy.Request { return remove(namespace, name) }) },
-		Retain: func(names follow.Names) { t(func() []networkpolicy.Request { return retain(names.Has) }) },
+		Retain: func(names reflector.Names) { t(func() []networkpolicy.Request { return retain(names.Has) }) },
 	}
 }

@@ -1,4 +1,4 @@
-package follow
+package reflector
 
 // Awaited returns the names of the kinds whose first lists were not told in full yet.
 func Awaited(followers []*Follower) []string {

@@ -1,4 +1,4 @@
-package follow
+package reflector
 
 import (
 	"k8s.io/apimachinery/pkg/api/meta"

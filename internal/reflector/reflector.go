@@ -1,8 +1,8 @@
-// Package follow keeps something as the objects of one kind in a cluster are, without keeping the objects: a reflector of client-go
+// Package reflector keeps something as the objects of one kind in a cluster are, without keeping the objects: a reflector of client-go
 // whose store is whoever wants to know. Objects are decoded into slices of their types (stream.go), handed over as they come (beginning.go)
 // and forgotten. At the end of a list it is said which there are, so that what was deleted while nobody looked is gone, too. A stream of
 // which nothing is heard is opened anew (silence.go), and one object that cannot be decoded does not keep the others back (stream.go).
-package follow
+package reflector
 
 import (
 	"context"
