@@ -23,7 +23,7 @@ import (
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
 	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/reflector"
 	"github.com/espalier-project/espalier/internal/selectors"
 )
@@ -65,7 +65,7 @@ type View struct {
 	live           map[schema.GroupVersion]rest.Interface
 	source, target []*reflector.Follower
 	// queue shares the live reads between agents.
-	queue   *limit.Queue
+	queue   *ratelimit.Queue
 	shoot   string
 	metrics *Metrics
 	log     logr.Logger
@@ -99,7 +99,7 @@ func New(o Options) (*View, error) {
 	v := &View{
 		machineNamespace: o.MachineNamespace, mode: o.Selectors, log: o.Log,
 		clients: map[schema.GroupVersion]rest.Interface{}, live: map[schema.GroupVersion]rest.Interface{},
-		queue: limit.NewQueue(cluster.Streams, limit.Waiting), shoot: o.Shoot, metrics: o.Metrics,
+		queue: ratelimit.NewQueue(cluster.Streams, ratelimit.Waiting), shoot: o.Shoot, metrics: o.Metrics,
 		machines: map[string]agent.Machine{}, nodes: map[string]agent.Node{}, pods: map[podKey]string{}, requests: map[string]string{},
 		configurations: map[string]configuration{}, names: map[string]string{},
 	}
@@ -322,7 +322,7 @@ func stateWith(found bool, node string) state {
 func (v *View) read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into runtime.Object) (bool, error) {
 	found, err := v.readShared(ctx, resource, namespace, name, into)
 	switch {
-	case errors.Is(err, limit.ErrRefused):
+	case errors.Is(err, ratelimit.ErrRefused):
 		v.metrics.live(outcomeLimited)
 	case err != nil:
 		v.metrics.live(outcomeError)

@@ -20,7 +20,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/agent"
 	"github.com/espalier-project/espalier/internal/cluster"
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 
 // apiServer answers single reads from texts by path, and counts them; lists and watches are not answered, so that nothing is known
@@ -125,12 +125,12 @@ func TestBursts(t *testing.T) {
 	var asking sync.WaitGroup
 	for i := range burst {
 		asking.Go(func() {
-			if _, found, err := v.NodeOfPod(limit.WithClient(t.Context(), "joining"), "default", fmt.Sprint("gone-", i)); err != nil || found {
+			if _, found, err := v.NodeOfPod(ratelimit.WithClient(t.Context(), "joining"), "default", fmt.Sprint("gone-", i)); err != nil || found {
 				t.Errorf("T3-1: a Pod that is gone: got %v, %v", found, err)
 			}
 		})
 	}
-	if node, found, err := v.NodeOfPod(limit.WithClient(t.Context(), "other"), "default", "p"); err != nil || !found || node != "n" {
+	if node, found, err := v.NodeOfPod(ratelimit.WithClient(t.Context(), "other"), "default", "p"); err != nil || !found || node != "n" {
 		t.Errorf("T3-1: another agent's Pod: got %v, %v, %v", node, found, err)
 	}
 	asking.Wait()
@@ -200,7 +200,7 @@ func TestAway(t *testing.T) {
 	defer asking.Wait()
 	defer cancel()
 	for i := range 2 * cluster.Streams {
-		asking.Go(func() { _, _, _ = v.Node(limit.WithClient(ctx, fmt.Sprint(i)), "gone") })
+		asking.Go(func() { _, _, _ = v.Node(ratelimit.WithClient(ctx, fmt.Sprint(i)), "gone") })
 	}
 	for until := time.Now().Add(10 * time.Second); hanging.Load() < cluster.Streams; {
 		if time.Now().After(until) {
@@ -208,9 +208,9 @@ func TestAway(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	impatient, end := context.WithTimeout(limit.WithClient(ctx, "one more"), 10*time.Millisecond)
+	impatient, end := context.WithTimeout(ratelimit.WithClient(ctx, "one more"), 10*time.Millisecond)
 	defer end()
-	if _, _, err := v.Node(impatient, "gone"); !errors.Is(err, limit.ErrRefused) {
+	if _, _, err := v.Node(impatient, "gone"); !errors.Is(err, ratelimit.ErrRefused) {
 		t.Errorf("one more, until its deadline: got %v", err)
 	}
 	if n, found, err := v.Node(ctx, "known"); err != nil || !found || n.Hostname != "h" {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 
 // Connection is how an API server is reached.
@@ -34,7 +34,7 @@ type Cluster struct {
 	// Client asks the API server itself, and writes.
 	Client client.Client
 	// Lookups shares the live reads of webhooks between clients.
-	Lookups *limit.Queue
+	Lookups *ratelimit.Queue
 
 	scheme *runtime.Scheme
 	live   func() (client.Client, error)
@@ -65,7 +65,7 @@ func Connect(cfg *rest.Config) (Connection, error) {
 const Streams = 100
 
 // Own returns a connection to the same API server that nothing else uses, and without a client-side rate: what is sent over it is bounded by a
-// limit.Queue.
+// ratelimit.Queue.
 func (c Connection) Own() (Connection, error) {
 	cfg := rest.CopyConfig(c.REST)
 	cfg.QPS, cfg.RateLimiter = -1, nil
@@ -109,7 +109,7 @@ func (c Connection) Caching(name feature.Cluster, o Options) (*Cluster, error) {
 // newCluster returns a cluster with a queue for as many live reads as the connection of its own allows.
 func newCluster(c Connection, kept cache.Cache, asking client.Client) *Cluster {
 	return &Cluster{
-		Connection: c, Cache: kept, Client: asking, Lookups: limit.NewQueue(Streams, limit.Waiting), scheme: asking.Scheme(),
+		Connection: c, Cache: kept, Client: asking, Lookups: ratelimit.NewQueue(Streams, ratelimit.Waiting), scheme: asking.Scheme(),
 		live: sync.OnceValues(func() (client.Client, error) {
 			own, err := c.Own()
 			if err != nil {

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 
 // Getter reads single objects.
@@ -22,11 +22,11 @@ type Getter interface {
 // Reader implements Getter.
 type Reader struct {
 	cached, live Getter
-	queue        *limit.Queue
+	queue        *ratelimit.Queue
 }
 
 // New returns a reader whose requests wait in a queue, by namespace.
-func New(cached, live Getter, queue *limit.Queue) *Reader { return &Reader{cached, live, queue} }
+func New(cached, live Getter, queue *ratelimit.Queue) *Reader { return &Reader{cached, live, queue} }
 
 // Get implements Getter. An object that the cache does not have is read from the API server, once.
 func (r *Reader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -34,7 +34,7 @@ func (r *Reader) Get(ctx context.Context, key client.ObjectKey, object client.Ob
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	return r.queue.Do(limit.WithClient(ctx, cmp.Or(key.Namespace, key.Name)), func(ctx context.Context) error {
+	return r.queue.Do(ratelimit.WithClient(ctx, cmp.Or(key.Namespace, key.Name)), func(ctx context.Context) error {
 		return r.live.Get(ctx, key, object, options...)
 	})
 }
@@ -42,11 +42,11 @@ func (r *Reader) Get(ctx context.Context, key client.ObjectKey, object client.Ob
 // shared is a client.Reader whose requests wait in a queue.
 type shared struct {
 	live  client.Reader
-	queue *limit.Queue
+	queue *ratelimit.Queue
 }
 
-// Shared returns a reader whose requests wait in a queue, by the client in their context (limit.WithClient).
-func Shared(live client.Reader, queue *limit.Queue) client.Reader { return shared{live, queue} }
+// Shared returns a reader whose requests wait in a queue, by the client in their context (ratelimit.WithClient).
+func Shared(live client.Reader, queue *ratelimit.Queue) client.Reader { return shared{live, queue} }
 
 // Get implements client.Reader.
 func (s shared) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 
 // cluster answers with an error, or a ConfigMap that says which one it was.
@@ -48,7 +48,7 @@ func TestGet(t *testing.T) {
 		"the cache does not know":     {broken, nil, 0, "", broken},
 	} {
 		cached, live, object := &cluster{name: "cached", err: c.cached}, &cluster{name: "live", err: c.live}, &corev1.ConfigMap{}
-		err := New(cached, live, limit.NewQueue(1, 1)).Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "x"}, object)
+		err := New(cached, live, ratelimit.NewQueue(1, 1)).Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "x"}, object)
 		if err != c.want || object.Data["from"] != c.from || live.asked != c.asked {
 			t.Errorf("%s: got %v from %q, asked %d times", name, err, object.Data["from"], live.asked)
 		}
@@ -61,7 +61,7 @@ func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		missing := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "x")
 		live := &slow{}
-		reader := New(empty{missing}, live, limit.NewQueue(2, 1000))
+		reader := New(empty{missing}, live, ratelimit.NewQueue(2, 1000))
 		var asking sync.WaitGroup
 		ask := func(namespace string) {
 			asking.Go(func() {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
@@ -38,7 +38,7 @@ type Reader interface {
 
 // Queue shares reads between clients; what waits until the review's deadline is answered with 429.
 type Queue interface {
-	// Do makes a read when it is the turn of the context's client (limit.WithClient).
+	// Do makes a read when it is the turn of the context's client (ratelimit.WithClient).
 	Do(ctx context.Context, read func(context.Context) error) error
 }
 
@@ -143,7 +143,7 @@ func (q *request) reading(ctx context.Context, read func(context.Context) error)
 	if q.of.Kind == relation.Shoot {
 		path = slices.Insert(path, 0, q.of.Namespace) // A project has as many Shoots as its members like.
 	}
-	return q.Queue.Do(limit.WithClient(ctx, path...), read)
+	return q.Queue.Do(ratelimit.WithClient(ctx, path...), read)
 }
 
 // dispatch finds the rule for a resource and an operation, and asks it (RES-3 to RES-5).

@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/reflector"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/serve/admit"
@@ -55,7 +55,7 @@ func (q *request) unread(err error) error {
 	switch {
 	case errors.Is(err, errUnknownSink):
 		return refuse(http.StatusForbidden, "%s", err)
-	case errors.Is(err, limit.ErrRefused):
+	case errors.Is(err, ratelimit.ErrRefused):
 		return refuse(http.StatusTooManyRequests, "too many objects are to be judged for %s, please try again later", relation.Schema.String(q.of))
 	}
 	return refuse(http.StatusInternalServerError, "%s", err)

@@ -9,7 +9,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/internal/limit/limittest"
+	"github.com/espalier-project/espalier/internal/ratelimit/ratelimittest"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
@@ -51,7 +51,7 @@ func TestQueues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := garden{"shoots n/s": on("seed"), "backupbuckets b": bucket}
-			reader, queue := &counting{garden: g}, &limittest.Paths{Full: c.full}
+			reader, queue := &counting{garden: g}, &ratelimittest.Paths{Full: c.full}
 			h := &Handler{Reader: reader, Graph: graphOf(t, g), Shoots: shootsOf(t, g), Queue: queue, Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
 			if c.unknown {
 				h.Graph = graph.New(relation.Schema)

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 
 const (
@@ -37,7 +37,7 @@ type Size struct {
 	// BytesPerSecond is how fast one place is used: a body of a megabyte at 4 MiB a second keeps its place for a quarter of one. 0 means no bound.
 	BytesPerSecond int
 	// Turns is who works on one of these bodies at a time.
-	Turns *limit.Turns
+	Turns *ratelimit.Turns
 }
 
 // Bodies reads the bodies of requests. A body that comes slowly, or is large, or is costly to decode holds up no smaller one:
@@ -45,7 +45,7 @@ type Size struct {
 //     given up.
 //   - A larger body waits for a place before it is read: kube-apiserver keeps it, and windows.go says why it holds up nobody else meanwhile. At most
 //     awaitedBodies small ones and Size.Places of each size are in memory.
-//   - Of the bodies in places of a size one is worked on at a time (limit.Turns), so that processors are left for small ones. A review that reads
+//   - Of the bodies in places of a size one is worked on at a time (ratelimit.Turns), so that processors are left for small ones. A review that reads
 //     from an API server meanwhile leaves its turn to others.
 type Bodies struct {
 	patience time.Duration

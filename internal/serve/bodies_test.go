@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 
 // sized are bodies of one size that may be large.
 func sized(places int) Size {
-	return Size{Bytes: most, Places: places, Grace: largeGrace, Turns: limit.NewTurns(0)}
+	return Size{Bytes: most, Places: places, Grace: largeGrace, Turns: ratelimit.NewTurns(0)}
 }
 
 const largeGrace = 250 * time.Millisecond
@@ -133,7 +133,7 @@ func TestSlowBody(t *testing.T) {
 // TestSlowBodies: however many bodies are awaited, one that comes at once is answered; those that are awaited longest are given up.
 func TestSlowBodies(t *testing.T) {
 	overBoth(t, func(t *testing.T, http2 bool) {
-		bodies := NewBodies(Size{Bytes: most, Places: 3, Grace: 20 * time.Millisecond, Turns: limit.NewTurns(0)})
+		bodies := NewBodies(Size{Bytes: most, Places: 3, Grace: 20 * time.Millisecond, Turns: ratelimit.NewTurns(0)})
 		bodies.awaited.limit = 5
 		client, url := endpoint(t, reader{bodies}, http2)
 		answers := make(chan string, 100)
@@ -242,7 +242,7 @@ func TestCostlyBodies(t *testing.T) {
 // TestPace: what is costly keeps its place and its turn for as long as it may have taken, and nothing else waits for that.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBodies(Size{Bytes: most, Places: 1, Grace: time.Second, BytesPerSecond: 1 << 20, Turns: limit.NewTurns(7)})
+		b := NewBodies(Size{Bytes: most, Places: 1, Grace: time.Second, BytesPerSecond: 1 << 20, Turns: ratelimit.NewTurns(7)})
 		read := func(body string) (time.Duration, error) {
 			began := time.Now()
 			request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))

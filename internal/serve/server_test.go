@@ -18,7 +18,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 
 // oneConnection serves a handler, and returns a client that has one HTTP/2 connection for everything, as kube-apiserver has for all webhooks of a host.
@@ -77,8 +77,8 @@ func (h held) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 func TestOneConnection(t *testing.T) {
 	const large, others = 64, 50
 	bodies := NewBodies(
-		Size{Bytes: 256 << 10, Places: 4, Grace: time.Minute, Turns: limit.NewTurns(0)},
-		Size{Bytes: most, Places: 4, Grace: time.Minute, Turns: limit.NewTurns(0)},
+		Size{Bytes: 256 << 10, Places: 4, Grace: time.Minute, Turns: ratelimit.NewTurns(0)},
+		Size{Bytes: most, Places: 4, Grace: time.Minute, Turns: ratelimit.NewTurns(0)},
 	)
 	h := held{bodies, 1 << 20, make(chan struct{}), make(chan struct{})}
 	client, url := oneConnection(t, h)

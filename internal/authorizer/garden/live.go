@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
@@ -27,7 +27,7 @@ type Live interface {
 
 // Queue shares look-ups between clients.
 type Queue interface {
-	// Do makes a look-up when it is the turn of the context's client (limit.WithClient).
+	// Do makes a look-up when it is the turn of the context's client (ratelimit.WithClient).
 	Do(ctx context.Context, look func(context.Context) error) error
 }
 
@@ -65,7 +65,7 @@ func (q *request) lookUp(ctx context.Context, about graph.Vertex, look func(cont
 	if a.Queue == nil {
 		return bounded(ctx)
 	}
-	return a.Queue.Do(limit.WithClient(ctx, path...), bounded)
+	return a.Queue.Do(ratelimit.WithClient(ctx, path...), bounded)
 }
 
 // unread says why nothing was read, for a reason of a refusal, and how metrics count that.
@@ -73,7 +73,7 @@ func unread(err error) (why, outcome string) {
 	switch {
 	case errors.Is(err, errUnknownSink):
 		return ", and nothing is looked up, as " + errUnknownSink.Error(), outcomeUnknown
-	case errors.Is(err, limit.ErrRefused):
+	case errors.Is(err, ratelimit.ErrRefused):
 		return ", and there were too many such requests to look it up in time", outcomeLimited
 	}
 	return ", and it could not be looked up", outcomeError

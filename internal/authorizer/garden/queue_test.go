@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/espalier-project/espalier/internal/limit/limittest"
+	"github.com/espalier-project/espalier/internal/ratelimit/ratelimittest"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/test/builders"
 )
@@ -37,7 +37,7 @@ func TestQueues(t *testing.T) {
 			w.has(t, relation.ManagedSeed, builders.ManagedSeed("garden", "s", "s"))
 			w.has(t, relation.Shoot, builders.Shoot("garden-n", "s"))
 			w.has(t, relation.Shoot, builders.Shoot("garden", "s"))
-			seeds, shoots := &limittest.Paths{Full: c.full}, &limittest.Paths{Full: c.full}
+			seeds, shoots := &ratelimittest.Paths{Full: c.full}, &ratelimittest.Paths{Full: c.full}
 			w.seeds.Queue, w.shoots.Queue = seeds, shoots
 			asks, question := w.seeds, ask(t, "G "+gone)
 			if question.User = clients[c.client]; clients[c.client] == nil {
@@ -63,7 +63,7 @@ func TestQueues(t *testing.T) {
 // there are not nothing is looked up (T3-2); look-ups of such a Shoot itself, which may just have been created, take turns as one client's.
 func TestInventedShoots(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
-	queue := &limittest.Paths{}
+	queue := &ratelimittest.Paths{}
 	w.shoots.Queue = queue
 	for i := range 50 {
 		question := ask(t, "SE delete configmaps n/gone")

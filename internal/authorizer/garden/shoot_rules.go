@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 
@@ -192,7 +192,7 @@ func (q *request) ownToken(ctx context.Context, step string) (verdict, bool, err
 		return err
 	})
 	switch {
-	case errors.Is(err, limit.ErrRefused):
+	case errors.Is(err, ratelimit.ErrRefused):
 		q.authorizer.Metrics.live(outcomeLimited)
 		return q.noOpinion(step, unreadToken), reading, nil
 	case err != nil:

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/espalier-project/espalier/internal/agent"
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 
 // Path of the webhook.
@@ -110,7 +110,7 @@ func (a *Authorizer) decide(ctx context.Context, identity string, attributes aut
 		view: a.View, byMachine: a.ByMachine, allowWatchAll: a.AllowWatchAll, user: attributes.GetUser().GetName(), identity: identity,
 		verb: attributes.GetVerb(), namespace: attributes.GetNamespace(), name: attributes.GetName(), attributes: attributes,
 	}
-	v, err := r.object(limit.WithClient(ctx, q.user), q)
+	v, err := r.object(ratelimit.WithClient(ctx, q.user), q)
 	v.rule = r.id
 	return v, err
 }

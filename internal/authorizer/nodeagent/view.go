@@ -7,7 +7,7 @@ import (
 )
 
 // View is what is known of the clusters. Each method says whether the object exists; an error means that nobody knows. The context says
-// for which agent it is asked (limit.WithClient).
+// for which agent it is asked (ratelimit.WithClient).
 type View interface {
 	Machine(ctx context.Context, name string) (agent.Machine, bool, error)
 	// Node returns what is known of a Node. Where there are Machines, only whether it exists counts.

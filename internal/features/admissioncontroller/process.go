@@ -22,9 +22,9 @@ import (
 	"github.com/espalier-project/espalier/internal/garden"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/graphpage"
-	"github.com/espalier-project/espalier/internal/limit"
 	"github.com/espalier-project/espalier/internal/lookup"
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/restriction"
 	"github.com/espalier-project/espalier/internal/selectors"
@@ -108,11 +108,11 @@ func assemble(
 }
 
 // lookups are what is read of the garden for clients: over a connection of its own, with as many requests under way as that allows. Clients that
-// wait take turns (limit.Queue). Those of seeds, those of self-hosted shoots, which a project's members may invent, and those of the other
+// wait take turns (ratelimit.Queue). Those of seeds, those of self-hosted shoots, which a project's members may invent, and those of the other
 // webhooks have one each, and so have the watches: nobody waits for another kind of client.
 type lookups struct {
 	*garden.Client
-	queue *limit.Queue
+	queue *ratelimit.Queue
 }
 
 func newLookups(connection cluster.Connection) (lookups, error) {
@@ -121,7 +121,7 @@ func newLookups(connection cluster.Connection) (lookups, error) {
 		return lookups{}, err
 	}
 	client, err := garden.NewClient(own.REST, own.HTTP)
-	return lookups{client, limit.NewQueue(cluster.Streams, limit.Waiting)}, err
+	return lookups{client, ratelimit.NewQueue(cluster.Streams, ratelimit.Waiting)}, err
 }
 
 // follow makes the graphs, what keeps them, and who decides by them.

@@ -16,17 +16,17 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/serve"
 )
 
 const (
 	// bodyLimit bounds the body of a review (CW-2): two objects of 3 MiB, twice what etcd keeps of one, and what is around them.
 	bodyLimit = 7 << 20
-	// reviewsAtOnce bounds the reviews that an endpoint works on at a time: all that may wait for a read or make one (1124, limit.Waiting and
+	// reviewsAtOnce bounds the reviews that an endpoint works on at a time: all that may wait for a read or make one (1124, ratelimit.Waiting and
 	// cluster.Streams), and as many again as an API server has changes under way beside them. Their bodies are 80 MiB at most, as none of them is
 	// larger than 64 KiB, and some 4 KiB each of usual size.
-	reviewsAtOnce = limit.Waiting + 256
+	reviewsAtOnce = ratelimit.Waiting + 256
 	// budget is how long a request may take; kube-apiserver waits ten seconds by default.
 	budget = 10 * time.Second
 
@@ -43,9 +43,9 @@ const (
 //
 //	32 × 256 KiB + 8 × 1 MiB + 4 × 7 MiB = 44 MiB of memory
 func NewBodies() *serve.Bodies {
-	large := limit.NewTurns(1)
+	large := ratelimit.NewTurns(1)
 	return serve.NewBodies(
-		serve.Size{Bytes: 256 << 10, Places: 32, Grace: grace, Turns: limit.NewTurns(1)},
+		serve.Size{Bytes: 256 << 10, Places: 32, Grace: grace, Turns: ratelimit.NewTurns(1)},
 		serve.Size{Bytes: 1 << 20, Places: 8, Grace: grace, Turns: large},
 		serve.Size{Bytes: bodyLimit, Places: 4, Grace: grace, Turns: large},
 	)
@@ -167,7 +167,7 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *ht
 	if atomic.AddInt32(&h.working, 1) > reviewsAtOnce {
 		return nil, serve.WithStatus(http.StatusServiceUnavailable, errors.New("too many reviews at once"))
 	}
-	ctx = limit.WithClient(ctx, review.Request.Namespace, review.Request.UserInfo.Username)
+	ctx = ratelimit.WithClient(ctx, review.Request.Namespace, review.Request.UserInfo.Username)
 	return answerOf(review, h.Respond(ctx, review.Request)), nil
 }
 

@@ -27,7 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/serve"
 )
 
@@ -209,7 +209,7 @@ func TestWaiting(t *testing.T) {
 
 // TestNoRoom: a body for which there is no room is answered with 503, also outside of a review.
 func TestNoRoom(t *testing.T) {
-	h := New(Options{Decide: labelled, Bodies: serve.NewBodies(serve.Size{Bytes: bodyLimit, Turns: limit.NewTurns(0)}), Log: logr.Discard()})
+	h := New(Options{Decide: labelled, Bodies: serve.NewBodies(serve.Size{Bytes: bodyLimit, Turns: ratelimit.NewTurns(0)}), Log: logr.Discard()})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(ask("CREATE", `,"object":{}`)+strings.Repeat(" ", 1<<20)))
@@ -225,7 +225,7 @@ func TestNoRoom(t *testing.T) {
 // Shoots of 80 KiB that a garden answers in 50 ms are all answered, each well within the two seconds that the shortest registration gives.
 func TestTurnsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		garden := limit.NewQueue(100, limit.Waiting)
+		garden := ratelimit.NewQueue(100, ratelimit.Waiting)
 		h := New(Options{Log: logr.Discard(), Decide: Decide(func(ctx context.Context, _ *admissionv1.AdmissionRequest) error {
 			return garden.Do(ctx, func(context.Context) error {
 				time.Sleep(50 * time.Millisecond)

@@ -19,7 +19,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-project/espalier/internal/foreign/boundedyaml"
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/serve"
 )
 
@@ -32,10 +32,10 @@ const (
 	// valuesLimit bounds the groups and other values of a review. Each takes 40 bytes or more when it is decoded, so that the 3 MiB of a body
 	// would otherwise become 60. Whoever has groups from a certificate or token has some hundred.
 	valuesLimit = 1 << 16
-	// decisionsAtOnce bounds the decisions that are being made at a time: all that may wait for a look-up or make one (1124, limit.Waiting and
+	// decisionsAtOnce bounds the decisions that are being made at a time: all that may wait for a look-up or make one (1124, ratelimit.Waiting and
 	// cluster.Streams), and as many again as an API server has requests under way beside them. A review of usual size takes 24 KiB meanwhile, so that
 	// all of them are 30 MiB.
-	decisionsAtOnce = limit.Waiting + 256
+	decisionsAtOnce = ratelimit.Waiting + 256
 	// bufferKept bounds the buffers that are used again: twice what a review of usual size has.
 	bufferKept = 16 << 10
 
@@ -48,7 +48,7 @@ const (
 // NewBodies returns what bounds the bodies of reviews, for all endpoints that share it. kube-apiserver sends none that is large or no JSON: a
 // client that does gets 8 MiB a second and an eighth of a processor, and 6 MiB of memory.
 func NewBodies() *serve.Bodies {
-	return serve.NewBodies(serve.Size{Bytes: reviewLimit, Places: 2, Grace: time.Second, BytesPerSecond: 4 << 20, Turns: limit.NewTurns(7)})
+	return serve.NewBodies(serve.Size{Bytes: reviewLimit, Places: 2, Grace: time.Second, BytesPerSecond: 4 << 20, Turns: ratelimit.NewTurns(7)})
 }
 
 // Options are what an endpoint for SubjectAccessReviews is made of.

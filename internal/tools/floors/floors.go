@@ -34,7 +34,7 @@ var house = []floor{
 		rooms: []string{
 			"internal/managedresource/decode", "internal/managedresource/meta", "internal/managedresource/schema", "internal/managedresource/plan",
 			"internal/managedresource/merge", "internal/managedresource/healthcheck", "internal/managedresource/objects",
-			"internal/relation", "internal/identity", "internal/agent", "internal/limit/...",
+			"internal/relation", "internal/identity", "internal/agent", "internal/ratelimit/...",
 			"internal/networkpolicy", "internal/envoyfilter", "internal/csr", "internal/token", "internal/node", "internal/references", "internal/invalidation", "internal/zones",
 		},
 	},

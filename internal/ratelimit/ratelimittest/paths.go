@@ -1,11 +1,11 @@
-// Package limittest has doubles of what shares look-ups between clients.
-package limittest
+// Package ratelimittest has doubles of what shares look-ups between clients.
+package ratelimittest
 
 import (
 	"context"
 	"strings"
 
-	"github.com/espalier-project/espalier/internal/limit"
+	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 
 // Paths is a queue that notes whose look-ups wait in it, and refuses them if it is full.
@@ -16,11 +16,11 @@ type Paths struct {
 	Full bool
 }
 
-// Do notes whose look-up it is and does it at once, or returns limit.ErrRefused.
+// Do notes whose look-up it is and does it at once, or returns ratelimit.ErrRefused.
 func (p *Paths) Do(ctx context.Context, look func(context.Context) error) error {
-	p.Seen = append(p.Seen, strings.Join(limit.ClientOf(ctx), " | "))
+	p.Seen = append(p.Seen, strings.Join(ratelimit.ClientOf(ctx), " | "))
 	if p.Full {
-		return limit.ErrRefused
+		return ratelimit.ErrRefused
 	}
 	return look(ctx)
 }
