@@ -22,7 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/garden"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/graphpage"
-	"github.com/espalier-project/espalier/internal/lookup"
+	"github.com/espalier-project/espalier/internal/livefallback"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/relation"
@@ -184,7 +184,7 @@ func (p *Process) cache(rows []Row, restConfig *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	p.live = lookup.Shared(live, p.Garden.Lookups)
+	p.live = livefallback.Shared(live, p.Garden.Lookups)
 	return p.Manager.Add(later{p.Garden, func() bool { return p.first.Asked() && p.watches.Synced() }, p.Clock})
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/features/agents"
-	"github.com/espalier-project/espalier/internal/lookup"
+	"github.com/espalier-project/espalier/internal/livefallback"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
@@ -123,7 +123,7 @@ func Table() []Row {
 			Reads: reads(projectedtokenmount.Reads),
 			Path:  projectedtokenmount.Path, Mutating: one(projectedtokenmount.Registration),
 		}, func(p *Process) (admit.Func, error) {
-			return reading(p.Target, func(fresh *lookup.Reader) admit.Func {
+			return reading(p.Target, func(fresh *livefallback.Reader) admit.Func {
 				return projectedtokenmount.Decide(fresh, *p.Config.Webhooks.ProjectedTokenMount.ExpirationSeconds)
 			})
 		}),
@@ -133,7 +133,7 @@ func Table() []Row {
 			Reads: highavailabilityconfig.Reads,
 			Path:  highavailabilityconfig.Path, Mutating: one(highavailabilityconfig.Registration),
 		}, func(p *Process) (admit.Func, error) {
-			return reading(p.Target, func(fresh *lookup.Reader) admit.Func {
+			return reading(p.Target, func(fresh *livefallback.Reader) admit.Func {
 				return highavailabilityconfig.Decide(&p.Config.Webhooks.HighAvailabilityConfig, fresh, p.Target.Cache)
 			})
 		}),
@@ -162,7 +162,7 @@ func Table() []Row {
 			Reads: reads(podkubeapiserverloadbalancing.Reads),
 			Path:  podkubeapiserverloadbalancing.Path, Mutating: each(podkubeapiserverloadbalancing.Registrations),
 		}, func(p *Process) (admit.Func, error) {
-			return reading(p.Target, func(fresh *lookup.Reader) admit.Func { return podkubeapiserverloadbalancing.Decide(fresh) })
+			return reading(p.Target, func(fresh *livefallback.Reader) admit.Func { return podkubeapiserverloadbalancing.Decide(fresh) })
 		}),
 		hook(Row{
 			Name: systemcomponentsconfig.Name, Switch: "webhooks.systemComponentsConfig.enabled",
@@ -193,7 +193,7 @@ func Table() []Row {
 			Reads: reads(podzoneaffinity.Reads),
 			Path:  podzoneaffinity.Path, Mutating: one(podzoneaffinity.Registration),
 		}, func(p *Process) (admit.Func, error) {
-			return reading(p.Source, func(fresh *lookup.Reader) admit.Func { return podzoneaffinity.Decide(fresh) })
+			return reading(p.Source, func(fresh *livefallback.Reader) admit.Func { return podzoneaffinity.Decide(fresh) })
 		}),
 		// Validating webhooks.
 		hook(Row{

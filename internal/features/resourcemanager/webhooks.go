@@ -7,19 +7,19 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/espalier-project/espalier/internal/cluster"
-	"github.com/espalier-project/espalier/internal/lookup"
+	"github.com/espalier-project/espalier/internal/livefallback"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
 	"github.com/espalier-project/espalier/internal/webhook/endpointslicehints"
 )
 
 // reading makes a webhook that reads from the cache of a cluster, and what that does not have from its API server.
-func reading(c *cluster.Cluster, decide func(*lookup.Reader) admit.Func) (admit.Func, error) {
+func reading(c *cluster.Cluster, decide func(*livefallback.Reader) admit.Func) (admit.Func, error) {
 	live, err := c.Live()
 	if err != nil {
 		return nil, err
 	}
-	return decide(lookup.New(c.Cache, live, c.Lookups)), nil
+	return decide(livefallback.New(c.Cache, live, c.Lookups)), nil
 }
 
 // decideProtection reads the source live: what has just been created counts.
@@ -28,7 +28,7 @@ func decideProtection(p *Process) (admit.Func, error) {
 	if err != nil {
 		return nil, err
 	}
-	return deletionprotection.Decide(lookup.Shared(live, p.Source.Lookups), p.Clock), nil
+	return deletionprotection.Decide(livefallback.Shared(live, p.Source.Lookups), p.Clock), nil
 }
 
 // decideHints sets hints where the target needs them, or wherever somebody insists (R7).

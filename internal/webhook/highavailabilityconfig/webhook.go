@@ -21,7 +21,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/lookup"
+	"github.com/espalier-project/espalier/internal/livefallback"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
@@ -45,13 +45,13 @@ type Lister interface {
 
 type webhook struct {
 	config     *config.HighAvailabilityConfigWebhookConfig
-	namespaces lookup.Getter
+	namespaces livefallback.Getter
 	target     Lister
 }
 
 // Decide changes Deployments, StatefulSets and HorizontalPodAutoscalers, and admits other kinds with a message (HA-4). Operations are
 // treated alike (HA-8).
-func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces lookup.Getter, target Lister) admit.Func {
+func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces livefallback.Getter, target Lister) admit.Func {
 	w := webhook{cfg, namespaces, target}
 	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admit.Patch, error) {
 		var change admit.Func

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/lookup"
+	"github.com/espalier-project/espalier/internal/livefallback"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
@@ -70,10 +70,10 @@ type source struct {
 	} `json:"secret,omitempty"`
 }
 
-type webhook struct{ target lookup.Getter }
+type webhook struct{ target livefallback.Getter }
 
 // Decide changes Pods.
-func Decide(target lookup.Getter) admit.Func {
+func Decide(target livefallback.Getter) admit.Func {
 	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target}.balance)
 }
 

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/lookup"
+	"github.com/espalier-project/espalier/internal/livefallback"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/zones"
 )
@@ -43,7 +43,7 @@ type pod struct {
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
 // Decide changes Pods that are created, and admits everything else with a message (PZA-2).
-func Decide(source lookup.Getter) admit.Func {
+func Decide(source livefallback.Getter) admit.Func {
 	change := admit.Mutate(podKind, func(ctx context.Context, pod *pod) error {
 		return pin(ctx, source, pod)
 	})
@@ -72,7 +72,7 @@ func undecodable(err error) error {
 }
 
 // pin keeps a Pod with the others of its namespace, in the zone of the namespace if it has one (PZA-4 to PZA-7).
-func pin(ctx context.Context, source lookup.Getter, pod *pod) error {
+func pin(ctx context.Context, source livefallback.Getter, pod *pod) error {
 	if pod.Spec.Affinity == nil {
 		pod.Spec.Affinity = &corev1.Affinity{}
 	}
@@ -97,7 +97,7 @@ func pin(ctx context.Context, source lookup.Getter, pod *pod) error {
 func isZonal(term corev1.PodAffinityTerm) bool { return term.TopologyKey == corev1.LabelTopologyZone }
 
 // zoneOf returns the zone of a namespace, or nothing if its Pods may choose one (PZA-1, PZA-6).
-func zoneOf(ctx context.Context, source lookup.Getter, name string) (string, error) {
+func zoneOf(ctx context.Context, source livefallback.Getter, name string) (string, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := source.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/lookup"
+	"github.com/espalier-project/espalier/internal/livefallback"
 	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
@@ -72,12 +72,12 @@ type volumeMount struct {
 }
 
 type webhook struct {
-	target     lookup.Getter
+	target     livefallback.Getter
 	expiration int64
 }
 
 // Decide changes Pods; the expiration in seconds is that of tokens whose Pod does not say.
-func Decide(target lookup.Getter, expiration int64) admit.Func {
+func Decide(target livefallback.Getter, expiration int64) admit.Func {
 	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target, expiration}.mount)
 }
 
