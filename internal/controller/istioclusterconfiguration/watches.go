@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/espalier-project/espalier/internal/crds"
+	"github.com/espalier-project/espalier/internal/crdwatch"
 	"github.com/espalier-project/espalier/internal/envoyfilter"
 	"github.com/espalier-project/espalier/internal/foreign/istio"
 	"github.com/espalier-project/espalier/internal/reflector"
@@ -61,7 +61,7 @@ func newWatches(r *Reconciler) (*watches, error) {
 // Start implements source.TypedSource. Nobody waits for kinds that may never come; before all is known nothing is decided.
 func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	w.queue, w.root = queue, ctx
-	return crds.Follow(ctx, w.r.Target, wanted, w.changed, w.r.Clock, w.r.Log.WithName(Name))
+	return crdwatch.Follow(ctx, w.r.Target, wanted, w.changed, w.r.Clock, w.r.Log.WithName(Name))
 }
 
 // changed begins or ends to follow, as the definitions come and go.

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/espalier-project/espalier/internal/crds"
+	"github.com/espalier-project/espalier/internal/crdwatch"
 	foreign "github.com/espalier-project/espalier/internal/foreign/istio"
 	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
 	"github.com/espalier-project/espalier/internal/networkpolicy"
@@ -54,7 +54,7 @@ func (i *istio) start(ctx context.Context) error {
 	wanted := map[string][]string{definitionOf(virtualServices): istioVersions, definitionOf(gateways): istioVersions}
 	i.root = ctx
 	r := i.w.r
-	return crds.Follow(ctx, r.Target, wanted, i.served, r.Clock, r.Log.WithName(Name))
+	return crdwatch.Follow(ctx, r.Target, wanted, i.served, r.Clock, r.Log.WithName(Name))
 }
 
 // served begins to follow the kind of a definition, or ends it.

@@ -41,7 +41,7 @@ var house = []floor{
 	{name: "vocabulary", rooms: []string{"internal/feature"}, without: []string{"net/http", "k8s.io/client-go"}},
 	{
 		name: "access", together: true,
-		rooms: []string{"internal/cluster", "internal/managedresource/target", "internal/managedresource/source", "internal/garden", "internal/reflector", "internal/crds", "internal/agentview", "internal/selectors", "internal/livefallback", "internal/shadow"},
+		rooms: []string{"internal/cluster", "internal/managedresource/target", "internal/managedresource/source", "internal/garden", "internal/reflector", "internal/crdwatch", "internal/agentview", "internal/selectors", "internal/livefallback", "internal/shadow"},
 	},
 	{name: "endpoints", rooms: []string{"internal/serve/..."}, together: true},
 	{

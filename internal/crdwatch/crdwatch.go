@@ -1,6 +1,6 @@
-// Package crds says which kinds of CustomResourceDefinitions are served, now and later. It asks nothing again and again: one watch tells of
+// Package crdwatch says which kinds of CustomResourceDefinitions are served, now and later. It asks nothing again and again: one watch tells of
 // all definitions, and nothing of them is kept but the version in which the wanted ones are served.
-package crds
+package crdwatch
 
 import (
 	"context"

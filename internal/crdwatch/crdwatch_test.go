@@ -1,4 +1,4 @@
-package crds
+package crdwatch
 
 import (
 	"errors"
