@@ -12,8 +12,8 @@ import (
 	kubejson "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/foreign/boundedyaml"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // Decoder decodes configurations into the internal types of a scheme, as API servers do that read them from a file. A member of a project
@@ -43,7 +43,7 @@ func (d Decoder) Decode(purpose, content string) (runtime.Object, *schema.GroupV
 	case runtime.IsMissingVersion(err):
 		why = "Object 'apiVersion' is missing"
 	}
-	return nil, nil, admit.Refuse(http.StatusUnprocessableEntity, "failed to decode the provided %s: %s", purpose, why)
+	return nil, nil, admission.Refuse(http.StatusUnprocessableEntity, "failed to decode the provided %s: %s", purpose, why)
 }
 
 // toJSON takes what begins with a brace for JSON, as API servers do.
@@ -76,7 +76,7 @@ func Invalid(purpose string, faults field.ErrorList) error {
 	if more := len(faults) - len(all); more > 0 {
 		all = append(all, fmt.Sprintf("and %d more", more))
 	}
-	return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: [%s]", purpose, strings.Join(all, " "))
+	return admission.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: [%s]", purpose, strings.Join(all, " "))
 }
 
 func shortened(text string) string {

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apiserver/pkg/cel"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
 // An API server that reads a configuration from its own file bounds little: 64 issuers, 64 conditions a webhook, 100,000 characters an
@@ -50,9 +50,9 @@ type Compilation struct {
 func (e *Expressions) Check(ctx context.Context, purpose string, all []string, judge func(*Compilation) error) error {
 	few, err := bounded(all)
 	if err != nil {
-		return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: %s", purpose, err)
+		return admission.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: %s", purpose, err)
 	}
-	late := admit.Refuse(http.StatusServiceUnavailable, "the expressions of the %s were not compiled in time; try again", purpose)
+	late := admission.Refuse(http.StatusServiceUnavailable, "the expressions of the %s were not compiled in time; try again", purpose)
 	if !few {
 		select {
 		case e.turn <- struct{}{}:

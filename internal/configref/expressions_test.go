@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/cel"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
 func TestBoundsOfExpressions(t *testing.T) {
@@ -73,7 +73,7 @@ func TestOneCompilationAtATime(t *testing.T) {
 		}()
 		synctest.Wait()
 		cancel()
-		if refusal := (*admit.Refusal)(nil); !errors.As(<-second, &refusal) || refusal.Code != 503 {
+		if refusal := (*admission.Refusal)(nil); !errors.As(<-second, &refusal) || refusal.Code != 503 {
 			t.Errorf("AUT-3/one that has waited too long: got %+v", refusal)
 		}
 		close(end)
@@ -101,7 +101,7 @@ func TestCompilationEnds(t *testing.T) {
 		}
 		return nil
 	})
-	if refusal := (*admit.Refusal)(nil); compiled != 3 || !errors.As(err, &refusal) || refusal.Code != 503 {
+	if refusal := (*admission.Refusal)(nil); compiled != 3 || !errors.As(err, &refusal) || refusal.Code != 503 {
 		t.Errorf("AUT-3/%d were compiled, %v", compiled, err)
 	}
 	compiled = 0

@@ -18,9 +18,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/foreign/garden"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // Reads are what the flow reads of the garden.
@@ -64,15 +64,15 @@ type Flow struct {
 }
 
 // Decide judges Shoots and ConfigMaps (CV-1).
-func (f *Flow) Decide() admit.Func {
-	return admit.Decide(func(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+func (f *Flow) Decide() admission.Func {
+	return admission.Decide(func(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 		switch {
 		case r.Kind.Group == shoots.Group && r.Kind.Kind == shoots.Kind:
 			return f.shoot(ctx, r)
 		case r.Kind.Group == "" && r.Kind.Kind == configMaps.Kind:
 			return f.configMap(ctx, r)
 		}
-		admit.Explain(ctx, "resource is neither of type core.gardener.cloud/v1beta1.Shoot, operator.gardener.cloud/v1alpha1.Garden, nor corev1.ConfigMap")
+		admission.Explain(ctx, "resource is neither of type core.gardener.cloud/v1beta1.Shoot, operator.gardener.cloud/v1alpha1.Garden, nor corev1.ConfigMap")
 		return nil
 	})
 }
@@ -80,24 +80,24 @@ func (f *Flow) Decide() admit.Func {
 // shoot keeps CV-2 to CV-9. What cannot be decoded is the fault of whoever sent it (WB-30).
 func (f *Flow) shoot(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	if r.Operation != admissionv1.Create && r.Operation != admissionv1.Update {
-		admit.Explain(ctx, "operation is neither create nor update, nothing to validate")
+		admission.Explain(ctx, "operation is neither create nor update, nothing to validate")
 		return nil
 	}
-	shoot, err := admit.Decode[garden.Shoot](shoots, r.Object.Raw, r.Namespace)
+	shoot, err := admission.Decode[garden.Shoot](shoots, r.Object.Raw, r.Namespace)
 	if err != nil {
 		return err
 	}
 	if shoot.DeletionTimestamp != nil {
-		admit.Explain(ctx, "shoot is already marked for deletion")
+		admission.Explain(ctx, "shoot is already marked for deletion")
 		return nil
 	}
 	name := f.reference(shoot)
 	if name == "" {
-		admit.Explain(ctx, "Shoot resource does not specify any %s ConfigMap", f.Purpose)
+		admission.Explain(ctx, "Shoot resource does not specify any %s ConfigMap", f.Purpose)
 		return nil
 	}
 	if r.Operation == admissionv1.Update {
-		old, err := admit.Decode[garden.Shoot](shoots, r.OldObject.Raw, r.Namespace)
+		old, err := admission.Decode[garden.Shoot](shoots, r.OldObject.Raw, r.Namespace)
 		if err != nil {
 			return err
 		}
@@ -105,10 +105,10 @@ func (f *Flow) shoot(ctx context.Context, r *admissionv1.AdmissionRequest) error
 		case err != nil:
 			return err
 		case same:
-			admit.Explain(ctx, "shoot spec was not changed")
+			admission.Explain(ctx, "shoot spec was not changed")
 			return nil
 		case name == f.reference(old) && shoot.Spec.Kubernetes.Version == old.Spec.Kubernetes.Version && !f.Relevant(shoot, old):
-			admit.Explain(ctx, "Neither %s ConfigMap nor Kubernetes version or other relevant fields were changed", f.Purpose)
+			admission.Explain(ctx, "Neither %s ConfigMap nor Kubernetes version or other relevant fields were changed", f.Purpose)
 			return nil
 		}
 	}
@@ -116,9 +116,9 @@ func (f *Flow) shoot(ctx context.Context, r *admissionv1.AdmissionRequest) error
 	err = f.ConfigMaps.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, configMap)
 	switch {
 	case apierrors.IsNotFound(err):
-		return admit.Refuse(http.StatusUnprocessableEntity, "referenced %s ConfigMap %s/%s does not exist: %s", f.Purpose, r.Namespace, name, err)
+		return admission.Refuse(http.StatusUnprocessableEntity, "referenced %s ConfigMap %s/%s does not exist: %s", f.Purpose, r.Namespace, name, err)
 	case err != nil:
-		return admit.Refuse(http.StatusInternalServerError, "could not retrieve %s ConfigMap %s/%s: %s", f.Purpose, r.Namespace, name, err)
+		return admission.Refuse(http.StatusInternalServerError, "could not retrieve %s ConfigMap %s/%s: %s", f.Purpose, r.Namespace, name, err)
 	}
 	content, err := f.content(configMap, r.Namespace, name)
 	if err != nil {
@@ -130,16 +130,16 @@ func (f *Flow) shoot(ctx context.Context, r *admissionv1.AdmissionRequest) error
 // configMap keeps CV-10 to CV-14.
 func (f *Flow) configMap(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	if r.Operation != admissionv1.Update {
-		admit.Explain(ctx, "operation is not update, nothing to validate")
+		admission.Explain(ctx, "operation is not update, nothing to validate")
 		return nil
 	}
-	configMap, err := admit.Decode[corev1.ConfigMap](configMaps, r.Object.Raw, r.Namespace)
+	configMap, err := admission.Decode[corev1.ConfigMap](configMaps, r.Object.Raw, r.Namespace)
 	if err != nil {
 		return err
 	}
 	list := &garden.ShootList{}
 	if err := f.Shoots.List(ctx, list, client.InNamespace(r.Namespace)); err != nil {
-		return admit.Refuse(http.StatusInternalServerError, "failed listing shoots in namespace %s: %s", r.Namespace, err)
+		return admission.Refuse(http.StatusInternalServerError, "failed listing shoots in namespace %s: %s", r.Namespace, err)
 	}
 	var users []garden.Shoot
 	for i := range list.Items {
@@ -148,19 +148,19 @@ func (f *Flow) configMap(ctx context.Context, r *admissionv1.AdmissionRequest) e
 		}
 	}
 	if len(users) == 0 {
-		admit.Explain(ctx, "ConfigMap is not referenced by a Shoot")
+		admission.Explain(ctx, "ConfigMap is not referenced by a Shoot")
 		return nil
 	}
 	content, err := f.content(configMap, r.Namespace, r.Name)
 	if err != nil {
 		return err
 	}
-	old, err := admit.Decode[corev1.ConfigMap](configMaps, r.OldObject.Raw, r.Namespace)
+	old, err := admission.Decode[corev1.ConfigMap](configMaps, r.OldObject.Raw, r.Namespace)
 	if err != nil {
-		return admit.Refuse(http.StatusBadRequest, "error decoding old ConfigMap: %s", err)
+		return admission.Refuse(http.StatusBadRequest, "error decoding old ConfigMap: %s", err)
 	}
 	if was, found := old.Data[f.Key]; found && was == content {
-		admit.Explain(ctx, "%s did not change", f.Purpose)
+		admission.Explain(ctx, "%s did not change", f.Purpose)
 		return nil
 	}
 	return f.check(ctx, content, users)
@@ -170,7 +170,7 @@ func (f *Flow) check(ctx context.Context, content string, users []garden.Shoot) 
 	if err := f.Check(ctx, content, users); err != nil {
 		return err
 	}
-	admit.Explain(ctx, "referenced %s is valid", f.Purpose)
+	admission.Explain(ctx, "referenced %s is valid", f.Purpose)
 	return nil
 }
 
@@ -194,7 +194,7 @@ func (f *Flow) content(configMap *corev1.ConfigMap, namespace, name string) (str
 	default:
 		return content, nil
 	}
-	return "", admit.Refuse(http.StatusUnprocessableEntity, "error getting %s from ConfigMap %s/%s: %s", f.Purpose, namespace, name, why)
+	return "", admission.Refuse(http.StatusUnprocessableEntity, "error getting %s from ConfigMap %s/%s: %s", f.Purpose, namespace, name, why)
 }
 
 // Registration is the entry of such a webhook in a ValidatingWebhookConfiguration, but for how to reach it.

@@ -15,14 +15,14 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/foreign/garden"
-	"github.com/espalier-project/espalier/internal/serve/admit"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 	"github.com/espalier-project/espalier/test/builders"
 )
 
 // flow is one whose ConfigMaps are good if they say so; it notes for whom they were judged.
-func flow(reader *admittest.Reader, judged *[]string) *Flow {
+func flow(reader *admissiontest.Reader, judged *[]string) *Flow {
 	return &Flow{
 		Purpose: "test policy", Key: "key", Shoots: reader, ConfigMaps: reader,
 		Reference: func(server *garden.KubeAPIServer) string {
@@ -37,7 +37,7 @@ func flow(reader *admittest.Reader, judged *[]string) *Flow {
 				*judged = append(*judged, users[i].Namespace+"/"+users[i].Name)
 			}
 			if content != "good" {
-				return admit.Refuse(422, "bad")
+				return admission.Refuse(422, "bad")
 			}
 			return nil
 		},
@@ -130,12 +130,12 @@ func TestFlow(t *testing.T) {
 		"CV-2/a deletion is not judged":    {about(remove, "Shoot", "", text(web("cm"))), users, nil, "200 operation is neither create nor update, nothing to validate", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reader := admittest.NewReader(t, builders.Documents(c.garden...))
+			reader := admissiontest.NewReader(t, builders.Documents(c.garden...))
 			if c.err != nil {
 				reader.Err = c.err
 			}
 			var judged []string
-			response := admittest.Respond(flow(reader, &judged).Decide(), c.request)
+			response := admissiontest.Respond(flow(reader, &judged).Decide(), c.request)
 			if got := fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message); got != c.want || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
 			}
@@ -150,10 +150,10 @@ func TestFlow(t *testing.T) {
 func TestLaw(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		content := rapid.SampledFrom([]string{"good", "bad", ""}).Draw(rt, "content")
-		reader := admittest.NewReader(t, builders.Documents(append(users, filled(content))...))
+		reader := admissiontest.NewReader(t, builders.Documents(append(users, filled(content))...))
 		ask := func(r admissionv1.AdmissionRequest) string {
 			var judged []string
-			response := admittest.Respond(flow(reader, &judged).Decide(), r)
+			response := admissiontest.Respond(flow(reader, &judged).Decide(), r)
 			return fmt.Sprint(response.Allowed, response.Result.Code, response.Result.Message)
 		}
 		created := ask(about(admissionv1.Create, "Shoot", text(web("cm")), ""))
@@ -192,5 +192,5 @@ func TestSince(t *testing.T) {
 
 func FuzzFlow(f *testing.F) {
 	var judged []string
-	admittest.FuzzReviews(f, flow(admittest.NewReader(f, builders.Documents(append(users, filled("good"))...)), &judged).Decide(), about("", "Shoot", "", ""), text(web("cm")), `{"spec":null}`, `{"spec":{"kubernetes":{"kubeAPIServer":null}}}`)
+	admissiontest.FuzzReviews(f, flow(admissiontest.NewReader(f, builders.Documents(append(users, filled("good"))...)), &judged).Decide(), about("", "Shoot", "", ""), text(web("cm")), `{"spec":null}`, `{"spec":{"kubernetes":{"kubeAPIServer":null}}}`)
 }

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
 // sameSpec says whether two Shoots want the same, in any field (CV-5): a list without elements is none, and quantities are what they mean.
@@ -27,11 +27,11 @@ func sameSpec(now, old []byte) (bool, error) {
 	if len(is) == 0 || len(was) == 0 {
 		return false, nil
 	}
-	a, err := admit.Tree(is)
+	a, err := admission.Tree(is)
 	if err != nil {
 		return false, err
 	}
-	b, err := admit.Tree(was)
+	b, err := admission.Tree(was)
 	return err == nil && same(a, b, false), err
 }
 
@@ -40,7 +40,7 @@ func specOf(raw []byte) (json.RawMessage, error) {
 	var object struct {
 		Spec json.RawMessage `json:"spec"`
 	}
-	err := admit.Unmarshal(raw, &object)
+	err := admission.Unmarshal(raw, &object)
 	return object.Spec, err
 }
 

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/foreign/garden"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // Since refuses a configuration of v1 for Shoots whose API server does not know that version yet (WB-32). Where a Shoot's version is none
@@ -19,7 +19,7 @@ func Since(first *version.Version, kind *schema.GroupVersionKind, purpose string
 	for i := range users {
 		shoot := &users[i]
 		if has, err := version.ParseGeneric(shoot.Spec.Kubernetes.Version); err == nil && has.LessThan(first) {
-			return admit.Refuse(http.StatusUnprocessableEntity, "failed to decode the provided %s: %s needs Kubernetes %s, but shoot %s/%s has %s",
+			return admission.Refuse(http.StatusUnprocessableEntity, "failed to decode the provided %s: %s needs Kubernetes %s, but shoot %s/%s has %s",
 				purpose, kind.GroupVersion(), first, shoot.Namespace, shoot.Name, has)
 		}
 	}

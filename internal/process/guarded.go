@@ -11,7 +11,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
-	"github.com/espalier-project/espalier/internal/serve/guard"
+	"github.com/espalier-project/espalier/internal/endpoint/guard"
 )
 
 // Guard returns who decides about readers of metrics and of what helps to find faults: nil unless the configuration wants somebody to (OPB-25).

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
-	"github.com/espalier-project/espalier/internal/serve/guard"
+	"github.com/espalier-project/espalier/internal/endpoint/guard"
 )
 
 // ManagerOptions are the parts of a configuration that shape the manager.

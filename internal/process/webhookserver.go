@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
-	"github.com/espalier-project/espalier/internal/serve"
+	"github.com/espalier-project/espalier/internal/endpoint"
 )
 
 // webhookServer is controller-runtime's server of webhooks, but for the connections: those of controller-runtime share a window of 1 MiB between
@@ -33,7 +33,7 @@ type webhookServer struct {
 
 func newWebhookServer(o *shared.HTTPSServer, log logr.Logger) (*webhookServer, error) {
 	mux := http.NewServeMux()
-	server, err := serve.NewServer(mux)
+	server, err := endpoint.NewServer(mux)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (s *webhookServer) Start(ctx context.Context) error {
 			s.log.Error(err, "Certificates are not read again")
 		}
 	}()
-	return serve.Serve(ctx, listener, s.server, GracePeriod)
+	return endpoint.Serve(ctx, listener, s.server, GracePeriod)
 }
 
 // StartedChecker implements webhook.Server: it asks for a TLS handshake.

@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
 	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/relation"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // Paths of the webhooks, and names of the handlers in logs.
@@ -62,7 +62,7 @@ const maxReads = 3
 
 // refuse returns a refusal; it carries nothing of the object but names.
 func refuse(code int, format string, arguments ...any) error {
-	return admit.Refuse(code, format, arguments...)
+	return admission.Refuse(code, format, arguments...)
 }
 
 // request is what is to be decided.
@@ -103,7 +103,7 @@ func (h *Handler) ofSeed(r *admissionv1.AdmissionRequest, client identity.SeedCl
 // alreadyExists tells a client whose creation is refused that the object is there, which is what it would be told anyway (RES-2). What
 // the rules admit is not asked about: the API server says it, and what was judged stays judged if the object is deleted in between.
 func (q *request) alreadyExists(ctx context.Context, err error) error {
-	why, refused := err.(*admit.Refusal) //nolint:errorlint // Refusals are never wrapped.
+	why, refused := err.(*admission.Refusal) //nolint:errorlint // Refusals are never wrapped.
 	if !refused || why.Code >= http.StatusInternalServerError || why.Code == http.StatusTooManyRequests ||
 		q.Operation != admissionv1.Create || q.Name == "" || q.Resource.Resource == "" || q.reads >= maxReads {
 		return err
@@ -120,7 +120,7 @@ func (q *request) alreadyExists(ctx context.Context, err error) error {
 		return err
 	}
 	status := apierrors.NewAlreadyExists(schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}, q.Name).Status()
-	return &admit.Refusal{Code: int(status.Code), Reason: status.Reason, Message: status.Message}
+	return &admission.Refusal{Code: int(status.Code), Reason: status.Reason, Message: status.Message}
 }
 
 // errUnknownSink says that there was no read, as the client's seed or shoot is not known.
@@ -166,7 +166,7 @@ func (q *request) resource() string {
 
 // decode reads the object of the request (RES-6).
 func (q *request) decode(into any) error {
-	return admit.Unmarshal(q.Object.Raw, into)
+	return admission.Unmarshal(q.Object.Raw, into)
 }
 
 // belongs wants one of some seed names to be that of the client (RES-7).

@@ -18,10 +18,10 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/test/builders"
 )
 
@@ -174,7 +174,7 @@ func ask(t *testing.T, text, object string) *admissionv1.AdmissionRequest {
 
 // respond answers a request as the endpoint does.
 func respond(decide func(context.Context, *admissionv1.AdmissionRequest) error, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-	return admit.New(admit.Options{Decide: admit.Decide(decide), Log: logr.Discard()}).Respond(context.Background(), r)
+	return admission.New(admission.Options{Decide: admission.Decide(decide), Log: logr.Discard()}).Respond(context.Background(), r)
 }
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

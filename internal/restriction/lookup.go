@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
@@ -20,7 +21,6 @@ import (
 	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/reflector"
 	"github.com/espalier-project/espalier/internal/relation"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // absence is the code for related objects that do not exist.
@@ -166,7 +166,7 @@ func (q *request) isBackupSecret(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if why, is := answer.(*admit.Refusal); is && why.Code == http.StatusForbidden { //nolint:errorlint // Refusals are never wrapped.
+		if why, is := answer.(*admission.Refusal); is && why.Code == http.StatusForbidden { //nolint:errorlint // Refusals are never wrapped.
 			answer = err // What could not be read is no refusal, whatever comes after it.
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
 // TestNoRequest: what is no review of a request is refused, whoever asks.
@@ -24,7 +24,7 @@ func TestNoRequest(t *testing.T) {
 			request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 			request.Header.Set("Content-Type", "application/json")
 			recorder := httptest.NewRecorder()
-			admit.New(admit.Options{Decide: admit.Decide(decide), Log: logr.Discard()}).ServeHTTP(recorder, request)
+			admission.New(admission.Options{Decide: admission.Decide(decide), Log: logr.Discard()}).ServeHTTP(recorder, request)
 			if answer := recorder.Body.String(); !strings.Contains(answer, `"allowed":false`) || !strings.Contains(answer, `"code":400`) {
 				t.Errorf("AE-9: %s: %s: got %s", name, body, answer)
 			}

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/relation"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // A client that names an object in an object of its own reaches the named object afterwards. So a client may name only what it reaches
@@ -198,7 +198,7 @@ func (q *request) namedBefore(w *relation.Watch) (references, error) {
 		return references{}, nil
 	}
 	old := w.New()
-	if err := admit.Unmarshal(q.OldObject.Raw, old); err != nil {
+	if err := admission.Unmarshal(q.OldObject.Raw, old); err != nil {
 		return references{}, refuse(http.StatusInternalServerError, "the object as it is cannot be read: %s", err)
 	}
 	return named(w, old)
@@ -207,7 +207,7 @@ func (q *request) namedBefore(w *relation.Watch) (references, error) {
 // named returns the references of an object.
 func named(w *relation.Watch, object runtime.Object) (references, error) {
 	if w.Owner(object).Name == "" {
-		if err := admit.Unmarshal([]byte(unnamed), object); err != nil {
+		if err := admission.Unmarshal([]byte(unnamed), object); err != nil {
 			return references{}, err
 		}
 	}

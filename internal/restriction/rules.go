@@ -13,13 +13,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
 	"github.com/espalier-project/espalier/internal/foreign/names"
 	operationsv1alpha1 "github.com/espalier-project/espalier/internal/foreign/operations/v1alpha1"
 	"github.com/espalier-project/espalier/internal/identity"
 	"github.com/espalier-project/espalier/internal/reflector"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 type byOperation = map[admissionv1.Operation]func(*request, context.Context) error
@@ -102,7 +102,7 @@ func (q *request) changedEntry() (entry, old *gardencorev1beta1.BackupEntry, err
 	if err := q.decode(entry); err != nil {
 		return nil, nil, err
 	}
-	if err := admit.Unmarshal(q.OldObject.Raw, old); err != nil {
+	if err := admission.Unmarshal(q.OldObject.Raw, old); err != nil {
 		return nil, nil, refuse(http.StatusInternalServerError, "the object as it is cannot be read: %s", err)
 	}
 	return entry, old, nil
@@ -156,7 +156,7 @@ func sameSpec(a, b []byte) (bool, error) {
 	var left, right struct {
 		Spec map[string]any `json:"spec"`
 	}
-	err := errors.Join(admit.Unmarshal(a, &left), admit.Unmarshal(b, &right))
+	err := errors.Join(admission.Unmarshal(a, &left), admission.Unmarshal(b, &right))
 	return reflect.DeepEqual(left.Spec, right.Spec), err
 }
 
@@ -276,7 +276,7 @@ func (q *request) deleteSeed(ctx context.Context) error {
 	}
 	m, err := q.managedSeed(ctx, names.Garden, q.Name)
 	if err != nil {
-		if why, is := err.(*admit.Refusal); is && why.Code == http.StatusForbidden { //nolint:errorlint // Refusals are never wrapped.
+		if why, is := err.(*admission.Refusal); is && why.Code == http.StatusForbidden { //nolint:errorlint // Refusals are never wrapped.
 			return q.foreign()
 		}
 		return err

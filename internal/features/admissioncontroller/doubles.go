@@ -7,9 +7,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	certificates "sigs.k8s.io/controller-runtime/pkg/certwatcher/metrics"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/process"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // doubled is the prefix of the names under which metrics are shown once more. gardener-operator's ServiceMonitor keeps, of admission-controller, only
@@ -20,7 +20,7 @@ const doubled = "gardener_admission_controller_"
 func registerDoubles(registry prometheus.Registerer) {
 	again := feature.Prefixed(doubled, registry)
 	known := prometheus.AlreadyRegisteredError{}
-	for _, c := range slices.Concat(process.Metrics(registry), admit.NewMetrics(registry).Collectors(), []prometheus.Collector{certificates.ReadCertificateErrors}) {
+	for _, c := range slices.Concat(process.Metrics(registry), admission.NewMetrics(registry).Collectors(), []prometheus.Collector{certificates.ReadCertificateErrors}) {
 		if err := again.Register(c); err != nil && !errors.As(err, &known) {
 			panic(err) // Names that mean something else are an error in the program.
 		}

@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/garden"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/internal/relation"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // operatorKeeps is what gardener-operator's ServiceMonitor of admission-controller keeps (ADM-39).
@@ -25,7 +25,7 @@ var operatorKeeps = regexp.MustCompile(`^(gardener_admission_controller_.+|rest_
 func TestDoubles(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	process.Metrics(registry)
-	hooks := admit.NewMetrics(registry)
+	hooks := admission.NewMetrics(registry)
 	registerDoubles(registry)
 	registerDoubles(registry) // A second process in a test.
 	for _, c := range hooks.Collectors() {

@@ -9,15 +9,15 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/graphpage"
-	"github.com/espalier-project/espalier/internal/serve/admit"
-	"github.com/espalier-project/espalier/internal/serve/review"
 )
 
 // review serves an authorizer under a path, once the graph is complete.
 func (p *Process) review(name, path string, decides *authorizer.Authorizer) error {
-	p.Manager.GetWebhookServer().Register(path, review.New(review.Options{
+	p.Manager.GetWebhookServer().Register(path, authorization.New(authorization.Options{
 		Authorizer: decides, Ready: p.watches.Synced, Bodies: p.reviews, Log: p.Log.WithName("webhook." + name),
 	}))
 	return nil
@@ -28,7 +28,7 @@ type decision = func(context.Context, *admissionv1.AdmissionRequest) error
 
 // restricting is the row of a restriction.
 func restricting(row Row, decides func(*Process, logr.Logger) decision) Row {
-	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admit.NewMetrics)
+	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admission.NewMetrics)
 	row.Start = func(_ context.Context, p *Process) error {
 		p.Manager.GetWebhookServer().Register(row.Path, p.restricts(row.Name, decides(p, p.Log.WithName("webhook."+row.Name)), p.watches.Synced))
 		return nil
@@ -39,8 +39,8 @@ func restricting(row Row, decides func(*Process, logr.Logger) decision) Row {
 // restricts is the endpoint of a restriction. Restrictions ask the graph, too: while it is not complete they would refuse what it does not
 // have yet, and a 403 is final for whoever gets it.
 func (p *Process) restricts(name string, decides decision, synced func() bool) http.Handler {
-	return admit.New(admit.Options{
-		Name: name, Decide: admit.Decide(decides), Ready: synced, Bodies: p.judged, Metrics: p.hooks, Log: p.Log.WithName("webhook." + name),
+	return admission.New(admission.Options{
+		Name: name, Decide: admission.Decide(decides), Ready: synced, Bodies: p.judged, Metrics: p.hooks, Log: p.Log.WithName("webhook." + name),
 	})
 }
 
@@ -65,18 +65,18 @@ func page(name, path string, of func(*Process) *authorizer.Authorizer) Row {
 
 // hook is the row of a webhook beside the restrictions. One that reads from a cache is answered with 503 until that is complete; the cache
 // begins with the first request that needs it.
-func hook(row Row, decide func(*Process) (admit.Func, error)) Row {
-	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admit.NewMetrics)
+func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
+	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admission.NewMetrics)
 	row.Start = func(_ context.Context, p *Process) error {
 		does, err := decide(p)
 		if err != nil {
 			return err
 		}
-		options := admit.Options{Name: row.Name, Decide: does, Bodies: p.bodies, Metrics: p.hooks, Log: p.Log.WithName("webhook." + row.Name)}
+		options := admission.Options{Name: row.Name, Decide: does, Bodies: p.bodies, Metrics: p.hooks, Log: p.Log.WithName("webhook." + row.Name)}
 		if kept := p.kept[row.Path]; !kept.Empty() {
 			options.Ready = p.first.ready(kept.Synced)
 		}
-		p.Manager.GetWebhookServer().Register(row.Path, admit.New(options))
+		p.Manager.GetWebhookServer().Register(row.Path, admission.New(options))
 		return nil
 	}
 	return row
@@ -85,8 +85,8 @@ func hook(row Row, decide func(*Process) (admit.Func, error)) Row {
 // rejecting is the row of a webhook that counts what it refuses (OBS-20).
 func rejecting(row Row) Row {
 	row.Metrics = func(registry prometheus.Registerer) {
-		admit.NewMetrics(registry)
-		admit.NewRejections(registry)
+		admission.NewMetrics(registry)
+		admission.NewRejections(registry)
 	}
 	return row
 }

@@ -17,6 +17,10 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/endpoint"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/endpoint/authorization"
+	"github.com/espalier-project/espalier/internal/endpoint/guard"
 	"github.com/espalier-project/espalier/internal/feature"
 	foreign "github.com/espalier-project/espalier/internal/foreign/garden"
 	"github.com/espalier-project/espalier/internal/garden"
@@ -28,10 +32,6 @@ import (
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/restriction"
 	"github.com/espalier-project/espalier/internal/selectors"
-	"github.com/espalier-project/espalier/internal/serve"
-	"github.com/espalier-project/espalier/internal/serve/admit"
-	"github.com/espalier-project/espalier/internal/serve/guard"
-	"github.com/espalier-project/espalier/internal/serve/review"
 )
 
 // Process is what features start in.
@@ -52,13 +52,13 @@ type Process struct {
 	// live is what the other webhooks read past the cache.
 	live client.Reader
 	// reviews, judged and bodies bound what is in memory at once: of authorizers, of restrictions and of all other webhooks.
-	reviews, judged, bodies *serve.Bodies
-	hooks                   *admit.Metrics
+	reviews, judged, bodies *endpoint.Bodies
+	hooks                   *admission.Metrics
 	// pages bounds the debug pages of both graphs.
 	pages *graphpage.Pages
 	// guard decides who sees them; nil means everybody.
 	guard      *guard.Guard
-	rejections *admit.Rejections
+	rejections *admission.Rejections
 	// kept is what each enabled feature reads from the cache, by its key, and first has it begin.
 	kept  map[string]*cluster.Kept
 	first *asked
@@ -91,8 +91,8 @@ func assemble(
 	}
 	p := &Process{
 		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log,
-		reviews: review.NewBodies(), judged: admit.NewBodies(), bodies: admit.NewBodies(), pages: graphpage.NewPages(), guard: keeper,
-		hooks: admit.NewMetrics(registry), rejections: admit.NewRejections(registry), kept: map[string]*cluster.Kept{}, first: &asked{clock: clock.RealClock{}},
+		reviews: authorization.NewBodies(), judged: admission.NewBodies(), bodies: admission.NewBodies(), pages: graphpage.NewPages(), guard: keeper,
+		hooks: admission.NewMetrics(registry), rejections: admission.NewRejections(registry), kept: map[string]*cluster.Kept{}, first: &asked{clock: clock.RealClock{}},
 	}
 	registerDoubles(registry)
 	if err := p.follow(restConfig); err != nil {

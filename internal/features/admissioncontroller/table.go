@@ -8,12 +8,12 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/garden"
 	"github.com/espalier-project/espalier/internal/graphpage"
 	"github.com/espalier-project/espalier/internal/relation"
 	"github.com/espalier-project/espalier/internal/restriction"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/webhook/auditpolicy"
 	"github.com/espalier-project/espalier/internal/webhook/authenticationconfig"
 	"github.com/espalier-project/espalier/internal/webhook/authorizationconfig"
@@ -90,35 +90,35 @@ func Table() []Row {
 		hook(Row{
 			Name: auditpolicy.Name, Doc: "Judges the audit policies of Shoots.",
 			Path: auditpolicy.Path, Reads: reads(auditpolicy.Reads), Validating: one(auditpolicy.Registration),
-		}, func(p *Process) (admit.Func, error) { return auditpolicy.Decide(p.Garden.Cache, p.live) }),
+		}, func(p *Process) (admission.Func, error) { return auditpolicy.Decide(p.Garden.Cache, p.live) }),
 		hook(Row{
 			Name: authenticationconfig.Name, Doc: "Judges the authentication configurations of Shoots.",
 			Path: authenticationconfig.Path, Reads: reads(authenticationconfig.Reads), Validating: one(authenticationconfig.Registration),
-		}, func(p *Process) (admit.Func, error) {
+		}, func(p *Process) (admission.Func, error) {
 			return authenticationconfig.Decide(p.Garden.Cache, p.live), nil
 		}),
 		hook(Row{
 			Name: authorizationconfig.Name, Doc: "Judges the authorization configurations of Shoots.",
 			Path: authorizationconfig.Path, Reads: reads(authorizationconfig.Reads), Validating: one(authorizationconfig.Registration),
-		}, func(p *Process) (admit.Func, error) {
+		}, func(p *Process) (admission.Func, error) {
 			return authorizationconfig.Decide(p.Garden.Cache, p.live), nil
 		}),
 		hook(Row{
 			Name: internaldomain.Name, Doc: "Keeps the Secret with the internal domain the only one, and as it is while Shoots use it.",
 			Path: internaldomain.Path, Reads: reads(internaldomain.Reads), Validating: one(internaldomain.Registration),
-		}, func(p *Process) (admit.Func, error) { return internaldomain.Decide(p.live), nil }),
+		}, func(p *Process) (admission.Func, error) { return internaldomain.Decide(p.live), nil }),
 		rejecting(hook(Row{
 			Name: kubeconfigsecret.Name, Doc: "Refuses kubeconfigs that run programs, read files or impersonate.",
 			Path: kubeconfigsecret.Path, Validating: one(kubeconfigsecret.Registration),
-		}, func(p *Process) (admit.Func, error) { return kubeconfigsecret.Decide(p.rejections), nil })),
+		}, func(p *Process) (admission.Func, error) { return kubeconfigsecret.Decide(p.rejections), nil })),
 		hook(Row{
 			Name: namespacedeletion.Name, Doc: "Refuses to delete the namespace of a project.",
 			Path: namespacedeletion.Path, Reads: reads(namespacedeletion.Reads), Validating: one(namespacedeletion.Registration),
-		}, func(p *Process) (admit.Func, error) { return namespacedeletion.Decide(p.live), nil }),
+		}, func(p *Process) (admission.Func, error) { return namespacedeletion.Decide(p.live), nil }),
 		hook(Row{
 			Name: providersecretlabels.Name, Doc: "Labels credentials with the providers that bindings use them for.",
 			Path: providersecretlabels.Path, Reads: reads(providersecretlabels.Reads), Mutating: one(providersecretlabels.Registration),
-		}, func(p *Process) (admit.Func, error) {
+		}, func(p *Process) (admission.Func, error) {
 			return providersecretlabels.Decide(providersecretlabels.Options{Bindings: p.Garden.Cache, RemoveUnreferenced: p.Config.Server.ProviderSecretLabels.RemoveUnreferenced}), nil
 		}),
 		rejecting(hook(Row{
@@ -130,7 +130,7 @@ func Table() []Row {
 			Validating: configured(func(cfg *configuration) []admissionregistrationv1.ValidatingWebhook {
 				return resourcesize.Registrations(cfg.Server.ResourceAdmissionConfiguration)
 			}),
-		}, func(p *Process) (admit.Func, error) {
+		}, func(p *Process) (admission.Func, error) {
 			return resourcesize.Decide(resourcesize.Options{
 				Config: p.Config.Server.ResourceAdmissionConfiguration, Garden: p.live, Rejections: p.rejections, Log: p.Log.WithName("webhook." + resourcesize.Name),
 			}), nil
@@ -138,10 +138,10 @@ func Table() []Row {
 		hook(Row{
 			Name: shootkubeconfigsecretref.Name, Doc: "Keeps the kubeconfig in Secrets that Shoots refer to.",
 			Path: shootkubeconfigsecretref.Path, Reads: reads(shootkubeconfigsecretref.Reads), Validating: one(shootkubeconfigsecretref.Registration),
-		}, func(p *Process) (admit.Func, error) { return shootkubeconfigsecretref.Decide(p.Garden.Cache), nil }),
+		}, func(p *Process) (admission.Func, error) { return shootkubeconfigsecretref.Decide(p.Garden.Cache), nil }),
 		hook(Row{
 			Name: updaterestriction.Name, Doc: "Lets only the system change what is labelled as the system's.",
 			Path: updaterestriction.Path, Validating: one(updaterestriction.Registration),
-		}, func(*Process) (admit.Func, error) { return updaterestriction.Decide(), nil }),
+		}, func(*Process) (admission.Func, error) { return updaterestriction.Decide(), nil }),
 	}
 }

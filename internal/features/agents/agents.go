@@ -8,11 +8,11 @@ import (
 
 	"github.com/espalier-project/espalier/internal/agentview"
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
+	"github.com/espalier-project/espalier/internal/endpoint"
+	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
 	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
-	"github.com/espalier-project/espalier/internal/serve"
-	"github.com/espalier-project/espalier/internal/serve/review"
 )
 
 // Options are what the authorizer of a shoot is made of.
@@ -21,13 +21,13 @@ type Options struct {
 	AllowWatchAll bool
 	Metrics       *nodeagent.Metrics
 	// Bodies bounds what is in memory at once, for all shoots that share it; nil means that this shoot has one of its own.
-	Bodies *serve.Bodies
+	Bodies *endpoint.Bodies
 }
 
 // Shoot is what is known of a shoot and the endpoint that decides by it.
 type Shoot struct {
 	View    *agentview.View
-	Reviews *review.Handler
+	Reviews *authorization.Handler
 }
 
 // New returns a shoot; it is followed once its view is started.
@@ -37,7 +37,7 @@ func New(o Options) (*Shoot, error) {
 		return nil, err
 	}
 	decides := &nodeagent.Authorizer{View: view, ByMachine: view.ByMachine(), AllowWatchAll: o.AllowWatchAll, Metrics: o.Metrics, Log: o.View.Log}
-	return &Shoot{View: view, Reviews: review.New(review.Options{
+	return &Shoot{View: view, Reviews: authorization.New(authorization.Options{
 		Authorizer: decides, Ready: view.Synced, Concerns: nodeagent.IsAgent, DenyOnError: true, Bodies: o.Bodies, Log: o.View.Log,
 	})}, nil
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/espalier-project/espalier/internal/agentview"
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/endpoint"
+	"github.com/espalier-project/espalier/internal/endpoint/authorization"
+	"github.com/espalier-project/espalier/internal/endpoint/guard"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/features/agents"
 	"github.com/espalier-project/espalier/internal/process"
-	"github.com/espalier-project/espalier/internal/serve"
-	"github.com/espalier-project/espalier/internal/serve/guard"
-	"github.com/espalier-project/espalier/internal/serve/review"
 	"github.com/espalier-project/espalier/internal/shoots"
 )
 
@@ -38,7 +38,7 @@ type Process struct {
 	metrics *nodeagent.Metrics
 	views   *agentview.Metrics
 	// bodies are of all shoots together.
-	bodies *serve.Bodies
+	bodies *endpoint.Bodies
 	log    logr.Logger
 }
 
@@ -58,7 +58,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 		return nil, err
 	}
 	p := &Process{
-		Config: cfg, Manager: mgr, metrics: nodeagent.NewMetrics(registry), views: agentview.NewMetrics(registry), bodies: review.NewBodies(),
+		Config: cfg, Manager: mgr, metrics: nodeagent.NewMetrics(registry), views: agentview.NewMetrics(registry), bodies: authorization.NewBodies(),
 		log: log.WithName("webhook." + nodeagent.Name),
 	}
 	if cfg.MachineNamespace != nil || cfg.ShootsDirectory != "" {
@@ -177,12 +177,12 @@ func (p *Process) serveMany() ([]process.Check, error) {
 
 // absent answers for a shoot that has no entry: agents are denied, and about others there is no opinion.
 func (p *Process) absent(name string) http.Handler {
-	return review.New(review.Options{Authorizer: noShoot(name), Concerns: nodeagent.IsAgent, DenyOnError: true, Bodies: p.bodies, Log: p.log})
+	return authorization.New(authorization.Options{Authorizer: noShoot(name), Concerns: nodeagent.IsAgent, DenyOnError: true, Bodies: p.bodies, Log: p.log})
 }
 
 type noShoot string
 
 // Authorize implements authorizer.UnconditionalAuthorizer.
 func (n noShoot) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
-	return authorizer.DecisionDeny, "", serve.WithStatus(http.StatusNotFound, fmt.Errorf("no shoot %q is served", string(n)))
+	return authorizer.DecisionDeny, "", endpoint.WithStatus(http.StatusNotFound, fmt.Errorf("no shoot %q is served", string(n)))
 }

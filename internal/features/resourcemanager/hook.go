@@ -3,19 +3,19 @@ package resourcemanager
 import (
 	"context"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // hook is the row of a webhook: every replica serves it under its path (CW-10), and answers with 503 until what the row reads is complete.
-func hook(row Row, decide func(*Process) (admit.Func, error)) Row {
-	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admit.NewMetrics)
+func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
+	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admission.NewMetrics)
 	row.Start = func(_ context.Context, p *Process) error {
 		does, err := decide(p)
 		if err != nil {
 			return err
 		}
-		p.Manager.GetWebhookServer().Register(row.Path, admit.New(admit.Options{
+		p.Manager.GetWebhookServer().Register(row.Path, admission.New(admission.Options{
 			Name: row.Name, Decide: does, Ready: p.kept[row.Path].Synced, Bodies: p.bodies, Metrics: p.hooks, Log: p.Log.WithName("webhook." + row.Name),
 		}))
 		return nil

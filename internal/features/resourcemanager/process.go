@@ -20,11 +20,11 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/agentview"
 	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/endpoint"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
 	"github.com/espalier-project/espalier/internal/process"
-	"github.com/espalier-project/espalier/internal/serve"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // Process is what features start in.
@@ -44,8 +44,8 @@ type Process struct {
 	// agents is what the node-agent authorizer knows; nil if it is off.
 	agents *agentview.View
 	// bodies and hooks are shared by all webhooks: what is in memory at once, and their metrics.
-	bodies *serve.Bodies
-	hooks  *admit.Metrics
+	bodies *endpoint.Bodies
+	hooks  *admission.Metrics
 	// kept is what each enabled feature reads from caches, by its key.
 	kept map[string]*cluster.Kept
 	// identified ends once the leader knows the identity of the source, begun once the engine's controllers have been added.
@@ -86,7 +86,7 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 	}
 	p := &Process{
 		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source,
-		bodies: admit.NewBodies(), hooks: admit.NewMetrics(registry), kept: map[string]*cluster.Kept{}, identified: make(chan struct{}), begun: make(chan struct{}),
+		bodies: admission.NewBodies(), hooks: admission.NewMetrics(registry), kept: map[string]*cluster.Kept{}, identified: make(chan struct{}), begun: make(chan struct{}),
 	}
 	scheme, err := targetScheme()
 	if err != nil {

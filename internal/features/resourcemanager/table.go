@@ -14,11 +14,11 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/reconciliationdelay"
 	tokeninvalidation "github.com/espalier-project/espalier/internal/controller/tokeninvalidator"
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/features/agents"
 	"github.com/espalier-project/espalier/internal/livefallback"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
 	"github.com/espalier-project/espalier/internal/webhook/endpointslicehints"
 	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
@@ -116,14 +116,14 @@ func Table() []Row {
 			Name: tokeninvalidator.Name, Switch: "webhooks.tokenInvalidator.enabled",
 			Doc:  "Makes static tokens of ServiceAccounts useless, at admission.",
 			Path: tokeninvalidator.Path, Mutating: one(tokeninvalidator.Registration),
-		}, func(*Process) (admit.Func, error) { return tokeninvalidator.Decide(), nil }),
+		}, func(*Process) (admission.Func, error) { return tokeninvalidator.Decide(), nil }),
 		hook(Row{
 			Name: projectedtokenmount.Name, Switch: "webhooks.projectedTokenMount.enabled",
 			Doc:   "Mounts tokens that expire into Pods whose ServiceAccount mounts none.",
 			Reads: reads(projectedtokenmount.Reads),
 			Path:  projectedtokenmount.Path, Mutating: one(projectedtokenmount.Registration),
-		}, func(p *Process) (admit.Func, error) {
-			return reading(p.Target, func(fresh *livefallback.Reader) admit.Func {
+		}, func(p *Process) (admission.Func, error) {
+			return reading(p.Target, func(fresh *livefallback.Reader) admission.Func {
 				return projectedtokenmount.Decide(fresh, *p.Config.Webhooks.ProjectedTokenMount.ExpirationSeconds)
 			})
 		}),
@@ -132,8 +132,8 @@ func Table() []Row {
 			Doc:   "Spreads components over zones and Nodes, with the replicas that failures ask for.",
 			Reads: highavailabilityconfig.Reads,
 			Path:  highavailabilityconfig.Path, Mutating: one(highavailabilityconfig.Registration),
-		}, func(p *Process) (admit.Func, error) {
-			return reading(p.Target, func(fresh *livefallback.Reader) admit.Func {
+		}, func(p *Process) (admission.Func, error) {
+			return reading(p.Target, func(fresh *livefallback.Reader) admission.Func {
 				return highavailabilityconfig.Decide(&p.Config.Webhooks.HighAvailabilityConfig, fresh, p.Target.Cache)
 			})
 		}),
@@ -141,19 +141,19 @@ func Table() []Row {
 			Name: podschedulername.Name, Switch: "webhooks.podSchedulerName.enabled",
 			Doc:  "Gives Pods of the default scheduler to another one.",
 			Path: podschedulername.Path, Mutating: one(podschedulername.Registration),
-		}, func(p *Process) (admit.Func, error) {
+		}, func(p *Process) (admission.Func, error) {
 			return podschedulername.Decide(*p.Config.Webhooks.PodSchedulerName.SchedulerName), nil
 		}),
 		hook(Row{
 			Name: seccompprofile.Name, Switch: "webhooks.seccompProfile.enabled",
 			Doc:  "Gives Pods the seccomp profile of their container runtime.",
 			Path: seccompprofile.Path, Mutating: one(seccompprofile.Registration),
-		}, func(*Process) (admit.Func, error) { return seccompprofile.Decide(), nil }),
+		}, func(*Process) (admission.Func, error) { return seccompprofile.Decide(), nil }),
 		hook(Row{
 			Name: kubernetesservicehost.Name, Switch: "webhooks.kubernetesServiceHost.enabled",
 			Doc:  "Tells the containers of Pods the host name of their API server.",
 			Path: kubernetesservicehost.Path, Mutating: one(kubernetesservicehost.Registration),
-		}, func(p *Process) (admit.Func, error) {
+		}, func(p *Process) (admission.Func, error) {
 			return kubernetesservicehost.Decide(p.Config.Webhooks.KubernetesServiceHost.Host), nil
 		}),
 		hook(Row{
@@ -161,15 +161,15 @@ func Table() []Row {
 			Doc:   "Leads Pods of a control plane to their kube-apiserver through the ingress gateway.",
 			Reads: reads(podkubeapiserverloadbalancing.Reads),
 			Path:  podkubeapiserverloadbalancing.Path, Mutating: each(podkubeapiserverloadbalancing.Registrations),
-		}, func(p *Process) (admit.Func, error) {
-			return reading(p.Target, func(fresh *livefallback.Reader) admit.Func { return podkubeapiserverloadbalancing.Decide(fresh) })
+		}, func(p *Process) (admission.Func, error) {
+			return reading(p.Target, func(fresh *livefallback.Reader) admission.Func { return podkubeapiserverloadbalancing.Decide(fresh) })
 		}),
 		hook(Row{
 			Name: systemcomponentsconfig.Name, Switch: "webhooks.systemComponentsConfig.enabled",
 			Doc:   "Places Pods of system components on the Nodes that are meant for them.",
 			Reads: reads(systemcomponentsconfig.Reads),
 			Path:  systemcomponentsconfig.Path, Mutating: one(systemcomponentsconfig.Registration),
-		}, func(p *Process) (admit.Func, error) {
+		}, func(p *Process) (admission.Func, error) {
 			return systemcomponentsconfig.Decide(&p.Config.Webhooks.SystemComponentsConfig, p.Target.Cache), nil
 		}),
 		hook(Row{
@@ -181,19 +181,19 @@ func Table() []Row {
 			Name: podtopologyspreadconstraints.Name, Switch: "webhooks.podTopologySpreadConstraints.enabled",
 			Doc:  "Spreads each generation of a Deployment's Pods by itself.",
 			Path: podtopologyspreadconstraints.Path, Mutating: one(podtopologyspreadconstraints.Registration),
-		}, func(*Process) (admit.Func, error) { return podtopologyspreadconstraints.Decide(), nil }),
+		}, func(*Process) (admission.Func, error) { return podtopologyspreadconstraints.Decide(), nil }),
 		hook(Row{
 			Name: vpainplaceupdates.Name, Switch: "webhooks.vpaInPlaceUpdates.enabled",
 			Doc:  "Lets vertical autoscalers change Pods in place, where they would evict them.",
 			Path: vpainplaceupdates.Path, Mutating: one(vpainplaceupdates.Registration),
-		}, func(*Process) (admit.Func, error) { return vpainplaceupdates.Decide(), nil }),
+		}, func(*Process) (admission.Func, error) { return vpainplaceupdates.Decide(), nil }),
 		hook(Row{
 			Name: podzoneaffinity.Name, Switch: "webhooks.podZoneAffinity.enabled",
 			Doc:   "Keeps the Pods of a namespace together in one zone.",
 			Reads: reads(podzoneaffinity.Reads),
 			Path:  podzoneaffinity.Path, Mutating: one(podzoneaffinity.Registration),
-		}, func(p *Process) (admit.Func, error) {
-			return reading(p.Source, func(fresh *livefallback.Reader) admit.Func { return podzoneaffinity.Decide(fresh) })
+		}, func(p *Process) (admission.Func, error) {
+			return reading(p.Source, func(fresh *livefallback.Reader) admission.Func { return podzoneaffinity.Decide(fresh) })
 		}),
 		// Validating webhooks.
 		hook(Row{
@@ -205,7 +205,7 @@ func Table() []Row {
 		{
 			Name: extensionvalidation.Name, Switch: "webhooks.extensionValidation.enabled", Runs: feature.EveryReplica,
 			Doc:        "Judges extension resources and Etcds when they are written.",
-			Validating: judging(extensionvalidation.Registrations), Metrics: feature.Registers(admit.NewMetrics), Start: serveExtensionValidation,
+			Validating: judging(extensionvalidation.Registrations), Metrics: feature.Registers(admission.NewMetrics), Start: serveExtensionValidation,
 		},
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/livefallback"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
 	"github.com/espalier-project/espalier/internal/webhook/endpointslicehints"
 )
 
 // reading makes a webhook that reads from the cache of a cluster, and what that does not have from its API server.
-func reading(c *cluster.Cluster, decide func(*livefallback.Reader) admit.Func) (admit.Func, error) {
+func reading(c *cluster.Cluster, decide func(*livefallback.Reader) admission.Func) (admission.Func, error) {
 	live, err := c.Live()
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func reading(c *cluster.Cluster, decide func(*livefallback.Reader) admit.Func) (
 }
 
 // decideProtection reads the source live: what has just been created counts.
-func decideProtection(p *Process) (admit.Func, error) {
+func decideProtection(p *Process) (admission.Func, error) {
 	live, err := p.Source.Live()
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func decideProtection(p *Process) (admit.Func, error) {
 }
 
 // decideHints sets hints where the target needs them, or wherever somebody insists (R7).
-func decideHints(p *Process) (admit.Func, error) {
+func decideHints(p *Process) (admission.Func, error) {
 	if p.Config.Webhooks.EndpointSliceHints.Force {
 		return endpointslicehints.Decide(nil), nil
 	}

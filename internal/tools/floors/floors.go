@@ -43,7 +43,7 @@ var house = []floor{
 		name: "access", together: true,
 		rooms: []string{"internal/cluster", "internal/managedresource/target", "internal/managedresource/source", "internal/garden", "internal/reflector", "internal/crdwatch", "internal/agentview", "internal/selectors", "internal/livefallback", "internal/shadow"},
 	},
-	{name: "endpoints", rooms: []string{"internal/serve/..."}, together: true},
+	{name: "endpoints", rooms: []string{"internal/endpoint/..."}, together: true},
 	{
 		name: "decisions", shared: []string{"internal/controller/kit", "internal/configref"},
 		rooms: []string{"internal/controller/...", "internal/managedresource/controller", "internal/managedresource/health", "internal/webhook/...", "internal/authorizer/...", "internal/restriction", "internal/configref"},

@@ -13,9 +13,9 @@ import (
 	auditvalidation "k8s.io/apiserver/pkg/apis/audit/validation"
 
 	"github.com/espalier-project/espalier/internal/configref"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/foreign/garden"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 func Reads() []feature.Read { return configref.Reads() }
 
 // Decide judges Shoots and the ConfigMaps with audit policies.
-func Decide(shoots configref.Lister, configMaps configref.Getter) (admit.Func, error) {
+func Decide(shoots configref.Lister, configMaps configref.Getter) (admission.Func, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{auditinternal.AddToScheme, auditv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -60,7 +60,7 @@ func (p policies) check(_ context.Context, content string, _ []garden.Shoot) err
 	}
 	policy, is := object.(*auditinternal.Policy)
 	if !is {
-		return admit.Refuse(http.StatusInternalServerError, "failed to cast to audit policy type: %v", kind)
+		return admission.Refuse(http.StatusInternalServerError, "failed to cast to audit policy type: %v", kind)
 	}
 	return configref.Invalid(purpose, auditvalidation.ValidatePolicy(policy))
 }

@@ -9,16 +9,16 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/espalier-project/espalier/internal/configref"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
-	"github.com/espalier-project/espalier/internal/serve/admit"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
 const shoots = "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}\nspec: {kubernetes: {kubeAPIServer: {auditConfig: {auditPolicy: {configMapRef: {name: policy}}}}}}"
 
-func decide(t testing.TB) admit.Func {
+func decide(t testing.TB) admission.Func {
 	t.Helper()
-	garden := admittest.NewReader(t, shoots)
+	garden := admissiontest.NewReader(t, shoots)
 	f, err := Decide(garden, garden)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestPolicies(t *testing.T) {
 		"AUD-1/nothing that is meant":    {"hello", "422 failed to decode the provided audit policy: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admittest.Respond(decide(t), admittest.Filled("policy", "policy", c.content))
+			response := admissiontest.Respond(decide(t), admissiontest.Filled("policy", "policy", c.content))
 			if got := fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message); !strings.HasPrefix(got, c.want) || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
 			}
@@ -48,19 +48,19 @@ func TestPolicies(t *testing.T) {
 
 func FuzzPolicy(f *testing.F) {
 	f.Add("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n  resources: [null]")
-	admittest.FuzzContent(f, decide(f), "policy", "policy")
+	admissiontest.FuzzContent(f, decide(f), "policy", "policy")
 }
 
 // TestDocument: the document shows what the webhook does and how it is registered (ADM-14).
 func TestDocument(t *testing.T) {
-	r := admittest.Filled("policy", "policy", "x")
+	r := admissiontest.Filled("policy", "policy", "x")
 	t.Run("ADM-14 as it is registered", func(t *testing.T) {
-		admittest.Judged{Decide: decide(t), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
+		admissiontest.Judged{Decide: decide(t), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
 	})
 }
 
 func BenchmarkDecide(b *testing.B) {
-	admittest.Bench(b, decide(b), admittest.Filled("policy", "policy", "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n"+strings.Repeat("- level: None\n  users: [a, b]\n", 50)))
+	admissiontest.Bench(b, decide(b), admissiontest.Filled("policy", "policy", "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n"+strings.Repeat("- level: None\n  users: [a, b]\n", 50)))
 }
 
 // TestHostilePolicies: a member of a project may write anything (T3-6, AUD-1).
@@ -72,7 +72,7 @@ func TestHostilePolicies(t *testing.T) {
 	yamltest.RefusesCheaply(t, "T3-6/AUD-1", []int{20 << 10, 80 << 10, 1 << 20}, func(content []byte) error {
 		return policies{configref.NewDecoder(scheme)}.check(t.Context(), string(content), nil)
 	})
-	response := admittest.Respond(decide(t), admittest.Filled("policy", "policy", yamltest.Nested(12)))
+	response := admissiontest.Respond(decide(t), admissiontest.Filled("policy", "policy", yamltest.Nested(12)))
 	if response.Allowed || response.Result.Message != "failed to decode the provided audit policy: document has more than 100000 nodes, with its aliases expanded" {
 		t.Errorf("T3-6/AUD-1: got %+v", response.Result)
 	}

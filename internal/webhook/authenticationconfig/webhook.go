@@ -22,10 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/configref"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/foreign/garden"
 	"github.com/espalier-project/espalier/internal/foreign/names"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -46,7 +46,7 @@ func Reads() []feature.Read {
 }
 
 // Decide judges Shoots and the ConfigMaps with authentication configurations. The live reader reads ConfigMaps, Secrets and Namespaces.
-func Decide(shoots configref.Lister, live client.Reader) admit.Func {
+func Decide(shoots configref.Lister, live client.Reader) admission.Func {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
 	c := configurations{configref.NewDecoder(scheme), authenticationcel.NewDefaultCompiler(), configref.NewExpressions(), live}
@@ -103,7 +103,7 @@ func (c configurations) check(ctx context.Context, content string, users []garde
 	}
 	configuration, is := object.(*apiserver.AuthenticationConfiguration)
 	if !is {
-		return admit.Refuse(http.StatusInternalServerError, "failed to cast to %s type: %v", purpose, kind)
+		return admission.Refuse(http.StatusInternalServerError, "failed to cast to %s type: %v", purpose, kind)
 	}
 	if err := configref.Since(since, kind, purpose, users); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (c configurations) check(ctx context.Context, content string, users []garde
 		return err
 	}
 	if older := inOlderWay(users); configuration.Anonymous != nil && len(older) > 0 {
-		return admit.Refuse(http.StatusUnprocessableEntity,
+		return admission.Refuse(http.StatusUnprocessableEntity,
 			"cannot use anonymous authentication configuration when the following shoots have the legacy configuration enabled: %s", strings.Join(older, ", "))
 	}
 	return nil
@@ -182,7 +182,7 @@ func (c configurations) disallowed(ctx context.Context, users []garden.Shoot) ([
 func (c configurations) issuerHost(ctx context.Context) (string, error) {
 	list := &corev1.SecretList{}
 	if err := c.live.List(ctx, list, client.InNamespace(names.Garden), client.MatchingLabels{"gardener.cloud/role": issuerRole}); err != nil {
-		return "", admit.Refuse(http.StatusInternalServerError, "failed to list service account issuer secrets: %s", err)
+		return "", admission.Refuse(http.StatusInternalServerError, "failed to list service account issuer secrets: %s", err)
 	}
 	if len(list.Items) == 0 {
 		return "", nil
@@ -195,7 +195,7 @@ func (c configurations) project(ctx context.Context, name string) (string, error
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := c.live.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
-		return "", admit.Refuse(http.StatusInternalServerError, "failed to get namespace %s: %s", name, err)
+		return "", admission.Refuse(http.StatusInternalServerError, "failed to get namespace %s: %s", name, err)
 	}
 	return namespace.Labels[names.Project], nil
 }

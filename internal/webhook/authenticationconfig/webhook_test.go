@@ -16,9 +16,9 @@ import (
 	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 
 	"github.com/espalier-project/espalier/internal/configref"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
-	"github.com/espalier-project/espalier/internal/serve/admit"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 	"github.com/espalier-project/espalier/test/builders"
 )
 
@@ -86,11 +86,11 @@ func TestConfigurations(t *testing.T) {
 		"AUT-4/the older way alone":                {objects(shoot().APIServer("enableAnonymousAuthentication", true)), configuration("v1beta1", "https://abc.com", ""), nil, valid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			garden := admittest.NewReader(t, builders.Documents(c.garden...))
+			garden := admissiontest.NewReader(t, builders.Documents(c.garden...))
 			if c.err != nil {
 				garden.Err = c.err
 			}
-			response := admittest.Respond(Decide(garden, garden), admittest.Filled("authn", "config.yaml", c.content))
+			response := admissiontest.Respond(Decide(garden, garden), admissiontest.Filled("authn", "config.yaml", c.content))
 			if got := fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message); !strings.HasPrefix(got, c.want) || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
 			}
@@ -105,7 +105,7 @@ func issuers(own string, accepted ...string) *builders.Object {
 
 // TestRelevant: which changes of a Shoot make its configuration be judged again (CV-6).
 func TestRelevant(t *testing.T) {
-	garden := admittest.NewReader(t, builders.Documents(builders.ConfigMap("garden-dev", "authn").With("data", map[string]string{"config.yaml": "x"})))
+	garden := admissiontest.NewReader(t, builders.Documents(builders.ConfigMap("garden-dev", "authn").With("data", map[string]string{"config.yaml": "x"})))
 	const unchanged = "Neither authentication configuration ConfigMap nor Kubernetes version or other relevant fields were changed"
 	for name, c := range map[string]struct {
 		now, old *builders.Object
@@ -121,7 +121,7 @@ func TestRelevant(t *testing.T) {
 	} {
 		r := admissionv1.AdmissionRequest{Operation: admissionv1.Update, Namespace: "garden-dev", Kind: metav1.GroupVersionKind{Group: "core.gardener.cloud", Version: "v1beta1", Kind: "Shoot"}}
 		r.Object.Raw, r.OldObject.Raw = c.now.JSON(), c.old.JSON()
-		if response := admittest.Respond(Decide(garden, garden), r); response.Allowed == c.judged || !c.judged && response.Result.Message != unchanged {
+		if response := admissiontest.Respond(Decide(garden, garden), r); response.Allowed == c.judged || !c.judged && response.Result.Message != unchanged {
 			t.Errorf("%s: %+v", name, response.Result)
 		}
 	}
@@ -129,22 +129,22 @@ func TestRelevant(t *testing.T) {
 
 func FuzzConfiguration(f *testing.F) {
 	f.Add(configuration("v1beta1", "https://abc.com", "anonymous: {enabled: true}"))
-	garden := admittest.NewReader(f, builders.Documents(shoot()))
-	admittest.FuzzContent(f, Decide(garden, garden), "authn", "config.yaml")
+	garden := admissiontest.NewReader(f, builders.Documents(shoot()))
+	admissiontest.FuzzContent(f, Decide(garden, garden), "authn", "config.yaml")
 }
 
 // TestDocument: the document shows what the webhook does and how it is registered (ADM-15).
 func TestDocument(t *testing.T) {
-	r := admittest.Filled("authn", "config.yaml", "x")
-	garden := admittest.NewReader(t, builders.Documents(shoot().APIServer("serviceAccountConfig.acceptedIssuers", []string{"https://issuer.example.com"})))
+	r := admissiontest.Filled("authn", "config.yaml", "x")
+	garden := admissiontest.NewReader(t, builders.Documents(shoot().APIServer("serviceAccountConfig.acceptedIssuers", []string{"https://issuer.example.com"})))
 	t.Run("ADM-15 as it is registered", func(t *testing.T) {
-		admittest.Judged{Decide: Decide(garden, garden), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
+		admissiontest.Judged{Decide: Decide(garden, garden), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
 	})
 }
 
 func BenchmarkDecide(b *testing.B) {
-	garden := admittest.NewReader(b, builders.Documents(shoot()))
-	admittest.Bench(b, Decide(garden, garden), admittest.Filled("authn", "config.yaml", configuration("v1beta1", "https://abc.com", "  claimValidationRules: [{expression: \"claims.a == 'b'\", message: refused}]\n")))
+	garden := admissiontest.NewReader(b, builders.Documents(shoot()))
+	admissiontest.Bench(b, Decide(garden, garden), admissiontest.Filled("authn", "config.yaml", configuration("v1beta1", "https://abc.com", "  claimValidationRules: [{expression: \"claims.a == 'b'\", message: refused}]\n")))
 }
 
 // TestHostileConfigurations: a member of a project may write anything (T3-6, AUT-1).
@@ -202,7 +202,7 @@ func TestHostileExpressions(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	compiled = 0
-	if refusal := (*admit.Refusal)(nil); !errors.As(c.check(ctx, rules(30, "true"), nil), &refusal) || refusal.Code != 503 || compiled > 0 {
+	if refusal := (*admission.Refusal)(nil); !errors.As(c.check(ctx, rules(30, "true"), nil), &refusal) || refusal.Code != 503 || compiled > 0 {
 		t.Errorf("AUT-3/the context is done: %+v, %d were compiled", refusal, compiled)
 	}
 }

@@ -18,9 +18,9 @@ import (
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
 
 	"github.com/espalier-project/espalier/internal/configref"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/foreign/garden"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -36,7 +36,7 @@ const (
 func Reads() []feature.Read { return configref.Reads() }
 
 // Decide judges Shoots and the ConfigMaps with authorization configurations.
-func Decide(shoots configref.Lister, configMaps configref.Getter) admit.Func {
+func Decide(shoots configref.Lister, configMaps configref.Getter) admission.Func {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
 	c := configurations{configref.NewDecoder(scheme), authorizationcel.NewDefaultCompiler(), configref.NewExpressions()}
@@ -85,7 +85,7 @@ func (c configurations) check(ctx context.Context, content string, users []garde
 	}
 	configuration, is := object.(*apiserver.AuthorizationConfiguration)
 	if !is {
-		return admit.Refuse(http.StatusInternalServerError, "failed to cast to %s type: %v", purpose, kind)
+		return admission.Refuse(http.StatusInternalServerError, "failed to cast to %s type: %v", purpose, kind)
 	}
 	if err := configref.Since(since, kind, purpose, users); err != nil {
 		return err
@@ -133,7 +133,7 @@ func withKubeconfigs(ctx context.Context, configuration *apiserver.Authorization
 			return err
 		}
 		if i := slices.IndexFunc(has, func(names sets.Set[string]) bool { return !names.Has(a.Name) }); i >= 0 {
-			return admit.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: must provide kubeconfig secret name reference for webhook authorizer %.253q in shoot %s/%s",
+			return admission.Refuse(http.StatusUnprocessableEntity, "provided invalid %s: must provide kubeconfig secret name reference for webhook authorizer %.253q in shoot %s/%s",
 				purpose, a.Name, users[i].Namespace, users[i].Name)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver/install"
 
 	"github.com/espalier-project/espalier/internal/configref"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 	"github.com/espalier-project/espalier/test/builders"
 )
 
@@ -53,8 +53,8 @@ func TestConfigurations(t *testing.T) {
 		"AUZ-4/an expression that is none":   {objects(hooked("a")), configuration("v1beta1", "    matchConditions: [{expression: \"request.\"}]\n"), invalid + "[[].authorizers[0].matchConditions[0].expression: Invalid value"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			garden := admittest.NewReader(t, builders.Documents(c.garden...))
-			response := admittest.Respond(Decide(garden, garden), admittest.Filled("authz", "config.yaml", c.content))
+			garden := admissiontest.NewReader(t, builders.Documents(c.garden...))
+			response := admissiontest.Respond(Decide(garden, garden), admissiontest.Filled("authz", "config.yaml", c.content))
 			if got := fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message); !strings.HasPrefix(got, c.want) || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
 			}
@@ -64,7 +64,7 @@ func TestConfigurations(t *testing.T) {
 
 // TestRelevant: other authorizers make the configuration be judged again (CV-6), and a Shoot without a kubeconfig is refused (CV-T11).
 func TestRelevant(t *testing.T) {
-	garden := admittest.NewReader(t, builders.Documents(builders.ConfigMap("garden-dev", "authz").With("data", map[string]string{"config.yaml": configuration("v1beta1", "")})))
+	garden := admissiontest.NewReader(t, builders.Documents(builders.ConfigMap("garden-dev", "authz").With("data", map[string]string{"config.yaml": configuration("v1beta1", "")})))
 	for name, c := range map[string]struct {
 		operation admissionv1.Operation
 		now, old  *builders.Object
@@ -79,7 +79,7 @@ func TestRelevant(t *testing.T) {
 		if r.Object.Raw = c.now.JSON(); c.old != nil {
 			r.OldObject.Raw = c.old.JSON()
 		}
-		if response := admittest.Respond(Decide(garden, garden), r); response.Result.Message != c.want {
+		if response := admissiontest.Respond(Decide(garden, garden), r); response.Result.Message != c.want {
 			t.Errorf("%s: %+v", name, response.Result)
 		}
 	}
@@ -88,22 +88,22 @@ func TestRelevant(t *testing.T) {
 func FuzzConfiguration(f *testing.F) {
 	f.Add(configuration("v1beta1", "    matchConditions: [{expression: \"request.user == 'a'\"}]\n"))
 	f.Add(configuration("v1beta1", "- type: Webhook\n  webhook: null\n"))
-	garden := admittest.NewReader(f, builders.Documents(hooked("a")))
-	admittest.FuzzContent(f, Decide(garden, garden), "authz", "config.yaml")
+	garden := admissiontest.NewReader(f, builders.Documents(hooked("a")))
+	admissiontest.FuzzContent(f, Decide(garden, garden), "authz", "config.yaml")
 }
 
 // TestDocument: the document shows what the webhook does and how it is registered (ADM-16).
 func TestDocument(t *testing.T) {
-	r := admittest.Filled("authz", "config.yaml", "x")
-	garden := admittest.NewReader(t, builders.Documents(shoot("web").Authorizer("policy", "s")))
+	r := admissiontest.Filled("authz", "config.yaml", "x")
+	garden := admissiontest.NewReader(t, builders.Documents(shoot("web").Authorizer("policy", "s")))
 	t.Run("ADM-16 as it is registered", func(t *testing.T) {
-		admittest.Judged{Decide: Decide(garden, garden), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
+		admissiontest.Judged{Decide: Decide(garden, garden), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
 	})
 }
 
 func BenchmarkDecide(b *testing.B) {
-	garden := admittest.NewReader(b, builders.Documents(hooked("a")))
-	admittest.Bench(b, Decide(garden, garden), admittest.Filled("authz", "config.yaml", configuration("v1beta1", "    matchConditions: [{expression: \"request.user == 'a'\"}]\n")))
+	garden := admissiontest.NewReader(b, builders.Documents(hooked("a")))
+	admissiontest.Bench(b, Decide(garden, garden), admissiontest.Filled("authz", "config.yaml", configuration("v1beta1", "    matchConditions: [{expression: \"request.user == 'a'\"}]\n")))
 }
 
 // TestHostileConfigurations: a member of a project may write anything (T3-6, AUZ-1).

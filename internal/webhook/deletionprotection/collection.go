@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
 const (
@@ -80,7 +80,7 @@ func (c *collections) judge(ctx context.Context, r *admissionv1.AdmissionRequest
 			continue // The review that started the list has ended, and this one has not.
 		}
 		if l.absent {
-			admit.Explain(ctx, "object was not found")
+			admission.Explain(ctx, "object was not found")
 		}
 		return l.err
 	}
@@ -175,4 +175,4 @@ func (c *collections) list(ctx context.Context, r *admissionv1.AdmissionRequest)
 	}
 }
 
-func unreadable(err error) error { return admit.Refuse(http.StatusInternalServerError, "%s", err) }
+func unreadable(err error) error { return admission.Refuse(http.StatusInternalServerError, "%s", err) }

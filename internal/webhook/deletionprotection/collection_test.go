@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 )
 
 // cluster has objects that come and go, in one namespace; each list takes a while.
@@ -85,7 +85,7 @@ func TestListsAreShared(t *testing.T) {
 		c := newCluster(1000)
 		decide := Decide(c, clock.RealClock{})
 		for _, name := range slices.Clone(c.names) {
-			if response := admittest.Respond(decide, c.review(name)); !response.Allowed {
+			if response := admissiontest.Respond(decide, c.review(name)); !response.Allowed {
 				t.Fatalf("DP-15: %+v", response.Result)
 			}
 			c.names = c.names[1:]
@@ -115,7 +115,7 @@ func TestParallelReviews(t *testing.T) {
 		synctest.Wait()
 		for _, name := range c.names {
 			asking.Go(func() {
-				if response := admittest.Respond(decide, c.review(name)); !response.Allowed {
+				if response := admissiontest.Respond(decide, c.review(name)); !response.Allowed {
 					t.Errorf("DP-12: %s: %+v", name, response.Result)
 				}
 			})
@@ -128,7 +128,7 @@ func TestParallelReviews(t *testing.T) {
 			asking.Go(func() {
 				r := c.review("o0")
 				r.Namespace = fmt.Sprint("n", i)
-				admittest.Respond(decide, r)
+				admissiontest.Respond(decide, r)
 			})
 		}
 		asking.Wait()
@@ -144,15 +144,15 @@ func TestRefusalsAreNotKept(t *testing.T) {
 	c.took = 0
 	c.confirmed["o1"] = false
 	decide := Decide(c, clock.RealClock{})
-	if response := admittest.Respond(decide, c.review("o0")); response.Allowed || !strings.Contains(response.Result.Message, "n/o1") {
+	if response := admissiontest.Respond(decide, c.review("o0")); response.Allowed || !strings.Contains(response.Result.Message, "n/o1") {
 		t.Errorf("DP-T8: %+v", response.Result)
 	}
 	c.confirmed["o1"], c.err = true, errors.New("away")
-	if response := admittest.Respond(decide, c.review("o0")); response.Allowed || response.Result.Code != 500 {
+	if response := admissiontest.Respond(decide, c.review("o0")); response.Allowed || response.Result.Code != 500 {
 		t.Errorf("DP-13: %+v", response.Result)
 	}
 	c.err = nil
-	if response := admittest.Respond(decide, c.review("o0")); !response.Allowed {
+	if response := admissiontest.Respond(decide, c.review("o0")); !response.Allowed {
 		t.Errorf("DP-15: %+v", response.Result)
 	}
 }
@@ -195,7 +195,7 @@ func TestLawOfCollections(t *testing.T) {
 			if i == changes && i > 0 {
 				c.confirmed[name] = false
 			}
-			if !admittest.Respond(decide, c.review(name)).Allowed {
+			if !admissiontest.Respond(decide, c.review(name)).Allowed {
 				break
 			}
 			if !c.confirmed[name] {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
 const (
@@ -55,9 +55,9 @@ var (
 )
 
 // Decide refuses deletions that are not confirmed.
-func Decide(source Lister, c clock.PassiveClock) admit.Func {
+func Decide(source Lister, c clock.PassiveClock) admission.Func {
 	w := &webhook{newCollections(source, c)}
-	return admit.Decide(w.decide)
+	return admission.Decide(w.decide)
 }
 
 type webhook struct{ collections *collections }
@@ -66,11 +66,11 @@ type webhook struct{ collections *collections }
 // judged like any other request (DP-19).
 func (w *webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	if r.Operation != admissionv1.Delete {
-		admit.Explain(ctx, "operation is not DELETE")
+		admission.Explain(ctx, "operation is not DELETE")
 		return nil
 	}
 	if !slices.Contains(protected[schema.GroupVersion{Group: r.Resource.Group, Version: r.Resource.Version}], r.Resource.Resource) {
-		admit.Explain(ctx, notProtected)
+		admission.Explain(ctx, notProtected)
 		return nil
 	}
 	raw := r.OldObject.Raw
@@ -81,14 +81,14 @@ func (w *webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) e
 		if r.Name == "" {
 			return w.collections.judge(ctx, r)
 		}
-		return admit.Refuse(http.StatusInternalServerError, "no object found in admission request")
+		return admission.Refuse(http.StatusInternalServerError, "no object found in admission request")
 	}
 	protects, err := judge(r, raw)
 	switch {
 	case err != nil:
 		return err
 	case !protects:
-		admit.Explain(ctx, notProtected)
+		admission.Explain(ctx, notProtected)
 		return nil
 	case r.Name == "":
 		return w.collections.judge(ctx, r)
@@ -103,8 +103,8 @@ const notProtected = "resource is not deletion-protected"
 // here, however old the list of its collection is.
 func judge(r *admissionv1.AdmissionRequest, raw []byte) (protects bool, err error) {
 	var object map[string]any // As the reference has it: of a key that is there twice, the last one counts (DP-18).
-	if err := admit.Unmarshal(raw, &object); err != nil {
-		return true, admit.Refuse(http.StatusInternalServerError, "%s", err)
+	if err := admission.Unmarshal(raw, &object); err != nil {
+		return true, admission.Refuse(http.StatusInternalServerError, "%s", err)
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	if isCRD(r) && texts(metadata["labels"])[Protected] != "true" { // The label makes a definition protected (R13).
@@ -154,7 +154,7 @@ func refuse(r *admissionv1.AdmissionRequest, names []string, why string) error {
 }
 
 func forbid(format string, arguments ...any) error {
-	return &admit.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: fmt.Sprintf(format, arguments...)}
+	return &admission.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: fmt.Sprintf(format, arguments...)}
 }
 
 func resourceOf(r *admissionv1.AdmissionRequest) string {

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 )
 
 // source is a cluster with some objects, in pages.
@@ -176,7 +176,7 @@ func TestDecisions(t *testing.T) {
 		}(), source{}, must + "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admittest.Respond(Decide(&c.source, clock.RealClock{}), c.request)
+			response := admissiontest.Respond(Decide(&c.source, clock.RealClock{}), c.request)
 			got := fmt.Sprintf("%d %s %s", response.Result.Code, response.Result.Reason, response.Result.Message)
 			if !strings.HasPrefix(got, c.want) || (len(got) > len(c.want) && c.want != must) || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
@@ -193,7 +193,7 @@ func TestEachResource(t *testing.T) {
 			name := version.Group + "/" + version.Version + "/" + resource
 			judged[name] = true
 			metadata := `{"name":"x","labels":{"gardener.cloud/deletion-protected":"true"}}`
-			if response := admittest.Respond(Decide(nil, clock.RealClock{}), deletion(name, "x", metadata)); response.Allowed || response.Result.Code != 403 {
+			if response := admissiontest.Respond(Decide(nil, clock.RealClock{}), deletion(name, "x", metadata)); response.Allowed || response.Result.Code != 403 {
 				t.Errorf("DP-T4/BH-DEL-2: %s: %+v", name, response.Result)
 			}
 			for _, set := range []func(*admissionv1.AdmissionRequest){
@@ -202,7 +202,7 @@ func TestEachResource(t *testing.T) {
 			} {
 				r := deletion(name, "x", "-")
 				set(&r)
-				if response := admittest.Respond(Decide(nil, clock.RealClock{}), r); response.Allowed || response.Result.Code != 500 || !strings.Contains(response.Result.Message, "invalid character") {
+				if response := admissiontest.Respond(Decide(nil, clock.RealClock{}), r); response.Allowed || response.Result.Code != 500 || !strings.Contains(response.Result.Message, "invalid character") {
 					t.Errorf("DP-T3, DP-13: %s: %+v", name, response.Result)
 				}
 			}
@@ -229,11 +229,11 @@ func TestEachResource(t *testing.T) {
 // TestCollections: what is listed (DP-12), and that a read that does not end refuses (DP-T13).
 func TestCollections(t *testing.T) {
 	s := &source{}
-	admittest.Respond(Decide(s, clock.RealClock{}), deletion(dnsRecord, "", "-"))
+	admissiontest.Respond(Decide(s, clock.RealClock{}), deletion(dnsRecord, "", "-"))
 	if s.kind.String() != "extensions.gardener.cloud/v1alpha1, Kind=ThingList" || s.asked.Namespace != "n" || s.asked.LabelSelector != nil {
 		t.Errorf("DP-12: listed %s with %+v", s.kind, s.asked)
 	}
-	admittest.Respond(Decide(s, clock.RealClock{}), deletion(crd, "", "-"))
+	admissiontest.Respond(Decide(s, clock.RealClock{}), deletion(crd, "", "-"))
 	if s.asked.LabelSelector.String() != "gardener.cloud/deletion-protected=true" {
 		t.Errorf("DP-12: definitions are listed with %+v", s.asked)
 	}
@@ -265,9 +265,9 @@ func TestLaw(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			alone = admittest.Respond(Decide(nil, clock.RealClock{}), deletion(dnsRecord, "x", string(raw))).Allowed && alone
+			alone = admissiontest.Respond(Decide(nil, clock.RealClock{}), deletion(dnsRecord, "x", string(raw))).Allowed && alone
 		}
-		if got := admittest.Respond(Decide(&source{pages: pages}, clock.RealClock{}), deletion(dnsRecord, "", "-")).Allowed; got != alone {
+		if got := admissiontest.Respond(Decide(&source{pages: pages}, clock.RealClock{}), deletion(dnsRecord, "", "-")).Allowed; got != alone {
 			rt.Errorf("a list of %q is admitted: %v", values, got)
 		}
 		if want := !slices.ContainsFunc(values, func(v string) bool { return v != "true" && v != "1" && v != "T" }); alone != want {
@@ -277,17 +277,17 @@ func TestLaw(t *testing.T) {
 }
 
 func FuzzWebhook(f *testing.F) {
-	admittest.FuzzReviews(f, Decide(&source{}, clock.RealClock{}), deletion(dnsRecord, "x", "-"), `{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
+	admissiontest.FuzzReviews(f, Decide(&source{}, clock.RealClock{}), deletion(dnsRecord, "x", "-"), `{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
 }
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (A12.1).
 func TestDocument(t *testing.T) {
 	const file = "../../../docs/concepts/webhooks.md"
-	blocks := admittest.Blocks(t, file, Name)
+	blocks := admissiontest.Blocks(t, file, Name)
 	if len(blocks) != 3 {
 		t.Fatalf("the section has %d blocks; wanted are an object that is refused, one that is admitted, and the registration", len(blocks))
 	}
-	admittest.Refuses(t, Decide(nil, clock.RealClock{}), deletion(dnsRecord, "x", "-"), admittest.Section(t, file, Name), blocks[0], blocks[1])
+	admissiontest.Refuses(t, Decide(nil, clock.RealClock{}), deletion(dnsRecord, "x", "-"), admissiontest.Section(t, file, Name), blocks[0], blocks[1])
 	var shown []admissionregistrationv1.ValidatingWebhook
 	if err := yaml.UnmarshalStrict([]byte(blocks[2]), &shown); err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -35,10 +35,10 @@ type endpoint struct {
 }
 
 // Decide changes EndpointSlices of a target that needs it. Nil versions set hints whatever the target is.
-func Decide(versions *Versions) admit.Func {
-	return admit.Mutate(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), func(ctx context.Context, slice *endpointSlice) error {
+func Decide(versions *Versions) admission.Func {
+	return admission.Mutate(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), func(ctx context.Context, slice *endpointSlice) error {
 		if versions != nil && versions.Superseded(ctx) {
-			admit.Explain(ctx, "from Kubernetes %s on hints are not set; use trafficDistribution of the Service", superseding)
+			admission.Explain(ctx, "from Kubernetes %s on hints are not set; use trafficDistribution of the Service", superseding)
 			return nil
 		}
 		setHints(slice)

@@ -11,11 +11,11 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
-var laws = admittest.Objects{
+var laws = admissiontest.Objects{
 	Decide:  Decide(nil),
 	Kind:    discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
 	Touches: []string{"/endpoints/*/hints"},
@@ -25,12 +25,12 @@ var laws = admittest.Objects{
 		endpoints := make([]any, rapid.IntRange(0, 4).Draw(rt, "endpoints"))
 		for i := range endpoints {
 			e := map[string]any{"addresses": []any{"10.0.0.1"}}
-			admittest.Maybe(rt, e, "zone", nil, "", "a", "b")
-			admittest.Maybe(rt, e, "hints", nil, map[string]any{}, map[string]any{"forZones": []any{map[string]any{"name": "a"}}}, map[string]any{"forZones": []any{map[string]any{"name": "x"}, map[string]any{"name": "y"}}, "forNodes": []any{map[string]any{"name": "n"}}})
-			admittest.Maybe(rt, e, "conditions", map[string]any{"ready": false, "terminating": true})
+			admissiontest.Maybe(rt, e, "zone", nil, "", "a", "b")
+			admissiontest.Maybe(rt, e, "hints", nil, map[string]any{}, map[string]any{"forZones": []any{map[string]any{"name": "a"}}}, map[string]any{"forZones": []any{map[string]any{"name": "x"}, map[string]any{"name": "y"}}, "forNodes": []any{map[string]any{"name": "n"}}})
+			admissiontest.Maybe(rt, e, "conditions", map[string]any{"ready": false, "terminating": true})
 			endpoints[i] = e
 		}
-		admittest.Maybe(rt, slice, "endpoints", endpoints, endpoints, nil)
+		admissiontest.Maybe(rt, slice, "endpoints", endpoints, endpoints, nil)
 		return slice
 	},
 }
@@ -56,7 +56,7 @@ func TestHints(t *testing.T) {
 		"ESH-3/conditions do not matter":      {`[{"zone":"a","conditions":{"ready":false,"serving":false,"terminating":true}}]`, `[` + hints("0", "a") + `]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admittest.Ask(laws.Decide, admissionv1.Update, []byte(`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{},"endpoints":`+c.endpoints+`}`))
+			response := admissiontest.Ask(laws.Decide, admissionv1.Update, []byte(`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{},"endpoints":`+c.endpoints+`}`))
 			if !response.Allowed || string(response.Patch) != c.want {
 				t.Errorf("allowed %v, patched with\n%s, want\n%s", response.Allowed, response.Patch, c.want)
 			}
@@ -68,7 +68,7 @@ func TestHints(t *testing.T) {
 func TestSuperseded(t *testing.T) {
 	for version, want := range map[string]bool{"v1.31.0": true, "v1.32.0": false} {
 		versions := &Versions{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)), Ask: func(context.Context) (string, error) { return version, nil }}
-		response := admittest.Ask(Decide(versions), admissionv1.Create, []byte(`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","endpoints":[{"zone":"a"}]}`))
+		response := admissiontest.Ask(Decide(versions), admissionv1.Create, []byte(`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","endpoints":[{"zone":"a"}]}`))
 		if !response.Allowed || (response.Patch != nil) != want || strings.Contains(response.Result.Message, "trafficDistribution") == want {
 			t.Errorf("%s: %+v, %s", version, response.Result, response.Patch)
 		}
@@ -77,7 +77,7 @@ func TestSuperseded(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-11, DEP-5).
 func TestDocument(t *testing.T) {
-	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
-	admittest.Example(t, Decide(nil), blocks[0], blocks[1])
-	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
+	admissiontest.Example(t, Decide(nil), blocks[0], blocks[1])
+	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[2])
 }

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/foreign/extensions/specs"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // criConfig judges the configuration of a container runtime.
@@ -99,7 +99,7 @@ func plugins(list []specs.PluginConfig, path *field.Path) field.ErrorList {
 			continue
 		}
 		var values map[string]json.RawMessage
-		if err := admit.Unmarshal(plugin.Values.Raw, &values); err != nil && len(plugin.Values.Raw) > 0 {
+		if err := admission.Unmarshal(plugin.Values.Raw, &values); err != nil && len(plugin.Values.Raw) > 0 {
 			all = append(all, field.Invalid(at.Child("values"), field.OmitValueType{}, "provided values must be given in json format"))
 		}
 	}

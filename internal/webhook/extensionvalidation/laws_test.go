@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/foreign/extensions/specs"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
 // drawSpec draws a spec of a kind with some defects.
@@ -83,13 +83,13 @@ func TestLaws(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := anyKind.Draw(rt, "webhook")
 		spec := drawSpec(rt, t, w.kind, "spec")
-		created := admittest.Respond(w.Decide, review(rt, w.kind, nil, spec, nil))
-		if updated := admittest.Respond(w.Decide, review(rt, w.kind, nil, spec, spec)); !reflect.DeepEqual(created, updated) {
+		created := admissiontest.Respond(w.Decide, review(rt, w.kind, nil, spec, nil))
+		if updated := admissiontest.Respond(w.Decide, review(rt, w.kind, nil, spec, spec)); !reflect.DeepEqual(created, updated) {
 			rt.Errorf("created: %+v\nupdated: %+v", created.Result, updated.Result)
 		}
 		more := maps.Clone(spec)
 		more["x-future"] = map[string]any{"deep": []any{1, nil}}
-		if with := admittest.Respond(w.Decide, review(rt, w.kind, nil, more, nil)); !reflect.DeepEqual(created, with) {
+		if with := admissiontest.Respond(w.Decide, review(rt, w.kind, nil, more, nil)); !reflect.DeepEqual(created, with) {
 			rt.Errorf("without: %+v\nwith an unknown field: %+v", created.Result, with.Result)
 		}
 		if strings.HasPrefix(created.Result.Message, "panic") {
@@ -105,7 +105,7 @@ func TestDeletionLaw(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := anyKind.Draw(rt, "webhook")
 		old := drawSpec(rt, t, w.kind, "old")
-		response := admittest.Respond(w.Decide, review(rt, w.kind, deletion, old, old))
+		response := admissiontest.Respond(w.Decide, review(rt, w.kind, deletion, old, old))
 		if response.Result.Code == 400 {
 			return // Not an object of the kind.
 		}
@@ -114,7 +114,7 @@ func TestDeletionLaw(t *testing.T) {
 		}
 		now := maps.Clone(old)
 		now[rapid.SampledFrom([]string{"x-future", "class", "replicas"}).Draw(rt, "field")] = "changed"
-		response = admittest.Respond(w.Decide, review(rt, w.kind, deletion, now, old))
+		response = admissiontest.Respond(w.Decide, review(rt, w.kind, deletion, now, old))
 		if response.Allowed || response.Result.Code == 422 && response.Result.Details.Causes[0].Field != "spec" {
 			rt.Errorf("EV-4, EV-44: something changed: %+v", response.Result)
 		}
@@ -195,7 +195,7 @@ func FuzzReviews(f *testing.F) {
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
 			request := admissionv1.AdmissionRequest{Operation: operation, Object: runtime.RawExtension{Raw: now}, OldObject: runtime.RawExtension{Raw: old}}
 			var got *admissionv1.AdmissionResponse
-			yamltest.Bounded(t, len(now)+len(old), func() { got = admittest.Respond(w.Decide, request) })
+			yamltest.Bounded(t, len(now)+len(old), func() { got = admissiontest.Respond(w.Decide, request) })
 			if strings.HasPrefix(got.Result.Message, "panic: ") {
 				t.Error(got.Result.Message)
 			}
@@ -205,7 +205,7 @@ func FuzzReviews(f *testing.F) {
 
 func FuzzWebhook(f *testing.F) {
 	w := webhookOf(f, "OperatingSystemConfig")
-	admittest.FuzzReviews(f, w.Decide, admissionv1.AdmissionRequest{Namespace: "ns"}, string(toJSON(f, object(w.kind, valid[w.kind]))))
+	admissiontest.FuzzReviews(f, w.Decide, admissionv1.AdmissionRequest{Namespace: "ns"}, string(toJSON(f, object(w.kind, valid[w.kind]))))
 }
 
 // FuzzChanges compares any two trees along each type.

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	druidv1alpha1 "github.com/espalier-project/espalier/internal/foreign/druid/v1alpha1"
 	"github.com/espalier-project/espalier/internal/foreign/extensions/specs"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 // Name is that of all these webhooks in logs and metrics, before the name of the resource.
@@ -34,7 +34,7 @@ type Webhook struct {
 	Resource string
 	// Path is where it is served.
 	Path   string
-	Decide admit.Func
+	Decide admission.Func
 
 	kind string
 }
@@ -76,7 +76,7 @@ func of[T any](k kind[T]) Webhook {
 		k.group = specs.GroupVersion
 	}
 	path := "/validate-" + strings.ReplaceAll(k.group.Group, ".", "-") + "-" + k.group.Version + "-" + strings.ToLower(k.kind)
-	return Webhook{Name: Name + "-" + k.resource, Group: k.group.Group, Resource: k.resource, Path: path, Decide: admit.Validate(k.group.WithKind(k.kind), k.judge), kind: k.kind}
+	return Webhook{Name: Name + "-" + k.resource, Group: k.group.Group, Resource: k.resource, Path: path, Decide: admission.Validate(k.group.WithKind(k.kind), k.judge), kind: k.kind}
 }
 
 // judge keeps the order of EV-1. An object that is being deleted, and of which nothing but metadata changes, need not keep rules that may
@@ -114,7 +114,7 @@ func (k kind[T]) changed(changes []string) *field.Error {
 
 // changes are those of what is wanted, in any field.
 func (k kind[T]) changes(ctx context.Context) ([]string, error) {
-	r := admit.RequestFrom(ctx)
+	r := admission.RequestFrom(ctx)
 	now, err := specOf(r.Object.Raw)
 	if err != nil {
 		return nil, err
@@ -132,8 +132,8 @@ func specOf(raw []byte) (any, error) {
 	var object struct {
 		Spec json.RawMessage `json:"spec"`
 	}
-	if err := admit.Unmarshal(raw, &object); err != nil || len(object.Spec) == 0 {
+	if err := admission.Unmarshal(raw, &object); err != nil || len(object.Spec) == 0 {
 		return nil, err
 	}
-	return admit.Tree(object.Spec)
+	return admission.Tree(object.Spec)
 }

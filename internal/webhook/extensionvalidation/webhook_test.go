@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 )
 
 func webhookOf(t testing.TB, kind string) Webhook {
@@ -51,7 +51,7 @@ func ask(t testing.TB, kind, now, old string) *admissionv1.AdmissionResponse {
 	if old != "" {
 		r.Operation, r.OldObject.Raw = admissionv1.Update, toJSON(t, old)
 	}
-	return admittest.Respond(webhookOf(t, kind).Decide, r)
+	return admissiontest.Respond(webhookOf(t, kind).Decide, r)
 }
 
 // causes are the fields and messages of a refusal.
@@ -122,7 +122,7 @@ func TestEachKind(t *testing.T) {
 				t.Errorf("EV-T1/EV-7: %s", cmp.Diff(want, got))
 			}
 			if namespaceOf(w.kind) != "" {
-				response := admittest.Respond(w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte("{}")}})
+				response := admissiontest.Respond(w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte("{}")}})
 				if got := causes(t, response); len(got) < 2 || got[1] != "metadata.namespace: Required value" {
 					t.Errorf("EV-2/EV-40: without a namespace: %q", got)
 				}
@@ -139,11 +139,11 @@ func TestEachKind(t *testing.T) {
 				"no old object":          {Operation: admissionv1.Update, Object: runtime.RawExtension{Raw: toJSON(t, good)}},
 				"another kind":           {Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(`{"kind":"Pod","apiVersion":"v1"}`)}},
 			} {
-				if got := admittest.Respond(w.Decide, r); got.Allowed || got.Result.Code != 400 {
+				if got := admissiontest.Respond(w.Decide, r); got.Allowed || got.Result.Code != 400 {
 					t.Errorf("EV-T6, FV-2: %s: %v", name, got.Result)
 				}
 			}
-			if got := admittest.Respond(w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: []byte("{}")}}); !got.Allowed {
+			if got := admissiontest.Respond(w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: []byte("{}")}}); !got.Allowed {
 				t.Errorf("EV-T7, FV-1: a deletion: %v", got.Result)
 			}
 		})
@@ -243,7 +243,7 @@ func TestNamesOfFields(t *testing.T) {
 		old := toJSON(t, deleted(kind, spec))
 		now := strings.TrimSuffix(strings.TrimSpace(string(old)), "}") + `,"SPEC":{"type":"other"}}`
 		r := admissionv1.AdmissionRequest{Operation: admissionv1.Update, Namespace: namespaceOf(kind), Object: runtime.RawExtension{Raw: []byte(now)}, OldObject: runtime.RawExtension{Raw: old}}
-		if got := admittest.Respond(webhookOf(t, kind).Decide, r); !got.Allowed {
+		if got := admissiontest.Respond(webhookOf(t, kind).Decide, r); !got.Allowed {
 			t.Errorf("%s: EV-4: %s", kind, got.Result.Message)
 		}
 	}
@@ -309,12 +309,12 @@ func TestRegistrations(t *testing.T) {
 // TestDocument: the document's examples are judged as it says, and the registration is the one it shows.
 func TestDocument(t *testing.T) {
 	const file = "../../../docs/concepts/webhooks.md"
-	blocks := admittest.Blocks(t, file, Name)
+	blocks := admissiontest.Blocks(t, file, Name)
 	if len(blocks) != 3 {
 		t.Fatalf("the section has %d blocks; wanted are an object that is refused, one that is admitted, and a registration", len(blocks))
 	}
 	w := webhookOf(t, "DNSRecord")
-	admittest.Refuses(t, w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Create}, admittest.Section(t, file, Name), blocks[0], blocks[1])
+	admissiontest.Refuses(t, w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Create}, admissiontest.Section(t, file, Name), blocks[0], blocks[1])
 	var shown []admissionregistrationv1.ValidatingWebhook
 	if err := yaml.UnmarshalStrict([]byte(blocks[2]), &shown); err != nil {
 		t.Fatal(err)
@@ -323,7 +323,7 @@ func TestDocument(t *testing.T) {
 		t.Errorf("the registration: -code, +document:\n%s", diff)
 	}
 	for _, w := range Webhooks() {
-		if !strings.Contains(admittest.Section(t, file, Name), w.Path) {
+		if !strings.Contains(admissiontest.Section(t, file, Name), w.Path) {
 			t.Errorf("the document does not have %s", w.Path)
 		}
 	}
@@ -350,7 +350,7 @@ func BenchmarkDecide(b *testing.B) {
 			}
 		}
 		b.Run(kind, func(b *testing.B) {
-			admittest.Bench(b, w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: "ns", Object: runtime.RawExtension{Raw: raw}})
+			admissiontest.Bench(b, w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: "ns", Object: runtime.RawExtension{Raw: raw}})
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
 // cluster is a target with the namespace "n".
@@ -87,4 +87,4 @@ var plain = &config.HighAvailabilityConfigWebhookConfig{}
 // tolerant is one with tolerations of a minute.
 var tolerant = &config.HighAvailabilityConfigWebhookConfig{DefaultNotReadyTolerationSeconds: ptr.To[int64](60), DefaultUnreachableTolerationSeconds: ptr.To[int64](60)}
 
-func (c cluster) decide() admit.Func { return Decide(plain, c, c) }
+func (c cluster) decide() admission.Func { return Decide(plain, c, c) }

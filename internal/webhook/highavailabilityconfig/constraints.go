@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
 const (
@@ -81,7 +81,7 @@ func (w webhook) severalNodes(ctx context.Context) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(nodes)
 	if err := w.target.List(ctx, list, client.Limit(2), client.UnsafeDisableDeepCopy); err != nil {
-		return false, admit.Refuse(http.StatusInternalServerError, "failed to list nodes: %s", err)
+		return false, admission.Refuse(http.StatusInternalServerError, "failed to list nodes: %s", err)
 	}
 	return len(list.Items) > 1, nil
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
 // Annotations of Namespaces.
@@ -36,7 +36,7 @@ func (w webhook) needsOf(ctx context.Context, name string) (needs, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 	if err := w.namespaces.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
-		return needs{}, admit.Refuse(http.StatusInternalServerError, "%s", err)
+		return needs{}, admission.Refuse(http.StatusInternalServerError, "%s", err)
 	}
 	var n needs
 	n.tolerance, n.toleranceGiven = namespace.Annotations[FailureTolerance]

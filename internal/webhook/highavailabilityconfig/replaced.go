@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
 const constraintsPath = "/spec/template/spec/topologySpreadConstraints"
@@ -16,8 +16,8 @@ const constraintsPath = "/spec/template/spec/topologySpreadConstraints"
 // replacing returns a patch that puts new constraints in the place of those that were dropped. A patch keeps what the types do not know of an
 // element that has changed; a constraint that is dropped takes such fields with it, as they would say something about another constraint.
 // Those that are kept keep theirs.
-func replacing(patch admit.Patch, sent []byte, now []corev1.TopologySpreadConstraint) (admit.Patch, error) {
-	touches := func(o admit.Operation) bool {
+func replacing(patch admission.Patch, sent []byte, now []corev1.TopologySpreadConstraint) (admission.Patch, error) {
+	touches := func(o admission.Operation) bool {
 		return o.Path == constraintsPath || strings.HasPrefix(o.Path, constraintsPath+"/")
 	}
 	if !slices.ContainsFunc(patch, touches) {
@@ -32,7 +32,7 @@ func replacing(patch admit.Patch, sent []byte, now []corev1.TopologySpreadConstr
 			} `json:"template"`
 		} `json:"spec"`
 	}
-	if err := admit.Unmarshal(sent, &content); err != nil {
+	if err := admission.Unmarshal(sent, &content); err != nil {
 		return nil, err
 	}
 	var kept []map[string]json.RawMessage
@@ -65,13 +65,13 @@ func replacing(patch admit.Patch, sent []byte, now []corev1.TopologySpreadConstr
 		all = append(all, kept[i])
 	}
 	value, err := json.Marshal(all)
-	return append(slices.DeleteFunc(patch, touches), admit.Operation{Op: "replace", Path: constraintsPath, Value: value}), err
+	return append(slices.DeleteFunc(patch, touches), admission.Operation{Op: "replace", Path: constraintsPath, Value: value}), err
 }
 
 // isSpread says whether a constraint is about hosts or zones.
 func isSpread(c map[string]json.RawMessage) bool {
 	key := ""
-	_ = admit.Unmarshal(c["topologyKey"], &key) // The object was decoded before.
+	_ = admission.Unmarshal(c["topologyKey"], &key) // The object was decoded before.
 	return key == corev1.LabelHostname || key == corev1.LabelTopologyZone
 }
 

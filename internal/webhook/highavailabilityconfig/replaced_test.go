@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 )
 
 // HA-44: constraints about hosts and zones are dropped and put anew, so that fields that the types do not know go with those that are dropped;
@@ -27,7 +27,7 @@ func TestDroppedConstraints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := workloadOf(statefulSets, nil, nil, `{"replicas":`+c.replicas+`,"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{"topologySpreadConstraints":[`+c.before+`]}}}`)
 			for range 2 { // The second time nothing is left to be done.
-				result, admitted, err := admittest.Apply(Decide(plain, in("failure-tolerance-type", ""), in("failure-tolerance-type", "")), object)
+				result, admitted, err := admissiontest.Apply(Decide(plain, in("failure-tolerance-type", ""), in("failure-tolerance-type", "")), object)
 				if err != nil || !admitted {
 					t.Fatalf("admitted %t, %v", admitted, err)
 				}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
 const (
@@ -73,10 +73,10 @@ func (n needs) setReplicas(w *workload, limit func() (*int32, error)) error {
 
 // limitOf returns how many replicas the autoscaler of the request's object allows; nil if it has none (HA-2, HA-13, HA-16).
 func (w webhook) limitOf(ctx context.Context) (*int32, error) {
-	request := admit.RequestFrom(ctx)
+	request := admission.RequestFrom(ctx)
 	autoscalers := &autoscalingv2.HorizontalPodAutoscalerList{}
 	if err := w.target.List(ctx, autoscalers, client.InNamespace(request.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, admit.Refuse(http.StatusInternalServerError, "failed to list all HPAs: %s", err)
+		return nil, admission.Refuse(http.StatusInternalServerError, "failed to list all HPAs: %s", err)
 	}
 	target := autoscalingv2.CrossVersionObjectReference{
 		APIVersion: metav1.GroupVersion{Group: request.Kind.Group, Version: request.Kind.Version}.String(), Kind: request.Kind.Kind, Name: request.Name,
@@ -103,7 +103,7 @@ func (w webhook) autoscaler(ctx context.Context, hpa *autoscaler) error {
 	if hpa.Metadata.Labels[Type] == "" || hpa.Spec.MinReplicas == nil || *hpa.Spec.MinReplicas == 0 {
 		return nil
 	}
-	namespace, err := w.needsOf(ctx, admit.RequestFrom(ctx).Namespace)
+	namespace, err := w.needsOf(ctx, admission.RequestFrom(ctx).Namespace)
 	if err != nil {
 		return err
 	}

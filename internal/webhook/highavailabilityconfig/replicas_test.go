@@ -9,7 +9,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/utils/ptr"
 
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 )
 
 func TestReplicas(t *testing.T) {
@@ -90,7 +90,7 @@ func TestAutoscalers(t *testing.T) {
 				t.Fatal(err)
 			}
 			object := workloadOf(autoscalers, c.labels, c.annotations, `{"minReplicas":`+least+`,"maxReplicas":`+most+`,"scaleTargetRef":{"kind":"Deployment","name":"x"}}`)
-			result, admitted, err := admittest.Apply(zone.decide(), object)
+			result, admitted, err := admissiontest.Apply(zone.decide(), object)
 			if err != nil || !admitted {
 				t.Fatal(admitted, err)
 			}
@@ -108,12 +108,12 @@ func TestAutoscalers(t *testing.T) {
 		})
 	}
 	wrong := workloadOf(autoscalers, controller, values{"replicas": "x"}, `{"minReplicas":1,"maxReplicas":1}`)
-	if response := admittest.Ask(zone.decide(), admissionv1.Create, wrong); response.Allowed || response.Result.Code != 403 {
+	if response := admissiontest.Ask(zone.decide(), admissionv1.Create, wrong); response.Allowed || response.Result.Code != 403 {
 		t.Errorf("HA-12: %+v", response.Result)
 	}
 	missing := in()
 	missing.broken = "missing"
-	if response := admittest.Ask(missing.decide(), admissionv1.Create, workloadOf(autoscalers, controller, nil, `{"minReplicas":1,"maxReplicas":1}`)); response.Result.Code != 500 {
+	if response := admissiontest.Ask(missing.decide(), admissionv1.Create, workloadOf(autoscalers, controller, nil, `{"minReplicas":1,"maxReplicas":1}`)); response.Result.Code != 500 {
 		t.Errorf("HA-1: %+v", response.Result)
 	}
 }

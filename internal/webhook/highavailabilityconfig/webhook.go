@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/livefallback"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -51,30 +51,30 @@ type webhook struct {
 
 // Decide changes Deployments, StatefulSets and HorizontalPodAutoscalers, and admits other kinds with a message (HA-4). Operations are
 // treated alike (HA-8).
-func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces livefallback.Getter, target Lister) admit.Func {
+func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces livefallback.Getter, target Lister) admission.Func {
 	w := webhook{cfg, namespaces, target}
-	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admit.Patch, error) {
-		var change admit.Func
+	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admission.Patch, error) {
+		var change admission.Func
 		var load *workload
 		switch kind := schema.GroupVersionKind(r.Kind); kind.GroupKind() {
 		case schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}:
-			change = admit.Mutate(kind, func(ctx context.Context, d *deployment) error {
+			change = admission.Mutate(kind, func(ctx context.Context, d *deployment) error {
 				load = d.workload()
 				return w.spread(ctx, load)
 			})
 		case schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}:
-			change = admit.Mutate(kind, func(ctx context.Context, s *statefulSet) error {
+			change = admission.Mutate(kind, func(ctx context.Context, s *statefulSet) error {
 				load = s.workload()
 				return w.spread(ctx, load)
 			})
 		case schema.GroupKind{Group: autoscalingv2.GroupName, Kind: "HorizontalPodAutoscaler"}:
-			change = admit.Mutate(kind, w.autoscaler)
+			change = admission.Mutate(kind, w.autoscaler)
 		default:
-			admit.Explain(ctx, "unexpected resource: %s", kind.GroupKind())
+			admission.Explain(ctx, "unexpected resource: %s", kind.GroupKind())
 			return nil, nil
 		}
 		if r.Operation == admissionv1.Delete {
-			return nil, undecodable(admit.Refuse(http.StatusBadRequest, "there is no content to decode"))
+			return nil, undecodable(admission.Refuse(http.StatusBadRequest, "there is no content to decode"))
 		}
 		patch, err := change(ctx, r)
 		if err == nil && load != nil && load.respread {
@@ -86,8 +86,8 @@ func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces livefall
 
 // undecodable answers what is no object of its kind with 403, as clients know it (HA-5, WB-2).
 func undecodable(err error) error {
-	if refusal := (*admit.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == http.StatusBadRequest {
-		return &admit.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: refusal.Message}
+	if refusal := (*admission.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == http.StatusBadRequest {
+		return &admission.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: refusal.Message}
 	}
 	return err
 }

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
 var (
@@ -29,38 +29,38 @@ var (
 func drawWorkload(rt *rapid.T) map[string]any {
 	metadata, spec, pod := map[string]any{"name": "x"}, map[string]any{}, map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i", "resources": map[string]any{"limits": map[string]any{"cpu": "1000m"}}}}}
 	template := map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "x", "y": "z"}}, "spec": pod}
-	admittest.Maybe(rt, metadata, "labels", map[string]any{Type: "controller"}, map[string]any{Type: "server"}, map[string]any{Type: ""}, nil)
-	admittest.Maybe(rt, metadata, "annotations", map[string]any{HostSpread: "true"}, map[string]any{Replicas: "4"}, map[string]any{Replicas: "-1"}, map[string]any{Replicas: "x"})
-	admittest.Maybe(rt, spec, "replicas", nil, 0, 1, 2, 3, 7)
-	admittest.Maybe(rt, spec, "selector", map[string]any{"matchLabels": map[string]any{"app": "x"}}, map[string]any{"matchLabels": map[string]any{"app": "x"}})
-	admittest.Maybe(rt, pod, "tolerations", nil, []any{map[string]any{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}})
-	admittest.Maybe(rt, pod, "affinity", nil, map[string]any{}, map[string]any{"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{"nodeSelectorTerms": []any{
+	admissiontest.Maybe(rt, metadata, "labels", map[string]any{Type: "controller"}, map[string]any{Type: "server"}, map[string]any{Type: ""}, nil)
+	admissiontest.Maybe(rt, metadata, "annotations", map[string]any{HostSpread: "true"}, map[string]any{Replicas: "4"}, map[string]any{Replicas: "-1"}, map[string]any{Replicas: "x"})
+	admissiontest.Maybe(rt, spec, "replicas", nil, 0, 1, 2, 3, 7)
+	admissiontest.Maybe(rt, spec, "selector", map[string]any{"matchLabels": map[string]any{"app": "x"}}, map[string]any{"matchLabels": map[string]any{"app": "x"}})
+	admissiontest.Maybe(rt, pod, "tolerations", nil, []any{map[string]any{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}})
+	admissiontest.Maybe(rt, pod, "affinity", nil, map[string]any{}, map[string]any{"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{"nodeSelectorTerms": []any{
 		map[string]any{"matchExpressions": []any{map[string]any{"key": "topology.kubernetes.io/zone", "operator": "Exists"}, map[string]any{"key": "a", "operator": "Exists"}}}, map[string]any{},
 	}}}})
 	constraints := make([]any, rapid.IntRange(0, 3).Draw(rt, "constraints"))
 	for i := range constraints {
 		c := map[string]any{"topologyKey": rapid.SampledFrom([]string{"kubernetes.io/hostname", "topology.kubernetes.io/zone", "k"}).Draw(rt, "key"), "maxSkew": 5, "whenUnsatisfiable": "DoNotSchedule"}
-		admittest.Maybe(rt, c, "labelSelector", map[string]any{}, map[string]any{"matchLabels": map[string]any{"pod-template-hash": "h"}})
-		admittest.Maybe(rt, c, "matchLabelKeys", []any{"a"}, []any{"pod-template-hash"})
+		admissiontest.Maybe(rt, c, "labelSelector", map[string]any{}, map[string]any{"matchLabels": map[string]any{"pod-template-hash": "h"}})
+		admissiontest.Maybe(rt, c, "matchLabelKeys", []any{"a"}, []any{"pod-template-hash"})
 		constraints[i] = c
 	}
-	admittest.Maybe(rt, pod, "topologySpreadConstraints", constraints, constraints)
+	admissiontest.Maybe(rt, pod, "topologySpreadConstraints", constraints, constraints)
 	spec["template"] = template
 	return map[string]any{"metadata": metadata, "spec": spec}
 }
 
 func drawAutoscaler(rt *rapid.T) map[string]any {
 	metadata, spec := map[string]any{"name": "x"}, map[string]any{"scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}, "metrics": []any{map[string]any{"type": "Resource"}}}
-	admittest.Maybe(rt, metadata, "labels", map[string]any{Type: "controller"}, map[string]any{Type: "server"})
-	admittest.Maybe(rt, metadata, "annotations", map[string]any{Replicas: "4"}, map[string]any{Replicas: "x"})
-	admittest.Maybe(rt, spec, "minReplicas", nil, 0, 1, 3, 9)
+	admissiontest.Maybe(rt, metadata, "labels", map[string]any{Type: "controller"}, map[string]any{Type: "server"})
+	admissiontest.Maybe(rt, metadata, "annotations", map[string]any{Replicas: "4"}, map[string]any{Replicas: "x"})
+	admissiontest.Maybe(rt, spec, "minReplicas", nil, 0, 1, 3, 9)
 	spec["maxReplicas"] = rapid.IntRange(1, 9).Draw(rt, "most")
 	return map[string]any{"metadata": metadata, "spec": spec}
 }
 
 // laws are those of the webhook in a namespace, for each kind.
-func laws() map[string]admittest.Objects {
-	all := map[string]admittest.Objects{}
+func laws() map[string]admissiontest.Objects {
+	all := map[string]admissiontest.Objects{}
 	const pod = "/spec/template/spec"
 	touches := []string{"/spec/replicas", pod + "/affinity", pod + "/topologySpreadConstraints", pod + "/tolerations"}
 	for name, c := range map[string]cluster{
@@ -70,9 +70,9 @@ func laws() map[string]admittest.Objects {
 		"not given": in("zones", "a,b,c", "zone-pinning", "true").scaling(3),
 	} {
 		decide := Decide(tolerant, c, c)
-		all["Deployment/"+name] = admittest.Objects{Decide: decide, Kind: deployments, Touches: touches, Draw: drawWorkload, RefusesDeletion: true}
-		all["StatefulSet/"+name] = admittest.Objects{Decide: decide, Kind: statefulSets, Touches: touches, Draw: drawWorkload, RefusesDeletion: true}
-		all["HorizontalPodAutoscaler/"+name] = admittest.Objects{Decide: decide, Kind: autoscalers, Touches: []string{"/spec/minReplicas", "/spec/maxReplicas"}, Draw: drawAutoscaler, RefusesDeletion: true}
+		all["Deployment/"+name] = admissiontest.Objects{Decide: decide, Kind: deployments, Touches: touches, Draw: drawWorkload, RefusesDeletion: true}
+		all["StatefulSet/"+name] = admissiontest.Objects{Decide: decide, Kind: statefulSets, Touches: touches, Draw: drawWorkload, RefusesDeletion: true}
+		all["HorizontalPodAutoscaler/"+name] = admissiontest.Objects{Decide: decide, Kind: autoscalers, Touches: []string{"/spec/minReplicas", "/spec/maxReplicas"}, Draw: drawAutoscaler, RefusesDeletion: true}
 	}
 	return all
 }
@@ -121,7 +121,7 @@ func workloadOf(kind schema.GroupVersionKind, labels, annotations map[string]str
 // specOf returns what a workload became.
 func specOf(t *testing.T, c cluster, cfg *config.HighAvailabilityConfigWebhookConfig, object []byte) appsv1.DeploymentSpec {
 	t.Helper()
-	result, admitted, err := admittest.Apply(Decide(cfg, c, c), object)
+	result, admitted, err := admissiontest.Apply(Decide(cfg, c, c), object)
 	if err != nil || !admitted {
 		t.Fatalf("admitted %v, %v", admitted, err)
 	}
@@ -159,18 +159,18 @@ func TestAnswers(t *testing.T) {
 		"HA-4/any version":               {in(), []byte(`{"apiVersion":"apps/v1beta1","kind":"Deployment","metadata":{},"spec":{}}`), `200 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admittest.Ask(c.cluster.decide(), admissionv1.Update, c.object)
+			response := admissiontest.Ask(c.cluster.decide(), admissionv1.Update, c.object)
 			if got := fmt.Sprint(response.Result.Code, " ", response.Result.Message); got != c.want || response.Allowed != strings.HasPrefix(c.want, "200") {
 				t.Errorf("got %s, %s", got, response.Patch)
 			}
 		})
 	}
-	if response := admittest.Respond(in().decide(), admissionv1.AdmissionRequest{Operation: admissionv1.Delete, Namespace: "n", Kind: admissionv1.AdmissionRequest{}.Kind}); !response.Allowed {
+	if response := admissiontest.Respond(in().decide(), admissionv1.AdmissionRequest{Operation: admissionv1.Delete, Namespace: "n", Kind: admissionv1.AdmissionRequest{}.Kind}); !response.Allowed {
 		t.Errorf("HA-4: %+v", response.Result)
 	}
 	request := admissionv1.AdmissionRequest{Operation: admissionv1.Delete, Namespace: "n"}
 	request.Kind.Group, request.Kind.Version, request.Kind.Kind = "apps", "v1", "Deployment"
-	if response := admittest.Respond(in().decide(), request); response.Allowed || response.Result.Code != 403 {
+	if response := admissiontest.Respond(in().decide(), request); response.Allowed || response.Result.Code != 403 {
 		t.Errorf("HA-8: %+v", response.Result)
 	}
 }
@@ -192,7 +192,7 @@ func TestReads(t *testing.T) {
 		var got []string
 		cluster := in()
 		cluster.reads = &got
-		if response := admittest.Ask(cluster.decide(), admissionv1.Create, c.object); !response.Allowed || !slices.Equal(got, c.want) {
+		if response := admissiontest.Ask(cluster.decide(), admissionv1.Create, c.object); !response.Allowed || !slices.Equal(got, c.want) {
 			t.Errorf("WB-8: %s: read %v, want %v; %+v", name, got, c.want, response.Result)
 		}
 	}
@@ -207,21 +207,21 @@ func TestReads(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-2, BH-HA-1, DEP-5).
 func TestDocument(t *testing.T) {
-	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 5)
+	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 5)
 	cfg := struct {
 		Webhooks struct {
 			HighAvailabilityConfig config.HighAvailabilityConfigWebhookConfig `json:"highAvailabilityConfig"`
 		} `json:"webhooks"`
 	}{}
-	admittest.Read(t, blocks[0], &cfg)
+	admissiontest.Read(t, blocks[0], &cfg)
 	namespace := corev1.Namespace{}
-	admittest.Read(t, blocks[1], &namespace)
+	admissiontest.Read(t, blocks[1], &namespace)
 	if namespace.Labels[Consider] != "true" {
 		t.Error("the second block is a Namespace")
 	}
 	c := cluster{annotations: namespace.Annotations, nodes: 3}
-	admittest.Example(t, Decide(&cfg.Webhooks.HighAvailabilityConfig, c, c), blocks[2], blocks[3])
-	admittest.Registered(t, Registration(feature.Installation{}), blocks[4])
+	admissiontest.Example(t, Decide(&cfg.Webhooks.HighAvailabilityConfig, c, c), blocks[2], blocks[3])
+	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[4])
 	shoot := Registration(feature.Installation{Shoot: true})
 	if diff := cmp.Diff(map[string]string{"resources.gardener.cloud/managed-by": "gardener"}, shoot.ObjectSelector.MatchLabels); diff != "" || shoot.NamespaceSelector.MatchLabels[Consider] != "true" {
 		t.Errorf("WHC-2: %s", diff)

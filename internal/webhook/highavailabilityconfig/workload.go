@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/zones"
 )
 
@@ -77,7 +77,7 @@ func (s *statefulSet) workload() *workload {
 
 // spread makes a workload survive what its namespace asks for: replicas, zones, constraints, tolerations, in this order (A2.3).
 func (w webhook) spread(ctx context.Context, load *workload) error {
-	namespace, err := w.needsOf(ctx, admit.RequestFrom(ctx).Namespace)
+	namespace, err := w.needsOf(ctx, admission.RequestFrom(ctx).Namespace)
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/foreign/names"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -51,7 +51,7 @@ func Reads() []feature.Read {
 
 // Decide judges Secrets of internal domains, which are all that it is asked about (IDS-6: whatever label they were selected by). The garden
 // is read live.
-func Decide(garden client.Reader) admit.Func { return admit.Decide(webhook{garden}.decide) }
+func Decide(garden client.Reader) admission.Func { return admission.Decide(webhook{garden}.decide) }
 
 type webhook struct{ garden client.Reader }
 
@@ -74,7 +74,7 @@ func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) er
 
 // create keeps IDS-2.
 func (w webhook) create(ctx context.Context, r *admissionv1.AdmissionRequest) error {
-	secret, err := admit.Decode[metav1.PartialObjectMetadata](secrets, r.Object.Raw, r.Namespace)
+	secret, err := admission.Decode[metav1.PartialObjectMetadata](secrets, r.Object.Raw, r.Namespace)
 	if err != nil {
 		return err
 	}
@@ -87,11 +87,11 @@ func (w webhook) create(ctx context.Context, r *admissionv1.AdmissionRequest) er
 
 // update keeps IDS-3; what cannot be used is the fault of whoever wrote it (WB-36).
 func (w webhook) update(ctx context.Context, r *admissionv1.AdmissionRequest, seed string) error {
-	secret, err := admit.Decode[metav1.PartialObjectMetadata](secrets, r.Object.Raw, r.Namespace)
+	secret, err := admission.Decode[metav1.PartialObjectMetadata](secrets, r.Object.Raw, r.Namespace)
 	if err != nil {
 		return err
 	}
-	old, err := admit.Decode[metav1.PartialObjectMetadata](secrets, r.OldObject.Raw, r.Namespace)
+	old, err := admission.Decode[metav1.PartialObjectMetadata](secrets, r.OldObject.Raw, r.Namespace)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 )
 
 const labelled = `labels: {gardener.cloud/role: internal-domain}, `
@@ -79,11 +79,11 @@ func TestDecisions(t *testing.T) {
 		"IDS-6/WB-35, selected by the other label":   {about(update, "garden", strings.Replace(other, "gardener.cloud/role", "role", 1), strings.Replace(good, "gardener.cloud/role", "role", 1)), shoot, nil, `403 Forbidden Secret "s" is forbidden: cannot change domain ` + left},
 	} {
 		t.Run(name, func(t *testing.T) {
-			garden := admittest.NewReader(t, c.garden)
+			garden := admissiontest.NewReader(t, c.garden)
 			if c.err != nil {
 				garden.Err = c.err
 			}
-			response := admittest.Respond(Decide(garden), c.request)
+			response := admissiontest.Respond(Decide(garden), c.request)
 			if got := fmt.Sprintf("%d %s %s", response.Result.Code, response.Result.Reason, response.Result.Message); got != c.want || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
 			}
@@ -98,32 +98,32 @@ func TestLaw(t *testing.T) {
 			return rapid.SampledFrom([]string{labelled, domainIs("a"), domainIs("b"), "annotations: {}", "annotations: {dns.gardener.cloud/domain: a}", "x: y"}).Draw(rt, label)
 		}
 		now := draw("now")
-		garden := admittest.NewReader(t, "")
-		created := admittest.Respond(Decide(garden), about(admissionv1.Create, "garden", now, ""))
-		updated := admittest.Respond(Decide(garden), about(admissionv1.Update, "garden", now, now))
+		garden := admissiontest.NewReader(t, "")
+		created := admissiontest.Respond(Decide(garden), about(admissionv1.Create, "garden", now, ""))
+		updated := admissiontest.Respond(Decide(garden), about(admissionv1.Update, "garden", now, now))
 		if created.Allowed != updated.Allowed || created.Result.Message != updated.Result.Message {
 			rt.Errorf("%s: created %+v, updated %+v", now, created.Result, updated.Result)
 		}
-		if changed := admittest.Respond(Decide(garden), about(admissionv1.Update, "garden", now, domainIs("c"))); changed.Allowed != created.Allowed {
+		if changed := admissiontest.Respond(Decide(garden), about(admissionv1.Update, "garden", now, domainIs("c"))); changed.Allowed != created.Allowed {
 			rt.Errorf("%s: created %+v, changed %+v", now, created.Result, changed.Result)
 		}
 	})
 }
 
 func FuzzWebhook(f *testing.F) {
-	admittest.FuzzReviews(f, Decide(admittest.NewReader(f, "kind: Shoot\nmetadata: {name: web}")), admissionv1.AdmissionRequest{Namespace: "garden", Name: "s"}, string(about("", "garden", domainIs("a"), "").Object.Raw))
+	admissiontest.FuzzReviews(f, Decide(admissiontest.NewReader(f, "kind: Shoot\nmetadata: {name: web}")), admissionv1.AdmissionRequest{Namespace: "garden", Name: "s"}, string(about("", "garden", domainIs("a"), "").Object.Raw))
 }
 
 // TestDocument: the document shows what the webhook does and how it is registered: for the label that Secrets have (ADM-13, OPB-22).
 func TestDocument(t *testing.T) {
 	r := about(admissionv1.Update, "garden", "x: y", "")
 	t.Run("ADM-13/OPB-22 as it is registered", func(t *testing.T) {
-		admittest.Judged{
-			Decide: Decide(admittest.NewReader(t, "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}")), Request: r, Other: r, Old: about("", "garden", "", domainIs("internal.example.com")).OldObject.Raw,
+		admissiontest.Judged{
+			Decide: Decide(admissiontest.NewReader(t, "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}")), Request: r, Other: r, Old: about("", "garden", "", domainIs("internal.example.com")).OldObject.Raw,
 		}.Document(t, Name, Registration())
 	})
 }
 
 func BenchmarkDecide(b *testing.B) {
-	admittest.Bench(b, Decide(admittest.NewReader(b, "")), about(admissionv1.Update, "garden", domainIs("a"), domainIs("a")))
+	admissiontest.Bench(b, Decide(admissiontest.NewReader(b, "")), about(admissionv1.Update, "garden", domainIs("a"), domainIs("a")))
 }

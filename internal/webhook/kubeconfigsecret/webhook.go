@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api/latest"
 	"k8s.io/utils/ptr"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/foreign/boundedyaml"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -41,21 +41,21 @@ type Rejections interface {
 }
 
 // Decide judges Secrets.
-func Decide(rejections Rejections) admit.Func {
-	return admit.Validate(corev1.SchemeGroupVersion.WithKind("Secret"), func(ctx context.Context, secret, _ *corev1.Secret) (field.ErrorList, error) {
+func Decide(rejections Rejections) admission.Func {
+	return admission.Validate(corev1.SchemeGroupVersion.WithKind("Secret"), func(ctx context.Context, secret, _ *corev1.Secret) (field.ErrorList, error) {
 		raw, found := secret.Data[key]
 		if !found {
 			return nil, nil
 		}
 		kubeconfig, err := load(raw)
 		if err != nil {
-			return nil, admit.Refuse(http.StatusBadRequest, "%s", quoted.ReplaceAllString(err.Error(), "$1<not shown>"))
+			return nil, admission.Refuse(http.StatusBadRequest, "%s", quoted.ReplaceAllString(err.Error(), "$1<not shown>"))
 		}
 		why := fault(kubeconfig)
 		if why == "" {
 			return nil, nil
 		}
-		rejections.Count(admit.RequestFrom(ctx), "Rejected Kubeconfig")
+		rejections.Count(admission.RequestFrom(ctx), "Rejected Kubeconfig")
 		return field.ErrorList{field.Invalid(field.NewPath("data", key), field.OmitValueType{}, "secret contains invalid kubeconfig: "+why)}, nil
 	})
 }

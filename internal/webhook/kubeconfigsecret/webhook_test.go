@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
 type rejections struct{ reasons []string }
@@ -56,7 +56,7 @@ func TestKubeconfigs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
 				counted := &rejections{}
-				response := admittest.Respond(Decide(counted), secret(operation, c.kubeconfig))
+				response := admissiontest.Respond(Decide(counted), secret(operation, c.kubeconfig))
 				if got := fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message); !strings.HasPrefix(got, c.want) || response.Allowed != (response.Result.Code == 200) {
 					t.Errorf("%s: allowed %v: %s, want %s", operation, response.Allowed, got, c.want)
 				}
@@ -74,7 +74,7 @@ func TestKubeconfigs(t *testing.T) {
 		"KCS-T1/KCS-1, no key": {Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(`{"data":{"a":"YQ=="}}`)}},
 		"KCS-1/a deletion":     {Operation: admissionv1.Delete, OldObject: secret(admissionv1.Create, user(`"exec":{"command":"x"}`)).Object},
 	} {
-		if response := admittest.Respond(Decide(&rejections{}), r); !response.Allowed {
+		if response := admissiontest.Respond(Decide(&rejections{}), r); !response.Allowed {
 			t.Errorf("%s: %+v", name, response.Result)
 		}
 	}
@@ -93,7 +93,7 @@ func TestNothingTold(t *testing.T) {
 		if i := rapid.IntRange(0, len(kubeconfig)).Draw(rt, "cut"); rapid.Bool().Draw(rt, "is cut") {
 			kubeconfig = kubeconfig[:i]
 		}
-		response := admittest.Respond(Decide(&rejections{}), secret(admissionv1.Create, kubeconfig))
+		response := admissiontest.Respond(Decide(&rejections{}), secret(admissionv1.Create, kubeconfig))
 		if text := fmt.Sprintf("%+v", response.Result); strings.Contains(text, password) || strings.Contains(text, password[:6]) {
 			rt.Errorf("KCS-T4/WB-33: %q is answered with %s", kubeconfig, text)
 		}
@@ -109,7 +109,7 @@ func TestNamesTwice(t *testing.T) {
 		"contexts":   `{"apiVersion":"v1","kind":"Config","contexts":[{"name":"c","context":{"namespace":"` + password + `"}},{"name":"c","context":{}}]}`,
 		"a password": `{"apiVersion":"v1","kind":"Config","users":[{"name":"u","user":{"password":"\"` + password + `"}},{"name":"u","user":{"token":"x\" ` + password + `"}}]}`,
 	} {
-		response := admittest.Respond(Decide(&rejections{}), secret(admissionv1.Create, kubeconfig))
+		response := admissiontest.Respond(Decide(&rejections{}), secret(admissionv1.Create, kubeconfig))
 		if response.Allowed || response.Result.Code != 400 || !strings.Contains(response.Result.Message, "duplicate name") || strings.Contains(response.Result.Message, password) {
 			t.Errorf("%s: got %+v", name, response.Result)
 		}
@@ -117,7 +117,7 @@ func TestNamesTwice(t *testing.T) {
 }
 
 func FuzzWebhook(f *testing.F) {
-	admittest.FuzzReviews(f, Decide(&rejections{}), admissionv1.AdmissionRequest{Namespace: "ns", Name: "s"}, `{"data":{"kubeconfig":"e30="}}`, `{"data":{"kubeconfig":""}}`, `{"data":{"kubeconfig":1}}`)
+	admissiontest.FuzzReviews(f, Decide(&rejections{}), admissionv1.AdmissionRequest{Namespace: "ns", Name: "s"}, `{"data":{"kubeconfig":"e30="}}`, `{"data":{"kubeconfig":""}}`, `{"data":{"kubeconfig":1}}`)
 }
 
 // FuzzKubeconfig judges any kubeconfig.
@@ -129,7 +129,7 @@ func FuzzKubeconfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kubeconfig string) {
 		r := secret(admissionv1.Create, kubeconfig)
 		yamltest.Bounded(t, len(kubeconfig), func() {
-			if response := admittest.Respond(Decide(&rejections{}), r); strings.HasPrefix(response.Result.Message, "panic: ") {
+			if response := admissiontest.Respond(Decide(&rejections{}), r); strings.HasPrefix(response.Result.Message, "panic: ") {
 				t.Error(response.Result.Message)
 			}
 		})
@@ -140,18 +140,18 @@ func FuzzKubeconfig(f *testing.F) {
 func TestDocument(t *testing.T) {
 	r := admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: "garden-dev"}
 	t.Run("ADM-12 as it is registered", func(t *testing.T) {
-		admittest.Judged{Decide: Decide(&rejections{}), Request: r, Other: r}.Document(t, Name, Registration())
+		admissiontest.Judged{Decide: Decide(&rejections{}), Request: r, Other: r}.Document(t, Name, Registration())
 	})
 }
 
 func BenchmarkDecide(b *testing.B) {
-	admittest.Bench(b, Decide(&rejections{}), secret(admissionv1.Create, user(`"token":"t"`)))
+	admissiontest.Bench(b, Decide(&rejections{}), secret(admissionv1.Create, user(`"token":"t"`)))
 }
 
 // TestHostileKubeconfigs: a member of a project may write anything (T3-6, KCS-1).
 func TestHostileKubeconfigs(t *testing.T) {
 	yamltest.RefusesCheaply(t, "T3-6/KCS-1", []int{20 << 10, 80 << 10, 1 << 20}, func(content []byte) error { _, err := load(content); return err })
-	response := admittest.Respond(Decide(&rejections{}), secret(admissionv1.Create, yamltest.Nested(12)))
+	response := admissiontest.Respond(Decide(&rejections{}), secret(admissionv1.Create, yamltest.Nested(12)))
 	if response.Allowed || response.Result.Code != 400 || response.Result.Message != "document has more than 100000 nodes, with its aliases expanded" {
 		t.Errorf("T3-6/KCS-1: got %+v", response.Result)
 	}

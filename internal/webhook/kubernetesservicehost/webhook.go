@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -44,8 +44,8 @@ type envVar struct {
 }
 
 // Decide changes Pods; the host is that of the API server (KSH-4).
-func Decide(host string) admit.Func {
-	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), func(_ context.Context, pod *pod) error {
+func Decide(host string) admission.Func {
+	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), func(_ context.Context, pod *pod) error {
 		// Ephemeral containers come later, by an update of a subresource that is not asked about (KSH-3).
 		for _, containers := range [][]container{pod.Spec.InitContainers, pod.Spec.Containers} {
 			for i := range containers {

@@ -6,17 +6,17 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
-var laws = admittest.Pods{
+var laws = admissiontest.Pods{
 	Decide:  Decide("api.web.example"),
 	Touches: []string{"/spec/containers/*/env", "/spec/initContainers/*/env"},
 	Spares:  []string{"ephemeralContainers"},
 	Draw: func(rt *rapid.T, pod map[string]any) {
 		container := pod["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
-		admittest.Maybe(rt, container, "env",
+		admissiontest.Maybe(rt, container, "env",
 			[]any{map[string]any{"name": "KUBERNETES_SERVICE_HOST", "value": "x"}, map[string]any{"name": "A"}},
 			[]any{map[string]any{"name": "KUBERNETES_SERVICE_HOST", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "status.hostIP"}}}},
 			[]any{map[string]any{"name": "KUBERNETES_SERVICE_PORT", "value": "443"}})
@@ -43,7 +43,7 @@ func TestHosts(t *testing.T) {
 		"KSH-6/the label is a matter of selectors":  {"h", `{"metadata":{"labels":{"apiserver-proxy.networking.gardener.cloud/inject":"disable"}},"spec":{"containers":[{"name":"a"}]}}`, `[` + first + `]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admittest.Ask(Decide(c.host), admissionv1.Create, []byte(c.pod))
+			response := admissiontest.Ask(Decide(c.host), admissionv1.Create, []byte(c.pod))
 			if refused := !response.Allowed; string(response.Patch) != c.want || refused && response.Result.Code != 400 || refused != (name == "KSH-5/a Pod that is none") {
 				t.Errorf("answered %+v, patched with %s, want %s", response.Result, response.Patch, c.want)
 			}
@@ -53,7 +53,7 @@ func TestHosts(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-5, DEP-4, DEP-5).
 func TestDocument(t *testing.T) {
-	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
-	admittest.Example(t, laws.Decide, blocks[0], blocks[1])
-	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
+	admissiontest.Example(t, laws.Decide, blocks[0], blocks[1])
+	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[2])
 }

@@ -15,9 +15,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/foreign/names"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -43,7 +43,7 @@ func Reads() []feature.Read {
 }
 
 // Decide judges deletions of namespaces; the garden is read live.
-func Decide(garden client.Reader) admit.Func { return admit.Decide(webhook{garden}.decide) }
+func Decide(garden client.Reader) admission.Func { return admission.Decide(webhook{garden}.decide) }
 
 type webhook struct{ garden client.Reader }
 

@@ -7,7 +7,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 )
 
 var deletion = admissionv1.AdmissionRequest{Operation: admissionv1.Delete, Name: "garden-dev"}
@@ -37,11 +37,11 @@ func TestDecisions(t *testing.T) {
 		"NSD-5/the project stays":            {namespace + project, nil, `403 Forbidden Namespace "garden-dev" is forbidden: direct deletion of namespace "garden-dev" is not permitted (you must delete the corresponding project "dev")`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			garden := admittest.NewReader(t, c.garden)
+			garden := admissiontest.NewReader(t, c.garden)
 			if c.err != nil {
 				garden.Err = c.err
 			}
-			response := admittest.Respond(Decide(garden), deletion)
+			response := admissiontest.Respond(Decide(garden), deletion)
 			if details := response.Result.Details; response.Result.Code == 403 && (details == nil || details.Kind != "Namespace" || details.Name != "garden-dev" || response.Result.Status != "Failure") {
 				t.Errorf("NSD-4, NSD-5: got details %+v of %+v", details, response.Result)
 			}
@@ -51,15 +51,15 @@ func TestDecisions(t *testing.T) {
 		})
 	}
 	for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Connect} {
-		garden := admittest.NewReader(t, namespace+project)
-		if response := admittest.Respond(Decide(garden), admissionv1.AdmissionRequest{Operation: operation, Name: "garden-dev"}); !response.Allowed || len(garden.Reads) > 0 {
+		garden := admissiontest.NewReader(t, namespace+project)
+		if response := admissiontest.Respond(Decide(garden), admissionv1.AdmissionRequest{Operation: operation, Name: "garden-dev"}); !response.Allowed || len(garden.Reads) > 0 {
 			t.Errorf("NSD-1: %s: %+v, reads %v", operation, response.Result, garden.Reads)
 		}
 	}
 }
 
 func FuzzWebhook(f *testing.F) {
-	admittest.FuzzReviews(f, Decide(admittest.NewReader(f, namespace+project)), deletion)
+	admissiontest.FuzzReviews(f, Decide(admissiontest.NewReader(f, namespace+project)), deletion)
 }
 
 // TestDocument: the document shows what the webhook does and how it is registered (ADM-11).
@@ -67,10 +67,10 @@ func TestDocument(t *testing.T) {
 	other := deletion
 	other.Name = "garden-test"
 	t.Run("ADM-11 as it is registered", func(t *testing.T) {
-		admittest.Judged{Decide: Decide(admittest.NewReader(t, namespace+project)), Request: deletion, Other: other}.Document(t, Name, Registration())
+		admissiontest.Judged{Decide: Decide(admissiontest.NewReader(t, namespace+project)), Request: deletion, Other: other}.Document(t, Name, Registration())
 	})
 }
 
 func BenchmarkDecide(b *testing.B) {
-	admittest.Bench(b, Decide(admittest.NewReader(b, namespace+going)), deletion)
+	admissiontest.Bench(b, Decide(admissiontest.NewReader(b, namespace+going)), deletion)
 }

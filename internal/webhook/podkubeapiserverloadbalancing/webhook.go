@@ -19,9 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/livefallback"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -73,8 +73,8 @@ type source struct {
 type webhook struct{ target livefallback.Getter }
 
 // Decide changes Pods.
-func Decide(target livefallback.Getter) admit.Func {
-	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target}.balance)
+func Decide(target livefallback.Getter) admission.Func {
+	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target}.balance)
 }
 
 // balance gives a Pod that uses the generic kubeconfig the gateway's addresses for the host names of its kube-apiserver.
@@ -82,7 +82,7 @@ func (w webhook) balance(ctx context.Context, pod *pod) error {
 	if !slices.ContainsFunc(pod.Spec.Volumes, usesKubeconfig) {
 		return nil
 	}
-	hosts, istio, err := w.gateway(ctx, admit.RequestFrom(ctx).Namespace)
+	hosts, istio, err := w.gateway(ctx, admission.RequestFrom(ctx).Namespace)
 	if err != nil || len(hosts) == 0 {
 		return err
 	}

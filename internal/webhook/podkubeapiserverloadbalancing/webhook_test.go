@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
 // cluster has ConfigMaps by namespace and the gateway's addresses by namespace; err is what each read ends with, if it is set.
@@ -53,14 +53,14 @@ var landscape = cluster{
 	addresses: map[string][]string{"istio-ingress": {"10.10.10.10", "3fff::2"}, "headless": {"None"}, "partly": {"None", "10.0.0.1"}, "none": nil, strings.Repeat("x", 40): {"10.0.0.1"}},
 }
 
-var laws = admittest.Pods{
+var laws = admissiontest.Pods{
 	Decide:  Decide(landscape),
 	Touches: []string{"/spec/hostAliases", "/metadata/labels"},
 	Spares:  []string{"containers", "initContainers", "ephemeralContainers"},
 	Draw: func(rt *rapid.T, pod map[string]any) {
 		spec := pod["spec"].(map[string]any)
-		admittest.Maybe(rt, spec, "hostAliases", nil, []any{}, []any{map[string]any{"ip": "10.10.10.10", "hostnames": []any{"other"}}}, []any{map[string]any{"ip": "10.10.10.10", "hostnames": []any{"api.b", "api.a"}}})
-		admittest.Maybe(rt, spec, "volumes", []any{map[string]any{"name": "k", "secret": map[string]any{"secretName": "generic-token-kubeconfig-1"}}},
+		admissiontest.Maybe(rt, spec, "hostAliases", nil, []any{}, []any{map[string]any{"ip": "10.10.10.10", "hostnames": []any{"other"}}}, []any{map[string]any{"ip": "10.10.10.10", "hostnames": []any{"api.b", "api.a"}}})
+		admissiontest.Maybe(rt, spec, "volumes", []any{map[string]any{"name": "k", "secret": map[string]any{"secretName": "generic-token-kubeconfig-1"}}},
 			[]any{map[string]any{"name": "k", "projected": map[string]any{"sources": []any{map[string]any{"secret": map[string]any{"name": "generic-token-kubeconfig"}}}}}})
 	},
 }
@@ -109,7 +109,7 @@ func TestBalance(t *testing.T) {
 		"KLB-2/another error":                        {cluster{err: errors.New("away")}, secret, `403 failed to get istio-internal-load-balancing configmap "n/istio-internal-load-balancing": away`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admittest.Ask(Decide(c.cluster), admissionv1.Create, []byte(c.pod))
+			response := admissiontest.Ask(Decide(c.cluster), admissionv1.Create, []byte(c.pod))
 			if strings.HasPrefix(name, "KLB-9/") {
 				if !response.Allowed || !strings.Contains(string(response.Patch), "10.10.10.10") {
 					t.Errorf("got %+v, %s", response.Result, response.Patch)
@@ -138,7 +138,7 @@ func sorted(text string) string {
 // TestNothingIsRead: a Pod without the kubeconfig costs no read (KLB-1).
 func TestNothingIsRead(t *testing.T) {
 	reads := 0
-	admittest.Ask(Decide(cluster{reads: &reads}), admissionv1.Create, []byte(`{"spec":{"volumes":[{"name":"a","emptyDir":{}}]}}`))
+	admissiontest.Ask(Decide(cluster{reads: &reads}), admissionv1.Create, []byte(`{"spec":{"volumes":[{"name":"a","emptyDir":{}}]}}`))
 	if reads != 0 {
 		t.Errorf("%d reads", reads)
 	}
@@ -159,14 +159,14 @@ func TestLabel(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-6, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
-	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 4)
-	admittest.Example(t, Decide(landscape), blocks[1], blocks[2])
+	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 4)
+	admissiontest.Example(t, Decide(landscape), blocks[1], blocks[2])
 	for _, fact := range []string{"name: istio-internal-load-balancing", "hosts: api.a,api.b", "istio-namespace: istio-ingress"} {
 		if !strings.Contains(blocks[0], fact) {
 			t.Errorf("the ConfigMap of the example lacks %q", fact)
 		}
 	}
-	admittest.Registered(t, Registrations(feature.Installation{})[0], blocks[3])
+	admissiontest.Registered(t, Registrations(feature.Installation{})[0], blocks[3])
 	garden := Registrations(feature.Installation{Garden: true})
 	if len(garden) != 2 || garden[1].Name != "pod-virtual-garden-kube-apiserver-load-balancing.resources.gardener.cloud" ||
 		garden[1].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] != "garden" || garden[1].ObjectSelector.MatchExpressions[0].Values[0] != "gardener-resource-manager" ||

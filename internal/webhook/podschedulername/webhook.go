@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -28,8 +28,8 @@ type pod struct {
 }
 
 // Decide changes Pods; they get a scheduler of this name.
-func Decide(scheduler string) admit.Func {
-	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), func(_ context.Context, pod *pod) error {
+func Decide(scheduler string) admission.Func {
+	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), func(_ context.Context, pod *pod) error {
 		if pod.Spec.SchedulerName == "" || pod.Spec.SchedulerName == corev1.DefaultSchedulerName {
 			pod.Spec.SchedulerName = scheduler // PSN-1; whoever names a scheduler keeps it.
 		}

@@ -5,11 +5,11 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
-var laws = admittest.Pods{
+var laws = admissiontest.Pods{
 	Decide:  Decide("bin-packing-scheduler"),
 	Touches: []string{"/spec/schedulerName"},
 	Spares:  []string{"containers", "initContainers", "ephemeralContainers"},
@@ -29,7 +29,7 @@ func TestSchedulers(t *testing.T) {
 		"PSN-1/the default for the default": {"default-scheduler", `{"spec":{"schedulerName":"default-scheduler"}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admittest.Ask(Decide(c.configured), admissionv1.Create, []byte(c.pod))
+			response := admissiontest.Ask(Decide(c.configured), admissionv1.Create, []byte(c.pod))
 			if !response.Allowed || string(response.Patch) != c.want {
 				t.Errorf("allowed %v, patched with %s, want %s", response.Allowed, response.Patch, c.want)
 			}
@@ -39,7 +39,7 @@ func TestSchedulers(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-3, DEP-4, DEP-5).
 func TestDocument(t *testing.T) {
-	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
-	admittest.Example(t, laws.Decide, blocks[0], blocks[1])
-	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
+	admissiontest.Example(t, laws.Decide, blocks[0], blocks[1])
+	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[2])
 }

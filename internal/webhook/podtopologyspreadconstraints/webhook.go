@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -42,8 +42,8 @@ type constraint struct {
 }
 
 // Decide changes Pods.
-func Decide() admit.Func {
-	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), selectGeneration)
+func Decide() admission.Func {
+	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), selectGeneration)
 }
 
 // selectGeneration makes each constraint count the Pods of the own generation alone (TSC-1 to TSC-4).

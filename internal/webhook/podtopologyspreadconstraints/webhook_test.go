@@ -7,21 +7,21 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
-var laws = admittest.Pods{
+var laws = admissiontest.Pods{
 	Decide:  Decide(),
 	Touches: []string{"/spec/topologySpreadConstraints/*/labelSelector", "/spec/topologySpreadConstraints/*/matchLabelKeys"},
 	Spares:  []string{"containers", "initContainers", "ephemeralContainers"},
 	Draw: func(rt *rapid.T, pod map[string]any) {
-		admittest.Maybe(rt, pod["metadata"].(map[string]any), "labels", map[string]any{hashLabel: "h"}, map[string]any{hashLabel: ""}, map[string]any{"app": "a"})
+		admissiontest.Maybe(rt, pod["metadata"].(map[string]any), "labels", map[string]any{hashLabel: "h"}, map[string]any{hashLabel: ""}, map[string]any{"app": "a"})
 		constraints := make([]any, rapid.IntRange(0, 3).Draw(rt, "constraints"))
 		for i := range constraints {
 			c := map[string]any{"topologyKey": fmt.Sprint("k", i), "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
-			admittest.Maybe(rt, c, "matchLabelKeys", []any{}, []any{hashLabel}, []any{"a", hashLabel, "b"}, []any{hashLabel, hashLabel})
-			admittest.Maybe(rt, c, "labelSelector", nil, map[string]any{}, map[string]any{"matchLabels": nil}, map[string]any{"matchLabels": map[string]any{"app": "a"}},
+			admissiontest.Maybe(rt, c, "matchLabelKeys", []any{}, []any{hashLabel}, []any{"a", hashLabel, "b"}, []any{hashLabel, hashLabel})
+			admissiontest.Maybe(rt, c, "labelSelector", nil, map[string]any{}, map[string]any{"matchLabels": nil}, map[string]any{"matchLabels": map[string]any{"app": "a"}},
 				map[string]any{"matchLabels": map[string]any{hashLabel: "x"}}, map[string]any{"matchExpressions": []any{map[string]any{"key": hashLabel, "operator": "In", "values": []any{"x"}}}},
 				map[string]any{"matchExpressions": []any{map[string]any{"key": hashLabel, "operator": "Exists"}}})
 			constraints[i] = c
@@ -56,7 +56,7 @@ func TestConstraints(t *testing.T) {
 		"TSC-5/a selector with the hash": {pod(`{"topologyKey":"a","labelSelector":{"matchLabels":{"pod-template-hash":"h1"}}}`), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admittest.Ask(Decide(), admissionv1.Create, []byte(c.pod))
+			response := admissiontest.Ask(Decide(), admissionv1.Create, []byte(c.pod))
 			if !response.Allowed || string(response.Patch) != c.want {
 				t.Errorf("allowed %v, patched with\n%s, want\n%s", response.Allowed, response.Patch, c.want)
 			}
@@ -66,9 +66,9 @@ func TestConstraints(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-8, BH-TSC-2, BH-TSC-3, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
-	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
-	admittest.Example(t, Decide(), blocks[0], blocks[1])
-	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
+	admissiontest.Example(t, Decide(), blocks[0], blocks[1])
+	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[2])
 	if got := Registration(feature.Installation{Shoot: true}).ObjectSelector.MatchLabels; got["resources.gardener.cloud/managed-by"] != "gardener" {
 		t.Errorf("A14: got %v", got)
 	}

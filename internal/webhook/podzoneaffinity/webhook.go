@@ -17,9 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/livefallback"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 	"github.com/espalier-project/espalier/internal/zones"
 )
 
@@ -43,18 +43,18 @@ type pod struct {
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
 // Decide changes Pods that are created, and admits everything else with a message (PZA-2).
-func Decide(source livefallback.Getter) admit.Func {
-	change := admit.Mutate(podKind, func(ctx context.Context, pod *pod) error {
+func Decide(source livefallback.Getter) admission.Func {
+	change := admission.Mutate(podKind, func(ctx context.Context, pod *pod) error {
 		return pin(ctx, source, pod)
 	})
-	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admit.Patch, error) {
+	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admission.Patch, error) {
 		switch {
 		case r.Operation != admissionv1.Create:
-			admit.Explain(ctx, "only 'create' operation is handled")
+			admission.Explain(ctx, "only 'create' operation is handled")
 		case r.Kind != metav1.GroupVersionKind(podKind):
-			admit.Explain(ctx, "resource is not corev1.Pod")
+			admission.Explain(ctx, "resource is not corev1.Pod")
 		case r.SubResource != "":
-			admit.Explain(ctx, "subresources on pods are not supported")
+			admission.Explain(ctx, "subresources on pods are not supported")
 		default:
 			patch, err := change(ctx, r)
 			return patch, undecodable(err)
@@ -65,8 +65,8 @@ func Decide(source livefallback.Getter) admit.Func {
 
 // undecodable answers a Pod that is none with 422 (PZA-3).
 func undecodable(err error) error {
-	if refusal := (*admit.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == http.StatusBadRequest {
-		return admit.Refuse(http.StatusUnprocessableEntity, "%s", refusal.Message)
+	if refusal := (*admission.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == http.StatusBadRequest {
+		return admission.Refuse(http.StatusUnprocessableEntity, "%s", refusal.Message)
 	}
 	return err
 }
@@ -86,7 +86,7 @@ func pin(ctx context.Context, source livefallback.Getter, pod *pod) error {
 	together := &affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	*together = append(slices.DeleteFunc(*together, isZonal), corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{}, TopologyKey: corev1.LabelTopologyZone})
 
-	zone, err := zoneOf(ctx, source, admit.RequestFrom(ctx).Namespace)
+	zone, err := zoneOf(ctx, source, admission.RequestFrom(ctx).Namespace)
 	if err != nil || zone == "" {
 		return err
 	}
@@ -101,7 +101,7 @@ func zoneOf(ctx context.Context, source livefallback.Getter, name string) (strin
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := source.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
-		return "", admit.Refuse(http.StatusInternalServerError, "%s", fmt.Errorf("failed to get namespace %q: %w", name, err))
+		return "", admission.Refuse(http.StatusInternalServerError, "%s", fmt.Errorf("failed to get namespace %q: %w", name, err))
 	}
 	if zone, labelled := namespace.Labels[EnforceZone]; labelled {
 		return zone, nil

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
 // namespace is the one that there is, "n"; without metadata nothing can be read.
@@ -31,7 +31,7 @@ func (n namespace) Get(_ context.Context, key client.ObjectKey, object client.Ob
 
 func labelled(zone string) namespace { return namespace{labels: map[string]string{EnforceZone: zone}} }
 
-var laws = admittest.Pods{
+var laws = admissiontest.Pods{
 	Decide:     Decide(labelled("zone-a")),
 	Touches:    []string{"/spec/affinity"},
 	Spares:     []string{"containers", "initContainers", "ephemeralContainers"},
@@ -45,12 +45,12 @@ var laws = admittest.Pods{
 			return all
 		}
 		affinity := map[string]any{}
-		admittest.Maybe(rt, affinity, "podAffinity", nil, map[string]any{}, map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": terms("together")})
-		admittest.Maybe(rt, affinity, "podAntiAffinity", nil, map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": terms("apart")})
-		admittest.Maybe(rt, affinity, "nodeAffinity", map[string]any{}, map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{"nodeSelectorTerms": []any{
+		admissiontest.Maybe(rt, affinity, "podAffinity", nil, map[string]any{}, map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": terms("together")})
+		admissiontest.Maybe(rt, affinity, "podAntiAffinity", nil, map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": terms("apart")})
+		admissiontest.Maybe(rt, affinity, "nodeAffinity", map[string]any{}, map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{"nodeSelectorTerms": []any{
 			map[string]any{"matchExpressions": []any{map[string]any{"key": "topology.kubernetes.io/zone", "operator": "Exists"}, map[string]any{"key": "x", "operator": "Exists"}}}, map[string]any{},
 		}}})
-		admittest.Maybe(rt, pod["spec"].(map[string]any), "affinity", nil, affinity, affinity)
+		admissiontest.Maybe(rt, pod["spec"].(map[string]any), "affinity", nil, affinity, affinity)
 	},
 }
 
@@ -85,7 +85,7 @@ func TestAffinity(t *testing.T) {
 			`{` + pinned + `,` + together + `,"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `],"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"podAffinityTerm":` + term + `}]}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, admitted, err := admittest.Apply(Decide(c.namespace), []byte(`{"spec":{"affinity":`+c.before+`}}`))
+			result, admitted, err := admissiontest.Apply(Decide(c.namespace), []byte(`{"spec":{"affinity":`+c.before+`}}`))
 			if err != nil || !admitted {
 				t.Fatal(admitted, err)
 			}
@@ -96,12 +96,12 @@ func TestAffinity(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
-			if again := admittest.Ask(Decide(c.namespace), admissionv1.Create, result); again.Patch != nil {
+			if again := admissiontest.Ask(Decide(c.namespace), admissionv1.Create, result); again.Patch != nil {
 				t.Errorf("PZA-T5/PZA-9: again %s", again.Patch)
 			}
 		})
 	}
-	if got := string(admittest.Ask(Decide(labelled("")), admissionv1.Create, []byte(`{"spec":{}}`)).Patch); got != `[{"op":"add","path":"/spec/affinity","value":{`+`"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[`+term+`]}}}]` {
+	if got := string(admissiontest.Ask(Decide(labelled("")), admissionv1.Create, []byte(`{"spec":{}}`)).Patch); got != `[{"op":"add","path":"/spec/affinity","value":{`+`"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[`+term+`]}}}]` {
 		t.Errorf("PZA-5, the empty selector is there: %s", got)
 	}
 }
@@ -126,7 +126,7 @@ func TestOthers(t *testing.T) {
 		"PZA-6/the request's namespace": {labelled(""), request(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`{"metadata":{"namespace":""}}`) }), 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admittest.Respond(Decide(c.source), c.request)
+			response := admissiontest.Respond(Decide(c.source), c.request)
 			if response.Result.Code != c.code || response.Allowed != (c.code == 200) || response.Result.Message != c.message || c.message != "" && response.Patch != nil {
 				t.Errorf("got %+v, %s", response.Result, response.Patch)
 			}
@@ -136,9 +136,9 @@ func TestOthers(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-12, PZA-1, DEP-4, DEP-5).
 func TestDocument(t *testing.T) {
-	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 4)
+	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 4)
 	object := corev1.Namespace{}
-	admittest.Read(t, blocks[0], &object)
-	admittest.Example(t, Decide(namespace{labels: object.Labels}), blocks[1], blocks[2])
-	admittest.Registered(t, Registration(feature.Installation{}), blocks[3])
+	admissiontest.Read(t, blocks[0], &object)
+	admissiontest.Example(t, Decide(namespace{labels: object.Labels}), blocks[1], blocks[2])
+	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[3])
 }

@@ -18,9 +18,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/livefallback"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -77,8 +77,8 @@ type webhook struct {
 }
 
 // Decide changes Pods; the expiration in seconds is that of tokens whose Pod does not say.
-func Decide(target livefallback.Getter, expiration int64) admit.Func {
-	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target, expiration}.mount)
+func Decide(target livefallback.Getter, expiration int64) admission.Func {
+	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target, expiration}.mount)
 }
 
 // mount mounts the token into a Pod that wants one and would get none (PTM-1 to PTM-7). A Pod that declines a token is left alone (C23).
@@ -86,7 +86,7 @@ func (w webhook) mount(ctx context.Context, pod *pod) error {
 	if name := pod.Spec.ServiceAccountName; name == "" || name == "default" {
 		return nil
 	}
-	automounts, err := w.automounts(ctx, client.ObjectKey{Namespace: admit.RequestFrom(ctx).Namespace, Name: pod.Spec.ServiceAccountName})
+	automounts, err := w.automounts(ctx, client.ObjectKey{Namespace: admission.RequestFrom(ctx).Namespace, Name: pod.Spec.ServiceAccountName})
 	if err != nil || automounts || !ptr.Deref(pod.Spec.AutomountServiceAccountToken, true) || slices.ContainsFunc(pod.Spec.Volumes, isToken) {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
 // accounts are ServiceAccounts by namespace and name with what they say about automounting; "broken" cannot be read.
@@ -38,17 +38,17 @@ func (a accounts) Get(_ context.Context, key client.ObjectKey, object client.Obj
 
 var target = accounts{"n/sa": ptr.To(false), "n/true": ptr.To(true), "n/unset": nil}
 
-var laws = admittest.Pods{
+var laws = admissiontest.Pods{
 	Decide:  Decide(target, 43200),
 	Touches: []string{"/spec/volumes", "/spec/containers/*/volumeMounts", "/spec/initContainers/*/volumeMounts"},
 	Spares:  []string{"ephemeralContainers"},
 	Draw: func(rt *rapid.T, pod map[string]any) {
 		spec := pod["spec"].(map[string]any)
-		admittest.Maybe(rt, spec, "serviceAccountName", "sa", "sa", "true", "unset", "default", "missing")
-		admittest.Maybe(rt, spec, "volumes", nil, []any{}, []any{map[string]any{"name": "kube-api-access-x", "emptyDir": map[string]any{}}})
-		admittest.Maybe(rt, pod["metadata"].(map[string]any), "annotations", map[string]any{Expiration: "700"}, map[string]any{Expiration: "x"})
+		admissiontest.Maybe(rt, spec, "serviceAccountName", "sa", "sa", "true", "unset", "default", "missing")
+		admissiontest.Maybe(rt, spec, "volumes", nil, []any{}, []any{map[string]any{"name": "kube-api-access-x", "emptyDir": map[string]any{}}})
+		admissiontest.Maybe(rt, pod["metadata"].(map[string]any), "annotations", map[string]any{Expiration: "700"}, map[string]any{Expiration: "x"})
 		container := spec["containers"].([]any)[0].(map[string]any)
-		admittest.Maybe(rt, container, "volumeMounts", nil, []any{}, []any{map[string]any{"name": "v", "mountPath": mountPath}})
+		admissiontest.Maybe(rt, container, "volumeMounts", nil, []any{}, []any{map[string]any{"name": "v", "mountPath": mountPath}})
 	},
 }
 
@@ -95,7 +95,7 @@ func TestPods(t *testing.T) {
 		"PTM-3/before PTM-6":                            {pod(`"serviceAccountName":"true"`, "abc"), "unchanged"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admittest.Ask(laws.Decide, admissionv1.Create, []byte(c.pod))
+			response := admissiontest.Ask(laws.Decide, admissionv1.Create, []byte(c.pod))
 			got := "unchanged"
 			switch {
 			case !response.Allowed:
@@ -123,7 +123,7 @@ func TestMount(t *testing.T) {
 			{"serviceAccountToken":{"expirationSeconds":1337,"path":"token"}},
 			{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}},
 			{"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"apiVersion":"v1","fieldPath":"metadata.namespace"}}]}}]}}]}}`
-	got, admitted, err := admittest.Apply(Decide(target, 1337), []byte(before))
+	got, admitted, err := admissiontest.Apply(Decide(target, 1337), []byte(before))
 	if err != nil || !admitted || !jsonpatch.Equal(got, []byte(after)) {
 		t.Errorf("PTM-T6/WB-10: %v, %v, got\n%s, want\n%s", admitted, err, got, after)
 	}
@@ -153,7 +153,7 @@ func TestMount(t *testing.T) {
 // TestNamespace: the ServiceAccount is looked up where the request says, as the object may leave that to it (PTM-T8, CW-9).
 func TestNamespace(t *testing.T) {
 	for _, pod := range []string{`{"spec":{"serviceAccountName":"sa"}}`, `{"metadata":{"namespace":""},"spec":{"serviceAccountName":"sa"}}`} {
-		if response := admittest.Ask(laws.Decide, admissionv1.Create, []byte(pod)); response.Patch == nil {
+		if response := admissiontest.Ask(laws.Decide, admissionv1.Create, []byte(pod)); response.Patch == nil {
 			t.Errorf("PTM-T8/CW-9: %s: %+v", pod, response.Result)
 		}
 	}
@@ -161,9 +161,9 @@ func TestNamespace(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-1, BH-PTM-1, BH-PTM-8, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
-	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
-	admittest.Example(t, Decide(accounts{"n/web": ptr.To(false)}, 43200), blocks[0], blocks[1])
-	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
+	admissiontest.Example(t, Decide(accounts{"n/web": ptr.To(false)}, 43200), blocks[0], blocks[1])
+	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[2])
 	if got := Registration(feature.Installation{Shoot: true, Prefix: "x-"}); got.ObjectSelector.MatchLabels != nil || got.ObjectSelector.MatchExpressions[1].Values[0] != "x-gardener-resource-manager" {
 		t.Errorf("WHC-1/BH-PTM-8: got %v", got.ObjectSelector)
 	}

@@ -6,12 +6,12 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 )
 
 // TestUndecodable: what cannot be decoded is refused with 400, before anything is looked up (CW-T4, PSL-1).
 func TestUndecodable(t *testing.T) {
-	garden := admittest.NewReader(t, bindings)
+	garden := admissiontest.NewReader(t, bindings)
 	decide := Decide(Options{Bindings: garden})
 	for _, resource := range []string{"secrets", "internalsecrets"} {
 		for name, object := range map[string]string{
@@ -32,7 +32,7 @@ func TestUndecodable(t *testing.T) {
 		} {
 			r := write(resource, "{}")
 			r.UID, r.Operation, r.Object = "u", admissionv1.Create, runtime.RawExtension{Raw: []byte(object)}
-			if response := admittest.Respond(decide, r); response.Allowed || response.Result.Code != 400 || len(garden.Reads) > 0 {
+			if response := admissiontest.Respond(decide, r); response.Allowed || response.Result.Code != 400 || len(garden.Reads) > 0 {
 				t.Errorf("CW-T4, PSL-1: %s, %s: allowed %v, %+v, reads %v", resource, name, response.Allowed, response.Result, garden.Reads)
 			}
 		}

@@ -17,10 +17,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/foreign/garden"
 	"github.com/espalier-project/espalier/internal/foreign/meta"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -66,22 +66,22 @@ type object struct {
 }
 
 // Decide labels Secrets and InternalSecrets. It decodes nothing but their names and labels.
-func Decide(o Options) admit.Func {
-	byResource := map[string]admit.Func{"secrets": admit.Mutate(secrets, o.label(secrets)), "internalsecrets." + garden.Core.Group: admit.Mutate(internalSecrets, o.label(internalSecrets))}
-	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admit.Patch, error) {
+func Decide(o Options) admission.Func {
+	byResource := map[string]admission.Func{"secrets": admission.Mutate(secrets, o.label(secrets)), "internalsecrets." + garden.Core.Group: admission.Mutate(internalSecrets, o.label(internalSecrets))}
+	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admission.Patch, error) {
 		decide, known := byResource[(&metav1.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}).String()]
 		if !known {
 			resource := schema.GroupVersionResource(r.Resource)
-			return nil, admit.Refuse(http.StatusBadRequest, "unexpected resource %s", resource.String())
+			return nil, admission.Refuse(http.StatusBadRequest, "unexpected resource %s", resource.String())
 		}
 		return decide(ctx, r)
 	}
 }
 
 // label sets a label for each type, and no others with the prefix (PSL-3).
-func (o Options) label(kind schema.GroupVersionKind) admit.Mutator[object] {
+func (o Options) label(kind schema.GroupVersionKind) admission.Mutator[object] {
 	return func(ctx context.Context, object *object) error {
-		r := admit.RequestFrom(ctx)
+		r := admission.RequestFrom(ctx)
 		types, err := o.types(ctx, kind, r.Namespace, cmp.Or(object.Metadata.Name, r.Name))
 		if err != nil || len(types) == 0 && !o.RemoveUnreferenced {
 			return err

@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
 const bindings = `kind: SecretBinding
@@ -77,33 +77,33 @@ func TestLabels(t *testing.T) {
 		"WB-38/nobody names it any more":      {"secrets", "{metadata: {name: u, labels: {" + provider + "aws: 'true'}}}", true, `[{"op":"remove",` + set + `"}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decide := Decide(Options{Bindings: admittest.NewReader(t, bindings), RemoveUnreferenced: c.remove})
+			decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings), RemoveUnreferenced: c.remove})
 			for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
 				r := write(c.resource, c.object)
 				r.Operation = operation
-				if response := admittest.Respond(decide, r); !response.Allowed || string(response.Patch) != c.want {
+				if response := admissiontest.Respond(decide, r); !response.Allowed || string(response.Patch) != c.want {
 					t.Errorf("%s: %+v, patched with %s, want %s", operation, response.Result, response.Patch, c.want)
 				}
 			}
 		})
 	}
-	decide := Decide(Options{Bindings: admittest.NewReader(t, bindings)})
-	if response := admittest.Respond(decide, write("pods", "{}")); response.Allowed || response.Result.Code != 400 || response.Result.Message != "unexpected resource /v1, Resource=pods" {
+	decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings)})
+	if response := admissiontest.Respond(decide, write("pods", "{}")); response.Allowed || response.Result.Code != 400 || response.Result.Message != "unexpected resource /v1, Resource=pods" {
 		t.Errorf("PSL-1: %+v", response.Result)
 	}
 	r := write("secrets", "{}")
 	r.Operation = admissionv1.Delete
-	if response := admittest.Respond(decide, r); !response.Allowed || response.Patch != nil {
+	if response := admissiontest.Respond(decide, r); !response.Allowed || response.Patch != nil {
 		t.Errorf("PSL-5: %+v", response.Result)
 	}
 	for kind, prefix := range map[string]string{"SecretBinding": "failed fetching provider types from SecretBindings: failed to list SecretBindings: ", "CredentialsBinding": "failed fetching provider types from CredentialsBindings: failed to list CredentialsBindings: "} {
-		broken := admittest.NewReader(t, bindings)
+		broken := admissiontest.NewReader(t, bindings)
 		broken.Err[kind] = errors.New("fake")
-		if got := admittest.Respond(Decide(Options{Bindings: broken}), write("secrets", "{metadata: {name: s}}")).Result; got.Code != 403 || got.Message != prefix+"fake" {
+		if got := admissiontest.Respond(Decide(Options{Bindings: broken}), write("secrets", "{metadata: {name: s}}")).Result; got.Code != 403 || got.Message != prefix+"fake" {
 			t.Errorf("PSL-4: %+v", got)
 		}
 		broken.Err[kind] = apierrors.NewServiceUnavailable("away")
-		if got := admittest.Respond(Decide(Options{Bindings: broken}), write("secrets", "{metadata: {name: s}}")).Result; got.Code != 503 || got.Message != "away" {
+		if got := admissiontest.Respond(Decide(Options{Bindings: broken}), write("secrets", "{metadata: {name: s}}")).Result; got.Code != 503 || got.Message != "away" {
 			t.Errorf("PSL-4, an answer of the API server: %+v", got)
 		}
 	}
@@ -111,7 +111,7 @@ func TestLabels(t *testing.T) {
 
 // TestLaws: twice is once; nothing but labels with the prefix changes; types are those of the bindings.
 func TestLaws(t *testing.T) {
-	decide := Decide(Options{Bindings: admittest.NewReader(t, bindings)})
+	decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings)})
 	rapid.Check(t, func(rt *rapid.T) {
 		labels := rapid.MapOf(rapid.SampledFrom([]string{"a", "x/y", provider + "aws", provider + "old", provider + "openstack"}), rapid.SampledFrom([]string{"true", "", "false"})).Draw(rt, "labels")
 		object := map[string]any{
@@ -124,9 +124,9 @@ func TestLaws(t *testing.T) {
 		}
 		r := write(rapid.SampledFrom([]string{"secrets", "internalsecrets"}).Draw(rt, "resource"), "{}")
 		r.Object.Raw = raw
-		once := apply(rt, raw, admittest.Respond(decide, r))
+		once := apply(rt, raw, admissiontest.Respond(decide, r))
 		r.Object.Raw = once
-		if response := admittest.Respond(decide, r); !response.Allowed || response.Patch != nil {
+		if response := admissiontest.Respond(decide, r); !response.Allowed || response.Patch != nil {
 			rt.Errorf("twice: %+v %s", response.Result, response.Patch)
 		}
 		if diff := cmp.Diff(others(rt, raw), others(rt, once)); diff != "" {
@@ -175,22 +175,22 @@ func others(rt *rapid.T, raw []byte) map[string]any {
 }
 
 func FuzzWebhook(f *testing.F) {
-	admittest.FuzzReviews(f, Decide(Options{Bindings: admittest.NewReader(f, bindings)}), write("secrets", "{}"), `{"metadata":{"name":"s","labels":null}}`, `{"metadata":{"name":"s","labels":{"provider.shoot.gardener.cloud/":"x"}}}`)
+	admissiontest.FuzzReviews(f, Decide(Options{Bindings: admissiontest.NewReader(f, bindings)}), write("secrets", "{}"), `{"metadata":{"name":"s","labels":null}}`, `{"metadata":{"name":"s","labels":{"provider.shoot.gardener.cloud/":"x"}}}`)
 }
 
 func TestDocument(t *testing.T) {
-	blocks := admittest.Blocks(t, admittest.GardenDocument, Name)
+	blocks := admissiontest.Blocks(t, admissiontest.GardenDocument, Name)
 	if len(blocks) != 4 {
 		t.Fatalf("the section has %d blocks; wanted are a binding, a Secret before and after, and the registration", len(blocks))
 	}
-	decide := Decide(Options{Bindings: admittest.NewReader(t, blocks[0])})
+	decide := Decide(Options{Bindings: admissiontest.NewReader(t, blocks[0])})
 	before, err := yaml.YAMLToJSON([]byte(blocks[1]))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := write("secrets", "{}")
 	r.Object.Raw = before
-	response := admittest.Respond(decide, r)
+	response := admissiontest.Respond(decide, r)
 	patch, err := jsonpatch.DecodePatch(response.Patch)
 	if err != nil {
 		t.Fatal(err)
@@ -209,16 +209,16 @@ func TestDocument(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-document, +webhook:\n%s", diff)
 	}
-	admittest.Entry(t, blocks[3], Registration())
+	admissiontest.Entry(t, blocks[3], Registration())
 }
 
 func BenchmarkDecide(b *testing.B) {
-	admittest.Bench(b, Decide(Options{Bindings: admittest.NewReader(b, bindings)}), write("secrets", "{metadata: {name: s}, data: {a: YQ==}}"))
+	admissiontest.Bench(b, Decide(Options{Bindings: admissiontest.NewReader(b, bindings)}), write("secrets", "{metadata: {name: s}, data: {a: YQ==}}"))
 }
 
 // TestWorkIsLinear: four times as many labels take four times the work, whether they stay, go or come (PSL-3).
 func TestWorkIsLinear(t *testing.T) {
-	decide := Decide(Options{Bindings: admittest.NewReader(t, bindings)})
+	decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings)})
 	for name, key := range map[string]string{"of providers": provider + "p%d", "of others": "example.com/p%d", "escaped": "\\u0070rovider.shoot.gardener.cloud/p%d"} {
 		t.Run("PSL-3/"+name, func(t *testing.T) {
 			yamltest.Linear(t, 4000, func(n int) {
@@ -228,7 +228,7 @@ func TestWorkIsLinear(t *testing.T) {
 					fmt.Fprintf(&labels, `"`+key+`":"true",`, i)
 				}
 				r.Object.Raw = []byte(`{"metadata":{"name":"s","labels":{` + labels.String() + `"a":"b"}}}`)
-				if response := admittest.Respond(decide, r); !response.Allowed || name != "of others" && strings.Count(string(response.Patch), `"remove"`) != n {
+				if response := admissiontest.Respond(decide, r); !response.Allowed || name != "of others" && strings.Count(string(response.Patch), `"remove"`) != n {
 					t.Errorf("%+v, %d labels are removed", response.Result, strings.Count(string(response.Patch), `"remove"`))
 				}
 			})
@@ -244,5 +244,5 @@ func BenchmarkManyLabels(b *testing.B) {
 	}
 	r := write("secrets", "{}")
 	r.Object.Raw = []byte(`{"metadata":{"name":"s","labels":{` + labels.String() + `"a":"b"}}}`)
-	admittest.Bench(b, Decide(Options{Bindings: admittest.NewReader(b, bindings)}), r)
+	admissiontest.Bench(b, Decide(Options{Bindings: admissiontest.NewReader(b, bindings)}), r)
 }

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
-	"github.com/espalier-project/espalier/internal/serve/admit"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
 const (
@@ -51,17 +51,17 @@ type Options struct {
 }
 
 // Decide judges objects by the first limit that is for their resource.
-func Decide(o Options) admit.Func {
+func Decide(o Options) admission.Func {
 	if o.Config == nil {
 		o.Config = &config.ResourceAdmissionConfiguration{}
 	}
-	return admit.Decide(o.decide)
+	return admission.Decide(o.decide)
 }
 
 // decide keeps RSZ-1 to RSZ-6.
 func (o Options) decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	if r.Operation != admissionv1.Create && r.Operation != admissionv1.Update {
-		return admit.Refuse(http.StatusBadRequest, "unknown operation request %q", r.Operation)
+		return admission.Refuse(http.StatusBadRequest, "unknown operation request %q", r.Operation)
 	}
 	resource := schema.GroupVersionResource(ptr.Deref(r.RequestResource, r.Resource))
 	limit := o.limitFor(resource)
@@ -151,7 +151,7 @@ func sizeOf(raw []byte) (int64, error) {
 		raw = []byte("{}") // Nothing is as large as an empty object (RSZ-T8).
 	}
 	var object map[string]any
-	if err := admit.Unmarshal(raw, &object); err != nil {
+	if err := admission.Unmarshal(raw, &object); err != nil {
 		return 0, fail("error handling size limit: %s", err)
 	}
 	delete(object, "status")
@@ -160,7 +160,7 @@ func sizeOf(raw []byte) (int64, error) {
 		delete(metadata, "managedFields")
 	case nil:
 	default:
-		return 0, admit.Refuse(http.StatusBadRequest, "error handling size limit: metadata is no object") // Where the reference panics (WB-39).
+		return 0, admission.Refuse(http.StatusBadRequest, "error handling size limit: metadata is no object") // Where the reference panics (WB-39).
 	}
 	counted, err := json.Marshal(object)
 	if err != nil {
@@ -180,5 +180,5 @@ func (o Options) violation(r *admissionv1.AdmissionRequest, resource schema.Grou
 }
 
 func fail(format string, err error) error {
-	return &admit.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: fmt.Sprintf(format, err)}
+	return &admission.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: fmt.Sprintf(format, err)}
 }

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 )
 
 // small is an object of 52 bytes, without what the system writes.
@@ -107,9 +107,9 @@ func TestDecisions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			counted := &rejections{}
-			garden := admittest.NewReader(t, c.there)
+			garden := admissiontest.NewReader(t, c.there)
 			garden.Err["Thing"] = c.err
-			response := admittest.Respond(Decide(Options{Config: limits(c.mode), Garden: garden, Rejections: counted, Log: logr.Discard()}), c.request)
+			response := admissiontest.Respond(Decide(Options{Config: limits(c.mode), Garden: garden, Rejections: counted, Log: logr.Discard()}), c.request)
 			if got := fmt.Sprintf("%d %s %s", response.Result.Code, response.Result.Reason, response.Result.Message); got != c.want || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
 			}
@@ -118,7 +118,7 @@ func TestDecisions(t *testing.T) {
 			}
 		})
 	}
-	if response := admittest.Respond(Decide(Options{}), request("shoots", large, wide)); !response.Allowed {
+	if response := admissiontest.Respond(Decide(Options{}), request("shoots", large, wide)); !response.Allowed {
 		t.Errorf("RSZ-T9, WB-39: without a configuration: %+v", response.Result)
 	}
 }
@@ -127,7 +127,7 @@ func TestDecisions(t *testing.T) {
 func TestLog(t *testing.T) {
 	var lines []string
 	log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
-	admittest.Respond(Decide(Options{Config: limits("log"), Rejections: &rejections{}, Log: log}), request("projects", "{}", func(r *admissionv1.AdmissionRequest) { r.Resource.Group = "other" }))
+	admissiontest.Respond(Decide(Options{Config: limits("log"), Rejections: &rejections{}, Log: log}), request("projects", "{}", func(r *admissionv1.AdmissionRequest) { r.Resource.Group = "other" }))
 	if len(lines) != 1 || !strings.Contains(lines[0], `"requestObjectSize"=2 "limit"="0"`) {
 		t.Errorf("got %q", lines)
 	}
@@ -159,7 +159,7 @@ func (p *pages) List(_ context.Context, into client.ObjectList, options ...clien
 func TestPages(t *testing.T) {
 	for objects, want := range map[int]bool{0: true, 1: true, 2: false, 9: false} {
 		garden := &pages{objects: objects}
-		response := admittest.Respond(Decide(Options{Config: limits("block"), Garden: garden, Rejections: &rejections{}, Log: logr.Discard()}), request("cloudprofiles", small, wide))
+		response := admissiontest.Respond(Decide(Options{Config: limits("block"), Garden: garden, Rejections: &rejections{}, Log: logr.Discard()}), request("cloudprofiles", small, wide))
 		if response.Allowed != want || garden.reads > 2 {
 			t.Errorf("%d objects: %+v after %d reads", objects, response.Result, garden.reads)
 		}
@@ -185,7 +185,7 @@ func TestLaw(t *testing.T) {
 		if size, err := sizeOf(written); err != nil || size != int64(len(text)) {
 			rt.Errorf("%s has %d bytes, %v, want %d", written, size, err, len(text))
 		}
-		created, changed := admittest.Respond(decide, request("shoots", string(written))), admittest.Respond(decide, request("shoots", string(written), updated))
+		created, changed := admissiontest.Respond(decide, request("shoots", string(written))), admissiontest.Respond(decide, request("shoots", string(written), updated))
 		if created.Allowed != (len(text) <= len(small)) || changed.Allowed != created.Allowed {
 			rt.Errorf("%d bytes: created %v, changed %v", len(text), created.Allowed, changed.Allowed)
 		}
@@ -193,12 +193,12 @@ func TestLaw(t *testing.T) {
 }
 
 func FuzzWebhook(f *testing.F) {
-	admittest.FuzzReviews(f, Decide(Options{Config: limits("block"), Garden: admittest.NewReader(f, ""), Rejections: &rejections{}, Log: logr.Discard()}), request("shoots", ""), small, `{"metadata":[]}`, `{"metadata":{"managedFields":1}}`)
+	admissiontest.FuzzReviews(f, Decide(Options{Config: limits("block"), Garden: admissiontest.NewReader(f, ""), Rejections: &rejections{}, Log: logr.Discard()}), request("shoots", ""), small, `{"metadata":[]}`, `{"metadata":{"managedFields":1}}`)
 }
 
 // TestDocument: the document shows what the webhook does and how it is registered (ADM-19).
 func TestDocument(t *testing.T) {
-	blocks := admittest.Blocks(t, admittest.GardenDocument, Name)
+	blocks := admissiontest.Blocks(t, admissiontest.GardenDocument, Name)
 	if len(blocks) != 3 {
 		t.Fatalf("the section has %d blocks; wanted are a configuration, an object that is refused, and the registration", len(blocks))
 	}
@@ -222,15 +222,15 @@ func TestDocument(t *testing.T) {
 	r := request("shoots", string(raw))
 	r.Name = "web"
 	decide := Decide(Options{Config: limits, Rejections: &rejections{}, Log: logr.Discard()})
-	if response := admittest.Respond(decide, r); response.Allowed || !strings.Contains(admittest.Section(t, admittest.GardenDocument, Name), response.Result.Message) {
+	if response := admissiontest.Respond(decide, r); response.Allowed || !strings.Contains(admissiontest.Section(t, admissiontest.GardenDocument, Name), response.Result.Message) {
 		t.Errorf("%+v", response.Result)
 	}
 	r.UserInfo.Username = limits.UnrestrictedSubjects[0].Name
-	if response := admittest.Respond(decide, r); !response.Allowed {
+	if response := admissiontest.Respond(decide, r); !response.Allowed {
 		t.Errorf("%+v", response.Result)
 	}
 	entries := Registrations(limits)
-	admittest.Entry(t, blocks[2], entries[0])
+	admissiontest.Entry(t, blocks[2], entries[0])
 	if Registrations(nil) != nil || Registrations(&config.ResourceAdmissionConfiguration{}) != nil {
 		t.Error("without limits nothing is registered")
 	}
@@ -239,5 +239,5 @@ func TestDocument(t *testing.T) {
 func BenchmarkDecide(b *testing.B) {
 	cfg := limits("block")
 	cfg.Limits[0].Size = ptr.To(resource.MustParse("1Mi"))
-	admittest.Bench(b, Decide(Options{Config: cfg, Rejections: &rejections{}, Log: logr.Discard()}), request("shoots", `{"metadata":{"name":"a"},"spec":"`+strings.Repeat("x", 20_000)+`"}`))
+	admissiontest.Bench(b, Decide(Options{Config: cfg, Rejections: &rejections{}, Log: logr.Discard()}), request("shoots", `{"metadata":{"name":"a"},"spec":"`+strings.Repeat("x", 20_000)+`"}`))
 }

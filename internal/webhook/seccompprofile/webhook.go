@@ -8,8 +8,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -34,8 +34,8 @@ type securityContext struct {
 }
 
 // Decide changes Pods.
-func Decide() admit.Func {
-	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), setProfile)
+func Decide() admission.Func {
+	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), setProfile)
 }
 
 // setProfile sets the profile of a Pod that names none (SCC-1, SCC-2). Profiles of containers are neither read nor changed: they come

@@ -6,11 +6,11 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
-var laws = admittest.Pods{
+var laws = admissiontest.Pods{
 	Decide:  Decide(),
 	Touches: []string{"/spec/securityContext/seccompProfile"},
 	Draw: func(rt *rapid.T, pod map[string]any) {
@@ -42,7 +42,7 @@ func TestProfiles(t *testing.T) {
 		"SCC-2/profiles of containers do not count": {`{"spec":{"containers":[{"name":"a","securityContext":{"seccompProfile":{"type":"Unconfined"}}}]}}`, whole},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admittest.Ask(Decide(), admissionv1.Create, []byte(c.pod))
+			response := admissiontest.Ask(Decide(), admissionv1.Create, []byte(c.pod))
 			if !response.Allowed || string(response.Patch) != c.want {
 				t.Errorf("allowed %v, patched with %s, want %s", response.Allowed, response.Patch, c.want)
 			}
@@ -52,9 +52,9 @@ func TestProfiles(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (SCC-3, WHC-4, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
-	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
-	admittest.Example(t, Decide(), blocks[0], blocks[1])
-	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
+	admissiontest.Example(t, Decide(), blocks[0], blocks[1])
+	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[2])
 	if got := Registration(feature.Installation{Prefix: "virtual-garden-"}).ObjectSelector.MatchExpressions[1].Values; got[0] != "virtual-garden-gardener-resource-manager" {
 		t.Errorf("DEP-1: got %v", got)
 	}

@@ -17,9 +17,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/foreign/garden"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -40,7 +40,7 @@ type Lister interface {
 }
 
 // Decide judges updates of Secrets.
-func Decide(shoots Lister) admit.Func { return admit.Decide(webhook{shoots}.decide) }
+func Decide(shoots Lister) admission.Func { return admission.Decide(webhook{shoots}.decide) }
 
 type webhook struct{ shoots Lister }
 
@@ -49,7 +49,7 @@ func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) er
 	if r.Operation != admissionv1.Update {
 		return nil
 	}
-	secret, err := admit.Decode[corev1.Secret](corev1.SchemeGroupVersion.WithKind("Secret"), r.Object.Raw, r.Namespace)
+	secret, err := admission.Decode[corev1.Secret](corev1.SchemeGroupVersion.WithKind("Secret"), r.Object.Raw, r.Namespace)
 	if err != nil || len(secret.Data["kubeconfig"]) > 0 {
 		return err
 	}

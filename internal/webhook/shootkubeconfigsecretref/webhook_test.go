@@ -8,7 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 )
 
 const shoots = `kind: Shoot
@@ -46,7 +46,7 @@ func TestDecisions(t *testing.T) {
 		"SKR-1/the key stays":              {update("s", `{"kubeconfig":"YQ=="}`), "200  "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admittest.Respond(Decide(admittest.NewReader(t, shoots)), c.request)
+			response := admissiontest.Respond(Decide(admissiontest.NewReader(t, shoots)), c.request)
 			if got := fmt.Sprintf("%d %s %s", response.Result.Code, response.Result.Reason, response.Result.Message); got != c.want || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
 			}
@@ -55,30 +55,30 @@ func TestDecisions(t *testing.T) {
 	for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Delete} {
 		r := update("s", `{}`)
 		r.Operation = operation
-		if response := admittest.Respond(Decide(admittest.NewReader(t, shoots)), r); !response.Allowed {
+		if response := admissiontest.Respond(Decide(admissiontest.NewReader(t, shoots)), r); !response.Allowed {
 			t.Errorf("SKR-1: %s: %+v", operation, response.Result)
 		}
 	}
-	broken := admittest.NewReader(t, "")
+	broken := admissiontest.NewReader(t, "")
 	broken.Err["Shoot"] = errors.New("fake")
-	if response := admittest.Respond(Decide(broken), update("s", `{}`)); response.Allowed || response.Result.Code != 500 || response.Result.Message != "Internal error occurred: unable to list shoot in namespace: garden-dev: fake" {
+	if response := admissiontest.Respond(Decide(broken), update("s", `{}`)); response.Allowed || response.Result.Code != 500 || response.Result.Message != "Internal error occurred: unable to list shoot in namespace: garden-dev: fake" {
 		t.Errorf("SKR-2, WB-40: %+v", response.Result)
 	}
 }
 
 func FuzzWebhook(f *testing.F) {
-	admittest.FuzzReviews(f, Decide(admittest.NewReader(f, shoots)), update("s", `{}`))
+	admissiontest.FuzzReviews(f, Decide(admissiontest.NewReader(f, shoots)), update("s", `{}`))
 }
 
 // TestDocument: the document shows what the webhook does and how it is registered (ADM-17).
 func TestDocument(t *testing.T) {
 	r := update("authorizer", `{}`)
-	garden := admittest.NewReader(t, "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}\nspec: {kubernetes: {kubeAPIServer: {structuredAuthorization: {kubeconfigs: [{secretName: authorizer}]}}}}")
+	garden := admissiontest.NewReader(t, "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}\nspec: {kubernetes: {kubeAPIServer: {structuredAuthorization: {kubeconfigs: [{secretName: authorizer}]}}}}")
 	t.Run("ADM-17 as it is registered", func(t *testing.T) {
-		admittest.Judged{Decide: Decide(garden), Request: r, Other: r, Old: []byte(`{}`)}.Document(t, Name, Registration())
+		admissiontest.Judged{Decide: Decide(garden), Request: r, Other: r, Old: []byte(`{}`)}.Document(t, Name, Registration())
 	})
 }
 
 func BenchmarkDecide(b *testing.B) {
-	admittest.Bench(b, Decide(admittest.NewReader(b, shoots)), update("u", `{}`))
+	admissiontest.Bench(b, Decide(admissiontest.NewReader(b, shoots)), update("u", `{}`))
 }

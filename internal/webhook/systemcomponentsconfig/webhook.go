@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -62,8 +62,8 @@ type webhook struct {
 }
 
 // Decide changes Pods.
-func Decide(cfg *config.SystemComponentsConfigWebhookConfig, target Lister) admit.Func {
-	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target, cfg.NodeSelector, cfg.PodNodeSelector, cfg.PodTolerations}.place)
+func Decide(cfg *config.SystemComponentsConfigWebhookConfig, target Lister) admission.Func {
+	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target, cfg.NodeSelector, cfg.PodNodeSelector, cfg.PodTolerations}.place)
 }
 
 // place gives a Pod the node selector and the tolerations of system components.

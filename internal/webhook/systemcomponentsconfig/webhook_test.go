@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
 // nodes are those of a target, each with the label of system components unless it is a stranger.
@@ -61,15 +61,15 @@ var (
 	k3 = corev1.Taint{Key: "k3", Effect: "NoSchedule"}
 )
 
-var laws = admittest.Pods{
+var laws = admissiontest.Pods{
 	Decide:  Decide(settings, nodes{{taints: []corev1.Taint{k2, k1}}, {taints: []corev1.Taint{k3}}}),
 	Touches: []string{"/spec/tolerations", "/spec/nodeSelector"},
 	Spares:  []string{"containers", "initContainers", "ephemeralContainers"},
 	Draw: func(rt *rapid.T, pod map[string]any) {
-		admittest.Maybe(rt, pod["metadata"].(map[string]any), "ownerReferences", []any{map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "x", "uid": "u", "controller": true}},
+		admissiontest.Maybe(rt, pod["metadata"].(map[string]any), "ownerReferences", []any{map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "x", "uid": "u", "controller": true}},
 			[]any{map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "u", "controller": true}})
-		admittest.Maybe(rt, pod["spec"].(map[string]any), "tolerations", nil, []any{map[string]any{"key": "c", "operator": "Exists"}}, []any{map[string]any{"key": "k1"}, map[string]any{"key": "k1"}, map[string]any{"key": "k3", "effect": "NoSchedule", "operator": "Exists", "tolerationSeconds": 1}})
-		admittest.Maybe(rt, pod["spec"].(map[string]any), "nodeSelector", nil, map[string]any{}, map[string]any{"place": "there", "a": "b"})
+		admissiontest.Maybe(rt, pod["spec"].(map[string]any), "tolerations", nil, []any{map[string]any{"key": "c", "operator": "Exists"}}, []any{map[string]any{"key": "k1"}, map[string]any{"key": "k1"}, map[string]any{"key": "k3", "effect": "NoSchedule", "operator": "Exists", "tolerationSeconds": 1}})
+		admissiontest.Maybe(rt, pod["spec"].(map[string]any), "nodeSelector", nil, map[string]any{}, map[string]any{"place": "there", "a": "b"})
 	},
 }
 
@@ -114,7 +114,7 @@ func TestPlaces(t *testing.T) {
 		"SEC-8/the Pod's own come first":               {nodes{{taints: []corev1.Taint{k1}}}, `{"spec":{"tolerations":[{"key":"z"},{"key":"a"}]}}`, `{` + here + `,"tolerations":[{"key":"z"},{"key":"a"},` + configured + `,` + t1 + `]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, admitted, err := admittest.Apply(Decide(settings, c.nodes), []byte(c.pod))
+			result, admitted, err := admissiontest.Apply(Decide(settings, c.nodes), []byte(c.pod))
 			if err != nil || !admitted {
 				t.Fatal(admitted, err)
 			}
@@ -131,7 +131,7 @@ func TestPlaces(t *testing.T) {
 
 // TestNothingConfigured: without selectors all Nodes count, and a Pod's selector stays away (SEC-2, SEC-3).
 func TestNothingConfigured(t *testing.T) {
-	response := admittest.Ask(Decide(&config.SystemComponentsConfigWebhookConfig{}, nodes{{stranger: true, taints: []corev1.Taint{k3}}}), admissionv1.Create, []byte(`{"spec":{}}`))
+	response := admissiontest.Ask(Decide(&config.SystemComponentsConfigWebhookConfig{}, nodes{{stranger: true, taints: []corev1.Taint{k3}}}), admissionv1.Create, []byte(`{"spec":{}}`))
 	if got := string(response.Patch); got != `[{"op":"add","path":"/spec/tolerations","value":[{"key":"k3","operator":"Exists","effect":"NoSchedule"}]}]` {
 		t.Errorf("got %s", got)
 	}
@@ -141,18 +141,18 @@ func TestNothingConfigured(t *testing.T) {
 func TestSame(t *testing.T) {
 	first := ""
 	for _, n := range []nodes{{{taints: []corev1.Taint{k3, k2}}, {taints: []corev1.Taint{k1}}}, {{taints: []corev1.Taint{k1}}, {taints: []corev1.Taint{k2, k3}}}} {
-		got := string(admittest.Ask(Decide(settings, n), admissionv1.Create, []byte(`{"spec":{}}`)).Patch)
+		got := string(admissiontest.Ask(Decide(settings, n), admissionv1.Create, []byte(`{"spec":{}}`)).Patch)
 		if first == "" {
 			first = got
 		}
 		if got != first {
 			t.Errorf("SEC-T12/WB-12: got %s and %s", first, got)
 		}
-		once, admitted, err := admittest.Apply(Decide(settings, n), []byte(`{"spec":{}}`))
+		once, admitted, err := admissiontest.Apply(Decide(settings, n), []byte(`{"spec":{}}`))
 		if err != nil || !admitted {
 			t.Fatal(admitted, err)
 		}
-		if again := admittest.Ask(Decide(settings, n), admissionv1.Update, once); !again.Allowed || again.Patch != nil {
+		if again := admissiontest.Ask(Decide(settings, n), admissionv1.Update, once); !again.Allowed || again.Patch != nil {
 			t.Errorf("SEC-9: a Pod that has all of it gets %s", again.Patch)
 		}
 	}
@@ -160,18 +160,18 @@ func TestSame(t *testing.T) {
 
 // TestAway: without the Nodes a Pod is refused (SEC-T11, SEC-3), but for one that does not need them.
 func TestAway(t *testing.T) {
-	if got := admittest.Ask(Decide(settings, away{}), admissionv1.Create, []byte(`{"spec":{}}`)); got.Allowed || got.Result.Code != 403 || got.Result.Message != "failed to list nodes: away" {
+	if got := admissiontest.Ask(Decide(settings, away{}), admissionv1.Create, []byte(`{"spec":{}}`)); got.Allowed || got.Result.Code != 403 || got.Result.Message != "failed to list nodes: away" {
 		t.Errorf("SEC-T11: got %+v", got.Result)
 	}
 	daemon := `{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"DaemonSet","name":"x","uid":"u","controller":true}]}}`
-	if got := admittest.Ask(Decide(settings, away{}), admissionv1.Create, []byte(daemon)); !got.Allowed {
+	if got := admissiontest.Ask(Decide(settings, away{}), admissionv1.Create, []byte(daemon)); !got.Allowed {
 		t.Errorf("got %+v", got.Result)
 	}
 }
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-7, BH-SC-4, BH-SC-5, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
-	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 5)
+	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 5)
 	if !strings.Contains(blocks[0], "systemComponentsConfig") {
 		t.Error("the first block is the configuration")
 	}
@@ -180,14 +180,14 @@ func TestDocument(t *testing.T) {
 			SystemComponentsConfig config.SystemComponentsConfigWebhookConfig `json:"systemComponentsConfig"`
 		} `json:"webhooks"`
 	}{}
-	admittest.Read(t, blocks[0], &cfg)
+	admissiontest.Read(t, blocks[0], &cfg)
 	object := corev1.Node{}
-	admittest.Read(t, blocks[1], &object)
+	admissiontest.Read(t, blocks[1], &object)
 	if object.Labels["worker.gardener.cloud/system-components"] != "true" {
 		t.Error("the second block is a Node")
 	}
-	admittest.Example(t, Decide(&cfg.Webhooks.SystemComponentsConfig, one{object}), blocks[2], blocks[3])
-	t.Run("BH-SC-4/BH-SC-5 registration", func(t *testing.T) { admittest.Registered(t, Registration(feature.Installation{}), blocks[4]) })
+	admissiontest.Example(t, Decide(&cfg.Webhooks.SystemComponentsConfig, one{object}), blocks[2], blocks[3])
+	t.Run("BH-SC-4/BH-SC-5 registration", func(t *testing.T) { admissiontest.Registered(t, Registration(feature.Installation{}), blocks[4]) })
 	shoot := Registration(feature.Installation{Shoot: true})
 	if shoot.NamespaceSelector.MatchLabels != nil || shoot.ObjectSelector.MatchLabels["resources.gardener.cloud/managed-by"] != "gardener" {
 		t.Errorf("WHC-7: got %v, %v", shoot.NamespaceSelector, shoot.ObjectSelector)

@@ -9,8 +9,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -39,8 +39,8 @@ type secret struct {
 }
 
 // Decide changes Secrets.
-func Decide() admit.Func {
-	return admit.Mutate(corev1.SchemeGroupVersion.WithKind("Secret"), invalidate)
+func Decide() admission.Func {
+	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Secret"), invalidate)
 }
 
 // invalidate makes the token of a Secret invalid, or lets it be made anew once the label is gone (TIW-1 to TIW-4).

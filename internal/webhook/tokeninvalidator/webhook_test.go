@@ -8,23 +8,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
-var laws = admittest.Objects{
+var laws = admissiontest.Objects{
 	Decide:  Decide(),
 	Kind:    corev1.SchemeGroupVersion.WithKind("Secret"),
 	Touches: []string{"/data/token"},
 	Bodies:  []string{`{"data":null}`, `{"data":{"token":null}}`, `{"data":{"token":"AAAA"}}`, `{"data":{"token":"!"}}`},
 	Draw: func(rt *rapid.T) map[string]any {
 		metadata, data := map[string]any{"name": "x"}, map[string]any{}
-		admittest.Maybe(rt, metadata, "labels", nil, map[string]any{Consider: "true"}, map[string]any{Consider: ""}, map[string]any{"a": "b"})
-		admittest.Maybe(rt, data, "token", nil, "", "AAAA", "dG9rZW4=", "AAAAAA==")
-		admittest.Maybe(rt, data, "ca.crt", "Y2E=")
+		admissiontest.Maybe(rt, metadata, "labels", nil, map[string]any{Consider: "true"}, map[string]any{Consider: ""}, map[string]any{"a": "b"})
+		admissiontest.Maybe(rt, data, "token", nil, "", "AAAA", "dG9rZW4=", "AAAAAA==")
+		admissiontest.Maybe(rt, data, "ca.crt", "Y2E=")
 		secret := map[string]any{"metadata": metadata}
-		admittest.Maybe(rt, secret, "data", nil, data, data, data)
-		admittest.Maybe(rt, secret, "type", "kubernetes.io/service-account-token", "Opaque")
+		admissiontest.Maybe(rt, secret, "data", nil, data, data, data)
+		admissiontest.Maybe(rt, secret, "type", "kubernetes.io/service-account-token", "Opaque")
 		return secret
 	},
 }
@@ -51,21 +51,21 @@ func TestTokens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, kind := range []string{"kubernetes.io/service-account-token", "Opaque"} {
 				object := `{"apiVersion":"v1","kind":"Secret","metadata":{"labels":{` + c.labels + `}},"type":"` + kind + `","data":` + c.data + `}`
-				response := admittest.Ask(Decide(), admissionv1.Update, []byte(object))
+				response := admissiontest.Ask(Decide(), admissionv1.Update, []byte(object))
 				if !response.Allowed || string(response.Patch) != c.want {
 					t.Errorf("allowed %v, patched with %s, want %s", response.Allowed, response.Patch, c.want)
 				}
 			}
 		})
 	}
-	if got := admittest.Ask(Decide(), admissionv1.Create, []byte(`{"apiVersion":"v1","kind":"ConfigMap"}`)); got.Result.Message != "unable to decode /v1, Kind=ConfigMap into *v1.Secret" {
+	if got := admissiontest.Ask(Decide(), admissionv1.Create, []byte(`{"apiVersion":"v1","kind":"ConfigMap"}`)); got.Result.Message != "unable to decode /v1, Kind=ConfigMap into *v1.Secret" {
 		t.Errorf("TI-15: got %+v", got.Result)
 	}
 }
 
 // TestContent: what is wrong with a Secret is said without its content.
 func TestContent(t *testing.T) {
-	response := admittest.Ask(Decide(), admissionv1.Create, []byte(`{"apiVersion":"v1","kind":"Secret","data":{"token":"top secret!"}}`))
+	response := admissiontest.Ask(Decide(), admissionv1.Create, []byte(`{"apiVersion":"v1","kind":"Secret","data":{"token":"top secret!"}}`))
 	if response.Allowed || strings.Contains(response.Result.Message, "top") {
 		t.Errorf("got %+v", response.Result)
 	}
@@ -73,7 +73,7 @@ func TestContent(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-10, TI-11, DEP-5).
 func TestDocument(t *testing.T) {
-	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
-	admittest.Example(t, Decide(), blocks[0], blocks[1])
-	t.Run("TI-11/DEP-5 registration", func(t *testing.T) { admittest.Registered(t, Registration(feature.Installation{}), blocks[2]) })
+	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
+	admissiontest.Example(t, Decide(), blocks[0], blocks[1])
+	t.Run("TI-11/DEP-5 registration", func(t *testing.T) { admissiontest.Registered(t, Registration(feature.Installation{}), blocks[2]) })
 }

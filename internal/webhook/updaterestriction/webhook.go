@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/foreign/names"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -32,19 +32,19 @@ const (
 )
 
 // Decide refuses whatever is not done by the system.
-func Decide() admit.Func { return admit.Decide(decide) }
+func Decide() admission.Func { return admission.Decide(decide) }
 
 // decide keeps UPR-1 to UPR-4.
 func decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	switch user := r.UserInfo.Username; {
 	case user == garbageCollector && r.Operation == admissionv1.Delete:
-		admit.Explain(ctx, "generic-garbage-collector is allowed to delete system resources")
+		admission.Explain(ctx, "generic-garbage-collector is allowed to delete system resources")
 	case user == internal && r.Operation == admissionv1.Update:
-		admit.Explain(ctx, "%s is allowed to update system resources", internal)
+		admission.Explain(ctx, "%s is allowed to update system resources", internal)
 	case slices.Contains(r.UserInfo.Groups, names.SeedsGroup) || slices.Contains(r.UserInfo.Groups, names.ShootsGroup):
-		admit.Explain(ctx, "gardenlet is allowed to modify system resources")
+		admission.Explain(ctx, "gardenlet is allowed to modify system resources")
 	default:
-		return &admit.Refusal{
+		return &admission.Refusal{
 			Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 			Message: fmt.Sprintf("user %q is not allowed to %s system %s", user, r.Operation, r.Resource.Resource),
 		}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 )
 
 func request(operation admissionv1.Operation, user string, groups ...string) admissionv1.AdmissionRequest {
@@ -33,7 +33,7 @@ func TestDecisions(t *testing.T) {
 		"UPR-4/another user deletes":                 {request(remove, "jane"), `403 Forbidden user "jane" is not allowed to DELETE system configmaps`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admittest.Respond(Decide(), c.request)
+			response := admissiontest.Respond(Decide(), c.request)
 			if got := fmt.Sprintf("%d %s %s", response.Result.Code, response.Result.Reason, response.Result.Message); got != c.want || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
 			}
@@ -52,21 +52,21 @@ func TestLaw(t *testing.T) {
 		for _, group := range r.UserInfo.Groups {
 			want = want || group == "gardener.cloud:system:seeds" || group == "gardener.cloud:system:shoots"
 		}
-		if got := admittest.Respond(Decide(), r).Allowed; got != want {
+		if got := admissiontest.Respond(Decide(), r).Allowed; got != want {
 			rt.Errorf("%s by %+v is admitted: %v", r.Operation, r.UserInfo, got)
 		}
 	})
 }
 
-func FuzzWebhook(f *testing.F) { admittest.FuzzReviews(f, Decide(), request("", "jane")) }
+func FuzzWebhook(f *testing.F) { admissiontest.FuzzReviews(f, Decide(), request("", "jane")) }
 
 // TestDocument: the document shows what the webhook does and how it is registered (ADM-18).
 func TestDocument(t *testing.T) {
 	t.Run("ADM-18 as it is registered", func(t *testing.T) {
-		admittest.Judged{Decide: Decide(), Request: request(admissionv1.Update, "jane"), Other: request(admissionv1.Update, internal)}.Document(t, Name, Registration())
+		admissiontest.Judged{Decide: Decide(), Request: request(admissionv1.Update, "jane"), Other: request(admissionv1.Update, internal)}.Document(t, Name, Registration())
 	})
 }
 
 func BenchmarkDecide(b *testing.B) {
-	admittest.Bench(b, Decide(), request(admissionv1.Update, internal))
+	admissiontest.Bench(b, Decide(), request(admissionv1.Update, internal))
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit"
 )
 
 const (
@@ -44,7 +44,7 @@ type updatePolicy struct {
 }
 
 // Decide changes VerticalPodAutoscalers.
-func Decide() admit.Func { return admit.Mutate(Kind, setMode) }
+func Decide() admission.Func { return admission.Mutate(Kind, setMode) }
 
 // setMode sets the mode of those that evict (VIP-1 to VIP-4).
 func setMode(_ context.Context, vpa *verticalPodAutoscaler) error {

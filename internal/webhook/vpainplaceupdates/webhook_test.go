@@ -6,25 +6,25 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/serve/admit/admittest"
 )
 
-var laws = admittest.Objects{
+var laws = admissiontest.Objects{
 	Decide:  Decide(),
 	Kind:    Kind,
 	Touches: []string{"/metadata/labels/vpa-in-place-updates.resources.gardener.cloud~1mutated", "/spec/updatePolicy/updateMode"},
 	Bodies:  []string{`{"spec":null}`, `{"spec":{"updatePolicy":null}}`, `{"spec":{"updatePolicy":{"updateMode":null}}}`, `{"spec":{"updatePolicy":{"updateMode":1}}}`},
 	Draw: func(rt *rapid.T) map[string]any {
 		metadata, spec := map[string]any{"name": "x"}, map[string]any{"targetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}}
-		admittest.Maybe(rt, metadata, "labels", nil, map[string]any{}, map[string]any{"app": "a"}, map[string]any{Mutated: "true"})
-		admittest.Maybe(rt, spec, "resourcePolicy", map[string]any{"containerPolicies": []any{map[string]any{"containerName": "*", "minAllowed": map[string]any{"memory": "1000Ki"}}}})
+		admissiontest.Maybe(rt, metadata, "labels", nil, map[string]any{}, map[string]any{"app": "a"}, map[string]any{Mutated: "true"})
+		admissiontest.Maybe(rt, spec, "resourcePolicy", map[string]any{"containerPolicies": []any{map[string]any{"containerName": "*", "minAllowed": map[string]any{"memory": "1000Ki"}}}})
 		policy := map[string]any{}
-		admittest.Maybe(rt, policy, "updateMode", nil, "", "Auto", "Recreate", "Initial", "Off", "InPlaceOrRecreate", "InPlace")
-		admittest.Maybe(rt, policy, "minReplicas", 1)
-		admittest.Maybe(rt, spec, "updatePolicy", nil, policy, policy, policy)
+		admissiontest.Maybe(rt, policy, "updateMode", nil, "", "Auto", "Recreate", "Initial", "Off", "InPlaceOrRecreate", "InPlace")
+		admissiontest.Maybe(rt, policy, "minReplicas", 1)
+		admissiontest.Maybe(rt, spec, "updatePolicy", nil, policy, policy, policy)
 		vpa := map[string]any{"metadata": metadata, "spec": spec}
-		admittest.Maybe(rt, vpa, "status", map[string]any{"recommendation": map[string]any{}})
+		admissiontest.Maybe(rt, vpa, "status", map[string]any{"recommendation": map[string]any{}})
 		return vpa
 	},
 }
@@ -51,23 +51,23 @@ func TestModes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := `{"apiVersion":"autoscaling.k8s.io/v1","kind":"VerticalPodAutoscaler","metadata":{"name":"x"},"spec":` + c.spec + `}`
-			response := admittest.Ask(Decide(), admissionv1.Update, []byte(object))
+			response := admissiontest.Ask(Decide(), admissionv1.Update, []byte(object))
 			if !response.Allowed || string(response.Patch) != c.want {
 				t.Errorf("allowed %v, patched with %s, want %s", response.Allowed, response.Patch, c.want)
 			}
 		})
 	}
 	stale := `{"apiVersion":"autoscaling.k8s.io/v1","kind":"VerticalPodAutoscaler","metadata":{"labels":{"` + Mutated + `":"true"}},"spec":{"updatePolicy":{"updateMode":"Off"}}}`
-	if response := admittest.Ask(Decide(), admissionv1.Update, []byte(stale)); response.Patch != nil {
+	if response := admissiontest.Ask(Decide(), admissionv1.Update, []byte(stale)); response.Patch != nil {
 		t.Errorf("VIP-3/WB-21, the label stays: %s", response.Patch)
 	}
 }
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-9, DEP-5).
 func TestDocument(t *testing.T) {
-	blocks := admittest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
-	admittest.Example(t, Decide(), blocks[0], blocks[1])
-	admittest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
+	admissiontest.Example(t, Decide(), blocks[0], blocks[1])
+	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[2])
 	if got := Registration(feature.Installation{Shoot: true}).ObjectSelector.MatchLabels; got != nil {
 		t.Errorf("WHC-9: got %v", got)
 	}

@@ -1,0 +1,132 @@
+package admissiontest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"pgregory.net/rapid"
+)
+
+// drawPod draws the JSON of a Pod: with and without each part, null and empty, with quantities in other spellings than the type's, and with
+// fields that the type does not know.
+func drawPod(rt *rapid.T) map[string]any {
+	spec := map[string]any{"containers": drawContainers(rt, "containers", 1)}
+	pod := map[string]any{"metadata": map[string]any{"generateName": "p-"}, "spec": spec}
+	metadata := pod["metadata"].(map[string]any)
+	maybe(rt, metadata, "namespace", "n")
+	maybe(rt, metadata, "labels", map[string]any{}, map[string]any{"app": "a", "x.y/z": "~"})
+	maybe(rt, metadata, "annotations", map[string]any{"a": "b"})
+	maybe(rt, metadata, "creationTimestamp", nil)
+	maybe(rt, pod, "apiVersion", "v1")
+	maybe(rt, pod, "kind", "Pod")
+	maybe(rt, pod, "status", map[string]any{})
+	if rapid.Bool().Draw(rt, "init") {
+		spec["initContainers"] = drawContainers(rt, "initContainers", 0)
+	}
+	if rapid.Bool().Draw(rt, "ephemeral") {
+		spec["ephemeralContainers"] = drawContainers(rt, "ephemeralContainers", 0)
+	}
+	maybe(rt, spec, "securityContext", nil, map[string]any{}, map[string]any{"runAsUser": json.Number("9223372036854775807"), "runAsNonRoot": false, "supplementalGroups": []any{4, 5, 6}})
+	maybe(rt, spec, "os", map[string]any{"name": "linux"})
+	maybe(rt, spec, "serviceAccountName", "default", "sa")
+	maybe(rt, spec, "automountServiceAccountToken", true, false)
+	maybe(rt, spec, "schedulerName", "", "default-scheduler", "other")
+	maybe(rt, spec, "nodeSelector", map[string]any{}, map[string]any{"a": "b"})
+	maybe(rt, spec, "tolerations", []any{}, []any{map[string]any{"key": "k", "operator": "Exists", "tolerationSeconds": 5}})
+	maybe(rt, spec, "topologySpreadConstraints", []any{map[string]any{"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": map[string]any{"matchLabels": map[string]any{"app": "a"}}}})
+	maybe(rt, spec, "volumes", []any{map[string]any{"name": "v", "emptyDir": map[string]any{"sizeLimit": "1024Mi"}}})
+	return pod
+}
+
+func drawContainers(rt *rapid.T, list string, least int) []any {
+	containers := make([]any, rapid.IntRange(least, 3).Draw(rt, list))
+	for i := range containers {
+		c := map[string]any{"name": fmt.Sprintf("%s-%d", list, i)}
+		maybe(rt, c, "image", "i:1")
+		maybe(rt, c, "args", []any{}, []any{"a", "b"})
+		maybe(rt, c, "env", nil, []any{}, []any{map[string]any{"name": "A", "value": ""}, map[string]any{"name": "B", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.name"}}}})
+		maybe(rt, c, "resources", nil, map[string]any{}, map[string]any{"limits": map[string]any{"cpu": "1000m", "memory": "1073741824"}})
+		maybe(rt, c, "securityContext", map[string]any{}, map[string]any{"privileged": false, "seccompProfile": map[string]any{"type": "Unconfined"}})
+		maybe(rt, c, "volumeMounts", []any{map[string]any{"name": "v", "mountPath": "/v"}})
+		containers[i] = c
+	}
+	return containers
+}
+
+// maybe puts one of some values, or none.
+func maybe(rt *rapid.T, into map[string]any, key string, values ...any) {
+	if n := rapid.IntRange(0, len(values)).Draw(rt, key); n > 0 {
+		into[key] = values[n-1]
+	}
+}
+
+// open are the fields whose keys the user chooses.
+var open = map[string]bool{"labels": true, "annotations": true, "nodeSelector": true, "limits": true, "matchLabels": true, "data": true}
+
+// addUnknown puts fields that no type knows into some objects. Values that are drawn from a list are shared, and so copied first.
+func addUnknown(rt *rapid.T, object map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		switch value := object[key].(type) {
+		case map[string]any:
+			if !open[key] {
+				value = maps.Clone(value)
+				addUnknown(rt, value)
+				object[key] = value
+			}
+		case []any:
+			list := make([]any, len(value))
+			for i, element := range value {
+				if fields, is := element.(map[string]any); is {
+					fields = maps.Clone(fields)
+					addUnknown(rt, fields)
+					element = fields
+				}
+				list[i] = element
+			}
+			object[key] = list
+		}
+	}
+	maybe(rt, object, "x-future", json.Number("123456789012345678901234567890"), map[string]any{"deep": []any{json.Number("1.50"), nil}}, nil)
+}
+
+// Maybe puts one of some values into a part of an object that is drawn, or none.
+func Maybe(rt *rapid.T, into map[string]any, key string, values ...any) {
+	maybe(rt, into, key, values...)
+}
+
+// fiveContainers is the JSON of a Pod as components have them, with five containers, changed.
+func fiveContainers(change func(pod map[string]any)) []byte {
+	containers := make([]any, 5)
+	for i := range containers {
+		containers[i] = map[string]any{
+			"name": fmt.Sprintf("container-%d", i), "image": "registry.local/component:v1.2.3", "imagePullPolicy": "IfNotPresent",
+			"args":         []any{"--config=/etc/component/config.yaml", "--kubeconfig=/var/run/secrets/kubeconfig", "--v=2"},
+			"env":          []any{map[string]any{"name": "NAME", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.name"}}}, map[string]any{"name": "A", "value": "b"}},
+			"ports":        []any{map[string]any{"name": "metrics", "containerPort": 8080 + i, "protocol": "TCP"}},
+			"resources":    map[string]any{"requests": map[string]any{"cpu": "50m", "memory": "64Mi"}, "limits": map[string]any{"memory": "256Mi"}},
+			"volumeMounts": []any{map[string]any{"name": "config", "mountPath": "/etc/component"}},
+			"livenessProbe": map[string]any{
+				"httpGet": map[string]any{"path": "/healthz", "port": 8081, "scheme": "HTTP"}, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 3,
+			},
+			"securityContext": map[string]any{"allowPrivilegeEscalation": false}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+		}
+	}
+	pod := map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"generateName": "component-7d4b9c-", "namespace": "n", "labels": map[string]any{"app": "component", "pod-template-hash": "7d4b9c"}, "annotations": map[string]any{"checksum/config": "0123456789abcdef"}},
+		"spec": map[string]any{
+			"containers": containers, "volumes": []any{map[string]any{"name": "config", "configMap": map[string]any{"name": "component-config"}}},
+			"serviceAccountName": "component", "dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "priorityClassName": "system", "terminationGracePeriodSeconds": 30,
+		},
+	}
+	if change != nil {
+		change(pod)
+	}
+	raw, err := json.Marshal(pod)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}

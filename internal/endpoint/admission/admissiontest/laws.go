@@ -1,0 +1,310 @@
+// Package admissiontest has the laws that every mutating webhook keeps, so that a webhook's own tests are about its rule:
+//
+//   - twice is once: what a webhook has changed it leaves as it is;
+//   - an object becomes the same whether it is created or changed (FM-2);
+//   - what the rule does not name stays as it was sent, unknown fields and large numbers included;
+//   - all lists of containers are treated alike, unless the rule spares one;
+//   - no body makes it panic.
+//
+// It is for tests only.
+package admissiontest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
+)
+
+// Objects are the laws of a webhook that changes objects of a kind. For one that changes Pods there is more to say (Pods).
+type Objects struct {
+	Decide admission.Func
+	Kind   schema.GroupVersionKind
+	// Touches are the places that the rule names, as JSON pointers; * stands for one index or key. What lies below them may change.
+	Touches []string
+	// Draw draws the JSON of an object. Fields that no type knows come on top.
+	Draw func(rt *rapid.T) map[string]any
+	// OnlyCreate says that the rule is about creations alone, and leaves any other request as it is.
+	OnlyCreate bool
+	// RefusesDeletion says that deletions are refused, as there is nothing to decode.
+	RefusesDeletion bool
+	// Bodies are objects to begin with in Fuzz.
+	Bodies []string
+}
+
+// Check checks the laws with drawn objects.
+func (l Objects) Check(t *testing.T) {
+	t.Helper()
+	l.check(t)
+}
+
+func (l Objects) check(t *testing.T, more ...func([]byte, *int) error) {
+	t.Helper()
+	changed := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		object := l.Draw(rt)
+		addUnknown(rt, object)
+		raw, err := json.Marshal(object)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for _, law := range append([]func([]byte, *int) error{l.twice, l.symmetric, l.touched}, more...) {
+			if err := law(raw, &changed); err != nil {
+				rt.Fatalf("%s: %v", raw, err)
+			}
+		}
+	})
+	if changed == 0 {
+		t.Error("no object was changed: Draw must put what the webhook looks at into some")
+	}
+	if response := l.ask(admissionv1.Delete, nil); response.Allowed == l.RefusesDeletion || response.Patch != nil {
+		t.Errorf("FM-1: a deletion is answered with %+v", response)
+	}
+}
+
+// twice is the law that a webhook leaves what it has changed.
+func (l Objects) twice(raw []byte, changed *int) error {
+	once, admitted, err := l.apply(raw)
+	if err != nil || !admitted {
+		return err
+	}
+	if string(once) != string(raw) {
+		*changed++
+	}
+	response := l.ask(admissionv1.Create, once)
+	if !response.Allowed || response.Patch != nil {
+		return fmt.Errorf("what became of it, %s, is answered with %+v and patched with %s", once, response.Result, response.Patch)
+	}
+	return nil
+}
+
+// symmetric is the law that an object becomes the same whether it is created or changed, or is left alone unless it is created.
+func (l Objects) symmetric(raw []byte, _ *int) error {
+	created, changed := l.ask(admissionv1.Create, raw), l.ask(admissionv1.Update, raw)
+	switch {
+	case l.OnlyCreate && (!changed.Allowed || changed.Patch != nil):
+		return fmt.Errorf("a change is answered with %+v and patched with %s", changed.Result, changed.Patch)
+	case !l.OnlyCreate && (created.Allowed != changed.Allowed || string(created.Patch) != string(changed.Patch)):
+		return fmt.Errorf("a creation is answered with %v and %s, a change with %v and %s", created.Result, created.Patch, changed.Result, changed.Patch)
+	}
+	return nil
+}
+
+// touched is the law that only what the rule names changes.
+func (l Objects) touched(raw []byte, _ *int) error {
+	once, admitted, err := l.apply(raw)
+	if err != nil || !admitted {
+		return err
+	}
+	before, err := leaves(raw)
+	if err != nil {
+		return err
+	}
+	after, err := leaves(once)
+	if err != nil {
+		return err
+	}
+	for path, value := range before {
+		if now, found := after[path]; (!found || now != value) && !l.names(path, value) {
+			return fmt.Errorf("%s was %s and is %q, which the rule does not name", path, value, now)
+		}
+	}
+	for path, value := range after {
+		if _, found := before[path]; !found && !l.names(path, value) {
+			return fmt.Errorf("%s became %s, which the rule does not name", path, value)
+		}
+	}
+	return nil
+}
+
+// names says whether the rule names a place. What is empty may be filled where something that it names comes below.
+func (l Objects) names(path, value string) bool {
+	return slices.ContainsFunc(l.Touches, func(touched string) bool {
+		if value == "{}" || value == "[]" || value == "null" {
+			n := min(len(strings.Split(path, "/")), len(strings.Split(touched, "/")))
+			return below(path, strings.Join(strings.Split(touched, "/")[:n], "/"))
+		}
+		return below(path, touched)
+	})
+}
+
+func below(path, pattern string) bool {
+	steps, want := strings.Split(path, "/"), strings.Split(pattern, "/")
+	if len(steps) < len(want) {
+		return false
+	}
+	for i := range want {
+		if want[i] != "*" && want[i] != steps[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Fuzz is the law that no body makes a webhook panic, be it the body of the request or the object in a review.
+func (l Objects) Fuzz(f *testing.F) {
+	f.Helper()
+	for _, object := range append([]string{`{}`, `null`, `[]`, `{`, `{"metadata":null}`}, l.Bodies...) {
+		f.Add(true, []byte(object))
+		f.Add(false, []byte(object))
+	}
+	kind, err := json.Marshal(metav1.GroupVersionKind(l.Kind))
+	if err != nil {
+		f.Fatal(err)
+	}
+	h := admission.New(admission.Options{Decide: l.Decide, Log: logr.Discard()})
+	f.Fuzz(func(t *testing.T, isObject bool, body []byte) {
+		if isObject && json.Valid(body) {
+			body = fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","namespace":"n","kind":%s,"operation":"CREATE","object":%s}}`, kind, body)
+		}
+		request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(string(body)))
+		request.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
+		h.ServeHTTP(recorder, request)
+		review := &admissionv1.AdmissionReview{}
+		if err := json.Unmarshal(recorder.Body.Bytes(), review); err != nil || review.Response == nil || review.Response.Result == nil {
+			t.Fatalf("status %d, answer %s, %v", recorder.Code, recorder.Body, err)
+		}
+		if strings.HasPrefix(review.Response.Result.Message, "panic: ") {
+			t.Error(review.Response.Result.Message)
+		}
+	})
+}
+
+// Benchmark measures a webhook, without TLS and HTTP, with an object that it changes.
+func (l Objects) Benchmark(b *testing.B, object []byte) {
+	b.Helper()
+	if response := l.ask(admissionv1.Create, object); !response.Allowed || response.Patch == nil {
+		b.Fatalf("the object is not changed: %+v", response.Result)
+	}
+	h := admission.New(admission.Options{Decide: l.Decide, Log: logr.Discard()})
+	request := l.request(admissionv1.Create, object)
+	b.SetBytes(int64(len(object)))
+	b.ReportAllocs()
+	for b.Loop() {
+		h.Respond(b.Context(), request)
+	}
+}
+
+// request is one about an object in the namespace "n".
+func (l Objects) request(operation admissionv1.Operation, object []byte) *admissionv1.AdmissionRequest {
+	var said struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(object, &said) // What is no object has no name.
+	kind := metav1.GroupVersionKind(l.Kind)
+	request := &admissionv1.AdmissionRequest{
+		UID: "u", Namespace: "n", Name: said.Metadata.Name, Operation: operation, Kind: kind, RequestKind: &kind, Object: runtime.RawExtension{Raw: object},
+	}
+	if operation == admissionv1.Update {
+		request.OldObject = request.Object
+	}
+	return request
+}
+
+func (l Objects) ask(operation admissionv1.Operation, object []byte) *admissionv1.AdmissionResponse {
+	return Respond(l.Decide, *l.request(operation, object))
+}
+
+func (l Objects) apply(object []byte) (result []byte, admitted bool, err error) {
+	return applied(l.ask(admissionv1.Create, object), object)
+}
+
+// Ask asks a webhook about an object in the namespace "n", as the endpoint does. An object that does not say its kind is a Pod.
+func Ask(decide admission.Func, operation admissionv1.Operation, object []byte) *admissionv1.AdmissionResponse {
+	return Respond(decide, *Objects{Kind: kindOf(object)}.request(operation, object))
+}
+
+// Respond asks a webhook anything, as the endpoint does.
+func Respond(decide admission.Func, request admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	return admission.New(admission.Options{Decide: decide, Log: logr.Discard()}).Respond(context.Background(), &request)
+}
+
+// Apply returns what a webhook makes of an object that is created, and whether it admits it. A panic is an error.
+func Apply(decide admission.Func, object []byte) (result []byte, admitted bool, err error) {
+	return applied(Ask(decide, admissionv1.Create, object), object)
+}
+
+func kindOf(object []byte) schema.GroupVersionKind {
+	var said metav1.TypeMeta
+	if err := json.Unmarshal(object, &said); err != nil || said.Kind == "" {
+		return pod
+	}
+	return said.GroupVersionKind()
+}
+
+func applied(response *admissionv1.AdmissionResponse, object []byte) (result []byte, admitted bool, err error) {
+	switch {
+	case strings.HasPrefix(response.Result.Message, "panic: "):
+		return nil, false, fmt.Errorf("%s", response.Result.Message)
+	case !response.Allowed || response.Patch == nil:
+		return object, response.Allowed, nil
+	}
+	patch, err := jsonpatch.DecodePatch(response.Patch)
+	if err != nil {
+		return nil, true, err
+	}
+	if result, err = patch.Apply(object); err != nil {
+		return nil, true, fmt.Errorf("%s does not fit: %w", response.Patch, err)
+	}
+	return result, true, nil
+}
+
+// decode keeps numbers as they are written.
+func decode(raw []byte, into any) error {
+	decoder := json.NewDecoder(strings.NewReader(string(raw)))
+	decoder.UseNumber()
+	return decoder.Decode(into)
+}
+
+// leaves returns all values of an object by their paths; empty objects and lists are values, too.
+func leaves(raw []byte) (map[string]string, error) {
+	var tree any
+	if err := decode(raw, &tree); err != nil {
+		return nil, err
+	}
+	result := map[string]string{}
+	var walk func(path string, value any) error
+	walk = func(path string, value any) error {
+		switch v := value.(type) {
+		case map[string]any:
+			for key, below := range v {
+				if err := walk(path+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(key), below); err != nil {
+					return err
+				}
+			}
+			if len(v) > 0 {
+				return nil
+			}
+		case []any:
+			for i, below := range v {
+				if err := walk(fmt.Sprintf("%s/%d", path, i), below); err != nil {
+					return err
+				}
+			}
+			if len(v) > 0 {
+				return nil
+			}
+		}
+		text, err := json.Marshal(value)
+		result[path] = string(text)
+		return err
+	}
+	return result, walk("", tree)
+}

@@ -1,0 +1,120 @@
+package admissiontest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
+)
+
+// Pods are the laws of a webhook that changes Pods.
+type Pods struct {
+	Decide admission.Func
+	// Touches are the places that the rule names, as JSON pointers; * stands for one index or key. What lies below them may change.
+	Touches []string
+	// Spares are the lists that the rule leaves alone, of containers, initContainers and ephemeralContainers.
+	Spares []string
+	// Draw puts what the webhook looks at into a Pod; nil adds nothing.
+	Draw func(rt *rapid.T, pod map[string]any)
+	// OnlyCreate says that the rule is about creations alone, and leaves any other request as it is.
+	OnlyCreate bool
+}
+
+// pod is the kind of Pods.
+var pod = corev1.SchemeGroupVersion.WithKind("Pod")
+
+// objects are the laws for objects of any kind.
+func (l Pods) objects() Objects {
+	return Objects{Decide: l.Decide, Kind: pod, Touches: l.Touches, OnlyCreate: l.OnlyCreate, Bodies: bodies, Draw: func(rt *rapid.T) map[string]any {
+		object := drawPod(rt)
+		if l.Draw != nil {
+			l.Draw(rt, object)
+		}
+		return object
+	}}
+}
+
+// bodies are Pods of odd shapes.
+var bodies = []string{
+	`{"spec":null}`, `{"spec":{"containers":[null]}}`, `{"spec":{"initContainers":[{}],"securityContext":null,"os":null}}`,
+	`{"metadata":{"labels":null,"annotations":null,"ownerReferences":[null]},"spec":{"containers":[{"env":[null],"volumeMounts":[null]}],"tolerations":[null],"affinity":{},"volumes":[null]}}`,
+	`{"metadata":{"labels":{"pod-template-hash":"h"}},"spec":{"volumes":[{"projected":null},{"secret":null},{"projected":{"sources":[null]}}],"topologySpreadConstraints":[null,{"labelSelector":null}],"affinity":{"podAffinity":null,"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[null]}}}}}`,
+}
+
+// Check checks the laws with drawn Pods.
+func (l Pods) Check(t *testing.T) {
+	t.Helper()
+	l.objects().check(t, l.alike)
+}
+
+// Fuzz is the law that no body makes a webhook panic, be it the body of the request or the object in a review.
+func (l Pods) Fuzz(f *testing.F) {
+	f.Helper()
+	l.objects().Fuzz(f)
+}
+
+// Benchmark measures a webhook, without TLS and HTTP, with a Pod of five containers of usual size.
+func (l Pods) Benchmark(b *testing.B, change func(pod map[string]any)) {
+	b.Helper()
+	l.objects().Benchmark(b, fiveContainers(change))
+}
+
+// lists are all lists of containers that a Pod has.
+var lists = []string{"containers", "initContainers", "ephemeralContainers"}
+
+// alike is the law that the same container becomes the same in each list, or stays as it was where the rule spares the list.
+func (l Pods) alike(raw []byte, _ *int) error {
+	pod := map[string]any{}
+	if err := decode(raw, &pod); err != nil {
+		return err
+	}
+	spec := pod["spec"].(map[string]any)
+	container := spec["containers"].([]any)[0].(map[string]any)
+	for _, list := range lists {
+		copied := maps.Clone(container)
+		copied["name"] = list
+		spec[list] = []any{copied}
+	}
+	sent, err := json.Marshal(pod)
+	if err != nil {
+		return err
+	}
+	once, admitted, err := l.objects().apply(sent)
+	if err != nil || !admitted {
+		return err
+	}
+	if err := decode(once, &pod); err != nil {
+		return err
+	}
+	spec = pod["spec"].(map[string]any)
+	var like map[string]any
+	first := ""
+	for _, list := range lists {
+		all, _ := spec[list].([]any)
+		if len(all) != 1 {
+			return fmt.Errorf("%s has %d containers of 1", list, len(all))
+		}
+		became := all[0].(map[string]any)
+		delete(became, "name")
+		want, of := like, first
+		switch {
+		case slices.Contains(l.Spares, list):
+			want, of = container, "what was sent"
+		case like == nil:
+			like, first = became, list
+			continue
+		}
+		delete(want, "name")
+		if !reflect.DeepEqual(became, want) {
+			return fmt.Errorf("the container of %s became %v, that of %s %v", list, became, of, want)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package admissiontest
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
+)
+
+// FuzzReviews is the law that no review makes a webhook panic, whatever its objects are, and that each is answered. The request says what
+// the webhook is registered for; objects that have a defect each are put into it. The webhook's own seeds come first.
+func FuzzReviews(f *testing.F, decide admission.Func, request admissionv1.AdmissionRequest, seeds ...string) {
+	f.Helper()
+	for _, object := range append(seeds, `{}`, `null`, `[]`, `{`, `1`, `""`, `{"spec":null}`, `{"spec":[]}`, `{"spec":{"pools":[null],"files":[null],"units":[null]}}`, `{"metadata":{"annotations":null,"labels":{"a":null},"ownerReferences":[null],"deletionTimestamp":"2020-01-01T00:00:00Z"}}`) {
+		for operation := range operations {
+			f.Add(operation, []byte(object), []byte(`{"metadata":{"name":"x"},"spec":{}}`))
+			f.Add(operation, []byte(`{"metadata":{"name":"x","deletionTimestamp":"2020-01-01T00:00:00Z"}}`), []byte(object))
+		}
+	}
+	h := admission.New(admission.Options{Decide: decide, Log: logr.Discard()})
+	f.Fuzz(func(t *testing.T, operation int, object, old []byte) {
+		r := request
+		r.UID, r.Operation = "u", operations[max(operation, -operation, 0)%len(operations)]
+		review := map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": &r}
+		if json.Valid(object) {
+			r.Object = runtime.RawExtension{Raw: object}
+		}
+		if json.Valid(old) {
+			r.OldObject = runtime.RawExtension{Raw: old}
+		}
+		body, err := json.Marshal(review)
+		if err != nil {
+			t.Skip(err)
+		}
+		if !json.Valid(object) {
+			body = object
+		}
+		recorder := httptest.NewRecorder()
+		sent := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(string(body)))
+		sent.Header.Set("Content-Type", "application/json")
+		yamltest.Bounded(t, len(body), func() { h.ServeHTTP(recorder, sent) })
+		answer := &admissionv1.AdmissionReview{}
+		if err := json.Unmarshal(recorder.Body.Bytes(), answer); err != nil || answer.Response == nil || answer.Response.Result == nil {
+			t.Fatalf("status %d, answer %s, %v", recorder.Code, recorder.Body, err)
+		}
+		if strings.HasPrefix(answer.Response.Result.Message, "panic: ") {
+			t.Error(answer.Response.Result.Message)
+		}
+	})
+}
+
+// operations are those that an API server sends, and one that none does.
+var operations = []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect, "OTHER"}
+
+// Refuses checks the example of a webhook that judges: the document's first object is refused with a text that the document has, its second one is admitted.
+func Refuses(t *testing.T, decide admission.Func, request admissionv1.AdmissionRequest, section, refused, admitted string) {
+	t.Helper()
+	for _, example := range []struct {
+		text    string
+		allowed bool
+	}{{refused, false}, {admitted, true}} {
+		object, err := yaml.YAMLToJSON([]byte(example.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := request
+		if r.Operation == admissionv1.Delete {
+			r.OldObject.Raw = object
+		} else {
+			r.Object.Raw = object
+		}
+		response := Respond(decide, r)
+		if response.Allowed != example.allowed {
+			t.Errorf("allowed %v with %q:\n%s", response.Allowed, response.Result.Message, example.text)
+		}
+		if !response.Allowed && !strings.Contains(section, response.Result.Message) {
+			t.Errorf("the document does not have the message %q", response.Result.Message)
+		}
+	}
+}
+
+// GardenDocument is what shows the webhooks of admission-controller.
+const GardenDocument = "../../../docs/concepts/garden-webhooks.md"
+
+// Judged is the example of a webhook of admission-controller: two objects in the document, and the requests about them.
+type Judged struct {
+	Decide admission.Func
+	// Request is about the first object, which is refused, Other about the second, which is admitted.
+	Request, Other admissionv1.AdmissionRequest
+	// Old are the objects before, for updates.
+	Old []byte
+}
+
+// Document checks that a section shows what the webhook does and how it is registered: an object that is refused with a message that the
+// document has, one that is admitted, and the registration.
+func (j Judged) Document(t *testing.T, section string, registration any) {
+	t.Helper()
+	blocks, text := Blocks(t, GardenDocument, section), Section(t, GardenDocument, section)
+	if len(blocks) != 3 {
+		t.Fatalf("the section has %d blocks; wanted are an object that is refused, one that is admitted, and the registration", len(blocks))
+	}
+	for i, r := range []admissionv1.AdmissionRequest{j.Request, j.Other} {
+		object, err := yaml.YAMLToJSON([]byte(blocks[i]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.OldObject.Raw = j.Old
+		if r.Operation == admissionv1.Delete {
+			r.OldObject.Raw = object
+		} else {
+			r.Object.Raw = object
+		}
+		response := Respond(j.Decide, r)
+		if response.Allowed != (i == 1) {
+			t.Errorf("allowed %v with %q:\n%s", response.Allowed, response.Result.Message, blocks[i])
+		}
+		if !response.Allowed && !strings.Contains(text, response.Result.Message) {
+			t.Errorf("the document does not have the message %q", response.Result.Message)
+		}
+	}
+	Entry(t, blocks[2], registration)
+}
+
+// Entry checks that a document shows the registration of a webhook, but for how to reach it.
+func Entry(t *testing.T, block string, registration any) {
+	t.Helper()
+	var shown, registered []any
+	if err := yaml.Unmarshal([]byte(block), &shown); err != nil {
+		t.Fatal(err)
+	}
+	text, err := yaml.Marshal([]any{registration})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, &registered); err != nil {
+		t.Fatal(err)
+	}
+	delete(registered[0].(map[string]any), "clientConfig")
+	if diff := cmp.Diff(registered, shown); diff != "" {
+		t.Errorf("the registration: -code, +document:\n%s\nThe code has:\n%s", diff, text)
+	}
+}
+
+// Bench measures one decision, without HTTP.
+func Bench(b *testing.B, decide admission.Func, request admissionv1.AdmissionRequest) {
+	b.Helper()
+	h := admission.New(admission.Options{Decide: decide, Log: logr.Discard()})
+	b.ReportAllocs()
+	for b.Loop() {
+		if response := h.Respond(b.Context(), &request); !response.Allowed {
+			b.Fatal(response.Result)
+		}
+	}
+}
+
+// Filled is a request about a ConfigMap in the namespace garden-dev whose content changes.
+func Filled(name, key, content string) admissionv1.AdmissionRequest {
+	object, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": name}, "data": map[string]any{key: content}})
+	if err != nil {
+		panic(err)
+	}
+	return admissionv1.AdmissionRequest{
+		Operation: admissionv1.Update, Namespace: "garden-dev", Name: name, Kind: metav1.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+		Object: runtime.RawExtension{Raw: object}, OldObject: runtime.RawExtension{Raw: []byte(`{"data":{}}`)},
+	}
+}
+
+// FuzzContent is the law that no content of a ConfigMap makes a webhook panic, or costs more than any input may.
+func FuzzContent(f *testing.F, decide admission.Func, name, key string) {
+	f.Helper()
+	for _, content := range []string{"", "{}", "null", "[", "apiVersion: v1", "kind: {}"} {
+		f.Add(content)
+	}
+	yamltest.Seeds(f, func(content string) { f.Add(content) })
+	f.Fuzz(func(t *testing.T, content string) {
+		yamltest.Bounded(t, len(content), func() {
+			if response := Respond(decide, Filled(name, key, content)); strings.HasPrefix(response.Result.Message, "panic: ") {
+				t.Error(response.Result.Message)
+			}
+		})
+	})
+}

@@ -1,0 +1,102 @@
+package admission
+
+import (
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Metrics are those of all webhooks of a process.
+type Metrics struct {
+	reviews  *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	panics   *prometheus.CounterVec
+}
+
+// NewMetrics registers metrics, and shares those that the registry has already.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	return &Metrics{
+		reviews: shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "espalier_admission_reviews_total", Help: "Answers of webhooks by the code in the review, or the HTTP status where there is none.",
+		}, []string{"webhook", "code"})),
+		duration: shared(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "espalier_admission_review_duration_seconds", Help: "Time from the request to the answer, the body's arrival included.",
+			Buckets: []float64{0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10},
+		}, []string{"webhook"})),
+		// The library that serves webhooks registers this one in its own registry, and dashboards know it (CW-6).
+		panics: shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "controller_runtime_webhook_panics_total", Help: "Total number of webhook panics",
+		}, []string{})),
+	}
+}
+
+// Collectors are those of the metrics that are ours by name.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.reviews, m.duration}
+}
+
+// rejectionsKept bounds the series of refusals: a landscape has some thousand projects, and a namespace is whatever a request says.
+const rejectionsKept = 5000
+
+// other is what is counted together: namespaces and kinds beyond that number, or of names that no object has.
+const other = "<other>"
+
+// Rejections counts what webhooks of admission-controller refuse, for operators who look for clients that do wrong (OBS-20).
+type Rejections struct {
+	count *prometheus.CounterVec
+
+	mu   sync.Mutex
+	kept map[[4]string]bool
+}
+
+// NewRejections registers the metric, or shares the one that is registered.
+func NewRejections(registry prometheus.Registerer) *Rejections {
+	return &Rejections{kept: map[[4]string]bool{}, count: shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "gardener_admission_controller_rejected_resources_total", Help: "Requests that were refused, by what was to be done, to what and where, and why.",
+	}, []string{"operation", "kind", "namespace", "reason"}))}
+}
+
+// Count counts the refusal of a request. A nil receiver counts nothing.
+func (c *Rejections) Count(r *admissionv1.AdmissionRequest, reason string) {
+	if c != nil {
+		labels := c.labels(r, reason)
+		c.count.WithLabelValues(labels[:]...).Inc()
+	}
+}
+
+// labels are those of a series that is there, or that there is room for.
+func (c *Rejections) labels(r *admissionv1.AdmissionRequest, reason string) [4]string {
+	const longest = validation.DNS1123SubdomainMaxLength
+	labels := [4]string{string(r.Operation), r.Kind.Kind, r.Namespace, reason}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.kept[labels] {
+		if len(c.kept) >= rejectionsKept || len(r.Kind.Kind) > longest || len(r.Namespace) > longest {
+			return [4]string{string(r.Operation), other, other, reason}
+		}
+		for i := range labels {
+			labels[i] = strings.Clone(labels[i]) // They may be parts of a body, which would stay with them.
+		}
+		c.kept[labels] = true
+	}
+	return labels
+}
+
+// shared registers a collector, or returns the one that is registered with the same names. Names that mean something else are an error
+// in the program.
+func shared[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
+	err := registry.Register(collector)
+	if known := (prometheus.AlreadyRegisteredError{}); errors.As(err, &known) {
+		if existing, same := known.ExistingCollector.(C); same {
+			return existing
+		}
+	}
+	if err != nil {
+		panic(err)
+	}
+	return collector
+}

@@ -1,0 +1,50 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Refusal is why a request is not admitted. Its message tells names and fields, never content of a Secret.
+type Refusal struct {
+	Code    int
+	Reason  metav1.StatusReason
+	Message string
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+// Refuse returns a refusal without a reason.
+func Refuse(code int, format string, arguments ...any) *Refusal {
+	return &Refusal{Code: code, Message: fmt.Sprintf(format, arguments...)}
+}
+
+// statusOf is how an error is answered: a refusal and an error of the API server as they are, without the text around them (FM-4); anything
+// else is 500.
+func statusOf(err error) *metav1.Status {
+	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
+		return &metav1.Status{Code: int32(refusal.Code), Reason: refusal.Reason, Message: refusal.Message}
+	}
+	if known := apierrors.APIStatus(nil); errors.As(err, &known) {
+		status := known.Status()
+		if status.Code == 0 { // An answer without a code would read as one that allows.
+			status.Code = http.StatusInternalServerError
+		}
+		return &status
+	}
+	return &metav1.Status{Code: http.StatusInternalServerError, Message: err.Error()}
+}
+
+// denied is how the error of a typed function is answered: what is neither a refusal nor an error of the API server is a denial with the
+// whole text (FM-4).
+func denied(err error) error {
+	refusal, known := (*Refusal)(nil), apierrors.APIStatus(nil)
+	if err == nil || errors.As(err, &refusal) || errors.As(err, &known) {
+		return err
+	}
+	return &Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: err.Error()}
+}

@@ -1,0 +1,153 @@
+package admission
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"reflect"
+	"sync"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/espalier-project/espalier/internal/foreign/slice"
+)
+
+const (
+	reviewKind = "AdmissionReview"
+	reviewV1   = "admission.k8s.io/v1"
+	reviewBeta = "admission.k8s.io/v1beta1"
+)
+
+// readReview decodes a review of v1 or v1beta1, which have the same fields (CW-1).
+func readReview(body []byte) (*admissionv1.AdmissionReview, error) {
+	review := &admissionv1.AdmissionReview{}
+	if err := unmarshal(body, review); err != nil {
+		return nil, err
+	}
+	if review.Kind == "" && review.APIVersion == "" {
+		return review, nil
+	}
+	if review.Kind != reviewKind || review.APIVersion != reviewV1 && review.APIVersion != reviewBeta {
+		return nil, Refuse(http.StatusBadRequest, "got kind %q of version %q, expected %s of %s or %s", review.Kind, review.APIVersion, reviewKind, reviewV1, reviewBeta)
+	}
+	return review, nil
+}
+
+// answerOf returns the answer to a review, in its version; without one in v1.
+func answerOf(review *admissionv1.AdmissionReview, response *admissionv1.AdmissionResponse) *admissionv1.AdmissionReview {
+	answer := &admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: response}
+	if answer.Kind == "" {
+		answer.TypeMeta = metav1.TypeMeta{Kind: reviewKind, APIVersion: reviewV1}
+	}
+	if review.Request != nil {
+		response.UID = review.Request.UID
+	}
+	return answer
+}
+
+// unmarshal decodes JSON leniently: unknown fields are ignored (CW-5). What is none is refused with 400.
+func unmarshal(raw []byte, into any) error {
+	err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into)
+	if err == nil {
+		return nil
+	}
+	if isSyntax, _ := kjson.SyntaxErrorOffset(err); isSyntax {
+		return Refuse(http.StatusBadRequest, "couldn't get version/kind; json parse error: %s", err)
+	}
+	return Refuse(http.StatusBadRequest, "%s", err)
+}
+
+// Unmarshal decodes an object of a request, of whatever kind it says to be. What cannot be decoded is refused with 400. Names of fields are
+// case-sensitive, as they are to an API server. It is the only decoder of what reviews bring along, together with Tree and Decode: that of
+// encoding/json takes METADATA for metadata, and the linter forbids it.
+func Unmarshal(raw []byte, into any) error { return unmarshal(raw, into) }
+
+// Tree decodes any JSON into maps, lists and scalars. Numbers of any size stay as they are.
+func Tree(raw []byte) (any, error) {
+	var tree any
+	if err := decodeTree(raw, &tree); err != nil {
+		return nil, Refuse(http.StatusBadRequest, "%s", err)
+	}
+	return tree, nil
+}
+
+// Decode decodes an object of one kind, in the namespace of the request if it names none. What is none is refused with 400.
+func Decode[T any](kind schema.GroupVersionKind, raw []byte, namespace string) (*T, error) {
+	return object[T](kind, raw, knownTo[T](raw), namespace)
+}
+
+// object decodes an object of one kind, given as it was sent and with what its type knows, and with its namespace: the object may leave that
+// to the request (CW-9). One that says to be of another kind is refused, and one that says nothing is taken for one (CW-5, FM-3).
+func object[T any](kind schema.GroupVersionKind, raw, known []byte, namespace string) (*T, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, Refuse(http.StatusBadRequest, "there is no content to decode")
+	}
+	into := new(T)
+	failed := unmarshal(known, into)
+	if failed != nil {
+		known = raw
+	}
+	said, err := typeOf(known, failed == nil)
+	if err != nil {
+		return nil, err
+	}
+	if said.Kind != "" && said.Kind != kind.Kind || said.APIVersion != "" && said.APIVersion != kind.GroupVersion().String() {
+		got := schema.FromAPIVersionAndKind(said.APIVersion, said.Kind)
+		return nil, Refuse(http.StatusBadRequest, "unable to decode %s into %s", got, typeName(kind, into))
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	if o, is := any(into).(metav1.Object); is && o.GetNamespace() == "" {
+		o.SetNamespace(namespace)
+	}
+	return into, nil
+}
+
+// typeName is what a type is called in messages: one that is made for a rule goes by its kind.
+func typeName(kind schema.GroupVersionKind, into any) string {
+	if _, is := into.(runtime.Object); is {
+		return fmt.Sprintf("%T", into)
+	}
+	return "*" + kind.Version + "." + kind.Kind
+}
+
+// typeOf returns which type an object says to be of. Of one that is valid JSON, nothing else is decoded.
+func typeOf(raw []byte, valid bool) (said metav1.TypeMeta, err error) {
+	if !valid {
+		return said, unmarshal(raw, &said)
+	}
+	if said.Kind, err = textAt(raw, "kind"); err == nil {
+		said.APIVersion, err = textAt(raw, "apiVersion")
+	}
+	return said, err
+}
+
+// textAt returns the text of a member; none is an empty text.
+func textAt(object []byte, key string) (text string, err error) {
+	value, found := member(object, key)
+	switch {
+	case !found:
+		return "", nil
+	case len(value) > 1 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0:
+		return string(value[1 : len(value)-1]), nil
+	}
+	return text, unmarshal(value, &text)
+}
+
+// shapes is what types know of objects.
+var shapes sync.Map
+
+// knownTo returns an object with what a type knows of it, and its kind: to decode the rest takes most of the time.
+func knownTo[T any](raw []byte) []byte {
+	t := reflect.TypeFor[T]()
+	shape, found := shapes.Load(t)
+	if !found {
+		shape, _ = shapes.LoadOrStore(t, slice.ShapeOf(t).And("kind", "apiVersion"))
+	}
+	return shape.(*slice.Shape).Cut(make([]byte, 0, len(raw)/2), raw)
+}

@@ -1,0 +1,86 @@
+package admission
+
+import (
+	"context"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Mutator changes an object. It gets the object with its namespace, and RequestFrom tells more of the request.
+type Mutator[T any] func(ctx context.Context, object *T) error
+
+// Mutate makes a Func of a function that changes objects of one kind (FM-1 to FM-6). A deletion is admitted without a look at the object.
+func Mutate[T any](kind schema.GroupVersionKind, change Mutator[T]) Func {
+	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (Patch, error) {
+		if r.Operation == admissionv1.Delete {
+			return nil, nil
+		}
+		known := knownTo[T](r.Object.Raw)
+		before, err := object[T](kind, r.Object.Raw, known, r.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		after := copied(before)
+		if err := change(ctx, after); err != nil {
+			return nil, denied(err)
+		}
+		return patchOf(document{r.Object.Raw, known}, before, after)
+	}
+}
+
+// Validator judges an object; old is nil for one that is created. An invalid object is answered with 422 and all its fields, an error as
+// that of a Mutator.
+type Validator[T any] func(ctx context.Context, object, old *T) (field.ErrorList, error)
+
+// Validate makes a Func of a function that judges objects of one kind (FV-1 to FV-4). Deletions and connections are admitted.
+func Validate[T any](kind schema.GroupVersionKind, validate Validator[T]) Func {
+	return Decide(func(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+		var now, old *T
+		var err error
+		switch r.Operation {
+		case admissionv1.Connect:
+			return nil
+		case admissionv1.Create, admissionv1.Update:
+			if now, err = Decode[T](kind, r.Object.Raw, r.Namespace); err != nil {
+				return err
+			}
+		case admissionv1.Delete:
+		default:
+			return Refuse(http.StatusBadRequest, "unknown operation %q", r.Operation)
+		}
+		if r.Operation != admissionv1.Create {
+			if old, err = Decode[T](kind, r.OldObject.Raw, r.Namespace); err != nil {
+				return err
+			}
+		}
+		if r.Operation == admissionv1.Delete {
+			return nil
+		}
+		invalid, err := validate(ctx, now, old)
+		switch {
+		case err != nil:
+			return denied(err)
+		case len(invalid) > 0:
+			return apierrors.NewInvalid(kind.GroupKind(), nameOf(r, now), invalid)
+		}
+		return nil
+	})
+}
+
+// nameOf is what an object is called in a message, also before its name is generated.
+func nameOf(r *admissionv1.AdmissionRequest, object any) string {
+	if o, is := object.(metav1.Object); is {
+		switch {
+		case o.GetName() != "":
+			return o.GetName()
+		case r.Name == "":
+			return o.GetGenerateName()
+		}
+	}
+	return r.Name
+}

@@ -1,0 +1,186 @@
+package endpoint
+
+import (
+	"container/list"
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// crowd is a bounded number of bodies. When it is full the body that has been awaited longest has to go, if that is longer than the grace;
+// bodies that are there stay. Requests that wait for a place get one in their order, before their bodies are read.
+type crowd struct {
+	limit int
+	grace time.Duration
+	// patient is how many may wait for a place.
+	patient int
+
+	mu sync.Mutex
+	// awaited has those that may be given up, the oldest first; count is all of them.
+	awaited list.List
+	count   int
+	// waiting has a channel for each request that waits for a place, the oldest first.
+	waiting list.List
+}
+
+// place is that of a body in a crowd. Its fields are guarded by the crowd's mutex.
+type place struct {
+	*guest
+	element *list.Element
+	since   time.Time
+	counted bool
+}
+
+// join returns a place if there is one, or one could be made.
+func (c *crowd) join(g *guest) *place {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.joinLocked(g)
+}
+
+func (c *crowd) joinLocked(g *guest) *place {
+	if c.count >= c.limit && !c.displaceLocked() {
+		return nil
+	}
+	c.count++
+	p := &place{guest: g, since: time.Now(), counted: true}
+	p.element = c.awaited.PushBack(p)
+	return p
+}
+
+// wait waits for a place until the context ends.
+func (c *crowd) wait(ctx context.Context, g *guest) *place {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting.Len() == 0 {
+		if p := c.joinLocked(g); p != nil {
+			return p
+		}
+	}
+	if c.waiting.Len() >= c.patient {
+		return nil
+	}
+	free := make(chan struct{}, 1)
+	mine := c.waiting.PushBack(free)
+	defer c.wakeLocked() // There may be another place, or this one was not taken.
+	defer c.waiting.Remove(mine)
+	for {
+		c.mu.Unlock()
+		late := time.NewTimer(max(c.grace, time.Millisecond))
+		select {
+		case <-free:
+		case <-late.C: // A body may have been awaited for too long by now.
+		case <-ctx.Done():
+		}
+		late.Stop()
+		c.mu.Lock()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if c.waiting.Front() != mine {
+			continue
+		}
+		if p := c.joinLocked(g); p != nil {
+			return p
+		}
+	}
+}
+
+// wakeLocked tells the request that has waited longest of a place.
+func (c *crowd) wakeLocked() {
+	first := c.waiting.Front()
+	if first == nil || c.count >= c.limit {
+		return
+	}
+	select {
+	case first.Value.(chan struct{}) <- struct{}{}:
+	default: // It was told.
+	}
+}
+
+// displaceLocked gives up the oldest body that is still awaited.
+func (c *crowd) displaceLocked() bool {
+	for oldest := c.awaited.Front(); oldest != nil; oldest = c.awaited.Front() {
+		p := oldest.Value.(*place)
+		if time.Since(p.since) < c.grace {
+			return false
+		}
+		c.awaited.Remove(oldest)
+		if p.giveUp(errGivenUp) {
+			// It leaves in a moment, and must not be counted twice.
+			c.count--
+			p.counted = false
+			return true
+		}
+	}
+	return false
+}
+
+func (c *crowd) leave(p *place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !p.counted {
+		return
+	}
+	c.awaited.Remove(p.element)
+	c.count--
+	p.counted = false
+	c.wakeLocked()
+}
+
+// guest is a body in crowds. Its mutex orders giving up and having come: once it is settled its connection is left alone.
+type guest struct {
+	response *http.ResponseController
+
+	mu      sync.Mutex
+	settled bool
+	reason  error
+}
+
+// giveUp ends the reading of a body that has not come yet.
+func (g *guest) giveUp(reason error) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.settled {
+		return false
+	}
+	if g.reason == nil {
+		g.reason = reason
+		// What cannot be given up, as in tests without a connection, goes on.
+		_ = g.response.SetReadDeadline(time.Unix(1, 0))
+	}
+	return true
+}
+
+// settle says that the body is there, unless it was given up.
+func (g *guest) settle() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reason == nil {
+		g.settled = true
+	}
+	return g.settled
+}
+
+// end says that the reading is over, however it ended: the connection is then the server's, which may be done with it.
+func (g *guest) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.settled = true
+}
+
+// given returns why a body was given up, and nil if it was not.
+func (g *guest) given() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.reason
+}
+
+// failed returns why a body could not be read.
+func (g *guest) failed(err error) error {
+	if given := g.given(); given != nil {
+		return given
+	}
+	return WithStatus(http.StatusBadRequest, err)
+}

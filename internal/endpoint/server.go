@@ -1,0 +1,80 @@
+package endpoint
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// One API server sends all its reviews over one HTTP/2 connection to a host, and what a body waits for takes from the connection's window what is
+// sent of it and not read. So the connection has a window for all streams that it may have: whatever waits unread, another stream can send.
+//
+//	streams × streamWindow = 250 × 64 KiB = 16 MiB = connectionWindow
+//
+// That is also what one connection may have in memory unread. A body of a megabyte needs sixteen round trips then, a few milliseconds.
+const (
+	streams          = 250
+	streamWindow     = 64 << 10
+	connectionWindow = streams * streamWindow
+)
+
+const (
+	// stuckConnection is after what time a connection is closed that takes no byte, whatever its windows say.
+	stuckConnection = 15 * time.Second
+	// slowestPage is how long anything may take, a debug page included. Reviews have a deadline of their own for their answers.
+	slowestPage = 30 * time.Second
+	// answerTime is how long a client may take to read the answer to a review.
+	answerTime = 5 * time.Second
+)
+
+// NewServer returns the server of webhooks. Its bounds for headers and idle connections are those of controller-runtime.
+func NewServer(handler http.Handler) (*http.Server, error) {
+	server := &http.Server{
+		Handler: handler, MaxHeaderBytes: 1 << 20, IdleTimeout: 90 * time.Second, ReadHeaderTimeout: 32 * time.Second, WriteTimeout: slowestPage,
+	}
+	return server, http2.ConfigureServer(server, transport()) //nolint:staticcheck // As transport.
+}
+
+// transport is of golang.org/x/net, as that of kube-apiserver is: http.HTTP2Config promises windows of less than 4 MiB only.
+//
+//nolint:staticcheck // Deprecated for http.HTTP2Config.
+func transport() *http2.Server {
+	return &http2.Server{
+		MaxConcurrentStreams: streams, MaxUploadBufferPerStream: streamWindow, MaxUploadBufferPerConnection: connectionWindow, WriteByteTimeout: stuckConnection,
+	}
+}
+
+// Serve serves until the context ends, and then for as long as requests are under way.
+func Serve(ctx context.Context, listener net.Listener, server *http.Server, grace time.Duration) error {
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
+	ended := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		ended <- server.Shutdown(late)
+	})
+	if err := server.Serve(listener); err != http.ErrServerClosed { //nolint:errorlint // Serve returns it as it is.
+		stop()
+		return err
+	}
+	return <-ended
+}
+
+// Answering gives a client the time that it may take to read an answer. An answer that is not read by then is given up with its stream, or its
+// connection.
+func Answering(w http.ResponseWriter) {
+	// What has no deadlines, as in tests without a connection, needs none.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime))
+}
+
+// Deadline bounds how long the answer to a request may take: at most this long, and less if the client says that it waits less, as kube-apiserver
+// does with the parameter timeout. A tenth of the client's time is left for the answer to get there.
+func Deadline(request *http.Request, most time.Duration) (context.Context, context.CancelFunc) {
+	if timeout, err := time.ParseDuration(request.URL.Query().Get("timeout")); err == nil && timeout > 0 {
+		most = min(most, timeout-timeout/10)
+	}
+	return context.WithTimeout(request.Context(), most)
+}

@@ -1,4 +1,0 @@
-// Package serve reads the bodies of requests so that none of them holds up others, and gives errors the HTTP status they are answered with.
-// The endpoints are in review (SubjectAccessReviews) and admit (AdmissionReviews). What is bounded is bounded for all endpoints that
-// share a Bodies.
-package serve
