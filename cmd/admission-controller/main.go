@@ -10,7 +10,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
-	"github.com/espalier-project/espalier/internal/features/admissioncontroller"
+	"github.com/espalier-project/espalier/internal/executable/admissioncontroller"
 	"github.com/espalier-project/espalier/internal/process"
 )
 

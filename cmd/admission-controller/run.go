@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
-	"github.com/espalier-project/espalier/internal/features/admissioncontroller"
+	"github.com/espalier-project/espalier/internal/executable/admissioncontroller"
 	"github.com/espalier-project/espalier/internal/process"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
-	"github.com/espalier-project/espalier/internal/features/nodeagentauthorizer"
+	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/process"
 )
 

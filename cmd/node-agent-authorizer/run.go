@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
-	"github.com/espalier-project/espalier/internal/features/nodeagentauthorizer"
+	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/process"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/internal/features/resourcemanager"
+	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/process"
 )
 

@@ -8,10 +8,10 @@ import (
 	nodeagentauthorizer "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	resourcemanager "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	older "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	admits "github.com/espalier-project/espalier/internal/executable/admissioncontroller"
+	agents "github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
+	manages "github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/feature"
-	admits "github.com/espalier-project/espalier/internal/features/admissioncontroller"
-	agents "github.com/espalier-project/espalier/internal/features/nodeagentauthorizer"
-	manages "github.com/espalier-project/espalier/internal/features/resourcemanager"
 )
 
 // executable is what a chart needs to know.

@@ -15,11 +15,11 @@ import (
 
 	"github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
+	"github.com/espalier-project/espalier/internal/executable/admissioncontroller"
+	"github.com/espalier-project/espalier/internal/executable/manifests"
+	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
+	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/features/admissioncontroller"
-	"github.com/espalier-project/espalier/internal/features/manifests"
-	"github.com/espalier-project/espalier/internal/features/nodeagentauthorizer"
-	"github.com/espalier-project/espalier/internal/features/resourcemanager"
 	"github.com/espalier-project/espalier/internal/relation"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/espalier-project/espalier/internal/features/resourcemanager"
+	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/test/harness"
 )
 

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/espalier-project/espalier/internal/features/admissioncontroller"
+	"github.com/espalier-project/espalier/internal/executable/admissioncontroller"
 	"github.com/espalier-project/espalier/test/harness"
 )
 

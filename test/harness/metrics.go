@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/espalier-project/espalier/internal/executable/manifests"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/features/manifests"
 )
 
 var (

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/espalier-project/espalier/internal/features/admissioncontroller"
+	"github.com/espalier-project/espalier/internal/executable/admissioncontroller"
 	"github.com/espalier-project/espalier/internal/restriction"
 )
 

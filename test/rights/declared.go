@@ -6,11 +6,11 @@ import (
 	admissioncontrollerconfig "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	nodeagentauthorizerconfig "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	resourcemanagerconfig "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/executable/admissioncontroller"
+	"github.com/espalier-project/espalier/internal/executable/manifests"
+	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
+	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/features/admissioncontroller"
-	"github.com/espalier-project/espalier/internal/features/manifests"
-	"github.com/espalier-project/espalier/internal/features/nodeagentauthorizer"
-	"github.com/espalier-project/espalier/internal/features/resourcemanager"
 	"github.com/espalier-project/espalier/internal/process"
 )
 

@@ -84,7 +84,7 @@ var house = []floor{
 	},
 	{name: "engine", rooms: []string{"internal/managedresource/engine", "internal/graphpage", "internal/shoots"}},
 	{name: "process", rooms: []string{"internal/process"}},
-	{name: "features", rooms: []string{"internal/features/..."}, shared: []string{"internal/features/agents", "internal/features/manifests"}},
+	{name: "features", rooms: []string{"internal/executable/..."}, shared: []string{"internal/executable/agents", "internal/executable/manifests"}},
 	{name: "executables", rooms: []string{"cmd/...", "internal/docgen", "internal/chartgen"}},
 	{name: "tests", rooms: []string{"test/..."}, together: true},
 }

@@ -3,8 +3,8 @@ package resourcemanager
 import (
 	"github.com/spf13/pflag"
 
+	"github.com/espalier-project/espalier/internal/executable/manifests"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/features/manifests"
 )
 
 // Executable is what its manifests are printed from; the functions add the flags that lead to a configuration, and read it.

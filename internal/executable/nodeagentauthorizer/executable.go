@@ -1,17 +1,16 @@
-package admissioncontroller
+package nodeagentauthorizer
 
 import (
 	"github.com/spf13/pflag"
 
+	"github.com/espalier-project/espalier/internal/executable/manifests"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/features/manifests"
 )
 
 // Executable is what its manifests are printed from; the functions add the flags that lead to a configuration, and read it.
 func Executable(flags func(*pflag.FlagSet), read func(*pflag.FlagSet) (*configuration, error)) manifests.Executable[configuration, *Process] {
 	return manifests.Executable[configuration, *Process]{
-		Name: "admission-controller", Account: "kube-system/gardener-admission-controller", Clusters: []feature.Cluster{feature.Garden},
-		Rows: Table(), Flags: flags, Configuration: read, Registers: registerDoubles,
-		Everything: func() *configuration { return turned(true) }, Least: func() *configuration { return turned(false) },
+		Name: "node-agent-authorizer", Account: "kube-system/node-agent-authorizer", Clusters: []feature.Cluster{feature.Source, feature.Target},
+		Rows: Table(), Flags: flags, Configuration: read, Everything: everything, Least: least,
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/espalier-project/espalier/internal/agentview"
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
+	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/features/agents"
 	"github.com/espalier-project/espalier/internal/process"
 )
 

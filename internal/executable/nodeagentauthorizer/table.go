@@ -7,8 +7,8 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
+	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/features/agents"
 	"github.com/espalier-project/espalier/internal/selectors"
 )
 

@@ -21,8 +21,8 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
+	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/features/agents"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/internal/shoots"
 )
