@@ -5,9 +5,9 @@ package agent
 import (
 	"fmt"
 
-	extensionsv1alpha1 "github.com/espalier-project/espalier/internal/foreign/extensions/v1alpha1"
-	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
-	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
+	extensionsv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/extensions/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
+	machinev1alpha1 "github.com/espalier-project/espalier/internal/externalapi/machine/v1alpha1"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
-	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
-	"github.com/espalier-project/espalier/internal/foreign/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
 )
 
 func TestReferences(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 
 	"github.com/espalier-project/espalier/internal/agent"
 	"github.com/espalier-project/espalier/internal/cluster"
-	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
-	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
+	machinev1alpha1 "github.com/espalier-project/espalier/internal/externalapi/machine/v1alpha1"
 	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/reflector"
 	"github.com/espalier-project/espalier/internal/selectors"

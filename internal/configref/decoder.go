@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
 // Decoder decodes configurations into the internal types of a scheme, as API servers do that read them from a file. A member of a project

@@ -17,7 +17,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
-	"github.com/espalier-project/espalier/internal/foreign/garden"
+	"github.com/espalier-project/espalier/internal/externalapi/garden"
 	"github.com/espalier-project/espalier/test/builders"
 )
 

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/foreign/garden"
+	"github.com/espalier-project/espalier/internal/externalapi/garden"
 )
 
 // Since refuses a configuration of v1 for Shoots whose API server does not know that version yet (WB-32). Where a Shoot's version is none

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/cluster"
-	"github.com/espalier-project/espalier/internal/foreign/apiextensions"
+	"github.com/espalier-project/espalier/internal/externalapi/apiextensions"
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 

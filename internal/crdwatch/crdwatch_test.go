@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/espalier-project/espalier/internal/foreign/apiextensions"
-	"github.com/espalier-project/espalier/internal/foreign/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/apiextensions"
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 

@@ -22,7 +22,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 )
 
 type decide func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error)

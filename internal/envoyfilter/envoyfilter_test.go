@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-project/espalier/internal/foreign/istio"
-	"github.com/espalier-project/espalier/internal/foreign/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/istio"
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
 )
 
 func space(name string, labels ...string) *corev1.Namespace {

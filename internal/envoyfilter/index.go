@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/espalier-project/espalier/internal/foreign/istio"
+	"github.com/espalier-project/espalier/internal/externalapi/istio"
 )
 
 // Labels of namespaces with ingress gateways (ICC-2), and of EnvoyFilters.

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/espalier-project/espalier/internal/foreign/istio"
+	"github.com/espalier-project/espalier/internal/externalapi/istio"
 )
 
 // AnnotationExportTo says, on a Service, which namespaces it is visible to.

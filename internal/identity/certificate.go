@@ -10,7 +10,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
-	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
 )
 
 // ErrNotClient is wrapped by errors that say why a request is readable but not for the certificate of a gardenlet.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
 )
 
 // Type is the type of a seed's client.

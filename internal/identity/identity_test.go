@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
-	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
 )
 
 func TestOfSeed(t *testing.T) {

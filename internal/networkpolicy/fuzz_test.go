@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 )
 
 // FuzzService: no annotation makes one panic, and what comes of it is such that an API server takes it (NP-7, NP-18, NP-21).

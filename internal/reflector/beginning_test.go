@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
-	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/foreign/meta"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
 )
 
 // world is what is known of the objects of a kind: their versions by name.

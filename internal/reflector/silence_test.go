@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 )
 
 const deadline = 10 * time.Second

@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/espalier-project/espalier/internal/foreign/meta"
-	"github.com/espalier-project/espalier/internal/foreign/slice"
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/slice"
 )
 
 // shape decodes objects of one kind: it cuts them down to what is read, and then decodes that. The libraries' way parses each event

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 
-	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 )
 
 // told collects what is told of objects that cannot be decoded.

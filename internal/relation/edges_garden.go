@@ -6,11 +6,11 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	gardencorev1 "github.com/espalier-project/espalier/internal/foreign/core/v1"
-	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/foreign/names"
-	operationsv1alpha1 "github.com/espalier-project/espalier/internal/foreign/operations/v1alpha1"
-	securityv1alpha1 "github.com/espalier-project/espalier/internal/foreign/security/v1alpha1"
+	gardencorev1 "github.com/espalier-project/espalier/internal/externalapi/core/v1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
+	operationsv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/operations/v1alpha1"
+	securityv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/security/v1alpha1"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
 )

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"time"
 
-	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
-	gardenletv1alpha1 "github.com/espalier-project/espalier/internal/foreign/gardenlet/v1alpha1"
-	"github.com/espalier-project/espalier/internal/foreign/names"
-	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	gardenletv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/gardenlet/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
+	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 

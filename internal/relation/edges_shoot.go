@@ -1,9 +1,9 @@
 package relation
 
 import (
-	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/foreign/meta"
-	"github.com/espalier-project/espalier/internal/foreign/names"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/test/builders"
 )

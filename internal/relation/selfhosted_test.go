@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/test/builders"
 )

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
-	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/foreign/meta"
-	"github.com/espalier-project/espalier/internal/foreign/names"
-	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
+	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
-	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/test/builders"
 )

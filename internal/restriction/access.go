@@ -5,9 +5,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
-	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
-	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
 	access "github.com/espalier-project/espalier/internal/garden"
 )
 

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/foreign/meta"
-	"github.com/espalier-project/espalier/internal/foreign/names"
-	operationsv1alpha1 "github.com/espalier-project/espalier/internal/foreign/operations/v1alpha1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
+	operationsv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/operations/v1alpha1"
 	"github.com/espalier-project/espalier/internal/identity"
 	"github.com/espalier-project/espalier/internal/reflector"
 )

@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
 // kubeconfig is a kubeconfig as the tree that was written, so that what nobody asked to change stays: order, comments, fields of later

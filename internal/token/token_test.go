@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 )
 
 const secretToken = "s3cr3t-token"

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 )
 
 // TestFields: an object has the fields that its API gives it.

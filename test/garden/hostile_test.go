@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
 )
 
 // TestSentSelectors: what kube-apiserver makes of the selectors of real requests shows a self-hosted shoot's gardenlet the Secrets of its role only

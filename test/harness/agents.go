@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/deploy/nodeagentauthorizer"
-	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
+	machinev1alpha1 "github.com/espalier-project/espalier/internal/externalapi/machine/v1alpha1"
 	"github.com/espalier-project/espalier/test/cluster"
 )
 

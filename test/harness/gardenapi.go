@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	gardencorev1 "github.com/espalier-project/espalier/internal/foreign/core/v1"
-	gardencorev1beta1 "github.com/espalier-project/espalier/internal/foreign/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/foreign/meta"
-	operationsv1alpha1 "github.com/espalier-project/espalier/internal/foreign/operations/v1alpha1"
-	securityv1alpha1 "github.com/espalier-project/espalier/internal/foreign/security/v1alpha1"
-	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/foreign/seedmanagement/v1alpha1"
+	gardencorev1 "github.com/espalier-project/espalier/internal/externalapi/core/v1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	operationsv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/operations/v1alpha1"
+	securityv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
 )
 
 // gardenKind is a kind of the garden's API.

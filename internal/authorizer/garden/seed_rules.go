@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-project/espalier/internal/foreign/names"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/identity"
 	"github.com/espalier-project/espalier/internal/relation"

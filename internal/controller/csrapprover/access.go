@@ -7,8 +7,8 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/csr"
+	machinev1alpha1 "github.com/espalier-project/espalier/internal/externalapi/machine/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
-	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
 )
 
 // Reads are what the approver reads: of requests that are decided or somebody else's, only the name is kept.

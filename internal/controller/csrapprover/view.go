@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
+	machinev1alpha1 "github.com/espalier-project/espalier/internal/externalapi/machine/v1alpha1"
 )
 
 // machineKind is the kind of Machines. All that is read of one is in its metadata.

@@ -5,9 +5,9 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/envoyfilter"
+	"github.com/espalier-project/espalier/internal/externalapi/apiextensions"
+	"github.com/espalier-project/espalier/internal/externalapi/istio"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/foreign/apiextensions"
-	"github.com/espalier-project/espalier/internal/foreign/istio"
 )
 
 // Reads are what the controller reads, most of it only while the kinds of Istio are served. No object is kept.

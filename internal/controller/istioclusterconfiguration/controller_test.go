@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-project/espalier/internal/envoyfilter"
-	"github.com/espalier-project/espalier/internal/foreign/istio"
-	"github.com/espalier-project/espalier/internal/foreign/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/istio"
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
 )
 
 // fixture is a reconciler with a rule of namespace a for the gateways of namespace in, over a fake API server.

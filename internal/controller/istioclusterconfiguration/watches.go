@@ -17,7 +17,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/crdwatch"
 	"github.com/espalier-project/espalier/internal/envoyfilter"
-	"github.com/espalier-project/espalier/internal/foreign/istio"
+	"github.com/espalier-project/espalier/internal/externalapi/istio"
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 

@@ -7,9 +7,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/apiextensions"
+	foreign "github.com/espalier-project/espalier/internal/externalapi/istio"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/foreign/apiextensions"
-	foreign "github.com/espalier-project/espalier/internal/foreign/istio"
 )
 
 // Reads are what the controller reads. No object is kept.

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-project/espalier/internal/crdwatch"
-	foreign "github.com/espalier-project/espalier/internal/foreign/istio"
-	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
+	foreign "github.com/espalier-project/espalier/internal/externalapi/istio"
+	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
 	"github.com/espalier-project/espalier/internal/networkpolicy"
 	"github.com/espalier-project/espalier/internal/reflector"
 )

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
+	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
 	"github.com/espalier-project/espalier/internal/networkpolicy"
 	"github.com/espalier-project/espalier/internal/reflector"
 )

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
-	foreign "github.com/espalier-project/espalier/internal/foreign/istio"
-	"github.com/espalier-project/espalier/internal/foreign/meta"
+	foreign "github.com/espalier-project/espalier/internal/externalapi/istio"
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
 	"github.com/espalier-project/espalier/internal/networkpolicy"
 )
 

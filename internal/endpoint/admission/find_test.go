@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 )
 
 // drawJSON draws a value with odd texts and spaces.

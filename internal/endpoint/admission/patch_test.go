@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 )
 
 func pointerTo[T any](value T) *T { return &value }

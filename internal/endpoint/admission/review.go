@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/espalier-project/espalier/internal/foreign/slice"
+	"github.com/espalier-project/espalier/internal/externalapi/slice"
 )
 
 const (

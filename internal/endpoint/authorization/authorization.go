@@ -19,7 +19,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-project/espalier/internal/endpoint"
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 

@@ -10,9 +10,9 @@ import (
 	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
+	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
+	machinev1alpha1 "github.com/espalier-project/espalier/internal/externalapi/machine/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/foreign/kubernetes"
-	machinev1alpha1 "github.com/espalier-project/espalier/internal/foreign/machine/v1alpha1"
 )
 
 // Options are what the authorizer of a shoot is made of.

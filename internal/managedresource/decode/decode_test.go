@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 )
 
 func compress(t testing.TB, plain string) []byte {

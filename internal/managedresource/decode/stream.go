@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
 // No error below has any text of a parser or a decompressor: it may quote what is in a Secret.

@@ -27,7 +27,7 @@ var (
 var house = []floor{
 	{name: "api", rooms: []string{"api/..."}, together: true, without: clients},
 	{name: "manifests", rooms: []string{"deploy/..."}},
-	{name: "foreign", rooms: []string{"internal/foreign/..."}, together: true, without: clients},
+	{name: "external", rooms: []string{"internal/externalapi/..."}, together: true, without: clients},
 	{name: "graph", rooms: []string{"internal/graph"}, without: append([]string{"k8s.io"}, outside...)},
 	{
 		name: "domain", together: true, without: outside, except: types,

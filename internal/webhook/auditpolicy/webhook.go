@@ -14,8 +14,8 @@ import (
 
 	"github.com/espalier-project/espalier/internal/configref"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/externalapi/garden"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/foreign/garden"
 )
 
 const (

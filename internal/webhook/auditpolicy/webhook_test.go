@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/configref"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 )
 
 const shoots = "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}\nspec: {kubernetes: {kubeAPIServer: {auditConfig: {auditPolicy: {configMapRef: {name: policy}}}}}}"

@@ -12,7 +12,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/configref"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/test/builders"
 )
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/foreign/extensions/specs"
+	"github.com/espalier-project/espalier/internal/externalapi/extensions/specs"
 )
 
 // criConfig judges the configuration of a container runtime.

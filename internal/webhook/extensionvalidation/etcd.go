@@ -7,7 +7,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	druidv1alpha1 "github.com/espalier-project/espalier/internal/foreign/druid/v1alpha1"
+	druidv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/druid/v1alpha1"
 )
 
 // storageProviders are the names of object stores, in all the spellings that there are (EV-43).

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
-	"github.com/espalier-project/espalier/internal/foreign/extensions/specs"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/externalapi/extensions/specs"
 )
 
 // drawSpec draws a spec of a kind with some defects.

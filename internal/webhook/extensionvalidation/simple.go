@@ -6,7 +6,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/espalier-project/espalier/internal/foreign/extensions/specs"
+	"github.com/espalier-project/espalier/internal/externalapi/extensions/specs"
 )
 
 // The kinds whose rules are in the table of A13.3 and nowhere else.

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	druidv1alpha1 "github.com/espalier-project/espalier/internal/foreign/druid/v1alpha1"
-	"github.com/espalier-project/espalier/internal/foreign/extensions/specs"
+	druidv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/druid/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/extensions/specs"
 )
 
 // Name is that of all these webhooks in logs and metrics, before the name of the resource.

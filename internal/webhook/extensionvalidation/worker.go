@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/espalier-project/espalier/internal/foreign/extensions/specs"
+	"github.com/espalier-project/espalier/internal/externalapi/extensions/specs"
 )
 
 // worker keeps A13.7.

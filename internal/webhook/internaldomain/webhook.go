@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/foreign/names"
 )
 
 const (

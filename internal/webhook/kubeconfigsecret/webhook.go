@@ -23,7 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
 const (

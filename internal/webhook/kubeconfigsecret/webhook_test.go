@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
-	"github.com/espalier-project/espalier/internal/foreign/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 )
 
 type rejections struct{ reasons []string }

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/externalapi/garden"
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/foreign/garden"
-	"github.com/espalier-project/espalier/internal/foreign/meta"
 )
 
 const (

@@ -1,0 +1,65 @@
+// Package apiextensions holds the slice of CustomResourceDefinitions that says whether a kind is served.
+//
+// +kubebuilder:object:generate=true
+package apiextensions
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
+)
+
+// CustomResourceDefinitions is the resource.
+var CustomResourceDefinitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// CustomResourceDefinition makes a kind be served.
+//
+// +kubebuilder:object:root=true
+type CustomResourceDefinition struct {
+	metav1.TypeMeta `json:",inline"`
+	meta.Object     `json:"metadata,omitempty"`
+	Spec            CustomResourceDefinitionSpec   `json:"spec,omitempty"`
+	Status          CustomResourceDefinitionStatus `json:"status,omitempty"`
+}
+
+// CustomResourceDefinitionSpec is what is wanted.
+type CustomResourceDefinitionSpec struct {
+	Versions []Version `json:"versions,omitempty"`
+}
+
+// Version is one of the kind's.
+type Version struct {
+	Name   string `json:"name,omitempty"`
+	Served bool   `json:"served,omitempty"`
+}
+
+// CustomResourceDefinitionStatus is what is.
+type CustomResourceDefinitionStatus struct {
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Condition is one of those.
+type Condition struct {
+	Type   string `json:"type,omitempty"`
+	Status string `json:"status,omitempty"`
+}
+
+// Serves returns the first of some versions that is served, or nothing.
+func (c *CustomResourceDefinition) Serves(versions ...string) string {
+	established := false
+	for _, condition := range c.Status.Conditions {
+		established = established || condition.Type == "Established" && condition.Status == "True"
+	}
+	if !established || c.DeletionTimestamp != nil {
+		return ""
+	}
+	for _, wanted := range versions {
+		for _, version := range c.Spec.Versions {
+			if version.Name == wanted && version.Served {
+				return wanted
+			}
+		}
+	}
+	return ""
+}

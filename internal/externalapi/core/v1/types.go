@@ -1,0 +1,28 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
+)
+
+// ControllerDeployment says how an extension is deployed.
+//
+// +kubebuilder:object:root=true
+type ControllerDeployment struct {
+	metav1.TypeMeta `json:",inline"`
+	meta.Object     `json:"metadata,omitempty"`
+	Helm            *HelmDeployment      `json:"helm,omitempty"`
+	Resources       []meta.NamedResource `json:"resources,omitempty"`
+}
+
+// HelmDeployment is a deployment by Helm chart.
+type HelmDeployment struct {
+	OCIRepository *OCIRepository `json:"ociRepository,omitempty"`
+}
+
+// OCIRepository is where a chart is.
+type OCIRepository struct {
+	PullSecretRef     *meta.NameReference `json:"pullSecretRef,omitempty"`
+	CABundleSecretRef *meta.NameReference `json:"caBundleSecretRef,omitempty"`
+}

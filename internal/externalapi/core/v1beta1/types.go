@@ -1,0 +1,245 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
+)
+
+// BackupBucket is a bucket for backups, of a seed or of a self-hosted shoot.
+//
+// +kubebuilder:object:root=true
+type BackupBucket struct {
+	metav1.TypeMeta `json:",inline"`
+	meta.Object     `json:"metadata,omitempty"`
+	Spec            BackupBucketSpec   `json:"spec,omitempty"`
+	Status          BackupBucketStatus `json:"status,omitempty"`
+}
+
+// BackupBucketSpec is what is wanted.
+type BackupBucketSpec struct {
+	SeedName       *string         `json:"seedName,omitempty"`
+	CredentialsRef *meta.Reference `json:"credentialsRef,omitempty"`
+	// SecretRef is what CredentialsRef was before.
+	SecretRef *meta.SecretReference `json:"secretRef,omitempty"`
+	ShootRef  *meta.Reference       `json:"shootRef,omitempty"`
+}
+
+// BackupBucketStatus is what is there.
+type BackupBucketStatus struct {
+	GeneratedSecretRef *meta.SecretReference `json:"generatedSecretRef,omitempty"`
+}
+
+// BackupEntry is the place of a shoot's backups in a bucket.
+//
+// +kubebuilder:object:root=true
+type BackupEntry struct {
+	metav1.TypeMeta `json:",inline"`
+	meta.Object     `json:"metadata,omitempty"`
+	Spec            BackupEntrySpec   `json:"spec,omitempty"`
+	Status          BackupEntryStatus `json:"status,omitempty"`
+}
+
+// BackupEntrySpec is what is wanted.
+type BackupEntrySpec struct {
+	BucketName string          `json:"bucketName,omitempty"`
+	SeedName   *string         `json:"seedName,omitempty"`
+	ShootRef   *meta.Reference `json:"shootRef,omitempty"`
+}
+
+// BackupEntryStatus is what is there.
+type BackupEntryStatus struct {
+	SeedName *string `json:"seedName,omitempty"`
+}
+
+// ControllerInstallation is an extension on a seed.
+//
+// +kubebuilder:object:root=true
+type ControllerInstallation struct {
+	metav1.TypeMeta `json:",inline"`
+	meta.Object     `json:"metadata,omitempty"`
+	Spec            ControllerInstallationSpec `json:"spec,omitempty"`
+}
+
+// ControllerInstallationSpec is what is wanted.
+type ControllerInstallationSpec struct {
+	RegistrationRef meta.NameReference  `json:"registrationRef,omitempty"`
+	SeedRef         *meta.NameReference `json:"seedRef,omitempty"`
+	DeploymentRef   *meta.NameReference `json:"deploymentRef,omitempty"`
+	ShootRef        *meta.Reference     `json:"shootRef,omitempty"`
+}
+
+// Project groups shoots in a namespace.
+//
+// +kubebuilder:object:root=true
+type Project struct {
+	metav1.TypeMeta `json:",inline"`
+	meta.Object     `json:"metadata,omitempty"`
+	Spec            ProjectSpec `json:"spec,omitempty"`
+}
+
+// ProjectSpec is what is wanted.
+type ProjectSpec struct {
+	Namespace *string `json:"namespace,omitempty"`
+}
+
+// SecretBinding gives shoots of a namespace the credentials in a Secret.
+//
+// +kubebuilder:object:root=true
+type SecretBinding struct {
+	metav1.TypeMeta `json:",inline"`
+	meta.Object     `json:"metadata,omitempty"`
+	SecretRef       meta.SecretReference `json:"secretRef,omitempty"`
+}
+
+// Seed is a cluster that hosts control planes.
+//
+// +kubebuilder:object:root=true
+type Seed struct {
+	metav1.TypeMeta `json:",inline"`
+	meta.Object     `json:"metadata,omitempty"`
+	Spec            SeedSpec   `json:"spec,omitempty"`
+	Status          SeedStatus `json:"status,omitempty"`
+}
+
+// SeedSpec is what is wanted.
+type SeedSpec struct {
+	Backup    *SeedBackup          `json:"backup,omitempty"`
+	DNS       SeedDNS              `json:"dns,omitempty"`
+	Resources []meta.NamedResource `json:"resources,omitempty"`
+	// SecretRef named a kubeconfig of the seed, long ago.
+	SecretRef *meta.SecretReference `json:"secretRef,omitempty"`
+}
+
+// SeedBackup says how backups of a seed or of a self-hosted shoot are made.
+type SeedBackup struct {
+	CredentialsRef *meta.Reference `json:"credentialsRef,omitempty"`
+	// SecretRef is what CredentialsRef was before.
+	SecretRef *meta.SecretReference `json:"secretRef,omitempty"`
+}
+
+// SeedDNS says how names are published.
+type SeedDNS struct {
+	Provider *SeedDNSProvider  `json:"provider,omitempty"`
+	Internal *SeedDNSProvider  `json:"internal,omitempty"`
+	Defaults []SeedDNSProvider `json:"defaults,omitempty"`
+}
+
+// SeedDNSProvider is an account with a DNS provider.
+type SeedDNSProvider struct {
+	CredentialsRef *meta.Reference `json:"credentialsRef,omitempty"`
+	// SecretRef is what CredentialsRef was before.
+	SecretRef *meta.SecretReference `json:"secretRef,omitempty"`
+}
+
+// SeedStatus is what is there.
+type SeedStatus struct {
+	ClientCertificateExpirationTimestamp *metav1.Time `json:"clientCertificateExpirationTimestamp,omitempty"`
+}
+
+// Shoot is a cluster of a user.
+//
+// +kubebuilder:object:root=true
+type Shoot struct {
+	metav1.TypeMeta `json:",inline"`
+	meta.Object     `json:"metadata,omitempty"`
+	Spec            ShootSpec   `json:"spec,omitempty"`
+	Status          ShootStatus `json:"status,omitempty"`
+}
+
+// ShootSpec is what is wanted.
+type ShootSpec struct {
+	SeedName               *string                `json:"seedName,omitempty"`
+	SecretBindingName      *string                `json:"secretBindingName,omitempty"`
+	CredentialsBindingName *string                `json:"credentialsBindingName,omitempty"`
+	CloudProfileName       *string                `json:"cloudProfileName,omitempty"`
+	CloudProfile           *CloudProfileReference `json:"cloudProfile,omitempty"`
+	ExposureClassName      *string                `json:"exposureClassName,omitempty"`
+	Resources              []meta.NamedResource   `json:"resources,omitempty"`
+	DNS                    *ShootDNS              `json:"dns,omitempty"`
+	Kubernetes             ShootKubernetes        `json:"kubernetes,omitempty"`
+	Provider               ShootProvider          `json:"provider,omitempty"`
+}
+
+// ShootProvider is the infrastructure of a shoot.
+type ShootProvider struct {
+	Workers []ShootWorker `json:"workers,omitempty"`
+}
+
+// ShootWorker is a pool of machines.
+type ShootWorker struct {
+	ControlPlane *ShootControlPlane `json:"controlPlane,omitempty"`
+}
+
+// ShootControlPlane says that a pool runs the control plane of a self-hosted shoot.
+type ShootControlPlane struct {
+	Backup *SeedBackup `json:"backup,omitempty"`
+}
+
+// CloudProfileReference names a CloudProfile or a NamespacedCloudProfile.
+type CloudProfileReference struct {
+	Kind string `json:"kind,omitempty"`
+	Name string `json:"name,omitempty"`
+}
+
+// ShootDNS says how the names of a shoot are published.
+type ShootDNS struct {
+	Providers []ShootDNSProvider `json:"providers,omitempty"`
+}
+
+// ShootDNSProvider is an account with a DNS provider.
+type ShootDNSProvider struct {
+	CredentialsRef *meta.Reference `json:"credentialsRef,omitempty"`
+	// SecretName is what CredentialsRef was before.
+	SecretName *string `json:"secretName,omitempty"`
+}
+
+// ShootKubernetes is the configuration of Kubernetes.
+type ShootKubernetes struct {
+	KubeAPIServer *KubeAPIServer `json:"kubeAPIServer,omitempty"`
+}
+
+// KubeAPIServer is the configuration of the API server.
+type KubeAPIServer struct {
+	AuditConfig              *AuditConfig              `json:"auditConfig,omitempty"`
+	StructuredAuthentication *StructuredAuthentication `json:"structuredAuthentication,omitempty"`
+	StructuredAuthorization  *StructuredAuthorization  `json:"structuredAuthorization,omitempty"`
+}
+
+// AuditConfig is the configuration of audit logs.
+type AuditConfig struct {
+	AuditPolicy *AuditPolicy `json:"auditPolicy,omitempty"`
+}
+
+// AuditPolicy is what is audited.
+type AuditPolicy struct {
+	ConfigMapRef *meta.NameReference `json:"configMapRef,omitempty"`
+}
+
+// StructuredAuthentication is the authentication configuration.
+type StructuredAuthentication struct {
+	ConfigMapName string `json:"configMapName,omitempty"`
+}
+
+// StructuredAuthorization is the authorization configuration.
+type StructuredAuthorization struct {
+	ConfigMapName string                    `json:"configMapName,omitempty"`
+	Kubeconfigs   []AuthorizationKubeconfig `json:"kubeconfigs,omitempty"`
+}
+
+// AuthorizationKubeconfig is the kubeconfig of an authorizer.
+type AuthorizationKubeconfig struct {
+	SecretName string `json:"secretName,omitempty"`
+}
+
+// ShootStatus is what is there.
+type ShootStatus struct {
+	SeedName      *string        `json:"seedName,omitempty"`
+	LastOperation *LastOperation `json:"lastOperation,omitempty"`
+}
+
+// LastOperation is what is done to a shoot.
+type LastOperation struct {
+	Type  string `json:"type,omitempty"`
+	State string `json:"state,omitempty"`
+}

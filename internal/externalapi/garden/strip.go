@@ -1,0 +1,33 @@
+package garden
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/internal/externalapi/names"
+)
+
+// Strip removes from objects what nobody reads of them in a cache: all metadata but what identifies them, when they go, and whether their
+// issuer is managed. Whoever keeps a kind of the garden keeps it like this.
+// +kubebuilder:object:generate=false
+type Strip struct{}
+
+// Strip changes an object of this package, and returns any as what is kept of it.
+func (Strip) Strip(object any) (any, error) {
+	switch o := object.(type) {
+	case *Shoot:
+		o.ObjectMeta = strip(&o.ObjectMeta)
+	case *SecretBinding:
+		o.ObjectMeta = strip(&o.ObjectMeta)
+	case *CredentialsBinding:
+		o.ObjectMeta = strip(&o.ObjectMeta)
+	}
+	return object, nil
+}
+
+func strip(m *metav1.ObjectMeta) metav1.ObjectMeta {
+	kept := metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, DeletionTimestamp: m.DeletionTimestamp}
+	if issuer, found := m.Annotations[names.Issuer]; found {
+		kept.Annotations = map[string]string{names.Issuer: issuer}
+	}
+	return kept
+}

@@ -1,0 +1,41 @@
+// Package v1alpha1 is the slice of machine.sapcloud.io/v1alpha1 that is read.
+//
+// +kubebuilder:object:generate=true
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
+)
+
+// Machines is the resource.
+var Machines = schema.GroupVersionResource{Group: "machine.sapcloud.io", Version: "v1alpha1", Resource: "machines"}
+
+// NodeLabel names, on a Machine, the Node that it has become.
+const NodeLabel = "node"
+
+// Machine is a machine that becomes a Node.
+//
+// +kubebuilder:object:root=true
+type Machine struct {
+	metav1.TypeMeta `json:",inline"`
+	meta.Object     `json:"metadata,omitempty"`
+	Spec            MachineSpec `json:"spec,omitempty"`
+}
+
+// MachineSpec is what is wanted.
+type MachineSpec struct {
+	NodeTemplate NodeTemplate `json:"nodeTemplate,omitempty"`
+}
+
+// NodeTemplate is what the Node begins with.
+type NodeTemplate struct {
+	Metadata TemplateMetadata `json:"metadata,omitempty"`
+}
+
+// TemplateMetadata is the part of the template's metadata that is read.
+type TemplateMetadata struct {
+	Labels map[string]string `json:"labels,omitempty"`
+}

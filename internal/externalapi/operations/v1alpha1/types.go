@@ -1,0 +1,22 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
+)
+
+// Bastion is a host through which nodes of a shoot are reached.
+//
+// +kubebuilder:object:root=true
+type Bastion struct {
+	metav1.TypeMeta `json:",inline"`
+	meta.Object     `json:"metadata,omitempty"`
+	Spec            BastionSpec `json:"spec,omitempty"`
+}
+
+// BastionSpec is what is wanted.
+type BastionSpec struct {
+	SeedName *string             `json:"seedName,omitempty"`
+	ShootRef *meta.NameReference `json:"shootRef,omitempty"`
+}

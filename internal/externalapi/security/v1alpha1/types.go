@@ -1,0 +1,16 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
+)
+
+// CredentialsBinding gives shoots of a namespace credentials.
+//
+// +kubebuilder:object:root=true
+type CredentialsBinding struct {
+	metav1.TypeMeta `json:",inline"`
+	meta.Object     `json:"metadata,omitempty"`
+	CredentialsRef  meta.Reference `json:"credentialsRef,omitempty"`
+}

@@ -1,0 +1,68 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/espalier-project/espalier/internal/externalapi/meta"
+)
+
+// Bootstrap modes of a ManagedSeed.
+const (
+	BootstrapServiceAccount = "ServiceAccount"
+	BootstrapToken          = "BootstrapToken"
+)
+
+// ManagedSeed makes a seed of a shoot.
+//
+// +kubebuilder:object:root=true
+type ManagedSeed struct {
+	metav1.TypeMeta `json:",inline"`
+	meta.Object     `json:"metadata,omitempty"`
+	Spec            ManagedSeedSpec `json:"spec,omitempty"`
+}
+
+// ManagedSeedSpec is what is wanted.
+type ManagedSeedSpec struct {
+	Shoot     *meta.NameReference `json:"shoot,omitempty"`
+	Gardenlet *GardenletConfig    `json:"gardenlet,omitempty"`
+}
+
+// GardenletConfig configures the gardenlet of a ManagedSeed.
+type GardenletConfig struct {
+	// Config is a GardenletConfiguration.
+	Config    *runtime.RawExtension `json:"config,omitempty"`
+	Bootstrap *string               `json:"bootstrap,omitempty"`
+}
+
+// Gardenlet is a gardenlet that deploys itself.
+//
+// +kubebuilder:object:root=true
+type Gardenlet struct {
+	metav1.TypeMeta `json:",inline"`
+	meta.Object     `json:"metadata,omitempty"`
+	Spec            GardenletSpec `json:"spec,omitempty"`
+}
+
+// GardenletSpec is what is wanted.
+type GardenletSpec struct {
+	Deployment GardenletDeployment `json:"deployment,omitempty"`
+	// Config is a GardenletConfiguration.
+	Config *runtime.RawExtension `json:"config,omitempty"`
+}
+
+// GardenletDeployment says how the gardenlet is deployed.
+type GardenletDeployment struct {
+	Helm GardenletHelm `json:"helm,omitempty"`
+}
+
+// GardenletHelm is a deployment by Helm chart.
+type GardenletHelm struct {
+	OCIRepository OCIRepository `json:"ociRepository,omitempty"`
+}
+
+// OCIRepository is where a chart is.
+type OCIRepository struct {
+	PullSecretRef     *meta.NameReference `json:"pullSecretRef,omitempty"`
+	CABundleSecretRef *meta.NameReference `json:"caBundleSecretRef,omitempty"`
+}
