@@ -81,8 +81,9 @@ type outcome struct {
 	before, after *unstructured.Unstructured
 	// desired stands for what it was compared with, if that is not what the run began with.
 	desired uint64
-	// keptBy is the other ManagedResource whose origin it keeps.
-	keptBy objects.Owner
+	// keptBy is the other ManagedResource whose origin it keeps; anothers is true if its origin named another ManagedResource, of whatever source.
+	keptBy   objects.Owner
+	anothers bool
 }
 
 // newApplier returns what carries out a plan, in a run that began with what pass says.
@@ -276,6 +277,10 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 
 // conclude puts on record that an object is as it should be. compared is true if what was changed about it is drift.
 func (a *applier) conclude(ctx context.Context, desired *plan.Desired, done outcome, digest uint64, compared bool) {
+	var origin meta.Origin
+	if origin, done.anothers = a.namesAnother(done.before); done.anothers && desired.CreateOnly {
+		a.disown(keyOf(desired), done.sighting.UID, origin)
+	}
 	a.succeeded(desired, done)
 	a.Metrics.objects.WithLabelValues(desired.GetKind(), done.result).Inc()
 	sighting := done.sighting
@@ -301,7 +306,7 @@ func (a *applier) conclude(ctx context.Context, desired *plan.Desired, done outc
 		return
 	}
 	switch {
-	case done.result == "created", desired.CreateOnly && isRecorded(desired, sighting.UID):
+	case done.result == "created", desired.CreateOnly && !done.anothers && isRecorded(desired, sighting.UID):
 		a.Ledger.Created(ownerOf(a.mr), sighting) // The process knows from now on, whoever takes the record away.
 	case !desired.CreateOnly:
 		a.Ledger.TakenOver(ownerOf(a.mr), sighting.Key, sighting.UID)
@@ -350,9 +355,28 @@ func (a *applier) succeeded(desired *plan.Desired, done outcome) {
 	a.slow.answered(desired.Key.GroupKind(), nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.written[desired.Key] = outcome{result: done.result, sighting: objects.Sighting{UID: done.sighting.UID}}
+	a.written[desired.Key] = outcome{result: done.result, sighting: objects.Sighting{UID: done.sighting.UID}, anothers: done.anothers}
 	if desired.Key.Kind == "CustomResourceDefinition" && desired.Key.Group == "apiextensions.k8s.io" {
 		a.definedKinds[definedKind(desired)] = true
+	}
+}
+
+// namesAnother returns the origin of an object if it names another ManagedResource, of whatever source. nil names none.
+func (a *applier) namesAnother(live *unstructured.Unstructured) (origin meta.Origin, another bool) {
+	if live == nil {
+		return meta.Origin{}, false
+	}
+	origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
+	return origin, err == nil && (origin.Key != ownerOf(a.mr) || !a.isOfThisSource(origin))
+}
+
+// disown takes that the origin of an object names another ManagedResource than the one that it was created for: neither this process nor an inventory
+// proves from now on that it is that one's.
+func (a *applier) disown(key objects.Key, uid types.UID, origin meta.Origin) {
+	if a.isOfThisSource(origin) {
+		a.Ledger.TakenOver(origin.Key, key, uid)
+	} else {
+		a.Ledger.GivenUp(key, uid)
 	}
 }
 

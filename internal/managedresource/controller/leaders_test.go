@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 )
 
@@ -254,5 +256,40 @@ func TestTheEndOfTheProcessIsNoFailure(t *testing.T) {
 				t.Errorf("Events: %s", events)
 			}
 		})
+	}
+}
+
+// MRK-5, MR-30: a ManagedResource that goes to another class hands an object that was created only once to another ManagedResource, which releases it.
+// The record of the creation ends with the hand-over, so that no later instance takes it for a proof and deletes the object.
+func TestRecordEndsWithTheHandOver(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a!=1")
+	f.settle("m")
+	f.managed("heir", "a=1")
+	f.settle("heir")
+	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
+	f.settle("m")
+	for _, entry := range f.get("m").Status.Resources {
+		if !meta.Planned(&entry) {
+			t.Errorf("MRK-5: the entry of %s is still the record of its creation", entry.Name)
+		}
+	}
+}
+
+// MR-30: an entry is no record of a creation once the object carries the origin of another ManagedResource, whatever becomes of that origin later.
+func TestRecordEndsWithAnotherOrigin(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a!=1")
+	f.settle("m")
+	other := f.anotherProcess()
+	other.edited("a", func(o *unstructured.Unstructured) {
+		o.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: "elsewhere:n/x"})
+	})
+	other.settle("m")
+	other.edited("a", func(o *unstructured.Unstructured) { o.SetAnnotations(nil) })
+	other.secret("m", "2")
+	other.settle("m")
+	if _, found := f.target.value("a"); !found {
+		t.Error("MR-30: the object was deleted though another source had it since it was created")
 	}
 }

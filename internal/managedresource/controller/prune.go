@@ -22,6 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -59,8 +60,30 @@ func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 			}
 		}
 	}
+	if mr, err = r.voidRecords(ctx, mr); err != nil || mr == nil {
+		return reconcile.Result{}, err
+	}
 	r.forget(ownerOf(mr))
 	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
+}
+
+// voidRecords takes from the inventory of a ManagedResource that goes to another class the records that its objects were created for it (MR-30): those
+// objects are gone, or another ManagedResource has them by now, which may give them up. Without this the next instance would take the record
+// for a proof that such an object is its own, and delete it.
+func (r *Reconciler) voidRecords(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+	isRecord := func(ref *resourcesv1alpha1.ObjectReference) bool { return createdOnce(ref) && !meta.Planned(ref) }
+	if mr.DeletionTimestamp != nil || !slices.ContainsFunc(mr.Status.Resources, func(ref resourcesv1alpha1.ObjectReference) bool { return isRecord(&ref) }) {
+		return mr, nil
+	}
+	return r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		inventory := slices.Clone(current.Status.Resources)
+		for i := range inventory {
+			if isRecord(&inventory[i]) {
+				inventory[i] = meta.AsPlanned(inventory[i])
+			}
+		}
+		return &source.Change{Resources: &inventory}
+	})
 }
 
 func deletionStarts(mr *resourcesv1alpha1.ManagedResource) meta.ConditionChange {

@@ -228,6 +228,8 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 			done.sighting.UID = a.Ledger.Lookup(keyOf(desired)).UID // A run before may have created it, and not have come to say so.
 		}
 		switch {
+		case done.anothers: // The object was handed over or taken over since: were its new owner to release it, the record would prove what is not so.
+			inventory[i] = meta.AsPlanned(inventory[i])
 		case found && (done.result == "created" || a.Ledger.CreatedFor(ownerOf(a.mr), keyOf(desired)) == done.sighting.UID && done.sighting.UID != ""):
 			// Also if an earlier run created it, which did not come to say so.
 			inventory[i].FieldPath, inventory[i].UID = "", done.sighting.UID
