@@ -22,9 +22,9 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
 
-	"github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/internal/relation"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 	"github.com/espalier-project/espalier/test/landscape"
 )
 
@@ -241,10 +241,10 @@ func checkAll(g *graph.Graph, questions []question, rounds int) {
 
 // measureDecisions measures all that a decision takes but decoding: rule, check, reason.
 func (p *inProcess) measureDecisions(b *bench, title string) {
-	options := garden.Options{Graph: p.state.Graph, Watches: relation.Watches, Facts: p.state.Facts(), ReadAll: true, Log: logr.Discard()}
-	bare := garden.NewSeedAuthorizer(options)
-	options.Metrics = garden.NewMetrics(prometheus.NewRegistry())
-	measured := garden.NewSeedAuthorizer(options)
+	options := rules.Options{Graph: p.state.Graph, Watches: relation.Watches, Facts: p.state.Facts(), ReadAll: true, Log: logr.Discard()}
+	bare := rules.NewSeedAuthorizer(options)
+	options.Metrics = rules.NewMetrics(prometheus.NewRegistry())
+	measured := rules.NewSeedAuthorizer(options)
 	namespace, name := p.ShootName(7)
 	for _, c := range []struct{ name, seed, group, resource, namespace, object string }{
 		{"allowed (a Shoot's Secret)", p.SeedOf(7), "", "secrets", namespace, name + ".ca-cluster"},
@@ -256,7 +256,7 @@ func (p *inProcess) measureDecisions(b *bench, title string) {
 			User: &user.DefaultInfo{Name: gardenletOf(c.seed), Groups: []string{seedsGroup, "system:authenticated"}}, Verb: "get",
 			APIGroup: c.group, Resource: c.resource, Namespace: c.namespace, Name: c.object, ResourceRequest: true,
 		}
-		ask := func(a *garden.Authorizer) (float64, int64) {
+		ask := func(a *rules.Authorizer) (float64, int64) {
 			result := testing.Benchmark(func(tb *testing.B) {
 				tb.ReportAllocs()
 				var question authorizer.Attributes = attributes

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	authorizers "github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/restriction"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 	"github.com/espalier-project/espalier/test/harness"
 )
 
@@ -24,8 +24,8 @@ func TestLookUps(t *testing.T) {
 		path, user, group string
 		reads             []feature.Read
 	}{
-		{authorizers.SeedPath, "gardener.cloud:system:seed:", "gardener.cloud:system:seeds", authorizers.SeedReads()},
-		{authorizers.ShootPath, "gardener.cloud:system:shoot:garden:", "gardener.cloud:system:shoots", authorizers.ShootReads()},
+		{rules.SeedPath, "gardener.cloud:system:seed:", "gardener.cloud:system:seeds", rules.SeedReads()},
+		{rules.ShootPath, "gardener.cloud:system:shoot:garden:", "gardener.cloud:system:shoots", rules.ShootReads()},
 	} {
 		for i, read := range c.reads {
 			namespace := namespaceFor(t, read)

@@ -12,7 +12,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/espalier-project/espalier/internal/executable/admissioncontroller"
-	"github.com/espalier-project/espalier/internal/restriction"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
 )
 
 // Webhooks returns the webhook configurations that an executable prints for the configuration in a file. Its processes are reached under a

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/espalier-project/espalier/internal/authorizer/garden"
-	"github.com/espalier-project/espalier/internal/restriction"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 	"github.com/espalier-project/espalier/test/harness"
 	"github.com/espalier-project/espalier/test/landscape"
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
@@ -71,12 +71,12 @@ func deletions(s *stage) error {
 	err = s.phases(g.process, func(ctx context.Context, t *tally) {
 		now := round.Add(1)
 		t.atLimits(ctx, gardenletBurst, gardenletRate, func(ctx context.Context, i int) error {
-			return g.allowed(ctx, garden.SeedPath, access(gardenletOf(honestSeed), seeds, "delete", "", "secrets", project, fmt.Sprintf("gone-%d-%d", now, i)))
+			return g.allowed(ctx, rules.SeedPath, access(gardenletOf(honestSeed), seeds, "delete", "", "secrets", project, fmt.Sprintf("gone-%d-%d", now, i)))
 		})
 	}, func(ctx context.Context, t *tally) {
 		t.together(ctx, 40, func(ctx context.Context, i int) error {
 			user, groups := extensionOf(hostileSeed, i%40)
-			return g.allowed(ctx, garden.SeedPath, access(user, groups, "update", "core.gardener.cloud", "shoots", project, fmt.Sprintf("invented-%d", i)))
+			return g.allowed(ctx, rules.SeedPath, access(user, groups, "update", "core.gardener.cloud", "shoots", project, fmt.Sprintf("invented-%d", i)))
 		})
 	}, 3*time.Second, 5*time.Second)
 	s.honestNeverRefused()
@@ -112,13 +112,13 @@ func invented(s *stage) error {
 	err = s.phases(g.process, func(ctx context.Context, t *tally) {
 		t.paced(ctx, 100*time.Millisecond, func(ctx context.Context, _ int) error {
 			name := fmt.Sprintf("fresh-%d", next.Add(1)%fresh)
-			return g.allowed(ctx, garden.SeedPath, access(gardenletOf(honestSeed), seeds, "update", "core.gardener.cloud", "shoots", project, name))
+			return g.allowed(ctx, rules.SeedPath, access(gardenletOf(honestSeed), seeds, "update", "core.gardener.cloud", "shoots", project, name))
 		})
 	}, func(ctx context.Context, t *tally) {
 		t.together(ctx, 150, func(ctx context.Context, i int) error {
 			user := fmt.Sprintf("system:serviceaccount:%s:extension-shoot--invented%d--e", another, i%150)
 			groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + another, "system:authenticated"}
-			return g.allowed(ctx, garden.ShootPath, access(user, groups, "delete", "", "configmaps", another, fmt.Sprintf("invented-%d", i)))
+			return g.allowed(ctx, rules.ShootPath, access(user, groups, "delete", "", "configmaps", another, fmt.Sprintf("invented-%d", i)))
 		})
 	}, 2*time.Second, 6*time.Second)
 	s.honestNeverRefused()

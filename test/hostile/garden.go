@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/espalier-project/espalier/internal/authorizer/garden"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/webhook/auditpolicy"
 	"github.com/espalier-project/espalier/internal/webhook/kubeconfigsecret"
 	"github.com/espalier-project/espalier/test/harness"
@@ -124,7 +124,7 @@ func (g *gate) decisions() client {
 	}
 	return func(ctx context.Context, t *tally) {
 		t.paced(ctx, 10*time.Millisecond, func(ctx context.Context, i int) error {
-			return g.allowed(ctx, garden.SeedPath, bodies[i%len(bodies)])
+			return g.allowed(ctx, rules.SeedPath, bodies[i%len(bodies)])
 		})
 	}
 }

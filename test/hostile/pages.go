@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/espalier-project/espalier/internal/graphpage"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/debug"
 	"github.com/espalier-project/espalier/test/landscape"
 )
 
@@ -29,7 +29,7 @@ func pages(s *stage) error {
 		return err
 	}
 	get := func(ctx context.Context, _ int) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, browser.url+graphpage.SeedPath+"?all&kind=Shoot", nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, browser.url+debug.SeedPath+"?all&kind=Shoot", nil)
 		if err != nil {
 			return err
 		}

@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/garden"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/process"
-	"github.com/espalier-project/espalier/internal/relation"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/garden"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	authorizer "github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 )
 
 // operatorKeeps is what gardener-operator's ServiceMonitor of admission-controller keeps (ADM-39).

@@ -8,15 +8,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 
-	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/graphpage"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/debug"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 )
 
 // review serves an authorizer under a path, once the graph is complete.
-func (p *Process) review(name, path string, decides *authorizer.Authorizer) error {
+func (p *Process) review(name, path string, decides *rules.Authorizer) error {
 	p.Manager.GetWebhookServer().Register(path, authorization.New(authorization.Options{
 		Authorizer: decides, Ready: p.watches.Synced, Bodies: p.reviews, Log: p.Log.WithName("webhook." + name),
 	}))
@@ -45,13 +45,13 @@ func (p *Process) restricts(name string, decides decision, synced func() bool) h
 }
 
 // page is the row of the debug page of a graph.
-func page(name, path string, of func(*Process) *authorizer.Authorizer) Row {
+func page(name, path string, of func(*Process) *rules.Authorizer) Row {
 	return Row{
 		Name: name, Switch: "server.enableDebugHandlers", Runs: feature.EveryReplica,
 		Doc: "Shows a graph and explains decisions, to everybody unless `debugging.authentication` is on.", Path: path,
 		Start: func(_ context.Context, p *Process) error {
 			a := of(p)
-			var handler http.Handler = &graphpage.Handler{Path: path, Graph: a.Graph, Authorizer: a, Pages: p.pages, Log: p.Log}
+			var handler http.Handler = &debug.Handler{Path: path, Graph: a.Graph, Authorizer: a, Pages: p.pages, Log: p.Log}
 			if p.guard != nil {
 				handler = p.guard.Wrap(handler)
 			} else {

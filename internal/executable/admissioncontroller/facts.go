@@ -5,11 +5,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/garden"
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/internal/relation"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/garden"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/selectors"
 )
 
@@ -40,5 +40,5 @@ func selectorQuestion() []feature.Write { return []feature.Write{selectors.Write
 
 // graphMetrics registers those of a graph and of what keeps it.
 func graphMetrics(registry prometheus.Registerer) {
-	garden.NewMetrics(registry, graph.New(relation.Schema), authorizer.Buckets()).Follow("", func() time.Duration { return 0 })
+	garden.NewMetrics(registry, graph.New(relation.Schema), rules.Buckets()).Follow("", func() time.Duration { return 0 })
 }

@@ -15,7 +15,6 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
-	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
@@ -23,14 +22,15 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
 	foreign "github.com/espalier-project/espalier/internal/externalapi/garden"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/garden"
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/internal/graphpage"
 	"github.com/espalier-project/espalier/internal/livefallback"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/internal/ratelimit"
-	"github.com/espalier-project/espalier/internal/relation"
-	"github.com/espalier-project/espalier/internal/restriction"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/debug"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/garden"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/selectors"
 )
 
@@ -46,7 +46,7 @@ type Process struct {
 
 	// watches keep the graphs; seeds and shoots decide by them.
 	watches       *garden.Watches
-	seeds, shoots *authorizer.Authorizer
+	seeds, shoots *rules.Authorizer
 	// seedRestriction and shootRestriction read over the connections of the authorizers.
 	seedRestriction, shootRestriction restriction.Handler
 	// live is what the other webhooks read past the cache.
@@ -55,7 +55,7 @@ type Process struct {
 	reviews, judged, bodies *endpoint.Bodies
 	hooks                   *admission.Metrics
 	// pages bounds the debug pages of both graphs.
-	pages *graphpage.Pages
+	pages *debug.Pages
 	// guard decides who sees them; nil means everybody.
 	guard      *guard.Guard
 	rejections *admission.Rejections
@@ -91,7 +91,7 @@ func assemble(
 	}
 	p := &Process{
 		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log,
-		reviews: authorization.NewBodies(), judged: admission.NewBodies(), bodies: admission.NewBodies(), pages: graphpage.NewPages(), guard: keeper,
+		reviews: authorization.NewBodies(), judged: admission.NewBodies(), bodies: admission.NewBodies(), pages: debug.NewPages(), guard: keeper,
 		hooks: admission.NewMetrics(registry), rejections: admission.NewRejections(registry), kept: map[string]*cluster.Kept{}, first: &asked{clock: clock.RealClock{}},
 	}
 	registerDoubles(registry)
@@ -140,24 +140,24 @@ func (p *Process) follow(restConfig *rest.Config) error {
 		return err
 	}
 	seedGraph, shootGraph := graph.New(relation.Schema), graph.New(relation.SelfHostedSchema)
-	metrics := garden.NewMetrics(p.Registry, seedGraph, authorizer.Buckets())
+	metrics := garden.NewMetrics(p.Registry, seedGraph, rules.Buckets())
 	seedState := relation.NewState(seedGraph, p.Clock, metrics.Updated)
 	shootState := relation.NewState(shootGraph, p.Clock, metrics.Updated)
 	p.watches = garden.NewWatches(watching, []garden.Graph{{State: seedState, Table: relation.Watches}, {State: shootState, Table: relation.SelfHosted}},
 		p.Clock, metrics, p.Log.WithName("seed-authorizer-graph"))
-	options := authorizer.Options{
+	options := rules.Options{
 		Graph: seedGraph, Watches: relation.Watches, Facts: seedState.Facts(), Live: ofSeeds, Queue: ofSeeds.queue,
-		Selectors: &selectors.Checker{Client: watching.Bare(), Clock: p.Clock}, Metrics: authorizer.NewMetrics(p.Registry),
+		Selectors: &selectors.Checker{Client: watching.Bare(), Clock: p.Clock}, Metrics: rules.NewMetrics(p.Registry),
 		ReadAll:    p.Config.Server.SeedAuthorizer.ReadScope == config.ReadScopeAll,
 		WriteOwned: p.Config.Server.SeedAuthorizer.WriteScope == config.WriteScopeOwned,
-		Log:        p.Log.WithName("webhook." + authorizer.SeedName),
+		Log:        p.Log.WithName("webhook." + rules.SeedName),
 	}
-	p.seeds = authorizer.NewSeedAuthorizer(options)
+	p.seeds = rules.NewSeedAuthorizer(options)
 	options.Graph, options.Watches, options.Facts = shootGraph, relation.SelfHosted, shootState.Facts()
 	options.Live, options.Queue = ofShoots, ofShoots.queue
 	options.WriteOwned = false
-	options.Log = p.Log.WithName("webhook." + authorizer.ShootName)
-	p.shoots = authorizer.NewShootAuthorizer(options, p.seeds)
+	options.Log = p.Log.WithName("webhook." + rules.ShootName)
+	p.shoots = rules.NewShootAuthorizer(options, p.seeds)
 	p.seedRestriction = restriction.Handler{
 		Reader: ofSeeds, Graph: seedGraph, Shoots: shootGraph, Queue: ofSeeds.queue, Clock: p.Clock, Checked: p.Config.Server.SeedAuthorizer.References == config.ReferencesChecked,
 	}

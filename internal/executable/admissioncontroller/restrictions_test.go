@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/internal/relation"
-	"github.com/espalier-project/espalier/internal/restriction"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
 )
 
 // TestRestrictionsWaitForTheGraph: the Secret of a generated name is refused with 403 when the graph says that it is nobody's backup, but

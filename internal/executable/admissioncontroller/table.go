@@ -7,13 +7,13 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
-	authorizer "github.com/espalier-project/espalier/internal/authorizer/garden"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/garden"
-	"github.com/espalier-project/espalier/internal/graphpage"
-	"github.com/espalier-project/espalier/internal/relation"
-	"github.com/espalier-project/espalier/internal/restriction"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/debug"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/garden"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/webhook/auditpolicy"
 	"github.com/espalier-project/espalier/internal/webhook/authenticationconfig"
 	"github.com/espalier-project/espalier/internal/webhook/authorizationconfig"
@@ -42,21 +42,21 @@ func Table() []Row {
 			Start:   func(_ context.Context, p *Process) error { return p.Manager.Add(p.watches) },
 		},
 		{
-			Name: authorizer.SeedName, Runs: feature.EveryReplica,
+			Name: rules.SeedName, Runs: feature.EveryReplica,
 			Doc:   "Decides what the clients of a seed may do, as a webhook authorizer.",
-			Path:  authorizer.SeedPath,
-			Reads: reads(authorizer.SeedReads), Writes: writes(selectorQuestion), Metrics: feature.Registers(authorizer.NewMetrics),
+			Path:  rules.SeedPath,
+			Reads: reads(rules.SeedReads), Writes: writes(selectorQuestion), Metrics: feature.Registers(rules.NewMetrics),
 			Start: func(_ context.Context, p *Process) error {
-				return p.review(authorizer.SeedName, authorizer.SeedPath, p.seeds)
+				return p.review(rules.SeedName, rules.SeedPath, p.seeds)
 			},
 		},
 		{
-			Name: authorizer.ShootName, Runs: feature.EveryReplica,
+			Name: rules.ShootName, Runs: feature.EveryReplica,
 			Doc:   "Decides what the clients of a self-hosted shoot may do, as a webhook authorizer.",
-			Path:  authorizer.ShootPath,
-			Reads: reads(authorizer.ShootReads), Writes: writes(selectorQuestion), Metrics: feature.Registers(authorizer.NewMetrics),
+			Path:  rules.ShootPath,
+			Reads: reads(rules.ShootReads), Writes: writes(selectorQuestion), Metrics: feature.Registers(rules.NewMetrics),
 			Start: func(_ context.Context, p *Process) error {
-				return p.review(authorizer.ShootName, authorizer.ShootPath, p.shoots)
+				return p.review(rules.ShootName, rules.ShootPath, p.shoots)
 			},
 		},
 		restricting(Row{
@@ -84,8 +84,8 @@ func Table() []Row {
 			Doc:    "Asks the API server who may read metrics, profiles and debug pages.",
 			Writes: func(*configuration) []feature.Write { return feature.GuardWrites(feature.Garden) }, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
 		},
-		page("graph page of seeds", graphpage.SeedPath, func(p *Process) *authorizer.Authorizer { return p.seeds }),
-		page("graph page of self-hosted shoots", graphpage.ShootPath, func(p *Process) *authorizer.Authorizer { return p.shoots }),
+		page("graph page of seeds", debug.SeedPath, func(p *Process) *rules.Authorizer { return p.seeds }),
+		page("graph page of self-hosted shoots", debug.ShootPath, func(p *Process) *rules.Authorizer { return p.shoots }),
 		// The other webhooks (B0).
 		hook(Row{
 			Name: auditpolicy.Name, Doc: "Judges the audit policies of Shoots.",

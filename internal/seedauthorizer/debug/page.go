@@ -1,0 +1,18 @@
+package debug
+
+import (
+	_ "embed"
+	"html/template"
+	"strings"
+)
+
+//go:embed page.html
+var pageText string
+
+// page keeps the listing as scripts know it (DBG-5 to DBG-7): a line each, with a bar in front and a break at its end.
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"dashes": func() string { return strings.Repeat("-", 79) },
+	"indent": func(levels int) template.HTML { return template.HTML(strings.Repeat("&nbsp;&nbsp;", levels)) }, //nolint:gosec // A constant.
+	"add":    func(a, b int) int { return a + b },
+	"half":   func(a int) int { return a / 2 },
+}).Parse(strings.ReplaceAll(pageText, "~\n", "")))

@@ -1,0 +1,114 @@
+package relation
+
+import (
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	gardencorev1 "github.com/espalier-project/espalier/internal/externalapi/core/v1"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/internal/externalapi/names"
+	operationsv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/operations/v1alpha1"
+	securityv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
+)
+
+// SelfHostedSchema is that of the graph for self-hosted shoots: the same kinds, with Shoots for sinks.
+var SelfHostedSchema = graph.Schema{Names: Schema.Names, Ranks: Schema.Ranks, Sink: Shoot}
+
+// SelfHosted is the table of the graph for self-hosted shoots (section 8.2). What belongs to a Shoot by its name is not in it: the
+// client's own name says that, so that thousands of Shoots that are not self-hosted cost little. What the clients of a self-hosted shoot write
+// into their own Gardenlet and ServiceAccounts is not followed, and of what they write into their BackupBucket only what can be theirs.
+var SelfHosted = Table{
+	derive(backupBuckets, []string{"GE-4"},
+		row[gardencorev1beta1.BackupBucket]{
+			Row{ID: "SHG-6", From: credentials, To: kinds(BackupBucket), Fields: []string{"spec.credentialsRef", "spec.secretRef"}, When: "in the namespace of spec.shootRef"},
+			func(b *gardencorev1beta1.BackupBucket, add *collector, _ Facts) {
+				if shoot := b.Spec.ShootRef; shoot != nil {
+					add.credentialsIn(shoot.Namespace, b.Spec.CredentialsRef, b.Spec.SecretRef)
+				}
+			},
+		},
+		row[gardencorev1beta1.BackupBucket]{
+			Row{ID: "SHG-7", From: kinds(Secret), To: kinds(BackupBucket), Fields: []string{"status.generatedSecretRef"}, Class: graph.Manages,
+				When: "Secret " + names.Garden + "/" + names.GeneratedBucketPrefix + "<name>, which the gardenlet writes"},
+			func(b *gardencorev1beta1.BackupBucket, add *collector, _ Facts) {
+				if ref := b.Status.GeneratedSecretRef; ref != nil && ref.Namespace == names.Garden && ref.Name == names.GeneratedBucketPrefix+b.Name {
+					add.from(Secret, ref.Namespace, ref.Name)
+				}
+			},
+		},
+	),
+	derive(backupEntries, []string{"GE-5"}, row[gardencorev1beta1.BackupEntry]{
+		Row{ID: "SHG-1", From: kinds(BackupEntry), To: kinds(Shoot), Fields: []string{"spec.shootRef"}},
+		func(b *gardencorev1beta1.BackupEntry, add *collector, _ Facts) {
+			if ref := b.Spec.ShootRef; ref != nil {
+				add.to(Shoot, ref.Namespace, ref.Name)
+			}
+		},
+	}),
+	derive(bastions, nil, row[operationsv1alpha1.Bastion]{
+		Row{ID: "SHG-2", From: kinds(Bastion), To: kinds(Shoot), Fields: []string{"spec.shootRef"}, When: "in the Bastion's namespace"},
+		func(b *operationsv1alpha1.Bastion, add *collector, _ Facts) {
+			add.to(Shoot, b.Namespace, nameOf(b.Spec.ShootRef))
+		},
+	}),
+	derive(certificateSigningRequests, nil, row[certificatesv1.CertificateSigningRequest]{
+		Row{ID: "GE-11", From: kinds(CertificateSigningRequest), To: kinds(Shoot), Fields: []string{"spec.request"}, When: "the request is for the client certificate of a self-hosted shoot's gardenlet"},
+		func(c *certificatesv1.CertificateSigningRequest, add *collector, _ Facts) {
+			if namespace, name, err := identity.ShootOfCertificateRequest(c.Spec.Request, c.Spec.Usages); err == nil {
+				add.to(Shoot, namespace, name)
+			}
+		},
+	}),
+	derive[gardencorev1.ControllerDeployment](controllerDeployments, []string{"GE-12", "GE-13"}),
+	derive[gardencorev1beta1.ControllerInstallation](controllerInstallations, []string{"GE-14", "GE-16", "GE-17"}),
+	derive[securityv1alpha1.CredentialsBinding](credentialsBindings, []string{"GE-18"}),
+	derive(gardenlets, nil, row[seedmanagementv1alpha1.Gardenlet]{
+		Row{ID: "SHG-3", From: kinds(Gardenlet), To: kinds(Shoot), When: "for a name that starts with " + names.SelfHostedShootPrefix + ", the Shoot that the rest names"},
+		func(g *seedmanagementv1alpha1.Gardenlet, add *collector, _ Facts) {
+			if shoot, found := strings.CutPrefix(g.Name, names.SelfHostedShootPrefix); found {
+				add.to(Shoot, g.Namespace, shoot)
+			}
+		},
+	}),
+	derive(managedSeeds, []string{"GE-24", "GE-25", "GE-27"}, row[seedmanagementv1alpha1.ManagedSeed]{
+		Row{ID: "SHG-4", From: kinds(Secret), To: kinds(ManagedSeed), Class: graph.Manages,
+			When: "the bootstrap token's Secret, with mode " + seedmanagementv1alpha1.BootstrapToken},
+		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, _ Facts) {
+			if m.Spec.Gardenlet != nil && deref(m.Spec.Gardenlet.Bootstrap) == seedmanagementv1alpha1.BootstrapToken {
+				add.from(Secret, names.KubeSystem, names.BootstrapTokenSecret(m.Namespace, m.Name))
+			}
+		},
+	}),
+	derive[gardencorev1beta1.Project](projects, []string{"GE-32"}),
+	derive(serviceAccounts, nil, row[corev1.ServiceAccount]{
+		Row{ID: "SHG-5", From: kinds(ServiceAccount), To: kinds(Shoot), Class: graph.Manages,
+			When: "ServiceAccounts named " + names.ExtensionOfShootPrefix + "<shoot>--…"},
+		func(s *corev1.ServiceAccount, add *collector, _ Facts) {
+			if shoot, ok := identity.ShootOfExtension(s.Name); ok {
+				add.to(Shoot, s.Namespace, shoot)
+			}
+		},
+	}),
+	derive[gardencorev1beta1.Shoot](shoots, []string{"GE-42", "GE-43", "GE-44", "GE-45", "GE-48", "GE-49", "GE-50", "GE-51", "GE-52", "GE-57"}),
+}
+
+// derive makes a watch of another graph out of some rows of a watch, and of more.
+func derive[T any, P interface {
+	*T
+	runtime.Object
+}](w *Watch, keep []string, more ...row[T]) *Watch {
+	options, rows := w.options.(watchOptions[T]), []row[T]{}
+	for _, r := range w.typed.([]row[T]) {
+		if slices.Contains(keep, r.ID) {
+			rows = append(rows, r)
+		}
+	}
+	return watch[T, P](options, append(rows, more...)...)
+}

@@ -1,0 +1,192 @@
+package restriction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/ratelimit"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+)
+
+// Paths of the webhooks, and names of the handlers in logs.
+const (
+	SeedPath  = "/webhooks/admission/seedrestriction"
+	SeedName  = "seedrestriction"
+	ShootPath = "/webhooks/admission/shootrestriction"
+	ShootName = "shootrestriction"
+)
+
+// Reader reads the garden.
+type Reader interface {
+	Get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into runtime.Object) error
+	GetRaw(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) ([]byte, error)
+	Exists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (bool, error)
+}
+
+// Queue shares reads between clients; what waits until the review's deadline is answered with 429.
+type Queue interface {
+	// Do makes a read when it is the turn of the context's client (ratelimit.WithClient).
+	Do(ctx context.Context, read func(context.Context) error) error
+}
+
+// Handler is SeedRestriction.
+type Handler struct {
+	Reader Reader
+	// Graph is the one for seeds. It is asked where a search would cost a read for each object of the landscape.
+	Graph *graph.Graph
+	// Shoots is the graph for self-hosted shoots, which ShootRestriction asks.
+	Shoots *graph.Graph
+	// Checked says that the references with which a gardenlet registers itself are checked, too (references.go).
+	Checked bool
+	// Queue shares the reads between clients; nil means that none of them waits.
+	Queue Queue
+	Clock clock.PassiveClock
+	Log   logr.Logger
+}
+
+// maxReads bounds what one review costs the garden's API server.
+const maxReads = 3
+
+// refuse returns a refusal; it carries nothing of the object but names.
+func refuse(code int, format string, arguments ...any) error {
+	return admission.Refuse(code, format, arguments...)
+}
+
+// request is what is to be decided.
+type request struct {
+	*Handler
+	*admissionv1.AdmissionRequest
+	client identity.SeedClient
+	// of is the seed or self-hosted shoot of the client, and called is what refusals call it.
+	of     graph.Vertex
+	called string
+	// reach is what the client reaches, its own Seed or Shoot first, and backup reads the backup credentials of that.
+	reach  []reach
+	backup func(context.Context) ([]graph.Vertex, error)
+	// reads are those that were made for this request.
+	reads int
+}
+
+// Decide admits what the rules admit, and whatever others than clients of seeds ask.
+func (h *Handler) Decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+	client, ok := identity.OfSeed(r.UserInfo.Username, r.UserInfo.Groups)
+	if !ok {
+		return nil
+	}
+	q := h.ofSeed(r, client)
+	return q.alreadyExists(ctx, dispatch(ctx, q, r, q.rules()))
+}
+
+// ofSeed is a request of a client of a seed.
+func (h *Handler) ofSeed(r *admissionv1.AdmissionRequest, client identity.SeedClient) *request {
+	seed := relation.SeedVertex(client.Seed)
+	q := &request{
+		Handler: h, AdmissionRequest: r, client: client, of: seed, called: fmt.Sprintf("seed %q", client.Seed), reach: []reach{{in: h.Graph, to: seed}},
+	}
+	q.backup = q.backupOfSeed
+	return q
+}
+
+// alreadyExists tells a client whose creation is refused that the object is there, which is what it would be told anyway (RES-2). What
+// the rules admit is not asked about: the API server says it, and what was judged stays judged if the object is deleted in between.
+func (q *request) alreadyExists(ctx context.Context, err error) error {
+	why, refused := err.(*admission.Refusal) //nolint:errorlint // Refusals are never wrapped.
+	if !refused || why.Code >= http.StatusInternalServerError || why.Code == http.StatusTooManyRequests ||
+		q.Operation != admissionv1.Create || q.Name == "" || q.Resource.Resource == "" || q.reads >= maxReads {
+		return err
+	}
+	found := false
+	unreadable := q.reading(ctx, func(ctx context.Context) (err error) {
+		found, err = q.Reader.Exists(ctx, schema.GroupVersionResource(q.Resource), q.Namespace, q.Name)
+		return err
+	})
+	if unreadable != nil {
+		q.Log.V(1).Info("Whether the object exists could not be read", "resource", q.resource(), "reason", unreadable.Error())
+	}
+	if unreadable != nil || !found {
+		return err
+	}
+	status := apierrors.NewAlreadyExists(schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}, q.Name).Status()
+	return &admission.Refusal{Code: int(status.Code), Reason: status.Reason, Message: status.Message}
+}
+
+// errUnknownSink says that there was no read, as the client's seed or shoot is not known.
+var errUnknownSink = errors.New("the client's seed or shoot is not known")
+
+// reading makes a read when it is the client's turn: first seeds take turns, or namespaces and then shoots in them, and users last, as a gardenlet
+// makes as many users of its own as it likes. For a Seed or Shoot that the graph does not have nothing is read: its client is invented, or its
+// Seed has been created a moment ago (T3-2). Nothing belongs to such a client that a read could show.
+func (q *request) reading(ctx context.Context, read func(context.Context) error) error {
+	if q.reads++; q.reads > maxReads {
+		return fmt.Errorf("judging %s would take more than %d reads", q.resource(), maxReads)
+	}
+	if !q.Graph.Check(q.of, q.of).Watched {
+		return errUnknownSink
+	}
+	if q.Queue == nil {
+		return read(ctx)
+	}
+	path := []string{relation.Schema.String(q.of), q.UserInfo.Username}
+	if q.of.Kind == relation.Shoot {
+		path = slices.Insert(path, 0, q.of.Namespace) // A project has as many Shoots as its members like.
+	}
+	return q.Queue.Do(ratelimit.WithClient(ctx, path...), read)
+}
+
+// dispatch finds the rule for a resource and an operation, and asks it (RES-3 to RES-5).
+func dispatch[Q any](ctx context.Context, q Q, r *admissionv1.AdmissionRequest, rules map[schema.GroupResource]map[admissionv1.Operation]func(Q, context.Context) error) error {
+	resource := schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}
+	byOperation, known := rules[resource]
+	if !known {
+		return refuse(http.StatusBadRequest, "unexpected resource: %q", resource.String())
+	}
+	rule, known := byOperation[r.Operation]
+	if !known {
+		return refuse(http.StatusBadRequest, "unexpected operation: %q", r.Operation)
+	}
+	return rule(q, ctx)
+}
+
+func (q *request) resource() string {
+	return (schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}).String()
+}
+
+// decode reads the object of the request (RES-6).
+func (q *request) decode(into any) error {
+	return admission.Unmarshal(q.Object.Raw, into)
+}
+
+// belongs wants one of some seed names to be that of the client (RES-7).
+func (q *request) belongs(seeds ...*string) error {
+	for _, seed := range seeds {
+		if seed != nil && *seed == q.client.Seed {
+			return nil
+		}
+	}
+	return q.foreign()
+}
+
+func (q *request) foreign() error {
+	return refuse(http.StatusForbidden, "object does not belong to seed %q", q.client.Seed)
+}
+
+// notForExtensions refuses extensions.
+func (q *request) notForExtensions(kind string) error {
+	if q.client.Type == identity.Extension {
+		return refuse(http.StatusForbidden, "extension client may not create %s", kind)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package restriction
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/ratelimit/ratelimittest"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+)
+
+// TestReads: what one creation costs does not depend on how many ManagedSeeds there are (RES-33).
+func TestReads(t *testing.T) {
+	g := garden{}
+	for i := range 300 {
+		g[fmt.Sprintf("managedseeds garden/m%d", i)] = fmt.Sprintf("spec: {shoot: {name: m%d}}", i)
+		g[fmt.Sprintf("shoots garden/m%d", i)] = "spec: {seedName: other}"
+	}
+	reader := &counting{garden: g}
+	h := &Handler{Reader: reader, Graph: graphOf(t, g), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
+	if response := respond(h.Decide, ask(t, "G CREATE secrets default/foo", "{}")); response.Allowed || response.Result.Code != 403 || reader.reads > 1 {
+		t.Errorf("code %d after %d reads", response.Result.Code, reader.reads)
+	}
+}
+
+// TestQueues: reads wait by seed and then by user, or by namespace, shoot and user; what waits too long is answered with
+// 429 before anything is read, and nothing is read for a Seed or Shoot that is not known.
+func TestQueues(t *testing.T) {
+	const bucket = "{spec: {shootRef: {namespace: garden, name: s}}}"
+	for name, c := range map[string]struct {
+		question, object string
+		full, unknown    bool
+		code             int32
+		reads            int
+		waits            string
+	}{
+		"T3-1/seed":                        {question: "G CREATE configmaps n/s.ca-cluster", code: 200, reads: 1, waits: "Seed:seed | gardener.cloud:system:seed:seed"},
+		"T3-1/extension":                   {question: "E CREATE configmaps n/s.ca-cluster", code: 200, reads: 1, waits: "Seed:seed | system:serviceaccount:seed-seed:extension-provider-local"},
+		"T3-1/seed, full":                  {question: "G CREATE configmaps n/s.ca-cluster", full: true, code: 429, waits: "Seed:seed | gardener.cloud:system:seed:seed"},
+		"T3-1/refused without a read":      {question: "G CREATE configmaps n/x", full: true, code: 403, waits: "Seed:seed | gardener.cloud:system:seed:seed"},
+		"T3-1/shoot":                       {question: "SE CREATE backupentries garden/e", object: bucketOf("s"), code: 200, reads: 1, waits: "garden | Shoot:garden/s | system:serviceaccount:garden:extension-shoot--s--e"},
+		"T3-1/shoot, full":                 {question: "SE CREATE backupentries garden/e", object: bucketOf("s"), full: true, code: 429, waits: "garden | Shoot:garden/s | system:serviceaccount:garden:extension-shoot--s--e"},
+		"T3-2/seed that is not known":      {question: "G CREATE configmaps n/s.ca-cluster", unknown: true, code: 403},
+		"T3-2/shoot that is not known":     {question: "SE CREATE backupentries garden/e", object: bucketOf("s"), unknown: true, code: 403},
+		"T3-2/no read, seed is not known":  {question: "G CREATE configmaps n/x", unknown: true, code: 403},
+		"T3-1/no read, so nothing to wait": {question: "SE CREATE shootstates garden/s", full: true, code: 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := garden{"shoots n/s": on("seed"), "backupbuckets b": bucket}
+			reader, queue := &counting{garden: g}, &ratelimittest.Paths{Full: c.full}
+			h := &Handler{Reader: reader, Graph: graphOf(t, g), Shoots: shootsOf(t, g), Queue: queue, Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
+			if c.unknown {
+				h.Graph = graph.New(relation.Schema)
+			}
+			decide := h.Decide
+			if strings.HasPrefix(c.question, "S") {
+				decide = SelfHosted{h}.Decide
+			}
+			if c.object == "" {
+				c.object = "{}"
+			}
+			response := respond(decide, ask(t, c.question, c.object))
+			if response.Result.Code != c.code || reader.reads != c.reads {
+				t.Errorf("code %d (%s) after %d reads, want %d after %d", response.Result.Code, response.Result.Message, reader.reads, c.code, c.reads)
+			}
+			if got := strings.Join(queue.Seen, ", "); got != c.waits {
+				t.Errorf("the reads of %q wait", got)
+			}
+		})
+	}
+}
+
+func bucketOf(shoot string) string {
+	return "{spec: {bucketName: b, shootRef: {namespace: garden, name: " + shoot + "}}}"
+}

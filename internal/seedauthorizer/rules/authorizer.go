@@ -1,0 +1,98 @@
+package rules
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+)
+
+// Paths of the webhooks, and names of the handlers in logs.
+const (
+	SeedPath  = "/webhooks/auth/seed"
+	SeedName  = "seedauthorizer"
+	ShootPath = "/webhooks/auth/shoot"
+	ShootName = "shootauthorizer"
+)
+
+// Selectors says whether the garden's API server sends selectors (section 5.1).
+type Selectors interface {
+	Possible(ctx context.Context) (bool, error)
+	// Known is the answer as far as it is known without a request.
+	Known() (possible, known bool)
+}
+
+// Options are what an authorizer needs.
+type Options struct {
+	Graph *graph.Graph
+	// Watches is the table that the graph is made of.
+	Watches   relation.Table
+	Facts     relation.Facts
+	Selectors Selectors
+	// Live may be nil: then nothing is looked up.
+	Live Live
+	// Queue shares the look-ups between clients; nil means that none of them waits.
+	Queue   Queue
+	Metrics *Metrics
+	// ReadAll is readScope All, WriteOwned writeScope Owned.
+	ReadAll, WriteOwned bool
+	Log                 logr.Logger
+}
+
+// Authorizer is the SeedAuthorizer or the ShootAuthorizer.
+type Authorizer struct {
+	Options
+	table *table
+	// seeds decides for extensions of self-hosted shoots that are seeds, too.
+	seeds *Authorizer
+}
+
+// NewSeedAuthorizer returns the SeedAuthorizer.
+func NewSeedAuthorizer(o Options) *Authorizer { return &Authorizer{Options: o, table: seeds} }
+
+var _ authorizer.Authorizer = &Authorizer{}
+
+// Authorize implements authorizer.Authorizer. It never denies.
+func (a *Authorizer) Authorize(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
+	return a.authorize(ctx, attributes, asking{live: true, counted: true})
+}
+
+// asking says how a decision is made.
+type asking struct {
+	// live says that requests may be made, counted that metrics and the log take note of it.
+	live, counted bool
+}
+
+func (a *Authorizer) authorize(ctx context.Context, attributes authorizer.Attributes, how asking) (authorizer.Decision, string, error) {
+	v, err := a.decide(ctx, attributes, how)
+	if how.counted {
+		a.Metrics.decided(v, err)
+	}
+	switch {
+	case err != nil:
+		return authorizer.DecisionNoOpinion, "", err
+	case v.allowed:
+		if debug := a.Log.V(1); debug.Enabled() && v.checked && how.counted {
+			debug.Info("Allowed by path", "rule", v.rule, "step", v.step, "path", a.pathOf(v, attributes))
+		}
+		return authorizer.DecisionAllow, "", nil
+	}
+	if v.rule != "" && how.counted && a.Log.Enabled() {
+		a.Log.Info("No opinion", "rule", v.rule, "step", v.step, "reason", v.reason, "user", attributes.GetUser().GetName(), "verb", attributes.GetVerb(),
+			"resource", attributes.GetResource(), "subresource", attributes.GetSubresource(), "namespace", attributes.GetNamespace(), "name", attributes.GetName())
+	}
+	return authorizer.DecisionNoOpinion, v.reason, nil
+}
+
+// ConditionsAwareAuthorize implements authorizer.Authorizer.
+func (a *Authorizer) ConditionsAwareAuthorize(ctx context.Context, attributes authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	return authorizer.ConditionsAwareDecisionFromParts(a.Authorize(ctx, attributes))
+}
+
+// EvaluateConditions implements authorizer.Authorizer: there are no conditions.
+func (a *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData) (authorizer.Decision, string, error) {
+	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
+}

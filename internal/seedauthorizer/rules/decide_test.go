@@ -1,0 +1,87 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// TestSteps shows each step of the algorithm by a request that ends there: the comment of decide, line by line. What would end at several
+// ends at the first (SA-1 to SA-14); no answer is Deny (BH-SA-2, C2), and what is in no rule is left to others (C18).
+func TestSteps(t *testing.T) {
+	notAResource := authorizer.AttributesRecord{User: gardenlet, Verb: "get", Path: "/healthz"}
+	for name, c := range map[string]struct {
+		question   any
+		rule, want string
+	}{
+		"SA-1/no client of a seed":                       {"O get shoots n/own", "", "N()"},
+		"SA-2/no resource":                               {notAResource, "", "N()"},
+		"SA-3/C18 no rule for the resource":              {"G get quotas n/x", "", "N()"},
+		"SA-3/the version does not matter":               {"G get cloudprofiles own", "SR-5", "A"},
+		"SA-4/a special case, before the verb":           {"G deletecollection serviceaccounts seed-seed/", "SR-25g", "A"},
+		"SA-5/the namespace, before the verb":            {"G delete gardenlets other/seed", "SR-17", "N(only the following namespaces are allowed for this resource type: [garden])"},
+		"SA-5/create too":                                {"G create gardenlets other/", "SR-17", "N(only the following namespaces are allowed for this resource type: [garden])"},
+		"SA-5, D-2/reads only under readScope Related":   {"G list gardenlets", "SR-17", "N(only the following namespaces are allowed for this resource type: [garden])"},
+		"SA-6/the subresource, before the verb":          {"G create shoots/binding n/own", "SR-26", "N(only the following subresources are allowed for this resource type: [finalizers status])"},
+		"SA-7/the verb is always allowed, without name":  {"G create secrets n/", "SR-22", "A"},
+		"SA-8/the verb, before the name":                 {"G delete shoots n/", "SR-26", "N(only the following verbs are allowed for this resource type: [get list patch update watch])"},
+		"SA-9/a list with the rule's selector":           {"G list shoots label:name.seed.gardener.cloud/seed=true", "SR-26", "A"},
+		"SA-9/a list without, before the name":           {"G list shoots", "SR-26", "N(must specify field or label selector for name seed)"},
+		"SA-10/no name":                                  {"G get shoots n/", "SR-26", "N(No Object name found)"},
+		"SA-11/a Namespace's vertex has none":            {"G get namespaces own/own", "SR-19", "A"},
+		"SA-12/delete of what does not exist":            {"G delete backupbuckets absent", "SR-1", "A"},
+		"SA-13/a path":                                   {"G get shoots n/own", "SR-26", "A"},
+		"SA-13, D-7/the own Seed":                        {"G delete seeds seed", "SR-24", "A"},
+		"SA-14, D-7/no path":                             {"G patch seeds other", "SR-24", "N(no relationship found"},
+		"SA-14, D-9/the reason":                          {"G get shoots n/foreign", "SR-26", "N(no relationship found: Shoot:n/foreign does not lead to Seed:seed (SR-26))"},
+		"SP-2/the garden's description, by its name":     {"G get configmaps gardener-system-public/gardener-info", "SR-8", "A"},
+		"SP-4, D-3/Namespace garden by path":             {"G get namespaces garden", "SR-19", "N(no relationship found"},
+		"D-4/the garden's identity by path":              {"G get configmaps kube-system/cluster-identity", "SR-8", "N(no relationship found"},
+		"D-11/extensions only read what needs gardenlet": {"E create clusterrolebindings x", "SR-7e", "N(only the following verbs are allowed for this resource type: [get])"},
+		"D-11/and have Leases of their own":              {"E delete leases seed-seed/x", "SR-16e", "A"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := ruled()
+			attributes, isResource := c.question.(authorizer.AttributesRecord)
+			if !isResource {
+				attributes = ask(t, c.question.(string))
+			}
+			if got := decided(a, attributes); !matches(got, c.want) {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			if decision, _, _ := a.Authorize(t.Context(), attributes); decision == authorizer.DecisionDeny {
+				t.Error("C2/BH-SA-2: nothing is denied")
+			}
+			if e := a.Explain(t.Context(), attributes); e.Rule != c.rule {
+				t.Errorf("got rule %q, want %q", e.Rule, c.rule)
+			}
+		})
+	}
+}
+
+// TestStepOf is what an explanation calls the step that decided.
+func TestStepOf(t *testing.T) {
+	a := ruled()
+	for _, c := range []struct{ question, step string }{
+		{"O get shoots n/own", "SA-1"}, {"G get quotas n/x", "SA-3"}, {"G get gardenlets other/seed", "SA-5"}, {"G get shoots/binding n/own", "SA-6"}, {"G create secrets n/", "SA-7"},
+		{"G delete shoots n/own", "SA-8"}, {"G get shoots n/", "SA-10"}, {"G get shoots n/own", "SA-13"}, {"G get shoots n/foreign", "SA-14"},
+	} {
+		if got := a.Explain(t.Context(), ask(t, c.question)).Step; got != c.step {
+			t.Errorf("%s ended at %s, want %s", c.question, got, c.step)
+		}
+	}
+}
+
+// TestLog: requests that are left to others are told at info level, with the reason.
+func TestLog(t *testing.T) {
+	var lines []string
+	a := ruled()
+	a.Log = funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+	decided(a, ask(t, "G get shoots n/own"))
+	decided(a, ask(t, "G get secrets n/foreign"))
+	if len(lines) != 1 || !strings.Contains(lines[0], `"msg"="No opinion"`) || !strings.Contains(lines[0], "no relationship found") || !strings.Contains(lines[0], `"name"="foreign"`) {
+		t.Errorf("OBS-7: got %q", lines)
+	}
+}

@@ -1,0 +1,155 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/ratelimit"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+)
+
+// Live reads single objects of the garden, past all watches.
+type Live interface {
+	// Exists reads an object's metadata.
+	Exists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (bool, error)
+	// Read reads an object of a watched kind, nil if there is none.
+	Read(ctx context.Context, watch *relation.Watch, namespace, name string) (runtime.Object, error)
+	// Secret reads a Secret, nil if there is none.
+	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+}
+
+// Queue shares look-ups between clients.
+type Queue interface {
+	// Do makes a look-up when it is the turn of the context's client (ratelimit.WithClient).
+	Do(ctx context.Context, look func(context.Context) error) error
+}
+
+// liveTimeout bounds one live read: a fifth of what kube-apiserver waits for a decision.
+const liveTimeout = 2 * time.Second
+
+// errUnknownSink says that there was no look-up, as the client's seed or shoot is not known.
+var errUnknownSink = errors.New("the client's seed or shoot is not known")
+
+// lookUp makes a look-up about a vertex when it is the client's turn: first seeds take turns, or namespaces and then shoots in them, and users
+// last, as a gardenlet makes as many users of its own as it likes, by ServiceAccounts. A client whose Seed or Shoot the graph does not have is
+// invented: nothing is looked up for it (T3-2) but what is about this very Seed or Shoot, which may just have been created. All of these take
+// turns as one.
+func (q *request) lookUp(ctx context.Context, about graph.Vertex, look func(context.Context) error) error {
+	a, sink := q.authorizer, q.client.sink
+	who := q.attributes.GetUser()
+	if d, is := q.attributes.(delegated); is {
+		who = d.Attributes.GetUser() // The user behind it, not all who are delegated together.
+	}
+	path := []string{relation.Schema.String(sink), who.GetName()}
+	if sink.Kind == relation.Shoot {
+		path = slices.Insert(path, 0, sink.Namespace) // A project has as many Shoots as its members like.
+	}
+	if !a.Graph.Check(sink, sink).Watched {
+		if about != sink {
+			return errUnknownSink
+		}
+		clear(path[:len(path)-1])
+	}
+	bounded := func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+		defer cancel()
+		return look(ctx)
+	}
+	if a.Queue == nil {
+		return bounded(ctx)
+	}
+	return a.Queue.Do(ratelimit.WithClient(ctx, path...), bounded)
+}
+
+// unread says why nothing was read, for a reason of a refusal, and how metrics count that.
+func unread(err error) (why, outcome string) {
+	switch {
+	case errors.Is(err, errUnknownSink):
+		return ", and nothing is looked up, as " + errUnknownSink.Error(), outcomeUnknown
+	case errors.Is(err, ratelimit.ErrRefused):
+		return ", and there were too many such requests to look it up in time", outcomeLimited
+	}
+	return ", and it could not be looked up", outcomeError
+}
+
+// Outcomes of live reads, as metrics count them.
+const (
+	outcomeAbsent  = "absent"
+	outcomeAllowed = "allowed"
+	outcomeRefused = "refused"
+	outcomeLimited = "limited"
+	outcomeUnknown = "unknown"
+	outcomeError   = "error"
+	// outcomeThere is no outcome yet: it becomes allowed or refused.
+	outcomeThere = "there"
+)
+
+// lookAgain reads an object that the graph has not seen, once, before it is refused. An object that does not exist may be deleted: the
+// client gets its 404 (B-5, R17). An object of a watched kind is judged as it will be when its event is there. What cannot be read changes
+// nothing.
+func (a *Authorizer) lookAgain(ctx context.Context, r *rule, q *request, checked graph.Verdict, v *verdict) {
+	watch := a.Watches.Of(r.kind)
+	unseen := watch != nil && !checked.Watched
+	if !unseen && (q.verb != verbDelete || checked.Known) {
+		return
+	}
+	outcome, seen := outcomeThere, graph.Verdict{}
+	err := q.lookUp(ctx, v.vertex, func(ctx context.Context) (err error) {
+		outcome, seen, err = a.look(ctx, watch, r, v.vertex, q.client.sink)
+		return err
+	})
+	if err != nil {
+		var why string
+		why, outcome = unread(err)
+		v.reason += why
+		a.Log.V(1).Info("Object could not be looked up", "object", relation.Schema.String(v.vertex), "reason", err.Error())
+	}
+	switch outcome {
+	case outcomeAbsent:
+		if q.verb == verbDelete && !checked.Known {
+			v.allowed, v.step, v.reason = true, "SA-12", ""
+		}
+	case outcomeThere:
+		if watch != nil {
+			a.judge(r, q, seen, v)
+		}
+		outcome = outcomeRefused
+		if v.allowed {
+			outcome = outcomeAllowed
+		}
+	}
+	a.Metrics.live(outcome)
+}
+
+// look reads an object; of a watched kind it says what the graph would say if it had just seen it.
+func (a *Authorizer) look(ctx context.Context, watch *relation.Watch, r *rule, at, sink graph.Vertex) (string, graph.Verdict, error) {
+	var object runtime.Object
+	var exists bool
+	var err error
+	if watch == nil {
+		exists, err = a.Live.Exists(ctx, schema.GroupVersionResource{Group: r.group, Version: r.version, Resource: r.resource}, at.Namespace, at.Name)
+	} else {
+		object, err = a.Live.Read(ctx, watch, at.Namespace, at.Name)
+		exists = object != nil
+	}
+	switch {
+	case err != nil:
+		return outcomeError, graph.Verdict{}, err
+	case !exists:
+		return outcomeAbsent, graph.Verdict{}, nil
+	case watch == nil:
+		return outcomeThere, graph.Verdict{}, nil
+	}
+	self, edges, _ := watch.Contribute(object, a.Facts)
+	if self != at {
+		return outcomeThere, graph.Verdict{}, nil
+	}
+	return outcomeThere, a.Graph.CheckWith(self, edges, sink), nil
+}

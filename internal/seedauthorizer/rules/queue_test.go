@@ -1,0 +1,82 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/espalier-project/espalier/internal/ratelimit/ratelimittest"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/builders"
+)
+
+// TestQueues: look-ups wait by seed and then by user, or by namespace, shoot and user; those on behalf of an extension of a self-hosted shoot that is
+// a seed wait as that extension's, for the seed. A look-up that waits until the deadline leaves the answer as it is without one, with the reason.
+func TestQueues(t *testing.T) {
+	const gone, anotherSeed = "delete configmaps n/gone", "system:serviceaccount:seed-invented:extension-x"
+	for name, c := range map[string]struct {
+		client, want  string
+		full          bool
+		seeds, shoots string
+	}{
+		"T3-1/gardenlet":           {client: "G", want: "A", seeds: "Seed:seed | gardener.cloud:system:seed:seed"},
+		"T3-1/extension":           {client: "E", want: "A", seeds: "Seed:seed | system:serviceaccount:seed-seed:extension-provider-local"},
+		"T3-1/too late":            {client: "G", full: true, want: "N(too many such requests)", seeds: "Seed:seed | gardener.cloud:system:seed:seed"},
+		"T3-1/self-hosted shoot":   {client: "SE", want: "A", shoots: "garden-n | Shoot:garden-n/s | system:serviceaccount:garden-n:extension-shoot--s--e"},
+		"T3-1/delegated":           {client: "GE", want: "A", seeds: "Seed:s | system:serviceaccount:garden:extension-shoot--s--e"},
+		"T3-2/Shoot not known":     {client: "SG", want: "N(the client's seed or shoot is not known)"},
+		"T3-2/Seed does not exist": {client: anotherSeed, want: "N(the client's seed or shoot is not known)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(time.Unix(0, 0))
+			w.has(t, relation.Seed, builders.Seed("seed"))
+			w.has(t, relation.Seed, builders.Seed("s"))
+			w.has(t, relation.ManagedSeed, builders.ManagedSeed("garden", "s", "s"))
+			w.has(t, relation.Shoot, builders.Shoot("garden-n", "s"))
+			w.has(t, relation.Shoot, builders.Shoot("garden", "s"))
+			seeds, shoots := &ratelimittest.Paths{Full: c.full}, &ratelimittest.Paths{Full: c.full}
+			w.seeds.Queue, w.shoots.Queue = seeds, shoots
+			asks, question := w.seeds, ask(t, "G "+gone)
+			if question.User = clients[c.client]; clients[c.client] == nil {
+				question.User = &user.DefaultInfo{Name: c.client, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-invented"}}
+			}
+			if strings.HasPrefix(c.client, "S") || c.client == "GE" {
+				asks = w.shoots
+			}
+			if got := decided(asks, question); !matches(got, c.want) {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			if got := strings.Join(seeds.Seen, ", "); got != c.seeds {
+				t.Errorf("look-ups for seeds: %q", got)
+			}
+			if got := strings.Join(shoots.Seen, ", "); got != c.shoots {
+				t.Errorf("look-ups for shoots: %q", got)
+			}
+		})
+	}
+}
+
+// TestInventedShoots: members of a project make ServiceAccounts with the names of extensions of self-hosted shoots as they like. For Shoots that
+// there are not nothing is looked up (T3-2); look-ups of such a Shoot itself, which may just have been created, take turns as one client's.
+func TestInventedShoots(t *testing.T) {
+	w := newWorld(time.Unix(0, 0))
+	queue := &ratelimittest.Paths{}
+	w.shoots.Queue = queue
+	for i := range 50 {
+		question := ask(t, "SE delete configmaps n/gone")
+		question.User = &user.DefaultInfo{Name: fmt.Sprintf("system:serviceaccount:garden-n:extension-shoot--invented%d--e", i), Groups: []string{"system:serviceaccounts", "system:serviceaccounts:garden-n"}}
+		for _, verb := range []string{"delete", "get", "patch"} {
+			question.Verb = verb
+			decided(w.shoots, question)
+		}
+	}
+	if w.live.asked != 0 || len(queue.Seen) != 0 {
+		t.Errorf("T3-2: %d objects were looked up", w.live.asked)
+	}
+	if got := decided(w.shoots, ask(t, "SG patch shoots/status n/s")); got == "A" || len(queue.Seen) != 1 || !strings.HasPrefix(queue.Seen[0], " |  | ") {
+		t.Errorf("T3-2: the Shoot itself: got %s, in the queue are %q", got, queue.Seen)
+	}
+}

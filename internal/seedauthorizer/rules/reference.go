@@ -1,0 +1,155 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+)
+
+// SeedReference is the reference page of the SeedAuthorizer's rules, made from the table.
+func SeedReference() string {
+	var out strings.Builder
+	out.WriteString(`# Rules of the SeedAuthorizer
+
+Generated from the table of rules; ` + "`make generate`" + ` writes it anew.
+
+*always* are verbs that are allowed for any object, *by path* those for objects that lead to the client's Seed in the
+[dependency graph](graph.md), named ones only. Everything else is left to the next authorizer, with a reason. Rules hold for gardenlets
+and extensions alike; where extensions have a rule of their own, it follows that of gardenlets.
+
+| rule | API group | resource | always | by path | subresources | list and watch of several with | special cases |
+|---|---|---|---|---|---|---|---|
+`)
+	seeds.write(&out, &client{Seed: "<seed>"})
+	out.WriteString(`
+¹ Under ` + "`readScope: All`" + `, which is the default under profile contract, get, list and watch of these are always allowed, in any namespace and without a selector. Under
+` + "`readScope: Related`" + ` the table holds.
+
+² Under ` + "`writeScope: Owned`" + ` update, patch and delete of these need a *managed* edge as the first one of the path.
+
+## Steps of a decision
+
+| step | if | then |
+|---|---|---|
+| SA-1 | the user is no client of a seed | no opinion |
+| SA-2 | the request is not for a resource | no opinion |
+| SA-3 | the resource is not in the table | no opinion |
+| SA-4 | a special case applies | as it says |
+| SA-5 | the namespace is not the one of the rule | no opinion |
+| SA-6 | the subresource is not in the rule | no opinion |
+| SA-7 | the verb is always allowed | allow |
+| SA-8 | the verb is not in the rule | no opinion |
+| SA-9 | list or watch of several objects, and the API server sends selectors | allow with the rule's selector, else no opinion |
+| SA-10 | there is no name | no opinion |
+| SA-12 | delete of an object that the graph does not know, and that does not exist | allow |
+| SA-13 | the object leads to the Seed | allow |
+| SA-14 | otherwise | no opinion |
+
+An object of a watched kind that the graph has not seen yet is read once before SA-14.
+
+## Special cases
+
+| case | what is allowed |
+|---|---|
+`)
+	seeds.writeSpecials(&out)
+	return out.String()
+}
+
+// ShootReference is the reference page of the ShootAuthorizer's rules.
+func ShootReference() string {
+	var out strings.Builder
+	out.WriteString(`# Rules of the ShootAuthorizer
+
+Generated from the table of rules; ` + "`make generate`" + ` writes it anew. Steps and columns are those of the [SeedAuthorizer](seed-authorizer-rules.md);
+the goal of paths is the client's own Shoot, in a [graph](graph.md#self-hosted-shoots) of its own.
+
+| rule | API group | resource | always | by path | subresources | list and watch of several with | special cases |
+|---|---|---|---|---|---|---|---|
+`)
+	shoots.write(&out, &client{Namespace: "<namespace>", Shoot: "<shoot>"})
+	out.WriteString(`
+## Special cases
+
+| case | what is allowed |
+|---|---|
+`)
+	shoots.writeSpecials(&out)
+	out.WriteString("| SH-16b | get, list, watch of the own bootstrap token in kube-system, for gardenlets: by the name that follows from the shoot's and a description that names the shoot or a ManagedSeed of the shoot; other tokens not, and extensions none |\n")
+	out.WriteString("| SH-16c | delete of a bootstrap token whose description names the shoot, for gardenlets |\n")
+	out.WriteString("| SH-23 | whatever the SeedAuthorizer allows an extension, for extensions of a Shoot in namespace garden that is a seed, too: of which a ManagedSeed makes the Seed of its name |\n")
+	out.WriteString("\n## gardenadm (SH-22)\n\n| API group | resource | verbs | objects |\n|---|---|---|---|\n")
+	for _, r := range gardenadmRules {
+		group := r.group
+		if group == "" {
+			group = "core"
+		}
+		resource := strings.TrimSuffix(r.resource+"/"+r.subresource, "/")
+		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", group, resource, strings.Join(r.verbs, ", "), r.of)
+	}
+	out.WriteString("\nThe own Shoot is named in the request; a creation carries no name, and ShootRestriction looks at the object's.\n")
+	return out.String()
+}
+
+func (t *table) write(out *strings.Builder, c *client) {
+	for _, r := range t.rules {
+		r.write(out, "", c)
+		if r.extension != nil {
+			r.extension.write(out, " (extensions)", c)
+		}
+	}
+}
+
+func (t *table) writeSpecials(out *strings.Builder) {
+	seen := map[string]bool{}
+	write := func(list []special) {
+		for _, s := range list {
+			if !seen[s.id] {
+				seen[s.id] = true
+				fmt.Fprintf(out, "| %s | %s |\n", s.id, escape(s.says))
+			}
+		}
+	}
+	for _, r := range t.rules {
+		write(r.specials)
+		if r.extension != nil {
+			write(r.extension.specials)
+		}
+	}
+}
+
+func (r *rule) write(out *strings.Builder, who string, c *client) {
+	group, resource := r.group, r.resource+who
+	if group == "" {
+		group = "core"
+	}
+	if r.seedReads {
+		resource += " ¹"
+	}
+	if r.referenced {
+		resource += " ²"
+	}
+	if r.namespace != nil {
+		resource += " in namespace " + escape(r.namespace(c))
+	}
+	var selectors, specials []string
+	for _, s := range r.selectors {
+		if s.label != nil {
+			own := s.label(c)
+			selectors = append(selectors, "label `"+own.key+"="+own.value+"`")
+			continue
+		}
+		values := s.fields(c)
+		for i, key := range s.keys {
+			selectors = append(selectors, "field `"+key+"="+values[i]+"`")
+		}
+	}
+	for _, s := range r.specials {
+		specials = append(specials, s.id)
+	}
+	fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.id, group, resource, strings.Join(r.always.names(), ", "), strings.Join(r.path.names(), ", "),
+		strings.Join(r.subresources, ", "), strings.Join(selectors, ", "), strings.Join(specials, ", "))
+}
+
+func escape(text string) string {
+	return strings.NewReplacer("<", "&lt;", ">", "&gt;", "|", "\\|").Replace(text)
+}

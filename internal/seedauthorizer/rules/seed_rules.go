@@ -1,0 +1,160 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+)
+
+const (
+	core           = "core.gardener.cloud"
+	seedManagement = "seedmanagement.gardener.cloud"
+	security       = "security.gardener.cloud"
+	operations     = "operations.gardener.cloud"
+	rbac           = "rbac.authorization.k8s.io"
+)
+
+// seeds is the table of the SeedAuthorizer (section 4 of the authorization contract).
+var seeds = newTable(func(user string, groups []string) (client, bool) {
+	c, ok := identity.OfSeed(user, groups)
+	if !ok {
+		return client{}, false
+	}
+	return client{Type: c.Type, Seed: c.Seed, name: c.Seed, sink: relation.SeedVertex(c.Seed)}, true
+}, []*rule{
+	{id: "SR-1", group: core, version: "v1beta1", resource: "backupbuckets", kind: relation.BackupBucket,
+		always: verbCreate | reads, path: writes, subresources: []string{"status", "finalizers"}},
+	{id: "SR-2", group: core, version: "v1beta1", resource: "backupentries", kind: relation.BackupEntry,
+		always: verbCreate | reads, path: writes, subresources: []string{"status"}},
+	{id: "SR-3", group: operations, version: "v1alpha1", resource: "bastions", kind: relation.Bastion,
+		always: verbCreate, path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, selectors: ownSeedField("spec.seedName"), seedReads: true},
+	{id: "SR-4g", group: "certificates.k8s.io", version: "v1", resource: "certificatesigningrequests", kind: relation.CertificateSigningRequest,
+		always: verbCreate, path: reads, subresources: []string{"seedclient"},
+		extension: &rule{id: "SR-4e", path: reads}},
+	{id: "SR-5", group: core, version: "v1beta1", resource: "cloudprofiles", kind: relation.CloudProfile, path: reads},
+	{id: "SR-6", group: core, version: "v1beta1", resource: "namespacedcloudprofiles", kind: relation.NamespacedCloudProfile, path: reads},
+	{id: "SR-7g", group: rbac, version: "v1", resource: "clusterrolebindings", kind: relation.ClusterRoleBinding,
+		always: verbCreate, path: verbGet | verbUpdate | verbPatch, specials: []special{ownBootstrapper},
+		extension: &rule{id: "SR-7e", path: verbGet}},
+	{id: "SR-8", version: "v1", resource: "configmaps", kind: relation.ConfigMap,
+		always: verbCreate, path: reads | writes, referenced: true, specials: []special{gardenerInfo, clusterIdentity}},
+	{id: "SR-9", group: core, version: "v1", resource: "controllerdeployments", kind: relation.ControllerDeployment, path: reads},
+	{id: "SR-10", group: core, version: "v1beta1", resource: "controllerinstallations", kind: relation.ControllerInstallation,
+		path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, selectors: ownSeedField("spec.seedRef.name"), seedReads: true},
+	{id: "SR-11", group: core, version: "v1beta1", resource: "controllerregistrations", kind: relation.ControllerRegistration, always: reads},
+	{id: "SR-12", group: security, version: "v1alpha1", resource: "credentialsbindings", kind: relation.CredentialsBinding, path: reads},
+	{id: "SR-13", version: "v1", resource: "events", always: verbCreate | verbPatch, free: true},
+	{id: "SR-13", group: "events.k8s.io", version: "v1", resource: "events", always: verbCreate | verbPatch, free: true},
+	{id: "SR-14", group: core, version: "v1beta1", resource: "exposureclasses", kind: relation.ExposureClass, path: reads},
+	{id: "SR-15", group: core, version: "v1beta1", resource: "internalsecrets", kind: relation.InternalSecret,
+		always: verbCreate, path: reads | writes, referenced: true},
+	{id: "SR-16g", group: "coordination.k8s.io", version: "v1", resource: "leases", kind: relation.Lease,
+		always: verbCreate, path: reads | verbUpdate | verbPatch, specials: []special{ownLease, leaderElection},
+		extension: &rule{id: "SR-16e", specials: []special{leasesOfExtensions}}},
+	{id: "SR-17", group: seedManagement, version: "v1alpha1", resource: "gardenlets", kind: relation.Gardenlet,
+		always: verbCreate, path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, namespace: gardenOnly, selectors: ownSeedField("metadata.name"), seedReads: true},
+	{id: "SR-18", group: seedManagement, version: "v1alpha1", resource: "managedseeds", kind: relation.ManagedSeed,
+		path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, selectors: ownSeedLabel, seedReads: true},
+	{id: "SR-19", version: "v1", resource: "namespaces", kind: relation.Namespace, path: reads, specials: []special{gardenNamespace}},
+	{id: "SR-20", group: core, version: "v1beta1", resource: "projects", kind: relation.Project, path: reads},
+	{id: "SR-21", group: core, version: "v1beta1", resource: "secretbindings", kind: relation.SecretBinding, path: reads},
+	{id: "SR-22", version: "v1", resource: "secrets", kind: relation.Secret,
+		always: verbCreate, path: verbGet | writes, referenced: true, specials: []special{secretsOfSeed, ownBootstrapToken, tokensOfGardenlets}},
+	{id: "SR-23", group: security, version: "v1alpha1", resource: "workloadidentities", kind: relation.WorkloadIdentity,
+		path: reads | verbCreate | verbPatch, subresources: []string{"token"}},
+	{id: "SR-24", group: core, version: "v1beta1", resource: "seeds", kind: relation.Seed,
+		always: verbCreate, path: reads | writes, subresources: []string{"status"}, selectors: ownSeedLabel, seedReads: true, specials: []special{ownSeed}},
+	{id: "SR-25g", version: "v1", resource: "serviceaccounts", kind: relation.ServiceAccount,
+		always: verbCreate, path: verbGet | verbUpdate | verbPatch, specials: []special{ownBootstrapServiceAccount, serviceAccountsOfSeed},
+		extension: &rule{id: "SR-25e", path: verbGet}},
+	{id: "SR-26", group: core, version: "v1beta1", resource: "shoots", kind: relation.Shoot,
+		path: reads | verbUpdate | verbPatch, subresources: []string{"status", "finalizers"}, selectors: ownSeedLabel, seedReads: true, specials: []special{ownShoot}},
+	{id: "SR-27", group: core, version: "v1beta1", resource: "shootstates", kind: relation.ShootState,
+		always: verbCreate, path: reads | writes},
+})
+
+// ownSeedField selects by a field with the name of the seed.
+func ownSeedField(field string) []selector {
+	return []selector{{keys: []string{field}, fields: func(c *client) []string { return []string{c.Seed} }}}
+}
+
+// ownSeedLabel is the label that gardener-apiserver keeps on the objects of a seed, and removes from those of others.
+var ownSeedLabel = []selector{{label: func(c *client) ownLabel {
+	return ownLabel{key: names.SeedNameLabel + c.Seed, value: "true", keyNamesClient: true}
+}}}
+
+func gardenOnly(*client) string { return names.Garden }
+
+// The specials, in the order of section 4.2.
+var (
+	ownBootstrapper = special{"SP-1", "delete of " + names.BootstrapperPrefix + "garden:[" + names.BootstrapServiceAccount + "]<own seed>", func(q *request) (verdict, bool) {
+		namespace, seed, ok := names.ParseBootstrapper(q.name)
+		return q.allowIf(ok && q.verb == verbDelete && namespace == names.Garden && seed == q.client.Seed, "SP-1")
+	}}
+	gardenerInfo = special{"SP-2", "get of " + names.SystemPublic + "/" + names.GardenerInfo, func(q *request) (verdict, bool) {
+		return q.allowIf(q.verb == verbGet && q.namespace == names.SystemPublic && q.name == names.GardenerInfo, "SP-2")
+	}}
+	leasesOfExtensions = special{"SP-3", "everything in the own seed's namespace, nothing elsewhere", func(q *request) (verdict, bool) {
+		switch {
+		case !q.inSeedNamespace():
+			return q.noOpinion("SP-3", "lease object is not in seed namespace"), true
+		case q.verb&all == 0:
+			return q.noOpinion("SP-3", verbsAllowed+list(all.names(), false)), true
+		}
+		return q.allow("SP-3"), true
+	}}
+	leaderElection = special{"SP-3b", "create, get, list, watch, update of " + names.GardenletLeaderElection + " in any namespace, under readScope All", func(q *request) (verdict, bool) {
+		return q.allowIf(q.readAll && q.name == names.GardenletLeaderElection && q.verb.has(verbCreate|reads|verbUpdate), "SP-3b")
+	}}
+	gardenNamespace = special{"SP-4", "get, list, watch of garden by name, under readScope All", func(q *request) (verdict, bool) {
+		return q.allowIf(q.readAll && q.verb.has(reads) && q.name == names.Garden, "SP-4")
+	}}
+	secretsOfSeed = special{"SP-5", "get, list, watch in the own seed's namespace", func(q *request) (verdict, bool) {
+		return q.allowIf(q.verb.has(reads) && q.inSeedNamespace(), "SP-5")
+	}}
+	ownBootstrapToken = special{"SP-6", "delete of the own bootstrap token in " + names.KubeSystem, func(q *request) (verdict, bool) {
+		return q.allowIf(q.verb == verbDelete && q.namespace == names.KubeSystem && strings.HasPrefix(q.name, names.BootstrapTokenPrefix) &&
+			q.name == names.BootstrapTokenSecret(names.Garden, q.client.Seed), "SP-6")
+	}}
+	tokensOfGardenlets = special{"SP-11", "nothing else for extensions with bootstrap tokens in " + names.KubeSystem + " and Secrets of bootstrap ServiceAccounts", func(q *request) (verdict, bool) {
+		return q.noOpinion("SP-11", "only the gardenlet of a seed needs a bootstrap token"), q.client.Type == identity.Extension && q.isBootstrapToken()
+	}}
+	ownBootstrapServiceAccount = special{"SP-7", "delete of garden/" + names.BootstrapServiceAccount + "<own seed>", func(q *request) (verdict, bool) {
+		seed, found := strings.CutPrefix(q.name, names.BootstrapServiceAccount)
+		return q.allowIf(found && q.verb == verbDelete && q.namespace == names.Garden && seed == q.client.Seed, "SP-7")
+	}}
+	serviceAccountsOfSeed = special{"SP-8", "everything in the own seed's namespace", func(q *request) (verdict, bool) {
+		return q.allowIf(q.inSeedNamespace(), "SP-8")
+	}}
+	ownShoot = special{"SP-9", "get of garden/<own seed>", func(q *request) (verdict, bool) {
+		return q.allowIf(q.verb == verbGet && q.namespace == names.Garden && q.name == q.client.Seed, "SP-9")
+	}}
+	// Under readScope Related, GE-36 leads to each Seed that exists. A self-hosted shoot has no such edge, so that the Shoot itself is asked for.
+	clusterIdentity = special{"D-4", "get, list, watch of " + names.KubeSystem + "/" + names.ClusterIdentity + " by name, under readScope All, and while the own self-hosted Shoot exists", func(q *request) (verdict, bool) {
+		open := q.readAll || q.client.Shoot != "" && q.ownShootExists()
+		return q.allowIf(open && q.verb.has(reads) && q.namespace == names.KubeSystem && q.name == names.ClusterIdentity, "D-4")
+	}}
+	ownLease = special{"C1", "delete of " + names.SeedLease + "/<own seed>", func(q *request) (verdict, bool) {
+		return q.allowIf(q.verb == verbDelete && q.namespace == names.SeedLease && q.name == q.client.Seed, "C1")
+	}}
+	ownSeed = special{"BH-SA-27", "get, list, watch of the own Seed by name, also before it exists, under readScope All", func(q *request) (verdict, bool) {
+		return q.allowIf(q.readAll && q.verb.has(reads) && q.name == q.client.Seed && q.subresource == "", "BH-SA-27")
+	}}
+)
+
+// isBootstrapToken says whether a Secret has a token with which a gardenlet starts: with the token, an extension would become that gardenlet. The
+// token of a ServiceAccount is in a Secret that the ServiceAccount names (GE-33).
+func (q *request) isBootstrapToken() bool {
+	if q.namespace == names.KubeSystem && strings.HasPrefix(q.name, names.BootstrapTokenPrefix) {
+		return true
+	}
+	if q.name == "" {
+		return false
+	}
+	edges := q.authorizer.Graph.EdgesFrom(graph.Vertex{Kind: relation.Secret, Namespace: q.namespace, Name: q.name})
+	return slices.ContainsFunc(edges, func(e graph.Edge) bool { return e.To.Kind == relation.ServiceAccount })
+}

@@ -1,0 +1,130 @@
+package rules
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"iter"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/gardengen"
+)
+
+// lawClient is a client of drawn gardens, and the authorizer that decides about it.
+type lawClient struct {
+	user *user.DefaultInfo
+	asks *Authorizer
+}
+
+func (w *world) lawClients() []lawClient {
+	result := w.clientsOfShoot(graph.Vertex{Kind: relation.Shoot, Namespace: "garden-n", Name: "s"})
+	for _, seed := range gardengen.Seeds {
+		result = append(result, w.clientsOfSeed(seed)...)
+	}
+	return result
+}
+
+// present are the objects of a drawn garden, in the order in which they come.
+type present struct {
+	kind   graph.Kind
+	object runtime.Object
+}
+
+// draw draws a garden: objects of all watched kinds, each name once.
+func draw(g gardengen.Gen, n int) (objects []present) {
+	seen := map[graph.Vertex]bool{}
+	for range n {
+		watch := gardengen.One(g, relation.Watches)
+		object := g.Object(watch.Kind)
+		if owner := watch.Owner(object); !seen[owner] {
+			seen[owner] = true
+			objects = append(objects, present{watch.Kind, object})
+		}
+	}
+	return objects
+}
+
+// TestLawOfUnseen: what a look-up finds is judged as it will be after its event, for any object, client and verb, whatever else has come
+// before it and whatever comes after. For a client whose Seed or Shoot has not come nothing is looked up but that Seed or Shoot (T3-2).
+func TestLawOfUnseen(t *testing.T) {
+	checked, allowed := 0, 0
+	for seed := range law(1000) {
+		g := gardengen.New(seed)
+		objects := draw(g, 14)
+		if len(objects) == 0 {
+			continue
+		}
+		late := g.IntN(len(objects))
+		w := newWorld(gardengen.Now)
+		w.seeds.WriteOwned = g.IntN(2) == 0
+		for i, o := range objects {
+			if i != late {
+				w.set(o.kind, o.object)
+			}
+		}
+		kind, object := objects[late].kind, objects[late].object
+		watch := relation.WatchOf(kind)
+		self := watch.Owner(object)
+		w.live.objects[watch.Resource.Resource+":"+self.Namespace+"/"+self.Name] = object
+		known := w.known(self)
+		before := verdicts(w, watch, self, known)
+		w.set(kind, object)
+		after := verdicts(w, watch, self, known)
+		for question, got := range before {
+			want := after[question]
+			if checked++; want {
+				allowed++
+			}
+			if got != want {
+				t.Fatalf("seed %d: %s of %s: %v when it is looked up, %v after its event", seed, question, relation.Schema.String(self), got, want)
+			}
+		}
+	}
+	if allowed < checked/20 {
+		t.Errorf("only %d of %d are allowed: the gardens say little", allowed, checked)
+	}
+}
+
+// known are the clients for which an object is looked up.
+func (w *world) known(v graph.Vertex) (clients []lawClient) {
+	for _, c := range w.lawClients() {
+		identified, _ := c.asks.table.identify(c.user.Name, c.user.Groups)
+		if sink := identified.sink; sink == v || c.asks.Graph.Check(sink, sink).Watched {
+			clients = append(clients, c)
+		}
+	}
+	return clients
+}
+
+// verdicts are what each client may do with an object.
+func verdicts(w *world, watch *relation.Watch, v graph.Vertex, clients []lawClient) map[string]bool {
+	result := map[string]bool{}
+	for _, c := range clients {
+		for _, verb := range []string{"get", "update", "delete"} {
+			decision, _, _ := c.asks.Authorize(context.Background(), authorizer.AttributesRecord{
+				User: c.user, Verb: verb, APIGroup: watch.Resource.Group, Resource: watch.Resource.Resource, Namespace: v.Namespace, Name: v.Name, ResourceRequest: true,
+			})
+			result[fmt.Sprint(verb, " by ", c.user.Name)] = decision == authorizer.DecisionAllow
+		}
+	}
+	return result
+}
+
+var (
+	lawTimes = flag.Uint64("law-times", 1, "how many times as many gardens the laws draw")
+	lawFirst = flag.Uint64("law-first", 0, "the seed of the first garden")
+)
+
+// law yields the seeds of the gardens of a law.
+func law(n uint64) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for seed := *lawFirst; seed < *lawFirst+n**lawTimes && yield(seed); seed++ {
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package rules
+
+import (
+	"context"
+	"slices"
+
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
+)
+
+// client is whoever works for a part of the garden.
+type client struct {
+	Type identity.Type
+	// Seed is set for clients of a seed, Namespace and Shoot for those of a self-hosted shoot.
+	Seed, Namespace, Shoot string
+	// sink is the vertex that objects must lead to, name what texts call it.
+	sink graph.Vertex
+	name string
+}
+
+// rule says what clients may do with a resource.
+type rule struct {
+	id                       string
+	group, version, resource string
+	kind                     graph.Kind
+	// always are allowed for any object, path are allowed for objects that lead to the client's sink.
+	always, path verbs
+	subresources []string
+	// namespace, if set, is the only one in which objects are looked at.
+	namespace func(*client) string
+	// selectors open list and watch of several objects.
+	selectors []selector
+	// seedReads says that get, list and watch are always allowed under readScope All.
+	seedReads bool
+	// referenced says that objects of this kind are also what others refer to: writeScope Owned closes those for writes.
+	referenced bool
+	// free says that neither name nor path matter and that verbs come before subresources.
+	free     bool
+	specials []special
+	// lookup is a special that may have to read an object.
+	lookup func(ctx context.Context, q *request) (verdict, bool, error)
+	// extension is the rule of extensions, where it is not the same.
+	extension *rule
+
+	verbText, subresourceText string
+}
+
+// selector is a label, or a set of fields, that only objects of the client have.
+type selector struct {
+	keys   []string
+	fields func(*client) []string
+	label  func(*client) ownLabel
+}
+
+// ownLabel is a label that only objects of the client have.
+type ownLabel struct {
+	key, value string
+	// keyNamesClient says that other clients' objects do not even have the key, whatever its value is.
+	keyNamesClient bool
+}
+
+// special decides some requests before the rest of the rule is looked at.
+type special struct {
+	id, says string
+	// decide returns a verdict, or false to go on.
+	decide func(q *request) (verdict, bool)
+}
+
+const (
+	verbsAllowed        = "only the following verbs are allowed for this resource type: "
+	subresourcesAllowed = "only the following subresources are allowed for this resource type: "
+	namespacesAllowed   = "only the following namespaces are allowed for this resource type: "
+	noName              = "No Object name found"
+)
+
+// table is all rules of an authorizer.
+type table struct {
+	identify   func(user string, groups []string) (client, bool)
+	rules      []*rule
+	byResource map[string]map[string]*rule
+	// before, if set, decides some clients' requests apart from the table.
+	before func(ctx context.Context, q *request) (verdict, bool, error)
+}
+
+// newTable completes the rules of extensions, writes the lists of reasons down once, and makes rules findable (SA-3).
+func newTable(identify func(string, []string) (client, bool), rules []*rule) *table {
+	t := &table{identify: identify, rules: rules, byResource: map[string]map[string]*rule{}}
+	for _, r := range rules {
+		if e := r.extension; e != nil {
+			e.group, e.version, e.resource, e.kind, e.referenced = r.group, r.version, r.resource, r.kind, r.referenced
+			e.finish()
+		}
+		r.finish()
+		if t.byResource[r.resource] == nil {
+			t.byResource[r.resource] = map[string]*rule{}
+		}
+		t.byResource[r.resource][r.group] = r
+	}
+	return t
+}
+
+func (r *rule) finish() {
+	r.verbText = verbsAllowed + list((r.always|r.path).names(), true)
+	r.subresourceText = subresourcesAllowed + list(r.subresources, true)
+}
+
+func (t *table) ruleFor(group, resource string, client identity.Type) *rule {
+	r := t.byResource[resource][group]
+	if r != nil && r.extension != nil && client == identity.Extension {
+		return r.extension
+	}
+	return r
+}
+
+func (r *rule) allowsSubresource(subresource string) bool {
+	return subresource == "" || slices.Contains(r.subresources, subresource)
+}

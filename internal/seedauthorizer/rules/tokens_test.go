@@ -1,0 +1,102 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+)
+
+// TestOwnToken: the name of a bootstrap token has 24 bits of what it is for, its description all of it (SH-16b).
+func TestOwnToken(t *testing.T) {
+	token := names.BootstrapTokenSecret("n", "s")
+	description := func(text string) *live {
+		return &live{objects: map[string]runtime.Object{"secrets:kube-system/" + token: &corev1.Secret{Data: map[string][]byte{"description": []byte(text)}}}}
+	}
+	of := func(kind, object string) string {
+		return "A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1." + kind + " resource " + object + "."
+	}
+	for name, c := range map[string]struct {
+		live *live
+		want string
+	}{
+		"own":                       {description("Used for connecting the self-hosted Shoot n/s to the garden."), "A"},
+		"own Gardenlet":             {description(of("Gardenlet", "n/self-hosted-shoot-s")), "A"},
+		"the Gardenlet of a seed":   {description(of("Gardenlet", "n/s")), "N(does not match with identity of requestor n/s)"},
+		"a Shoot whose id is equal": {description("Used for connecting the self-hosted Shoot other/t to the garden."), "N(does not match with identity of requestor n/s)"},
+		"another's ManagedSeed":     {description(of("ManagedSeed", "n/other")), "N(does not match with identity of requestor n/s)"},
+		"no such ManagedSeed":       {description(of("ManagedSeed", "n/s")), "N(does not match with identity of requestor n/s)"},
+		"no description":            {description(""), "N(does not match with identity of requestor n/s)"},
+		"it cannot be read":         {&live{err: errFake}, "error(fake-err)"},
+		"it does not exist":         {&live{}, "A"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := decided(shootAuthorizer(c.live), ask(t, "SG get secrets kube-system/"+token)); !matches(got, c.want) {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			if c.live.asked != 1 {
+				t.Errorf("looked up %d times", c.live.asked)
+			}
+			a := shootAuthorizer(c.live)
+			if got := decided(a, ask(t, "SG delete secrets kube-system/"+token)); name == "the Gardenlet of a seed" && got == "A" {
+				t.Errorf("SH-16c: delete: got %s", got)
+			}
+		})
+	}
+}
+
+// managedSeed makes the shoot with the name a seed, as a ManagedSeed in token mode does (GE-24, GE-25, GE-27, SHG-4).
+func managedSeed(a *Authorizer, namespace, name, shoot string) {
+	m := graph.Vertex{Kind: relation.ManagedSeed, Namespace: namespace, Name: name}
+	a.Graph.Set(m, []graph.Edge{
+		{From: m, To: graph.Vertex{Kind: relation.Shoot, Namespace: namespace, Name: shoot}}, {From: relation.SeedVertex(name), To: m, Class: graph.Direct}, {From: m, To: relation.SeedVertex(name)},
+		{From: graph.Vertex{Kind: relation.Secret, Namespace: names.KubeSystem, Name: names.BootstrapTokenSecret(namespace, name)}, To: m, Class: graph.Manages},
+	})
+}
+
+// TestManagedSeedToken: the gardenlet of a self-hosted shoot deploys the gardenlet of the seed that the shoot is, and looks for its token before it makes
+// one. The ManagedSeed has the name of the Shoot, as usual, so that both tokens have one name (SH-16b). Extensions do not get it, neither by the shoot's
+// rules nor by those of the seed (SH-23, T3-5).
+func TestManagedSeedToken(t *testing.T) {
+	token := func(namespace string) string {
+		return "secrets kube-system/" + names.BootstrapTokenSecret(namespace, "s")
+	}
+	text := func(kind, object string) string {
+		return "A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1." + kind + " resource " + object + "."
+	}
+	for name, c := range map[string]struct{ question, description, shoot, want string }{
+		"SH-16b/own":                                     {"SG get " + token("n"), text("ManagedSeed", "n/s"), "s", "A"},
+		"SH-16b/own, list":                               {"SG list " + token("n"), text("ManagedSeed", "n/s"), "s", "A"},
+		"SH-16b/own, watch":                              {"SG watch " + token("n"), text("ManagedSeed", "n/s"), "s", "A"},
+		"SH-16b/own, refreshed":                          {"SG patch " + token("n"), text("ManagedSeed", "n/s"), "s", "A"},
+		"SH-16c/own, deleted":                            {"SG delete " + token("n"), text("ManagedSeed", "n/s"), "s", "A"},
+		"SH-16b/a ManagedSeed of another Shoot":          {"SG get " + token("n"), text("ManagedSeed", "n/s"), "t", "N(does not match with identity of requestor n/s)"},
+		"SH-16b/a ManagedSeed whose token has that name": {"SG get " + token("n"), text("ManagedSeed", "n/x"), "s", "N(does not match with identity of requestor n/s)"},
+		"SH-23, T3-5/extension":                          {"GE get " + token("garden"), text("ManagedSeed", "garden/s"), "s", "N(only the gardenlet of a shoot needs a bootstrap token)"},
+		"SH-23, T3-5/extension, watch":                   {"GE watch " + token("garden"), text("ManagedSeed", "garden/s"), "s", "N(only the gardenlet of a shoot needs a bootstrap token)"},
+		"SH-23, T3-5/extension, update":                  {"GE update " + token("garden"), text("ManagedSeed", "garden/s"), "s", "N(only the gardenlet of a shoot needs a bootstrap token)"},
+		"SH-23, T3-5/extension, patch":                   {"GE patch " + token("garden"), text("ManagedSeed", "garden/s"), "s", "N(only the gardenlet of a shoot needs a bootstrap token)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			words := strings.Fields(c.question)
+			namespace := "n"
+			if words[0] == "GE" {
+				namespace = "garden"
+			}
+			l := &live{objects: map[string]runtime.Object{words[2] + ":" + words[3]: &corev1.Secret{Data: map[string][]byte{"description": []byte(c.description)}}}}
+			a := shootAuthorizer(l)
+			a.Graph.Set(graph.Vertex{Kind: relation.Shoot, Namespace: "garden", Name: "s"}, nil)
+			managedSeed(a, namespace, "s", c.shoot)
+			managedSeed(a.seeds, namespace, "s", c.shoot)
+			a.seeds.Graph.Set(relation.SeedVertex("s"), nil)
+			if got := decided(a, ask(t, c.question)); !matches(got, c.want) {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
