@@ -151,13 +151,13 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 			a.leaveOut(desired)
 			continue
 		}
-		// A run that was asked for takes part in no quarrel either: it may be one that can't be completed.
-		if wait := a.drifts.held(keyOf(desired)); wait > 0 && (!a.asked || a.drifts.quarrels(keyOf(desired))) && a.drifted(ctx, desired, options, digest) && !a.replacing.has(keyOf(desired)) {
+		// A run that was asked for takes part in no fight either: it may be one that can't be completed.
+		if drift := a.Ledger.DriftOf(keyOf(desired), a.Clock.Now()); drift.Held > 0 && (!a.asked || drift.Fight) && a.drifted(ctx, desired, options, digest) && !a.Ledger.IsBeingDeleted(keyOf(desired)) {
 			a.Ledger.Waits(ownerOf(a.mr), keyOf(desired))
-			if a.drifts.untold(keyOf(desired)) {
-				add(desired, func() { a.lookAtDrift(ctx, desired, options, digest, wait) })
+			if drift.Untold {
+				add(desired, func() { a.lookAtDrift(ctx, desired, options, digest, drift.Held) })
 			} else {
-				a.hold(wait)
+				a.delay(drift.Held)
 			}
 			continue
 		}
@@ -261,7 +261,7 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 	finding, options, digest := a.look(desired, options, digest)
 	compared := a.Ledger.Writing(keyOf(desired), digest)
 	defer a.Ledger.Written(keyOf(desired))
-	standsIn := !compared && a.drifts.isOpen(keyOf(desired)) && a.drifted(ctx, desired, options, digest)
+	standsIn := !compared && a.Ledger.DriftOf(keyOf(desired), a.Clock.Now()).Open && a.drifted(ctx, desired, options, digest)
 	done, err := a.write(ctx, desired, options, finding)
 	compared = compared || standsIn && done.keptBy != (objects.Owner{})
 	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, errMoved) {
@@ -287,17 +287,18 @@ func (a *applier) conclude(ctx context.Context, desired *plan.Desired, done outc
 	sighting.Key, sighting.Desired, sighting.Since = keyOf(desired), cmp.Or(done.desired, digest), done.since
 	a.Watches.Served(target.RefOf(&desired.Reference))
 	if !sighting.Terminating {
-		a.replacing.applied(sighting.Key)
+		a.Ledger.Applied(sighting.Key)
 	}
 	switch kept := done.keptBy != (objects.Owner{}); {
 	case compared && done.result != "unchanged":
 		a.repaired(ctx, desired, done)
 	case kept && done.result != "unchanged":
-		a.drifts.repaired(sighting.Key) // Several that want it differently, while its keeper cannot look, quarrel.
+		// Two that do not own the object write different contents while the owner cannot look: that counts as a fight, so that it is rate-limited.
+		a.Ledger.DriftRepaired(sighting.Key, a.Clock.Now())
 	case kept:
 		// Whether there is something to put right about it, its keeper says.
 	default:
-		a.drifts.unfounded(sighting.Key) // Before Verified, which may tell of a later drift.
+		a.Ledger.DriftUnfounded(sighting.Key, a.Clock.Now()) // Before Verified, which may tell of a later drift.
 	}
 	if done.keptBy != (objects.Owner{}) {
 		// The other one decides whether it is as it should be.
@@ -455,7 +456,7 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 		merged := mergeLive(live)
 		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark, desired: inherited}
 		if !a.rewrites(ctx, desired) {
-			if same, again := a.same(ctx, live, merged, finding.Again); same {
+			if same, again := a.same(ctx, desired, live, merged, finding.Again); same {
 				done.sighting = a.seen(live, again)
 				return done, nil
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -382,7 +383,7 @@ func TestDeletionsOfASlowKind(t *testing.T) {
 				t.Errorf("%d objects were tried", tried)
 			}
 			f.target.hook(nil)
-			f.clock.SetTime(f.clock.Now().Add(2 * stuckRetry))
+			f.clock.SetTime(f.clock.Now().Add(2 * time.Minute))
 			f.settle("m")
 			if inventory := f.inventory("m"); inventory != "" {
 				t.Errorf("the inventory still has %s", inventory)

@@ -64,14 +64,10 @@ type Reconciler struct {
 	// Triggers put ManagedResources into its queue.
 	Triggers *Triggers
 
-	passes    passes
-	slots     chan struct{}
-	drifts    *drifts
-	stuck     stuck
-	moves     moves
-	replacing replacing
-	vain      vain
-	aside     aside
+	passes passes
+	slots  chan struct{}
+	moves  moves
+	aside  aside
 }
 
 // New returns a reconciler with its triggers.
@@ -79,8 +75,9 @@ func New(o Options) *Reconciler {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(prometheus.NewRegistry())
 	}
-	r := &Reconciler{Options: o, slots: make(chan struct{}, allRuns), drifts: newDrifts(o.Clock, o.Config.DriftRepairDelay.Duration), passes: passes{clock: o.Clock}}
+	r := &Reconciler{Options: o, slots: make(chan struct{}, allRuns), passes: passes{clock: o.Clock}}
 	r.Triggers = &Triggers{reconciler: r}
+	r.Ledger.SetRepairDelay(o.Config.DriftRepairDelay.Duration)
 	return r
 }
 
@@ -201,10 +198,7 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		return reconcile.Result{}, err
 	}
 	r.track(owner, planned, mr.Status.Resources)
-	r.replacing.keep(owner, func(key objects.Key) bool {
-		return describes(planned, key) || slices.ContainsFunc(planned.Delete, func(ref resourcesv1alpha1.ObjectReference) bool { return target.RefOf(&ref).Key == key })
-	})
-	r.stuck.keep(owner, planned.Delete)
+	r.Ledger.ForgetDeletions(owner, keysOf(planned.Delete)...)
 
 	released, err := r.moves.lose(ctx, owner, lost)
 	if err != nil {
@@ -411,13 +405,20 @@ func (r *Reconciler) spread() time.Duration {
 
 func (r *Reconciler) forget(owner objects.Owner) {
 	r.passes.forget(owner)
-	r.stuck.forget(owner)
 	r.moves.forget(owner)
 	r.aside.take(owner)
-	r.replacing.keep(owner, func(objects.Key) bool { return false })
 	r.Watches.Track(owner, nil)
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
 	r.Metrics.ignoredObjects.are(owner, 0, r.Clock.Now())
+}
+
+// keysOf are the objects of entries.
+func keysOf(refs []resourcesv1alpha1.ObjectReference) []objects.Key {
+	keys := make([]objects.Key, len(refs))
+	for i := range refs {
+		keys[i] = target.RefOf(&refs[i]).Key
+	}
+	return keys
 }
 
 func ownerOf(mr *resourcesv1alpha1.ManagedResource) objects.Owner {

@@ -9,188 +9,17 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-func TestQuarrelsSlowDown(t *testing.T) {
-	clock := clocktesting.NewFakePassiveClock(time.Now())
-	d := newDrifts(clock, 0)
-	key := objects.Key{Name: "x"}
-	for range quarrel {
-		if got := d.noticed(key); got != 0 {
-			t.Fatalf("MRB-34: the first repairs are immediate, got %s", got)
-		}
-		if d.quarrels(key) {
-			t.Error("MRB-34: a few repairs are no quarrel")
-		}
-		d.repaired(key)
-	}
-	repairs := 0
-	for end := clock.Now().Add(time.Hour); clock.Now().Before(end); repairs++ {
-		wait := d.noticed(key)
-		if again := d.noticed(key); again != wait {
-			t.Fatalf("MRB-34: a change while an object is held moves its time from %s to %s", wait, again)
-		}
-		clock.SetTime(clock.Now().Add(wait + 200*time.Millisecond))
-		d.repaired(key)
-	}
-	if repairs > 130 {
-		t.Errorf("MRB-34: %d repairs in an hour, want two a minute", repairs)
-	}
-	if !d.quarrels(key) || d.noticed(objects.Key{Name: "y"}) != 0 {
-		t.Error("MRB-34: other objects are not slowed down")
-	}
-	clock.SetTime(clock.Now().Add(5 * time.Minute))
-	if got := d.noticed(key); got == 0 {
-		t.Error("MRB-34: five minutes are no peace")
-	}
-	clock.SetTime(clock.Now().Add(quiet + time.Minute))
-	if got := d.noticed(key); got != 0 {
-		t.Errorf("MRB-34: an old quarrel is forgotten, got %s", got)
-	}
-}
-
-func TestDriftRepairDelay(t *testing.T) {
-	clock := clocktesting.NewFakePassiveClock(time.Now())
-	d := newDrifts(clock, 10*time.Minute)
-	key := objects.Key{Name: "x"}
-	if got := d.noticed(key); got != 10*time.Minute {
-		t.Errorf("the first repair waits, too: %s", got)
-	}
-	told := d.untold(key)
-	d.told(key)
-	if !told || d.untold(key) {
-		t.Error("a drift is told of once")
-	}
-	clock.SetTime(clock.Now().Add(9 * time.Minute))
-	if got := d.noticed(key); got != time.Minute || d.held(key) != time.Minute {
-		t.Errorf("a second edit does not extend the delay: %s", got)
-	}
-	clock.SetTime(clock.Now().Add(2 * time.Minute))
-	if d.held(key) > 0 {
-		t.Error("held for longer than the delay")
-	}
-	if got := d.noticed(key); got != 0 {
-		t.Errorf("a change of what is due waits anew: %s", got)
-	}
-	if d.repaired(key) {
-		t.Error("what was told of is told once more when it is put right")
-	}
-	if got := d.noticed(key); got != 10*time.Minute || !d.untold(key) {
-		t.Errorf("the next drift waits %s, and is to be told: %t", got, d.untold(key))
-	}
-	d.unfounded(key)
-	if d.held(key) > 0 || d.untold(key) {
-		t.Error("what is as it should be is held")
-	}
-	clock.SetTime(clock.Now().Add(time.Minute))
-	if got := d.noticed(key); got != 10*time.Minute {
-		t.Errorf("a drift after a change that needed no repair waits %s", got)
-	}
-	if !d.repaired(key) {
-		t.Error("what was not told of is told of when it is put right")
-	}
-}
-
-// MRB-34: two writers of very many objects make no more repairs of each than two of one object do.
-func TestQuarrelAboutManyObjects(t *testing.T) {
-	const many, minutes = 25_000, 2
-	clock := clocktesting.NewFakePassiveClock(time.Now())
-	d := newDrifts(clock, 0)
-	repairs := make([]int, many)
-	for range minutes * 60 {
-		for i := range repairs {
-			key := objects.Key{Name: fmt.Sprint(i)}
-			d.noticed(key)
-			if d.held(key) <= 0 {
-				d.repaired(key)
-				repairs[i]++
-			}
-		}
-		clock.SetTime(clock.Now().Add(time.Second))
-	}
-	// The pause gets longer and longer: 1, 2, 4, 8, 16 and then 30 seconds.
-	if most := slices.Max(repairs); most > quarrel+5+2*minutes {
-		t.Errorf("%d repairs of one object in %d minutes", most, minutes)
-	}
-}
-
-// MRB-34: an object that is changed all the time, though nothing is to be put right, is looked at at once for some times, then now and then, and
-// at once again when it has been calm for a while.
-func TestLooksInVain(t *testing.T) {
-	for _, delay := range []time.Duration{0, 10 * time.Minute} {
-		t.Run(fmt.Sprint("delay ", delay), func(t *testing.T) {
-			clock := clocktesting.NewFakePassiveClock(time.Now())
-			d := newDrifts(clock, delay)
-			key := objects.Key{Name: "x"}
-			change := func(want time.Duration) {
-				t.Helper()
-				for range 2 { // A further change counts for nothing.
-					repair := d.noticed(key)
-					if got := d.due(key); got != want || repair != max(want, delay) {
-						t.Errorf("it is looked at in %s and put right in %s, want %s", got, repair, want)
-					}
-				}
-				if want > 0 && (d.untold(key) || d.held(key) != want) {
-					t.Errorf("a run that begins for another reason looks at it: %t, %s", d.untold(key), d.held(key))
-				}
-				clock.SetTime(clock.Now().Add(want))
-				if d.due(key) != 0 || d.untold(key) != (delay > 0) || d.held(key) > max(0, delay-want) {
-					t.Errorf("after %s it is not looked at", want)
-				}
-				d.unfounded(key)
-			}
-			for range 10 * patience {
-				change(0) // It is nothing to be changed now and then.
-				clock.SetTime(clock.Now().Add(lookPause))
-			}
-			for range patience {
-				change(0)
-			}
-			for range patience {
-				change(lookPause)
-			}
-			if d.quarrels(key) || d.noticed(objects.Key{Name: "y"}) != delay || d.due(objects.Key{Name: "y"}) != 0 {
-				t.Error("others are looked at later, or it is taken for a quarrel")
-			}
-			clock.SetTime(clock.Now().Add(patience * lookPause))
-			change(0)
-		})
-	}
-}
-
-// With a delay each drift is held for it, however many there are, and told of once. What is quiet is forgotten.
-func TestManyDriftsAreDelayed(t *testing.T) {
-	const many = 25_000
-	clock := clocktesting.NewFakePassiveClock(time.Now())
-	d := newDrifts(clock, 10*time.Minute)
-	key := func(i int) objects.Key { return objects.Key{Name: fmt.Sprint(i)} }
-	for i := range many {
-		clock.SetTime(clock.Now().Add(time.Millisecond))
-		if got := d.noticed(key(i)); got != 10*time.Minute || d.held(key(i)) != got {
-			t.Fatalf("the %d. object waits %s, and is held for %s", i, got, d.held(key(i)))
-		}
-	}
-	last := key(many - 1)
-	clock.SetTime(clock.Now().Add(9 * time.Minute))
-	if got := d.noticed(last); got != time.Minute {
-		t.Errorf("a second change waits %s", got)
-	}
-	clock.SetTime(clock.Now().Add(2 * time.Minute))
-	for i := range many {
-		if d.held(key(i)) > 0 || !d.repaired(key(i)) {
-			t.Fatal("held for longer than the delay, or put right without a word")
-		}
-	}
-	clock.SetTime(clock.Now().Add(2*quiet + time.Minute))
-	if d.noticed(last); len(d.byKey) != 1 {
-		t.Errorf("%d records, though nothing has happened to all but one", len(d.byKey))
-	}
-}
+// The pace of repairs: see package objects.
+const (
+	fightThreshold, burst = 10, 10
+	lookPause             = 10 * time.Second
+)
 
 // delayed makes drift wait for ten minutes.
 func delayed(c *config.ManagedResourceControllerConfig) {
@@ -356,8 +185,8 @@ func TestChangesThatNeedNoRepairArePaced(t *testing.T) {
 	for i := range 100 {
 		renew(i)
 	}
-	if got := f.target.count(http.MethodGet) - looks; got == 0 || got > patience {
-		t.Errorf("%d looks at once, want %d at most", got, patience)
+	if got := f.target.count(http.MethodGet) - looks; got == 0 || got > burst {
+		t.Errorf("%d looks at once, want %d at most", got, burst)
 	}
 	f.edited("a", setValue("theirs"))
 	f.edited("b", setValue("theirs"))
@@ -380,7 +209,7 @@ func TestForeignAnnotationsAreNoQuarrel(t *testing.T) {
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
-	for i := range 2 * quarrel {
+	for i := range 2 * fightThreshold {
 		f.clock.SetTime(f.clock.Now().Add(time.Minute))
 		f.edited("a", setAnnotation("example.org/leader", fmt.Sprint(i)))
 		f.settle("m")

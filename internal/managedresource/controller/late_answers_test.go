@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
@@ -173,26 +172,6 @@ func keeperIsIgnored(t *testing.T, before bool) {
 	key := objects.Owner{Namespace: "n", Name: "one"}
 	if value, _ := f.target.value("a"); value != "2" || edits != 1 {
 		t.Errorf("a is %s after %d edits, and one says %s; dirty: %v; nothing in doubt: %t", value, edits, f.condition("one"), f.Ledger.Dirty(key), !f.passes.inDoubt(key))
-	}
-}
-
-// Drift: what is deleted to be created anew does not wait, though another ManagedResource's deletion of it is refused.
-func TestReplacing(t *testing.T) {
-	var r replacing
-	key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
-	one, two := objects.Owner{Namespace: "n", Name: "one"}, objects.Owner{Namespace: "n", Name: "two"}
-	r.enter(key, one) // Its deletion is accepted.
-	r.enter(key, two) // Its deletion is a conflict.
-	r.refused(key, two)
-	if !r.has(key) {
-		t.Error("one has deleted it to create it anew, and has not applied it since, nor was its deletion refused")
-	}
-	r = replacing{}
-	r.enter(key, one)
-	r.enter(key, two)
-	r.keep(two, func(objects.Key) bool { return false })
-	if !r.has(key) {
-		t.Error("one has it still")
 	}
 }
 

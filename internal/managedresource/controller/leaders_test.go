@@ -183,7 +183,7 @@ func TestDeletesNothingForAStaleForm(t *testing.T) {
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
 	f.refuse(http.MethodDelete, "a", 0)
 	f.Statuses = source.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
-	f.clock.SetTime(f.clock.Now().Add(2 * stuckRetry))
+	f.clock.SetTime(f.clock.Now().Add(2 * time.Minute))
 	_, _ = f.run("m")
 	if _, there := f.target.value("a"); !there {
 		t.Error("it was deleted though the class was taken back")

@@ -66,7 +66,7 @@ func (r *Reconciler) arePutOff(owner objects.Owner, refs []resourcesv1alpha1.Obj
 	found := false
 	for i := range refs {
 		entry := target.RefOf(&refs[i])
-		if r.stuck.isSettled(owner, entry.Key, r.Clock.Now(), r.Ledger.Lookup(entry.Key).Mark) {
+		if r.Ledger.IsDeletionSettled(owner, entry.Key, r.Clock.Now()) {
 			continue
 		}
 		if held, _ := r.isHeld(owner, entry); !held {
@@ -79,14 +79,14 @@ func (r *Reconciler) arePutOff(owner objects.Owner, refs []resourcesv1alpha1.Obj
 
 // isHeld says whether an object that is to go was there less than a minute ago, and nobody told of anything else, and why it is.
 func (r *Reconciler) isHeld(owner objects.Owner, entry objects.Ref) (held bool, err error) {
-	held, terminating, err := r.stuck.holds(owner, entry.Key, r.Clock.Now())
+	pending, held := r.Ledger.DeletionPends(owner, entry.Key, r.Clock.Now())
 	if !held {
 		return false, nil
 	}
 	finding := r.Ledger.Lookup(entry.Key)
-	another := terminating != "" && finding.UID != "" && finding.UID != terminating
+	another := pending.UID != "" && finding.UID != "" && finding.UID != pending.UID
 	if finding.Known && (!finding.Present || another) && r.Watches.Covered(entry) {
 		return false, nil
 	}
-	return true, err
+	return true, pending.Err
 }

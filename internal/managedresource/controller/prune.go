@@ -124,7 +124,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return nil, nil
 	}
 	if r.passes.prunes(mr) {
-		r.stuck.renew(ownerOf(mr))
+		r.Ledger.RetryDeletions(ownerOf(mr))
 	}
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return plan.Compare(b.Kind, b.Name, a.Kind, a.Name) })
@@ -138,7 +138,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	})
 	for _, tier := range plan.Tiers(sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
 		begun := r.parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) }, func(i int, err error) {
-			p.stuck.failed(ownerOf(mr), target.RefOf(&tier[i]).Key, p.Clock.Now(), err)
+			p.Ledger.DeletionFailed(ownerOf(mr), target.RefOf(&tier[i]).Key, p.Clock.Now(), err)
 			p.wait(&tier[i], err)
 		})
 		for i := begun; i < len(tier); i++ {
@@ -170,7 +170,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return nil, err // The process is told to end: what is not gone is not known.
 	}
 	if len(p.waiting) == 0 {
-		r.stuck.forget(ownerOf(mr))
+		r.Ledger.ForgetDeletions(ownerOf(mr))
 	}
 	return p.pending(ctx), nil
 }
@@ -302,7 +302,7 @@ func (p *pruner) awaitGone(ctx context.Context) {
 			entry := target.RefOf(ref)
 			finding := p.Ledger.Lookup(entry.Key)
 			switch {
-			case err != nil || p.stuck.knows(ownerOf(p.mr), entry.Key):
+			case err != nil || p.Ledger.IsTerminating(ownerOf(p.mr), entry.Key):
 			case p.endsAtOnce(ref, finding):
 				delete(p.waiting, ref)
 			case (finding.Known && !finding.Present || !p.Watches.Covered(entry)) && round%2 == 1:
@@ -336,7 +336,7 @@ const deleteAttempts = 4
 func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) {
 	entry := target.RefOf(ref)
 	before := p.Ledger.Lookup(entry.Key).Mark
-	if !p.last && p.stuck.isSettled(ownerOf(p.mr), entry.Key, p.Clock.Now(), before) {
+	if !p.last && p.Ledger.IsDeletionSettled(ownerOf(p.mr), entry.Key, p.Clock.Now()) {
 		p.skip(ref)
 		return
 	}
@@ -354,12 +354,12 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		p.slow.answered(kind, err)
 		switch {
 		case gone:
-			p.stuck.settled(ownerOf(p.mr), entry.Key, p.Clock.Now(), before)
+			p.Ledger.DeletionSettled(ownerOf(p.mr), entry.Key, p.Clock.Now(), before)
 			return
 		case apierrors.IsConflict(err) && attempt < deleteAttempts:
 			continue
 		case err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errMoved) && !errors.Is(err, errLetGo):
-			p.stuck.failed(ownerOf(p.mr), entry.Key, p.Clock.Now(), err)
+			p.Ledger.DeletionFailed(ownerOf(p.mr), entry.Key, p.Clock.Now(), err)
 		}
 		p.wait(ref, err)
 		return
@@ -416,10 +416,10 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) (gone bool, err error) {
 	owner, key, terminating := ownerOf(p.mr), target.RefOf(ref).Key, live.GetDeletionTimestamp() != nil
 	if terminating {
-		p.replacing.enter(key, owner)
-		p.stuck.note(owner, key, p.Clock.Now(), live)
+		p.Ledger.DeletionSent(owner, key)
+		p.noteTerminating(key, live)
 	} else {
-		p.stuck.alive(owner, key)
+		p.Ledger.NotTerminating(owner, key)
 	}
 	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
 		// As long as it is there, whoever deleted it: its claims are found by it.
@@ -437,7 +437,7 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	if terminating {
 		return false, p.finalize(ctx, live)
 	}
-	p.replacing.enter(key, owner)
+	p.Ledger.DeletionSent(owner, key)
 	p.Ledger.Touched(key)
 	err = p.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
 	if target.Gone(err) {
@@ -445,11 +445,11 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	}
 	if err != nil {
 		if meta.Refused(err) {
-			p.replacing.refused(key, owner)
+			p.Ledger.DeletionRefused(owner, key)
 		}
 		return false, err
 	}
-	p.stuck.end(owner, key)
+	p.Ledger.DeletionAccepted(owner, key)
 	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
 	p.mu.Lock()
 	p.accepted[ref] = live
@@ -502,6 +502,16 @@ func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.
 		}
 	}
 	return false, nil
+}
+
+// noteTerminating notes an object that was read and is terminating, and when its finalizers may be removed (MRX-9).
+func (p *pruner) noteTerminating(key objects.Key, live *unstructured.Unstructured) {
+	var due time.Time
+	if after, err := finalizeAfter(live); err == nil && after != 0 {
+		due = live.GetDeletionTimestamp().Add(after)
+	}
+	finalizers := strings.Join(slices.Sorted(slices.Values(live.GetFinalizers())), ", ")
+	p.Ledger.Terminating(ownerOf(p.mr), key, p.Clock.Now(), live.GetUID(), finalizers, due)
 }
 
 // propagation is Foreground for workloads, so that their Pods are gone with them, else the API server's choice (MRX-8).
@@ -564,19 +574,24 @@ func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructur
 func (p *pruner) detail(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (detail string) {
 	owner, key := ownerOf(p.mr), target.RefOf(ref).Key
 	if p.waiting[ref] == nil {
-		if !p.stuck.knows(owner, key) {
+		if !p.Ledger.IsTerminating(owner, key) {
 			live, _, err := p.find(ctx, ref)
 			if err != nil || live.GetDeletionTimestamp() == nil {
 				return ""
 			}
-			p.stuck.note(owner, key, p.Clock.Now(), live)
+			p.noteTerminating(key, live)
 		}
-		if finalizers := p.stuck.finalizers(owner, key); finalizers != "" {
+		if finalizers := p.Ledger.HoldingFinalizers(owner, key); finalizers != "" {
 			detail = ": it waits for the finalizers " + finalizers
 		}
 	}
 	if ref.APIVersion == "v1" && ref.Kind == "Service" && ctx.Err() == nil {
-		detail += p.stuck.text(owner, key, func() string { return p.Assessor.EventText(ctx, &ref.ObjectReference) })
+		events, known := p.Ledger.EventsOf(owner, key)
+		if !known {
+			events = p.Assessor.EventText(ctx, &ref.ObjectReference)
+			p.Ledger.SetEvents(owner, key, events)
+		}
+		detail += events
 	}
 	return detail
 }

@@ -23,8 +23,8 @@ const reasonDrift = "ObjectChanged"
 // lookAgain is after what time an object is read once more that is held, and could not be read to tell what happened to it.
 const lookAgain = time.Minute
 
-// hold notes that an object is not put right before its time.
-func (a *applier) hold(wait time.Duration) {
+// delay notes that an object is not repaired before its time.
+func (a *applier) delay(wait time.Duration) {
 	a.Metrics.objectsHeld.Inc()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -41,26 +41,26 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 	live, err := a.get(ctx, desired)
 	if err != nil && !target.Gone(err) {
 		log.FromContext(ctx).V(1).Info("Could not tell what somebody else changed", "resource", desired.Name(), "reason", err.Error())
-		a.hold(min(wait, lookAgain))
+		a.delay(min(wait, lookAgain))
 		return
 	}
 	var merged *unstructured.Unstructured
 	if live != nil {
 		keptBy, origin, err := a.keeperOf(ctx, desired, live)
 		if err != nil {
-			a.hold(min(wait, lookAgain))
+			a.delay(min(wait, lookAgain))
 			return
 		}
 		merged = a.merge(desired, live, options, keptBy, origin)
-		if same, again := a.same(ctx, live, merged, before.Again); same {
+		if same, again := a.same(ctx, desired, live, merged, before.Again); same {
 			a.conclude(ctx, desired, outcome{result: "unchanged", sighting: a.seen(live, again), since: before.Mark, before: live, after: merged, keptBy: keptBy}, digest, false)
 			return
 		}
 	}
-	a.hold(wait)
-	a.drifts.told(key)
+	a.delay(wait)
+	a.Ledger.DriftTold(key)
 	what := fmt.Sprintf("is put right in %s", wait.Round(time.Second))
-	if a.drifts.quarrels(key) {
+	if a.Ledger.DriftOf(key, a.Clock.Now()).Fight {
 		what = "is changed again and again, and put right twice a minute at most"
 	}
 	a.tell(desired, live, merged, what)
@@ -70,10 +70,11 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outcome) {
 	a.Metrics.drift.WithLabelValues(desired.GetKind()).Inc()
 	log.FromContext(ctx).Info("Put right what somebody else changed", "resource", desired.Name(), "result", done.result)
-	if took, open := a.drifts.waited(keyOf(desired)); open {
-		a.Metrics.repairs.Observe(took.Seconds())
+	now := a.Clock.Now()
+	if drift := a.Ledger.DriftOf(keyOf(desired), now); drift.Open {
+		a.Metrics.repairs.Observe(drift.Waited.Seconds())
 	}
-	if a.drifts.repaired(keyOf(desired)) {
+	if a.Ledger.DriftRepaired(keyOf(desired), now) {
 		a.tell(desired, done.before, done.after, "was put right")
 	}
 }

@@ -267,7 +267,7 @@ func TestQuarrelWhileTheKeeperCannotLook(t *testing.T) {
 	}
 	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "keeper", metav1.DeleteOptions{}))
 	key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
-	for i := range quarrel {
+	for i := range 10 {
 		for _, name := range []string{"one", "two"} {
 			f.secret(name, fmt.Sprint(i+2), "a="+name)
 			_, _ = f.run(name)
@@ -276,8 +276,8 @@ func TestQuarrelWhileTheKeeperCannotLook(t *testing.T) {
 			}
 		}
 	}
-	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/keeper" || !f.drifts.quarrels(key) {
-		t.Errorf("origin %s, it is taken for a quarrel: %t", origin, f.drifts.quarrels(key))
+	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/keeper" || !f.Ledger.DriftOf(key, f.clock.Now()).Fight {
+		t.Errorf("origin %s, it is taken for a quarrel: %t", origin, f.Ledger.DriftOf(key, f.clock.Now()).Fight)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestStuckBefore(t *testing.T) {
 		},
 		"created by somebody else, as is seen a minute later": func(f *fixture) {
 			f.target.put("a", "1", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: "n/m"}})
-			f.clock.SetTime(f.clock.Now().Add(stuckRetry))
+			f.clock.SetTime(f.clock.Now().Add(time.Minute))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -311,7 +311,7 @@ func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
 	_, _ = f.run("m") // The store sets 2020-01-01T00:00:00Z.
 	begun := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	f.clock.SetTime(begun.Add(59*time.Minute + 59*time.Second))
-	f.stuck.forget(ownerOf(f.get("m")))
+	f.Ledger.ForgetDeletions(ownerOf(f.get("m")))
 	_, _ = f.run("m")
 	if len(f.live("a").GetFinalizers()) != 1 {
 		t.Fatal("MRX-9/MRV-76: gone after 59m59s")

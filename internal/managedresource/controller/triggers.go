@@ -145,13 +145,12 @@ func (t *Triggers) add(owner objects.Owner, after time.Duration) {
 // Neither is what is to be written once more.
 func (t *Triggers) Drift(owner objects.Owner, key objects.Key) {
 	r := t.reconciler
-	if r.moves.leaves(owner, plan.KeyOfName(key.GroupKind, key.Namespace, key.Name)) || r.replacing.has(key) || r.stuck.knows(owner, key) || r.Ledger.Lookup(key).Again {
+	if r.moves.leaves(owner, plan.KeyOfName(key.GroupKind, key.Namespace, key.Name)) || r.Ledger.IsBeingDeleted(key) || r.Ledger.IsTerminating(owner, key) || r.Ledger.Lookup(key).Again {
 		t.add(owner, 0)
 		return
 	}
 	r.Metrics.driftNoticed.WithLabelValues(key.Kind).Inc()
-	r.drifts.noticed(key)
-	t.add(owner, r.drifts.due(key))
+	t.add(owner, r.Ledger.NoticeDrift(key, r.Clock.Now()).Due)
 }
 
 // Sweep wakes, once a sync period, the ManagedResources with objects that are in doubt, that the API server kept a part of only some time
@@ -174,6 +173,7 @@ func (t *Triggers) Sweep(ctx context.Context) error {
 func (t *Triggers) sweep() {
 	r := t.reconciler
 	r.Ledger.RetryDue(r.Clock.Now())
+	r.Ledger.Expire(r.Clock.Now())
 	for _, owner := range t.completed() {
 		if r.passes.inDoubt(owner) || !r.nothingInDoubt(owner) {
 			t.add(owner, r.spread())

@@ -66,6 +66,10 @@ type Ledger struct {
 	// partly has the records of which the API server kept only a part when they were last verified, and when that is tried again.
 	// Invariant: each is on record, and none has again.
 	partly map[*record]time.Time
+	// rares are the records that have a rare part.
+	rares map[*record]struct{}
+	// repairDelay is managedResource.driftRepairDelay.
+	repairDelay time.Duration
 
 	onDrift      func(Owner, Key)
 	onVerdict    func(Owner)
@@ -80,6 +84,7 @@ func New() *Ledger {
 		pods:         newPodCounts(),
 		deployments:  map[types.UID]*record{},
 		partly:       map[*record]time.Time{},
+		rares:        map[*record]struct{}{},
 		onDrift:      func(Owner, Key) {},
 		onVerdict:    func(Owner) {},
 		onTurnedBack: func() {},
@@ -197,6 +202,7 @@ func (l *Ledger) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 		r.passed-- // It was asked, and the others are still to be.
 	}
 	r.owners = slices.DeleteFunc(r.owners, func(other *ownerRecord) bool { return other == o })
+	l.claimEndsLocked(r, o)
 	if len(r.owners) > 0 {
 		if wasLast {
 			r.doubtLocked(told)
@@ -206,6 +212,7 @@ func (l *Ledger) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 	}
 	l.setUIDLocked(r, "")
 	delete(l.partly, r)
+	delete(l.rares, r)
 	delete(l.records[r.kind], r.name)
 	l.size--
 	if len(l.records[r.kind]) == 0 {

@@ -91,6 +91,8 @@ type record struct {
 	created types.UID
 	// creator is the ManagedResource that it was created for, or that has taken it over since: it alone may say that the object is its own.
 	creator *ownerRecord
+	// rare is nil for most objects.
+	rare *rare
 
 	// owners has the one that began to track or verified the object last at its end: that one is told of drift, so that two
 	// of them do not quarrel (MRB-16). There is always one.

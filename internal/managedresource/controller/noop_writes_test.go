@@ -45,10 +45,10 @@ func TestWritesInVain(t *testing.T) {
 		mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
 	})
 	runs("asked for", 1)
-	f.clock.SetTime(f.clock.Now().Add(2*vainFor + time.Second))
+	f.clock.SetTime(f.clock.Now().Add(2*noopRetry + time.Second))
 	runs("some time later", 1)
 	f.target.drop("")
-	f.clock.SetTime(f.clock.Now().Add(2*vainFor + time.Second))
+	f.clock.SetTime(f.clock.Now().Add(2*noopRetry + time.Second))
 	runs("once it is taken", 1)
 	if f.live("a").Object["data"].(map[string]any)["gated"] != "x" {
 		t.Error("the field is not there")
@@ -73,7 +73,7 @@ func (f *fixture) sweepFor(name string, long time.Duration) {
 }
 
 // MRB-8, promise of ResourcesApplied: what an API server left out of a write that it took is written once more after a while, also where
-// watches tell of all changes, and is neither drift nor asked for more often. Whatever was kept is not looked at.
+// watches tell of all changes, and is neither drift nor asked for more often. An object that was kept is not looked at.
 func TestWhatWasDroppedIsWrittenAgain(t *testing.T) {
 	const kind = "apiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: a}\ndata: "
 	for how, prepare := range map[string]func(*fixture){
@@ -103,17 +103,17 @@ func TestWhatWasDroppedIsWrittenAgain(t *testing.T) {
 			f.managed("m")
 			prepare(f)
 			reads, writes := f.target.count(http.MethodGet), f.target.count(http.MethodPut)
-			f.sweepFor("m", 4*vainFor)
+			f.sweepFor("m", 4*noopRetry)
 			if reads, writes = f.target.count(http.MethodGet)-reads, f.target.count(http.MethodPut)-writes; writes < 1 || writes > 4 || reads > writes {
-				t.Errorf("in four times of %s: %d reads, %d writes", vainFor, reads, writes)
+				t.Errorf("in four times of %s: %d reads, %d writes", noopRetry, reads, writes)
 			}
 			f.target.drop("")
-			f.sweepFor("m", 2*vainFor+time.Minute)
+			f.sweepFor("m", 2*noopRetry+time.Minute)
 			if f.live("a").Object["data"].(map[string]any)["gated"] != "x" {
 				t.Error("the field is not there")
 			}
 			before := f.target.count(http.MethodGet, http.MethodPut)
-			f.sweepFor("m", 4*vainFor)
+			f.sweepFor("m", 4*noopRetry)
 			if now := f.target.count(http.MethodGet, http.MethodPut); now != before {
 				t.Errorf("%d requests, though the object is as its manifest says", now-before)
 			}
@@ -167,7 +167,7 @@ func TestRetryReplacesNothing(t *testing.T) {
 	f.rest("m")
 	f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
 	writes := f.target.count(http.MethodPut)
-	f.sweepFor("m", 4*vainFor)
+	f.sweepFor("m", 4*noopRetry)
 	if tries := f.target.count(http.MethodPut) - writes; f.target.count(http.MethodDelete) > 0 || tries < 1 || tries > 4 {
 		t.Errorf("%d writes and %d deletions of an object that nobody changed; %s", tries, f.target.count(http.MethodDelete), f.condition("m"))
 	}
@@ -175,16 +175,6 @@ func TestRetryReplacesNothing(t *testing.T) {
 	_, _ = f.run("m")
 	if got := f.target.count(http.MethodDelete); got != 1 {
 		t.Errorf("another manifest: %d deletions, want 1; %s", got, f.condition("m"))
-	}
-}
-
-func TestVainIsBounded(t *testing.T) {
-	f := newFixture(t)
-	for i := range 3 * maxVain {
-		f.vain.note(f.clock.Now(), write{live: uint64(i)})
-	}
-	if n := len(f.vain.now) + len(f.vain.before); n > 2*maxVain {
-		t.Errorf("%d writes are remembered", n)
 	}
 }
 
@@ -213,7 +203,7 @@ func TestRetryOfAnotherObject(t *testing.T) {
 	f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
 	key := configMapKey("a")
 	key.Group = "old.example"
-	f.clock.SetTime(f.clock.Now().Add(2*vainFor + time.Second))
+	f.clock.SetTime(f.clock.Now().Add(2*noopRetry + time.Second))
 	f.triggers.sweep()
 	_, _ = f.run("m")
 	// The watch tells now, with what is there; sweeps go on for hours.
@@ -222,7 +212,7 @@ func TestRetryOfAnotherObject(t *testing.T) {
 	f.Ledger.Seen(f.Watches.View().Sighting(live))
 	_, _ = f.run("m")
 	for range 6 {
-		f.clock.SetTime(f.clock.Now().Add(2*vainFor + time.Second))
+		f.clock.SetTime(f.clock.Now().Add(2*noopRetry + time.Second))
 		f.triggers.sweep()
 		_, _ = f.run("m")
 	}

@@ -1,0 +1,141 @@
+package objects
+
+import (
+	"slices"
+	"time"
+)
+
+// rare is what is known of few objects at a time. It is behind one pointer, so that the others pay eight bytes for it.
+//
+// Invariant: an object has none of it if all of its fields are zero, and the tracker's set of rare records has exactly those that have it.
+type rare struct {
+	repairs repairs
+	// deleting are the ManagedResources whose runs have sent a deletion of the object, to create it anew or for good: its end is no drift, and
+	// nothing delays its creation. It ends for all of them when the object was found as it should be, for one when its deletion was refused, and
+	// with its claim.
+	deleting []*ownerRecord
+	// pending is what the runs of ManagedResources found that were to delete the object.
+	pending []pendingDeletion
+	noop    noopWrite
+}
+
+func (x *rare) isZero() bool {
+	return x.repairs == repairs{} && len(x.deleting) == 0 && len(x.pending) == 0 && x.noop == noopWrite{}
+}
+
+// rareLocked returns the rare part of a record, made if there is none.
+func (l *Ledger) rareLocked(r *record) *rare {
+	if r.rare == nil {
+		r.rare = &rare{}
+		l.rares[r] = struct{}{}
+	}
+	return r.rare
+}
+
+// settleRareLocked takes the rare part away once nothing is in it.
+func (l *Ledger) settleRareLocked(r *record) {
+	if r.rare != nil && r.rare.isZero() {
+		r.rare = nil
+		delete(l.rares, r)
+	}
+}
+
+// Expire forgets, for all objects, what has had its time: repairs that are quiet, and no-op writes that are to be tried again.
+func (l *Ledger) Expire(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for r := range l.rares {
+		if l.isQuietLocked(&r.rare.repairs, now) {
+			r.rare.repairs = repairs{}
+		}
+		if !now.Before(r.rare.noop.until) {
+			r.rare.noop = noopWrite{}
+		}
+		l.settleRareLocked(r)
+	}
+}
+
+// Write stands for the contents of an object as it is and of what is written over it. Its status has no part in either, so that it may change
+// meanwhile.
+type Write struct{ Live, Merged uint64 }
+
+// noopWrite is a write that the API server took and answered with what was there before, and until when it is not repeated. API servers drop fields
+// whose features are switched off, and spell some values in a way that no table here knows (MRB-8).
+type noopWrite struct {
+	Write
+	until time.Time
+}
+
+// WroteNothing notes a write of an object that changed nothing, and is not to be repeated before a time.
+func (l *Ledger) WroteNothing(key Key, w Write, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.findLocked(key); r != nil {
+		l.rareLocked(r).noop = noopWrite{w, until}
+	}
+}
+
+// ChangesNothing says whether a write of an object is known to change nothing.
+func (l *Ledger) ChangesNothing(key Key, w Write, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.findLocked(key)
+	return r != nil && r.rare != nil && r.rare.noop.Write == w && now.Before(r.rare.noop.until)
+}
+
+// DeletionSent notes, before it is sent, that a run of a ManagedResource deletes an object, for good or to create it anew.
+func (l *Ledger) DeletionSent(owner Owner, key Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, o := l.findLocked(key), l.owners[owner]
+	if r == nil || o == nil {
+		return
+	}
+	if x := l.rareLocked(r); !slices.Contains(x.deleting, o) {
+		x.deleting = append(x.deleting, o)
+	}
+}
+
+// DeletionRefused notes that a deletion that a run of a ManagedResource had sent was not carried out.
+func (l *Ledger) DeletionRefused(owner Owner, key Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.findLocked(key); r != nil {
+		l.endDeletingLocked(r, l.owners[owner])
+	}
+}
+
+func (l *Ledger) endDeletingLocked(r *record, o *ownerRecord) {
+	if r.rare == nil {
+		return
+	}
+	r.rare.deleting = slices.DeleteFunc(r.rare.deleting, func(other *ownerRecord) bool { return other == o })
+	l.settleRareLocked(r)
+}
+
+// IsBeingDeleted says whether a run has sent a deletion of the object and nobody has applied it since.
+func (l *Ledger) IsBeingDeleted(key Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.findLocked(key)
+	return r != nil && r.rare != nil && len(r.rare.deleting) > 0
+}
+
+// Applied notes that an object is there as it is to be: deletions that runs had sent are over.
+func (l *Ledger) Applied(key Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.findLocked(key); r != nil && r.rare != nil {
+		r.rare.deleting = nil
+		l.settleRareLocked(r)
+	}
+}
+
+// claimEndsLocked takes away what is known of an object for the sake of a ManagedResource that no longer has it.
+func (l *Ledger) claimEndsLocked(r *record, o *ownerRecord) {
+	if r.rare == nil {
+		return
+	}
+	l.endPendingLocked(r, o)
+	l.endDeletingLocked(r, o)
+}

@@ -1,0 +1,53 @@
+package objects
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// Drift: an object that a run deleted to create it anew does not wait, though another ManagedResource's deletion of it is refused, or that one has it
+// no more.
+func TestOwnDeletions(t *testing.T) {
+	key := Key{Name: "a"}
+	one, two := Owner{Name: "one"}, Owner{Name: "two"}
+	for name, ends := range map[string]func(*Ledger){
+		"its deletion is refused":   func(l *Ledger) { l.DeletionRefused(two, key) },
+		"it has the object no more": func(l *Ledger) { l.Track(two, nil) },
+	} {
+		l := New()
+		for _, owner := range []Owner{one, two} {
+			l.Track(owner, []Ref{{Key: key}})
+			l.DeletionSent(owner, key)
+		}
+		if ends(l); !l.IsBeingDeleted(key) {
+			t.Errorf("%s: one has deleted it to create it anew, and has not applied it since", name)
+		}
+		if l.Applied(key); l.IsBeingDeleted(key) || len(l.rares) > 0 {
+			t.Errorf("%s: an object that was applied is still being deleted", name)
+		}
+	}
+}
+
+// The knowledge about pending deletions ends with the claims of the ManagedResource, and so does the rare part.
+func TestRarePartsEnd(t *testing.T) {
+	now, key, owner := time.Now(), Key{Name: "a"}, Owner{Name: "o"}
+	l := New()
+	l.Track(owner, []Ref{{Key: key}, {Key: Key{Name: "b"}}})
+	l.DeletionSent(owner, key)
+	l.DeletionFailed(owner, key, now, errors.New("x"))
+	l.WroteNothing(key, Write{1, 2}, now.Add(time.Minute))
+	if p, pends := l.DeletionPends(owner, key, now.Add(-time.Second)); !pends || p.Err == nil {
+		t.Error("MRX-12: the error is forgotten")
+	}
+	if !l.ChangesNothing(key, Write{1, 2}, now) || l.ChangesNothing(key, Write{2, 1}, now) || l.ChangesNothing(key, Write{1, 2}, now.Add(time.Minute)) {
+		t.Error("MRB-8: a write that changes nothing is not known, or for too long")
+	}
+	l.Expire(now.Add(time.Minute))
+	if l.ForgetDeletions(owner); !l.IsBeingDeleted(key) {
+		t.Error("a deletion that was sent is forgotten with what holds the object")
+	}
+	if l.Track(owner, []Ref{{Key: Key{Name: "b"}}}); len(l.rares) > 0 {
+		t.Errorf("%d rare parts are left", len(l.rares))
+	}
+}

@@ -1,0 +1,181 @@
+package objects
+
+import "time"
+
+const (
+	// fightThreshold is after how many repairs an object is taken for one that somebody else keeps changing.
+	fightThreshold = 10
+	// slowest is the pause between two repairs in a fight: two a minute (MRB-34).
+	slowest = 30 * time.Second
+	// quiet is how long nothing must have happened to an object before it is repaired at once again. It is longer than any pause, so that waiting
+	// does not look like peace.
+	quiet = 10 * time.Minute
+	// burst is how many looks at an object at once may find nothing to repair, as when somebody renews an annotation all the time; then it is looked
+	// at once in lookPause. So much time makes up for one of them: an object that changes less often is always looked at at once.
+	burst, lookPause = 10, 10 * time.Second
+)
+
+// repairs paces the repairs of one object that somebody else changes: they come after the configured delay, and later and later if the object is changed
+// again after each repair. An object that is changed all the time, though nothing is to be repaired, is not looked at each time.
+//
+// Invariant: a drift is open from when it is noticed until the object was applied, and is held only until its time: a further change of the object
+// neither extends that nor counts. Only repairs make a fight, not changes that need none, and only quiet ends it.
+type repairs struct {
+	// count is that of repairs since the last time of quiet, and last when something happened to the object.
+	count int
+	last  time.Time
+	// calm is when the looks that found nothing to repair are made up for.
+	calm time.Time
+	// open is true while there is a drift; then it may be looked at from look on, until is its time, and told is true if it was told of.
+	open, told  bool
+	look, until time.Time
+}
+
+func (p *repairs) isFight() bool { return p.count >= fightThreshold }
+
+// untold says whether a drift is still to be told of: with a delay each one, else only that a fight has begun.
+func (p *repairs) untold(delay time.Duration) bool {
+	return p.open && !p.told && (delay > 0 || p.count == fightThreshold)
+}
+
+// opens begins a drift, unless one is open.
+func (p *repairs) opens(now time.Time, delay time.Duration) {
+	if p.open {
+		return
+	}
+	wait := delay
+	if p.isFight() {
+		wait = max(wait, min(time.Second<<min(p.count-fightThreshold, 5), slowest))
+	}
+	p.open, p.told, p.until = true, false, now.Add(wait)
+	if p.look = p.calm.Add(-(burst - 1) * lookPause); p.look.After(p.until) {
+		p.until = p.look
+	}
+}
+
+// unfounded ends a drift of which nothing was to be repaired: what happens next is a drift of its own.
+func (p *repairs) unfounded(now time.Time) {
+	if !p.open {
+		return
+	}
+	p.open = false
+	if p.calm.Before(now) {
+		p.calm = now
+	}
+	if p.calm = p.calm.Add(lookPause); p.calm.After(now.Add(burst * lookPause)) {
+		p.calm = now.Add(burst * lookPause) // Looks that somebody asked for are no reason to wait longer.
+	}
+}
+
+// SetRepairDelay sets managedResource.driftRepairDelay, for drifts that are noticed from now on.
+func (l *Ledger) SetRepairDelay(delay time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.repairDelay = delay
+}
+
+func (l *Ledger) isQuietLocked(p *repairs, now time.Time) bool {
+	return now.Sub(p.last) > quiet+l.repairDelay
+}
+
+// repairsLocked are those of an object to which something happens now.
+func (l *Ledger) repairsLocked(r *record, now time.Time) *repairs {
+	p := &l.rareLocked(r).repairs
+	if l.isQuietLocked(p, now) {
+		*p = repairs{}
+	}
+	p.last = now
+	return p
+}
+
+// Drift is what is known of the drift of an object at a moment. Its zero value is that of an object without any.
+type Drift struct {
+	// Open is true if a drift was noticed and not repaired yet.
+	Open bool
+	// Held is for how long it must not be repaired yet, or not be looked at to tell of it; zero or less if it may be.
+	Held time.Duration
+	// Due is after what time it is to be looked at: as soon as that is allowed, to tell of it, though it may be repaired later; in a fight, which was
+	// told of, when it is repaired.
+	Due time.Duration
+	// Fight is true if somebody else keeps changing the object.
+	Fight bool
+	// Untold is true if it is held, and is to be told of now.
+	Untold bool
+	// Waited is how long its repair has been waited for since it is allowed.
+	Waited time.Duration
+}
+
+// NoticeDrift notes that an object may not be as it should be any more.
+func (l *Ledger) NoticeDrift(key Key, now time.Time) Drift {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.findLocked(key)
+	if r == nil {
+		return Drift{}
+	}
+	p := l.repairsLocked(r, now)
+	p.opens(now, l.repairDelay)
+	return p.drift(now, l.repairDelay)
+}
+
+// DriftOf returns what is known of the drift of an object.
+func (l *Ledger) DriftOf(key Key, now time.Time) Drift {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.findLocked(key)
+	if r == nil || r.rare == nil {
+		return Drift{}
+	}
+	return r.rare.repairs.drift(now, l.repairDelay)
+}
+
+func (p *repairs) drift(now time.Time, delay time.Duration) Drift {
+	d := Drift{Open: p.open, Fight: p.isFight()}
+	if !p.open {
+		return d
+	}
+	untold := p.untold(delay)
+	d.Untold = untold && !p.look.After(now)
+	if d.Held = p.until.Sub(now); untold && p.look.After(now) {
+		d.Held = p.look.Sub(now)
+	}
+	if d.Due = max(0, p.look.Sub(now)); d.Fight {
+		d.Due = max(0, p.until.Sub(now))
+	}
+	d.Waited = max(0, now.Sub(p.until))
+	return d
+}
+
+// DriftTold notes that the present drift of an object was told of.
+func (l *Ledger) DriftTold(key Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.findLocked(key); r != nil && r.rare != nil {
+		r.rare.repairs.told = true
+	}
+}
+
+// DriftUnfounded notes that nothing was to be repaired about an object.
+func (l *Ledger) DriftUnfounded(key Key, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.findLocked(key); r != nil && r.rare != nil {
+		r.rare.repairs.unfounded(now)
+	}
+}
+
+// DriftRepaired notes that an object was repaired, and says whether that is still to be told of: with a delay each repair that was not told of before,
+// else only the first one after a time of quiet.
+func (l *Ledger) DriftRepaired(key Key, now time.Time) (tell bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.findLocked(key)
+	if r == nil {
+		return false
+	}
+	p := l.repairsLocked(r, now)
+	p.count++
+	told := p.open && p.told
+	p.open = false
+	return !told && (l.repairDelay > 0 || p.count == 1)
+}
