@@ -13,20 +13,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/executable/admissioncontroller"
 	"github.com/espalier-project/espalier/internal/executable/manifests"
 	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/feature"
+	nodeagentrules "github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
-	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
+	seedrules "github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 )
 
 func main() {
 	pages := map[string]func() string{
 		"graph": relation.Reference, "relation-doc": relation.PackageComment,
-		"seed-authorizer-rules": rules.SeedReference, "shoot-authorizer-rules": rules.ShootReference, "node-agent-rules": nodeagent.Reference,
+		"seed-authorizer-rules": seedrules.SeedReference, "shoot-authorizer-rules": seedrules.ShootReference, "node-agent-rules": nodeagentrules.Reference,
 		"resource-manager-features": resourcemanager.Reference, "admission-controller-features": admissioncontroller.Reference,
 		"node-agent-authorizer-features": nodeagentauthorizer.Reference, "metrics": metrics, "profiles": profiles,
 	}

@@ -6,46 +6,46 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-project/espalier/internal/agentview"
-	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
 	machinev1alpha1 "github.com/espalier-project/espalier/internal/externalapi/machine/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/view"
 )
 
 // Options are what the authorizer of a shoot is made of.
 type Options struct {
-	View          agentview.Options
+	View          view.Options
 	AllowWatchAll bool
-	Metrics       *nodeagent.Metrics
+	Metrics       *rules.Metrics
 	// Bodies bounds what is in memory at once, for all shoots that share it; nil means that this shoot has one of its own.
 	Bodies *endpoint.Bodies
 }
 
 // Shoot is what is known of a shoot and the endpoint that decides by it.
 type Shoot struct {
-	View    *agentview.View
+	View    *view.View
 	Reviews *authorization.Handler
 }
 
 // New returns a shoot; it is followed once its view is started.
 func New(o Options) (*Shoot, error) {
-	view, err := agentview.New(o.View)
+	followed, err := view.New(o.View)
 	if err != nil {
 		return nil, err
 	}
-	decides := &nodeagent.Authorizer{View: view, ByMachine: view.ByMachine(), AllowWatchAll: o.AllowWatchAll, Metrics: o.Metrics, Log: o.View.Log}
-	return &Shoot{View: view, Reviews: authorization.New(authorization.Options{
-		Authorizer: decides, Ready: view.Synced, Concerns: nodeagent.IsAgent, DenyOnError: true, Bodies: o.Bodies, Log: o.View.Log,
+	decides := &rules.Authorizer{View: followed, ByMachine: followed.ByMachine(), AllowWatchAll: o.AllowWatchAll, Metrics: o.Metrics, Log: o.View.Log}
+	return &Shoot{View: followed, Reviews: authorization.New(authorization.Options{
+		Authorizer: decides, Ready: followed.Synced, Concerns: rules.IsAgent, DenyOnError: true, Bodies: o.Bodies, Log: o.View.Log,
 	})}, nil
 }
 
 // Metrics registers the metrics of the authorizer and of what it knows.
 func Metrics(registry prometheus.Registerer) {
-	nodeagent.NewMetrics(registry)
-	agentview.NewMetrics(registry)
+	rules.NewMetrics(registry)
+	view.NewMetrics(registry)
 }
 
 // Reads are what is read to decide about the agents of a shoot whose Machines are in a namespace of the source: nil means that it has none,

@@ -15,16 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
-	"github.com/espalier-project/espalier/internal/agentview"
-	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
 	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/tenants"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/view"
 	"github.com/espalier-project/espalier/internal/process"
-	"github.com/espalier-project/espalier/internal/shoots"
 )
 
 // Process is what features start in.
@@ -35,8 +35,8 @@ type Process struct {
 	Checks []process.Check
 
 	source  cluster.Connection
-	metrics *nodeagent.Metrics
-	views   *agentview.Metrics
+	metrics *rules.Metrics
+	views   *view.Metrics
 	// bodies are of all shoots together.
 	bodies *endpoint.Bodies
 	log    logr.Logger
@@ -58,8 +58,8 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 		return nil, err
 	}
 	p := &Process{
-		Config: cfg, Manager: mgr, metrics: nodeagent.NewMetrics(registry), views: agentview.NewMetrics(registry), bodies: authorization.NewBodies(),
-		log: log.WithName("webhook." + nodeagent.Name),
+		Config: cfg, Manager: mgr, metrics: rules.NewMetrics(registry), views: view.NewMetrics(registry), bodies: authorization.NewBodies(),
+		log: log.WithName("webhook." + rules.Name),
 	}
 	if cfg.MachineNamespace != nil || cfg.ShootsDirectory != "" {
 		if p.source, err = connect(&cfg.SourceClientConnection); err != nil && cfg.ShootsDirectory == "" {
@@ -115,25 +115,25 @@ func (p *Process) serveOne() ([]process.Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := served.View
-	p.Manager.GetWebhookServer().Register(nodeagent.Path, served.Reviews)
+	followed := served.View
+	p.Manager.GetWebhookServer().Register(rules.Path, served.Reviews)
 	return []process.Check{
-		process.SyncCheck("source-informer-sync", view.SourceAwaited, p.log), process.SyncCheck("target-informer-sync", view.TargetAwaited, p.log),
-		process.ContactCheck(view.Silences, p.Config.MaxStaleness.Duration),
-	}, p.Manager.Add(view)
+		process.SyncCheck("source-informer-sync", followed.SourceAwaited, p.log), process.SyncCheck("target-informer-sync", followed.TargetAwaited, p.log),
+		process.ContactCheck(followed.Silences, p.Config.MaxStaleness.Duration),
+	}, p.Manager.Add(followed)
 }
 
 // shoot returns what is known of a shoot and the endpoint that decides by it.
 func (p *Process) shoot(name string, c *config.Agents, target cluster.Connection, log logr.Logger) (*agents.Shoot, error) {
-	mode := agentview.SelectorsNever
+	mode := view.SelectorsNever
 	switch c.AuthorizeWithSelectors {
 	case config.SelectorsTrue:
-		mode = agentview.SelectorsAlways
+		mode = view.SelectorsAlways
 	case config.SelectorsAuto:
-		mode = agentview.SelectorsAuto
+		mode = view.SelectorsAuto
 	}
 	return agents.New(agents.Options{
-		View: agentview.Options{
+		View: view.Options{
 			Source: p.source, MachineNamespace: ptr.Deref(c.MachineNamespace, ""), Target: target, Selectors: mode,
 			Shoot: name, Metrics: p.views, Clock: clock.RealClock{}, Log: log,
 		},
@@ -144,19 +144,19 @@ func (p *Process) shoot(name string, c *config.Agents, target cluster.Connection
 // serveMany serves the shoots of a folder, each under a path of its own. Readiness does not wait for shoots: one that cannot be reached
 // must not take the others away; its own requests are answered with 503 until it is known.
 func (p *Process) serveMany() ([]process.Check, error) {
-	directory := shoots.New(shoots.Options{
+	directory := tenants.New(tenants.Options{
 		Path: p.Config.ShootsDirectory, Clock: clock.RealClock{}, Log: p.log,
-		Serve: func(ctx context.Context, name string, entry *config.ShootEntry) (shoots.Handler, error) {
+		Serve: func(ctx context.Context, name string, entry *config.ShootEntry) (tenants.Handler, error) {
 			target, err := connect(&entry.TargetClientConnection)
 			if err != nil {
-				return shoots.Handler{}, fmt.Errorf("target cluster: %w", err)
+				return tenants.Handler{}, fmt.Errorf("target cluster: %w", err)
 			}
 			if entry.MachineNamespace != nil && p.source.REST == nil {
-				return shoots.Handler{}, fmt.Errorf("the shoot has Machines, but there is no connection to the source cluster")
+				return tenants.Handler{}, fmt.Errorf("the shoot has Machines, but there is no connection to the source cluster")
 			}
 			served, err := p.shoot(name, &entry.Agents, target, p.log.WithValues("shoot", name))
 			if err != nil {
-				return shoots.Handler{}, err
+				return tenants.Handler{}, err
 			}
 			go func() {
 				if err := served.View.Start(ctx); err != nil {
@@ -164,11 +164,11 @@ func (p *Process) serveMany() ([]process.Check, error) {
 				}
 				target.HTTP.CloseIdleConnections()
 			}()
-			return shoots.Handler{Handler: served.Reviews, Ready: served.View.Synced}, nil
+			return tenants.Handler{Handler: served.Reviews, Ready: served.View.Synced}, nil
 		},
 		Absent: p.absent,
 	})
-	p.Manager.GetWebhookServer().Register(nodeagent.Path+"/", directory)
+	p.Manager.GetWebhookServer().Register(rules.Path+"/", directory)
 	nothing := func() []string { return nil }
 	return []process.Check{
 		process.SyncCheck("source-informer-sync", nothing, p.log), process.SyncCheck("target-informer-sync", process.Until("the folder of shoots", directory.Read), p.log),
@@ -177,7 +177,7 @@ func (p *Process) serveMany() ([]process.Check, error) {
 
 // absent answers for a shoot that has no entry: agents are denied, and about others there is no opinion.
 func (p *Process) absent(name string) http.Handler {
-	return authorization.New(authorization.Options{Authorizer: noShoot(name), Concerns: nodeagent.IsAgent, DenyOnError: true, Bodies: p.bodies, Log: p.log})
+	return authorization.New(authorization.Options{Authorizer: noShoot(name), Concerns: rules.IsAgent, DenyOnError: true, Bodies: p.bodies, Log: p.log})
 }
 
 type noShoot string

@@ -6,9 +6,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
-	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/selectors"
 )
 
@@ -21,9 +21,9 @@ type configuration = config.NodeAgentAuthorizerConfiguration
 func Table() []Row {
 	return []Row{
 		{
-			Name: nodeagent.Name, Runs: feature.EveryReplica,
+			Name: rules.Name, Runs: feature.EveryReplica,
 			Doc:  "Decides what the agents of Nodes may do, as a webhook authorizer.",
-			Path: nodeagent.Path, Reads: reads, Writes: writes, Metrics: agents.Metrics, Start: start,
+			Path: rules.Path, Reads: reads, Writes: writes, Metrics: agents.Metrics, Start: start,
 		},
 		{
 			Name: "guard", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,

@@ -5,10 +5,10 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/espalier-project/espalier/internal/agentview"
-	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/view"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
@@ -19,22 +19,22 @@ func nodeAgentReads(cfg *configuration) []feature.Read {
 // startNodeAgents serves the node-agent authorizer on every replica (C17: resource-manager serves it as well as the standalone executable).
 func startNodeAgents(_ context.Context, p *Process) error {
 	c := &p.Config.Webhooks.NodeAgentAuthorizer
-	mode := agentview.SelectorsNever
+	mode := view.SelectorsNever
 	if ptr.Deref(c.AuthorizeWithSelectors, false) {
-		mode = agentview.SelectorsAlways
+		mode = view.SelectorsAlways
 	}
 	shoot, err := agents.New(agents.Options{
-		View: agentview.Options{
+		View: view.Options{
 			Source: p.Source.Connection, MachineNamespace: ptr.Deref(c.MachineNamespace, ""), Target: p.Target.Connection, Selectors: mode,
-			Metrics: agentview.NewMetrics(p.Registry), Clock: p.Clock, Log: p.Log.WithName("webhook." + nodeagent.Name),
+			Metrics: view.NewMetrics(p.Registry), Clock: p.Clock, Log: p.Log.WithName("webhook." + rules.Name),
 		},
-		AllowWatchAll: c.Nodes.AllowWatchAll, Metrics: nodeagent.NewMetrics(p.Registry),
+		AllowWatchAll: c.Nodes.AllowWatchAll, Metrics: rules.NewMetrics(p.Registry),
 	})
 	if err != nil {
 		return err
 	}
 	p.agents = shoot.View
-	p.Manager.GetWebhookServer().Register(nodeagent.Path, shoot.Reviews)
+	p.Manager.GetWebhookServer().Register(rules.Path, shoot.Reviews)
 	contact := process.ContactCheck(shoot.View.Silences, c.MaxStaleness.Duration)
 	if err := p.Manager.AddReadyzCheck(contact.Name, contact.Ready); err != nil {
 		return err

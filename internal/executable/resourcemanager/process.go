@@ -18,12 +18,12 @@ import (
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/agentview"
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/view"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
@@ -42,7 +42,7 @@ type Process struct {
 	// Engine applies ManagedResources.
 	Engine *engine.Engine
 	// agents is what the node-agent authorizer knows; nil if it is off.
-	agents *agentview.View
+	agents *view.View
 	// bodies and hooks are shared by all webhooks: what is in memory at once, and their metrics.
 	bodies *endpoint.Bodies
 	hooks  *admission.Metrics

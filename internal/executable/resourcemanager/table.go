@@ -4,7 +4,6 @@ import (
 	"context"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/internal/authorizer/nodeagent"
 	"github.com/espalier-project/espalier/internal/controller/criticalcomponents"
 	"github.com/espalier-project/espalier/internal/controller/csrapprover"
 	"github.com/espalier-project/espalier/internal/controller/garbagecollector"
@@ -19,6 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/livefallback"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
 	"github.com/espalier-project/espalier/internal/webhook/endpointslicehints"
 	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
@@ -107,9 +107,9 @@ func Table() []Row {
 			Reads: istioclusterconfiguration.Reads, Writes: istioclusterconfiguration.Writes, Start: startIstioClusterConfiguration,
 		},
 		{
-			Name: nodeagent.Name, Switch: "webhooks.nodeAgentAuthorizer.enabled", Runs: feature.EveryReplica,
+			Name: rules.Name, Switch: "webhooks.nodeAgentAuthorizer.enabled", Runs: feature.EveryReplica,
 			Doc:  "Decides what the agents of Nodes may do, as a webhook authorizer.",
-			Path: nodeagent.Path, Reads: nodeAgentReads, Metrics: agents.Metrics, Start: startNodeAgents,
+			Path: rules.Path, Reads: nodeAgentReads, Metrics: agents.Metrics, Start: startNodeAgents,
 		},
 		// Mutating webhooks, in the order in which they are registered (DEP-2).
 		hook(Row{

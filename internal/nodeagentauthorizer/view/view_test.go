@@ -1,4 +1,4 @@
-package agentview
+package view
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/espalier-project/espalier/internal/agent"
 	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 

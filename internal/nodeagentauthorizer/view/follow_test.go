@@ -1,4 +1,4 @@
-package agentview
+package view
 
 import (
 	"encoding/json"
@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/espalier-project/espalier/internal/agent"
 	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 )
 
 // streams is an API server that streams what a test says, by resource; single reads find nothing.

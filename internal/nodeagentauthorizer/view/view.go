@@ -1,8 +1,8 @@
-// Package agentview knows of a shoot what decides about the agents of its nodes: Machines in the source cluster; Nodes, Pods, certificate
+// Package view knows of a shoot what decides about the agents of its nodes: Machines in the source cluster; Nodes, Pods, certificate
 // signing requests and the agents' Secrets in the target cluster. It keeps a few words of each and no object. What it has not seen yet is
 // read once before anybody is denied for it. Such reads wait in a queue, in which agents take turns: an agent that asks for what does not exist takes
 // nothing from others.
-package agentview
+package view
 
 import (
 	"context"
@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/espalier-project/espalier/internal/agent"
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
 	machinev1alpha1 "github.com/espalier-project/espalier/internal/externalapi/machine/v1alpha1"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/reflector"
 	"github.com/espalier-project/espalier/internal/selectors"

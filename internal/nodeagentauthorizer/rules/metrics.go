@@ -1,4 +1,4 @@
-package nodeagent
+package rules
 
 import "github.com/prometheus/client_golang/prometheus"
 

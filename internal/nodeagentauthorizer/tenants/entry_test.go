@@ -1,4 +1,4 @@
-package shoots
+package tenants
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package agentview
+package view
 
 import (
 	"sync"

@@ -1,4 +1,4 @@
-package nodeagent
+package rules
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
-	"github.com/espalier-project/espalier/internal/agent"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 )
 
 // clusters is a view of what a test says. Names that start with "broken" cannot be read.

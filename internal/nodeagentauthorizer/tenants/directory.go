@@ -1,6 +1,6 @@
-// Package shoots serves many shoots from a folder with a file for each: <name>.yaml is served under …/<name>. The folder is read again
+// Package tenants serves many shoots from a folder with a file for each: <name>.yaml is served under …/<name>. The folder is read again
 // now and then; a shoot whose files changed is followed anew, and answers from what it knew until the new is complete.
-package shoots
+package tenants
 
 import (
 	"context"

@@ -1,9 +1,9 @@
-package nodeagent
+package rules
 
 import (
 	"context"
 
-	"github.com/espalier-project/espalier/internal/agent"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 )
 
 // View is what is known of the clusters. Each method says whether the object exists; an error means that nobody knows. The context says

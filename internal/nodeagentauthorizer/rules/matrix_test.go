@@ -1,4 +1,4 @@
-package nodeagent
+package rules
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/espalier-project/espalier/internal/agent"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 	"github.com/espalier-project/espalier/test/golden"
 )
 
