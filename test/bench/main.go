@@ -70,6 +70,7 @@ var scenarios = []scenario{
 	{"bulk", bulk},
 	{"landscape", thousandManagedResources},
 	{"drift", driftRepair},
+	{"flapping", flapping},
 	{"secrets", unrelatedSecrets},
 	{"checks", checks},
 	{"gatekeeper", gatekeeper},

@@ -163,20 +163,21 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		applied = pendingChange(pending, mr)
 	}
 	succeeded := applied.Status == resourcesv1alpha1.ConditionTrue
-	known, settled := r.Assessor.FromLedger(inventory)
-	changes := []meta.ConditionChange{applied}
-	if settled && succeeded {
-		changes = slices.Concat(known, changes)
-	}
-	checksum, overtaken := read.checksum(), false
+	checksum, overtaken, settled := read.checksum(), false, false
+	var change *source.Change
 	next, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
 		if overtaken = done.overtaken(); overtaken {
 			return nil
 		}
-		return &source.Change{
-			Conditions: changes, Resources: &inventory,
+		change = &source.Change{
+			Conditions: []meta.ConditionChange{applied}, Resources: &inventory,
 			Reconciled: &source.Reconciled{Generation: mr.Generation, Checksum: checksum},
 		}
+		var known []meta.ConditionChange
+		if known, settled = r.Assessor.FromLedger(inventory); settled && succeeded { // As it is when it is written.
+			change.Judgements = known
+		}
+		return change
 	})
 	if overtaken {
 		return errMoved // The next run looks at it.
@@ -199,7 +200,7 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	if succeeded {
 		r.Metrics.lastSuccess.WithLabelValues(owner.Namespace, owner.Name).Set(float64(r.Clock.Now().Unix()))
 	}
-	if !settled {
+	if !settled || change.Later > 0 {
 		r.Applied(owner)
 	}
 	return nil

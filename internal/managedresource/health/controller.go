@@ -38,15 +38,16 @@ const (
 
 const (
 	lastRetry = time.Minute
-	// settleLimit is how long a missing object may take to be put back before it is reported, settleDelay is between two looks.
+	// settleLimit is how long a missing object may take to be put back before it is reported, settleDelay is between
+	// two looks.
 	settleDelay = 500 * time.Millisecond
 	settleLimit = 3 * time.Second
 	// rarely is how many periods pass between two looks at what watches keep up to date: a net below the net.
 	rarely = 10
 	// changeDelay gathers the changes that arrive together.
 	changeDelay = 100 * time.Millisecond
-	// messagePause is between two writes of a condition of which only the message changes: a roll-out over many nodes would
-	// write the status for each of them.
+	// messagePause is between two writes of a condition of which only the message changes: a roll-out over many nodes
+	// would write the status for each of them.
 	messagePause = 10 * time.Second
 )
 
@@ -77,8 +78,8 @@ type Reconciler struct {
 	queue     kit.Queue
 	mu        sync.Mutex
 	unsettled map[objects.Owner]time.Time // since when
-	// judged is the status that the last judgement gave the condition, of each ManagedResource that is judged. It is noted before it is
-	// written, so that a status which says something else afterwards is somebody else's.
+	// judged is the status that the last judgement gave the condition, of each ManagedResource that is judged. It is
+	// noted before it is written, so that a status which says something else afterwards is somebody else's.
 	judged map[objects.Owner]resourcesv1alpha1.ConditionStatus
 }
 
@@ -138,12 +139,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.period()}, nil
 }
 
-// write sets the conditions unless the content was exchanged since it was judged. What is yes or no is written at once; later is
-// when a message may be written that is not yet.
+// write sets the conditions unless the content was exchanged since it was judged. Statuses writes a change of yes and
+// no at once, unless it wrote the condition less than a second ago (MRB-39). later is after what time something is to
+// be written that is not yet.
 func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.ManagedResource, changes []meta.ConditionChange) (later time.Duration, err error) {
 	key := client.ObjectKeyFromObject(judged)
+	var made *source.Change
 	_, err = r.Statuses.Update(ctx, key, judged.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
-		later = 0
+		later, made = 0, nil
 		if !r.concerns(current) || !isApplied(current) {
 			return nil
 		}
@@ -155,17 +158,29 @@ func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.Manage
 		for _, change := range changes {
 			change = target.WithoutNews(change, current.Status.Conditions)
 			if wait := tooEarly(change, current.Status.Conditions, r.Clock.Now()); wait > 0 {
-				later = max(later, wait)
+				later = sooner(later, wait)
 				continue
 			}
 			fresh = append(fresh, change)
 		}
-		return &source.Change{Conditions: fresh}
+		made = &source.Change{Judgements: fresh}
+		return made
 	})
+	if made != nil {
+		later = sooner(later, made.Later)
+	}
 	if errors.Is(err, source.ErrGone) {
 		return 0, nil
 	}
 	return later, err
+}
+
+// sooner returns the shorter of two times after which something is to be done; zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // tooEarly returns how long a change must wait that is one of the message only.
@@ -192,7 +207,8 @@ func sameContent(a, b *resourcesv1alpha1.ManagedResource) bool {
 		meta.SameInventory(a.Status.Resources, b.Status.Resources)
 }
 
-// concerns says whether a ManagedResource is judged. While another class cleans up, its objects are in the target of that one, or on their way out.
+// concerns says whether a ManagedResource is judged. While another class cleans up, its objects are in the target of
+// that one, or on their way out.
 func (r *Reconciler) concerns(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.Class.Responsible(mr) && !r.Class.WaitsForHandOver(mr) && !meta.Ignored(mr) && mr.DeletionTimestamp == nil
 }
@@ -230,7 +246,8 @@ func (r *Reconciler) forget(owner objects.Owner) {
 	delete(r.judged, owner)
 }
 
-// contradicts says whether the condition says something else than the last judgement, such as one of a process that was the leader before.
+// contradicts says whether the condition says something else than the last judgement, such as one of a process that
+// was the leader before.
 func (r *Reconciler) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

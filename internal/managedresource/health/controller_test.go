@@ -123,6 +123,7 @@ func TestMessagesAreWrittenLessOften(t *testing.T) {
 	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "False: Fine." || f.writes != 1 {
 		t.Fatalf("%s after %d writes", got, f.writes)
 	}
+	f.clock.SetTime(f.clock.Now().Add(time.Minute))
 	for node := range 200 { // A node every 200 ms.
 		f.rolling = fmt.Sprintf("%d of 200 updated", node)
 		result := f.run()
@@ -142,6 +143,7 @@ func TestMessagesAreWrittenLessOften(t *testing.T) {
 	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "True: 199 of 200 updated" {
 		t.Errorf("the last message is missing: %s", got)
 	}
+	f.clock.SetTime(f.clock.Now().Add(time.Second))
 	f.rolling, f.unhealthy = "", "sick"
 	f.run()
 	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "False: Fine." {
@@ -348,6 +350,7 @@ func TestLastWordOfAFormerLeader(t *testing.T) {
 	if f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) || len(queue.after) != 1 || queue.after[0] != messagePause {
 		t.Errorf("what somebody else says is judged anew after %v", queue.after)
 	}
+	f.clock.SetTime(f.clock.Now().Add(messagePause))
 	f.run()
 	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "False: Fine." {
 		t.Errorf("the condition is %s", got)

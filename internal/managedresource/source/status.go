@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,6 +51,7 @@ type Statuses struct {
 	certain map[types.NamespacedName]form
 	// lost are the writes that were not answered, until it is known what became of them: one, or some in a row, for a ManagedResource.
 	lost map[types.NamespacedName]lostWrite
+	pace pace
 }
 
 // lostWrite is a write that may have been carried out or not.
@@ -90,7 +92,7 @@ func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.P
 	return &Statuses{
 		reader: reader, live: live, client: writer, clock: clock, events: events,
 		turns: map[types.NamespacedName]*turn{}, written: map[types.NamespacedName]written{},
-		certain: map[types.NamespacedName]form{}, lost: map[types.NamespacedName]lostWrite{},
+		certain: map[types.NamespacedName]form{}, lost: map[types.NamespacedName]lostWrite{}, pace: pace{},
 	}
 }
 
@@ -157,6 +159,7 @@ func (s *Statuses) forget(key types.NamespacedName) {
 	delete(s.written, key)
 	delete(s.certain, key)
 	delete(s.lost, key)
+	delete(s.pace, key)
 }
 
 // Certain says whether a form of a ManagedResource that Get returned has all that was written to it for this instance until then.
@@ -248,6 +251,11 @@ func (s *Statuses) take(ctx context.Context, key types.NamespacedName) (func(), 
 // Change describes a status to write; nil fields stay as they are.
 type Change struct {
 	Conditions []meta.ConditionChange
+	// Judgements are changes of the conditions of health, by what the objects are like. Each condition is written at most
+	// once a second for their sake (MRB-39): Later, which Update sets, is after what time those may be written that are
+	// not yet, zero if all are.
+	Judgements []meta.ConditionChange
+	Later      time.Duration
 	Resources  *[]resourcesv1alpha1.ObjectReference
 	// Reconciled sets observedGeneration and secretsDataChecksum.
 	Reconciled *Reconciled
@@ -394,7 +402,13 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	}
 	status := map[string]any{}
 	next := *current
-	conditions, changed := meta.Conditions(current.Status.Conditions).With(s.clock.Now().Truncate(time.Second), change.Conditions...)
+	now, key := s.clock.Now(), client.ObjectKeyFromObject(current)
+	s.mu.Lock()
+	judgements, later := s.pace.due(key, current.Status.Conditions, change.Judgements, now)
+	s.mu.Unlock()
+	change.Later = later
+	conditions, changed := meta.Conditions(current.Status.Conditions).With(now.Truncate(time.Second),
+		slices.Concat(judgements, change.Conditions)...)
 	if changed {
 		status["conditions"], next.Status.Conditions = conditions, conditions
 	}
@@ -425,6 +439,9 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 		s.unanswered(current, err)
 		return nil, false, err
 	}
+	s.mu.Lock()
+	s.pace.wrote(key, judgements, now)
+	s.mu.Unlock()
 	next.ObjectMeta = answer.ObjectMeta
 	next.ManagedFields = nil
 	return &next, true, nil
