@@ -22,7 +22,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	controller "github.com/espalier-project/espalier/internal/controller/networkpolicy"
-	"github.com/espalier-project/espalier/internal/networkpolicy"
+	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 )
 
 const (
@@ -59,7 +59,7 @@ func networkPolicies(ctx context.Context, b *bench) error {
 			return err
 		}
 		converged := processorTime() - started
-		policies := w.r.Index().Sizes()[networkpolicy.Policies]
+		policies := w.r.Index().Sizes()[desired.Policies]
 		b.add(title+"policies", float64(policies), "", fmt.Sprintf("%d writes", w.server.writes.Load()), "target: as many writes as policies")
 		if int64(policies) != w.server.writes.Load() {
 			return errors.New("there are other writes than one for each policy")
@@ -131,7 +131,7 @@ func newPolicyWorld() (*policyWorld, error) {
 }
 
 // namespace tells of a namespace and its Services. Those with an even number are handled and may use the Services of the first one.
-func (w *policyWorld) namespace(i int, even bool) []networkpolicy.Request {
+func (w *policyWorld) namespace(i int, even bool) []desired.Request {
 	name := fmt.Sprintf("shoot--project--%05d", i)
 	labels := map[string]string{corev1.LabelMetadataName: name}
 	if even {
@@ -160,15 +160,15 @@ func (w *policyWorld) fill(n int) {
 	}
 }
 
-func (w *policyWorld) complete() []networkpolicy.Request {
-	var all []networkpolicy.Request
-	for _, kind := range []networkpolicy.Kind{networkpolicy.Policies, networkpolicy.VirtualServices, networkpolicy.Gateways, networkpolicy.Namespaces, networkpolicy.Services} {
+func (w *policyWorld) complete() []desired.Request {
+	var all []desired.Request
+	for _, kind := range []desired.Kind{desired.Policies, desired.VirtualServices, desired.Gateways, desired.Namespaces, desired.Services} {
 		all = append(all, w.r.Index().Complete(kind)...)
 	}
 	return all
 }
 
-func (w *policyWorld) work(ctx context.Context, requests []networkpolicy.Request) error {
+func (w *policyWorld) work(ctx context.Context, requests []desired.Request) error {
 	for _, request := range requests {
 		if _, err := w.r.Reconcile(ctx, request); err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/espalier-project/espalier/internal/token"
+	"github.com/espalier-project/espalier/internal/controller/tokenrequestor/token"
 	"github.com/espalier-project/espalier/internal/webhook/kubernetesservicehost"
 	"github.com/espalier-project/espalier/test/harness"
 	"github.com/espalier-project/espalier/test/simulation/apiserver"

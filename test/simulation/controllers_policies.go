@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/internal/networkpolicy"
+	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
 )
 
@@ -26,8 +26,8 @@ const (
 	sparesPolicies   = "no policy is deleted that is wanted, or of nobody"
 	becomePolicies   = "the policies become what the Services want"
 	policiesToRest   = "without news no policy is written or read"
-	serviceNameLabel = networkpolicy.LabelServiceName
-	serviceIn        = networkpolicy.LabelServiceNamespace
+	serviceNameLabel = desired.LabelServiceName
+	serviceIn        = desired.LabelServiceNamespace
 )
 
 // policies is a world of Services in namespaces that come and go.
@@ -41,7 +41,7 @@ type policies struct {
 }
 
 type desire struct {
-	digest networkpolicy.Digest
+	digest desired.Digest
 	since  time.Time
 }
 
@@ -61,10 +61,10 @@ func (p *policies) configure(cfg *config.ResourceManagerConfiguration) {
 }
 
 // options are those of an index for the same configuration.
-func policyOptions() networkpolicy.Options {
-	return networkpolicy.Options{
+func policyOptions() desired.Options {
+	return desired.Options{
 		Handled:           []labels.Selector{labels.SelectorFromSet(handledNamespaces.MatchLabels)},
-		IngressController: &networkpolicy.IngressController{Namespace: ingressController.Namespace, PodSelector: ingressController.PodSelector},
+		IngressController: &desired.IngressController{Namespace: ingressController.Namespace, PodSelector: ingressController.PodSelector},
 	}
 }
 
@@ -201,15 +201,15 @@ func (p *policies) look() {
 		return
 	}
 	p.inputs, p.latest = inputs, time.Now()
-	now := map[apiserver.Key]networkpolicy.Digest{}
+	now := map[apiserver.Key]desired.Digest{}
 	together := p.index(keys, nil)
 	for _, service := range keys {
 		if service.Resource != "services" {
 			continue
 		}
 		o := typed[corev1.Service](objects[service])
-		name := networkpolicy.ServiceOf(o).NamespacedName
-		alone := map[apiserver.Key]networkpolicy.Digest{}
+		name := desired.ServiceOf(o).NamespacedName
+		alone := map[apiserver.Key]desired.Digest{}
 		for _, policy := range p.index(keys, &service).Wanted(name) {
 			alone[keyOf("networking.k8s.io", "networkpolicies", policy.Namespace, policy.Name)] = policy.Digest()
 		}
@@ -238,8 +238,8 @@ func (p *policies) look() {
 }
 
 // index returns an index that was told of what there is; of one Service only, if it is given.
-func (p *policies) index(keys []apiserver.Key, only *apiserver.Key) *networkpolicy.Index {
-	x := networkpolicy.NewIndex(policyOptions())
+func (p *policies) index(keys []apiserver.Key, only *apiserver.Key) *desired.Index {
+	x := desired.NewIndex(policyOptions())
 	for _, key := range keys {
 		o := p.target.GetLocked(key)
 		switch {
@@ -306,7 +306,7 @@ func (p *policies) settled() {
 		o := p.target.GetLocked(key)
 		if o == nil {
 			p.violateLocked(becomePolicies, "%s is missing", key)
-		} else if networkpolicy.DigestOf(typed[networkingv1.NetworkPolicy](o)) != p.desired[key].digest {
+		} else if desired.DigestOf(typed[networkingv1.NetworkPolicy](o)) != p.desired[key].digest {
 			p.violateLocked(becomePolicies, "%s is not what it should be: %s", key, shown(o))
 		}
 	}

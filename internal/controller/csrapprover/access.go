@@ -6,7 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/internal/csr"
+	"github.com/espalier-project/espalier/internal/controller/csrapprover/csr"
 	machinev1alpha1 "github.com/espalier-project/espalier/internal/externalapi/machine/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
 )

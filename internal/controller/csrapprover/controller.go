@@ -1,4 +1,4 @@
-// Package csrapprover approves and denies the CertificateSigningRequests of kubelets and node agents. What is decided is in internal/csr;
+// Package csrapprover approves and denies the CertificateSigningRequests of kubelets and node agents. What is decided is in package csr;
 // here it is asked for, and written once.
 package csrapprover
 
@@ -19,8 +19,8 @@ import (
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/csrapprover/csr"
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/csr"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 

@@ -3,7 +3,7 @@ package csrapprover
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/espalier-project/espalier/internal/csr"
+	"github.com/espalier-project/espalier/internal/controller/csrapprover/csr"
 )
 
 // Metrics of the approver.

@@ -1,5 +1,5 @@
 // Package garbagecollector deletes ConfigMaps and Secrets of the target that are marked as collectable and that nothing refers to any more.
-// Who refers to what is in internal/references.
+// Who refers to what is in package references.
 package garbagecollector
 
 import (
@@ -26,9 +26,9 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
-	internalreferences "github.com/espalier-project/espalier/internal/references"
 )
 
 // Name of the controller, in logs and metrics.

@@ -17,7 +17,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
-	internalreferences "github.com/espalier-project/espalier/internal/references"
+	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
 )
 
 // holderKind is a kind of objects that refer to others.

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/internal/envoyfilter"
+	"github.com/espalier-project/espalier/internal/controller/istioclusterconfiguration/envoyfilter"
 	"github.com/espalier-project/espalier/internal/externalapi/apiextensions"
 	"github.com/espalier-project/espalier/internal/externalapi/istio"
 	"github.com/espalier-project/espalier/internal/feature"

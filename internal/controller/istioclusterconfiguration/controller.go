@@ -1,5 +1,5 @@
 // Package istioclusterconfiguration keeps the EnvoyFilters with which the ingress gateways of a cluster limit their connections. Which ones is
-// decided in internal/envoyfilter; here watches tell the index of what there is, while the kinds of Istio are served, and what differs is
+// decided in package envoyfilter; here watches tell the index of what there is, while the kinds of Istio are served, and what differs is
 // written.
 package istioclusterconfiguration
 
@@ -21,8 +21,8 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/controller/istioclusterconfiguration/envoyfilter"
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/envoyfilter"
 )
 
 // Name of the controller, in logs and metrics.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/espalier-project/espalier/internal/envoyfilter"
+	"github.com/espalier-project/espalier/internal/controller/istioclusterconfiguration/envoyfilter"
 	"github.com/espalier-project/espalier/internal/externalapi/istio"
 	"github.com/espalier-project/espalier/internal/externalapi/meta"
 )

@@ -1,4 +1,4 @@
-// Package networkpolicy keeps the NetworkPolicies of Services. Which ones is decided in internal/networkpolicy; here watches tell the index
+// Package networkpolicy keeps the NetworkPolicies of Services. Which ones is decided in package desired; here watches tell the index
 // of what there is, and what differs is written.
 package networkpolicy
 
@@ -24,7 +24,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/networkpolicy"
+	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 )
 
 const (
@@ -51,16 +51,16 @@ type Options struct {
 // Reconciler makes the policies of a Service what they should be.
 type Reconciler struct {
 	Options
-	index *networkpolicy.Index
+	index *desired.Index
 	// problems and keys tell the author of a Service what cannot be read or done, and of labels' keys that are too long (NP-23).
 	problems, keys *kit.Notes
 }
 
 // New returns a reconciler that knows nothing yet. A selector that cannot be parsed is an error (OPB-7 refuses it with the configuration).
 func New(o Options) (*Reconciler, error) {
-	shape := networkpolicy.Options{
+	shape := desired.Options{
 		Watched: o.Namespaces, OnlyForExistingPods: ptr.Deref(o.Config.OnlyForExistingPods, false),
-		Descriptions: networkpolicy.DescriptionFormat(o.Config.DescriptionFormat),
+		Descriptions: desired.DescriptionFormat(o.Config.DescriptionFormat),
 	}
 	for i := range o.Config.NamespaceSelectors {
 		selector, err := metav1.LabelSelectorAsSelector(&o.Config.NamespaceSelectors[i])
@@ -70,15 +70,15 @@ func New(o Options) (*Reconciler, error) {
 		shape.Handled = append(shape.Handled, selector)
 	}
 	if c := o.Config.IngressControllerSelector; c != nil {
-		shape.IngressController = &networkpolicy.IngressController{Namespace: c.Namespace, PodSelector: c.PodSelector}
+		shape.IngressController = &desired.IngressController{Namespace: c.Namespace, PodSelector: c.PodSelector}
 	}
 	return &Reconciler{
-		Options: o, index: networkpolicy.NewIndex(shape), problems: kit.NewNotes(o.Client, o.Clock, reporter), keys: kit.NewNotes(o.Client, o.Clock, reporter),
+		Options: o, index: desired.NewIndex(shape), problems: kit.NewNotes(o.Client, o.Clock, reporter), keys: kit.NewNotes(o.Client, o.Clock, reporter),
 	}, nil
 }
 
 // Index is what the reconciler decides by. Tests and benchmarks tell it what watches would.
-func (r *Reconciler) Index() *networkpolicy.Index { return r.index }
+func (r *Reconciler) Index() *desired.Index { return r.index }
 
 // AddToManager adds the controller and what it watches.
 func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
@@ -86,13 +86,13 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Dur
 	if err != nil {
 		return err
 	}
-	return kit.Add(mgr, Name, controller.TypedOptions[networkpolicy.Request]{
+	return kit.Add(mgr, Name, controller.TypedOptions[desired.Request]{
 		Reconciler: r, MaxConcurrentReconciles: *r.Config.ConcurrentSyncs, CacheSyncTimeout: cacheSyncTimeout,
-		ReconciliationTimeout: kit.Timeout, RateLimiter: kit.RetriesOf[networkpolicy.Request](), LogConstructor: r.logger,
+		ReconciliationTimeout: kit.Timeout, RateLimiter: kit.RetriesOf[desired.Request](), LogConstructor: r.logger,
 	}, watches)
 }
 
-func (r *Reconciler) logger(request *networkpolicy.Request) logr.Logger {
+func (r *Reconciler) logger(request *desired.Request) logr.Logger {
 	logger := r.Log.WithValues("controller", Name)
 	if request == nil {
 		return logger
@@ -116,7 +116,7 @@ const (
 
 // Reconcile writes what differs until nothing does. What was decided may be outdated once it is written, so that the last look is at what
 // is known after the last write; without that, nobody would look again at a policy that another worker gave up meanwhile.
-func (r *Reconciler) Reconcile(ctx context.Context, request networkpolicy.Request) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, request desired.Request) (reconcile.Result, error) {
 	for range rounds {
 		d := r.index.Decide(request)
 		r.tell(ctx, request, &d)
@@ -134,14 +134,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request networkpolicy.Reques
 }
 
 // problemsOf returns an error that no repetition mends: a change of the Service, or of what stands in the way, asks anew.
-func problemsOf(problems []networkpolicy.Problem) error {
+func problemsOf(problems []desired.Problem) error {
 	if len(problems) == 0 {
 		return nil
 	}
 	return reconcile.TerminalError(joined(problems))
 }
 
-func joined(problems []networkpolicy.Problem) error {
+func joined(problems []desired.Problem) error {
 	all := make([]error, 0, len(problems))
 	for _, p := range problems {
 		all = append(all, p)
@@ -151,7 +151,7 @@ func joined(problems []networkpolicy.Problem) error {
 
 // tell records Events about what the author of the Service can mend, in the target, where they look. A look at a part of the policies sees
 // a part of the problems only.
-func (r *Reconciler) tell(ctx context.Context, request networkpolicy.Request, d *networkpolicy.Decision) {
+func (r *Reconciler) tell(ctx context.Context, request desired.Request, d *desired.Decision) {
 	if d.Service == nil || !request.All() {
 		return
 	}
@@ -165,14 +165,14 @@ func (r *Reconciler) tell(ctx context.Context, request networkpolicy.Request, d 
 		r.keys.Forget(d.Service.UID)
 		return
 	}
-	long, short := map[string]string{d.Long: networkpolicy.Allowed}, map[string]string{d.Short: networkpolicy.Allowed}
+	long, short := map[string]string{d.Long: desired.Allowed}, map[string]string{d.Short: desired.Allowed}
 	log.FromContext(ctx).V(1).Info("Usual pod label selector contained at least one key exceeding 63 characters - it had to be mutated", "key", d.Long, "mutated", d.Short)
 	r.keys.Tell(ctx, about, corev1.EventTypeWarning, reasonTooLong, fmt.Sprintf("Usual pod label selector has at least one key exceeding 63 characters and had to be mutated - "+
 		"consider shortening the namespace name or the service name (%v was mutated to %v)", long, short))
 }
 
 // gone makes sure that a Service whose policies are about to be deleted because nobody told of it is not there.
-func (r *Reconciler) gone(ctx context.Context, request networkpolicy.Request, d *networkpolicy.Decision) error {
+func (r *Reconciler) gone(ctx context.Context, request desired.Request, d *desired.Decision) error {
 	if d.Service != nil {
 		return nil
 	}

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/internal/networkpolicy"
+	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 )
 
 // fixture is a reconciler over a fake API server whose watches are the test.
@@ -110,7 +110,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 		t.Fatal(err)
 	}
 	f.Reconciler = r
-	for _, kind := range []networkpolicy.Kind{networkpolicy.Services, networkpolicy.Namespaces, networkpolicy.Policies, networkpolicy.VirtualServices, networkpolicy.Gateways} {
+	for _, kind := range []desired.Kind{desired.Services, desired.Namespaces, desired.Policies, desired.VirtualServices, desired.Gateways} {
 		r.Index().Complete(kind)
 	}
 	return f
@@ -127,7 +127,7 @@ func service(namespace, name string, port int32) *corev1.Service {
 	}
 }
 
-var request = networkpolicy.Request{Service: types.NamespacedName{Namespace: "a", Name: "s"}}
+var request = desired.Request{Service: types.NamespacedName{Namespace: "a", Name: "s"}}
 
 func (f *fixture) reconcile(wantError string) {
 	f.t.Helper()
@@ -208,13 +208,13 @@ func TestUnknownPolicies(t *testing.T) {
 	f.Index().SetNamespace(namespace("a"))
 	f.Index().SetService(service("a", "s", 80))
 	f.reconcile("")
-	if got := f.policy(ingress).Labels[networkpolicy.LabelServiceName]; got != "s" {
+	if got := f.policy(ingress).Labels[desired.LabelServiceName]; got != "s" {
 		t.Errorf("NP-42/without labels: it was ours, or is now: got %q", got)
 	}
 
 	other = other.DeepCopy()
 	other.ResourceVersion = ""
-	other.Labels = map[string]string{networkpolicy.LabelServiceName: "x", networkpolicy.LabelServiceNamespace: "y"}
+	other.Labels = map[string]string{desired.LabelServiceName: "x", desired.LabelServiceNamespace: "y"}
 	f = newFixture(t, other)
 	f.Index().SetNamespace(namespace("a"))
 	f.Index().SetService(service("a", "s", 80))
@@ -224,7 +224,7 @@ func TestUnknownPolicies(t *testing.T) {
 	if _, err := f.Reconcile(f.ctx, request); !errors.Is(err, reconcile.TerminalError(nil)) {
 		t.Errorf("NP-12: it is tried again and again: %v", err)
 	}
-	if f.policy(ingress).Labels[networkpolicy.LabelServiceName] != "x" || len(f.policy(egress).Labels) != 2 {
+	if f.policy(ingress).Labels[desired.LabelServiceName] != "x" || len(f.policy(egress).Labels) != 2 {
 		t.Error("NP-12: the other one's is taken, or keeps the own one back")
 	}
 }
@@ -262,7 +262,7 @@ func TestDeletePreconditions(t *testing.T) {
 	f.Index().SetService(service("a", "s", 80))
 	f.reconcile("")
 	p := f.policy(ingress)
-	p.Labels = map[string]string{networkpolicy.LabelServiceName: "x", networkpolicy.LabelServiceNamespace: "a"}
+	p.Labels = map[string]string{desired.LabelServiceName: "x", desired.LabelServiceNamespace: "a"}
 	if err := f.server.Update(f.ctx, p); err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +345,7 @@ func TestEvents(t *testing.T) {
 	name := "this-is-a-very-long-svc-name-which-will-exceed-max-length"
 	f.Index().SetService(service("a", name, 5678))
 	for range 2 {
-		if _, err := f.Reconcile(f.ctx, networkpolicy.Request{Service: types.NamespacedName{Namespace: "a", Name: name}}); err != nil {
+		if _, err := f.Reconcile(f.ctx, desired.Request{Service: types.NamespacedName{Namespace: "a", Name: name}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -368,11 +368,11 @@ func TestIncomplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Labels: map[string]string{networkpolicy.LabelServiceName: "s", networkpolicy.LabelServiceNamespace: "a"}}}
+	p := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Labels: map[string]string{desired.LabelServiceName: "s", desired.LabelServiceNamespace: "a"}}}
 	r.Index().SetPolicy(p)
 	r.Index().SetNamespace(namespace("a"))
-	r.Index().Complete(networkpolicy.Policies)
-	r.Index().Complete(networkpolicy.Namespaces)
+	r.Index().Complete(desired.Policies)
+	r.Index().Complete(desired.Namespaces)
 	if _, err := r.Reconcile(f.ctx, request); err != nil || len(f.calls) > 0 {
 		t.Errorf("got %v, %v", f.calls, err)
 	}
@@ -394,7 +394,7 @@ func TestDescriptionFormat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, kind := range []networkpolicy.Kind{networkpolicy.Services, networkpolicy.Namespaces, networkpolicy.Policies} {
+		for _, kind := range []desired.Kind{desired.Services, desired.Namespaces, desired.Policies} {
 			r.Index().Complete(kind)
 		}
 		r.Index().SetNamespace(namespace("a"))

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 	"github.com/espalier-project/espalier/internal/crdwatch"
 	foreign "github.com/espalier-project/espalier/internal/externalapi/istio"
 	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
-	"github.com/espalier-project/espalier/internal/networkpolicy"
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 
@@ -62,9 +62,9 @@ func (i *istio) served(definition, version string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.endLocked(definition)
-	resource, kind, forget := virtualServices, networkpolicy.VirtualServices, func() []networkpolicy.Request { return i.w.r.index.RetainVirtualServices("", none) }
+	resource, kind, forget := virtualServices, desired.VirtualServices, func() []desired.Request { return i.w.r.index.RetainVirtualServices("", none) }
 	if definition == definitionOf(gateways) {
-		resource, kind, forget = gateways, networkpolicy.Gateways, func() []networkpolicy.Request { return i.w.r.index.RetainGateways("", none) }
+		resource, kind, forget = gateways, desired.Gateways, func() []desired.Request { return i.w.r.index.RetainGateways("", none) }
 	}
 	if version == "" {
 		// The objects of a definition go with it.
@@ -86,7 +86,7 @@ func (i *istio) served(definition, version string) {
 		follows = i.gateways
 	}
 	i.w.followAll(ctx, i.w.watched(), client, func(in string) reflector.Kind { return follows(current, of, in) }, func() {
-		i.told(definition, current, func() []networkpolicy.Request { return i.w.r.index.Complete(kind) })
+		i.told(definition, current, func() []desired.Request { return i.w.r.index.Complete(kind) })
 	})
 }
 
@@ -107,7 +107,7 @@ func (i *istio) endLocked(name string) {
 }
 
 // told hands over what a watch tells, and follows the Pods of the Gateways that there are then.
-func (i *istio) told(name string, by *running, tell func() []networkpolicy.Request) {
+func (i *istio) told(name string, by *running, tell func() []desired.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.running[name] != by {
@@ -125,13 +125,13 @@ func (r *running) take(key types.NamespacedName) bool {
 
 // teller hands over what the watch of that name tells, as long as it is the current one.
 func (i *istio) teller(name string, by *running) teller {
-	return func(tell func() []networkpolicy.Request) { i.told(name, by, tell) }
+	return func(tell func() []desired.Request) { i.told(name, by, tell) }
 }
 
 func (i *istio) virtualServices(by *running, of schema.GroupVersionResource, in string) reflector.Kind {
 	index := i.w.r.index
 	kind := sliced(i.teller(definitionOf(virtualServices), by), of, func() *foreign.VirtualService { return &foreign.VirtualService{} },
-		func(o *foreign.VirtualService) []networkpolicy.Request {
+		func(o *foreign.VirtualService) []desired.Request {
 			v := virtualServiceOf(o)
 			v.Unreadable = by.take(v.NamespacedName)
 			return index.SetVirtualService(v)
@@ -148,24 +148,24 @@ func (i *istio) unreadable(by *running) func(namespace, name string, err error) 
 	}
 }
 
-func virtualServiceOf(o *foreign.VirtualService) networkpolicy.VirtualService {
-	var destinations []networkpolicy.Destination
+func virtualServiceOf(o *foreign.VirtualService) desired.VirtualService {
+	var destinations []desired.Destination
 	for _, routes := range [][]foreign.Route{o.Spec.HTTP, o.Spec.TLS, o.Spec.TCP} {
 		for _, route := range routes {
 			for _, to := range route.Route {
-				destinations = append(destinations, networkpolicy.Destination{Host: to.Destination.Host, Port: to.Destination.Port.Number})
+				destinations = append(destinations, desired.Destination{Host: to.Destination.Host, Port: to.Destination.Port.Number})
 			}
 		}
 	}
-	return networkpolicy.NewVirtualService(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, o.Spec.Gateways, destinations)
+	return desired.NewVirtualService(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, o.Spec.Gateways, destinations)
 }
 
 func (i *istio) gateways(by *running, of schema.GroupVersionResource, in string) reflector.Kind {
 	index := i.w.r.index
 	kind := sliced(i.teller(definitionOf(gateways), by), of, func() *foreign.Gateway { return &foreign.Gateway{} },
-		func(o *foreign.Gateway) []networkpolicy.Request {
+		func(o *foreign.Gateway) []desired.Request {
 			key := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
-			return index.SetGateway(networkpolicy.Gateway{NamespacedName: key, Selector: o.Spec.Selector, Unreadable: by.take(key)})
+			return index.SetGateway(desired.Gateway{NamespacedName: key, Selector: o.Spec.Selector, Unreadable: by.take(key)})
 		}, index.RemoveGateway, within(in, index.RetainGateways))
 	kind.Undecodable = i.unreadable(by)
 	return kind
@@ -205,7 +205,7 @@ func (i *istio) podsOfLocked(selector string) {
 	index, name := i.w.r.index, "pods "+selector
 	ctx, current := i.beginLocked(name)
 	// What these Pods tell does not change which selectors there are.
-	tell := func(requests func() []networkpolicy.Request) {
+	tell := func(requests func() []desired.Request) {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		if i.running[name] == current {
@@ -214,16 +214,16 @@ func (i *istio) podsOfLocked(selector string) {
 	}
 	i.w.followAll(ctx, i.w.watched(), i.w.pods, func(in string) reflector.Kind {
 		kind := sliced(tell, kubernetes.Pods, func() *kubernetes.Pod { return &kubernetes.Pod{} },
-			func(o *kubernetes.Pod) []networkpolicy.Request {
+			func(o *kubernetes.Pod) []desired.Request {
 				return index.SetGatewayPod(selector, types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true)
 			},
-			func(namespace, name string) []networkpolicy.Request {
+			func(namespace, name string) []desired.Request {
 				return index.SetGatewayPod(selector, types.NamespacedName{Namespace: namespace, Name: name}, false)
 			},
-			func(has networkpolicy.Has) []networkpolicy.Request { return index.RetainGatewayPods(selector, in, has) })
+			func(has desired.Has) []desired.Request { return index.RetainGatewayPods(selector, in, has) })
 		kind.LabelSelector = selector
 		return kind
 	}, func() {
-		tell(func() []networkpolicy.Request { return index.CompleteGatewayPods(selector) })
+		tell(func() []desired.Request { return index.CompleteGatewayPods(selector) })
 	})
 }

@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
-	"github.com/espalier-project/espalier/internal/networkpolicy"
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 
 // policySelector selects the policies that carry the labels of a Service; others are not even sent.
-const policySelector = networkpolicy.LabelServiceName + "," + networkpolicy.LabelServiceNamespace
+const policySelector = desired.LabelServiceName + "," + desired.LabelServiceNamespace
 
 var (
 	serviceKind = corev1.SchemeGroupVersion.WithKind("Service")
@@ -38,7 +38,7 @@ type watches struct {
 	istio                  *istio
 	complete               chan struct{}
 	once                   sync.Once
-	queue                  workqueue.TypedRateLimitingInterface[networkpolicy.Request]
+	queue                  workqueue.TypedRateLimitingInterface[desired.Request]
 }
 
 func newWatches(r *Reconciler) (*watches, error) {
@@ -58,34 +58,34 @@ func newWatches(r *Reconciler) (*watches, error) {
 }
 
 // Start implements source.TypedSource.
-func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[networkpolicy.Request]) error {
+func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[desired.Request]) error {
 	w.queue = queue
 	index := w.r.index
-	w.follow(ctx, networkpolicy.Namespaces, []string{""}, w.core, func(string) reflector.Kind {
-		return whole(w, namespaces, func(o *corev1.Namespace) []networkpolicy.Request { return index.SetNamespace(o) },
-			func(_, name string) []networkpolicy.Request { return index.RemoveNamespace(name) }, index.RetainNamespaces)
+	w.follow(ctx, desired.Namespaces, []string{""}, w.core, func(string) reflector.Kind {
+		return whole(w, namespaces, func(o *corev1.Namespace) []desired.Request { return index.SetNamespace(o) },
+			func(_, name string) []desired.Request { return index.RemoveNamespace(name) }, index.RetainNamespaces)
 	})
-	w.follow(ctx, networkpolicy.Services, w.watched(), w.core, func(in string) reflector.Kind {
+	w.follow(ctx, desired.Services, w.watched(), w.core, func(in string) reflector.Kind {
 		return whole(w, services, index.SetService, w.serviceGone, within(in, index.RetainServices))
 	})
-	w.follow(ctx, networkpolicy.Policies, w.watched(), w.networking, func(in string) reflector.Kind {
+	w.follow(ctx, desired.Policies, w.watched(), w.networking, func(in string) reflector.Kind {
 		kind := whole(w, policies, index.SetPolicy, index.RemovePolicy, within(in, index.RetainPolicies))
 		kind.LabelSelector = policySelector
 		return kind
 	})
 	if w.r.Config.IngressControllerSelector != nil {
-		w.follow(ctx, networkpolicy.Ingresses, w.watched(), w.networking, func(in string) reflector.Kind {
+		w.follow(ctx, desired.Ingresses, w.watched(), w.networking, func(in string) reflector.Kind {
 			return whole(w, ingresses, index.SetIngress, index.RemoveIngress, within(in, index.RetainIngresses))
 		})
 	}
 	if w.r.Config.OnlyForExistingPods != nil && *w.r.Config.OnlyForExistingPods {
-		w.follow(ctx, networkpolicy.Pods, w.watched(), w.pods, w.podsThatAsk)
+		w.follow(ctx, desired.Pods, w.watched(), w.pods, w.podsThatAsk)
 	}
 	return w.istio.start(ctx)
 }
 
 // serviceGone also forgets what was told of a Service.
-func (w *watches) serviceGone(namespace, name string) []networkpolicy.Request {
+func (w *watches) serviceGone(namespace, name string) []desired.Request {
 	uid := w.r.index.UIDOf(namespace, name)
 	w.r.problems.Forget(uid)
 	w.r.keys.Forget(uid)
@@ -96,12 +96,12 @@ func (w *watches) serviceGone(namespace, name string) []networkpolicy.Request {
 func (w *watches) podsThatAsk(in string) reflector.Kind {
 	index := w.r.index
 	return sliced(w.now, kubernetes.Pods, func() *kubernetes.Pod { return &kubernetes.Pod{} },
-		func(o *kubernetes.Pod) []networkpolicy.Request { return index.SetPod(o.Namespace, o.Name, o.Labels) }, index.RemovePod, within(in, index.RetainPods))
+		func(o *kubernetes.Pod) []desired.Request { return index.SetPod(o.Namespace, o.Name, o.Labels) }, index.RemovePod, within(in, index.RetainPods))
 }
 
 // within is how an index is told which objects there are in a namespace.
-func within(in string, retain func(string, networkpolicy.Has) []networkpolicy.Request) func(networkpolicy.Has) []networkpolicy.Request {
-	return func(has networkpolicy.Has) []networkpolicy.Request { return retain(in, has) }
+func within(in string, retain func(string, desired.Has) []desired.Request) func(desired.Has) []desired.Request {
+	return func(has desired.Has) []desired.Request { return retain(in, has) }
 }
 
 // WaitForSync implements source.TypedSyncingSource: nothing is decided before all is known that decides (NP-1 … NP-5 read all of it).
@@ -123,7 +123,7 @@ func (w *watches) watched() []string {
 }
 
 // follow follows a kind in some namespaces and says when the first list of each has been told.
-func (w *watches) follow(ctx context.Context, kind networkpolicy.Kind, in []string, client rest.Interface, of func(namespace string) reflector.Kind) {
+func (w *watches) follow(ctx context.Context, kind desired.Kind, in []string, client rest.Interface, of func(namespace string) reflector.Kind) {
 	w.followAll(ctx, in, client, of, func() { w.add(w.r.index.Complete(kind)) })
 }
 
@@ -143,7 +143,7 @@ func (w *watches) followAll(ctx context.Context, in []string, client rest.Interf
 }
 
 // add queues requests. Before all is known nothing can be decided, and once it is everything is asked for.
-func (w *watches) add(requests []networkpolicy.Request) {
+func (w *watches) add(requests []desired.Request) {
 	if !w.r.index.IsComplete() {
 		return
 	}
@@ -154,26 +154,26 @@ func (w *watches) add(requests []networkpolicy.Request) {
 }
 
 // teller hands over what an event asks for.
-type teller func(tell func() []networkpolicy.Request)
+type teller func(tell func() []desired.Request)
 
-func (w *watches) now(tell func() []networkpolicy.Request) { w.add(tell()) }
+func (w *watches) now(tell func() []desired.Request) { w.add(tell()) }
 
 // whole returns how a kind of Kubernetes' own is followed.
 func whole[T any, P interface {
 	*T
 	runtime.Object
-}](w *watches, resource schema.GroupVersionResource, set func(P) []networkpolicy.Request, remove func(namespace, name string) []networkpolicy.Request, retain func(networkpolicy.Has) []networkpolicy.Request) reflector.Kind {
+}](w *watches, resource schema.GroupVersionResource, set func(P) []desired.Request, remove func(namespace, name string) []desired.Request, retain func(desired.Has) []desired.Request) reflector.Kind {
 	kind := sliced(w.now, resource, func() P { return new(T) }, set, remove, retain)
 	kind.Whole = true
 	return kind
 }
 
 // sliced returns how a kind is followed of which slices are read.
-func sliced[P runtime.Object](t teller, resource schema.GroupVersionResource, fresh func() P, set func(P) []networkpolicy.Request, remove func(namespace, name string) []networkpolicy.Request, retain func(networkpolicy.Has) []networkpolicy.Request) reflector.Kind {
+func sliced[P runtime.Object](t teller, resource schema.GroupVersionResource, fresh func() P, set func(P) []desired.Request, remove func(namespace, name string) []desired.Request, retain func(desired.Has) []desired.Request) reflector.Kind {
 	return reflector.Kind{
 		Name: resource.Resource, Resource: resource, New: func() runtime.Object { return fresh() },
-		Set:    func(object runtime.Object) { t(func() []networkpolicy.Request { return set(object.(P)) }) },
-		Remove: func(namespace, name string) { t(func() []networkpolicy.Request { return remove(namespace, name) }) },
-		Retain: func(names reflector.Names) { t(func() []networkpolicy.Request { return retain(names.Has) }) },
+		Set:    func(object runtime.Object) { t(func() []desired.Request { return set(object.(P)) }) },
+		Remove: func(namespace, name string) { t(func() []desired.Request { return remove(namespace, name) }) },
+		Retain: func(names reflector.Names) { t(func() []desired.Request { return retain(names.Has) }) },
 	}
 }

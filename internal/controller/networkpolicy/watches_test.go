@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 	foreign "github.com/espalier-project/espalier/internal/externalapi/istio"
 	"github.com/espalier-project/espalier/internal/externalapi/meta"
-	"github.com/espalier-project/espalier/internal/networkpolicy"
 )
 
 // NP-34: events before all is known ask for nothing, as everything is asked for then; the controller waits for that.
@@ -19,21 +19,21 @@ func TestNothingIsAskedBeforeAllIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[networkpolicy.Request]())
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[desired.Request]())
 	defer queue.ShutDown()
 	w := &watches{r: r, complete: make(chan struct{}), queue: queue}
 	index := r.Index()
 	w.add(index.SetNamespace(namespace("a")))
 	w.add(index.SetService(service("a", "s", 80)))
 	w.add(index.SetPod("a", "p", map[string]string{"networking.resources.gardener.cloud/to-s-tcp-80": "allowed"}))
-	w.add(index.Complete(networkpolicy.Namespaces))
-	w.add(index.Complete(networkpolicy.Services))
+	w.add(index.Complete(desired.Namespaces))
+	w.add(index.Complete(desired.Services))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if queue.Len() > 0 || w.WaitForSync(ctx) == nil {
 		t.Errorf("NP-34: %d requests are queued, or nobody waits", queue.Len())
 	}
-	w.add(index.Complete(networkpolicy.Policies))
+	w.add(index.Complete(desired.Policies))
 	if err := w.WaitForSync(context.Background()); err != nil || queue.Len() != 1 {
 		t.Errorf("got %v and %d requests", err, queue.Len())
 	}
@@ -67,7 +67,7 @@ func TestIstioWatches(t *testing.T) {
 	}
 
 	f := newFixture(t)
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[networkpolicy.Request]())
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[desired.Request]())
 	defer queue.ShutDown()
 	w := &watches{r: f.Reconciler, complete: make(chan struct{}), queue: queue}
 	w.istio = newIstio(w)
@@ -81,11 +81,11 @@ func TestIstioWatches(t *testing.T) {
 	before := current(definitionOf(virtualServices))
 	now := current(definitionOf(virtualServices))
 	index := f.Index()
-	w.istio.told(definitionOf(virtualServices), before, func() []networkpolicy.Request { return index.SetVirtualService(virtualServiceOf(o)) })
+	w.istio.told(definitionOf(virtualServices), before, func() []desired.Request { return index.SetVirtualService(virtualServiceOf(o)) })
 	if queue.Len() > 0 {
 		t.Error("NP-44: a watch that was ended is believed")
 	}
-	w.istio.told(definitionOf(virtualServices), now, func() []networkpolicy.Request { return index.SetVirtualService(virtualServiceOf(o)) })
+	w.istio.told(definitionOf(virtualServices), now, func() []desired.Request { return index.SetVirtualService(virtualServiceOf(o)) })
 	if queue.Len() != 1 {
 		t.Errorf("NP-44: got %d requests", queue.Len())
 	}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/networkpolicy"
+	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 )
 
 // atOnce is how many writes one reconciliation has under way (NP-8: in parallel). With the default of five workers that is what a target
@@ -21,7 +21,7 @@ import (
 const atOnce = 4
 
 // write does what was decided. All of it is attempted, whatever fails (NP-8).
-func (r *Reconciler) write(ctx context.Context, d *networkpolicy.Decision) error {
+func (r *Reconciler) write(ctx context.Context, d *desired.Decision) error {
 	todo := make([]func() error, 0, len(d.Write)+len(d.Delete))
 	for _, p := range d.Write {
 		todo = append(todo, func() error { return r.ensure(ctx, p) })
@@ -33,7 +33,7 @@ func (r *Reconciler) write(ctx context.Context, d *networkpolicy.Decision) error
 }
 
 // ensure makes a policy what it should be (NP-9: it is read, then created or patched).
-func (r *Reconciler) ensure(ctx context.Context, p *networkpolicy.Policy) error {
+func (r *Reconciler) ensure(ctx context.Context, p *desired.Policy) error {
 	w := r.index.Begin(p.NamespacedName)
 	var now *networkingv1.NetworkPolicy
 	defer func() { r.index.End(w, now, "") }()
@@ -56,7 +56,7 @@ func (r *Reconciler) ensure(ctx context.Context, p *networkpolicy.Policy) error 
 }
 
 // patch brings a policy that is there to its form. The version that was read is a precondition: its labels said that it is ours.
-func (r *Reconciler) patch(ctx context.Context, p *networkpolicy.Policy) (*networkingv1.NetworkPolicy, error) {
+func (r *Reconciler) patch(ctx context.Context, p *desired.Policy) (*networkingv1.NetworkPolicy, error) {
 	present := &networkingv1.NetworkPolicy{}
 	switch err := r.Client.Get(ctx, p.NamespacedName, present); {
 	case apierrors.IsNotFound(err):
@@ -69,10 +69,10 @@ func (r *Reconciler) patch(ctx context.Context, p *networkpolicy.Policy) (*netwo
 		return nil, fmt.Errorf("reading NetworkPolicy %s: %w", p, err)
 	}
 	// One without labels of a Service was ours, or is taken over as it has our name; one of another Service is left to it.
-	if of := networkpolicy.ServiceOfPolicy(present); of != p.Service && of.Name != "" && of.Namespace != "" {
+	if of := desired.ServiceOfPolicy(present); of != p.Service && of.Name != "" && of.Namespace != "" {
 		return nil, fmt.Errorf("NetworkPolicy %s is there already for Service %s and left to it", p, of)
 	}
-	if networkpolicy.DigestOf(present) == p.Digest() {
+	if desired.DigestOf(present) == p.Digest() {
 		return present, nil
 	}
 	changed := present.DeepCopy()
@@ -84,7 +84,7 @@ func (r *Reconciler) patch(ctx context.Context, p *networkpolicy.Policy) (*netwo
 }
 
 // remove deletes a policy in the form in which it was known, whose labels named the Service, and no other.
-func (r *Reconciler) remove(ctx context.Context, e networkpolicy.Existing) error {
+func (r *Reconciler) remove(ctx context.Context, e desired.Existing) error {
 	w := r.index.Begin(e.NamespacedName)
 	var deleted types.UID
 	defer func() { r.index.End(w, nil, deleted) }()

@@ -1,5 +1,5 @@
 // Package tokeninvalidator labels Secrets with static tokens of ServiceAccounts that nobody should use, so that the webhook of the same name
-// makes the tokens invalid. Which ones is in internal/invalidation. It writes labels only (TI-10).
+// makes the tokens invalid. Which ones is in package invalidation. It writes labels only (TI-10).
 package tokeninvalidator
 
 import (
@@ -15,7 +15,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/invalidation"
+	"github.com/espalier-project/espalier/internal/controller/tokeninvalidator/invalidation"
 )
 
 // Name of the controller, in logs and metrics.

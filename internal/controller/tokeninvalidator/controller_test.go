@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/internal/invalidation"
+	"github.com/espalier-project/espalier/internal/controller/tokeninvalidator/invalidation"
 )
 
 var key = client.ObjectKey{Namespace: "ns", Name: "s"}

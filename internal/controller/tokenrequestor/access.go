@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/tokenrequestor/token"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/token"
 )
 
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")

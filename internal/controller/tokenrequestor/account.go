@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/token"
+	"github.com/espalier-project/espalier/internal/controller/tokenrequestor/token"
 )
 
 // account makes sure that the ServiceAccount is as it is asked for, also when no token is due, and returns its UID (TR-13). Nothing is

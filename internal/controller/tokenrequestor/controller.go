@@ -1,5 +1,5 @@
 // Package tokenrequestor keeps tokens of ServiceAccounts of the target in Secrets that ask for them. What Secrets ask for and how they hold
-// tokens is in internal/token. No token is in any log, error, Event or metric.
+// tokens is in package token. No token is in any log, error, Event or metric.
 package tokenrequestor
 
 import (
@@ -21,7 +21,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/token"
+	"github.com/espalier-project/espalier/internal/controller/tokenrequestor/token"
 )
 
 // Name of the controller, in logs and metrics.

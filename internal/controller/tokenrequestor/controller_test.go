@@ -31,7 +31,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/token"
+	"github.com/espalier-project/espalier/internal/controller/tokenrequestor/token"
 )
 
 var key = types.NamespacedName{Namespace: "shoot", Name: "s"}

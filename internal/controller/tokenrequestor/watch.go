@@ -20,7 +20,7 @@ import (
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/token"
+	"github.com/espalier-project/espalier/internal/controller/tokenrequestor/token"
 )
 
 // caPause is how often the CA of the target is looked at; it is in a file that changes once in years.

@@ -5,12 +5,12 @@ import (
 	"os"
 
 	"github.com/espalier-project/espalier/internal/cluster"
-	"github.com/espalier-project/espalier/internal/controller/criticalcomponents"
 	"github.com/espalier-project/espalier/internal/controller/csrapprover"
 	"github.com/espalier-project/espalier/internal/controller/garbagecollector"
-	"github.com/espalier-project/espalier/internal/controller/highavailability"
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/controller/reconciliationdelay"
+	"github.com/espalier-project/espalier/internal/controller/node/criticalcomponents"
+	"github.com/espalier-project/espalier/internal/controller/node/highavailability"
+	"github.com/espalier-project/espalier/internal/controller/node/reconciliationdelay"
 	tokeninvalidation "github.com/espalier-project/espalier/internal/controller/tokeninvalidator"
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor"
 )

@@ -12,10 +12,10 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	auditvalidation "k8s.io/apiserver/pkg/apis/audit/validation"
 
-	"github.com/espalier-project/espalier/internal/configref"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/externalapi/garden"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/webhook/configref"
 )
 
 const (

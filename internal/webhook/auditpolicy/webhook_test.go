@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
-	"github.com/espalier-project/espalier/internal/configref"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/webhook/configref"
 )
 
 const shoots = "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}\nspec: {kubernetes: {kubeAPIServer: {auditConfig: {auditPolicy: {configMapRef: {name: policy}}}}}}"

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 
-	"github.com/espalier-project/espalier/internal/configref"
+	"github.com/espalier-project/espalier/internal/webhook/configref"
 )
 
 // bounded compiles within the limits of a check.

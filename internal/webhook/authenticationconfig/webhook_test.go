@@ -15,10 +15,10 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver/install"
 	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 
-	"github.com/espalier-project/espalier/internal/configref"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/webhook/configref"
 	"github.com/espalier-project/espalier/test/builders"
 )
 

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
 
-	"github.com/espalier-project/espalier/internal/configref"
+	"github.com/espalier-project/espalier/internal/webhook/configref"
 )
 
 // bounded compiles within the limits of a check.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/zones"
+	"github.com/espalier-project/espalier/internal/webhook/zones"
 )
 
 // metadata has what the rules are about.

@@ -20,7 +20,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/livefallback"
-	"github.com/espalier-project/espalier/internal/zones"
+	"github.com/espalier-project/espalier/internal/webhook/zones"
 )
 
 const (

@@ -1,0 +1,286 @@
+package desired
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Request asks to look at the policies of a Service.
+type Request struct {
+	Service types.NamespacedName
+	// Peer narrows it to the policies for clients in one namespace, which may be the Service's own; empty means all.
+	Peer string
+	// Policy narrows it to one policy, whatever it is for.
+	Policy types.NamespacedName
+}
+
+// All says whether a request is for all policies of the Service.
+func (r Request) All() bool { return r.Peer == "" && r.Policy == types.NamespacedName{} }
+
+// Kind is a kind of objects that an index is told of.
+type Kind string
+
+// Kinds.
+const (
+	Services        Kind = "Service"
+	Namespaces      Kind = "Namespace"
+	Policies        Kind = "NetworkPolicy"
+	Ingresses       Kind = "Ingress"
+	Pods            Kind = "Pod"
+	VirtualServices Kind = "VirtualService"
+	Gateways        Kind = "Gateway"
+	GatewayPods     Kind = "Pod of a Gateway"
+)
+
+// Options shape an index.
+type Options struct {
+	// Handled select the namespaces whose Services are looked after (NP-2); none means all.
+	Handled []labels.Selector
+	// Watched are the namespaces that the index is told of; none means all.
+	Watched []string
+	// IngressController, if set, may reach what Ingresses lead to.
+	IngressController *IngressController
+	// OnlyForExistingPods leaves out policies for Pods that do not exist (NP-30).
+	OnlyForExistingPods bool
+	// Descriptions is how policies are described; DescribeLabels if empty.
+	Descriptions DescriptionFormat
+}
+
+// Index knows all Services, Namespaces and policies, and what else decides about policies.
+//
+// Invariant: what Decide returns is a function of the last event of each object, of whatever kind and in whatever order events of different
+// objects came. Nothing is decided before the first lists of all kinds are complete, and each method that is told of an event returns the
+// requests whose decision may be another one now.
+//
+// A policy that was written is known from the answer already. An answer that comes after a later deletion must not bring the policy back to
+// mind: see Begin.
+type Index struct {
+	options Options
+
+	mu         sync.Mutex
+	complete   map[Kind]bool
+	services   map[string]map[string]*Service // by namespace and name
+	namespaces map[string]*namespace
+	groups     map[string]*group // by what the annotation says
+	policies   map[types.NamespacedName]*Existing
+	observed   map[types.NamespacedName]*shelf // by Service
+	// deleted are policies of which only an answer says that they are gone, as the last event told of them.
+	deleted map[types.NamespacedName]*Existing
+	// waiting are the requests that a policy of another Service keeps from their own of the same name.
+	waiting   map[types.NamespacedName]map[Request]bool
+	writing   map[types.NamespacedName][]*Writing
+	ingresses map[string]map[string][]Backend // by namespace and name
+	pods      pods
+	istio     istio
+}
+
+// namespace is what is known of a Namespace.
+type namespace struct {
+	labels      labels.Set
+	handled     bool
+	terminating bool
+}
+
+// group are the Services with the same selectors, and the namespaces that these match.
+type group struct {
+	selectors  []labels.Selector
+	services   map[types.NamespacedName]bool
+	namespaces map[string]bool
+}
+
+func (g *group) matches(set labels.Set) bool {
+	return slices.ContainsFunc(g.selectors, func(s labels.Selector) bool { return s.Matches(set) })
+}
+
+// NewIndex returns an index that knows nothing.
+func NewIndex(o Options) *Index {
+	x := &Index{
+		options: o, complete: map[Kind]bool{}, services: map[string]map[string]*Service{}, namespaces: map[string]*namespace{}, groups: map[string]*group{},
+		policies: map[types.NamespacedName]*Existing{}, observed: map[types.NamespacedName]*shelf{}, deleted: map[types.NamespacedName]*Existing{},
+		waiting: map[types.NamespacedName]map[Request]bool{}, writing: map[types.NamespacedName][]*Writing{}, ingresses: map[string]map[string][]Backend{},
+		pods: newPods(), istio: newIstio(),
+	}
+	return x
+}
+
+// needed are the kinds without whose first lists nothing is decided.
+func (x *Index) needed() []Kind {
+	kinds := []Kind{Services, Namespaces, Policies}
+	if x.options.IngressController != nil {
+		kinds = append(kinds, Ingresses)
+	}
+	if x.options.OnlyForExistingPods {
+		kinds = append(kinds, Pods)
+	}
+	return kinds
+}
+
+// Complete says that the first lists of a kind have been told.
+func (x *Index) Complete(kind Kind) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.complete[kind] {
+		return nil
+	}
+	x.complete[kind] = true
+	if slices.Contains(x.needed(), kind) {
+		if !x.isCompleteLocked() {
+			return nil
+		}
+		return x.allLocked()
+	}
+	return x.exposedByIstioLocked()
+}
+
+func (x *Index) isCompleteLocked() bool {
+	return !slices.ContainsFunc(x.needed(), func(k Kind) bool { return !x.complete[k] })
+}
+
+// IsComplete says whether the first lists of all kinds that are needed have been told.
+func (x *Index) IsComplete() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.isCompleteLocked()
+}
+
+// allLocked asks for all Services that are known, and for those that policies name.
+func (x *Index) allLocked() []Request {
+	var all []Request
+	for namespace, services := range x.services {
+		for name := range services {
+			all = append(all, Request{Service: types.NamespacedName{Namespace: namespace, Name: name}})
+		}
+	}
+	for service := range x.observed {
+		if x.serviceLocked(service) == nil {
+			all = append(all, Request{Service: service})
+		}
+	}
+	return all
+}
+
+func (x *Index) serviceLocked(key types.NamespacedName) *Service {
+	return x.services[key.Namespace][key.Name]
+}
+
+// SetService tells of a Service that is new or changed. Only what decides counts (NP-40).
+func (x *Index) SetService(o *corev1.Service) []Request {
+	s := ServiceOf(o)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	old := x.serviceLocked(s.NamespacedName)
+	if old != nil && reflect.DeepEqual(old, s) {
+		return nil
+	}
+	x.leaveLocked(old)
+	if x.services[s.Namespace] == nil {
+		x.services[s.Namespace] = map[string]*Service{}
+	}
+	x.services[s.Namespace][s.Name] = s
+	x.joinLocked(s)
+	return []Request{{Service: s.NamespacedName}}
+}
+
+// RemoveService tells that a Service is gone.
+func (x *Index) RemoveService(namespace, name string) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.removeServiceLocked(types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+func (x *Index) removeServiceLocked(key types.NamespacedName) []Request {
+	old := x.serviceLocked(key)
+	if old == nil {
+		return nil
+	}
+	x.leaveLocked(old)
+	delete(x.services[key.Namespace], key.Name)
+	if len(x.services[key.Namespace]) == 0 {
+		delete(x.services, key.Namespace)
+	}
+	return []Request{{Service: key}}
+}
+
+// UIDOf returns the UID of a Service that is known.
+func (x *Index) UIDOf(namespace, name string) types.UID {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if s := x.services[namespace][name]; s != nil {
+		return s.UID
+	}
+	return ""
+}
+
+// Has says whether an object is among all those of a list.
+type Has func(namespace, name string) bool
+
+// RetainServices tells which Services there are in a namespace, or everywhere if it is empty; SetService told of them before.
+func (x *Index) RetainServices(namespace string, has Has) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var requests []Request
+	for in, services := range x.services {
+		for name := range services {
+			if isIn(namespace, in) && !has(in, name) {
+				requests = append(requests, x.removeServiceLocked(types.NamespacedName{Namespace: in, Name: name})...)
+			}
+		}
+	}
+	return requests
+}
+
+// isIn says whether a list of a namespace, which is empty for all, speaks of another.
+func isIn(listed, namespace string) bool { return listed == "" || listed == namespace }
+
+// joinLocked puts a Service into its group.
+func (x *Index) joinLocked(s *Service) {
+	if s.inactive || s.clients == "" {
+		return
+	}
+	g := x.groups[s.clients]
+	if g == nil {
+		selectors, err := Selectors(s.clients)
+		if err != nil || len(selectors) == 0 {
+			return // What cannot be read is one of the Service's problems.
+		}
+		g = &group{selectors: selectors, services: map[types.NamespacedName]bool{}, namespaces: map[string]bool{}}
+		for name, n := range x.namespaces {
+			if g.matches(n.labels) {
+				g.namespaces[name] = true
+			}
+		}
+		x.groups[s.clients] = g
+	}
+	g.services[s.NamespacedName] = true
+}
+
+func (x *Index) leaveLocked(s *Service) {
+	if s == nil {
+		return
+	}
+	if g := x.groups[s.clients]; g != nil {
+		delete(g.services, s.NamespacedName)
+		if len(g.services) == 0 {
+			delete(x.groups, s.clients)
+		}
+	}
+}
+
+// Sizes says how many objects are known.
+func (x *Index) Sizes() map[Kind]int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	services, ingresses := 0, 0
+	for _, in := range x.services {
+		services += len(in)
+	}
+	for _, in := range x.ingresses {
+		ingresses += len(in)
+	}
+	return map[Kind]int{Services: services, Namespaces: len(x.namespaces), Policies: len(x.policies), Ingresses: ingresses, Pods: len(x.pods.keys)}
+}

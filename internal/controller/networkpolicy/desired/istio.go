@@ -1,0 +1,413 @@
+package desired
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// VirtualService is what is known of one: which Services in its namespace it leads to, and through which Gateways.
+type VirtualService struct {
+	types.NamespacedName
+	Gateways []types.NamespacedName
+	Backends []Backend
+	// Unreadable says that it is there and cannot be read: what was known of it counts.
+	Unreadable bool
+}
+
+// Gateway is what is known of one: the labels of the Pods that it runs in.
+type Gateway struct {
+	types.NamespacedName
+	Selector labels.Set
+	// Unreadable says that it is there and cannot be read: what was known of it counts.
+	Unreadable bool
+}
+
+// hasSelector says whether a Gateway selects Pods as an API server understands it.
+func (g *Gateway) hasSelector() bool {
+	_, err := labels.ValidatedSelectorFromSet(g.Selector)
+	return err == nil && len(g.Selector) > 0
+}
+
+// clusterDomain ends the only names of hosts that count (NP-53).
+const clusterDomain = ".svc.cluster.local"
+
+// mesh stands for the sidecars; it is no Gateway.
+const mesh = "mesh"
+
+// Destination is where a route of a VirtualService leads to; a port that is not given is 0.
+type Destination struct {
+	Host string
+	Port int32
+}
+
+// NewVirtualService returns what counts of a VirtualService (NP-50, NP-51, NP-53). Hosts in other namespaces do not: whoever may write
+// VirtualServices in one namespace must not open the Services of another.
+func NewVirtualService(key types.NamespacedName, gateways []string, destinations []Destination) VirtualService {
+	v := VirtualService{NamespacedName: key}
+	for _, name := range gateways {
+		namespace, gateway, found := strings.Cut(name, "/")
+		if !found {
+			namespace, gateway = key.Namespace, name
+		}
+		if of := (types.NamespacedName{Namespace: namespace, Name: gateway}); name != mesh && !slices.Contains(v.Gateways, of) {
+			v.Gateways = append(v.Gateways, of)
+		}
+	}
+	for _, d := range destinations {
+		service, found := strings.CutSuffix(d.Host, "."+key.Namespace+clusterDomain)
+		if b := (Backend{Service: service, Number: d.Port}); found && d.Port != 0 && !strings.Contains(service, ".") && !slices.Contains(v.Backends, b) {
+			v.Backends = append(v.Backends, b)
+		}
+	}
+	v.Backends = sortedBackends(v.Backends)
+	return v
+}
+
+func sortedBackends(all []Backend) []Backend {
+	slices.SortFunc(all, func(a, b Backend) int {
+		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.Name, b.Name), cmp.Compare(a.Number, b.Number))
+	})
+	return all
+}
+
+// istio is what is known of VirtualServices, Gateways and the Pods of these.
+type istio struct {
+	virtual  map[string]map[string]VirtualService // by namespace and name
+	gateways map[types.NamespacedName]Gateway
+	// gates are the Pods that a selector of a Gateway matches, by the text of the selector.
+	gates map[string]*gate
+}
+
+// gate are the Pods of Gateways with one selector.
+type gate struct {
+	complete   bool
+	pods       map[types.NamespacedName]bool
+	namespaces map[string]int
+}
+
+func newIstio() istio {
+	return istio{map[string]map[string]VirtualService{}, map[types.NamespacedName]Gateway{}, map[string]*gate{}}
+}
+
+func (i *istio) hasGate(namespace string) bool {
+	for _, g := range i.gates {
+		if g.namespaces[namespace] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// uses returns the VirtualServices that lead to a Service, by their names.
+func (i *istio) uses(service types.NamespacedName) []VirtualService {
+	var all []VirtualService
+	in := i.virtual[service.Namespace]
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		if slices.ContainsFunc(in[name].Backends, func(b Backend) bool { return b.Service == service.Name }) {
+			all = append(all, in[name])
+		}
+	}
+	return all
+}
+
+// routes returns the ways from Gateways to a Service in a stable order. A Gateway that is not there leads nowhere.
+func (i *istio) routes(service types.NamespacedName) []route {
+	var all []route
+	for _, v := range i.uses(service) {
+		for _, gateway := range v.Gateways {
+			through, found := i.gateways[gateway]
+			selector := through.Selector.String()
+			g := i.gates[selector]
+			if !found || g == nil || !through.hasSelector() {
+				continue
+			}
+			for namespace := range g.namespaces {
+				for _, b := range v.Backends {
+					if b.Service == service.Name {
+						all = append(all, route{b, namespace, selector, through.Selector})
+					}
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b route) int {
+		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.selector, b.selector), cmp.Compare(a.backend.Number, b.backend.Number))
+	})
+	return all
+}
+
+// problems returns what keeps a Service from being reached through Gateways (NP-51: one without a selector would be all Pods).
+func (i *istio) problems(service types.NamespacedName) []Problem {
+	var all []Problem
+	for _, v := range i.uses(service) {
+		for _, name := range v.Gateways {
+			if gateway, found := i.gateways[name]; found && !gateway.Unreadable && !gateway.hasSelector() {
+				all = append(all, Problem{"VirtualService " + v.String(), fmt.Sprintf("Gateway %s has no valid selector", name)})
+			}
+		}
+	}
+	return all
+}
+
+// GatewaySelectors returns the selectors, as text, of all Gateways that a VirtualService leads through.
+func (x *Index) GatewaySelectors() []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.istio.selectors()
+}
+
+func (i *istio) selectors() []string {
+	used := map[string]bool{}
+	for _, in := range i.virtual {
+		for _, v := range in {
+			for _, gateway := range v.Gateways {
+				if through := i.gateways[gateway]; through.hasSelector() && len(v.Backends) > 0 {
+					used[through.Selector.String()] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(used))
+}
+
+// isIstioKnownLocked says whether all is known that a Service's policies for Gateways depend on.
+func (x *Index) isIstioKnownLocked(service types.NamespacedName) bool {
+	if !x.complete[VirtualServices] || !x.complete[Gateways] {
+		return false
+	}
+	for _, v := range x.istio.virtual[service.Namespace] {
+		if v.Unreadable {
+			return false
+		}
+	}
+	for _, v := range x.istio.uses(service) {
+		for _, name := range v.Gateways {
+			through := x.istio.gateways[name]
+			g := x.istio.gates[through.Selector.String()]
+			if through.Unreadable || through.hasSelector() && (g == nil || !g.complete) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// exposedByIstioLocked asks for all Services that VirtualServices lead to, and for those of policies that may be for Gateways no more.
+func (x *Index) exposedByIstioLocked() []Request {
+	var requests []Request
+	for namespace, in := range x.istio.virtual {
+		for _, v := range in {
+			requests = append(requests, backendRequests(namespace, v.Backends)...)
+		}
+	}
+	for _, e := range x.policies {
+		if e.gate && !e.isControllers() {
+			requests = append(requests, Request{Service: e.Service})
+		}
+	}
+	return requests
+}
+
+// SetVirtualService tells of a VirtualService that is new or changed (NP-44).
+func (x *Index) SetVirtualService(v VirtualService) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	old, found := x.istio.virtual[v.Namespace][v.Name]
+	if v.Unreadable {
+		v.Gateways, v.Backends = old.Gateways, old.Backends
+	}
+	if found && reflect.DeepEqual(old, v) {
+		return nil
+	}
+	if x.istio.virtual[v.Namespace] == nil {
+		x.istio.virtual[v.Namespace] = map[string]VirtualService{}
+	}
+	x.istio.virtual[v.Namespace][v.Name] = v
+	return x.virtualServiceChangedLocked(old, v)
+}
+
+// RemoveVirtualService tells that a VirtualService is gone.
+func (x *Index) RemoveVirtualService(namespace, name string) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	old := x.istio.virtual[namespace][name]
+	delete(x.istio.virtual[namespace], name)
+	if len(x.istio.virtual[namespace]) == 0 {
+		delete(x.istio.virtual, namespace)
+	}
+	return x.virtualServiceChangedLocked(old, VirtualService{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+}
+
+// virtualServiceChangedLocked asks for the Services that a VirtualService leads to or led to. One that could not be read may have led to any,
+// whose policies wait for it.
+func (x *Index) virtualServiceChangedLocked(old, fresh VirtualService) []Request {
+	if old.Unreadable && !fresh.Unreadable {
+		return x.exposedByIstioLocked()
+	}
+	return backendRequests(fresh.Namespace, slices.Concat(old.Backends, fresh.Backends))
+}
+
+// RetainVirtualServices tells which VirtualServices there are in a namespace, or everywhere if it is empty.
+func (x *Index) RetainVirtualServices(namespace string, has Has) []Request {
+	var requests []Request
+	for _, key := range x.virtualServices(namespace) {
+		if !has(key.Namespace, key.Name) {
+			requests = append(requests, x.RemoveVirtualService(key.Namespace, key.Name)...)
+		}
+	}
+	return requests
+}
+
+func (x *Index) virtualServices(namespace string) []types.NamespacedName {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var all []types.NamespacedName
+	for in, list := range x.istio.virtual {
+		for name := range list {
+			if isIn(namespace, in) {
+				all = append(all, types.NamespacedName{Namespace: in, Name: name})
+			}
+		}
+	}
+	return all
+}
+
+// SetGateway tells of a Gateway that is new or changed.
+func (x *Index) SetGateway(g Gateway) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	old, found := x.istio.gateways[g.NamespacedName]
+	if g.Unreadable {
+		g.Selector = old.Selector
+	}
+	if found && old.Unreadable == g.Unreadable && maps.Equal(old.Selector, g.Selector) {
+		return nil
+	}
+	x.istio.gateways[g.NamespacedName] = g
+	return x.throughLocked(func(gateway types.NamespacedName) bool { return gateway == g.NamespacedName })
+}
+
+// RemoveGateway tells that a Gateway is gone.
+func (x *Index) RemoveGateway(namespace, name string) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	delete(x.istio.gateways, key)
+	return x.throughLocked(func(gateway types.NamespacedName) bool { return gateway == key })
+}
+
+// RetainGateways tells which Gateways there are in a namespace, or everywhere if it is empty.
+func (x *Index) RetainGateways(namespace string, has Has) []Request {
+	var requests []Request
+	for _, key := range x.gatewaysIn(namespace) {
+		if !has(key.Namespace, key.Name) {
+			requests = append(requests, x.RemoveGateway(key.Namespace, key.Name)...)
+		}
+	}
+	return requests
+}
+
+func (x *Index) gatewaysIn(namespace string) []types.NamespacedName {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var all []types.NamespacedName
+	for key := range x.istio.gateways {
+		if isIn(namespace, key.Namespace) {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
+// throughLocked asks for the Services that VirtualServices lead to through some Gateways.
+func (x *Index) throughLocked(gateways func(types.NamespacedName) bool) []Request {
+	var requests []Request
+	for namespace, in := range x.istio.virtual {
+		for _, v := range in {
+			if slices.ContainsFunc(v.Gateways, gateways) {
+				requests = append(requests, backendRequests(namespace, v.Backends)...)
+			}
+		}
+	}
+	return requests
+}
+
+// gateLocked returns what is known of the Pods that match a selector of Gateways.
+func (x *Index) gateLocked(selector string) *gate {
+	g := x.istio.gates[selector]
+	if g == nil {
+		g = &gate{pods: map[types.NamespacedName]bool{}, namespaces: map[string]int{}}
+		x.istio.gates[selector] = g
+	}
+	return g
+}
+
+// set adds or removes a Pod and says whether its namespace has Pods for the first time, or no more.
+func (g *gate) set(pod types.NamespacedName, there bool) bool {
+	if g.pods[pod] == there {
+		return false
+	}
+	if there {
+		g.pods[pod] = true
+		g.namespaces[pod.Namespace]++
+		return g.namespaces[pod.Namespace] == 1
+	}
+	delete(g.pods, pod)
+	if g.namespaces[pod.Namespace]--; g.namespaces[pod.Namespace] > 0 {
+		return false
+	}
+	delete(g.namespaces, pod.Namespace)
+	return true
+}
+
+// SetGatewayPod tells that a Pod that matches a selector of Gateways is there, or not (NP-52).
+func (x *Index) SetGatewayPod(selector string, pod types.NamespacedName, there bool) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.gateLocked(selector).set(pod, there) {
+		return nil
+	}
+	return x.gateChangedLocked(selector)
+}
+
+// RetainGatewayPods tells which Pods match a selector of Gateways in a namespace, or everywhere if it is empty.
+func (x *Index) RetainGatewayPods(selector, namespace string, has Has) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	g := x.gateLocked(selector)
+	for pod := range g.pods {
+		if isIn(namespace, pod.Namespace) && !has(pod.Namespace, pod.Name) {
+			g.set(pod, false)
+		}
+	}
+	return x.gateChangedLocked(selector)
+}
+
+// CompleteGatewayPods says that all Pods that match a selector have been told of.
+func (x *Index) CompleteGatewayPods(selector string) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.gateLocked(selector).complete = true
+	return x.exposedByIstioLocked()
+}
+
+// ForgetGatewayPods forgets a selector that no Gateway has any more.
+func (x *Index) ForgetGatewayPods(selector string) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.istio.gates, selector)
+	return x.gateChangedLocked(selector)
+}
+
+func (x *Index) gateChangedLocked(selector string) []Request {
+	return x.throughLocked(func(gateway types.NamespacedName) bool {
+		return x.istio.gateways[gateway].Selector.String() == selector
+	})
+}

@@ -1,0 +1,66 @@
+package desired
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// Annotations of Services, and labels of Pods and policies.
+const (
+	prefix = "networking.resources.gardener.cloud/"
+	// toPrefix begins the keys of the labels with which Pods ask for access.
+	toPrefix = prefix + "to-"
+	// Allowed is the value of such a label.
+	Allowed = "allowed"
+
+	AnnotationNamespaceSelectors = prefix + "namespace-selectors"
+	AnnotationNamespaceAlias     = prefix + "pod-label-selector-namespace-alias"
+	AnnotationFromWorld          = prefix + "from-world-to-ports"
+	fromPrefix                   = prefix + "from-"
+	fromSuffix                   = "-allowed-ports"
+
+	LabelServiceName      = prefix + "service-name"
+	LabelServiceNamespace = prefix + "service-namespace"
+	AnnotationDescription = "gardener.cloud/description"
+)
+
+// keyLimit is how long the name of a label's key may be.
+const keyLimit = 63
+
+// ShortKey returns a label's key as Pods carry it: a longer one ends with a digest (NP-21: 57 characters, a dash and 5 of the digest).
+func ShortKey(key string) string {
+	name, ours := strings.CutPrefix(key, prefix)
+	if !ours || len(name) <= keyLimit {
+		return key
+	}
+	digest := sha256.Sum256([]byte(name))
+	return prefix + name[:57] + "-" + hex.EncodeToString(digest[:])[:5]
+}
+
+// IsPodLabel says whether a label of a Pod asks for access.
+func IsPodLabel(key string) bool { return strings.HasPrefix(key, toPrefix) }
+
+// The parts of names (NP-11 … NP-17).
+const (
+	ingressTo             = "ingress-to-"
+	egressTo              = "egress-to-"
+	via                   = "-via-"
+	from                  = "-from-"
+	fromWorld             = "-from-world"
+	fromIngressController = "-from-ingress-controller"
+	fromIstio             = "-from-istio"
+)
+
+// sources returns the namespaces that a name of a policy in the Service's own namespace may end with.
+func sources(name string) []string {
+	var all []string
+	for {
+		_, rest, found := strings.Cut(name, from)
+		if !found || rest == "" {
+			return all
+		}
+		all = append(all, rest)
+		name = rest
+	}
+}

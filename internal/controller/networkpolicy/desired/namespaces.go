@@ -1,0 +1,152 @@
+package desired
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// SetNamespace tells of a Namespace that is new or changed.
+func (x *Index) SetNamespace(o metav1.Object) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	name, old := o.GetName(), x.namespaces[o.GetName()]
+	fresh := &namespace{labels: o.GetLabels(), terminating: o.GetDeletionTimestamp() != nil}
+	fresh.handled = x.handles(fresh.labels)
+	if old != nil && old.terminating == fresh.terminating && maps.Equal(old.labels, fresh.labels) {
+		return nil
+	}
+	x.namespaces[name] = fresh
+	return x.namespaceChangedLocked(name, old, fresh)
+}
+
+// RemoveNamespace tells that a Namespace is gone.
+func (x *Index) RemoveNamespace(name string) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.removeNamespaceLocked(name)
+}
+
+func (x *Index) removeNamespaceLocked(name string) []Request {
+	old := x.namespaces[name]
+	if old == nil {
+		return nil
+	}
+	delete(x.namespaces, name)
+	return x.namespaceChangedLocked(name, old, nil)
+}
+
+// RetainNamespaces tells which Namespaces there are.
+func (x *Index) RetainNamespaces(has Has) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var requests []Request
+	for name := range x.namespaces {
+		if !has("", name) {
+			requests = append(requests, x.removeNamespaceLocked(name)...)
+		}
+	}
+	return requests
+}
+
+func (x *Index) handles(set labels.Set) bool {
+	return len(x.options.Handled) == 0 || slices.ContainsFunc(x.options.Handled, func(s labels.Selector) bool { return s.Matches(set) })
+}
+
+// namespaceChangedLocked returns what a change of a Namespace concerns (NP-41): the Services in it, and for each Service that lets it in,
+// or did, the policies of the two. nil stands for one that is not there.
+func (x *Index) namespaceChangedLocked(name string, old, fresh *namespace) []Request {
+	var requests []Request
+	was, is := old != nil && !old.terminating, fresh != nil && !fresh.terminating
+	if was != is || old != nil && fresh != nil && old.handled != fresh.handled {
+		for service := range x.services[name] {
+			requests = append(requests, Request{Service: types.NamespacedName{Namespace: name, Name: service}})
+		}
+	}
+	for _, g := range x.groups {
+		before, now := g.namespaces[name], fresh != nil && g.matches(fresh.labels)
+		if now {
+			g.namespaces[name] = true
+		} else {
+			delete(g.namespaces, name)
+		}
+		if before == now && was == is {
+			continue
+		}
+		if before || now {
+			for service := range g.services {
+				if service.Namespace != name {
+					requests = append(requests, Request{Service: service, Peer: name})
+				}
+			}
+		}
+	}
+	if was != is {
+		requests = append(requests, x.exposedToLocked(name)...)
+	}
+	if old != nil && !was && is {
+		requests = append(requests, x.keptForLocked(name)...)
+	}
+	return requests
+}
+
+// keptForLocked asks for the policies that were kept while a namespace was terminating: one of that name is there again, and its labels may have
+// changed meanwhile.
+func (x *Index) keptForLocked(name string) []Request {
+	var requests []Request
+	for service, policies := range x.observed {
+		if service.Namespace != name && len(policies.of(name)) > 0 {
+			requests = append(requests, Request{Service: service, Peer: name})
+		}
+	}
+	return requests
+}
+
+// exposedToLocked asks for the Services that Pods in a namespace reach as a gate: an ingress controller or a Gateway of Istio.
+func (x *Index) exposedToLocked(name string) []Request {
+	var requests []Request
+	if c := x.options.IngressController; c != nil && c.Namespace == name {
+		for namespace, in := range x.ingresses {
+			for _, backends := range in {
+				requests = append(requests, backendRequests(namespace, backends)...)
+			}
+		}
+	}
+	if x.istio.hasGate(name) {
+		requests = append(requests, x.exposedByIstioLocked()...)
+	}
+	return requests
+}
+
+// isWatched says whether the index is told of what is in a namespace.
+func (x *Index) isWatched(namespace string) bool {
+	return len(x.options.Watched) == 0 || slices.Contains(x.options.Watched, namespace) || slices.Contains(x.options.Watched, corev1.NamespaceAll)
+}
+
+// isOpenLocked says whether a namespace is there and not terminating.
+func (x *Index) isOpenLocked(name string) bool {
+	n := x.namespaces[name]
+	return n != nil && !n.terminating
+}
+
+// isWritableLocked says whether policies may be written to a namespace: it is open (NP-6: no create may hit a terminating namespace), and what
+// is in it is known.
+func (x *Index) isWritableLocked(name string) bool { return x.isOpenLocked(name) && x.isWatched(name) }
+
+// isTerminatingLocked says whether a namespace is being deleted. What is in it stays as it is until its end (its Pods still need it).
+func (x *Index) isTerminatingLocked(name string) bool {
+	n := x.namespaces[name]
+	return n != nil && n.terminating
+}
+
+// clientsOfLocked returns the namespaces whose Pods may use a Service, but its own.
+func (x *Index) clientsOfLocked(s *Service) map[string]bool {
+	if g := x.groups[s.clients]; g != nil && s.clients != "" {
+		return g.namespaces
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package desired
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// pods are those that ask for access, as far as policies depend on it.
+type pods struct {
+	keys map[types.NamespacedName][]string
+	// count is how many Pods of a namespace have a label.
+	count map[string]map[string]int
+}
+
+func newPods() pods {
+	return pods{map[types.NamespacedName][]string{}, map[string]map[string]int{}}
+}
+
+func (p *pods) has(namespace, key string) bool { return p.count[namespace][key] > 0 }
+
+// set replaces what is known of a Pod and returns the labels that its namespace has for the first time, or no more.
+func (p *pods) set(pod types.NamespacedName, keys []string) []string {
+	old := p.keys[pod]
+	if slices.Equal(old, keys) {
+		return nil
+	}
+	var changed []string
+	count := p.count[pod.Namespace]
+	if count == nil {
+		count = map[string]int{}
+		p.count[pod.Namespace] = count
+	}
+	for _, key := range keys {
+		if count[key]++; count[key] == 1 {
+			changed = append(changed, key)
+		}
+	}
+	for _, key := range old {
+		if count[key]--; count[key] == 0 {
+			delete(count, key)
+			if i := slices.Index(changed, key); i >= 0 {
+				changed = slices.Delete(changed, i, i+1)
+			} else {
+				changed = append(changed, key)
+			}
+		}
+	}
+	if len(count) == 0 {
+		delete(p.count, pod.Namespace)
+	}
+	if len(keys) == 0 {
+		delete(p.keys, pod)
+	} else {
+		p.keys[pod] = keys
+	}
+	return changed
+}
+
+// SetPod tells of the labels of a Pod (NP-33; of which value counts only "allowed", so that "denied" and then "allowed" is a change).
+func (x *Index) SetPod(namespace, name string, labels map[string]string) []Request {
+	var keys []string
+	for key, value := range labels {
+		if value == Allowed && IsPodLabel(key) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.podChangedLocked(types.NamespacedName{Namespace: namespace, Name: name}, keys)
+}
+
+// RemovePod tells that a Pod is gone.
+func (x *Index) RemovePod(namespace, name string) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.podChangedLocked(types.NamespacedName{Namespace: namespace, Name: name}, nil)
+}
+
+// RetainPods tells which Pods there are in a namespace, or everywhere if it is empty; SetPod told of them before.
+func (x *Index) RetainPods(namespace string, has Has) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var requests []Request
+	for pod := range x.pods.keys {
+		if isIn(namespace, pod.Namespace) && !has(pod.Namespace, pod.Name) {
+			requests = append(requests, x.podChangedLocked(pod, nil)...)
+		}
+	}
+	return requests
+}
+
+// podChangedLocked returns the Services for whose policies in the Pod's namespace it makes a difference (NP-35).
+func (x *Index) podChangedLocked(pod types.NamespacedName, keys []string) []Request {
+	changed := x.pods.set(pod, keys)
+	if len(changed) == 0 || !x.options.OnlyForExistingPods {
+		return nil
+	}
+	var requests []Request
+	ask := func(s *Service) {
+		if s != nil && !s.inactive && s.asks(pod.Namespace, changed) {
+			requests = append(requests, Request{Service: s.NamespacedName, Peer: pod.Namespace})
+		}
+	}
+	for _, s := range x.services[pod.Namespace] {
+		ask(s)
+	}
+	for _, g := range x.groups {
+		if !g.namespaces[pod.Namespace] {
+			continue
+		}
+		for service := range g.services {
+			if service.Namespace != pod.Namespace {
+				ask(x.serviceLocked(service))
+			}
+		}
+	}
+	return requests
+}

@@ -1,0 +1,228 @@
+package desired
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unique"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Existing is what is known of a policy in the cluster that carries the labels of a Service.
+type Existing struct {
+	types.NamespacedName
+	Service         types.NamespacedName
+	UID             types.UID
+	ResourceVersion string
+	Digest          Digest
+	// ahead says that it is known from the answer to a write, and that no event about it came yet.
+	ahead bool
+	// behind is the last event that was older than the answer, or came before it: what counts if it is that of a list whose end comes next
+	// (etcd may have been restored).
+	behind *Existing
+	// gate says that clients of it are chosen by other labels than those with which Pods ask for access: Pods of a gate.
+	gate bool
+}
+
+func existingOf(o *networkingv1.NetworkPolicy) *Existing {
+	service := ServiceOfPolicy(o)
+	return &Existing{
+		NamespacedName: types.NamespacedName{Namespace: one(o.Namespace), Name: o.Name}, Service: types.NamespacedName{Namespace: one(service.Namespace), Name: one(service.Name)},
+		UID: o.UID, ResourceVersion: o.ResourceVersion, Digest: DigestOf(o), gate: isGate(&o.Spec),
+	}
+}
+
+// one returns the one copy of a name that many policies have.
+func one(name string) string { return unique.Make(name).Value() }
+
+func isGate(spec *networkingv1.NetworkPolicySpec) bool {
+	if len(spec.Ingress) == 0 {
+		return isGates(spec.PodSelector)
+	}
+	// Clients of both kinds may share a way in (merge).
+	return slices.ContainsFunc(spec.Ingress, func(rule networkingv1.NetworkPolicyIngressRule) bool {
+		return len(rule.From) > 0 && rule.From[0].PodSelector != nil && isGates(*rule.From[0].PodSelector)
+	})
+}
+
+func isGates(clients metav1.LabelSelector) bool {
+	for key := range clients.MatchLabels {
+		if IsPodLabel(key) {
+			return false
+		}
+	}
+	return true
+}
+
+// SetPolicy tells of a policy with the labels of a Service. What is known already, from an answer or from before, asks for nothing.
+func (x *Index) SetPolicy(o *networkingv1.NetworkPolicy) []Request {
+	e := existingOf(o)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	// Events come in order, so that one is older than what is known only if that is an answer's.
+	if old := x.policies[e.NamespacedName]; old != nil && old.ahead && old.UID == e.UID && isOlder(e.ResourceVersion, old.ResourceVersion) {
+		old.behind = e
+		return nil
+	}
+	return x.setPolicyLocked(e)
+}
+
+func (x *Index) setPolicyLocked(e *Existing) []Request {
+	old := x.policies[e.NamespacedName]
+	delete(x.deleted, e.NamespacedName)
+	if old != nil && old.UID == e.UID && old.Service == e.Service && old.Digest == e.Digest {
+		old.ResourceVersion, old.ahead, old.behind = e.ResourceVersion, e.ahead, e.behind
+		return nil
+	}
+	requests := x.forgetLocked(old)
+	x.policies[e.NamespacedName] = e
+	if x.observed[e.Service] == nil {
+		x.observed[e.Service] = &shelf{}
+	}
+	x.observed[e.Service].add(e)
+	return append(requests, Request{Service: e.Service, Policy: e.NamespacedName})
+}
+
+// RemovePolicy tells that a policy is gone, or that it has the labels no more.
+func (x *Index) RemovePolicy(namespace, name string) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.removePolicyLocked(types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+func (x *Index) removePolicyLocked(key types.NamespacedName) []Request {
+	for _, w := range x.writing[key] {
+		w.disturbed = true
+	}
+	old := x.policies[key]
+	delete(x.policies, key)
+	delete(x.deleted, key)
+	return x.forgetLocked(old)
+}
+
+// RetainPolicies tells which policies with the labels of a Service there are in a namespace, or everywhere if it is empty; SetPolicy told of
+// them before. A list has the last word, also about what an answer told.
+func (x *Index) RetainPolicies(namespace string, has Has) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for key, all := range x.writing {
+		for _, w := range all {
+			w.disturbed = w.disturbed || isIn(namespace, key.Namespace)
+		}
+	}
+	var requests []Request
+	for key, e := range x.policies {
+		switch {
+		case !isIn(namespace, key.Namespace):
+		case !has(key.Namespace, key.Name):
+			requests = append(requests, x.removePolicyLocked(key)...)
+		case e.behind != nil:
+			requests = append(requests, x.setPolicyLocked(e.behind)...)
+		}
+	}
+	for key, e := range x.deleted {
+		switch {
+		case !isIn(namespace, key.Namespace):
+		case has(key.Namespace, key.Name):
+			requests = append(requests, x.setPolicyLocked(e)...)
+		default:
+			delete(x.deleted, key)
+		}
+	}
+	return requests
+}
+
+// forgetLocked takes a policy out of the lists of its Service. It returns who is concerned: the Service, and those that waited for the name.
+func (x *Index) forgetLocked(e *Existing) []Request {
+	if e == nil {
+		return nil
+	}
+	shelf := x.observed[e.Service]
+	if shelf.remove(e); shelf.isEmpty() {
+		delete(x.observed, e.Service)
+	}
+	requests := []Request{{Service: e.Service, Policy: e.NamespacedName}}
+	for waiting := range x.waiting[e.NamespacedName] {
+		requests = append(requests, waiting)
+	}
+	delete(x.waiting, e.NamespacedName)
+	return requests
+}
+
+// isOlder says whether a resource version comes before another. What is no number is never older.
+func isOlder(version, than string) bool {
+	a, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return false
+	}
+	b, err := strconv.ParseUint(than, 10, 64)
+	return err == nil && a < b
+}
+
+// Writing is a write of a policy that is under way.
+type Writing struct {
+	key types.NamespacedName
+	// disturbed says that since its beginning the policy was told to be gone, or all policies were listed: what the answer says may be
+	// older than that. Events tell of it then.
+	disturbed bool
+}
+
+// Begin says that a policy is about to be written or deleted. End must follow.
+func (x *Index) Begin(key types.NamespacedName) *Writing {
+	w := &Writing{key: key}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.writing[key] = append(x.writing[key], w)
+	return w
+}
+
+// End tells what came of a write: the policy as it is now, nil with deleted set if the one with that UID is gone, or neither if nobody knows.
+func (x *Index) End(w *Writing, now *networkingv1.NetworkPolicy, deleted types.UID) {
+	var e *Existing
+	if now != nil && now.Labels[LabelServiceName] != "" && now.Labels[LabelServiceNamespace] != "" {
+		e = existingOf(now)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.writing[w.key] = slices.DeleteFunc(x.writing[w.key], func(other *Writing) bool { return other == w }); len(x.writing[w.key]) == 0 {
+		delete(x.writing, w.key)
+	}
+	switch old := x.policies[w.key]; {
+	case e != nil && !w.disturbed && (old == nil || old.UID != e.UID || isOlder(old.ResourceVersion, e.ResourceVersion)):
+		// If the event that it comes after was that of a list whose end is still to come, the list has the last word.
+		if e.ahead, e.behind = true, old.event(); old == nil {
+			e.behind = x.deleted[w.key]
+		}
+		x.setPolicyLocked(e)
+	case deleted != "" && !w.disturbed && old != nil && old.UID == deleted:
+		x.removePolicyLocked(w.key)
+		if event := old.event(); event != nil {
+			x.deleted[w.key] = event
+		}
+	}
+}
+
+// event returns the last event about a policy, without what answers said; nil if there is none.
+func (e *Existing) event() *Existing {
+	switch {
+	case e == nil:
+		return nil
+	case e.ahead:
+		return e.behind
+	}
+	event := *e
+	return &event
+}
+
+// Knows says whether a policy with the labels of a Service is there.
+func (x *Index) Knows(key types.NamespacedName) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.policies[key] != nil
+}
+
+// isControllers says whether a policy is one for the ingress controller.
+func (e *Existing) isControllers() bool { return strings.HasSuffix(e.Name, fromIngressController) }

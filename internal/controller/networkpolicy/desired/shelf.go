@@ -1,0 +1,77 @@
+package desired
+
+import "slices"
+
+// shelf are the policies of one Service that are there. Most Services have a few, which are looked through; those of one that many namespaces
+// use are kept by peersOf, so that a look at one namespace costs what that one has.
+type shelf struct {
+	few    []*Existing
+	byPeer map[string][]*Existing
+}
+
+// shelfLimit is how many policies are looked through: that costs less than what a map takes of memory.
+const shelfLimit = 16
+
+func (s *shelf) add(e *Existing) {
+	if s.byPeer == nil && len(s.few) < shelfLimit {
+		s.few = append(s.few, e)
+		return
+	}
+	if s.byPeer == nil {
+		s.byPeer = map[string][]*Existing{}
+		for _, other := range s.few {
+			s.put(other)
+		}
+		s.few = nil
+	}
+	s.put(e)
+}
+
+func (s *shelf) put(e *Existing) {
+	for _, peer := range peersOf(e.Service, e.NamespacedName) {
+		s.byPeer[peer] = append(s.byPeer[peer], e)
+	}
+}
+
+func (s *shelf) remove(e *Existing) {
+	is := func(other *Existing) bool { return other == e }
+	if s.byPeer == nil {
+		s.few = slices.DeleteFunc(s.few, is)
+		return
+	}
+	for _, peer := range peersOf(e.Service, e.NamespacedName) {
+		if s.byPeer[peer] = slices.DeleteFunc(s.byPeer[peer], is); len(s.byPeer[peer]) == 0 {
+			delete(s.byPeer, peer)
+		}
+	}
+}
+
+func (s *shelf) isEmpty() bool { return len(s.few) == 0 && len(s.byPeer) == 0 }
+
+// of returns the policies that may be for clients in a namespace, or all of them if it is empty, each once.
+func (s *shelf) of(peer string) []Existing {
+	if s == nil {
+		return nil
+	}
+	var all []Existing
+	for _, e := range s.few {
+		if peer == "" || slices.Contains(peersOf(e.Service, e.NamespacedName), peer) {
+			all = append(all, *e)
+		}
+	}
+	if peer != "" {
+		for _, e := range s.byPeer[peer] {
+			all = append(all, *e)
+		}
+		return all
+	}
+	for peer, list := range s.byPeer {
+		for _, e := range list {
+			// It may be in several lists.
+			if peersOf(e.Service, e.NamespacedName)[0] == peer {
+				all = append(all, *e)
+			}
+		}
+	}
+	return all
+}

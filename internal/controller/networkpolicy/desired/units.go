@@ -1,0 +1,124 @@
+package desired
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// labelled are the policies of a Service for clients in a namespace that have its labels (NP-11 … NP-14, NP-26: a pair for each port and each
+// port of an alias). has says whether a Pod there has a label; nil means that it does not matter (NP-30).
+func (s *Service) labelled(namespace string, has func(key string) bool, format DescriptionFormat) []*Policy {
+	var all []*Policy
+	s.eachLabel(namespace, func(key, as string, t target) {
+		key = ShortKey(key)
+		if has != nil && !has(key) {
+			return
+		}
+		id := s.Name + "-" + t.id()
+		if as != "" {
+			as = via + as
+		}
+		ingress, egress := ingressTo+id+as, egressTo+id+as
+		if namespace != s.Namespace {
+			ingress, egress = ingress+from+namespace, egressTo+s.Namespace+"-"+id+as
+		}
+		clients := peers{namespace: namespace, selector: metav1.LabelSelector{MatchLabels: map[string]string{key: Allowed}}}
+		all = append(all, s.allowIngress(ingress, t, clients, format), s.allowEgress(egress, t, clients, format))
+	})
+	return all
+}
+
+// eachLabel calls do for each target with the key of the label for it, before it is shortened (NP-19), and the alias, if it is one's.
+func (s *Service) eachLabel(namespace string, do func(key, as string, t target)) {
+	infix := ""
+	if namespace != s.Namespace {
+		infix = s.Namespace + "-"
+		if s.namespaceAlias != "" {
+			infix = s.namespaceAlias + "-"
+		}
+	}
+	for _, t := range s.targets {
+		do(toPrefix+infix+s.Name+"-"+t.id(), "", t)
+	}
+	for _, a := range s.aliases {
+		for _, t := range a.targets {
+			do(toPrefix+infix+a.name, a.name, t)
+		}
+	}
+}
+
+// asks says whether Pods in a namespace use a label for the Service.
+func (s *Service) asks(namespace string, keys []string) bool {
+	found := false
+	s.eachLabel(namespace, func(key, _ string, _ target) { found = found || slices.Contains(keys, ShortKey(key)) })
+	return found
+}
+
+// shortened returns the keys of labels that are too long, as they would be and as they are (NP-23).
+func (s *Service) shortened(namespace string) (long, short string) {
+	s.eachLabel(namespace, func(key, _ string, _ target) {
+		if effective := ShortKey(key); effective != key && long == "" {
+			long, short = key, effective
+		}
+	})
+	return long, short
+}
+
+// units returns the namespaces whose units may want a policy of the Service of that name: its own, that of the policy, and what a name in its
+// own namespace ends with.
+func (s *Service) units(policy types.NamespacedName) []string {
+	if policy.Namespace != s.Namespace {
+		return []string{s.Namespace, policy.Namespace}
+	}
+	return append([]string{s.Namespace}, sources(policy.Name)...)
+}
+
+// peersOf returns the namespaces of clients that a policy of a Service may be for: that of the policy; in the Service's own namespace what the
+// name ends with, and that namespace where the name can be read in both ways. A request for the policies of a peer deletes what is wanted no
+// more among these.
+func peersOf(service, policy types.NamespacedName) []string {
+	if policy.Namespace != service.Namespace {
+		return []string{policy.Namespace}
+	}
+	others := sources(policy.Name)
+	if len(others) > 0 && !mayBeOwn(service.Name, policy.Name) {
+		return others
+	}
+	return append([]string{policy.Namespace}, others...)
+}
+
+// portLimit is how long the name of a port may be.
+const portLimit = 15
+
+// mayBeOwn says whether a policy of a Service may be for clients in the Service's own namespace, though its name has "-from-" in it: names of
+// Services, ports and aliases may have that, too (logs-from-nodes), and so have the policies for all the world, for ingress controllers and
+// for Gateways.
+func mayBeOwn(service, policy string) bool {
+	rest, isIngress := strings.CutPrefix(policy, ingressTo+service+"-")
+	if !isIngress || strings.Contains(rest, via) {
+		return true // Ways out that are there are for own clients.
+	}
+	for _, ending := range []string{fromWorld, fromIngressController, fromIstio} {
+		if strings.HasSuffix(rest, ending) {
+			return true
+		}
+	}
+	_, port, _ := strings.Cut(rest, "-") // The protocol stands before it.
+	return len(port) <= portLimit
+}
+
+// mayStay says whether a policy may be there because of what cannot be read.
+func (s *Service) mayStay(policy types.NamespacedName) bool {
+	if s.unread.world && policy.Namespace == s.Namespace && policy.Name == s.worldName() {
+		return true
+	}
+	if s.unread.clients && (policy.Namespace != s.Namespace || len(sources(policy.Name)) > 0 && policy.Name != s.worldName()) {
+		return true
+	}
+	return slices.ContainsFunc(s.unread.aliases, func(name string) bool {
+		return strings.HasSuffix(policy.Name, via+name) || strings.Contains(policy.Name, via+name+from)
+	})
+}

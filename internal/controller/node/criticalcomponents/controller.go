@@ -1,0 +1,121 @@
+// Package criticalcomponents takes the taint from Nodes whose critical components are scheduled and ready. What that means is in
+// package node.
+package criticalcomponents
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/controller/node"
+)
+
+// Name of the controller, in logs and metrics.
+const Name = "node-critical-components"
+
+// Options are all that the controller needs; each is required.
+type Options struct {
+	Config config.NodeCriticalComponentsControllerConfig
+	// Kept reads Nodes, critical DaemonSets and critical Pods, the latter also by fieldNode. A cache will do: a taint is only removed from
+	// the version of the Node that was looked at, and whatever else comes late is looked at again.
+	Kept client.Reader
+	// CSINodes reads them from the target itself, Nodes writes to it.
+	CSINodes client.Reader
+	Nodes    client.Writer
+	Notes    *kit.Notes
+}
+
+// Reconciler untaints Nodes.
+type Reconciler struct{ Options }
+
+// New returns a reconciler.
+func New(o Options) *Reconciler { return &Reconciler{o} }
+
+// Reconcile takes the taint from a Node, or looks at it again after a while.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	n := &corev1.Node{}
+	err := r.Kept.Get(ctx, request.NamespacedName, n)
+	gone := apierrors.IsNotFound(err)
+	if err != nil && !gone {
+		return reconcile.Result{}, kit.Retrieving(err)
+	}
+	if gone || !node.Tainted(n) {
+		r.Notes.Forget(n.UID)
+		return reconcile.Result{}, nil
+	}
+	reason, message, err := r.missing(ctx, n)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if reason != "" {
+		r.Notes.Tell(ctx, reference(n), corev1.EventTypeWarning, reason, message)
+		return reconcile.Result{RequeueAfter: r.Config.Backoff.Duration}, nil
+	}
+	return reconcile.Result{}, r.untaint(ctx, n)
+}
+
+// missing says what the Node waits for, as an Event does: the first of the three checks that fails (NCC-9).
+func (r *Reconciler) missing(ctx context.Context, n *corev1.Node) (reason, message string, err error) {
+	labelled := client.MatchingLabels{node.LabelCritical: "true"}
+	sets, pods := &appsv1.DaemonSetList{}, &corev1.PodList{}
+	if err := r.Kept.List(ctx, sets, client.InNamespace(node.NamespaceCritical), labelled); err != nil {
+		return "", "", fmt.Errorf("failed listing node-critical DaemonSets on node: %w", err)
+	}
+	if err := r.Kept.List(ctx, pods, client.InNamespace(node.NamespaceCritical), labelled, client.MatchingFields{fieldNode: n.Name}); err != nil {
+		return "", "", fmt.Errorf("failed listing node-critical Pods on node: %w", err)
+	}
+	if unscheduled := node.Unscheduled(n, sets.Items, pods.Items); len(unscheduled) > 0 {
+		return "UnscheduledNodeCriticalDaemonSets", "Node-critical DaemonSets found that were not scheduled to Node yet: " + strings.Join(unscheduled, ", "), nil
+	}
+	if unready := node.Unready(pods.Items); len(unready) > 0 {
+		return "UnreadyNodeCriticalPods", "Unready node-critical Pods found on Node: " + strings.Join(unready, ", "), nil
+	}
+	required := node.RequiredDrivers(pods.Items)
+	if len(required) == 0 {
+		return "", "", nil
+	}
+	drivers := &storagev1.CSINode{}
+	if err := r.CSINodes.Get(ctx, client.ObjectKey{Name: n.Name}, drivers); client.IgnoreNotFound(err) != nil {
+		return "", "", fmt.Errorf("failed getting existing drivers from CSINode object for node: %w", err)
+	}
+	if missing := node.MissingDrivers(required, drivers); len(missing) > 0 {
+		return "UnreadyRequiredCSIDrivers", fmt.Sprintf("Unready required CSI drivers for Node: %v", missing), nil
+	}
+	return "", "", nil
+}
+
+// untaint removes the taint from the version of the Node that was looked at, so that no taint that was added since is lost (NCC-10).
+func (r *Reconciler) untaint(ctx context.Context, n *corev1.Node) error {
+	free := n.DeepCopy()
+	free.Spec.Taints = node.Untainted(n)
+	err := kit.Patch(ctx, r.Nodes, n, free)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("removing the taint: %w", err)
+	}
+	log.FromContext(ctx).Info("All node-critical components are ready, the taint is removed")
+	r.Notes.Tell(ctx, reference(n), corev1.EventTypeNormal, "NodeCriticalComponentsReady", "All node-critical components got ready, removing taint")
+	r.Notes.Forget(n.UID)
+	return nil
+}
+
+func reference(n *corev1.Node) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}
+}
+
+func workers(cfg config.NodeCriticalComponentsControllerConfig) int {
+	return ptr.Deref(cfg.ConcurrentSyncs, 5)
+}

@@ -1,0 +1,67 @@
+package reconciliationdelay
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/controller/node"
+)
+
+// gather is how long events are gathered: Nodes come and go in groups, and each changes the delay of all.
+const gather = time.Second
+
+// AddToManager adds the controller with one worker (NRD-1); what it watches is in the cache of the target.
+func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache, cacheSyncTimeout time.Duration) error {
+	nodes, secrets := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
+	nodes.SetGroupVersionKind(nodeKind)
+	secrets.SetGroupVersionKind(secretKind)
+	return kit.Add(mgr, Name, kit.Options(r, 1, cacheSyncTimeout),
+		ctrlsource.Kind[client.Object](target, nodes, single(), predicate.Or(existence(), changes())),
+		ctrlsource.Kind[client.Object](target, secrets, single(), predicate.And(configurations(), predicate.Or(existence(), changes()))))
+}
+
+// single queues the same request for all events (NRD-1).
+func single() handler.EventHandler {
+	queue := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		q.AddAfter(reconcile.Request{}, gather)
+	}
+	type queueing = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queueing) { queue(q) },
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queueing) { queue(q) },
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queueing) { queue(q) },
+	}
+}
+
+func existence() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: kit.NoUpdate, GenericFunc: kit.NoGeneric}
+}
+
+// changes passes updates of what decides about delays. Status, heartbeats and all else of Nodes are none of it.
+func changes() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: kit.NoCreate, DeleteFunc: kit.NoDelete, GenericFunc: kit.NoGeneric, UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld, e.ObjectNew
+		return before.GetUID() != after.GetUID() || before.GetLabels()[node.LabelAgentSecret] != after.GetLabels()[node.LabelAgentSecret] ||
+			before.GetAnnotations()[node.AnnotationDelay] != after.GetAnnotations()[node.AnnotationDelay] ||
+			before.GetAnnotations()[node.AnnotationSerial] != after.GetAnnotations()[node.AnnotationSerial]
+	}}
+}
+
+// configurations passes Secrets with configurations of operating systems.
+func configurations() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(object client.Object) bool {
+		return object.GetNamespace() == metav1.NamespaceSystem && object.GetLabels()[node.LabelRole] == node.RoleConfiguration
+	})
+}
