@@ -117,13 +117,13 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 	$(TOOLS)/controller-gen object paths=./api/...
 	$(TOOLS)/controller-gen object paths=./internal/externalapi/...
 	$(TOOLS)/controller-gen crd paths=./api/resources/... output:crd:dir=deploy/crds
-	@go run ./internal/chartgen deploy
+	@go run ./internal/gen/charts deploy
 	@for c in resource-manager admission-controller node-agent-authorizer; do go run -C internal/tools ./configdoc ../.. $$c > docs/reference/$$c-configuration.md; done
-	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules resource-manager-features admission-controller-features node-agent-authorizer-features metrics profiles; do go run ./internal/docgen $$p > docs/reference/$$p.md; done
+	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules resource-manager-features admission-controller-features node-agent-authorizer-features metrics profiles; do go run ./internal/gen/docs $$p > docs/reference/$$p.md; done
 	@for c in $(COMMANDS); do go run ./cmd/$$c reference > docs/reference/$$c-command-line.md; go run ./cmd/$$c man --dir docs/man; done
 	@go run ./test/quickstart -garden-api > docs/examples/garden/api.yaml
-	@mkdir -p deploy/rbac && rm -f deploy/rbac/*.yaml && go run ./internal/docgen rbac deploy/rbac
-	@comment="$$(go run ./internal/docgen relation-doc)" && echo "$$comment" > internal/seedauthorizer/relation/doc.go
+	@mkdir -p deploy/rbac && rm -f deploy/rbac/*.yaml && go run ./internal/gen/docs rbac deploy/rbac
+	@comment="$$(go run ./internal/gen/docs relation-doc)" && echo "$$comment" > internal/seedauthorizer/relation/doc.go
 
 .PHONY: build
 build: ## Build the executables into bin/.

@@ -1,4 +1,4 @@
-// Written by internal/docgen from the table of edges; make generate writes it anew.
+// Written by internal/gen/docs from the table of edges; make generate writes it anew.
 
 // Package relation says which objects of the garden depend on which: one row for each edge of the graph, in one table (Watches),
 // from which what is watched, the labels of metrics, docs/reference/graph.md and the picture below come.

@@ -11,7 +11,7 @@ import (
 // PackageComment is doc.go: the story of the package with a picture of the edges, made from the table.
 func PackageComment() string {
 	var out strings.Builder
-	out.WriteString(`// Written by internal/docgen from the table of edges; make generate writes it anew.
+	out.WriteString(`// Written by internal/gen/docs from the table of edges; make generate writes it anew.
 
 // Package relation says which objects of the garden depend on which: one row for each edge of the graph, in one table (Watches),
 // from which what is watched, the labels of metrics, docs/reference/graph.md and the picture below come.

@@ -86,6 +86,6 @@ var house = []floor{
 	{name: "engine", rooms: []string{"internal/managedresource/engine", "internal/seedauthorizer/debug", "internal/nodeagentauthorizer/tenants"}},
 	{name: "process", rooms: []string{"internal/process"}},
 	{name: "features", rooms: []string{"internal/executable/..."}, shared: []string{"internal/executable/agents", "internal/executable/manifests"}},
-	{name: "executables", rooms: []string{"cmd/...", "internal/docgen", "internal/chartgen"}},
+	{name: "executables", rooms: []string{"cmd/...", "internal/gen/docs", "internal/gen/charts"}},
 	{name: "tests", rooms: []string{"test/..."}, together: true},
 }

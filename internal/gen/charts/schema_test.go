@@ -40,7 +40,7 @@ func of(lines ...string) comment {
 }
 
 func TestSchemaOf(t *testing.T) {
-	const path = module + "internal/chartgen.sections."
+	const path = module + "internal/gen/charts.sections."
 	all := comments{path + "Level": of("Level of the log.", "+kubebuilder:validation:Enum=debug;info"), path + "Port": of("+kubebuilder:validation:Minimum=0", "+kubebuilder:validation:Maximum=65535", "+optional")}
 	got, err := schemaOf(reflect.TypeFor[sections](), all)
 	if err != nil {
@@ -122,7 +122,7 @@ func TestNeeded(t *testing.T) {
 
 // TestComments: text and markers of the fields of the configurations, which are where they are looked for.
 func TestComments(t *testing.T) {
-	all, err := readComments("../..")
+	all, err := readComments("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,12 +32,12 @@ func files(t *testing.T, dir string) map[string]string {
 // TestRun: what is in the repository is what is written, whatever was there; a chart that lacks what nobody generates is an error that names it.
 func TestRun(t *testing.T) {
 	root := t.TempDir()
-	for from, to := range map[string]string{"../../deploy": "deploy", "../../api/config": "api/config"} {
+	for from, to := range map[string]string{"../../../deploy": "deploy", "../../../api/config": "api/config"} {
 		if err := os.CopyFS(filepath.Join(root, to), os.DirFS(from)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, recipes := files(t, "../../deploy/charts"), files(t, "../../deploy/monitoring")
+	want, recipes := files(t, "../../../deploy/charts"), files(t, "../../../deploy/monitoring")
 	deploy := filepath.Join(root, "deploy")
 	for _, file := range []string{"../monitoring/gardener/shoot.yaml", "resource-manager/files/rules.yaml", "resource-manager/templates/service.yaml", "admission-controller/files/facts.yaml", "node-agent-authorizer/values.schema.json"} {
 		if err := os.Remove(filepath.Join(deploy, "charts", file)); err != nil {

@@ -1,8 +1,8 @@
-// docgen writes the reference pages that are made from tables in the code, the picture in the comment of package relation, and the roles of
+// docs writes the reference pages that are made from tables in the code, the picture in the comment of package relation, and the roles of
 // all executables.
 //
-//	go run ./internal/docgen graph > docs/reference/graph.md
-//	go run ./internal/docgen rbac deploy/rbac
+//	go run ./internal/gen/docs graph > docs/reference/graph.md
+//	go run ./internal/gen/docs rbac deploy/rbac
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 		return
 	}
 	if len(os.Args) != 2 || pages[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: docgen rbac <folder> | "+strings.Join(slices.Sorted(maps.Keys(pages)), " | "))
+		fmt.Fprintln(os.Stderr, "usage: docs rbac <folder> | "+strings.Join(slices.Sorted(maps.Keys(pages)), " | "))
 		os.Exit(2)
 	}
 	fmt.Print(pages[os.Args[1]]())
