@@ -207,11 +207,7 @@ func TestClaimsOfAStatefulSetThatMoves(t *testing.T) {
 	release, done := make(chan struct{}), make(chan struct{})
 	s.onDelete = func() {
 		go func() { defer close(done); _, _ = f.run("two") }()
-		poll(t, "two is about to get it", func() bool {
-			f.moves.mu.Lock()
-			defer f.moves.mu.Unlock()
-			return len(f.moves.getting) > 0
-		})
+		poll(t, "two is about to get it", func() bool { return f.inventory("two") != "" })
 	}
 	s.onCreate = func() { <-release }
 	_, err := f.run("one")

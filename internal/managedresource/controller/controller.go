@@ -66,8 +66,6 @@ type Reconciler struct {
 
 	passes passes
 	slots  chan struct{}
-	moves  moves
-	aside  aside
 }
 
 // New returns a reconciler with its triggers.
@@ -78,6 +76,7 @@ func New(o Options) *Reconciler {
 	r := &Reconciler{Options: o, slots: make(chan struct{}, allRuns), passes: passes{clock: o.Clock}}
 	r.Triggers = &Triggers{reconciler: r}
 	r.Ledger.SetRepairDelay(o.Config.DriftRepairDelay.Duration)
+	r.Ledger.OnReady(func(owner objects.Owner) { r.Triggers.add(owner, 0) })
 	return r
 }
 
@@ -188,23 +187,17 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 			return reconcile.Result{}, err
 		}
 	}
-	r.moves.plan(mr, drops)
-	gotten, err := r.moves.get(ctx, owner, from.keys)
-	if err != nil {
-		return reconcile.Result{}, err
+	r.track(owner, planned, mr.Status.Resources)
+	r.Ledger.Drop(owner, mr.UID, mr.Generation, keysOf(drops))
+	if r.Ledger.BeginRun(owner, keysOfDesired(planned.Apply), keysOf(lost)) {
+		return reconcile.Result{RequeueAfter: pendingRetry}, nil // The answer that keeps it busy wakes it.
 	}
-	defer gotten()
+	defer r.Ledger.EndRun(owner)
 	if mr, err = r.announce(ctx, mr, planned, content, began); err != nil || mr == nil {
 		return reconcile.Result{}, err
 	}
-	r.track(owner, planned, mr.Status.Resources)
 	r.Ledger.ForgetDeletions(owner, keysOf(planned.Delete)...)
 
-	released, err := r.moves.lose(ctx, owner, lost)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	defer released()
 	pending, err := r.prune(ctx, mr, planned.Delete, from)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -255,14 +248,14 @@ func (r *Reconciler) maintain(ctx context.Context, mr *resourcesv1alpha1.Managed
 		r.passes.waits(mr, began, r.passes.of(mr).end, planned.Delete, r.nextSync())
 		return reconcile.Result{RequeueAfter: pendingRetry}, nil
 	}
-	r.moves.forget(owner) // The inventory has nothing more that the plan has not.
+	r.Ledger.ForgetDropped(owner) // The inventory has nothing more that the plan has not.
 	return reconcile.Result{RequeueAfter: applier.held}, nil
 }
 
 // confirmDrops makes sure that what a plan has no more the manifests had no more at one moment: what others make of objects goes by what this one is said
 // to keep. What it said before counts already.
 func (r *Reconciler) confirmDrops(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, drops []resourcesv1alpha1.ObjectReference, from *basis) error {
-	if err := from.confirmed(); err != nil || r.moves.hasPlanned(mr, drops) {
+	if err := from.confirmed(); err != nil || r.Ledger.HasDropped(ownerOf(mr), mr.UID, mr.Generation, keysOf(drops)) {
 		return err
 	}
 	from.at = r.Clock.Now()
@@ -315,7 +308,6 @@ func (r *Reconciler) track(owner objects.Owner, planned *plan.Plan, inventory []
 	for i := range inventory {
 		refs = append(refs, target.RefOf(&inventory[i]))
 	}
-	r.aside.take(owner)
 	r.Watches.Track(owner, refs)
 }
 
@@ -363,7 +355,7 @@ func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 // ignore leaves the objects alone and says so (MR-3).
 func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	r.forget(ownerOf(mr))
-	r.aside.put(mr)
+	r.Ledger.SetIgnored(ownerOf(mr), keysOf(mr.Status.Resources))
 	return r.report(ctx, mr, meta.IgnoredChanges()...)
 }
 
@@ -405,11 +397,19 @@ func (r *Reconciler) spread() time.Duration {
 
 func (r *Reconciler) forget(owner objects.Owner) {
 	r.passes.forget(owner)
-	r.moves.forget(owner)
-	r.aside.take(owner)
+	r.Ledger.ForgetIgnored(owner)
 	r.Watches.Track(owner, nil)
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
 	r.Metrics.ignoredObjects.are(owner, 0, r.Clock.Now())
+}
+
+// refsOf are entries as the tracker knows them.
+func refsOf(entries []resourcesv1alpha1.ObjectReference) []objects.Ref {
+	refs := make([]objects.Ref, len(entries))
+	for i := range entries {
+		refs[i] = target.RefOf(&entries[i])
+	}
+	return refs
 }
 
 // keysOf are the objects of entries.
@@ -417,6 +417,14 @@ func keysOf(refs []resourcesv1alpha1.ObjectReference) []objects.Key {
 	keys := make([]objects.Key, len(refs))
 	for i := range refs {
 		keys[i] = target.RefOf(&refs[i]).Key
+	}
+	return keys
+}
+
+func keysOfDesired(desired []*plan.Desired) []objects.Key {
+	keys := make([]objects.Key, len(desired))
+	for i := range desired {
+		keys[i] = keyOf(desired[i])
 	}
 	return keys
 }

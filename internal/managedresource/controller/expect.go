@@ -19,7 +19,7 @@ func (r *Reconciler) Expect(ctx context.Context) error {
 			return
 		}
 		if meta.Ignored(mr) {
-			r.aside.put(mr)
+			r.Ledger.SetIgnored(ownerOf(mr), keysOf(mr.Status.Resources))
 			return
 		}
 		refs := make([]objects.Ref, 0, len(mr.Status.Resources))

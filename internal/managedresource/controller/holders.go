@@ -18,8 +18,8 @@ import (
 
 // holders are the other ManagedResources that have objects in their inventories.
 type holders struct {
-	// any has those by key and name, with the keys of their own entries; kept has those that are to stay.
-	any  map[plan.Key]map[objects.Owner][]plan.Key
+	// any has those by key and name, with the objects of their own entries; kept has those that are to stay.
+	any  map[plan.Key]map[objects.Owner][]objects.Key
 	kept map[plan.Key][]keeper
 	// clusterScoped are kinds that have no namespaces though some of these entries name one; their objects are found by keys without namespaces.
 	clusterScoped map[metav1.GroupKind]bool
@@ -31,8 +31,9 @@ type holders struct {
 // not at present.
 type keeper struct {
 	objects.Owner
-	// entry is the key of its own entry.
+	// entry is the key of its own entry, and object the object that the entry is about.
 	entry         plan.Key
+	object        objects.Key
 	once, ignored bool
 }
 
@@ -64,8 +65,9 @@ func (r *Reconciler) holdersOf(ctx context.Context, except objects.Owner, refs [
 			if wantedAt[key.WithoutNamespace()] == nil {
 				continue
 			}
+			object := target.RefOf(&other.Status.Resources[i]).Key
 			found = append(found, holding{
-				keeper{ownerOf(other), key, createdOnce(&other.Status.Resources[i]), meta.Ignored(other)}, r.keeps(other) && r.moves.keeps(other, key),
+				keeper{ownerOf(other), key, object, createdOnce(&other.Status.Resources[i]), meta.Ignored(other)}, r.keepsObject(other, object),
 			})
 		}
 	})
@@ -73,7 +75,7 @@ func (r *Reconciler) holdersOf(ctx context.Context, except objects.Owner, refs [
 		return holders{}, fmt.Errorf("looking for other ManagedResources that have the objects: %w", err)
 	}
 	h := holders{
-		any: map[plan.Key]map[objects.Owner][]plan.Key{}, kept: map[plan.Key][]keeper{},
+		any: map[plan.Key]map[objects.Owner][]objects.Key{}, kept: map[plan.Key][]keeper{},
 		clusterScoped: map[metav1.GroupKind]bool{}, unknown: map[plan.Key]error{},
 	}
 	failed := map[metav1.GroupKind]error{}
@@ -109,9 +111,9 @@ func (r *Reconciler) clusterScoped(ctx context.Context, ref *resourcesv1alpha1.O
 func (h holders) put(holding holding) {
 	key := h.keyed(holding.entry)
 	if h.any[key] == nil {
-		h.any[key] = map[objects.Owner][]plan.Key{}
+		h.any[key] = map[objects.Owner][]objects.Key{}
 	}
-	h.any[key][holding.Owner] = append(h.any[key][holding.Owner], holding.entry)
+	h.any[key][holding.Owner] = append(h.any[key][holding.Owner], holding.object)
 	if holding.keeps {
 		h.kept[key] = append(h.kept[key], holding.keeper)
 	}
@@ -130,14 +132,19 @@ func (r *Reconciler) keeps(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.DeletionTimestamp == nil && r.Class.Responsible(mr) && !r.Class.WaitsForHandOver(mr)
 }
 
+// keepsObject says whether a ManagedResource that has an object in its inventory is going to have it still.
+func (r *Reconciler) keepsObject(mr *resourcesv1alpha1.ManagedResource, object objects.Key) bool {
+	return r.keeps(mr) && r.Ledger.Keeps(ownerOf(mr), mr.UID, mr.Generation, object)
+}
+
 // has says whether a ManagedResource has an object in its inventory.
 func (h holders) has(key plan.Key, owner objects.Owner) bool {
 	return len(h.any[h.keyed(key)][owner]) > 0
 }
 
 // leaves says whether a ManagedResource is about to let go of all entries that it has for an object.
-func (h holders) leaves(moves *moves, key plan.Key, owner objects.Owner) bool {
-	return !slices.ContainsFunc(h.any[h.keyed(key)][owner], func(entry plan.Key) bool { return !moves.leaves(owner, entry) })
+func (h holders) leaves(l *objects.Ledger, key plan.Key, owner objects.Owner) bool {
+	return !slices.ContainsFunc(h.any[h.keyed(key)][owner], func(object objects.Key) bool { return !l.Leaves(owner, object) })
 }
 
 // keepers are those that keep an object.

@@ -18,6 +18,9 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
+// collector stands for a ManagedResource that leaves an orphan; it is nobody's name, so that a run that applies the object is another one.
+var collector objects.Owner
+
 // reasonOrphan is the reason of the Event about an orphan.
 const reasonOrphan = "OrphanFound"
 
@@ -55,12 +58,9 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
 	}}
 	// An inventory may name it by an equivalent kind.
 	names := r.namesOf(mr, ref)
-	var collector objects.Owner // Nobody's name: a run that gets the object is another one.
-	lost, err := r.moves.lose(ctx, collector, names)
-	if err != nil {
-		return err
-	}
-	defer lost()
+	r.Ledger.Track(collector, refsOf(names))
+	defer r.Ledger.Track(collector, nil)
+	r.Ledger.BeginRun(collector, nil, keysOf(names))
 	holders, err := r.holdersOf(ctx, collector, names)
 	if err != nil {
 		return err
@@ -95,12 +95,11 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
 		r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It stays.", name))
 		return nil
 	}
-	for i := range names {
-		answered := r.moves.deletes(collector, plan.KeyOfReference(&names[i].ObjectReference))
-		if answered == nil {
+	for _, key := range keysOf(names) {
+		if !r.Ledger.BeginDeletion(collector, key) {
 			return nil // A run is about to have it.
 		}
-		defer answered()
+		defer r.Ledger.EndDeletion(collector, key)
 	}
 	err = r.Target.Delete(ctx, live, propagation(stray.GVK.Group))
 	if err != nil && !target.Gone(err) {

@@ -132,7 +132,7 @@ func TestOrphanBecomesWanted(t *testing.T) {
 					_, err := f.run("mr")
 					ended <- err
 				}()
-				poll(t, "a run is about to have it", func() bool { return f.moves.gets("lost") || f.inventory("mr") == "a lost" })
+				poll(t, "a run is about to have it", func() bool { return len(ended) > 0 || f.inventory("mr") == "a lost" })
 				return 0
 			})
 			f.Stray(f.ctx, target.Stray{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "lost", UID: "lost", Origin: origin})

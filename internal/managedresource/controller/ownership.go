@@ -25,9 +25,9 @@ type judgement struct {
 	heir keeper
 }
 
-// errLetGo is why an object waits that another ManagedResource is about to let go of: which of the two deletes it, or whether it
+// errOwnershipPending is why an object waits that another ManagedResource is about to let go of: which of the two deletes it, or whether it
 // goes to a third one, shows in a moment.
-var errLetGo = errors.New("another ManagedResource that has it is about to let go of it")
+var errOwnershipPending = errors.New("another ManagedResource that has it is about to let go of it")
 
 // judge says what is to become of an object (MRX-5, MRX-6, MRB-16). What may be deleted is ours, and proven to be: it carries the
 // origin of the ManagedResource, or it carries none and this process created it, or it was created without one and the inventory says so.
@@ -65,8 +65,8 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 		return judgement{stays: "ManagedResource " + heir.String() + " has it, too"}, nil
 	case own, created:
 		return judgement{}, nil
-	case here && others.has(key, origin.Key) && others.leaves(&r.moves, key, origin.Key):
-		return judgement{}, errLetGo
+	case here && others.has(key, origin.Key) && others.leaves(r.Ledger, key, origin.Key):
+		return judgement{}, errOwnershipPending
 	case here && others.has(key, origin.Key):
 		return judgement{stays: "it belongs to ManagedResource " + value + " by now"}, nil
 	case named:
@@ -104,11 +104,10 @@ func (r *Reconciler) isKnownSource(origin meta.Origin) bool {
 // at the object from then on: its manifest may want it otherwise.
 func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, to keeper) error {
 	heir := to.Owner
-	answered := r.moves.hands(to.entry, heir)
-	if answered == nil {
-		return errLetGo
+	if !r.Ledger.BeginHandOver(heir, to.object) {
+		return errOwnershipPending
 	}
-	defer answered()
+	defer r.Ledger.EndHandOver(heir, to.object)
 	latest, err := r.Statuses.Get(ctx, heir)
 	if err == nil && !r.Statuses.Certain(latest) {
 		latest, err = r.Statuses.Live(ctx, heir)
@@ -117,10 +116,10 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 		return err
 	}
 	if err != nil {
-		return errLetGo // It went since.
+		return errOwnershipPending // It went since.
 	}
 	if _, has := r.entry(latest, to.entry, false); !has {
-		return errLetGo
+		return errOwnershipPending
 	}
 	if err := r.patchOrigin(ctx, live, heir); err != nil {
 		return err
@@ -136,9 +135,9 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key plan.Key, clusterScoped bool) (entry resourcesv1alpha1.ObjectReference, found bool) {
 	i := slices.IndexFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
 		own := plan.KeyOfReference(&entry.ObjectReference)
-		return own.Same(key, clusterScoped) && r.moves.keeps(mr, own)
+		return own.Same(key, clusterScoped) && r.keepsObject(mr, target.RefOf(&entry).Key)
 	})
-	if i < 0 || !r.keeps(mr) {
+	if i < 0 {
 		return entry, false
 	}
 	return mr.Status.Resources[i], true

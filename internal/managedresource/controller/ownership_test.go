@@ -26,6 +26,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
 // MR-30, ownership: a foreign object that could never be written, and that the manifest then says to ignore, is not ours.
@@ -326,12 +327,8 @@ func TestMovesWhileItIsDeleted(t *testing.T) {
 					_, err := f.run("to")
 					ended <- err
 				}()
-				if hook.waits {
-					poll(t, "the other one waits", func() bool { return f.moves.gets("a") })
-				} else {
-					f.must(<-ended)
-					ended <- nil
-				}
+				f.must(<-ended) // At once, though the deletion is under way: it is busy.
+				ended <- nil
 				return 0
 			})
 			_, _ = f.run("from")
@@ -347,8 +344,9 @@ func TestMovesWhileItIsDeleted(t *testing.T) {
 			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/to" {
 				t.Errorf("its origin is %s", origin)
 			}
-			if len(f.moves.losing)+len(f.moves.getting) > 0 {
-				t.Error("something is remembered after all runs have ended")
+			key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
+			if f.Ledger.Leaves(ownerOf(f.get("from")), key) || f.Ledger.Leaves(ownerOf(f.get("to")), key) {
+				t.Error("something is claimed after all runs have ended")
 			}
 		})
 	}
@@ -371,15 +369,15 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 	var asked atomic.Bool
 	handed := make(chan struct{})
 	heir := objects.Owner{Namespace: "n", Name: "heir"}
-	key := plan.KeyOfName(schema.GroupKind{Kind: "ConfigMap"}, "n", "a")
+	key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
 	f.Statuses = source.NewStatuses(f.source, &liveReader{f.source, func(name string) {
 		switch {
 		case name != "heir":
-		case !f.moves.leaves(heir, key):
+		case !f.Ledger.Leaves(heir, key):
 			f.clock.SetTime(f.clock.Now().Add(provenFor)) // So that it asks once more.
 		default:
 			asked.Store(true)
-			<-handed // It has read the object by now, unless it waits for the hand-over.
+			<-handed // It has read the object by now, unless it was busy.
 		}
 	}}, f.source, f.clock, f.Events)
 	f.sharing("heir", "giver")
@@ -395,7 +393,7 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 			_, err := f.run("heir")
 			ended <- err
 		}()
-		poll(t, "the heir looks", func() bool { return f.moves.leaves(heir, key) && (asked.Load() || f.moves.hasHandOvers()) })
+		poll(t, "the heir looks", func() bool { return asked.Load() || len(ended) > 0 })
 		return 0
 	})
 	_, _ = f.run("giver")
@@ -436,12 +434,12 @@ func TestNotHandedToWhoDroppedIt(t *testing.T) {
 	giver, heir, ref := ownerOf(f.get("giver")), ownerOf(f.get("heir")), f.get("giver").Status.Resources[0]
 	f.secret("heir", "2")
 	f.settle("heir")
-	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), keeper{Owner: heir, entry: plan.KeyOfReference(&ref.ObjectReference)}); !errors.Is(err, errLetGo) || f.target.count(http.MethodPatch) > 0 {
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), keeper{Owner: heir, entry: plan.KeyOfReference(&ref.ObjectReference), object: target.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 	f.must(f.source.Delete(f.ctx, f.get("heir")))
 	f.settle("heir")
-	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), keeper{Owner: heir, entry: plan.KeyOfReference(&ref.ObjectReference)}); !errors.Is(err, errLetGo) || f.target.count(http.MethodPatch) > 0 {
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), keeper{Owner: heir, entry: plan.KeyOfReference(&ref.ObjectReference), object: target.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 }
@@ -532,13 +530,6 @@ func testOldSecret(t *testing.T, contents []string) {
 	}
 }
 
-// hasHandOvers says whether an object is being handed over.
-func (m *moves) hasHandOvers() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.handing) > 0
-}
-
 // MR-9, MRB-3: what is created is in the inventory, also if a write that took it out was not answered, and no cache tells of that either.
 func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
@@ -578,18 +569,6 @@ func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
 			}
 		})
 	}
-}
-
-// gets says whether a run has entered an object as one that it gets.
-func (m *moves) gets(name string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key := range m.getting {
-		if key.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // MR-33, MRB-16: what somebody else has by now is not deleted to be created anew, and what was created once, and is on record, is.

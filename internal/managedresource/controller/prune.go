@@ -29,11 +29,12 @@ import (
 // remove deletes the objects of a ManagedResource that is going, or went to another class, and lets it go (MRX-1 … MRX-4).
 func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	r.passes.update(mr, func(p *pass) { p.complete = false; p.raise(true) })
-	lost, err := r.moves.lose(ctx, ownerOf(mr), mr.Status.Resources)
-	if err != nil {
-		return reconcile.Result{}, err
+	owner := ownerOf(mr)
+	r.track(owner, &plan.Plan{}, mr.Status.Resources)
+	if r.Ledger.BeginRun(owner, nil, keysOf(mr.Status.Resources)) {
+		return reconcile.Result{RequeueAfter: pendingRetry}, nil // The answer that keeps it busy wakes it.
 	}
-	defer lost()
+	defer r.Ledger.EndRun(owner)
 	if err := r.report(ctx, mr, meta.DeletingChanges()...); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -41,7 +42,6 @@ func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		if err := r.report(ctx, mr, deletionStarts(mr)); err != nil {
 			return reconcile.Result{}, err
 		}
-		r.track(ownerOf(mr), &plan.Plan{}, mr.Status.Resources)
 		pending, err := r.prune(ctx, mr, mr.Status.Resources, nothing)
 		if err != nil {
 			return reconcile.Result{}, err
@@ -60,7 +60,8 @@ func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 			}
 		}
 	}
-	if mr, err = r.voidRecords(ctx, mr); err != nil || mr == nil {
+	mr, err := r.voidRecords(ctx, mr)
+	if err != nil || mr == nil {
 		return reconcile.Result{}, err
 	}
 	r.forget(ownerOf(mr))
@@ -358,7 +359,7 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 			return
 		case apierrors.IsConflict(err) && attempt < deleteAttempts:
 			continue
-		case err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errMoved) && !errors.Is(err, errLetGo):
+		case err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errMoved) && !errors.Is(err, errOwnershipPending):
 			p.Ledger.DeletionFailed(ownerOf(p.mr), entry.Key, p.Clock.Now(), err)
 		}
 		p.wait(ref, err)
@@ -403,11 +404,11 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if left, err := p.leftToAnotherEntry(ctx, at); left || err != nil {
 		return left, err
 	}
-	answered := p.moves.deletes(ownerOf(p.mr), plan.KeyOfReference(&at.ObjectReference))
-	if answered == nil {
-		return false, errLetGo
+	owner, object := ownerOf(p.mr), target.RefOf(at).Key
+	if !p.Ledger.BeginDeletion(owner, object) {
+		return false, errOwnershipPending
 	}
-	defer answered()
+	defer p.Ledger.EndDeletion(owner, object)
 	return p.delete(ctx, ref, live)
 }
 
@@ -473,8 +474,8 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 	if placed.UID == "" {
 		placed = meta.AsPlanned(placed) // What it says of its creation is about the place that it names.
 	}
-	if err := p.moves.loseToo(ctx, ownerOf(p.mr), placed); err != nil {
-		return ref, holders{}, err
+	if p.Ledger.LeaveToo(ownerOf(p.mr), target.RefOf(&placed)) {
+		return ref, holders{}, errOwnershipPending
 	}
 	others, err := p.holdersOf(ctx, ownerOf(p.mr), []resourcesv1alpha1.ObjectReference{placed})
 	return &placed, others, err

@@ -111,7 +111,7 @@ func (r *Reconciler) putOnRecord(ctx context.Context, mr *resourcesv1alpha1.Mana
 	}
 	return r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		pending := planned.Pending(current.Status.Resources, func(d *plan.Desired) bool {
-			return r.Ledger.OthersHave(ownerOf(mr), keyOf(d)) || r.aside.has(d.Key) || len(others.any[others.keyed(d.Key)]) > 0
+			return r.Ledger.OthersClaim(ownerOf(mr), keyOf(d)) || len(others.any[others.keyed(d.Key)]) > 0
 		})
 		return &source.Change{
 			Conditions: meta.Conditions(current.Status.Conditions).Invalidation(triedBefore),

@@ -356,10 +356,10 @@ func TestEventsOfManyServices(t *testing.T) {
 	for range 5 {
 		f.clock.SetTime(f.clock.Now().Add(pendingRetry))
 		before := events.Load()
-		lost, err := f.moves.lose(f.ctx, ownerOf(mr), mr.Status.Resources)
-		f.must(err)
+		f.track(ownerOf(mr), &plan.Plan{}, mr.Status.Resources)
+		f.Ledger.BeginRun(ownerOf(mr), nil, keysOf(mr.Status.Resources))
 		pending, err := f.prune(f.ctx, mr, mr.Status.Resources, nothing)
-		lost()
+		f.Ledger.EndRun(ownerOf(mr))
 		f.must(err)
 		untried := 0
 		for _, e := range pending {

@@ -19,7 +19,6 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
@@ -145,7 +144,10 @@ func (t *Triggers) add(owner objects.Owner, after time.Duration) {
 // Neither is what is to be written once more.
 func (t *Triggers) Drift(owner objects.Owner, key objects.Key) {
 	r := t.reconciler
-	if r.moves.leaves(owner, plan.KeyOfName(key.GroupKind, key.Namespace, key.Name)) || r.Ledger.IsBeingDeleted(key) || r.Ledger.IsTerminating(owner, key) || r.Ledger.Lookup(key).Again {
+	if owner == collector {
+		return
+	}
+	if r.Ledger.Leaves(owner, key) || r.Ledger.IsBeingDeleted(key) || r.Ledger.IsTerminating(owner, key) || r.Ledger.Lookup(key).Again {
 		t.add(owner, 0)
 		return
 	}
@@ -184,7 +186,7 @@ func (t *Triggers) sweep() {
 // SecretChanged takes a Secret that was written, or is gone if version is empty (MRT-4, MRB-21).
 func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 	for _, owner := range t.reconciler.passes.secretChanged(secret, version) {
-		t.reconciler.moves.forget(owner)
+		t.reconciler.Ledger.ForgetDropped(owner)
 		t.add(owner, 0)
 	}
 }
@@ -192,7 +194,7 @@ func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 // SecretsMissed takes that changes of Secrets may have been missed.
 func (t *Triggers) SecretsMissed() {
 	for i, owner := range t.reconciler.passes.allInDoubt() {
-		t.reconciler.moves.forget(owner)
+		t.reconciler.Ledger.ForgetDropped(owner)
 		t.add(owner, time.Duration(i)*gapPause)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 // MRT-3: which events of a ManagedResource lead to a run.
@@ -103,7 +104,7 @@ func (d *delays) AddAfter(_ reconcile.Request, after time.Duration) { d.after = 
 
 // OPB-16: after a gap in the watch of Secrets every ManagedResource is in doubt, and they are woken one after the other.
 func TestGapsWakeOneAfterTheOther(t *testing.T) {
-	r := &Reconciler{}
+	r := &Reconciler{Options: Options{Ledger: objects.New()}}
 	triggers, queue := &Triggers{reconciler: r}, &delays{}
 	if err := triggers.queue.Start(t.Context(), queue); err != nil {
 		t.Fatal(err)

@@ -70,7 +70,13 @@ type Ledger struct {
 	rares map[*record]struct{}
 	// repairDelay is managedResource.driftRepairDelay.
 	repairDelay time.Duration
+	// handOvers are those that are under way, and how many there are of each; waiting are the ManagedResources whose runs were busy, by the object.
+	handOvers map[handOver]int
+	waiting   map[Key][]Owner
+	// ignored are the objects of ManagedResources that are ignored.
+	ignored map[Owner]map[Key]struct{}
 
+	onReady      func(Owner)
 	onDrift      func(Owner, Key)
 	onVerdict    func(Owner)
 	onTurnedBack func()
@@ -85,6 +91,10 @@ func New() *Ledger {
 		deployments:  map[types.UID]*record{},
 		partly:       map[*record]time.Time{},
 		rares:        map[*record]struct{}{},
+		handOvers:    map[handOver]int{},
+		waiting:      map[Key][]Owner{},
+		ignored:      map[Owner]map[Key]struct{}{},
+		onReady:      func(Owner) {},
 		onDrift:      func(Owner, Key) {},
 		onVerdict:    func(Owner) {},
 		onTurnedBack: func() {},
@@ -116,6 +126,9 @@ func (l *Ledger) Track(owner Owner, refs []Ref) {
 }
 
 func (l *Ledger) trackLocked(owner Owner, refs []Ref, told *notices) {
+	if len(refs) > 0 {
+		delete(l.ignored, owner)
+	}
 	o := l.owners[owner]
 	if o == nil {
 		if len(refs) == 0 {
@@ -385,10 +398,21 @@ func (l *Ledger) IsVerified(key Key, desired uint64) bool {
 	return r != nil && r.verified && !r.suspect && r.desired == desired
 }
 
-// OthersHave says whether another ManagedResource has an object.
+// OthersHave says whether another ManagedResource has an object on record.
 func (l *Ledger) OthersHave(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.othersHaveLocked(owner, key)
+}
+
+// OthersClaim says whether another ManagedResource has an object on record, or is ignored and has it.
+func (l *Ledger) OthersClaim(owner Owner, key Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.othersHaveLocked(owner, key) || l.ignoredHaveLocked(key)
+}
+
+func (l *Ledger) othersHaveLocked(owner Owner, key Key) bool {
 	r := l.findLocked(key)
 	return r != nil && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.owner != owner })
 }

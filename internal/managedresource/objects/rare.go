@@ -133,6 +133,10 @@ func (l *Ledger) Applied(key Key) {
 
 // claimEndsLocked takes away what is known of an object for the sake of a ManagedResource that no longer has it.
 func (l *Ledger) claimEndsLocked(r *record, o *ownerRecord) {
+	if o.run != nil {
+		delete(o.run.applies, r)
+		delete(o.run.leaves, r)
+	}
 	if r.rare == nil {
 		return
 	}

@@ -107,6 +107,9 @@ type ownerRecord struct {
 	unlabelled map[*record]struct{}
 	// versions are of those that it has in another version than the record's.
 	versions map[*record]unique.Handle[string]
+	// run is what a run that is under way claims, nil if there is none; dropped what the last plan had no more.
+	run     *run
+	dropped dropped
 }
 
 // verdict is what an object says of itself in a version; nil is healthy and rolled out.

@@ -1,0 +1,291 @@
+package objects
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// run is what a run of a ManagedResource is about to do with its objects: it applies some, and leaves others, which it deletes, hands over or releases.
+// A ManagedResource that leaves an object does not count as a keeper: else two that leave it at the same time would each leave it to the other.
+// A ManagedResource that applies an object counts as a keeper, though its inventory does not have the object yet.
+//
+// Invariant: no object is deleted that another run claims at any time between its judgement and the answer to its deletion. A run claims what it leaves
+// before it looks who else has it, and what it applies before it writes its inventory. The second of two runs learns of the first: a run that
+// deletes is refused since another run wants the object, and a run that claims an object whose deletion is under way is busy: it ends, and the
+// answer wakes it. Nor is an object handed to a ManagedResource from the moment on at which its run looks whose it is: the hand-over is refused,
+// or the run of the heir is busy. No run waits for another one.
+type run struct {
+	applies map[*record]struct{}
+	leaves  map[*record]*leaving
+}
+
+// leaving is an object that a run leaves.
+type leaving struct {
+	// wanted is true if another run has claimed it to apply it, since this one claimed it or before.
+	wanted bool
+	// deleting is true while its deletion is under way.
+	deleting bool
+}
+
+// dropped is what the last plan for one form of a ManagedResource had no more, until a run ended well, it has another form, or there is news of its
+// Secrets. Its inventory may have these objects for as long as its runs fail; it keeps them no more, and two that fail do not hand an object to
+// each other for ever.
+type dropped struct {
+	uid        types.UID
+	generation int64
+	keys       map[Key]struct{}
+}
+
+// handOver is an object that is being handed to a ManagedResource.
+type handOver struct {
+	to  Owner
+	key Key
+}
+
+// OnReady sets what is called, outside the lock, when a run that was busy may begin again.
+func (l *Ledger) OnReady(do func(Owner)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onReady = do
+}
+
+// BeginRun claims, for a run of a ManagedResource, objects that it has on record. It claims nothing and returns true if the run is busy: somebody is just
+// deleting an object that it applies, or handing over to it an object that it leaves. The run is woken when that was answered.
+func (l *Ledger) BeginRun(owner Owner, applies, leaves []Key) (busy bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.owners[owner]
+	if o == nil {
+		return false
+	}
+	o.run = &run{applies: make(map[*record]struct{}, len(applies)), leaves: make(map[*record]*leaving, len(leaves))}
+	for _, key := range applies {
+		if r := l.findLocked(key); r != nil && l.appliesLocked(o, r) {
+			l.waitLocked(owner, key)
+			busy = true
+		}
+	}
+	for _, key := range leaves {
+		if r := l.findLocked(key); r != nil && l.leavesLocked(o, r) {
+			l.waitLocked(owner, key)
+			busy = true
+		}
+	}
+	if busy {
+		o.run = nil
+	}
+	return busy
+}
+
+// LeaveToo claims one more object that a run leaves, which need not be on record yet. It returns true, and claims nothing, if the object is just being
+// handed to the ManagedResource.
+func (l *Ledger) LeaveToo(owner Owner, ref Ref) (busy bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.owners[owner]
+	if o == nil || o.run == nil {
+		return false
+	}
+	r := l.recordLocked(ref)
+	if !slices.Contains(r.owners, o) {
+		r.owners = slices.Insert(r.owners, min(r.passed, len(r.owners)), o) // It need not be told of drift.
+		o.records = append(o.records, r)
+	}
+	return l.leavesLocked(o, r)
+}
+
+// EndRun ends the claims of a run.
+func (l *Ledger) EndRun(owner Owner) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.owners[owner]; o != nil {
+		o.run = nil
+	}
+}
+
+// appliesLocked claims an object for a run that applies it, and says whether another run is just deleting it.
+func (l *Ledger) appliesLocked(o *ownerRecord, r *record) (busy bool) {
+	o.run.applies[r] = struct{}{}
+	for _, other := range r.owners {
+		if other == o || other.run == nil {
+			continue
+		}
+		if left := other.run.leaves[r]; left != nil {
+			left.wanted = true
+			busy = busy || left.deleting
+		}
+	}
+	return busy
+}
+
+// leavesLocked claims an object for a run that leaves it, and says whether somebody is just handing it to the ManagedResource.
+func (l *Ledger) leavesLocked(o *ownerRecord, r *record) (busy bool) {
+	if l.handOvers[handOver{o.owner, r.key()}] > 0 {
+		return true
+	}
+	if o.run.leaves[r] == nil {
+		o.run.leaves[r] = &leaving{wanted: slices.ContainsFunc(r.owners, func(other *ownerRecord) bool { return other != o && other.applies(r) })}
+	}
+	return false
+}
+
+func (o *ownerRecord) applies(r *record) bool {
+	if o.run == nil {
+		return false
+	}
+	_, applies := o.run.applies[r]
+	return applies
+}
+
+// leaves returns what a run that is under way leaves of an object; nil if it does not leave it.
+func (o *ownerRecord) leaves(r *record) *leaving {
+	if o == nil || o.run == nil || r == nil {
+		return nil
+	}
+	return o.run.leaves[r]
+}
+
+func (l *Ledger) waitLocked(owner Owner, key Key) {
+	if !slices.Contains(l.waiting[key], owner) {
+		l.waiting[key] = append(l.waiting[key], owner)
+	}
+}
+
+// answered wakes the runs that were busy for the sake of an object.
+func (l *Ledger) answered(key Key, change func()) {
+	l.mu.Lock()
+	change()
+	woken, onReady := l.waiting[key], l.onReady
+	delete(l.waiting, key)
+	l.mu.Unlock()
+	for _, owner := range woken {
+		onReady(owner)
+	}
+}
+
+// BeginDeletion says whether a run may send the deletion of an object that it leaves, and that was judged since: not if another run applies it. EndDeletion
+// must follow once it was answered.
+func (l *Ledger) BeginDeletion(owner Owner, key Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := l.owners[owner].leaves(l.findLocked(key))
+	if left == nil || left.wanted {
+		return false
+	}
+	left.deleting = true
+	return true
+}
+
+// EndDeletion ends what BeginDeletion began.
+func (l *Ledger) EndDeletion(owner Owner, key Key) {
+	l.answered(key, func() {
+		if left := l.owners[owner].leaves(l.findLocked(key)); left != nil {
+			left.deleting = false
+		}
+	})
+}
+
+// BeginHandOver says whether an object may be handed to a ManagedResource: not if a run of that one leaves it. EndHandOver must follow once it was
+// answered.
+func (l *Ledger) BeginHandOver(to Owner, key Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.owners[to].leaves(l.findLocked(key)) != nil {
+		return false
+	}
+	l.handOvers[handOver{to, key}]++
+	return true
+}
+
+// EndHandOver ends what BeginHandOver began.
+func (l *Ledger) EndHandOver(to Owner, key Key) {
+	l.answered(key, func() {
+		under := handOver{to, key}
+		if l.handOvers[under]--; l.handOvers[under] == 0 {
+			delete(l.handOvers, under)
+		}
+	})
+}
+
+// Leaves says whether a run that is under way leaves an object.
+func (l *Ledger) Leaves(owner Owner, key Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.owners[owner].leaves(l.findLocked(key)) != nil
+}
+
+// Drop notes what a plan for a form of a ManagedResource has no more.
+func (l *Ledger) Drop(owner Owner, uid types.UID, generation int64, keys []Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.owners[owner]
+	if o == nil {
+		return
+	}
+	o.dropped = dropped{}
+	if len(keys) > 0 {
+		o.dropped = dropped{uid, generation, make(map[Key]struct{}, len(keys))}
+		for _, key := range keys {
+			o.dropped.keys[key] = struct{}{}
+		}
+	}
+}
+
+// HasDropped says whether an earlier plan for the same form of a ManagedResource had none of the objects either, and still counts.
+func (l *Ledger) HasDropped(owner Owner, uid types.UID, generation int64, keys []Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.owners[owner]
+	return len(keys) == 0 || o != nil && !slices.ContainsFunc(keys, func(key Key) bool { return !o.dropped.has(uid, generation, key) })
+}
+
+func (d dropped) has(uid types.UID, generation int64, key Key) bool {
+	_, dropped := d.keys[key]
+	return dropped && d.uid == uid && d.generation == generation
+}
+
+// ForgetDropped ends what is remembered of the last plan for a ManagedResource.
+func (l *Ledger) ForgetDropped(owner Owner) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.owners[owner]; o != nil {
+		o.dropped = dropped{}
+	}
+}
+
+// Keeps says whether a form of a ManagedResource that has an object in its inventory is going to have it still.
+func (l *Ledger) Keeps(owner Owner, uid types.UID, generation int64, key Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.owners[owner]
+	return o == nil || o.leaves(l.findLocked(key)) == nil && !o.dropped.has(uid, generation, key)
+}
+
+// SetIgnored notes what a ManagedResource has that is ignored: it keeps its objects, and has none on record. It ends when the ManagedResource has
+// objects on record again, or with ForgetIgnored.
+func (l *Ledger) SetIgnored(owner Owner, keys []Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	set := make(map[Key]struct{}, len(keys))
+	for _, key := range keys {
+		set[key] = struct{}{}
+	}
+	l.ignored[owner] = set
+}
+
+// ForgetIgnored forgets a ManagedResource that was ignored.
+func (l *Ledger) ForgetIgnored(owner Owner) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.ignored, owner)
+}
+
+func (l *Ledger) ignoredHaveLocked(key Key) bool {
+	for _, keys := range l.ignored {
+		if _, has := keys[key]; has {
+			return true
+		}
+	}
+	return false
+}
