@@ -22,6 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
@@ -217,14 +218,14 @@ func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options me
 	if desired.Old == nil || meta.Planned(desired.Old) {
 		return false // It takes it over.
 	}
-	others, err := a.holdersOf(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
+	others, err := a.claimsOn(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(others.keepers(desired.Key), func(k keeper) bool {
+	return slices.ContainsFunc(others.on(desired.Key, a.Ledger), func(claim ownership.Claim) bool {
 		asKept := options
-		asKept.Origin = meta.Origin{ClusterID: a.Identity, Key: k.Owner}.String()
-		return a.Ledger.Drifted(keyOf(desired), desiredDigest(desired, asKept))
+		asKept.Origin = meta.Origin{ClusterID: a.Identity, Key: claim.Owner}.String()
+		return claim.Keeps && a.Ledger.Drifted(keyOf(desired), desiredDigest(desired, asKept))
 	})
 }
 

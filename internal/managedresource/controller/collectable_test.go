@@ -58,9 +58,9 @@ func TestCollectableKinds(t *testing.T) {
 			live.SetLabels(map[string]string{resourcesv1alpha1.LabelGarbageCollectableReference: "true"})
 			live.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: "n/m"})
 			ref := &resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: tc.apiVersion, Kind: tc.kind, Name: "x"}}
-			got, err := f.judge(f.get("m"), ref, live, holders{})
-			if err != nil || (got.stays != "") != tc.stays {
-				t.Errorf("it stays because %q, %v; want that it stays: %t", got.stays, err, tc.stays)
+			got, err := f.judge(f.get("m"), ref, live, claims{})
+			if err != nil || (got.Why != "") != tc.stays {
+				t.Errorf("it stays because %q, %v; want that it stays: %t", got.Why, err, tc.stays)
 			}
 		})
 	}

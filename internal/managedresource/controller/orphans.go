@@ -14,6 +14,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
@@ -61,14 +62,14 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
 	r.Ledger.Track(collector, refsOf(names))
 	defer r.Ledger.Track(collector, nil)
 	r.Ledger.BeginRun(collector, nil, keysOf(names))
-	holders, err := r.holdersOf(ctx, collector, names)
+	others, err := r.claimsOn(ctx, collector, names)
 	if err != nil {
 		return err
 	}
-	if len(holders.any) > 0 {
+	if len(others.byKey) > 0 {
 		return nil
 	}
-	for _, err := range holders.unknown {
+	for _, err := range others.unknown {
 		return err // Also of equivalent kinds: an inventory may name it.
 	}
 	live, err := r.Target.Get(ctx, stray.GVK, stray.Namespace, stray.Name)
@@ -81,7 +82,7 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
 	if live.GetUID() != stray.UID || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != r.origin(mr) || !r.Target.WroteOrigin(live) {
 		return nil
 	}
-	if judged, err := r.judge(mr, &ref, live, holders); err != nil || judged.stays != "" {
+	if verdict, err := r.judge(mr, &ref, live, others); err != nil || verdict.Action != ownership.Delete {
 		return err
 	}
 	if confirmed, err := r.confirmStray(ctx, mr, names); err != nil || !confirmed {

@@ -13,68 +13,37 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
-
-// judgement is what is to become of an object that a ManagedResource has no more.
-type judgement struct {
-	// stays says why it must not be deleted, "" if it may be.
-	stays string
-	// heir is the other ManagedResource that it is handed to, if any.
-	heir keeper
-}
 
 // errOwnershipPending is why an object waits that another ManagedResource is about to let go of: which of the two deletes it, or whether it
 // goes to a third one, shows in a moment.
 var errOwnershipPending = errors.New("another ManagedResource that has it is about to let go of it")
 
-// judge says what is to become of an object (MRX-5, MRX-6, MRB-16). What may be deleted is ours, and proven to be: it carries the
-// origin of the ManagedResource, or it carries none and this process created it, or it was created without one and the inventory says so.
-func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, others holders) (judgement, error) {
-	annotations := live.GetAnnotations()
+// judge says what is to become of an object that a ManagedResource leaves.
+func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, others claims) (ownership.Verdict, error) {
 	key := plan.KeyOfReference(&ref.ObjectReference)
 	if err := others.unknown[key.WithoutNamespace()]; err != nil {
-		return judgement{}, err
+		return ownership.Verdict{}, err
 	}
-	heir, inherited := others.heir(key)
-	inherited = inherited && !*r.Config.DeleteForeignObjects
-	value, found := annotations[resourcesv1alpha1.AnnotationOrigin]
-	origin, err := meta.ParseOrigin(value)
-	named := found && err == nil
-	here := named && r.isOfThisSource(origin)
-	own := here && origin.Key == ownerOf(mr)
-	created := !named && r.isCreation(mr, ref, live, found)
-	if inherited && (own || created) {
-		// The proof goes with this one: the entry of the heir may be planned.
-		return judgement{stays: "ManagedResource " + heir.String() + " has it, too", heir: heir}, nil
+	origin := originOf(live, r.isOfThisSource)
+	verdict := ownership.Decide(ownership.Left{
+		By: ownerOf(mr), Claims: others.on(key, r.Ledger), Origin: origin, Created: r.isCreation(mr, ref, live, origin.Source != ownership.NoOrigin),
+		KeepObject: meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject), Collected: r.GarbageCollector && isCollectable(live),
+		DeleteForeign: *r.Config.DeleteForeignObjects,
+	})
+	if verdict.Action == ownership.Wait {
+		return verdict, errOwnershipPending
 	}
-	if meta.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
-		return judgement{stays: "it is annotated with " + resourcesv1alpha1.AnnotationKeepObject}, nil
-	}
-	collectable := live.GetAPIVersion() == "v1" && (live.GetKind() == "ConfigMap" || live.GetKind() == "Secret") &&
+	return verdict, nil
+}
+
+// isCollectable says whether the garbage collector deletes an object (MRX-6).
+func isCollectable(live *unstructured.Unstructured) bool {
+	return live.GetAPIVersion() == "v1" && (live.GetKind() == "ConfigMap" || live.GetKind() == "Secret") &&
 		meta.Truthy(live.GetLabels(), resourcesv1alpha1.LabelGarbageCollectableReference)
-	if r.GarbageCollector && collectable {
-		return judgement{stays: "the garbage collector deletes it when nothing refers to it"}, nil
-	}
-	if *r.Config.DeleteForeignObjects {
-		return judgement{}, nil
-	}
-	switch {
-	case inherited:
-		return judgement{stays: "ManagedResource " + heir.String() + " has it, too"}, nil
-	case own, created:
-		return judgement{}, nil
-	case here && others.has(key, origin.Key) && others.leaves(r.Ledger, key, origin.Key):
-		return judgement{}, errOwnershipPending
-	case here && others.has(key, origin.Key):
-		return judgement{stays: "it belongs to ManagedResource " + value + " by now"}, nil
-	case named:
-		return judgement{stays: "its origin is " + value}, nil // Whoever created it, somebody else has it by now.
-	case found:
-		return judgement{stays: "its origin is " + value}, nil
-	}
-	return judgement{stays: "nothing proves that it was created for this ManagedResource: it carries no origin"}, nil
 }
 
 // isCreation says of an object whose origin names nobody whether it was created for a ManagedResource that has this entry: this process did it, or
@@ -102,12 +71,12 @@ func (r *Reconciler) isKnownSource(origin meta.Origin) bool {
 
 // handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that one keeps it still. It looks
 // at the object from then on: its manifest may want it otherwise.
-func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, to keeper) error {
+func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, to ownership.Claim) error {
 	heir := to.Owner
-	if !r.Ledger.BeginHandOver(heir, to.object) {
+	if !r.Ledger.BeginHandOver(heir, to.Object) {
 		return errOwnershipPending
 	}
-	defer r.Ledger.EndHandOver(heir, to.object)
+	defer r.Ledger.EndHandOver(heir, to.Object)
 	latest, err := r.Statuses.Get(ctx, heir)
 	if err == nil && !r.Statuses.Certain(latest) {
 		latest, err = r.Statuses.Live(ctx, heir)
@@ -118,7 +87,7 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 	if err != nil {
 		return errOwnershipPending // It went since.
 	}
-	if _, has := r.entry(latest, to.entry, false); !has {
+	if _, has := r.entry(latest, to.Entry, false); !has {
 		return errOwnershipPending
 	}
 	if err := r.patchOrigin(ctx, live, heir); err != nil {
@@ -200,50 +169,39 @@ func (a *applier) ownerOfOrigin(ctx context.Context, desired *plan.Desired, live
 	return keeper, value, err
 }
 
-// keeperOf is ownerOfOrigin for one who only looks.
+// keeperOf is ownerOfOrigin for a run that only looks.
 func (a *applier) keeperOf(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, string, error) {
-	var nobody objects.Owner
 	if desired.CreateOnly {
 		owner, err := a.ownerOfShared(ctx, desired, live)
 		return owner, "", err
 	}
-	value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
-	if !found {
-		return nobody, "", nil
+	origin := originOf(live, a.isKnownSource)
+	recorded := desired.Old != nil && !meta.Planned(desired.Old)
+	if !recorded || origin.Source != ownership.ThisSource || origin.Owner == ownerOf(a.mr) {
+		return objects.Owner{}, "", nil // Nobody else's, whatever others claim: they are not looked for.
 	}
-	origin, err := meta.ParseOrigin(value)
-	if ours := err != nil || origin.Key == ownerOf(a.mr); ours {
-		return nobody, "", nil // What names nobody is nobody else's.
+	owner, err := a.otherOwner(ctx, desired, origin, ownership.AsRecorded)
+	if owner == (objects.Owner{}) {
+		return owner, "", err
 	}
-	if desired.Old != nil && !meta.Planned(desired.Old) && a.isKnownSource(origin) {
-		others, err := a.holdersOf(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
-		if err != nil {
-			return nobody, "", err
-		}
-		if others.looksAfter(desired.Key, origin.Key) {
-			return origin.Key, value, nil
-		}
-	}
-	return nobody, "", nil
+	return owner, origin.Text, nil
 }
 
-// ownerOfShared is another ManagedResource that puts an object right which this one is to create only once: the one that the origin names, if that
-// does; none if there is none.
+// ownerOfShared is another ManagedResource that repairs an object which this one is to create only once.
 func (a *applier) ownerOfShared(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, error) {
-	origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
-	anothers := err == nil && a.isKnownSource(origin) && origin.Key != ownerOf(a.mr)
+	origin := originOf(live, a.isKnownSource)
+	anothers := origin.Source == ownership.ThisSource && origin.Owner != ownerOf(a.mr)
 	if !anothers && !a.Ledger.OthersHave(ownerOf(a.mr), keyOf(desired)) {
 		return objects.Owner{}, nil // After a start not all are on record yet; then the origin tells.
 	}
-	others, err := a.holdersOf(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
+	return a.otherOwner(ctx, desired, origin, ownership.CreateOnly)
+}
+
+func (a *applier) otherOwner(ctx context.Context, desired *plan.Desired, origin ownership.Origin, how ownership.How) (objects.Owner, error) {
+	others, err := a.claimsOn(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
 	if err != nil {
 		return objects.Owner{}, err
 	}
-	if anothers && others.looksAfter(desired.Key, origin.Key) {
-		return origin.Key, nil
-	}
-	if heir, found := others.heir(desired.Key); found && !heir.once {
-		return heir.Owner, nil
-	}
-	return objects.Owner{}, nil
+	claim, _ := ownership.Owner(others.on(desired.Key, a.Ledger), origin, how)
+	return claim.Owner, nil
 }

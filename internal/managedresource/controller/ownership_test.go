@@ -24,6 +24,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
@@ -434,12 +435,12 @@ func TestNotHandedToWhoDroppedIt(t *testing.T) {
 	giver, heir, ref := ownerOf(f.get("giver")), ownerOf(f.get("heir")), f.get("giver").Status.Resources[0]
 	f.secret("heir", "2")
 	f.settle("heir")
-	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), keeper{Owner: heir, entry: plan.KeyOfReference(&ref.ObjectReference), object: target.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: heir, Entry: plan.KeyOfReference(&ref.ObjectReference), Object: target.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 	f.must(f.source.Delete(f.ctx, f.get("heir")))
 	f.settle("heir")
-	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), keeper{Owner: heir, entry: plan.KeyOfReference(&ref.ObjectReference), object: target.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: heir, Entry: plan.KeyOfReference(&ref.ObjectReference), Object: target.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 }

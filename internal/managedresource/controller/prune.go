@@ -21,6 +21,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
@@ -134,7 +135,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		p.refs[plan.KeyOfReference(&sorted[i].ObjectReference)] = &sorted[i]
 	}
 	p.proven = p.proofs(ctx, func() (err error) {
-		p.others, err = r.holdersOf(ctx, ownerOf(mr), sorted)
+		p.others, err = r.claimsOn(ctx, ownerOf(mr), sorted)
 		return err
 	})
 	for _, tier := range plan.Tiers(sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
@@ -254,7 +255,7 @@ type pruner struct {
 	mr *resourcesv1alpha1.ManagedResource
 	// proven makes sure, before each deletion, that the objects are still to be deleted, as of a moment ago; others are those who have them at first.
 	proven func() error
-	others holders
+	others claims
 	asking *asking
 	slow   slow
 	// refs are the entries that it deletes the objects of.
@@ -394,10 +395,10 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if err != nil {
 		return false, err
 	}
-	if verdict.stays != "" {
-		log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", plan.NameOf(live), "reason", verdict.stays)
-		if verdict.heir != (keeper{}) {
-			err = p.handOver(ctx, ownerOf(p.mr), at, live, verdict.heir)
+	if verdict.Action != ownership.Delete {
+		log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", plan.NameOf(live), "reason", verdict.Why)
+		if verdict.Action == ownership.HandOver {
+			err = p.handOver(ctx, ownerOf(p.mr), at, live, verdict.To)
 		}
 		return err == nil || target.Gone(err), err
 	}
@@ -461,7 +462,7 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 
 // place returns an entry with the present place of its object, and who else has it there; nil if the plan has it there, so that the entry is about
 // nothing any more.
-func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, namespace string) (*resourcesv1alpha1.ObjectReference, holders, error) {
+func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, namespace string) (*resourcesv1alpha1.ObjectReference, claims, error) {
 	placed := *ref
 	placed.Namespace = namespace
 	key := plan.KeyOfReference(&placed.ObjectReference)
@@ -469,15 +470,15 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 	case key == plan.KeyOfReference(&ref.ObjectReference):
 		return ref, p.others, nil
 	case slices.ContainsFunc(plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(key), func(k plan.Key) bool { return slices.Contains(p.asking.from.keys, k) }):
-		return nil, holders{}, nil
+		return nil, claims{}, nil
 	}
 	if placed.UID == "" {
 		placed = meta.AsPlanned(placed) // What it says of its creation is about the place that it names.
 	}
 	if p.Ledger.LeaveToo(ownerOf(p.mr), target.RefOf(&placed)) {
-		return ref, holders{}, errOwnershipPending
+		return ref, claims{}, errOwnershipPending
 	}
-	others, err := p.holdersOf(ctx, ownerOf(p.mr), []resourcesv1alpha1.ObjectReference{placed})
+	others, err := p.claimsOn(ctx, ownerOf(p.mr), []resourcesv1alpha1.ObjectReference{placed})
 	return &placed, others, err
 }
 
@@ -494,7 +495,7 @@ func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.
 		if err := p.others.unknown[key.WithoutNamespace()]; err != nil {
 			return false, err
 		}
-		if _, inherited := p.others.heir(key); !inherited {
+		if _, inherited := ownership.NextOwner(p.others.on(key, p.Ledger)); !inherited {
 			continue
 		}
 		_, err := p.Target.Served(ctx, other.GroupVersionKind())

@@ -105,13 +105,13 @@ func (r *Reconciler) putOnRecord(ctx context.Context, mr *resourcesv1alpha1.Mana
 			withoutNamespace = append(withoutNamespace, desired.Reference)
 		}
 	}
-	others, err := r.holdersOf(ctx, ownerOf(mr), withoutNamespace)
+	others, err := r.claimsOn(ctx, ownerOf(mr), withoutNamespace)
 	if err != nil {
 		return nil, err
 	}
 	return r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		pending := planned.Pending(current.Status.Resources, func(d *plan.Desired) bool {
-			return r.Ledger.OthersClaim(ownerOf(mr), keyOf(d)) || len(others.any[others.keyed(d.Key)]) > 0
+			return r.Ledger.OthersClaim(ownerOf(mr), keyOf(d)) || len(others.on(d.Key, r.Ledger)) > 0
 		})
 		return &source.Change{
 			Conditions: meta.Conditions(current.Status.Conditions).Invalidation(triedBefore),

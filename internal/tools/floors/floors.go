@@ -38,7 +38,7 @@ var house = []floor{
 			"internal/managedresource/plan",
 			"internal/managedresource/merge",
 			"internal/managedresource/healthcheck",
-			"internal/managedresource/objects",
+			"internal/managedresource/objects", "internal/managedresource/ownership",
 			"internal/seedauthorizer/relation",
 			"internal/seedauthorizer/identity",
 			"internal/nodeagentauthorizer/agent",

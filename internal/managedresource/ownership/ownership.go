@@ -1,0 +1,211 @@
+// Package ownership decides whose an object of the target is that several ManagedResources have, and what becomes of an object that one of them leaves.
+//
+// A decision is a pure function of claims, of what the object says of its owner (its origin, MRC-8), and of proofs that it was created for a
+// ManagedResource. It must not know how claims are found, nor what a request costs. The rules (MRB-16, MRX-5, MRX-6):
+//
+//	 the object that a ManagedResource applies                                     | its owner
+//	-------------------------------------------------------------------------------+------------------------------------------------
+//	 it is new in the inventory                                                    | the ManagedResource itself: it takes the object over
+//	 the inventory has it, and its origin names another one that keeps it          | that one
+//	 it is created only once (MR-30), and its origin names one that keeps it       | that one
+//	 it is created only once (MR-30), and another one keeps and repairs it         | the next owner
+//	 otherwise                                                                     | the ManagedResource itself
+//
+// The next owner of an object is the same for everybody who asks: of the claims that keep it one that repairs it, before one that creates it only once;
+// one that is not ignored, before one that is; then the first by name.
+package ownership
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// Claim is an entry for the object in the inventory of another ManagedResource that this instance has to do with.
+type Claim struct {
+	Owner types.NamespacedName
+	// Entry is the key of the entry, and Object the object that it is about.
+	Entry  plan.Key
+	Object objects.Key
+	// Keeps is true if the ManagedResource is going to have the object still.
+	Keeps bool
+	// Leaves is true if a run that is under way deletes, hands over or releases the object.
+	Leaves bool
+	// CreateOnly is true if the ManagedResource creates the object only once (MR-30), and does not repair it; Ignored if it repairs nothing at present.
+	CreateOnly, Ignored bool
+}
+
+// Source is where an origin is from.
+type Source int
+
+// Sources of an origin.
+const (
+	// NoOrigin is that of an object without the annotation.
+	NoOrigin Source = iota
+	// Unreadable is an origin that cannot be parsed: it names no owner.
+	Unreadable
+	// ThisSource is the source of this instance.
+	ThisSource
+	// AnotherSource is the source of some other instance.
+	AnotherSource
+)
+
+// Origin is what the object says of its owner.
+type Origin struct {
+	Source Source
+	// Owner is the ManagedResource that it names, if it is of this source or another one.
+	Owner types.NamespacedName
+	// Text is the annotation as it is.
+	Text string
+}
+
+// names says whether the origin names a ManagedResource of this source.
+func (o Origin) names(owner types.NamespacedName) bool {
+	return o.Source == ThisSource && o.Owner == owner
+}
+
+// isNamed says whether the origin names any ManagedResource.
+func (o Origin) isNamed() bool { return o.Source == ThisSource || o.Source == AnotherSource }
+
+// How is how a ManagedResource applies an object.
+type How int
+
+// Ways to apply an object.
+const (
+	// AsNew is an object that the inventory does not have, or has as planned only.
+	AsNew How = iota
+	// AsRecorded is an object that the inventory has.
+	AsRecorded
+	// CreateOnly is an object that is created only once (MR-30).
+	CreateOnly
+)
+
+// Owner returns the claim of the other ManagedResource that owns an object which a ManagedResource applies; false if the object is its own.
+func Owner(claims []Claim, origin Origin, how How) (Claim, bool) {
+	if how == AsNew {
+		return Claim{}, false
+	}
+	named := slices.IndexFunc(claims, func(c Claim) bool { return c.Keeps && !c.CreateOnly && origin.names(c.Owner) })
+	if named >= 0 {
+		return claims[named], true
+	}
+	if next, found := NextOwner(claims); how == CreateOnly && found && !next.CreateOnly {
+		return next, true
+	}
+	return Claim{}, false
+}
+
+// NextOwner returns the claim that an object goes to if its owner leaves it; false if nobody keeps it.
+func NextOwner(claims []Claim) (Claim, bool) {
+	var kept []Claim
+	for _, claim := range claims {
+		if claim.Keeps {
+			kept = append(kept, claim)
+		}
+	}
+	if len(kept) == 0 {
+		return Claim{}, false
+	}
+	return slices.MinFunc(kept, func(a, b Claim) int {
+		return cmp.Or(falseFirst(a.CreateOnly, b.CreateOnly), falseFirst(a.Ignored, b.Ignored), cmp.Compare(a.Owner.String(), b.Owner.String()))
+	}), true
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// Left is an object that a ManagedResource leaves, as it was read.
+type Left struct {
+	// By is the ManagedResource, Claims those of the others.
+	By     types.NamespacedName
+	Claims []Claim
+	Origin Origin
+	// Created is true if it is proven in another way than by an origin that the object was created for the ManagedResource: this process did it, or
+	// the inventory is the record (MR-30).
+	Created bool
+	// KeepObject is true if the object must not be deleted (MRX-5), Collected if the garbage collector deletes it (MRX-6).
+	KeepObject, Collected bool
+	// DeleteForeign is true if objects are deleted whoever they belong to (MRC-3).
+	DeleteForeign bool
+}
+
+// Action is what becomes of an object.
+type Action int
+
+// Actions. The zero value keeps the object.
+const (
+	// Keep leaves the object as it is.
+	Keep Action = iota
+	// HandOver makes another ManagedResource the origin of the object.
+	HandOver
+	// Wait leaves the decision to the next run: another ManagedResource leaves the object, too, and is its origin.
+	Wait
+	// Delete deletes the object.
+	Delete
+)
+
+// Verdict is what becomes of an object that a ManagedResource leaves.
+type Verdict struct {
+	Action Action
+	// To is whom the object is handed to.
+	To Claim
+	// Why says why the object stays.
+	Why string
+}
+
+// Decide says what becomes of an object that a ManagedResource leaves (MRX-5, MRX-6, MRB-16). An object is deleted only if it is ours, and proven to be: it
+// carries the origin of the ManagedResource, or it carries none and was created for the ManagedResource.
+func Decide(left Left) Verdict {
+	next, inherited := NextOwner(left.Claims)
+	inherited = inherited && !left.DeleteForeign
+	own := left.Origin.names(left.By) || !left.Origin.isNamed() && left.Created
+	switch {
+	case inherited && own:
+		// The proof goes with this one: the entry of the next owner may be planned.
+		return Verdict{Action: HandOver, To: next, Why: hasIt(next)}
+	case left.KeepObject:
+		return Verdict{Why: "it is annotated with " + resourcesv1alpha1.AnnotationKeepObject}
+	case left.Collected:
+		return Verdict{Why: "the garbage collector deletes it when nothing refers to it"}
+	case left.DeleteForeign:
+		return Verdict{Action: Delete}
+	case inherited:
+		return Verdict{Why: hasIt(next)}
+	case own:
+		return Verdict{Action: Delete}
+	}
+	return left.foreign()
+}
+
+// foreign is the verdict about an object that is not proven to be ours, and that no other ManagedResource keeps.
+func (left Left) foreign() Verdict {
+	has, leaves := false, true
+	for _, claim := range left.Claims {
+		if left.Origin.names(claim.Owner) {
+			has, leaves = true, leaves && claim.Leaves
+		}
+	}
+	switch {
+	case has && leaves:
+		return Verdict{Action: Wait}
+	case has:
+		return Verdict{Why: "it belongs to ManagedResource " + left.Origin.Text + " by now"}
+	case left.Origin.Source != NoOrigin:
+		return Verdict{Why: "its origin is " + left.Origin.Text} // Whoever created it, somebody else has it by now.
+	}
+	return Verdict{Why: "nothing proves that it was created for this ManagedResource: it carries no origin"}
+}
+
+func hasIt(claim Claim) string { return "ManagedResource " + claim.Owner.String() + " has it, too" }

@@ -1,0 +1,142 @@
+package ownership
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+func mr(name string) types.NamespacedName { return types.NamespacedName{Namespace: "n", Name: name} }
+
+// claim is that of a ManagedResource, with flags: k keeps, l leaves, o creates only once, i is ignored.
+func claim(name, flags string) Claim {
+	has := func(flag string) bool { return strings.Contains(flags, flag) }
+	return Claim{Owner: mr(name), Keeps: has("k"), Leaves: has("l"), CreateOnly: has("o"), Ignored: has("i")}
+}
+
+func here(name string) Origin { return Origin{ThisSource, mr(name), "n/" + name} }
+
+var elsewhere = Origin{AnotherSource, mr("m"), "x:n/m"}
+
+func TestOwner(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claims []Claim
+		origin Origin
+		how    How
+		want   string
+	}{
+		"MRB-16/a new object is taken over":                           {[]Claim{claim("a", "k")}, here("a"), AsNew, ""},
+		"MRB-16/the origin names one that keeps it":                   {[]Claim{claim("a", "k"), claim("b", "k")}, here("b"), AsRecorded, "b"},
+		"MRB-16/the origin names one that keeps it no more":           {[]Claim{claim("a", "")}, here("a"), AsRecorded, ""},
+		"MRB-16/the origin names one that creates it only once":       {[]Claim{claim("a", "ko")}, here("a"), AsRecorded, ""},
+		"MRB-16/the origin names one without a claim":                 {[]Claim{claim("a", "k")}, here("b"), AsRecorded, ""},
+		"MRB-16/the origin is of another source":                      {[]Claim{claim("m", "k")}, elsewhere, AsRecorded, ""},
+		"MRB-16/an origin that cannot be parsed names no other owner": {[]Claim{claim("a", "k")}, Origin{Source: Unreadable, Text: "x"}, AsRecorded, ""},
+		"MR-30/created once, and the origin names one that keeps it":  {[]Claim{claim("a", "k"), claim("b", "k")}, here("b"), CreateOnly, "b"},
+		"MR-30/created once, and another one repairs it":              {[]Claim{claim("a", "k")}, Origin{}, CreateOnly, "a"},
+		"MR-30/created once by all":                                   {[]Claim{claim("a", "ko")}, Origin{}, CreateOnly, ""},
+		"MR-30/created once, and the others leave it":                 {[]Claim{claim("a", "l")}, here("a"), CreateOnly, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, found := Owner(tc.claims, tc.origin, tc.how); got.Owner.Name != tc.want || found != (tc.want != "") {
+				t.Errorf("its owner is %q, want %q", got.Owner.Name, tc.want)
+			}
+		})
+	}
+}
+
+func TestNextOwner(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claims []Claim
+		want   string
+	}{
+		"MRB-16/nobody":                                         {nil, ""},
+		"MRB-16/nobody keeps it":                                {[]Claim{claim("a", ""), claim("b", "l")}, ""},
+		"MRB-16/the first by name":                              {[]Claim{claim("b", "k"), claim("a", "k")}, "a"},
+		"MRB-16/one that repairs it":                            {[]Claim{claim("a", "ko"), claim("b", "k")}, "b"},
+		"MRB-16/one that is not ignored":                        {[]Claim{claim("a", "ki"), claim("b", "k")}, "b"},
+		"MRB-16/an ignored one before one that creates it once": {[]Claim{claim("a", "ko"), claim("b", "ki")}, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, _ := NextOwner(tc.claims); got.Owner.Name != tc.want {
+				t.Errorf("the next owner is %q, want %q", got.Owner.Name, tc.want)
+			}
+		})
+	}
+}
+
+func TestDecide(t *testing.T) {
+	other := []Claim{claim("a", "k")}
+	for name, tc := range map[string]struct {
+		left Left
+		want Action
+		to   string
+		why  string
+	}{
+		"MRX-5/our origin":                                    {Left{Origin: here("m")}, Delete, "", ""},
+		"MRX-5/no origin, and created for it":                 {Left{Created: true}, Delete, "", ""},
+		"MRX-5/no origin, and no proof":                       {Left{}, Keep, "", "carries no origin"},
+		"MRX-5/an unreadable origin, and created for it":      {Left{Origin: Origin{Source: Unreadable, Text: "?"}, Created: true}, Delete, "", ""},
+		"MRX-5/an unreadable origin":                          {Left{Origin: Origin{Source: Unreadable, Text: "?"}}, Keep, "", "its origin is ?"},
+		"MRX-5/the origin of another source":                  {Left{Origin: elsewhere, Created: true}, Keep, "", "its origin is x:n/m"},
+		"MRX-5/the origin of another one without a claim":     {Left{Origin: here("a"), Created: true}, Keep, "", "its origin is n/a"},
+		"MRX-5/the origin of another one that has it":         {Left{Origin: here("a"), Claims: []Claim{claim("a", "")}}, Keep, "", "belongs to ManagedResource n/a"},
+		"MRX-5/the origin of another one that keeps it":       {Left{Origin: here("a"), Claims: other}, Keep, "", "ManagedResource n/a has it"},
+		"MRB-16/the origin of another one that leaves it":     {Left{Origin: here("a"), Claims: []Claim{claim("a", "l")}}, Wait, "", ""},
+		"MRB-16/one entry of it is left, another one is not":  {Left{Origin: here("a"), Claims: []Claim{claim("a", "l"), claim("a", "")}}, Keep, "", "belongs to"},
+		"MRB-16/our origin, and another one keeps it":         {Left{Origin: here("m"), Claims: other}, HandOver, "a", "has it, too"},
+		"MRB-16/created for it, and another one keeps it":     {Left{Created: true, Claims: other}, HandOver, "a", "has it, too"},
+		"MRB-16/handed over though it must not be deleted":    {Left{Origin: here("m"), Claims: other, KeepObject: true, Collected: true}, HandOver, "a", ""},
+		"MRB-16/our origin, and another one leaves it":        {Left{Origin: here("m"), Claims: []Claim{claim("a", "l")}}, Delete, "", ""},
+		"MRX-5/it must not be deleted":                        {Left{Origin: here("m"), KeepObject: true}, Keep, "", "annotated with"},
+		"MRX-5/it must not be deleted, not even foreign ones": {Left{DeleteForeign: true, KeepObject: true}, Keep, "", "annotated with"},
+		"MRX-6/left to the garbage collector":                 {Left{Origin: here("m"), Collected: true}, Keep, "", "garbage collector"},
+		"MRC-3/foreign objects are deleted":                   {Left{Origin: elsewhere, DeleteForeign: true, Claims: other}, Delete, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.left.By = mr("m")
+			got := Decide(tc.left)
+			if got.Action != tc.want || got.To.Owner.Name != tc.to || !strings.Contains(got.Why, tc.why) {
+				t.Errorf("got %+v, want action %d, to %q, why %q", got, tc.want, tc.to, tc.why)
+			}
+		})
+	}
+}
+
+// TestLawOfDecisions: whatever is drawn, an object is deleted only if it is proven to be ours or foreign objects are deleted, and never while another
+// ManagedResource keeps it; it is handed over only to one that keeps it; two that leave the same object never both delete it, unless both prove it.
+func TestLawOfDecisions(t *testing.T) {
+	names := []string{"a", "b", "m"}
+	rapid.Check(t, func(t *rapid.T) {
+		left := Left{By: mr("m"), Created: rapid.Bool().Draw(t, "created"), KeepObject: rapid.Bool().Draw(t, "keep"), Collected: rapid.Bool().Draw(t, "collected"),
+			DeleteForeign: rapid.Bool().Draw(t, "foreign")}
+		left.Origin = Origin{Source: Source(rapid.IntRange(0, 3).Draw(t, "source")), Owner: mr(rapid.SampledFrom(names).Draw(t, "origin")), Text: "x"}
+		for range rapid.IntRange(0, 3).Draw(t, "claims") {
+			flags := rapid.SampledFrom([]string{"", "k", "ko", "ki", "koi", "l", "lo"}).Draw(t, "flags")
+			left.Claims = append(left.Claims, claim(rapid.SampledFrom(names[:2]).Draw(t, "owner"), flags))
+		}
+		got := Decide(left)
+		next, kept := NextOwner(left.Claims)
+		ours := left.Origin.Source == ThisSource && left.Origin.Owner == left.By || left.Created && (left.Origin.Source == NoOrigin || left.Origin.Source == Unreadable)
+		switch got.Action {
+		case Delete:
+			if left.KeepObject || left.Collected || !left.DeleteForeign && (!ours || kept) {
+				t.Fatalf("MRX-5: deleted: %+v", left)
+			}
+		case HandOver:
+			if !ours || !kept || got.To != next {
+				t.Fatalf("MRB-16: handed to %s: %+v", got.To.Owner, left)
+			}
+		case Wait:
+			if ours || kept {
+				t.Fatalf("MRB-16: it waits: %+v", left)
+			}
+		case Keep:
+			if got.Why == "" {
+				t.Fatalf("MRX-5: kept without a reason: %+v", left)
+			}
+		}
+	})
+}
