@@ -24,6 +24,7 @@ var (
 )
 
 // house are the floors from the ground up. A package that is in no room fails the check, so that each new one is given its place.
+// A folder of internal may have rooms on several floors: the lowest that lists a room counts, so that the domain rooms of a controller stay pure.
 var house = []floor{
 	{name: "api", rooms: []string{"api/..."}, together: true, without: clients},
 	{name: "manifests", rooms: []string{"deploy/..."}},
@@ -32,6 +33,7 @@ var house = []floor{
 	{
 		name: "domain", together: true, without: outside, except: types,
 		rooms: []string{
+			"internal/ratelimit/...",
 			"internal/managedresource/decode",
 			"internal/managedresource/meta",
 			"internal/managedresource/schema",
@@ -42,14 +44,13 @@ var house = []floor{
 			"internal/seedauthorizer/relation",
 			"internal/seedauthorizer/identity",
 			"internal/nodeagentauthorizer/agent",
-			"internal/ratelimit/...",
-			"internal/controller/networkpolicy/desired",
-			"internal/controller/istioclusterconfiguration/envoyfilter",
 			"internal/controller/csrapprover/csr",
-			"internal/controller/tokenrequestor/token",
-			"internal/controller/node",
 			"internal/controller/garbagecollector/references",
+			"internal/controller/istioclusterconfiguration/envoyfilter",
+			"internal/controller/networkpolicy/desired",
+			"internal/controller/node",
 			"internal/controller/tokeninvalidator/invalidation",
+			"internal/controller/tokenrequestor/token",
 			"internal/webhook/zones",
 		},
 	},
@@ -58,29 +59,28 @@ var house = []floor{
 		name: "access", together: true,
 		rooms: []string{
 			"internal/cluster",
+			"internal/reflector",
+			"internal/livefallback",
+			"internal/crdwatch",
+			"internal/selectors",
+			"internal/shadow",
 			"internal/managedresource/target",
 			"internal/managedresource/source",
 			"internal/seedauthorizer/garden",
-			"internal/reflector",
-			"internal/crdwatch",
 			"internal/nodeagentauthorizer/view",
-			"internal/selectors",
-			"internal/livefallback",
-			"internal/shadow",
 		},
 	},
 	{name: "endpoints", rooms: []string{"internal/endpoint/..."}, together: true},
 	{
 		name: "decisions", shared: []string{"internal/controller/kit", "internal/webhook/configref"},
 		rooms: []string{
-			"internal/controller/...",
 			"internal/managedresource/controller",
 			"internal/managedresource/health",
-			"internal/webhook/...",
 			"internal/seedauthorizer/rules",
-			"internal/nodeagentauthorizer/rules",
 			"internal/seedauthorizer/restriction",
-			"internal/webhook/configref",
+			"internal/nodeagentauthorizer/rules",
+			"internal/controller/...",
+			"internal/webhook/...",
 		},
 	},
 	{name: "engine", rooms: []string{"internal/managedresource/engine", "internal/seedauthorizer/debug", "internal/nodeagentauthorizer/tenants"}},
