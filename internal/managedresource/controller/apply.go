@@ -87,6 +87,9 @@ type outcome struct {
 	anothers bool
 }
 
+// isKept says whether another ManagedResource owns the object.
+func (o outcome) isKept() bool { return o.keptBy != objects.Owner{} }
+
 // newApplier returns what carries out a plan, in a run that began with what pass says.
 func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, began pass, from basis) *applier {
 	return &applier{
@@ -115,7 +118,7 @@ func (a *applier) run(ctx context.Context) error {
 	if slices.ContainsFunc(a.plan.Apply, func(d *plan.Desired) bool { return scalable(d.Key) }) {
 		if err := a.Watches.Autoscalers().Ready(ctx); err != nil {
 			for _, desired := range a.plan.Apply {
-				a.leaveOut(desired)
+				a.skip(desired)
 			}
 			return err
 		}
@@ -135,42 +138,54 @@ func scalable(key plan.Key) bool {
 	return (key.Group == "apps" || key.Group == "extensions") && (key.Kind == "Deployment" || key.Kind == "StatefulSet")
 }
 
+// piece is work for one object of a tier.
+type piece struct {
+	desired *plan.Desired
+	do      func()
+}
+
 func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
-	var work []func()
-	var of []*plan.Desired
-	add := func(desired *plan.Desired, do func()) { work, of = append(work, do), append(of, desired) }
+	var work []piece
 	for _, desired := range tier {
-		options := a.options(desired)
-		digest := desiredDigest(desired, options)
-		_, looked := a.looked[desired.Key]
-		if (!a.all || looked) && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
-			a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
-			a.written[desired.Key] = outcome{result: skipped, sighting: objects.Sighting{Key: keyOf(desired), Desired: digest}}
-			continue
+		if do := a.workFor(ctx, desired); do != nil {
+			work = append(work, piece{desired, do})
 		}
-		if a.dependsOnFailed(desired) {
-			a.leaveOut(desired)
-			continue
-		}
-		// A run that was asked for takes part in no fight either: it may be one that can't be completed.
-		if drift := a.Ledger.DriftOf(keyOf(desired), a.Clock.Now()); drift.Held > 0 && (!a.asked || drift.Fight) && a.drifted(ctx, desired, options, digest) && !a.Ledger.IsBeingDeleted(keyOf(desired)) {
-			a.Ledger.Waits(ownerOf(a.mr), keyOf(desired))
-			if drift.Untold {
-				add(desired, func() { a.lookAtDrift(ctx, desired, options, digest, drift.Held) })
-			} else {
-				a.delay(drift.Held)
-			}
-			continue
-		}
-		add(desired, func() { a.applyOne(ctx, desired, options, digest) })
 	}
-	panicked := func(i int, err error) { a.failed(ctx, of[i], err) }
-	if begun := a.parallel(ctx, len(work), func(i int) { work[i]() }, panicked); begun < len(work) {
-		for _, desired := range of[begun:] {
-			a.leaveOut(desired)
+	panicked := func(i int, err error) { a.failed(ctx, work[i].desired, err) }
+	if begun := a.parallel(ctx, len(work), func(i int) { work[i].do() }, panicked); begun < len(work) {
+		for _, left := range work[begun:] {
+			a.skip(left.desired)
 		}
 		a.errs = append(a.errs, fmt.Errorf("%d objects of kind %s were not reached: %w", len(work)-begun, tier[0].GetKind(), ctx.Err()))
 	}
+}
+
+// workFor returns what is to be done about an object, nil for nothing: it is known to be as it should be, depends on one that failed, or is not to be
+// repaired yet.
+func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
+	options := a.options(desired)
+	digest := desiredDigest(desired, options)
+	_, looked := a.looked[desired.Key]
+	if (!a.all || looked) && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
+		a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
+		a.written[desired.Key] = outcome{result: skipped, sighting: objects.Sighting{Key: keyOf(desired), Desired: digest}}
+		return nil
+	}
+	if a.dependsOnFailed(desired) {
+		a.skip(desired)
+		return nil
+	}
+	drift := a.Ledger.DriftOf(keyOf(desired), a.Clock.Now())
+	// A run that was asked for takes part in no fight either: it may be one that can't be completed.
+	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) || a.Ledger.IsBeingDeleted(keyOf(desired)) {
+		return func() { a.applyOne(ctx, desired, options, digest) }
+	}
+	a.Ledger.Waits(ownerOf(a.mr), keyOf(desired))
+	if drift.Untold {
+		return func() { a.lookAtDrift(ctx, desired, options, digest, drift.Held) }
+	}
+	a.delay(drift.Held)
+	return nil
 }
 
 func (a *applier) options(desired *plan.Desired) merge.MergeOptions {
@@ -229,8 +244,8 @@ func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options me
 	})
 }
 
-// leaveOut notes an object that is not even looked at.
-func (a *applier) leaveOut(desired *plan.Desired) {
+// skip notes an object that is not even looked at.
+func (a *applier) skip(desired *plan.Desired) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.failing[keyOf(desired)] = struct{}{}
@@ -273,11 +288,11 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 		a.failed(ctx, desired, err)
 		return
 	}
-	a.conclude(ctx, desired, done, digest, compared)
+	a.recordApplied(ctx, desired, done, digest, compared)
 }
 
-// conclude puts on record that an object is as it should be. compared is true if what was changed about it is drift.
-func (a *applier) conclude(ctx context.Context, desired *plan.Desired, done outcome, digest uint64, compared bool) {
+// recordApplied puts on record that an object is as it should be. compared is true if what was changed about it is drift.
+func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done outcome, digest uint64, compared bool) {
 	var origin meta.Origin
 	if origin, done.anothers = a.namesAnother(done.before); done.anothers && desired.CreateOnly {
 		a.disown(keyOf(desired), done.sighting.UID, origin)
@@ -290,44 +305,58 @@ func (a *applier) conclude(ctx context.Context, desired *plan.Desired, done outc
 	if !sighting.Terminating {
 		a.Ledger.Applied(sighting.Key)
 	}
-	switch kept := done.keptBy != (objects.Owner{}); {
-	case compared && done.result != "unchanged":
-		a.repaired(ctx, desired, done)
-	case kept && done.result != "unchanged":
-		// Two that do not own the object write different contents while the owner cannot look: that counts as a fight, so that it is rate-limited.
-		a.Ledger.DriftRepaired(sighting.Key, a.Clock.Now())
-	case kept:
-		// Whether there is something to put right about it, its keeper says.
-	default:
-		a.Ledger.DriftUnfounded(sighting.Key, a.Clock.Now()) // Before Verified, which may tell of a later drift.
-	}
-	if done.keptBy != (objects.Owner{}) {
+	a.recordRepair(ctx, desired, done, compared)
+	if done.isKept() {
 		// The other one decides whether it is as it should be.
 		a.Ledger.Seen(sighting)
 		a.leave(ctx, done.keptBy, desired, sighting)
 		return
 	}
+	a.recordCreation(desired, done, sighting)
+	if desired.CreateOnly && done.result == "created" && a.leavesCreation(ctx, desired, sighting) {
+		return
+	}
+	a.Ledger.Verified(ownerOf(a.mr), sighting)
+}
+
+// recordRepair notes what was done about the drift of an object. Whether there is something to repair about an object that another ManagedResource owns,
+// that one says.
+func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done outcome, compared bool) {
+	changed := done.result != "unchanged"
+	switch {
+	case compared && changed:
+		a.repaired(ctx, desired, done)
+	case done.isKept() && changed:
+		// Two that do not own the object write different contents while the owner cannot look: that counts as a fight, so that it is rate-limited.
+		a.Ledger.DriftRepaired(keyOf(desired), a.Clock.Now())
+	case !done.isKept():
+		a.Ledger.DriftUnfounded(keyOf(desired), a.Clock.Now()) // Before Verified, which may tell of a later drift.
+	}
+}
+
+// recordCreation notes for whom an object was created, or taken over. The process knows from now on, even if somebody takes the record away.
+func (a *applier) recordCreation(desired *plan.Desired, done outcome, sighting objects.Sighting) {
 	switch {
 	case done.result == "created", desired.CreateOnly && !done.anothers && isRecorded(desired, sighting.UID):
-		a.Ledger.Created(ownerOf(a.mr), sighting) // The process knows from now on, whoever takes the record away.
+		a.Ledger.Created(ownerOf(a.mr), sighting)
 	case !desired.CreateOnly:
 		a.Ledger.TakenOver(ownerOf(a.mr), sighting.Key, sighting.UID)
 	}
-	if desired.CreateOnly && done.result == "created" {
-		// It has been another one's before, which may want it otherwise.
-		keeper, err := a.ownerOfShared(ctx, desired, desired.Unstructured)
-		if err != nil {
-			a.Ledger.Seen(sighting)
-			return // In doubt still.
-		}
-		if keeper != (objects.Owner{}) {
-			a.Ledger.Seen(sighting)
-			a.Ledger.LeftTo(keeper, ownerOf(a.mr), sighting.Key)
-			a.Ledger.Suspect(sighting.Key)
-			return
-		}
+}
+
+// leavesCreation leaves an object that was created, and is created only once, to another ManagedResource that repairs it, if there is one: it may have been
+// that one's before, which may want it otherwise. It returns true if the object is still to be looked at.
+func (a *applier) leavesCreation(ctx context.Context, desired *plan.Desired, sighting objects.Sighting) bool {
+	keeper, err := a.ownerOfShared(ctx, desired, desired.Unstructured)
+	if err == nil && keeper == (objects.Owner{}) {
+		return false
 	}
-	a.Ledger.Verified(ownerOf(a.mr), sighting)
+	a.Ledger.Seen(sighting)
+	if err == nil {
+		a.Ledger.LeftTo(keeper, ownerOf(a.mr), sighting.Key)
+		a.Ledger.Suspect(sighting.Key)
+	}
+	return true
 }
 
 // isRecorded says whether the inventory is the record that an object was created for the ManagedResource.
@@ -424,13 +453,9 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 			if err := a.recorded(); err != nil {
 				return outcome{}, err
 			}
-			var created target.Answer
-			if created, createErr = a.create(ctx, desired, options); createErr == nil {
-				return a.created(ctx, desired, options, created, finding), nil
-			}
-			a.unanswered(desired, createErr)
-			if apimeta.IsNoMatchError(createErr) {
-				return outcome{}, createErr
+			var done outcome
+			if done, createErr = a.tryCreate(ctx, desired, options, finding); createErr == nil || apimeta.IsNoMatchError(createErr) {
+				return done, createErr
 			}
 		}
 		// Whatever a refused creation says, the object may be there: node ports and quotas are checked before names.
@@ -443,43 +468,63 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 			return outcome{}, cmp.Or(createErr, err)
 		}
 		expectAbsent = false
-		keptBy, origin, err := a.ownerOfOrigin(ctx, desired, live)
-		if err != nil {
-			return outcome{}, err
-		}
-		options, inherited, err := a.inherit(ctx, desired, live, options, keptBy, origin)
-		if err != nil {
-			return outcome{}, err
-		}
-		mergeLive := func(live *unstructured.Unstructured) *unstructured.Unstructured {
-			return a.merge(desired, live, options, keptBy, origin)
-		}
-		merged := mergeLive(live)
-		done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark, desired: inherited}
-		if !a.rewrites(ctx, desired) {
-			if same, again := a.same(ctx, desired, live, merged, finding.Again); same {
-				done.sighting = a.seen(live, again)
-				return done, nil
-			}
-		}
-		if err := a.recorded(); err != nil {
-			return outcome{}, err
-		}
-		if err := merge.CheckUpdate(live, merged); err != nil {
-			return a.invalid(ctx, desired, options, done, err)
-		}
-		answer, err := a.Target.Update(ctx, merged, a.Watches.View())
-		a.unanswered(desired, err)
-		switch {
-		case err == nil:
-			return a.updated(ctx, desired, done, answer, mergeLive), nil
-		case (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) && attempt < updateAttempts:
+		done, isOutdated, err := a.tryUpdate(ctx, desired, live, options, finding)
+		if isOutdated && attempt < updateAttempts {
 			continue // Somebody else was faster: merge into what is there now.
-		case apierrors.IsInvalid(err):
-			return a.invalid(ctx, desired, options, done, err)
 		}
+		return done, err
+	}
+}
+
+func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, finding objects.Finding) (outcome, error) {
+	created, err := a.create(ctx, desired, options)
+	if err != nil {
+		a.unanswered(desired, err)
 		return outcome{}, err
 	}
+	return a.created(ctx, desired, options, created, finding), nil
+}
+
+// tryUpdate brings an object that was read to its desired state. isOutdated is true if the update met another version.
+func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.MergeOptions, finding objects.Finding) (_ outcome, isOutdated bool, _ error) {
+	keptBy, origin, err := a.ownerOfOrigin(ctx, desired, live)
+	if err != nil {
+		return outcome{}, false, err
+	}
+	options, inherited, err := a.inherit(ctx, desired, live, options, keptBy, origin)
+	if err != nil {
+		return outcome{}, false, err
+	}
+	mergeLive := func(live *unstructured.Unstructured) *unstructured.Unstructured {
+		return a.merge(desired, live, options, keptBy, origin)
+	}
+	merged := mergeLive(live)
+	done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark, desired: inherited}
+	if !a.rewrites(ctx, desired) {
+		if same, again := a.same(ctx, desired, live, merged, finding.Again); same {
+			done.sighting = a.seen(live, again)
+			return done, false, nil
+		}
+	}
+	if err := a.recorded(); err != nil {
+		return outcome{}, false, err
+	}
+	if err := merge.CheckUpdate(live, merged); err != nil {
+		done, err = a.invalid(ctx, desired, options, done, err)
+		return done, false, err
+	}
+	answer, err := a.Target.Update(ctx, merged, a.Watches.View())
+	a.unanswered(desired, err)
+	switch {
+	case err == nil:
+		return a.updated(ctx, desired, done, answer, mergeLive), false, nil
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		return outcome{}, true, err
+	case apierrors.IsInvalid(err):
+		done, err = a.invalid(ctx, desired, options, done, err)
+		return done, false, err
+	}
+	return outcome{}, false, err
 }
 
 // unanswered notes a write that may have been carried out, though its answer does not say so.

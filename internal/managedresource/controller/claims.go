@@ -58,6 +58,11 @@ func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []
 	if err != nil {
 		return claims{}, fmt.Errorf("looking for other ManagedResources that have the objects: %w", err)
 	}
+	return r.sortClaims(ctx, found, wanted, wantedAt), nil
+}
+
+// sortClaims leaves out the claims on objects by the name of one that is wanted in another namespace, unless their kind has no namespaces by now.
+func (r *Reconciler) sortClaims(ctx context.Context, found []ownership.Claim, wanted map[plan.Key]struct{}, wantedAt map[plan.Key]*resourcesv1alpha1.ObjectReference) claims {
 	all := claims{byKey: map[plan.Key][]ownership.Claim{}, clusterScoped: map[metav1.GroupKind]bool{}, unknown: map[plan.Key]error{}}
 	failed := map[metav1.GroupKind]error{}
 	for _, claim := range found {
@@ -78,10 +83,10 @@ func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []
 			all.byKey[key] = append(all.byKey[key], claim)
 		}
 	}
-	return all, nil
+	return all
 }
 
-// clusterScoped says whether the kind of an entry has no namespaces by now. One that is not served has no objects, wherever.
+// clusterScoped says whether the kind of an entry has no namespaces by now. A kind that is not served has no objects, wherever.
 func (r *Reconciler) clusterScoped(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (bool, error) {
 	_, scope, err := r.kindOf(ctx, ref)
 	if target.Gone(err) {
@@ -98,7 +103,7 @@ func (c claims) keyed(key plan.Key) plan.Key {
 	return key
 }
 
-// keeps says whether this instance keeps the objects of a ManagedResource. What one has that another class has still to clean up may be in another cluster.
+// keeps says whether this instance keeps the objects of a ManagedResource. Objects that another class has still to clean up may be in another cluster.
 func (r *Reconciler) keeps(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.DeletionTimestamp == nil && r.Class.Responsible(mr) && !r.Class.WaitsForHandOver(mr)
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -36,22 +37,9 @@ func (r *Reconciler) Stray(ctx context.Context, stray target.Stray) {
 }
 
 func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
-	origin, err := meta.ParseOrigin(stray.Origin)
-	if foreign := err != nil || origin.ClusterID != r.Identity; foreign {
-		return nil
-	}
-	mr, err := r.Statuses.Get(ctx, origin.Key)
-	if apierrors.IsNotFound(err) {
-		return nil // What a deleted ManagedResource has left may have been left on purpose.
-	}
-	if err != nil {
+	mr, err := r.ownerOfStray(ctx, stray)
+	if err != nil || mr == nil {
 		return err
-	}
-	if !r.Class.Responsible(mr) || mr.DeletionTimestamp != nil || meta.Ignored(mr) || isTrue(mr.Spec.KeepObjects) {
-		return nil
-	}
-	if _, atRest := r.passes.atRest(mr); !atRest {
-		return nil // Its next run may be about this object. The next audit looks again.
 	}
 	apiVersion, kind := stray.GVK.ToAPIVersionAndKind()
 	ref := resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{
@@ -62,52 +50,81 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
 	r.Ledger.Track(collector, refsOf(names))
 	defer r.Ledger.Track(collector, nil)
 	r.Ledger.BeginRun(collector, nil, keysOf(names))
-	others, err := r.claimsOn(ctx, collector, names)
-	if err != nil {
-		return err
-	}
-	if len(others.byKey) > 0 {
-		return nil
-	}
-	for _, err := range others.unknown {
-		return err // Also of equivalent kinds: an inventory may name it.
-	}
-	live, err := r.Target.Get(ctx, stray.GVK, stray.Namespace, stray.Name)
-	if target.Gone(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if live.GetUID() != stray.UID || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != r.origin(mr) || !r.Target.WroteOrigin(live) {
-		return nil
-	}
-	if verdict, err := r.judge(mr, &ref, live, others); err != nil || verdict.Action != ownership.Delete {
-		return err
-	}
-	if confirmed, err := r.confirmStray(ctx, mr, names); err != nil || !confirmed {
+	live, err := r.orphan(ctx, mr, stray, &ref, names)
+	if err != nil || live == nil {
 		return err
 	}
 	r.Metrics.orphans.WithLabelValues(kind).Inc()
-	name := plan.NameOf(live)
 	// What is older was left on purpose, by an earlier ManagedResource of that name.
 	older := live.GetCreationTimestamp().Time.Before(mr.CreationTimestamp.Time)
 	if !*r.Config.CollectOrphans || older {
-		r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It stays.", name))
+		r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It stays.", plan.NameOf(live)))
 		return nil
 	}
+	return r.deleteOrphan(ctx, mr, live, names)
+}
+
+// ownerOfStray is the ManagedResource that a stray object names; nil if it says nothing about objects that no inventory has, or may do so soon.
+func (r *Reconciler) ownerOfStray(ctx context.Context, stray target.Stray) (*resourcesv1alpha1.ManagedResource, error) {
+	origin, err := meta.ParseOrigin(stray.Origin)
+	if foreign := err != nil || origin.ClusterID != r.Identity; foreign {
+		return nil, nil
+	}
+	mr, err := r.Statuses.Get(ctx, origin.Key)
+	if apierrors.IsNotFound(err) {
+		return nil, nil // Objects of a ManagedResource that is gone may have been left on purpose.
+	}
+	if err != nil || !r.Class.Responsible(mr) || mr.DeletionTimestamp != nil || meta.Ignored(mr) || isTrue(mr.Spec.KeepObjects) {
+		return nil, err
+	}
+	if _, atRest := r.passes.atRest(mr); !atRest {
+		return nil, nil // Its next run may be about this object. The next audit looks again.
+	}
+	return mr, nil
+}
+
+// orphan returns a stray object as it is, if no inventory has it and it is proven to be the ManagedResource's; else nil.
+func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, stray target.Stray, ref *resourcesv1alpha1.ObjectReference, names []resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	others, err := r.claimsOn(ctx, collector, names)
+	if err != nil || len(others.byKey) > 0 {
+		return nil, err
+	}
+	for _, err := range others.unknown {
+		return nil, err // Also of equivalent kinds: an inventory may name it.
+	}
+	live, err := r.Target.Get(ctx, stray.GVK, stray.Namespace, stray.Name)
+	if target.Gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if live.GetUID() != stray.UID || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != r.origin(mr) || !r.Target.WroteOrigin(live) {
+		return nil, nil
+	}
+	if verdict, err := r.judge(mr, ref, live, others); err != nil || verdict.Action != ownership.Delete {
+		return nil, err
+	}
+	if confirmed, err := r.confirmStray(ctx, mr, names); err != nil || !confirmed {
+		return nil, err
+	}
+	return live, nil
+}
+
+// deleteOrphan deletes an orphan, unless a run is about to apply it.
+func (r *Reconciler) deleteOrphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, names []resourcesv1alpha1.ObjectReference) error {
 	for _, key := range keysOf(names) {
 		if !r.Ledger.BeginDeletion(collector, key) {
-			return nil // A run is about to have it.
+			return nil
 		}
 		defer r.Ledger.EndDeletion(collector, key)
 	}
-	err = r.Target.Delete(ctx, live, propagation(stray.GVK.Group))
+	err := r.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
 	if err != nil && !target.Gone(err) {
 		return fmt.Errorf("deleting it: %w", err)
 	}
-	r.Metrics.deleted.WithLabelValues(kind).Inc()
-	r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It was deleted.", name))
+	r.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
+	r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It was deleted.", plan.NameOf(live)))
 	return nil
 }
 

@@ -128,45 +128,15 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	if r.passes.prunes(mr) {
 		r.Ledger.RetryDeletions(ownerOf(mr))
 	}
-	sorted := slices.Clone(refs)
-	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return plan.Compare(b.Kind, b.Name, a.Kind, a.Name) })
-	p := &pruner{Reconciler: r, mr: mr, refs: make(map[plan.Key]*resourcesv1alpha1.ObjectReference, len(sorted)), asking: &asking{Reconciler: r, mr: mr, from: from}, waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{}}
-	for i := range sorted {
-		p.refs[plan.KeyOfReference(&sorted[i].ObjectReference)] = &sorted[i]
+	p := r.newPruner(ctx, mr, refs, from)
+	if err := p.deleteAll(ctx); err != nil {
+		return nil, err
 	}
-	p.proven = p.proofs(ctx, func() (err error) {
-		p.others, err = r.claimsOn(ctx, ownerOf(mr), sorted)
-		return err
-	})
-	for _, tier := range plan.Tiers(sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
-		begun := r.parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) }, func(i int, err error) {
-			p.Ledger.DeletionFailed(ownerOf(mr), target.RefOf(&tier[i]).Key, p.Clock.Now(), err)
-			p.wait(&tier[i], err)
-		})
-		for i := begun; i < len(tier); i++ {
-			p.wait(&tier[i], ctx.Err())
-		}
-	}
-	for _, err := range p.waiting {
-		if errors.Is(err, errMoved) {
-			return nil, errMoved
-		}
-	}
-	p.awaitGone(ctx)
 	if len(p.waiting) == 0 && len(p.skipped) > 0 {
-		// What needed nothing a moment ago was not looked at, as others are still there. They are not: nothing is concluded from what was a moment ago.
-		skipped := p.skipped
-		p.last = true
-		begun := r.parallel(ctx, len(skipped), func(i int) { p.deleteOne(ctx, skipped[i]) }, func(i int, err error) { p.wait(skipped[i], err) })
-		for _, ref := range skipped[begun:] {
-			p.wait(ref, ctx.Err())
+		// Objects that needed nothing a moment ago were skipped while others were still there. All others are gone: the skipped ones are read once more.
+		if err := p.deleteSkipped(ctx); err != nil {
+			return nil, err
 		}
-		for _, err := range p.waiting {
-			if errors.Is(err, errMoved) {
-				return nil, errMoved
-			}
-		}
-		p.awaitGone(ctx)
 	}
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
 		return nil, err // The process is told to end: what is not gone is not known.
@@ -175,6 +145,60 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		r.Ledger.ForgetDeletions(ownerOf(mr))
 	}
 	return p.pending(ctx), nil
+}
+
+func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, from basis) *pruner {
+	sorted := slices.Clone(refs)
+	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return plan.Compare(b.Kind, b.Name, a.Kind, a.Name) })
+	p := &pruner{
+		Reconciler: r, mr: mr, sorted: sorted, refs: make(map[plan.Key]*resourcesv1alpha1.ObjectReference, len(sorted)),
+		asking:  &asking{Reconciler: r, mr: mr, from: from},
+		waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{},
+	}
+	for i := range sorted {
+		p.refs[plan.KeyOfReference(&sorted[i].ObjectReference)] = &sorted[i]
+	}
+	p.proven = p.proofs(ctx, func() (err error) {
+		p.others, err = r.claimsOn(ctx, ownerOf(mr), sorted)
+		return err
+	})
+	return p
+}
+
+// deleteAll deletes the objects kind after kind, those of a kind side by side.
+func (p *pruner) deleteAll(ctx context.Context) error {
+	for _, tier := range plan.Tiers(p.sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
+		begun := p.parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) }, func(i int, err error) {
+			p.Ledger.DeletionFailed(ownerOf(p.mr), target.RefOf(&tier[i]).Key, p.Clock.Now(), err)
+			p.wait(&tier[i], err)
+		})
+		for i := begun; i < len(tier); i++ {
+			p.wait(&tier[i], ctx.Err())
+		}
+	}
+	return p.settle(ctx)
+}
+
+// deleteSkipped looks at the objects that were skipped.
+func (p *pruner) deleteSkipped(ctx context.Context) error {
+	skipped := p.skipped
+	p.last = true
+	begun := p.parallel(ctx, len(skipped), func(i int) { p.deleteOne(ctx, skipped[i]) }, func(i int, err error) { p.wait(skipped[i], err) })
+	for _, ref := range skipped[begun:] {
+		p.wait(ref, ctx.Err())
+	}
+	return p.settle(ctx)
+}
+
+// settle waits for what was deleted, unless the ManagedResource asks for something else by now.
+func (p *pruner) settle(ctx context.Context) error {
+	for _, err := range p.waiting {
+		if errors.Is(err, errMoved) {
+			return errMoved
+		}
+	}
+	p.awaitGone(ctx)
+	return nil
 }
 
 // detailsWithin is how long a run may take to read what holds objects whose deletion is pending.
@@ -258,8 +282,9 @@ type pruner struct {
 	others claims
 	asking *asking
 	slow   slow
-	// refs are the entries that it deletes the objects of.
-	refs map[plan.Key]*resourcesv1alpha1.ObjectReference
+	// sorted are the entries that it deletes the objects of, in their order, and refs the same by their keys.
+	sorted []resourcesv1alpha1.ObjectReference
+	refs   map[plan.Key]*resourcesv1alpha1.ObjectReference
 
 	mu sync.Mutex
 	// waiting are the objects that are not gone; nil for those whose deletion was accepted.
@@ -294,25 +319,11 @@ func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, finding obje
 	return len(live.GetFinalizers())+len(content) == 0 && propagation(live.GroupVersionKind().Group) == ""
 }
 
-// awaitGone waits a moment for the objects whose deletion was accepted: most are gone at once (MRB-33). The watches tell; what
-// none covers, and what may only have left their filter, is read twice. What takes longer is told by the watches, or by the next run.
+// awaitGone waits a moment for the objects whose deletion was accepted: most are gone at once (MRB-33). The watches tell; objects that
+// none covers, and those that may only have left their filter, are read twice. The watches, or the next run, tell of the end of the others.
 func (p *pruner) awaitGone(ctx context.Context) {
 	for round, pause := range []time.Duration{20 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
-		var unknown []*resourcesv1alpha1.ObjectReference
-		open := 0
-		for ref, err := range p.waiting {
-			entry := target.RefOf(ref)
-			finding := p.Ledger.Lookup(entry.Key)
-			switch {
-			case err != nil || p.Ledger.IsTerminating(ownerOf(p.mr), entry.Key):
-			case p.endsAtOnce(ref, finding):
-				delete(p.waiting, ref)
-			case (finding.Known && !finding.Present || !p.Watches.Covered(entry)) && round%2 == 1:
-				unknown = append(unknown, ref)
-			default:
-				open++
-			}
-		}
+		unknown, open := p.notGone(round%2 == 1)
 		p.parallel(ctx, len(unknown), func(i int) {
 			if _, _, err := p.find(ctx, unknown[i]); target.Gone(err) {
 				p.mu.Lock()
@@ -320,7 +331,7 @@ func (p *pruner) awaitGone(ctx context.Context) {
 				delete(p.waiting, unknown[i])
 			}
 		}, func(i int, err error) { p.wait(unknown[i], err) })
-		if open == 0 && len(unknown) == 0 {
+		if !open && len(unknown) == 0 {
 			return
 		}
 		select {
@@ -329,6 +340,26 @@ func (p *pruner) awaitGone(ctx context.Context) {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// notGone takes out the objects that the watches prove to be gone. It returns those that are to be read, if it is time to read, and whether there are others
+// whose deletion was accepted.
+func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReference, open bool) {
+	for ref, err := range p.waiting {
+		entry := target.RefOf(ref)
+		finding := p.Ledger.Lookup(entry.Key)
+		unwatched := finding.Known && !finding.Present || !p.Watches.Covered(entry)
+		switch {
+		case err != nil || p.Ledger.IsTerminating(ownerOf(p.mr), entry.Key):
+		case p.endsAtOnce(ref, finding):
+			delete(p.waiting, ref)
+		case unwatched && reads:
+			unknown = append(unknown, ref)
+		default:
+			open = true
+		}
+	}
+	return unknown, open
 }
 
 // deleteAttempts limits how often an object that somebody changes all the time is judged anew before the next run.
@@ -351,21 +382,24 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		p.wait(ref, errSlow)
 		return
 	}
-	for attempt := 1; ; attempt++ {
-		gone, err := p.tryDelete(ctx, ref)
-		p.slow.answered(kind, err)
-		switch {
-		case gone:
-			p.Ledger.DeletionSettled(ownerOf(p.mr), entry.Key, p.Clock.Now(), before)
-			return
-		case apierrors.IsConflict(err) && attempt < deleteAttempts:
-			continue
-		case err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errMoved) && !errors.Is(err, errOwnershipPending):
-			p.Ledger.DeletionFailed(ownerOf(p.mr), entry.Key, p.Clock.Now(), err)
-		}
-		p.wait(ref, err)
-		return
+	gone, err := p.tryDelete(ctx, ref)
+	for attempt := 1; !gone && apierrors.IsConflict(err) && attempt < deleteAttempts; attempt++ {
+		gone, err = p.tryDelete(ctx, ref)
 	}
+	p.slow.answered(kind, err)
+	switch {
+	case gone:
+		p.Ledger.DeletionSettled(ownerOf(p.mr), entry.Key, p.Clock.Now(), before)
+		return
+	case err != nil && ctx.Err() == nil && !isTransient(err):
+		p.Ledger.DeletionFailed(ownerOf(p.mr), entry.Key, p.Clock.Now(), err)
+	}
+	p.wait(ref, err)
+}
+
+// isTransient says whether an error says nothing about the object: the next run may find another one.
+func isTransient(err error) bool {
+	return apierrors.IsConflict(err) || errors.Is(err, errMoved) || errors.Is(err, errOwnershipPending)
 }
 
 // tryDelete reads an object and deletes it. gone is true if nothing remains to be done about it; else err says why not, nil if
@@ -392,15 +426,11 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if err == nil {
 		err = p.asking.now(ctx)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return false, err
-	}
-	if verdict.Action != ownership.Delete {
-		log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", plan.NameOf(live), "reason", verdict.Why)
-		if verdict.Action == ownership.HandOver {
-			err = p.handOver(ctx, ownerOf(p.mr), at, live, verdict.To)
-		}
-		return err == nil || target.Gone(err), err
+	case verdict.Action != ownership.Delete:
+		return p.leave(ctx, at, live, verdict)
 	}
 	if left, err := p.leftToAnotherEntry(ctx, at); left || err != nil {
 		return left, err
@@ -411,6 +441,15 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	}
 	defer p.Ledger.EndDeletion(owner, object)
 	return p.delete(ctx, ref, live)
+}
+
+// leave leaves an object that was judged in the target, and hands it over if another ManagedResource is its next owner.
+func (p *pruner) leave(ctx context.Context, at *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, verdict ownership.Verdict) (gone bool, err error) {
+	log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", plan.NameOf(live), "reason", verdict.Why)
+	if verdict.Action == ownership.HandOver {
+		err = p.handOver(ctx, ownerOf(p.mr), at, live, verdict.To)
+	}
+	return err == nil || target.Gone(err), err
 }
 
 // delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). One that is terminating is only rid of its finalizers, if its time

@@ -56,42 +56,45 @@ func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 }
 
 func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference) error {
+	err := r.tryRelease(ctx, mr, ref)
+	for attempt := 1; apierrors.IsConflict(err) && attempt < deleteAttempts; attempt++ {
+		err = r.tryRelease(ctx, mr, ref)
+	}
+	return err
+}
+
+// tryRelease reads an object, and takes origin and description away if the origin is that of the ManagedResource.
+func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference) error {
 	name := plan.NameOfReference(&ref.ObjectReference)
-	for attempt := 1; ; attempt++ {
-		live, _, err := r.find(ctx, ref)
-		if target.Gone(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("error getting object %q: %w", name, err)
-		}
-		value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
-		if found && !r.isOrigin(mr, value) {
-			return nil
-		}
-		// Whether it was created here proves nothing from now on, even if the answer is lost.
-		key := target.RefOf(ref).Key
-		if found || createdOnce(ref) && ref.UID == live.GetUID() || r.Ledger.CreatedFor(ownerOf(mr), key) == live.GetUID() {
-			r.Ledger.GivenUp(key, live.GetUID())
-		}
-		if !found {
-			return nil
-		}
-		// Bound to what was read: meanwhile it may have become another ManagedResource's.
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),
-			"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: nil, resourcesv1alpha1.AnnotationDescription: nil},
-		}})
-		if err != nil {
-			return err
-		}
-		err = r.Target.Patch(ctx, live, patch)
-		if apierrors.IsConflict(err) && attempt < deleteAttempts {
-			continue
-		}
-		if err != nil && !target.Gone(err) {
-			return fmt.Errorf("error patching object %q: %w", name, err)
-		}
+	live, _, err := r.find(ctx, ref)
+	if target.Gone(err) {
 		return nil
 	}
+	if err != nil {
+		return fmt.Errorf("error getting object %q: %w", name, err)
+	}
+	value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
+	if found && !r.isOrigin(mr, value) {
+		return nil
+	}
+	// Whether it was created here proves nothing from now on, even if the answer is lost.
+	key := target.RefOf(ref).Key
+	if found || createdOnce(ref) && ref.UID == live.GetUID() || r.Ledger.CreatedFor(ownerOf(mr), key) == live.GetUID() {
+		r.Ledger.GivenUp(key, live.GetUID())
+	}
+	if !found {
+		return nil
+	}
+	// Bound to what was read: meanwhile it may have become another ManagedResource's.
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),
+		"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: nil, resourcesv1alpha1.AnnotationDescription: nil},
+	}})
+	if err != nil {
+		return err
+	}
+	if err := r.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
+		return fmt.Errorf("error patching object %q: %w", name, err)
+	}
+	return nil
 }

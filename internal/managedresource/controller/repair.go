@@ -53,7 +53,7 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 		}
 		merged = a.merge(desired, live, options, keptBy, origin)
 		if same, again := a.same(ctx, desired, live, merged, before.Again); same {
-			a.conclude(ctx, desired, outcome{result: "unchanged", sighting: a.seen(live, again), since: before.Mark, before: live, after: merged, keptBy: keptBy}, digest, false)
+			a.recordApplied(ctx, desired, outcome{result: "unchanged", sighting: a.seen(live, again), since: before.Mark, before: live, after: merged, keptBy: keptBy}, digest, false)
 			return
 		}
 	}
