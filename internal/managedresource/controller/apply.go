@@ -90,6 +90,11 @@ type outcome struct {
 // isKept says whether another ManagedResource owns the object.
 func (o outcome) isKept() bool { return o.keptBy != objects.Owner{} }
 
+// gainedOrigin says whether the object carries the origin of the ManagedResource since it was written, and did not before.
+func (o outcome) gainedOrigin() bool {
+	return o.result == "created" || o.result == "updated" && o.anothers && !o.isKept()
+}
+
 // newApplier returns what carries out a plan, in a run that began with what pass says.
 func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, began pass, from basis) *applier {
 	return &applier{
@@ -386,7 +391,7 @@ func (a *applier) succeeded(desired *plan.Desired, done outcome) {
 	a.slow.answered(desired.Key.GroupKind(), nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.written[desired.Key] = outcome{result: done.result, sighting: objects.Sighting{UID: done.sighting.UID}, anothers: done.anothers}
+	a.written[desired.Key] = outcome{result: done.result, sighting: objects.Sighting{UID: done.sighting.UID}, keptBy: done.keptBy, anothers: done.anothers}
 	if desired.Key.Kind == "CustomResourceDefinition" && desired.Key.Group == "apiextensions.k8s.io" {
 		a.definedKinds[definedKind(desired)] = true
 	}

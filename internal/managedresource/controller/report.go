@@ -257,13 +257,13 @@ func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []
 	return inventory
 }
 
-// afterOvertaken is afterFailure for a run whose ManagedResource somebody else has been at: what was created meanwhile gets its entry back, if that is
-// gone. Whoever leads makes of it what the manifests say.
+// afterOvertaken is afterFailure for a run whose ManagedResource somebody else has been at: objects that were created or taken over meanwhile get their entries
+// back, if those are gone. Whoever leads makes of it what the manifests say.
 func (a *applier) afterOvertaken(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	inventory = a.afterFailure(inventory)
 	present, before := byKey(inventory), len(inventory)
 	for key, entry := range byKey(a.inventory()) {
-		if _, found := present[key]; !found && a.written[key].result == "created" {
+		if _, found := present[key]; !found && a.written[key].gainedOrigin() {
 			inventory = append(inventory, entry)
 		}
 	}

@@ -258,7 +258,7 @@ func TestReadIsOfWhatIsCovered(t *testing.T) {
 // BenchmarkRestart compares 100,000 objects after a restart. The objects of the simulated server and the inventories are there
 // before. Held is what is live between the lists and the comparison, beside the ledger; two pages come on top while they are listed.
 //
-//	go test ./internal/engine/targetcluster -run '^$' -bench Restart -benchtime 1x
+//	go test ./internal/managedresource/target -run '^$' -bench Restart -benchtime 1x
 func BenchmarkRestart(b *testing.B) {
 	const n = 100_000
 	for b.Loop() {
