@@ -39,9 +39,15 @@ const (
 const (
 	lastRetry = time.Minute
 	// settleLimit is how long a missing object may take to be put back before it is reported, settleDelay is between
-	// two looks.
+	// two looks. An object is reported within three seconds (MRB-40): changeDelay, settleLimit, the second for which
+	// the condition may not be written again (MRB-39), and some requests.
 	settleDelay = 500 * time.Millisecond
-	settleLimit = 3 * time.Second
+	settleLimit = 1800 * time.Millisecond
+	// unwatchedDelay is between two looks at objects whose end no watch will tell. Each of them costs a request a look:
+	// with unwatchedEach a ManagedResource sends twenty of them a second at most. A repair that is held, as somebody
+	// keeps changing the object, leaves it so for half a minute; one that is delayed on purpose may leave it so for
+	// hours, and is looked at the more rarely the longer it lasts: unwatchedShare of the time that it has lasted.
+	unwatchedDelay, unwatchedEach, unwatchedShare = time.Second, 50 * time.Millisecond, 10
 	// rarely is how many periods pass between two looks at what watches keep up to date: a net below the net.
 	rarely = 10
 	// changeDelay gathers the changes that arrive together.
@@ -78,6 +84,9 @@ type Reconciler struct {
 	queue     kit.Queue
 	mu        sync.Mutex
 	unsettled map[objects.Owner]time.Time // since when
+	// news is when the ledger first had news that no judgement has taken into account, unwatched since when a
+	// ManagedResource has objects whose end no watch will tell.
+	news, unwatched map[objects.Owner]time.Time
 	// judged is the status that the last judgement gave the condition, of each ManagedResource that is judged. It is
 	// noted before it is written, so that a status which says something else afterwards is somebody else's.
 	judged map[objects.Owner]resourcesv1alpha1.ConditionStatus
@@ -85,7 +94,10 @@ type Reconciler struct {
 
 // New returns a reconciler.
 func New(o Options) *Reconciler {
-	return &Reconciler{Options: o, unsettled: map[objects.Owner]time.Time{}, judged: map[objects.Owner]resourcesv1alpha1.ConditionStatus{}}
+	return &Reconciler{
+		Options: o, unsettled: map[objects.Owner]time.Time{}, news: map[objects.Owner]time.Time{},
+		unwatched: map[objects.Owner]time.Time{}, judged: map[objects.Owner]resourcesv1alpha1.ConditionStatus{},
+	}
 }
 
 // Reconcile judges one ManagedResource.
@@ -104,6 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil // Ignored, being deleted, or somebody else's (MRH-1), perhaps only still (MRV-102).
 	}
+	heard := r.heard(request.NamespacedName)
 	if !isApplied(mr) || r.Await(mr) {
 		return reconcile.Result{RequeueAfter: r.period()}, nil // What is not applied has no health yet (MRH-2).
 	}
@@ -112,8 +125,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if assessment.Unsettled {
-		if r.wait(request.NamespacedName) {
-			return reconcile.Result{RequeueAfter: settleDelay}, nil
+		if wait := r.wait(request.NamespacedName, heard); wait > 0 {
+			return reconcile.Result{RequeueAfter: min(wait, settleDelay)}, nil
 		}
 		if assessment, err = r.Confirm(ctx, mr.Status.Resources); err != nil {
 			return reconcile.Result{}, err
@@ -130,6 +143,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	later = sooner(later, r.nextLook(request.NamespacedName, assessment.Unwatched))
 	if later > 0 {
 		return reconcile.Result{RequeueAfter: later}, nil
 	}
@@ -221,15 +235,43 @@ func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
 	return false
 }
 
-// wait says whether a missing object may still be on its way back.
-func (r *Reconciler) wait(owner objects.Owner) bool {
+// wait returns for how long a missing object may still be on its way back; zero or less if it is to be reported. It is
+// missing since heard, when the ledger had the news: a judgement may come late, and take long.
+func (r *Reconciler) wait(owner objects.Owner, heard time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.Clock.Now()
 	if _, waits := r.unsettled[owner]; !waits {
-		r.unsettled[owner] = now
+		r.unsettled[owner] = heard
 	}
-	return now.Sub(r.unsettled[owner]) < settleLimit
+	return settleLimit - r.Clock.Now().Sub(r.unsettled[owner])
+}
+
+// heard returns when the ledger first had news that the judgement which begins now is the first to take into account.
+func (r *Reconciler) heard(owner objects.Owner) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, found := r.news[owner]
+	if !found {
+		return r.Clock.Now()
+	}
+	delete(r.news, owner)
+	return at
+}
+
+// nextLook returns after what time objects are looked at whose end no watch will tell; zero if there are none.
+func (r *Reconciler) nextLook(owner objects.Owner, unwatched int) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if unwatched == 0 {
+		delete(r.unwatched, owner)
+		return 0
+	}
+	now := r.Clock.Now()
+	if _, found := r.unwatched[owner]; !found {
+		r.unwatched[owner] = now
+	}
+	rarer := min(now.Sub(r.unwatched[owner])/unwatchedShare, r.Config.SyncPeriod.Duration)
+	return max(unwatchedDelay, time.Duration(unwatched)*unwatchedEach, rarer)
 }
 
 func (r *Reconciler) settled(owner objects.Owner, judged resourcesv1alpha1.ConditionStatus) {
@@ -242,7 +284,9 @@ func (r *Reconciler) settled(owner objects.Owner, judged resourcesv1alpha1.Condi
 func (r *Reconciler) forget(owner objects.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.unsettled, owner)
+	for _, times := range []map[objects.Owner]time.Time{r.unsettled, r.news, r.unwatched} {
+		delete(times, owner)
+	}
 	delete(r.judged, owner)
 }
 
@@ -262,6 +306,11 @@ func (r *Reconciler) period() time.Duration {
 
 // Enqueue asks for a judgement, because the ledger has news of the ManagedResource.
 func (r *Reconciler) Enqueue(owner objects.Owner) {
+	r.mu.Lock()
+	if _, found := r.news[owner]; !found {
+		r.news[owner] = r.Clock.Now()
+	}
+	r.mu.Unlock()
 	r.queue.AddAfter(reconcile.Request{NamespacedName: owner}, changeDelay)
 }
 

@@ -24,6 +24,9 @@ const (
 	readTimeout = 10 * time.Second
 	// namedProblems is how many objects a condition names: as many as a reader can act on.
 	namedProblems = 10
+	// confirmTime is how long missing objects are read once more, after the first of them is confirmed: under the
+	// client's limits the reads of hundreds would put off what all of them say together.
+	confirmTime = 500 * time.Millisecond
 )
 
 // Assessor judges the objects of a ManagedResource, from the ledger where a watch keeps it up to date, else by reading them.
@@ -48,6 +51,9 @@ type Assessment struct {
 	Covered bool
 	// Unsettled is true if a missing object is about to be put back, so that the judgement is about to change.
 	Unsettled bool
+	// Unwatched counts the objects that are there as a request found them, though lists or watches had said that they
+	// are not, as if somebody replaced them by others without the label: no watch will tell of their end.
+	Unwatched int
 }
 
 type problem struct {
@@ -103,9 +109,11 @@ func (a *Assessor) ConfirmedHealth(ctx context.Context, refs []resourcesv1alpha1
 
 func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectReference, j judgement) (Assessment, error) {
 	var problems []problem
-	unsettled := false
+	unsettled, missed, began := false, 0, a.clock.Now()
 	for i := range refs {
 		ref := &refs[i]
+		// The first ones that are missing make the condition False, whatever the others are.
+		j.confirms = j.confirms && (missed == 0 || missed < namedProblems && a.clock.Since(began) < confirmTime)
 		finding, noMatch, err := j.find(ctx, ref)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -118,19 +126,23 @@ func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 		switch {
 		case !finding.Present:
 			unsettled = unsettled || finding.Suspect
+			missed++
 			problems = append(problems, missing(ref, noMatch))
 		case finding.Verdict.Unhealthy != "":
 			problems = append(problems, unhealthy(ref, finding.Verdict.Unhealthy))
 		}
 	}
 	if len(problems) == 0 {
-		return Assessment{Change: healthy(), Covered: a.covered(refs)}, nil
+		return Assessment{Change: healthy(), Covered: a.covered(refs), Unwatched: a.unwatched(refs)}, nil
 	}
 	a.addEvents(ctx, problems[:min(len(problems), namedProblems)])
-	return Assessment{Unsettled: unsettled, Covered: a.covered(refs), Problem: true, Change: meta.ConditionChange{
+	change := meta.ConditionChange{
 		Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionFalse,
 		Reason: problems[0].reason, Message: join(problems),
-	}}, nil
+	}
+	return Assessment{
+		Change: change, Problem: true, Unsettled: unsettled, Covered: a.covered(refs), Unwatched: a.unwatched(refs),
+	}, nil
 }
 
 // Progressing judges whether all objects are rolled out (MRP-2 … MRP-6).
@@ -174,6 +186,16 @@ func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 		finding, judged := a.known(entry)
 		return finding.Unlisted || finding.Unwatched || finding.Present && !judged || !a.watches.Covered(entry) || finding.Verdict.CountPods && !a.podsMatch(entry, finding)
 	})
+}
+
+// unwatched counts the objects whose end no watch will tell, though one tells of their kind.
+func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count int) {
+	for i := range refs {
+		if a.ledger.Lookup(RefOf(&refs[i]).Key).Unwatched {
+			count++
+		}
+	}
+	return count
 }
 
 // known is what is on record of an object; judged is false if that does not say how it is in the version of its entry: another ManagedResource may
