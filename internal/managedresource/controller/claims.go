@@ -26,7 +26,8 @@ type claims struct {
 	unknown map[plan.Key]error
 }
 
-// claimsOn looks for objects in the inventories of all other ManagedResources that this instance has to do with.
+// claimsOn looks for objects in the inventories of other ManagedResources that this instance has to do with. The tracker tells which those are, so that the
+// cost is in proportion to the objects, and not to all ManagedResources.
 func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []resourcesv1alpha1.ObjectReference) (claims, error) {
 	if len(refs) == 0 {
 		return claims{}, nil
@@ -39,7 +40,7 @@ func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []
 		wantedAt[key.WithoutNamespace()] = &refs[i]
 	}
 	var found []ownership.Claim
-	err := r.Statuses.Others(ctx, except, func(other *resourcesv1alpha1.ManagedResource) {
+	err := r.Statuses.ForEachOther(ctx, except, r.Ledger.Claimants(keysOf(refs)), func(other *resourcesv1alpha1.ManagedResource) {
 		if !r.Class.Concerns(other) {
 			return // Its objects may be in another cluster.
 		}

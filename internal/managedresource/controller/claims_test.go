@@ -1,64 +1,282 @@
 package controller
 
 import (
+	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// MRX-16: claims are deleted as long as the StatefulSet is there, also if somebody has deleted it already.
-func TestClaimsOfTerminatingStatefulSet(t *testing.T) {
-	f := newFixture(t)
-	var deleted atomic.Bool
-	meta := func(name string) map[string]any {
-		return map[string]any{"name": name, "namespace": "n", "uid": name, "resourceVersion": "1", "labels": map[string]any{"app": "x"}}
+// formerPlace gives the entries of a ManagedResource a namespace, as they had before their kind became cluster-scoped, or as others wrote them.
+func (f *fixture) formerPlace(name string) {
+	f.Helper()
+	mr := f.get(name)
+	for i := range mr.Status.Resources {
+		mr.Status.Resources[i].Namespace = "n"
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch path := r.URL.Path; {
-		case path == "/apis/apps/v1":
-			answer(w, http.StatusOK, map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "apps/v1", "resources": []any{
-				map[string]any{"name": "statefulsets", "namespaced": true, "kind": "StatefulSet", "verbs": []string{"get"}}}})
-		case strings.HasSuffix(path, "/statefulsets/s"):
-			m := meta("s")
-			m["deletionTimestamp"], m["finalizers"] = "2020-01-01T00:00:00Z", []any{"foregroundDeletion"}
-			m["annotations"] = map[string]any{resourcesv1alpha1.AnnotationOrigin: "n/m"}
-			answer(w, http.StatusOK, map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": m, "spec": map[string]any{
-				"selector":             map[string]any{"matchLabels": map[string]any{"app": "x"}},
-				"volumeClaimTemplates": []any{map[string]any{"metadata": map[string]any{"name": "data"}}}}})
-		case strings.HasSuffix(path, "/persistentvolumeclaims"):
-			answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaimList", "metadata": map[string]any{}, "items": []any{
-				map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta("data-s-0")}}})
-		case r.Method == http.MethodDelete && strings.HasSuffix(path, "/persistentvolumeclaims/data-s-0"):
-			deleted.Store(true)
-			answer(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
-		default:
-			answer(w, http.StatusNotFound, status(http.StatusNotFound, "x"))
-		}
-	}))
-	t.Cleanup(server.Close)
-	var err error
-	f.Target, err = target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
-	f.must(err)
-	f.managed("m")
-	mr := f.get("m")
-	mr.Spec.DeletePersistentVolumeClaims = ptr.To(true)
-	f.must(f.source.Update(f.ctx, mr))
-	mr.Status.Resources = []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: "n", Name: "s"}}}
 	f.must(f.source.Status().Update(f.ctx, mr))
-	f.must(f.source.Delete(f.ctx, f.get("m")))
-	_, err = f.run("m")
-	f.must(err)
-	if !deleted.Load() {
-		t.Errorf("the claim of a terminating StatefulSet is left behind: %s", f.condition("m"))
+}
+
+// Promise: "No object is deleted that another ManagedResource of the instance has in its inventory", whatever namespace its entry names where the
+// kind has none.
+func TestHeldByAnEntryWithANamespace(t *testing.T) {
+	for name, then := range map[string]func(f *fixture){
+		"the other one can't run": func(f *fixture) { f.withoutSecret("two") },
+		"the other one drops it":  func(f *fixture) { f.secret("two", "2") },
+		"the other one is ignored": func(f *fixture) {
+			f.edit("two", func(mr *resourcesv1alpha1.ManagedResource) {
+				mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+			})
+		},
+		"the other one keeps it":  func(*fixture) {},
+		"the scope can't be told": func(f *fixture) { f.withoutSecret("two"); f.target.breaks("/api/v1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.target.scope(true)
+			f.sharing("two", "one")
+			f.formerPlace("two")
+			f.restart("one", "two")
+			then(f)
+			_, _ = f.run("two")
+			uid := f.uid("a")
+			f.secret("one", "2")
+			for range 3 {
+				_, _ = f.run("one")
+				_, _ = f.run("two")
+			}
+			f.target.breaks("")
+			for range 3 {
+				_, _ = f.run("one")
+				_, _ = f.run("two")
+			}
+			if _, there := f.target.value("a"); name == "the other one drops it" {
+				if there || f.entries("one")+f.entries("two") != "" {
+					t.Errorf("nobody has it any more: there %t, %s%s", there, f.entries("one"), f.entries("two"))
+				}
+				return
+			} else if !there || f.uid("a") != uid {
+				t.Fatal("an object that another inventory has was deleted", f.condition("one"), f.entries("two"))
+			}
+			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; !strings.HasSuffix(origin, "n/two") || f.entries("one") != "" {
+				t.Errorf("its origin is %s, and the inventory of the one that dropped it %q", origin, f.entries("one"))
+			}
+			if deleted := f.target.count(http.MethodDelete); deleted > 0 {
+				t.Errorf("%d deletions", deleted)
+			}
+		})
+	}
+}
+
+// MRB-16: the same of a namespaced kind: an object of the same name elsewhere is another one, and keeps nothing.
+func TestHeldInAnotherNamespace(t *testing.T) {
+	f := newFixture(t)
+	f.sharing("two", "one")
+	mr := f.get("two")
+	mr.Status.Resources[0].Namespace = "elsewhere"
+	f.must(f.source.Status().Update(f.ctx, mr))
+	f.restart("one", "two")
+	f.withoutSecret("two")
+	f.secret("one", "2")
+	f.settle("one")
+	if _, there := f.target.value("a"); there {
+		t.Error("what nobody else has stays", f.entries("two"))
+	}
+}
+
+// An orphan is what no inventory names, whatever namespace its entry names where the kind has none.
+func TestNoOrphanIfAnEntryHasANamespace(t *testing.T) {
+	for _, holder := range []string{"mr", "second"} {
+		t.Run(holder, func(t *testing.T) {
+			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })
+			f.target.scope(true)
+			f.managed("mr")
+			f.settle("mr")
+			origin := f.origin(f.get("mr"))
+			if holder != "mr" {
+				f.managed(holder)
+			}
+			f.secret(holder, "2", "lost=1")
+			f.settle(holder)
+			f.formerPlace(holder)
+			f.target.change("lost", func(o *unstructured.Unstructured) {
+				o.SetManagedFields(wroteOrigin(f.Target.Manager()))
+				o.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: origin})
+			})
+			f.Stray(f.ctx, target.Stray{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Name: "lost", UID: f.live("lost").GetUID(), Origin: origin})
+			if _, there := f.target.value("lost"); !there || strings.Contains(f.events(), reasonOrphan) {
+				t.Errorf("there: %t, %s", there, f.events())
+			}
+		})
+	}
+}
+
+// Promise: "An object that another ManagedResource of the instance has in its inventory, by the same group and kind, stays" - also while that one, whose
+// entry is of a former place, can't put its plan on record: the plan has the object, and only the former place of it no more.
+func TestHeldByAFormerPlaceWhileItCannotBeAnnounced(t *testing.T) {
+	f := newFixture(t)
+	f.target.scope(true)
+	f.sharing("two", "one")
+	f.formerPlace("two")
+	f.restart("one", "two")
+	uid := f.uid("a")
+	f.beforeStatus(1, func() error { return errors.New("the source does not take it") })
+	_, err := f.run("two")
+	if err == nil {
+		t.Fatal("it was announced")
+	}
+	t.Log(f.entries("two"))
+	f.secret("one", "2")
+	_, _ = f.run("one")
+	for range 3 {
+		_, _ = f.run("two")
+		_, _ = f.run("one")
+	}
+	if deleted := f.target.count(http.MethodDelete); deleted > 0 || f.uid("a") != uid {
+		t.Errorf("an object that another inventory and manifest have was deleted %d times; %s, %s", deleted, f.entries("one"), f.entries("two"))
+	}
+}
+
+// Promise: "Of two ManagedResources that have an object, the one whose inventory got it last is its origin, also after a restart" - though the other one
+// has it by a former place.
+func TestLastInventoryIsTheOriginThoughTheOtherOneHasAFormerPlace(t *testing.T) {
+	for _, former := range []bool{false, true} {
+		f := newFixture(t)
+		f.target.scope(true)
+		f.managed("one", "a=1")
+		f.settle("one")
+		if former {
+			f.formerPlace("one")
+		}
+		f.withoutSecret("one") // It can't run, so that the entry stays.
+		f.restart("one")
+		_, _ = f.run("one")
+		mr := f.get("one")
+		f.track(ownerOf(mr), &plan.Plan{}, mr.Status.Resources) // As Expect does after a start.
+		f.managed("two", "a=2")
+		f.refuse(http.MethodPut, "a", http.StatusInternalServerError) // Once.
+		_, _ = f.run("two")
+		t.Log(f.entries("two"))
+		f.target.hook(nil)
+		f.settle("two")
+		f.settle("two")
+		if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/two" {
+			value, _ := f.target.value("a")
+			t.Errorf("former %t: its origin is %s, its value %s; two says %s", former, origin, value, f.condition("two"))
+		}
+	}
+}
+
+// The same, while the other one is ignored, and a restart came between, after which nobody has run for that one yet.
+func TestLastInventoryIsTheOriginThoughTheIgnoredOneHasNotRunSinceARestart(t *testing.T) {
+	for _, ran := range []bool{true, false} {
+		f := newFixture(t)
+		f.managed("one", "a=1")
+		f.settle("one")
+		f.setIgnored("one")
+		f.restart("one")
+		f.must(f.Expect(f.ctx))
+		if ran {
+			_, _ = f.run("one")
+		}
+		f.managed("two", "a=2")
+		f.refuse(http.MethodPut, "a", http.StatusInternalServerError) // Once.
+		_, _ = f.run("two")
+		t.Log(f.entries("two"))
+		f.target.hook(nil)
+		_, _ = f.run("one")
+		f.settle("two")
+		f.settle("two")
+		if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/two" {
+			value, _ := f.target.value("a")
+			t.Errorf("ran %t: its origin is %s, its value %s; two says %s", ran, origin, value, f.condition("two"))
+		}
+	}
+}
+
+// Promise: "An object that another ManagedResource of the instance has in its inventory, by the same group and kind, stays, and that one becomes its
+// origin" - also if this one has it by an equivalent kind as well, as after an unfinished run.
+func TestHeldThoughNamedByTwoKinds(t *testing.T) {
+	for _, how := range []string{"left out", "deleted"} {
+		t.Run(how, func(t *testing.T) {
+			f := newFixture(t)
+			f.managed("heir", "a=1")
+			f.settle("heir")
+			f.managed("m")
+			f.equivalent("m")
+			f.manifests("m", "2", oldConfigMap("a", "1", ""))
+			f.settle("m")
+			f.refuse(http.MethodPost, "b", http.StatusForbidden)
+			f.manifests("m", "3", configMap("a", "1", "")+configMap("b", "1", ""))
+			_, _ = f.run("m")
+			if got := f.entries("m"); !strings.Contains(got, "old.example") || !strings.Contains(got, "v1/n/a") {
+				t.Fatal(got)
+			}
+			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/m" {
+				t.Fatal(origin)
+			}
+			uid := f.uid("a")
+			f.refuse(http.MethodPatch, "a", http.StatusServiceUnavailable) // The hand-over takes its time.
+			if how == "deleted" {
+				f.must(f.source.Delete(f.ctx, f.get("m")))
+			} else {
+				f.secret("m", "4")
+			}
+			_, _ = f.run("m")
+			f.target.hook(nil)
+			for range 3 {
+				_, _ = f.run("m")
+				_, _ = f.run("heir")
+			}
+			if deleted := f.target.count(http.MethodDelete); deleted > 0 || f.uid("a") != uid {
+				t.Errorf("what another inventory has by the same kind was deleted %d times", deleted)
+			}
+			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/heir" {
+				t.Errorf("its origin is %s", origin)
+			}
+		})
+	}
+}
+
+// Promise: "Nothing is deleted because something could not be read". Whether another inventory has an orphan by an equivalent kind is not known while the
+// target does not say where that kind lives.
+func TestNoOrphanWhileTheScopeOfAnEquivalentKindIsUnknown(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })
+		f.target.scope(true)
+		f.managed("mr")
+		f.edit("mr", func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.Spec.Equivalences = [][]metav1.GroupKind{{{Kind: "ConfigMap"}, {Group: "old.example", Kind: "ConfigMap"}}}
+		})
+		f.settle("mr")
+		origin := f.origin(f.get("mr"))
+		f.managed("second")
+		f.target.put("lost", "1", nil)
+		mr := f.get("second")
+		mr.Status.Resources = []resourcesv1alpha1.ObjectReference{{}}
+		mr.Status.Resources[0].APIVersion, mr.Status.Resources[0].Kind, mr.Status.Resources[0].Namespace, mr.Status.Resources[0].Name = "old.example/v1", "ConfigMap", "n", "lost"
+		f.must(f.source.Status().Update(f.ctx, mr))
+		f.target.change("lost", func(o *unstructured.Unstructured) {
+			o.SetManagedFields(wroteOrigin(f.Target.Manager()))
+			o.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: origin})
+		})
+		if broken {
+			f.target.breaks("/apis/old.example/v1")
+		}
+		f.seeInventories()
+		f.Stray(f.ctx, target.Stray{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Name: "lost", UID: f.live("lost").GetUID(), Origin: origin})
+		if _, there := f.target.value("lost"); !there {
+			t.Errorf("broken %t: an object that an inventory names was deleted: %s", broken, f.events())
+		}
 	}
 }

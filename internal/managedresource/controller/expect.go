@@ -14,7 +14,7 @@ import (
 // what the first runs compare, and what health is judged by, so that a restart costs requests for each kind and not for each
 // object.
 func (r *Reconciler) Expect(ctx context.Context) error {
-	err := r.Statuses.Others(ctx, objects.Owner{}, func(mr *resourcesv1alpha1.ManagedResource) {
+	err := r.Statuses.All(ctx, func(mr *resourcesv1alpha1.ManagedResource) {
 		if !r.Class.Concerns(mr) || r.Class.WaitsForHandOver(mr) {
 			return
 		}

@@ -73,7 +73,7 @@ func TestIgnoredAndCreatedAnewInAGap(t *testing.T) {
 	before := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{UID: "1", Annotations: map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}}}
 	after := before.DeepCopy()
 	after.UID = "2"
-	r := &Reconciler{Options: Options{Class: meta.NewClass("")}}
+	r := &Reconciler{Options: Options{Class: meta.NewClass(""), Ledger: objects.New()}}
 	if !r.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 		t.Error("nobody looks at the new one")
 	}

@@ -49,9 +49,15 @@ func (r *Reconciler) predicate() predicate.Predicate {
 		return ok && r.Class.Concerns(mr)
 	}
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return concerns(e.Object) },
+		CreateFunc: func(e event.CreateEvent) bool {
+			if mr, ok := e.Object.(*resourcesv1alpha1.ManagedResource); ok {
+				r.Ledger.SeeInventory(ownerOf(mr), keysOf(mr.Status.Resources))
+			}
+			return concerns(e.Object)
+		},
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			if mr, ok := e.Object.(*resourcesv1alpha1.ManagedResource); ok {
+				r.Ledger.SeeInventory(ownerOf(mr), nil)
 				r.abandoned(mr)
 			}
 			return true
@@ -63,6 +69,7 @@ func (r *Reconciler) predicate() predicate.Predicate {
 			if !ok || !isMR {
 				return false
 			}
+			r.Ledger.SeeInventory(ownerOf(after), keysOf(after.Status.Resources))
 			if r.Statuses != nil {
 				r.Statuses.Observed(after)
 			}

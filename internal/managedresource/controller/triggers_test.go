@@ -72,7 +72,7 @@ func TestPredicate(t *testing.T) {
 			before, after := &mr{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, &mr{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 			tc.before(before)
 			tc.after(after)
-			r := &Reconciler{Options: Options{Class: meta.NewClass("")}}
+			r := &Reconciler{Options: Options{Class: meta.NewClass(""), Ledger: objects.New()}}
 			if got := r.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
 				t.Errorf("got %t", got)
 			}

@@ -58,8 +58,10 @@ type Ledger struct {
 	mu      sync.Mutex
 	records map[kind]map[name]*record
 	size    int
-	owners  map[Owner]*ownerRecord
-	pods    podCounts
+	// namespaced counts, by kind, the records of objects in namespaces.
+	namespaced map[kind]int
+	owners     map[Owner]*ownerRecord
+	pods       podCounts
 	// deployments finds a Deployment by its UID.
 	deployments map[types.UID]*record
 	listings    uint32
@@ -75,6 +77,8 @@ type Ledger struct {
 	waiting   map[Key][]Owner
 	// ignored are the objects of ManagedResources that are ignored.
 	ignored map[Owner]map[Key]struct{}
+	// unrecorded are the objects in the inventories of ManagedResources that are not on record for them.
+	unrecorded map[Owner][]Key
 
 	onReady      func(Owner)
 	onDrift      func(Owner, Key)
@@ -86,6 +90,7 @@ type Ledger struct {
 func New() *Ledger {
 	return &Ledger{
 		records:      map[kind]map[name]*record{},
+		namespaced:   map[kind]int{},
 		owners:       map[Owner]*ownerRecord{},
 		pods:         newPodCounts(),
 		deployments:  map[types.UID]*record{},
@@ -94,6 +99,7 @@ func New() *Ledger {
 		handOvers:    map[handOver]int{},
 		waiting:      map[Key][]Owner{},
 		ignored:      map[Owner]map[Key]struct{}{},
+		unrecorded:   map[Owner][]Key{},
 		onReady:      func(Owner) {},
 		onDrift:      func(Owner, Key) {},
 		onVerdict:    func(Owner) {},
@@ -173,6 +179,7 @@ func (l *Ledger) trackLocked(owner Owner, refs []Ref, told *notices) {
 	for _, r := range o.records {
 		l.labelledLocked(r, told)
 	}
+	l.recordedLocked(owner)
 	if len(refs) == 0 {
 		delete(l.owners, owner)
 	}
@@ -191,6 +198,9 @@ func (l *Ledger) recordLocked(ref Ref) *record {
 		r = &record{kind: k, name: n, version: versionOf(ref), since: l.listings}
 		byName[n] = r
 		l.size++
+		if ref.Namespace != "" {
+			l.namespaced[k]++
+		}
 	}
 	return r
 }
@@ -228,8 +238,12 @@ func (l *Ledger) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 	delete(l.rares, r)
 	delete(l.records[r.kind], r.name)
 	l.size--
+	if r.name.namespace != noNamespace {
+		l.namespaced[r.kind]--
+	}
 	if len(l.records[r.kind]) == 0 {
 		delete(l.records, r.kind)
+		delete(l.namespaced, r.kind)
 	}
 }
 

@@ -27,6 +27,9 @@ type name struct {
 	name      string
 }
 
+// noNamespace is the namespace of objects that have none.
+var noNamespace = unique.Make("")
+
 func split(key Key) (kind, name) {
 	return unique.Make(key.GroupKind), name{unique.Make(key.Namespace), key.Name}
 }

@@ -272,6 +272,7 @@ func (l *Ledger) SetIgnored(owner Owner, keys []Key) {
 		set[key] = struct{}{}
 	}
 	l.ignored[owner] = set
+	l.recordedLocked(owner)
 }
 
 // ForgetIgnored forgets a ManagedResource that was ignored.

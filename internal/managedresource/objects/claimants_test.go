@@ -1,0 +1,147 @@
+package objects
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
+)
+
+// TestLawOfClaimants: whatever is tracked, ignored, forgotten and seen in inventories, nobody is left out who has one of the objects that are asked for, in
+// whatever namespace if objects of the kind are on record both with and without one.
+func TestLawOfClaimants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := New()
+		owners := []Owner{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+		keyOf := rapid.Custom(func(t *rapid.T) Key {
+			return Key{schema.GroupKind{Kind: rapid.SampledFrom([]string{"K", "L"}).Draw(t, "kind")}, rapid.SampledFrom([]string{"", "n", "m"}).Draw(t, "namespace"),
+				rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name")}
+		})
+		has, ignored, inventory := map[Owner][]Key{}, map[Owner][]Key{}, map[Owner][]Key{}
+		draw := func(t *rapid.T) (Owner, []Key) {
+			return rapid.SampledFrom(owners).Draw(t, "owner"), rapid.SliceOfN(keyOf, 0, 3).Draw(t, "objects")
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"a ManagedResource is tracked": func(t *rapid.T) {
+				owner, keys := draw(t)
+				var refs []Ref
+				for _, key := range keys {
+					refs = append(refs, Ref{Key: key})
+				}
+				l.Track(owner, refs)
+				if has[owner] = keys; len(keys) > 0 {
+					delete(ignored, owner)
+				}
+			},
+			"one is ignored": func(t *rapid.T) {
+				owner, keys := draw(t)
+				l.Track(owner, nil)
+				l.SetIgnored(owner, slices.Clone(keys))
+				delete(has, owner)
+				ignored[owner] = keys
+			},
+			"an inventory is seen": func(t *rapid.T) {
+				owner, keys := draw(t)
+				l.SeeInventory(owner, slices.Clone(keys))
+				inventory[owner] = keys
+			},
+			"": func(t *rapid.T) {
+				key := keyOf.Draw(t, "key")
+				got := l.Claimants([]Key{key})
+				for _, owner := range owners {
+					all := slices.Concat(has[owner], ignored[owner])
+					missing := slices.ContainsFunc(inventory[owner], func(k Key) bool { return !slices.Contains(all, k) })
+					if !slices.Contains(got, owner) && (slices.Contains(all, key) || len(l.unrecorded[owner]) > 0) {
+						t.Fatalf("MRB-16: %s has %s, and is not among %v", owner, key.Name, got)
+					}
+					if slices.Contains(all, key) || !missing {
+						continue
+					}
+				}
+			},
+		})
+	})
+}
+
+// Objects of a kind whose scope was changed are found by name.
+func TestClaimantsOfAKindInTwoScopes(t *testing.T) {
+	l, kind := New(), schema.GroupKind{Kind: "K"}
+	l.Track(Owner{Name: "old"}, []Ref{{Key: Key{kind, "n", "x"}}})
+	if got := l.Claimants([]Key{{kind, "m", "x"}}); len(got) != 0 {
+		t.Errorf("MRD-13: another object in another namespace: %v", got)
+	}
+	for _, namespace := range []string{"", "n"} {
+		if got := l.Claimants([]Key{{kind, namespace, "x"}}); !slices.Equal(got, []Owner{{Name: "old"}}) {
+			t.Errorf("MRD-13: in namespace %q: %v", namespace, got)
+		}
+	}
+	l.Track(Owner{Name: "new"}, []Ref{{Key: Key{kind, "", "x"}}})
+	if got := l.Claimants([]Key{{kind, "m", "x"}}); len(got) != 2 {
+		t.Errorf("MRD-13: the kind may have no namespaces by now: %v", got)
+	}
+	l.Track(Owner{Name: "old"}, nil)
+	l.Track(Owner{Name: "new"}, nil)
+	if len(l.namespaced) > 0 {
+		t.Errorf("counts are left: %v", slices.Collect(maps.Values(l.namespaced)))
+	}
+}
+
+// An inventory with objects that are not on record makes its ManagedResource a claimant of everything until they are.
+func TestUnrecordedInventories(t *testing.T) {
+	l, owner, a, b := New(), Owner{Name: "o"}, Key{Name: "a"}, Key{Name: "b"}
+	l.SeeInventory(owner, []Key{a, b})
+	if got := l.Claimants([]Key{{Name: "other"}}); len(got) != 1 {
+		t.Errorf("MRB-16: %v", got)
+	}
+	l.Track(owner, []Ref{{Key: a}})
+	if got := l.Claimants([]Key{{Name: "other"}}); len(got) != 1 {
+		t.Errorf("MRB-16: b is still not on record: %v", got)
+	}
+	l.Track(owner, []Ref{{Key: a}, {Key: b}})
+	if got := l.Claimants([]Key{{Name: "other"}}); len(got) != 0 {
+		t.Errorf("MRB-16: all is on record: %v", got)
+	}
+	l.SeeInventory(owner, []Key{{Name: "c"}})
+	if l.SeeInventory(owner, nil); len(l.unrecorded) > 0 {
+		t.Error("MRB-16: a ManagedResource that is gone is remembered")
+	}
+}
+
+// BenchmarkRun is what a run costs in the tracker beside 50,000 other ManagedResources of ten objects each: claims, claimants, drift and the end of the run. It
+// must not depend on how many others there are:
+//
+//	go test ./internal/managedresource/objects -run '^$' -bench Run -benchtime 1000x
+func BenchmarkRun(b *testing.B) {
+	for _, others := range []int{100, 50_000} {
+		b.Run(fmt.Sprint(others), func(b *testing.B) {
+			l := New()
+			refs := func(i int) (refs []Ref, keys []Key) {
+				for j := range 10 {
+					key := Key{schema.GroupKind{Kind: "ConfigMap"}, fmt.Sprint("n", i), fmt.Sprint("o", j)}
+					refs, keys = append(refs, Ref{Key: key, Version: "v1"}), append(keys, key)
+				}
+				return refs, keys
+			}
+			for i := range others {
+				own, _ := refs(i)
+				l.Track(Owner{Name: fmt.Sprint(i)}, own)
+			}
+			owner := Owner{Name: "0"}
+			own, keys := refs(0)
+			b.ResetTimer()
+			for range b.N {
+				l.Track(owner, own)
+				l.BeginRun(owner, keys[1:], keys[:1])
+				l.Claimants(keys)
+				l.DeletionSent(owner, keys[0])
+				l.ForgetDeletions(owner, keys[0])
+				l.DeletionRefused(owner, keys[0])
+				l.Pass(owner, func(Key) bool { return true })
+				l.EndRun(owner)
+			}
+		})
+	}
+}
