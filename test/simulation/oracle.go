@@ -27,6 +27,7 @@ const (
 	// honesty
 	doneAsTold    = "what is reported was done"
 	conditionTrue = "conditions say what is"
+	missingIsTold = "what is missing is told"
 	// liveness
 	becomesWanted = "the target becomes what is wanted"
 	letsGo        = "what goes away is let go"
@@ -84,6 +85,8 @@ type oracle struct {
 	stray map[string]bool
 	// had is when an object last had a value.
 	had map[apiserver.Key]map[string]time.Time
+	// missingSince is since when an object is missing that was there.
+	missingSince map[apiserver.Key]time.Time
 	// wanted is what is wanted now, each wish since a time of its own; until is when an object was last wanted.
 	wanted map[apiserver.Key][]wish
 	// contested objects were wanted by two ManagedResources at once, or handed over: what another one injected may still be on them. settleContested
@@ -143,7 +146,8 @@ type oracle struct {
 func newOracle(w *world) *oracle {
 	return &oracle{
 		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, doubtful: map[string]bool{}, stray: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
-		wanted: map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
+		missingSince: map[apiserver.Key]time.Time{},
+		wanted:       map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
 		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, stirred: map[apiserver.Key]time.Time{}, fought: map[apiserver.Key]time.Time{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{}, restoredAt: map[string]time.Time{},
 		turnedBack: map[string]int64{}, advanced: map[string]int64{}, blind: map[view]bool{}, seenSince: map[view]bool{}, leftBehind: map[string]bool{}, leftAt: map[string]time.Time{}, givenUp: map[claim]time.Time{}, lacking: map[apiserver.Key]time.Time{}, saidToStay: map[string]time.Time{},
 		toKeep: map[apiserver.Key]bool{}, met: coverage{}, superseded: map[string]bool{},
@@ -223,6 +227,7 @@ func (w *world) targetChanged(c apiserver.Change) {
 		}
 	}
 	w.traceLocked("-- %s %ss %s: %s", c.By, c.Verb, c.Key, later(func() string { return summary(t, c.After) }))
+	w.noteMissing(c)
 	uid := apiserver.Text(c.Before, "metadata", "uid")
 	if c.After != nil && truthy(c.Before, resourcesv1alpha1.AnnotationKeepObject) && !truthy(c.After, resourcesv1alpha1.AnnotationKeepObject) {
 		w.saidToStay[uid] = time.Now()

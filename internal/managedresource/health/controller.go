@@ -45,9 +45,10 @@ const (
 	settleLimit = 1800 * time.Millisecond
 	// unwatchedDelay is between two looks at objects whose end no watch will tell. Each of them costs a request a look:
 	// with unwatchedEach a ManagedResource sends twenty of them a second at most. A repair that is held, as somebody
-	// keeps changing the object, leaves it so for half a minute; one that is delayed on purpose may leave it so for
-	// hours, and is looked at the more rarely the longer it lasts: unwatchedShare of the time that it has lasted.
-	unwatchedDelay, unwatchedEach, unwatchedShare = time.Second, 50 * time.Millisecond, 10
+	// keeps changing the object, leaves it so for unwatchedSoon; one that is delayed on purpose may leave it so for
+	// hours, and is looked at the more rarely the longer it lasts: unwatchedShare of the time that it has lasted since.
+	unwatchedDelay, unwatchedEach = time.Second, 50 * time.Millisecond
+	unwatchedSoon, unwatchedShare = 30 * time.Second, 10
 	// rarely is how many periods pass between two looks at what watches keep up to date: a net below the net.
 	rarely = 10
 	// changeDelay gathers the changes that arrive together.
@@ -258,7 +259,8 @@ func (r *Reconciler) heard(owner objects.Owner) time.Time {
 	return at
 }
 
-// nextLook returns after what time objects are looked at whose end no watch will tell; zero if there are none.
+// nextLook returns after what time objects are looked at whose end no watch will tell; zero if there are none. If one
+// of them is missing then, it is so since now: the next judgement begins to wait there.
 func (r *Reconciler) nextLook(owner objects.Owner, unwatched int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -270,7 +272,10 @@ func (r *Reconciler) nextLook(owner objects.Owner, unwatched int) time.Duration 
 	if _, found := r.unwatched[owner]; !found {
 		r.unwatched[owner] = now
 	}
-	rarer := min(now.Sub(r.unwatched[owner])/unwatchedShare, r.Config.SyncPeriod.Duration)
+	if _, found := r.news[owner]; !found {
+		r.news[owner] = now
+	}
+	rarer := min((now.Sub(r.unwatched[owner])-unwatchedSoon)/unwatchedShare, r.Config.SyncPeriod.Duration)
 	return max(unwatchedDelay, time.Duration(unwatched)*unwatchedEach, rarer)
 }
 

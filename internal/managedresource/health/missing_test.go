@@ -121,9 +121,9 @@ func TestLooksAtWhatNoWatchSees(t *testing.T) {
 		least, most time.Duration
 	}{
 		{0, 1, unwatchedDelay, unwatchedDelay},
-		{9 * time.Second, 1, unwatchedDelay, unwatchedDelay},
+		{unwatchedSoon, 1, unwatchedDelay, unwatchedDelay},
 		{0, 100, 100 * unwatchedEach, 100 * unwatchedEach},
-		{21 * time.Second, 1, 3 * time.Second, 3 * time.Second},
+		{30 * time.Second, 1, 3 * time.Second, 3 * time.Second},
 		{24 * time.Hour, 1, time.Minute, time.Minute},
 		{0, 0, rarely * time.Minute * 9 / 10, rarely * time.Minute * 11 / 10},
 		{0, 1, unwatchedDelay, unwatchedDelay},
