@@ -61,7 +61,7 @@ fuzz: ## Fuzz decoders and handlers, FUZZTIME (default 1m) for each target.
 
 .PHONY: laws
 laws: ## Check the laws of the graph with CHECKS (default 20000) sequences of events each, and those of decisions on TIMES (default 50) times as many gardens.
-	go test ./internal/graph ./internal/seedauthorizer/relation ./internal/ratelimit ./internal/controller/networkpolicy/desired ./internal/controller/istioclusterconfiguration/envoyfilter -run Law -count=1 -timeout 60m -rapid.checks=$(or $(CHECKS),20000)
+	go test ./internal/graph ./internal/seedauthorizer/relation ./internal/managedresource/lifecycle ./internal/ratelimit ./internal/controller/networkpolicy/desired ./internal/controller/istioclusterconfiguration/envoyfilter -run Law -count=1 -timeout 60m -rapid.checks=$(or $(CHECKS),20000)
 	go test ./internal/seedauthorizer/rules -run Law -count=1 -timeout 60m -law-times=$(or $(TIMES),50)
 
 SIMULATED := $(if $(filter 1,$(CONTROLLERS)),TestController,Test)
@@ -78,7 +78,7 @@ simulate: ## Run the engine, or with CONTROLLERS=1 the other controllers, in a s
 search: ## Search for defects with the date's seeds, MINUTES (default 10) in all: the laws for a third of it, then the simulation.
 	@echo "the laws, with seed $(DATE), for $$(( $(or $(MINUTES),10) * 20 )) s at most"
 	@ended() { code=$$?; if [ $$code = 124 ]; then echo "the time for these laws is up"; else exit $$code; fi; }; \
-	timeout $$(( $(or $(MINUTES),10) * 10 )) go test ./internal/graph ./internal/seedauthorizer/relation ./internal/ratelimit ./internal/controller/networkpolicy/desired ./internal/controller/istioclusterconfiguration/envoyfilter -run Law -count=1 -timeout 60m -rapid.seed=$(DATE) -rapid.checks=2000 -rapid.nofailfile || ended; \
+	timeout $$(( $(or $(MINUTES),10) * 10 )) go test ./internal/graph ./internal/seedauthorizer/relation ./internal/managedresource/lifecycle ./internal/ratelimit ./internal/controller/networkpolicy/desired ./internal/controller/istioclusterconfiguration/envoyfilter -run Law -count=1 -timeout 60m -rapid.seed=$(DATE) -rapid.checks=2000 -rapid.nofailfile || ended; \
 	timeout $$(( $(or $(MINUTES),10) * 10 )) go test ./internal/seedauthorizer/rules -run Law -count=1 -timeout 60m -law-first=$(DATE)000 -law-times=5 || ended
 	@$(MAKE) --no-print-directory simulate MINUTES=$$(( $(or $(MINUTES),10) * 2 / 3 ))
 

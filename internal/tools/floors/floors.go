@@ -40,7 +40,7 @@ var house = []floor{
 			"internal/managedresource/plan",
 			"internal/managedresource/merge",
 			"internal/managedresource/healthcheck",
-			"internal/managedresource/objects", "internal/managedresource/ownership",
+			"internal/managedresource/objects", "internal/managedresource/ownership", "internal/managedresource/lifecycle",
 			"internal/seedauthorizer/relation",
 			"internal/seedauthorizer/identity",
 			"internal/nodeagentauthorizer/agent",

@@ -1,0 +1,175 @@
+package lifecycle
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// Facts are what holds when an event is taken.
+type Facts struct {
+	// UID and Generation are those of the ManagedResource that the event is about.
+	UID        types.UID
+	Generation int64
+	Now        time.Time
+}
+
+// Event is something that happened to a ManagedResource.
+type Event interface{ kind() kind }
+
+type kind int
+
+const (
+	takenUp kind = iota
+	operationFound
+	operationChanged
+	specChanged
+	secretChanged
+	secretsMissed
+	fullRequested
+	periodEnded
+	runBegins
+	objectsVisited
+	runSucceeded
+	deletionsPending
+	runFailed
+	runSuperseded
+	runStopped
+	pruneBegins
+	deletionBegins
+	gone
+)
+
+func (k kind) String() string {
+	return [...]string{
+		"TakenUp", "OperationFound", "OperationChanged", "SpecChanged", "SecretChanged", "SecretsMissed", "FullRequested", "PeriodEnded", "RunBegins",
+		"ObjectsVisited", "RunSucceeded", "DeletionsPending", "RunFailed", "RunSuperseded", "RunStopped", "PruneBegins", "DeletionBegins", "Gone",
+	}[k]
+}
+
+type (
+	// TakenUp is sent first whenever the queue hands the ManagedResource out.
+	TakenUp struct{}
+	// OperationFound is sent next, with the annotation operation.
+	OperationFound struct{ Operation string }
+	// OperationChanged: the annotation operation was set since the last run, which may have found the same value before.
+	OperationChanged struct{}
+	// SpecChanged: a watch told of another generation.
+	SpecChanged struct{}
+	// SecretChanged: a watch told that a Secret was written, or is gone if the version is empty.
+	SecretChanged struct{ Name, Version string }
+	// SecretsMissed: changes of Secrets may have been missed, in a gap of their watch.
+	SecretsMissed struct{}
+	// FullRequested: somebody's wish is a full run.
+	FullRequested struct{}
+	// PeriodEnded: alwaysUpdate asks for writes at the end of a sync period, to all objects or to those that no watch covers.
+	PeriodEnded struct{ All bool }
+	// RunBegins: a run for the present form of the ManagedResource is about to begin.
+	RunBegins struct {
+		// Reported is true if the status is what the last run made of it.
+		Reported bool
+		// InSync is true if every object is known to be in sync, and a watch would tell if it was not.
+		InSync bool
+		// Held is true if the run would find what the last one left: objects that are not gone, and nothing else to do.
+		Held bool
+	}
+	// ObjectsVisited: the run has visited these objects, and need not do so again if it does not end well.
+	ObjectsVisited struct{ Objects map[plan.Key]struct{} }
+	// RunSucceeded: the run did all that was to be done.
+	RunSucceeded struct{ Completed Completed }
+	// DeletionsPending: the run ended, with or without success, while objects were being deleted.
+	DeletionsPending struct{ Pending Pending }
+	// RunFailed: the run could not do all that was to be done. Content is what it applied, empty if that could not be read.
+	RunFailed struct{ Content string }
+	// RunSuperseded: the ManagedResource asks for something else than when it was taken up.
+	RunSuperseded struct{}
+	// RunStopped: the run ended without a result.
+	RunStopped struct{}
+	// PruneBegins: objects are about to be deleted.
+	PruneBegins struct{}
+	// DeletionBegins: the ManagedResource is being deleted, or went to another class.
+	DeletionBegins struct{}
+	// Gone: the ManagedResource is gone, ignored, or not this instance's any more.
+	Gone struct{}
+)
+
+func (TakenUp) kind() kind          { return takenUp }
+func (OperationFound) kind() kind   { return operationFound }
+func (OperationChanged) kind() kind { return operationChanged }
+func (SpecChanged) kind() kind      { return specChanged }
+func (SecretChanged) kind() kind    { return secretChanged }
+func (SecretsMissed) kind() kind    { return secretsMissed }
+func (FullRequested) kind() kind    { return fullRequested }
+func (PeriodEnded) kind() kind      { return periodEnded }
+func (RunBegins) kind() kind        { return runBegins }
+func (ObjectsVisited) kind() kind   { return objectsVisited }
+func (RunSucceeded) kind() kind     { return runSucceeded }
+func (DeletionsPending) kind() kind { return deletionsPending }
+func (RunFailed) kind() kind        { return runFailed }
+func (RunSuperseded) kind() kind    { return runSuperseded }
+func (RunStopped) kind() kind       { return runStopped }
+func (PruneBegins) kind() kind      { return pruneBegins }
+func (DeletionBegins) kind() kind   { return deletionBegins }
+func (Gone) kind() kind             { return gone }
+
+// Action is what a Command asks for.
+type Action int
+
+const (
+	// Wake puts the ManagedResource into the queue.
+	Wake Action = iota
+	// ForgetFormer forgets what is known of the objects of a former ManagedResource by the same name.
+	ForgetFormer
+	// Pause does nothing, and looks again after a sync period.
+	Pause
+	// RemoveOperation removes the annotation operation.
+	RemoveOperation
+	// Rest ends the run, as there is nothing to do.
+	Rest
+	// AwaitDeletion ends the run, and looks again soon.
+	AwaitDeletion
+	// Begin goes on with the run.
+	Begin
+	// Measure observes how long a change took that is applied now.
+	Measure
+	// RequeueAfter begins another run after a pause.
+	RequeueAfter
+	// RetryDeletions tries each deletion at once, also those that are being retried with a back-off.
+	RetryDeletions
+	// Forget drops the State.
+	Forget
+)
+
+func (a Action) String() string {
+	return [...]string{"Wake", "ForgetFormer", "Pause", "RemoveOperation", "Rest", "AwaitDeletion", "Begin", "Measure", "RequeueAfter", "RetryDeletions", "Forget"}[a]
+}
+
+// Command is what Step asks its caller to do.
+type Command struct {
+	Do Action
+	// After is the pause of RequeueAfter.
+	After time.Duration
+	// Since is when the change came that Measure is about.
+	Since time.Time
+}
+
+// Commands are what Step asks its caller to do.
+type Commands []Command
+
+// Find returns the command for an action.
+func (c Commands) Find(do Action) (Command, bool) {
+	for _, command := range c {
+		if command.Do == do {
+			return command, true
+		}
+	}
+	return Command{}, false
+}
+
+// Has says whether an action is asked for.
+func (c Commands) Has(do Action) bool {
+	_, found := c.Find(do)
+	return found
+}

@@ -1,0 +1,134 @@
+package lifecycle
+
+import (
+	"slices"
+)
+
+// transition is a row of the table. A row holds for each of its phases and events while its condition holds; the first row that holds counts.
+type transition struct {
+	// in are the phases, on the events; no phase means every phase.
+	in []Phase
+	on []kind
+	// when is nil if there is no condition.
+	when *condition
+	// then changes what is remembered, apart from the phase; nil changes nothing.
+	then *effect
+	// to is the phase after that; stay leaves it.
+	to Phase
+	do []Action
+}
+
+const stay Phase = -1
+
+// news are the events that ask for a run by what happened, and are noted in the Inbox.
+var news = []kind{fullRequested, secretChanged, secretsMissed, periodEnded}
+
+// table is the life of a ManagedResource.
+var table = []transition{
+	// Another ManagedResource by the same name starts anew. Its objects are not those of the former one.
+	{on: kinds(takenUp), when: replaced, then: forget, to: Unseen, do: actions(ForgetFormer)},
+
+	// Wishes of people. operation=reconcile stays in force until a full run ended well, though its annotation goes at once; migrate and
+	// restore stay as annotations, and ask once.
+	{on: kinds(operationFound), when: waitsForState, then: setAside, to: Paused, do: actions(Pause)},
+	{in: in(Unseen, Due, Synced, AwaitingDeletion), on: kinds(operationFound), when: reconcileAsked, then: noteRequest, to: Due, do: actions(RemoveOperation)},
+	{on: kinds(operationFound), when: reconcileAsked, then: noteRequest, to: stay, do: actions(RemoveOperation)},
+	{in: in(Unseen, Due, Synced, AwaitingDeletion), on: kinds(operationFound), when: fullAskedAnew, then: noteRequest, to: Due},
+	{on: kinds(operationFound), when: fullAskedAnew, then: noteRequest, to: stay},
+	{on: kinds(operationFound), then: noteOperation, to: stay},
+	{on: kinds(operationChanged), then: forgetOperation, to: stay},
+
+	// News go into the Inbox, which a run that is under way does not share.
+	{on: kinds(secretChanged), when: readAlready, to: stay},
+	{on: kinds(secretChanged), when: toldAlready, then: noteChange, to: stay, do: actions(Wake)},
+	{on: kinds(periodEnded), when: askedAlready, to: stay},
+	{in: in(Unseen, Due, Synced, AwaitingDeletion), on: news, then: note, to: Due, do: actions(Wake)},
+	{on: news, then: note, to: stay, do: actions(Wake)},
+	{on: kinds(specChanged), then: noteChange, to: stay},
+
+	// Runs begin.
+	{in: in(Synced), on: kinds(runBegins), when: nothingToDo, then: resetBackOff, to: stay, do: actions(Rest)},
+	{in: in(AwaitingDeletion), on: kinds(runBegins), when: stillHeld, to: stay, do: actions(AwaitDeletion)},
+	{on: kinds(runBegins), then: takeOver, to: Running, do: actions(Begin)},
+	{in: in(Running), on: kinds(objectsVisited), when: isFull, then: noteVisited, to: stay},
+	{on: kinds(objectsVisited), to: stay},
+
+	// Runs end.
+	{in: in(Running), on: kinds(runSucceeded), when: nothingUnread, then: settle, to: Synced, do: actions(Measure)},
+	{in: in(Running), on: kinds(runSucceeded), then: settle, to: Due, do: actions(Measure)},
+	{in: in(Running), on: kinds(deletionsPending), when: nothingArrived, then: putBackPending, to: AwaitingDeletion},
+	{in: in(Synced), on: kinds(deletionsPending), then: putBackPending, to: AwaitingDeletion},
+	{in: in(Running, Due), on: kinds(deletionsPending), then: putBack, to: Due},
+	{in: in(Running), on: kinds(runFailed), then: putBackFailed, to: Due},
+	{in: in(Running), on: kinds(runSuperseded), then: putBackSuperseded, to: Due, do: actions(RequeueAfter)},
+	{on: kinds(runSuperseded), then: countSuperseded, to: stay, do: actions(RequeueAfter)},
+	{in: in(Running), on: kinds(runStopped), then: putBack, to: Due},
+	{on: kinds(runSucceeded, deletionsPending, runFailed, runStopped), to: stay},
+
+	// Objects are deleted.
+	{on: kinds(pruneBegins), when: deletionAskedAnew, then: notePruned, to: stay, do: actions(RetryDeletions)},
+	{on: kinds(pruneBegins), to: stay},
+	{on: kinds(deletionBegins), then: unsettle, to: Deleting},
+	{on: kinds(gone), then: forgetAll, to: Unseen, do: actions(Forget)},
+	{on: kinds(takenUp), to: stay},
+}
+
+func in(phases ...Phase) []Phase          { return phases }
+func kinds(kinds ...kind) []kind          { return kinds }
+func actions(actions ...Action) []Action  { return actions }
+func (t *transition) covers(p Phase) bool { return len(t.in) == 0 || slices.Contains(t.in, p) }
+
+// Step returns what is remembered of a ManagedResource after an event, and what its caller has to do about that.
+func Step(s State, e Event, f Facts) (State, Commands) {
+	if s.UID != f.UID {
+		if endsRun(e.kind()) {
+			return s, nil // It was about the former ManagedResource by this name.
+		}
+		s = State{UID: f.UID, Replaces: s.UID != "" || s.Replaces}
+	}
+	row := rowOf(s, e, f)
+	next := s
+	if row.then != nil {
+		next = row.then.apply(s, e, f)
+	}
+	if row.to != stay {
+		next.Phase = row.to
+	}
+	if next.Phase != AwaitingDeletion {
+		next.Pending = nil
+	}
+	return next, commands(row.do, s, next)
+}
+
+// rowOf returns the row of the table that counts for an event.
+func rowOf(s State, e Event, f Facts) *transition {
+	for i := range table {
+		row := &table[i]
+		if slices.Contains(row.on, e.kind()) && row.covers(s.Phase) && (row.when == nil || row.when.holds(s, e, f)) {
+			return row
+		}
+	}
+	panic("no row for " + e.kind().String() + " in phase " + s.Phase.String()) // TestTable holds that each event has one in each phase.
+}
+
+// endsRun says whether an event is about a run that began before it.
+func endsRun(k kind) bool {
+	return k == objectsVisited || k == runSucceeded || k == deletionsPending || k == runFailed || k == runStopped
+}
+
+func commands(do []Action, before, after State) (commands Commands) {
+	for _, action := range do {
+		command := Command{Do: action}
+		switch action {
+		case RequeueAfter:
+			command.After = after.Retry.backOff()
+		case Measure:
+			if before.Change.Since.IsZero() || !after.Change.Since.IsZero() {
+				continue // Nothing changed, or more did than was applied.
+			}
+			command.Since = before.Change.Since
+		}
+		commands = append(commands, command)
+	}
+	return commands
+}
