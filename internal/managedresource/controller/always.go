@@ -4,6 +4,7 @@ import (
 	"context"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
@@ -15,16 +16,15 @@ func (r *Reconciler) alwaysUpdates(scope config.AlwaysUpdateScope) bool {
 	return *r.Config.AlwaysUpdate && unwatched == (scope == config.AlwaysUpdateUnwatched)
 }
 
-// completed returns the ManagedResources that were applied completely, and asks for the updates of a sync period: a full run for each, or one
+// applied returns the ManagedResources that were applied completely, and asks for the updates of a sync period: a full run for each, or one
 // for those with objects that no watch covers.
-func (t *Triggers) completed() []objects.Owner {
+func (t *Triggers) applied() []objects.Owner {
 	r := t.reconciler
-	owners := r.passes.owners(r.alwaysUpdates(config.AlwaysUpdateAll))
-	if r.alwaysUpdates(config.AlwaysUpdateUnwatched) {
-		for _, owner := range owners {
-			if !r.covered(owner) {
-				r.passes.rewritesUnwatched(owner)
-			}
+	owners := r.states.applied()
+	all, unwatched := r.alwaysUpdates(config.AlwaysUpdateAll), r.alwaysUpdates(config.AlwaysUpdateUnwatched)
+	for _, owner := range owners {
+		if all || unwatched && !r.covered(owner) {
+			r.states.stepKnown(owner, lifecycle.PeriodEnded{All: all})
 		}
 	}
 	return owners

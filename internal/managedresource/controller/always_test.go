@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 )
 
 // MRC-3c: alwaysUpdate is about the periodic run, and not about each drift.
@@ -22,7 +23,7 @@ func TestAlwaysUpdate(t *testing.T) {
 	if got := f.target.count(http.MethodPut) - puts; got != 0 {
 		t.Errorf("%d updates in a run that somebody's change asked for", got)
 	}
-	f.passes.owners(true) // The sweep.
+	f.states.stepKnown(ownerOf(f.get("m")), lifecycle.PeriodEnded{All: true}) // The sweep.
 	f.settle("m")
 	if got := f.target.count(http.MethodPut) - puts; got != 2 {
 		t.Errorf("%d updates in the periodic run", got)
@@ -101,7 +102,7 @@ func TestAlwaysUpdateOfWhatIsWatched(t *testing.T) {
 	if value, _ := f.target.value("a"); value != "1" {
 		t.Errorf("CFG-13/drift: it is %q", value)
 	}
-	f.passes.doubt(f.get("m"), true)
+	f.states.step(f.get("m"), lifecycle.FullRequested{})
 	if got := f.requested(func() { f.settle("m") }); slices.ContainsFunc(got, isPut) || len(got) == 0 {
 		t.Errorf("MRC-3c/somebody asks for a full run: %q", got)
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
@@ -42,11 +43,11 @@ type applier struct {
 	// full is true for the first run, and for one that is to look at all objects, which all is true for, whether they are known to be right or not; asked
 	// if somebody asked for that: then drift is put right without delay. periodic is true if a sync period asks for updates of what no watch covers.
 	full, all, asked, periodic bool
-	// looked are those that an earlier run has looked at for the same reason.
-	looked map[plan.Key]struct{}
+	// visitedBefore are those that an earlier run has visited for the same reason.
+	visitedBefore map[plan.Key]struct{}
 
-	// asking knows what the plan was made from; recorded makes sure of that before the first write, and that the inventory has all objects.
-	asking   *asking
+	// lease knows what the plan was made from; recorded makes sure of that before the first write, and that the inventory has all objects.
+	lease    *lease
 	recorded func() error
 
 	slow         slow
@@ -95,10 +96,11 @@ func (o outcome) gainedOrigin() bool {
 	return o.result == "created" || o.result == "updated" && o.anothers && !o.isKept()
 }
 
-// newApplier returns what carries out a plan, in a run that began with what pass says.
-func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, began pass, from basis) *applier {
+// newApplier returns what carries out a plan, in a run that took over what taken says.
+func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, taken *lifecycle.Run, lease *lease) *applier {
 	return &applier{
-		Reconciler: r, asking: &asking{Reconciler: r, mr: mr, from: from}, mr: mr, plan: planned, full: began.wantsFull(), all: began.asksForFull(), asked: began.isAsked(), periodic: began.isPeriodic(), looked: began.lookedAt(), errs: slices.Clone(planned.Errors),
+		Reconciler: r, lease: lease, mr: mr, plan: planned, errs: slices.Clone(planned.Errors),
+		full: taken.VisitsUnknown(), all: taken.Full, asked: taken.Requested, periodic: taken.Periodic, visitedBefore: taken.Visited,
 		equivalences:     plan.NewEquivalences(mr.Spec.Equivalences),
 		definedKinds:     map[metav1.GroupKind]bool{},
 		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, failing: map[objects.Key]struct{}{}, written: map[plan.Key]outcome{},
@@ -115,10 +117,7 @@ func (a *applier) run(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := a.asking.from.confirmed(); err != nil {
-			return err
-		}
-		return a.asking.still(ctx)
+		return a.lease.Check(ctx, Cheap)
 	}
 	if slices.ContainsFunc(a.plan.Apply, func(d *plan.Desired) bool { return scalable(d.Key) }) {
 		if err := a.Watches.Autoscalers().Ready(ctx); err != nil {
@@ -133,7 +132,7 @@ func (a *applier) run(ctx context.Context) error {
 	}
 	a.tellNews(ctx)
 	if a.replan && len(a.errs) == 0 {
-		return errMoved
+		return errSuperseded
 	}
 	return plan.JoinErrors(a.errs)
 }
@@ -170,8 +169,8 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	options := a.options(desired)
 	digest := desiredDigest(desired, options)
-	_, looked := a.looked[desired.Key]
-	if (!a.all || looked) && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
+	_, visited := a.visitedBefore[desired.Key]
+	if (!a.all || visited) && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
 		a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
 		a.written[desired.Key] = outcome{result: skipped, sighting: objects.Sighting{Key: keyOf(desired), Desired: digest}}
 		return nil
@@ -285,7 +284,7 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 	standsIn := !compared && a.Ledger.DriftOf(keyOf(desired), a.Clock.Now()).Open && a.drifted(ctx, desired, options, digest)
 	done, err := a.write(ctx, desired, options, finding)
 	compared = compared || standsIn && done.keptBy != (objects.Owner{})
-	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, errMoved) {
+	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, errSuperseded) {
 		a.planAnew()
 		return
 	}
@@ -369,8 +368,17 @@ func isRecorded(desired *plan.Desired, uid types.UID) bool {
 	return desired.Old != nil && createdOnce(desired.Old) && !meta.Planned(desired.Old) && uid != "" && desired.Old.UID == uid
 }
 
-// overtaken says whether the watches told since of an object that it is not as it should be, though the run did not look at it for their sake.
-func (a *applier) overtaken() bool {
+// visited are the objects that a full run need not visit once more, unless one is in doubt: also those that it skipped, as they were visited before.
+func (a *applier) visited() map[plan.Key]struct{} {
+	visited := make(map[plan.Key]struct{}, len(a.written))
+	for key := range a.written {
+		visited[key] = struct{}{}
+	}
+	return visited
+}
+
+// newerStateSeen says whether the watches told since of an object that it is not as it should be, though the run did not look at it for their sake.
+func (a *applier) newerStateSeen() bool {
 	for _, done := range a.written {
 		if done.result == skipped && !a.Ledger.IsVerified(done.sighting.Key, done.sighting.Desired) {
 			return true

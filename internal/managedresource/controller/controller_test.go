@@ -53,7 +53,7 @@ func TestOneRunIsAboutOneForm(t *testing.T) {
 				return nil
 			})
 			result, err := f.run("m")
-			if err != nil || result.RequeueAfter != again {
+			if err != nil || result.RequeueAfter != time.Millisecond {
 				t.Errorf("the run must end and begin anew: %v, %v", result, err)
 			}
 			if got := f.get("m").Status.ObservedGeneration; got != 0 {
@@ -82,7 +82,7 @@ func TestHandOverIsConfirmed(t *testing.T) {
 	stale := f.get("m")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
 	f.Statuses.Written(stale)
-	if _, err := f.Reconciler.run(f.ctx, stale); err != errMoved {
+	if _, err := f.Reconciler.run(f.ctx, stale); err != errSuperseded {
 		t.Errorf("got %v", err)
 	}
 	if _, found := f.target.value("a"); !found {
@@ -101,7 +101,7 @@ func TestInventoryIsExtended(t *testing.T) {
 		mr.Status.Resources[0].APIVersion, mr.Status.Resources[0].Kind, mr.Status.Resources[0].Namespace, mr.Status.Resources[0].Name = "v1", "ConfigMap", "n", "theirs"
 		return f.source.Status().Update(f.ctx, mr)
 	})
-	if result, err := f.run("m"); err != nil || result.RequeueAfter != again {
+	if result, err := f.run("m"); err != nil || result.RequeueAfter != time.Millisecond {
 		t.Errorf("got %v, %v", result, err)
 	}
 	if got := f.inventory("m"); got != "theirs" {

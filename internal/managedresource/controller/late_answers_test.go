@@ -165,7 +165,7 @@ func keeperIsIgnored(t *testing.T, before bool) {
 	}
 	key := objects.Owner{Namespace: "n", Name: "one"}
 	if value, _ := f.target.value("a"); value != "2" || edits != 1 {
-		t.Errorf("a is %s after %d edits, and one says %s; dirty: %v; nothing in doubt: %t", value, edits, f.condition("one"), f.Ledger.Dirty(key), !f.passes.inDoubt(key))
+		t.Errorf("a is %s after %d edits, and one says %s; dirty: %v; nothing in doubt: %t", value, edits, f.condition("one"), f.Ledger.Dirty(key), !f.states.inDoubt(key))
 	}
 }
 
@@ -224,7 +224,7 @@ func givenUpLate(t *testing.T, late bool) {
 			done = true
 			// It was read for giver. Somebody deletes it, and m creates it anew; the end of its run is not written.
 			f.target.remove("a")
-			f.beforeStatus(2, func() error { f.secret("m", "3", "x=2", "a!=1"); return errMoved })
+			f.beforeStatus(2, func() error { f.secret("m", "3", "x=2", "a!=1"); return errSuperseded })
 			_, _ = f.run("m")
 			f.onSource.SubResourcePatch = nil
 		}

@@ -14,6 +14,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
@@ -227,7 +228,7 @@ func TestDelayWithAlwaysUpdate(t *testing.T) {
 		t.Fatalf("it is not held: %s", value)
 	}
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
-	f.passes.owners(true) // The sweep.
+	f.states.stepKnown(ownerOf(f.get("m")), lifecycle.PeriodEnded{All: true}) // The sweep.
 	f.settle("m")
 	if value, _ := f.target.value("a"); value != "by hand" {
 		t.Errorf("the edit was taken back after a minute, and not after ten; %s", f.events())

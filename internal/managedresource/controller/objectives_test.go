@@ -14,6 +14,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
@@ -84,7 +85,7 @@ func TestTimeOfChanges(t *testing.T) {
 		after := before.DeepCopy()
 		after.Generation++
 		f.must(f.source.Update(f.ctx, after))
-		f.passes.respecified(f.get("m"))
+		f.states.stepPresent(f.get("m"), lifecycle.SpecChanged{})
 	}
 	for name, c := range map[string]struct {
 		steps     []step

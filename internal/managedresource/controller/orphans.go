@@ -77,7 +77,7 @@ func (r *Reconciler) ownerOfStray(ctx context.Context, stray target.Stray) (*res
 	if err != nil || !r.Class.Responsible(mr) || mr.DeletionTimestamp != nil || meta.Ignored(mr) || isTrue(mr.Spec.KeepObjects) {
 		return nil, err
 	}
-	if _, atRest := r.passes.atRest(mr); !atRest {
+	if !r.states.get(mr).AtRest(mr.Generation) {
 		return nil, nil // Its next run may be about this object. The next audit looks again.
 	}
 	return mr, nil
@@ -144,7 +144,7 @@ func (r *Reconciler) namesOf(mr *resourcesv1alpha1.ManagedResource, ref resource
 // confirmStray reads the ManagedResource that an orphan names once more: caches may lag behind with what another process has made of it.
 func (r *Reconciler) confirmStray(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, names []resourcesv1alpha1.ObjectReference) (bool, error) {
 	latest, err := r.confirm(ctx, mr)
-	if errors.Is(err, errMoved) {
+	if errors.Is(err, errSuperseded) {
 		return false, nil
 	}
 	if err != nil {

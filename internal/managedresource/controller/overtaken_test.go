@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -150,7 +151,7 @@ func TestOvertakenRunRemembersWhatItCreated(t *testing.T) {
 	f.beforeStatus(2, func() error { return errors.New("what it wrote can't be put on record") })
 	result, err := f.run("m")
 	f.must(err)
-	if result.RequeueAfter != again || changes != 1 {
+	if result.RequeueAfter != time.Millisecond || changes != 1 {
 		t.Fatalf("not overtaken: %v", result)
 	}
 	f.awaitCovered("m")
@@ -187,7 +188,7 @@ func TestFormerLeaderReportsLate(t *testing.T) {
 	}
 	_, err := f.run("m") // Its last one.
 	f.must(err)
-	if got := f.get("m"); got.Status.Resources[0].Labels["two"] != "x" || next.passes.contradicts(got) {
+	if got := f.get("m"); got.Status.Resources[0].Labels["two"] != "x" || next.states.contradicts(got) {
 		t.Errorf("the entry of the next leader has labels %v", got.Status.Resources[0].Labels)
 	}
 	next.manifests("m", "4", configMap("a", "4", "annotations: {x: x}"))

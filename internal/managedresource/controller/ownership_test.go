@@ -375,7 +375,7 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 		switch {
 		case name != "heir":
 		case !f.Ledger.Leaves(heir, key):
-			f.clock.SetTime(f.clock.Now().Add(provenFor)) // So that it asks once more.
+			f.clock.SetTime(f.clock.Now().Add(liveFor)) // So that it asks once more.
 		default:
 			asked.Store(true)
 			<-handed // It has read the object by now, unless it was busy.

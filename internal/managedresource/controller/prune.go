@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
@@ -27,9 +28,9 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// remove deletes the objects of a ManagedResource that is going, or went to another class, and lets it go (MRX-1 … MRX-4).
-func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
-	r.passes.update(mr, func(p *pass) { p.complete = false; p.raise(true) })
+// reconcileDelete deletes the objects of a ManagedResource that is going, or went to another class, and lets it go (MRX-1 … MRX-4).
+func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+	r.states.step(mr, lifecycle.DeletionBegins{})
 	owner := ownerOf(mr)
 	r.track(owner, &plan.Plan{}, mr.Status.Resources)
 	if r.Ledger.BeginRun(owner, nil, keysOf(mr.Status.Resources)) {
@@ -43,7 +44,7 @@ func (r *Reconciler) remove(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		if err := r.report(ctx, mr, deletionStarts(mr)); err != nil {
 			return reconcile.Result{}, err
 		}
-		pending, err := r.prune(ctx, mr, mr.Status.Resources, nothing)
+		pending, err := r.prune(ctx, mr, mr.Status.Resources, r.newLease(ctx, mr, inputs{}), nil)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -108,7 +109,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 		return err
 	}
 	if !r.Class.SameTask(mr, latest) {
-		return errMoved
+		return errSuperseded
 	}
 	finalizers := slices.DeleteFunc(slices.Clone(latest.Finalizers), func(f string) bool { return f == r.Class.Finalizer() })
 	_, err = r.Statuses.PatchMetadata(ctx, latest, map[string]any{"finalizers": finalizers}, true)
@@ -119,16 +120,16 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 }
 
 // prune deletes objects of the inventory, in the reverse of the order in which they were applied, and returns one error for
-// each that is not gone (MRX-17 … MRX-12). An error of its own means that it is not known whether they are to be deleted. from
-// is what tells that they are.
-func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, from basis) ([]error, error) {
+// each that is not gone (MRX-17 … MRX-12). An error of its own means that it is not known whether they are to be deleted: the
+// lease tells. planned are the objects that the run is to apply.
+func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []plan.Key) ([]error, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	if r.passes.prunes(mr) {
+	if r.states.step(mr, lifecycle.PruneBegins{}).Has(lifecycle.RetryDeletions) {
 		r.Ledger.RetryDeletions(ownerOf(mr))
 	}
-	p := r.newPruner(ctx, mr, refs, from)
+	p := r.newPruner(ctx, mr, refs, lease, planned)
 	if err := p.deleteAll(ctx); err != nil {
 		return nil, err
 	}
@@ -147,18 +148,18 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return p.pending(ctx), nil
 }
 
-func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, from basis) *pruner {
+func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []plan.Key) *pruner {
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return plan.Compare(b.Kind, b.Name, a.Kind, a.Name) })
 	p := &pruner{
 		Reconciler: r, mr: mr, sorted: sorted, refs: make(map[plan.Key]*resourcesv1alpha1.ObjectReference, len(sorted)),
-		asking:  &asking{Reconciler: r, mr: mr, from: from},
+		lease: lease, planned: planned,
 		waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{},
 	}
 	for i := range sorted {
 		p.refs[plan.KeyOfReference(&sorted[i].ObjectReference)] = &sorted[i]
 	}
-	p.proven = p.proofs(ctx, func() (err error) {
+	p.findOthers = once(ctx, func() (err error) {
 		p.others, err = r.claimsOn(ctx, ownerOf(mr), sorted)
 		return err
 	})
@@ -193,8 +194,8 @@ func (p *pruner) deleteSkipped(ctx context.Context) error {
 // settle waits for what was deleted, unless the ManagedResource asks for something else by now.
 func (p *pruner) settle(ctx context.Context) error {
 	for _, err := range p.waiting {
-		if errors.Is(err, errMoved) {
-			return errMoved
+		if errors.Is(err, errSuperseded) {
+			return errSuperseded
 		}
 	}
 	p.awaitGone(ctx)
@@ -226,62 +227,17 @@ func (p *pruner) pending(ctx context.Context) []error {
 	return pending
 }
 
-// provenFor is for how long it counts that the API server was asked: what the watches tell may be late, as in a process that stood still and does not
-// lead any more.
-const provenFor = 2 * time.Second
-
-// proofs returns what makes sure that the objects are still to be deleted: it asks the API server, before the first deletion, when that was a while ago.
-// first is called once, with the first proof.
-func (p *pruner) proofs(ctx context.Context, first func() error) func() error {
-	began := once(ctx, func() error {
-		if p.Clock.Now().Sub(p.asking.from.at) >= provenFor {
-			if _, err := p.confirm(ctx, p.mr); err != nil {
-				return err
-			}
-		}
-		if err := p.asking.from.confirmed(); err != nil {
-			return err
-		}
-		return first()
-	})
-	var mu sync.Mutex
-	var at time.Time
-	var proof func() error
-	return func() error {
-		mu.Lock()
-		switch now := p.Clock.Now(); {
-		case proof == nil:
-			proof, at = began, now
-			if confirmed := p.asking.from.at; now.Sub(confirmed) < provenFor {
-				at = confirmed
-			}
-		case now.Sub(at) >= provenFor:
-			at = now
-			proof = once(ctx, func() error {
-				if err := began(); err != nil {
-					return err
-				}
-				if _, err := p.confirm(ctx, p.mr); err != nil {
-					return err
-				}
-				return p.asking.from.unchanged(ctx)
-			})
-		}
-		current := proof
-		mu.Unlock()
-		return current()
-	}
-}
-
 // pruner deletes objects for one run.
 type pruner struct {
 	*Reconciler
-	mr *resourcesv1alpha1.ManagedResource
-	// proven makes sure, before each deletion, that the objects are still to be deleted, as of a moment ago; others are those who have them at first.
-	proven func() error
-	others claims
-	asking *asking
-	slow   slow
+	mr    *resourcesv1alpha1.ManagedResource
+	lease *lease
+	// planned are the objects that the run is to apply.
+	planned []plan.Key
+	// others are those who have the objects, after the first findOthers.
+	others     claims
+	findOthers func() error
+	slow       slow
 	// sorted are the entries that it deletes the objects of, in their order, and refs the same by their keys.
 	sorted []resourcesv1alpha1.ObjectReference
 	refs   map[plan.Key]*resourcesv1alpha1.ObjectReference
@@ -399,7 +355,7 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 
 // isTransient says whether an error says nothing about the object: the next run may find another one.
 func isTransient(err error) bool {
-	return apierrors.IsConflict(err) || errors.Is(err, errMoved) || errors.Is(err, errOwnershipPending)
+	return apierrors.IsConflict(err) || errors.Is(err, errSuperseded) || errors.Is(err, errOwnershipPending)
 }
 
 // tryDelete reads an object and deletes it. gone is true if nothing remains to be done about it; else err says why not, nil if
@@ -415,7 +371,10 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if err != nil {
 		return false, err
 	}
-	if err := p.proven(); err != nil {
+	if err := p.lease.Check(ctx, Live); err != nil {
+		return false, err
+	}
+	if err := p.findOthers(); err != nil {
 		return false, err
 	}
 	at, others, err := p.place(ctx, ref, namespace)
@@ -424,7 +383,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	}
 	verdict, err := p.judge(p.mr, at, live, others)
 	if err == nil {
-		err = p.asking.now(ctx)
+		err = p.lease.Check(ctx, Cached)
 	}
 	switch {
 	case err != nil:
@@ -464,12 +423,12 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	}
 	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
 		// As long as it is there, whoever deleted it: its claims are found by it.
-		err := p.deleteClaims(ctx, live, p.asking.now)
+		err := p.deleteClaims(ctx, live, func(ctx context.Context) error { return p.lease.Check(ctx, Cached) })
 		if err == nil {
-			err = p.asking.now(ctx)
+			err = p.lease.Check(ctx, Cached)
 		}
 		switch {
-		case errors.Is(err, errMoved):
+		case errors.Is(err, errSuperseded):
 			return false, err
 		case err != nil:
 			return false, fmt.Errorf("failed cleaning up PersistentVolumeClaims of StatefulSet: %w", err)
@@ -508,7 +467,7 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 	switch {
 	case key == plan.KeyOfReference(&ref.ObjectReference):
 		return ref, p.others, nil
-	case slices.ContainsFunc(plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(key), func(k plan.Key) bool { return slices.Contains(p.asking.from.keys, k) }):
+	case slices.ContainsFunc(plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(key), func(k plan.Key) bool { return slices.Contains(p.planned, k) }):
 		return nil, claims{}, nil
 	}
 	if placed.UID == "" {

@@ -16,7 +16,7 @@ import (
 )
 
 // release lets go of objects that are to be ignored from now on: they stay, without origin and description (MRO-2, MRO-3).
-func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, from basis) error {
+func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease) error {
 	var mu sync.Mutex
 	var errs []error
 	failed := func(_ int, err error) {
@@ -24,11 +24,10 @@ func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 		defer mu.Unlock()
 		errs = append(errs, err)
 	}
-	asks := &asking{Reconciler: r, mr: mr, from: from}
 	var slow slow
 	begun := r.parallel(ctx, len(refs), func(i int) {
 		kind := plan.KeyOfReference(&refs[i].ObjectReference).GroupKind()
-		err := asks.still(ctx)
+		err := lease.Check(ctx, Cheap)
 		switch {
 		case err != nil:
 		case slow.is(kind):
@@ -49,8 +48,8 @@ func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	switch {
 	case len(errs) == 0:
 		return nil
-	case slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errMoved) }):
-		return errMoved
+	case slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errSuperseded) }):
+		return errSuperseded
 	}
 	return errors.New(combined("Could not release all orphaned resources", errs))
 }

@@ -37,7 +37,7 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merg
 			return &completeError{fmt.Errorf("invalid deletion propagation policy on object %s: %q is invalid, supported values: %v", desired.Name(), value, supported)}
 		}
 	}
-	if err := a.asking.now(ctx); err != nil {
+	if err := a.lease.Check(ctx, Cached); err != nil {
 		return err // Nobody would create it anew.
 	}
 	a.Ledger.DeletionSent(ownerOf(a.mr), keyOf(desired))

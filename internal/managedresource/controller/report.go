@@ -7,32 +7,29 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// errMoved ends a run whose ManagedResource asks for something else by now; the next one begins at once.
-var errMoved = errors.New("the ManagedResource was changed meanwhile")
+// errSuperseded ends a run whose ManagedResource asks for something else; the next one begins at once.
+var errSuperseded = errors.New("the ManagedResource was changed meanwhile")
 
-// again is how long after the next run begins, the first time; a cache that lags need not be asked all the time.
-const again = time.Millisecond
-
-// update writes to the status of the ManagedResource that a run is about, unless it asks for something else by now: one run
+// update writes to the status of the ManagedResource that a run is about, unless it asks for something else: one run
 // is about one form of it. What is returned is the form after that, and nil if it is gone.
 func (r *Reconciler) update(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	change func(*resourcesv1alpha1.ManagedResource) *source.Change) (*resourcesv1alpha1.ManagedResource, error) {
-	moved := false
+	superseded := false
 	next, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
-		if moved = !r.Class.SameTask(mr, current); moved {
+		if superseded = !r.Class.SameTask(mr, current); superseded {
 			return nil
 		}
 		return change(current)
@@ -42,8 +39,8 @@ func (r *Reconciler) update(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case moved:
-		return nil, errMoved
+	case superseded:
+		return nil, errSuperseded
 	}
 	return next, nil
 }
@@ -53,11 +50,11 @@ func (r *Reconciler) confirm(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	live, err := r.Statuses.Live(ctx, ownerOf(mr))
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, errMoved
+		return nil, errSuperseded
 	case err != nil:
 		return nil, fmt.Errorf("reading the ManagedResource: %w", err)
 	case !r.Class.SameTask(mr, live):
-		return nil, errMoved
+		return nil, errSuperseded
 	}
 	return live, nil
 }
@@ -75,7 +72,7 @@ func (a *applier) confirmInventory(ctx context.Context) error {
 	}
 	for i := range a.plan.Inventory {
 		if _, found := entries[plan.KeyOfReference(&a.plan.Inventory[i].ObjectReference)]; !found {
-			return errMoved // The next run announces it.
+			return errSuperseded // The next run announces it.
 		}
 	}
 	return nil
@@ -83,38 +80,45 @@ func (a *applier) confirmInventory(ctx context.Context) error {
 
 // announce writes, before anything is written to the target, that new content is being worked on, and every object that
 // may be there from now on (MR-9, MRB-3): a crash at any later moment leaves nothing unknown behind.
-func (r *Reconciler) announce(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, read content, last pass) (*resourcesv1alpha1.ManagedResource, error) {
-	tried := read.name(mr.Generation)
-	r.passes.update(mr, func(p *pass) { p.tried = tried })
-	status := &mr.Status
-	if meta.SameInventory(status.Resources, planned.Inventory) && status.SecretsDataChecksum != nil && *status.SecretsDataChecksum == read.checksum() {
-		return mr, nil
+func (r *normalRun) announce(ctx context.Context) error {
+	status := &r.mr.Status
+	if meta.SameInventory(status.Resources, r.planned.Inventory) && status.SecretsDataChecksum != nil && *status.SecretsDataChecksum == r.content.checksum() {
+		return nil
 	}
-	next, err := r.putOnRecord(ctx, mr, planned, last.attempted == tried)
-	if err == nil || errors.Is(err, errMoved) || apierrors.IsConflict(err) {
-		return next, err
+	next, err := r.putOnRecord(ctx)
+	switch {
+	case err != nil && !errors.Is(err, errSuperseded) && !apierrors.IsConflict(err):
+		// Nothing of what is wanted is applied. If it was written though the answer says otherwise, that is another task, and not what failed.
+		return r.fail(ctx, resourcesv1alpha1.ReasonApplyFailed, unannounced(r.mr, r.planned, err))
+	case err != nil:
+		return err
+	case next == nil:
+		return errDone // It is gone.
 	}
-	// Nothing of what is wanted is applied. If it was written though the answer says otherwise, that is another task, and not what failed.
-	return nil, r.fail(ctx, mr, resourcesv1alpha1.ReasonApplyFailed, unannounced(mr, planned, err), nil)
+	r.mr = next
+	r.lease.announced(next)
+	return nil
 }
 
-func (r *Reconciler) putOnRecord(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, triedBefore bool) (*resourcesv1alpha1.ManagedResource, error) {
+func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.ManagedResource, error) {
+	owner := ownerOf(r.mr)
 	var withoutNamespace []resourcesv1alpha1.ObjectReference // Others may have them by entries with namespaces, which neither the ledger nor aside compares.
-	for _, desired := range planned.Apply {
+	for _, desired := range r.planned.Apply {
 		if desired.GetNamespace() == "" && desired.Old == nil {
 			withoutNamespace = append(withoutNamespace, desired.Reference)
 		}
 	}
-	others, err := r.claimsOn(ctx, ownerOf(mr), withoutNamespace)
+	others, err := r.claimsOn(ctx, owner, withoutNamespace)
 	if err != nil {
 		return nil, err
 	}
-	return r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
-		pending := planned.Pending(current.Status.Resources, func(d *plan.Desired) bool {
-			return r.Ledger.OthersClaim(ownerOf(mr), keyOf(d)) || len(others.on(d.Key, r.Ledger)) > 0
+	failedBefore := r.taken.Failed == r.content.name(r.mr.Generation)
+	return r.update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		pending := r.planned.Pending(current.Status.Resources, func(d *plan.Desired) bool {
+			return r.Ledger.OthersClaim(owner, keyOf(d)) || len(others.on(d.Key, r.Ledger)) > 0
 		})
 		return &source.Change{
-			Conditions: meta.Conditions(current.Status.Conditions).Invalidation(triedBefore),
+			Conditions: meta.Conditions(current.Status.Conditions).Invalidation(failedBefore),
 			Resources:  &pending,
 		}
 	})
@@ -145,28 +149,24 @@ type content struct {
 	ignored int
 }
 
-// name stands for the content among those of one ManagedResource.
+// name stands for the content among those of one ManagedResource; it is empty if nothing was read.
 func (c content) name(generation int64) string {
+	if c.versions == nil {
+		return ""
+	}
 	return fmt.Sprint(generation, c.versions)
 }
 
 // finish reports success, or which documents could not be decoded (MR-13), or which old objects are not gone (MRS-8), and the health
-// if it is known by now.
-func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier, read content, began pass, pending []error) error {
-	owner, inventory := ownerOf(mr), done.inventory()
-	applied := meta.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, meta.MessageApplied)
-	switch {
-	case len(read.errors) > 0:
-		applied = meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDecodingFailed, decode.ErrorsMessage(read.errors))
-		r.Metrics.failures.WithLabelValues(resourcesv1alpha1.ReasonDecodingFailed).Inc()
-	case len(pending) > 0:
-		applied = pendingChange(pending, mr)
-	}
+// if it is known already.
+func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
+	mr, owner, inventory := r.mr, ownerOf(r.mr), r.applier.inventory()
+	applied := r.appliedChange()
 	succeeded := applied.Status == resourcesv1alpha1.ConditionTrue
-	checksum, overtaken, settled := read.checksum(), false, false
+	checksum, newer, settled := r.content.checksum(), false, false
 	var change *source.Change
 	next, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
-		if overtaken = done.overtaken(); overtaken {
+		if newer = r.applier.newerStateSeen(); newer {
 			return nil
 		}
 		change = &source.Change{
@@ -179,31 +179,55 @@ func (r *Reconciler) finish(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		}
 		return change
 	})
-	if overtaken {
-		return errMoved // The next run looks at it.
-	}
-	if err != nil || next == nil {
-		return err
+	switch {
+	case newer:
+		return lifecycle.Completed{}, errSuperseded // The next run looks at it.
+	case err != nil:
+		return lifecycle.Completed{}, err
+	case next == nil:
+		return lifecycle.Completed{}, errDone // It is gone.
 	}
 	r.track(owner, &plan.Plan{}, inventory)
-	done.passOn()
-	if since := r.passes.finished(mr, began, end{read.versions, checksum, applied, meta.InventoryDigest(inventory)}); !since.IsZero() && len(read.errors) == 0 {
-		r.Metrics.changes.Observe(r.Clock.Since(since).Seconds())
+	r.applier.passOn()
+	completed := lifecycle.Completed{
+		Generation: mr.Generation, Secrets: r.content.versions, Checksum: checksum, Applied: applied, Inventory: meta.InventoryDigest(inventory),
 	}
-	r.Metrics.ignoredObjects.are(owner, read.ignored, r.Clock.Now())
-	if !maps.Equal(began.secrets, read.versions) || began.generation != mr.Generation {
-		for _, warning := range done.plan.Warnings {
-			log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)
-		}
-		r.warn(ctx, mr, "DoubtfulManifest", done.plan.Warnings)
-	}
-	if succeeded {
-		r.Metrics.lastSuccess.WithLabelValues(owner.Namespace, owner.Name).Set(float64(r.Clock.Now().Unix()))
-	}
+	r.succeeded(ctx, completed)
 	if !settled || change.Later > 0 {
 		r.Applied(owner)
 	}
-	return nil
+	return completed, nil
+}
+
+// appliedChange is the condition that the run ends with.
+func (r *normalRun) appliedChange() meta.ConditionChange {
+	switch {
+	case len(r.content.errors) > 0:
+		r.Metrics.failures.WithLabelValues(resourcesv1alpha1.ReasonDecodingFailed).Inc()
+		return meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDecodingFailed, decode.ErrorsMessage(r.content.errors))
+	case len(r.pending) > 0:
+		return pendingChange(r.pending, r.mr)
+	}
+	return meta.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, meta.MessageApplied)
+}
+
+// succeeded settles what the run took over, and tells of it.
+func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed) {
+	owner, now := ownerOf(r.mr), r.Clock.Now()
+	commands := r.states.stepPresent(r.mr, lifecycle.RunSucceeded{Completed: completed})
+	if command, found := commands.Find(lifecycle.Measure); found && len(r.content.errors) == 0 {
+		r.Metrics.changes.Observe(r.Clock.Since(command.Since).Seconds())
+	}
+	r.Metrics.ignoredObjects.are(owner, r.content.ignored, now)
+	if last := r.taken.Last; last == nil || !maps.Equal(last.Secrets, completed.Secrets) || last.Generation != completed.Generation {
+		for _, warning := range r.planned.Warnings {
+			log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)
+		}
+		r.warn(ctx, r.mr, "DoubtfulManifest", r.planned.Warnings)
+	}
+	if completed.Applied.Status == resourcesv1alpha1.ConditionTrue {
+		r.Metrics.lastSuccess.WithLabelValues(owner.Namespace, owner.Name).Set(float64(now.Unix()))
+	}
 }
 
 // inventory is what is on record once the run has ended: what is planned still is until it was written.
@@ -281,9 +305,8 @@ func byKey(inventory []resourcesv1alpha1.ObjectReference) map[plan.Key]resources
 	return entries
 }
 
-// overtaken puts on record what a run wrote that ends without saying more, as its ManagedResource is not what it was: the next one takes away what no
-// manifest has any more, and knows of that by the inventory alone.
-func (r *Reconciler) overtaken(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier) {
+// recordPartialInventory puts on record what a run wrote that ends without saying more, as its ManagedResource is not what it was.
+func (r *Reconciler) recordPartialInventory(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier) {
 	_, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		inventory := done.afterOvertaken(current.Status.Resources)
 		if !r.Class.Owns(current) || meta.SameInventory(inventory, current.Status.Resources) {
@@ -292,7 +315,7 @@ func (r *Reconciler) overtaken(ctx context.Context, mr *resourcesv1alpha1.Manage
 		return &source.Change{Resources: &inventory}
 	})
 	if err != nil && !errors.Is(err, source.ErrGone) {
-		log.FromContext(ctx).Info("Could not put on record what an overtaken run wrote", "reason", err.Error())
+		log.FromContext(ctx).Info("Could not put on record what a superseded run wrote", "reason", err.Error())
 	}
 }
 

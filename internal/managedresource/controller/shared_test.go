@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -74,7 +75,7 @@ func TestOvertakenPlanDropsNothing(t *testing.T) {
 		f.edit("keeper", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.SecretRefs[0].Name = "other" })
 		return nil
 	})
-	if result, err := f.run("keeper"); err != nil || result.RequeueAfter != again {
+	if result, err := f.run("keeper"); err != nil || result.RequeueAfter != time.Millisecond {
 		t.Fatalf("it was not overtaken: %v, %v", result, err)
 	}
 	if f.inventory("keeper") != "a" {
@@ -112,7 +113,7 @@ func TestPlanOfAnOlderFormDropsNothing(t *testing.T) {
 		gives() // While keeper's announcement is on its way.
 		return nil
 	})
-	if result, err := f.run("keeper"); err == nil && result.RequeueAfter != again {
+	if result, err := f.run("keeper"); err == nil && result.RequeueAfter != time.Millisecond {
 		t.Fatalf("it was not overtaken: %v", result)
 	}
 	gives()

@@ -165,7 +165,7 @@ func TestPlanFromAnOldSecretDropsNothing(t *testing.T) {
 		return true, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "keeper", UID: "keeper", ResourceVersion: "3"}, Data: data}, nil
 	})
 	result, err := f.run("keeper")
-	if err != nil || result.RequeueAfter != again || f.uid("a") != uid {
+	if err != nil || result.RequeueAfter != time.Millisecond || f.uid("a") != uid {
 		t.Fatalf("it was not overtaken: %v, %v", result, err)
 	}
 	inventory := f.inventory("keeper")

@@ -358,7 +358,7 @@ func TestEventsOfManyServices(t *testing.T) {
 		before := events.Load()
 		f.track(ownerOf(mr), &plan.Plan{}, mr.Status.Resources)
 		f.Ledger.BeginRun(ownerOf(mr), nil, keysOf(mr.Status.Resources))
-		pending, err := f.prune(f.ctx, mr, mr.Status.Resources, nothing)
+		pending, err := f.prune(f.ctx, mr, mr.Status.Resources, f.newLease(f.ctx, mr, inputs{}), nil)
 		f.Ledger.EndRun(ownerOf(mr))
 		f.must(err)
 		untried := 0

@@ -17,6 +17,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
@@ -58,7 +59,7 @@ func (r *Reconciler) predicate() predicate.Predicate {
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			if mr, ok := e.Object.(*resourcesv1alpha1.ManagedResource); ok {
 				r.Ledger.SeeInventory(ownerOf(mr), nil)
-				r.abandoned(mr)
+				r.onManagedResourceGone(mr)
 			}
 			return true
 		},
@@ -75,14 +76,14 @@ func (r *Reconciler) predicate() predicate.Predicate {
 			}
 			isLost := concerns(before) && !concerns(after)
 			if concerns(after) && before.UID == after.UID && before.Generation < after.Generation && after.DeletionTimestamp == nil && !meta.Ignored(after) {
-				r.passes.respecified(after)
+				r.states.stepPresent(after, lifecycle.SpecChanged{})
 			}
 			if before.UID != after.UID || isLost {
-				r.abandoned(before)
+				r.onManagedResourceGone(before)
 			}
 			if source.TurnedBack(before, after) {
 				// As after a restore of etcd: what is remembered of it may be about a form that it no longer has.
-				r.passes.doubt(after, true)
+				r.states.step(after, lifecycle.FullRequested{})
 				return concerns(after)
 			}
 			return isLost || concerns(after) && r.asksForRun(before, after)
@@ -90,10 +91,10 @@ func (r *Reconciler) predicate() predicate.Predicate {
 	}
 }
 
-// abandoned takes that a ManagedResource is gone, or that this instance has nothing to do with it any more. What it has in its inventory others may
+// onManagedResourceGone takes that a ManagedResource is gone, or that this instance has nothing to do with it any more. What it has in its inventory others may
 // have, too, and it may be the origin of that without being on record, as one that was ignored, or by the name of another one: the others look
 // whose it is now. What it has created only once, and left behind, is not ours any more, as if it was released.
-func (r *Reconciler) abandoned(mr *resourcesv1alpha1.ManagedResource) {
+func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource) {
 	for i := range mr.Status.Resources {
 		ref := &mr.Status.Resources[i]
 		key := target.RefOf(ref).Key
@@ -114,7 +115,7 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 	operation := after.Annotations[resourcesv1alpha1.AnnotationOperation]
 	anew := operation != before.Annotations[resourcesv1alpha1.AnnotationOperation]
 	if anew {
-		r.passes.operationChanged(after)
+		r.states.stepPresent(after, lifecycle.OperationChanged{})
 	}
 	switch {
 	case before.UID != after.UID, // Deleted and created again while the watch was away.
@@ -127,7 +128,7 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 				before.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState),
 		r.Class.Owns(before) && !r.Class.Owns(after) && after.DeletionTimestamp == nil, // Somebody took our finalizer away.
 		r.Class.WaitsForHandOver(before) && !r.Class.WaitsForHandOver(after),
-		r.passes.contradicts(after): // By one that was the leader before.
+		r.states.contradicts(after): // By one that was the leader before.
 		return true
 	}
 	was := meta.Conditions(before.Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy)
@@ -183,8 +184,8 @@ func (t *Triggers) sweep() {
 	r := t.reconciler
 	r.Ledger.RetryDue(r.Clock.Now())
 	r.Ledger.Expire(r.Clock.Now())
-	for _, owner := range t.completed() {
-		if r.passes.inDoubt(owner) || !r.nothingInDoubt(owner) {
+	for _, owner := range t.applied() {
+		if r.states.inDoubt(owner) || !r.nothingInDoubt(owner) {
 			t.add(owner, r.spread())
 		}
 	}
@@ -192,7 +193,7 @@ func (t *Triggers) sweep() {
 
 // SecretChanged takes a Secret that was written, or is gone if version is empty (MRT-4, MRB-21).
 func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
-	for _, owner := range t.reconciler.passes.secretChanged(secret, version) {
+	for _, owner := range t.reconciler.states.secretChanged(secret, version) {
 		t.reconciler.Ledger.ForgetDropped(owner)
 		t.add(owner, 0)
 	}
@@ -200,7 +201,7 @@ func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 
 // SecretsMissed takes that changes of Secrets may have been missed.
 func (t *Triggers) SecretsMissed() {
-	for i, owner := range t.reconciler.passes.allInDoubt() {
+	for i, owner := range t.reconciler.states.secretsMissed() {
 		t.reconciler.Ledger.ForgetDropped(owner)
 		t.add(owner, time.Duration(i)*gapPause)
 	}

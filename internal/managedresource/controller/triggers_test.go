@@ -14,6 +14,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
@@ -113,12 +114,12 @@ func TestGapsWakeOneAfterTheOther(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	for i := range many {
 		mr.Namespace, mr.Name = "n", fmt.Sprint(i)
-		r.passes.reads(mr)
+		r.states.begin(mr, lifecycle.RunBegins{})
 	}
 	triggers.SecretsMissed()
 	slices.Sort(queue.after)
-	if len(queue.after) != many || !r.passes.inDoubt(ownerOf(mr)) {
-		t.Fatalf("%d of %d are woken, in doubt: %t", len(queue.after), many, r.passes.inDoubt(ownerOf(mr)))
+	if len(queue.after) != many || !r.states.inDoubt(ownerOf(mr)) {
+		t.Fatalf("%d of %d are woken, in doubt: %t", len(queue.after), many, r.states.inDoubt(ownerOf(mr)))
 	}
 	for i := range many - 1 {
 		if pause := queue.after[i+1] - queue.after[i]; pause < time.Millisecond {
@@ -140,7 +141,7 @@ func TestLateLooksTakeNothingFromWhatHasTheName(t *testing.T) {
 	}
 	for name, look := range map[string]func(*fixture){
 		"health":  func(f *fixture) { f.Awaits(former(f)) },
-		"leaders": func(f *fixture) { f.passes.contradicts(former(f)) },
+		"leaders": func(f *fixture) { f.states.contradicts(former(f)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -148,10 +149,10 @@ func TestLateLooksTakeNothingFromWhatHasTheName(t *testing.T) {
 			f.settle("m")
 			look(f)
 			owner := ownerOf(f.get("m"))
-			if swept := f.passes.owners(false); !slices.Contains(swept, owner) {
+			if swept := f.states.applied(); !slices.Contains(swept, owner) {
 				t.Errorf("the sweep looks after %v", swept)
 			}
-			if told := f.passes.secretChanged(owner, "m/2"); !slices.Contains(told, owner) {
+			if told := f.states.secretChanged(owner, "m/2"); !slices.Contains(told, owner) {
 				t.Errorf("a change of the Secret is told to %v", told)
 			}
 		})

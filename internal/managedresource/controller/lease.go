@@ -1,0 +1,222 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
+)
+
+const (
+	// looksPerRun is how many times a run looks, while it writes, whether that is still asked for. One look for each object is not needed: the next run
+	// corrects what was written too much.
+	looksPerRun = 32
+	// looksEvery is after what time it looks in any case.
+	looksEvery = time.Second
+	// liveFor is for how long an answer of the API server counts: the watches may be late, as in a process that stood still and does not lead any more.
+	liveFor = 2 * time.Second
+)
+
+// certainty is how sure a run must be that what it does is still asked for.
+type certainty int
+
+const (
+	// Cheap is for writes, and costs no request: the cache is looked at now and then. A write by an older Secret does no harm: the next run follows at
+	// once, and writes what differs.
+	Cheap certainty = iota
+	// Cached is for what cannot be undone, once Live was asked in the same breath, and costs no request: the cache is looked at, and whether a watch told
+	// of newer Secrets.
+	Cached
+	// Live is for deletions: the API server is asked, unless it was within liveFor.
+	Live
+)
+
+// lease tells a run whether what it does is still asked for: the ManagedResource was not changed so that another task follows (MRT-7, MRA-4), and
+// nothing newer is known of the Secrets that the run was planned from. It is safe for concurrent use.
+//
+// Invariant: seen is the resource version of a form that asks for the task of mr, and nothing follows from it about any other form. Once the lease
+// has ended it stays so.
+type lease struct {
+	*Reconciler
+	mr *resourcesv1alpha1.ManagedResource
+	// inputs are the Secrets; a run that deletes everything has none.
+	inputs inputs
+	// together makes sure, once, that the ManagedResource had all of the inputs at one moment.
+	together func() error
+
+	mu     sync.Mutex
+	seen   string
+	ended  bool
+	writes int
+	looked time.Time
+	// asked is when the API server was asked last; zero if it was not. first is the first proof of a deletion, proof the present one.
+	asked        time.Time
+	first, proof func() error
+}
+
+// newLease returns a lease of a run for a ManagedResource that was planned from inputs.
+func (r *Reconciler) newLease(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, inputs inputs) *lease {
+	l := &lease{Reconciler: r, mr: mr, inputs: inputs}
+	l.together = once(ctx, func() error { return inputs.confirm(ctx) })
+	return l
+}
+
+// Check returns errSuperseded if what the run does is not asked for any more, and another error if that cannot be told.
+func (l *lease) Check(ctx context.Context, how certainty) error {
+	switch how {
+	case Live:
+		return l.live(ctx)
+	case Cached:
+		if l.inputs.newer(l.mr) {
+			return errSuperseded
+		}
+		return l.look(ctx)
+	}
+	if err := l.together(); err != nil {
+		return err
+	}
+	if !l.isDue() {
+		return nil
+	}
+	return l.look(ctx)
+}
+
+// isDue says whether it is time to look at the cache for the sake of a write.
+func (l *lease) isDue() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.writes++
+	now := l.Clock.Now()
+	due := l.ended || l.writes > len(l.mr.Status.Resources)/looksPerRun || now.Sub(l.looked) >= looksEvery
+	if due {
+		l.writes, l.looked = 0, now
+	}
+	return due
+}
+
+func (l *lease) look(ctx context.Context) error {
+	latest, err := l.Statuses.Get(ctx, ownerOf(l.mr))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.ended:
+	case err != nil:
+		l.ended = true
+	case l.seen == latest.ResourceVersion:
+	case l.Class.SameTask(l.mr, latest) && !waitsForState(latest):
+		l.seen = latest.ResourceVersion
+	default:
+		l.ended = true
+	}
+	if l.ended {
+		return errSuperseded
+	}
+	return nil
+}
+
+// announced takes the form that the run itself made of the ManagedResource. Nobody checks the lease meanwhile.
+func (l *lease) announced(mr *resourcesv1alpha1.ManagedResource) { l.mr, l.seen = mr, "" }
+
+// confirmOwner asks the API server whether the ManagedResource still is what the run is about.
+func (l *lease) confirmOwner(ctx context.Context) error {
+	l.mu.Lock()
+	l.asked = l.Clock.Now()
+	l.mu.Unlock()
+	_, err := l.confirm(ctx, l.mr)
+	return err
+}
+
+// live asks the API server for the ManagedResource, and at the first time whether it had the Secrets at one moment, later in which versions they are: the
+// watch may have stood still. Each answer counts for liveFor, for all who ask.
+func (l *lease) live(ctx context.Context) error {
+	l.mu.Lock()
+	switch now := l.Clock.Now(); {
+	case l.first == nil:
+		isFresh := now.Sub(l.asked) < liveFor
+		if !isFresh {
+			l.asked = now
+		}
+		l.first = once(ctx, func() error {
+			if !isFresh {
+				if _, err := l.confirm(ctx, l.mr); err != nil {
+					return err
+				}
+			}
+			return l.together()
+		})
+		l.proof = l.first
+	case now.Sub(l.asked) >= liveFor:
+		l.asked = now
+		l.proof = once(ctx, func() error {
+			if err := l.first(); err != nil {
+				return err
+			}
+			if _, err := l.confirm(ctx, l.mr); err != nil {
+				return err
+			}
+			return l.inputs.unchanged(ctx)
+		})
+	}
+	proof := l.proof
+	l.mu.Unlock()
+	return proof()
+}
+
+// inputs are the Secrets that a run was planned from. The zero value is none.
+type inputs struct {
+	reading *source.Reading
+	// versions are those that were read, by name.
+	versions map[string]string
+	secrets  *source.Secrets
+	states   *states
+	// namespace is that of the Secrets.
+	namespace string
+}
+
+// confirm makes sure that the Secrets were as they were read at one moment.
+func (i inputs) confirm(ctx context.Context) error {
+	if i.reading == nil {
+		return nil
+	}
+	together, err := i.reading.Confirm(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the Secrets once more: %w", err)
+	}
+	if !together {
+		return errSuperseded
+	}
+	return nil
+}
+
+// newer says whether a watch told of newer Secrets since.
+func (i inputs) newer(mr *resourcesv1alpha1.ManagedResource) bool {
+	return i.reading != nil && i.states.newer(mr, i.versions)
+}
+
+// unchanged asks the API server whether the Secrets still are in the versions that were read.
+func (i inputs) unchanged(ctx context.Context) error {
+	for name, read := range i.versions {
+		version, err := i.secrets.Version(ctx, types.NamespacedName{Namespace: i.namespace, Name: name})
+		if err != nil {
+			return fmt.Errorf("reading the Secrets once more: %w", err)
+		}
+		if version != read {
+			return errSuperseded
+		}
+	}
+	return nil
+}
+
+// waitsForState says whether nothing is to be done for a ManagedResource, not even deletion (MRT-7).
+func waitsForState(mr *resourcesv1alpha1.ManagedResource) bool {
+	return mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState
+}

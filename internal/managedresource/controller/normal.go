@@ -1,0 +1,306 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/decode"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// reconcileNormal makes the target cluster be what the Secrets say (MR-6 … MR-13).
+func (r *Reconciler) reconcileNormal(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+	reading := r.Secrets.Reading(mr.ResourceVersion) // Of the form that named them: the finalizer makes no difference.
+	mr, err := r.ensureFinalizer(ctx, mr)
+	if err != nil || mr == nil {
+		return reconcile.Result{}, err
+	}
+	taken, idle := r.begin(mr)
+	if taken == nil {
+		return idle, nil
+	}
+	run := &normalRun{Reconciler: r, mr: mr, taken: taken, reading: reading}
+	defer run.close()
+	for _, step := range []func(context.Context) error{
+		run.readSecrets,    // The manifests, in one form for all steps.
+		run.makePlan,       // What is to be applied, deleted and released.
+		run.confirmLost,    // Nothing is taken out of the plan by Secrets that were not there together.
+		run.claimObjects,   // Drift is told from now on; other ManagedResources see what this one keeps, and what it leaves.
+		run.announce,       // The inventory has every object before the first write (MR-9).
+		run.deleteOld,      // Nothing new before the old is gone (MR-10), unless the configuration says so.
+		run.releaseIgnored, // What is to be ignored loses its origin.
+		run.applyObjects,   // Writes, kind after kind.
+		run.reportApplied,  // The status says so, bound to the form that the run is about.
+	} {
+		switch err := step(ctx); {
+		case errors.Is(err, errDone):
+			return run.result, nil
+		case err != nil:
+			return reconcile.Result{}, err
+		}
+	}
+	return run.result, nil
+}
+
+// errDone ends a run that has nothing more to do.
+var errDone = errors.New("the run has nothing more to do")
+
+// normalRun is a run that applies the manifests of a ManagedResource. Each of its steps goes by what those before have left here.
+type normalRun struct {
+	*Reconciler
+	// mr is the form that the run is about, with the inventory that it announced.
+	mr *resourcesv1alpha1.ManagedResource
+	// taken is what the run took over from the Inbox.
+	taken   *lifecycle.Run
+	reading *source.Reading
+	// decoded is what the manifests have, until it is planned.
+	decoded decode.Result
+	content content
+	planned *plan.Plan
+	// keys are the objects of the plan, lost the entries of the inventory whose objects no manifest has any more.
+	keys  []plan.Key
+	lost  []resourcesv1alpha1.ObjectReference
+	lease *lease
+	// pending is one error for each old object that is not gone.
+	pending []error
+	applier *applier
+	result  reconcile.Result
+	// closing ends the claims of the run.
+	closing func()
+}
+
+func (r *normalRun) close() {
+	if r.closing != nil {
+		r.closing()
+	}
+}
+
+// begin takes over what is to be done for a ManagedResource. If that is nothing, it returns nil, and when to look again.
+func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Run, reconcile.Result) {
+	known, event := r.states.get(mr), lifecycle.RunBegins{}
+	if known.AtRest(mr.Generation) && known.Last.Reported(mr) {
+		event.Reported, event.InSync = true, r.nothingInDoubt(ownerOf(mr))
+	}
+	event.Held = known.Pending != nil && r.stillHeld(mr, known.Pending)
+	taken, commands := r.states.begin(mr, event)
+	if commands.Has(lifecycle.AwaitDeletion) {
+		r.Ledger.Pass(ownerOf(mr), everything)
+		return nil, reconcile.Result{RequeueAfter: pendingRetry}
+	}
+	return taken, reconcile.Result{} // Without a run the sweep tells when there is something to do.
+}
+
+// readSecrets reads the manifests.
+func (r *normalRun) readSecrets(ctx context.Context) error {
+	decoded, versions, err := read(ctx, r.mr, r.reading)
+	if err != nil {
+		return r.fail(ctx, resourcesv1alpha1.ReasonCannotReadSecret, err)
+	}
+	r.decoded = decoded
+	r.content = content{errors: decoded.Errors, versions: versions, checksum: sync.OnceValue(decoded.Checksum), ignored: ignoredOf(decoded.Objects)}
+	if r.taken.HasRead(r.mr.Generation, versions) {
+		r.content.checksum = func() string { return r.taken.Last.Checksum }
+	}
+	r.lease = r.newLease(ctx, r.mr, inputs{reading: r.reading, versions: versions, secrets: r.Secrets, states: &r.states, namespace: r.mr.Namespace})
+	return nil
+}
+
+// makePlan compares the manifests with the inventory.
+func (r *normalRun) makePlan(ctx context.Context) error {
+	r.planned = plan.NewPlan(r.decoded, r.mr.Status.Resources, plan.Options{
+		Spec: &r.mr.Spec, Origin: r.origin(r.mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue,
+		Scope: func(gvk schema.GroupVersionKind) (plan.Scope, error) { return r.Target.Scope(ctx, gvk) },
+	})
+	r.keys, r.lost = r.planned.Keys(), slices.Concat(r.planned.Delete, r.planned.Release)
+	r.decoded = decode.Result{}
+	return nil
+}
+
+// confirmLost makes sure that the manifests had all that the plan has at one moment, if there are objects that it has no more: other ManagedResources go
+// by what this one is said to keep. Only what it did not say before is confirmed.
+func (r *normalRun) confirmLost(ctx context.Context) error {
+	owner, drops := ownerOf(r.mr), withoutFormerPlaces(r.mr, r.planned, r.lost)
+	if len(r.lost) > 0 {
+		if err := r.lease.together(); err != nil {
+			return err
+		}
+		if !r.Ledger.HasDropped(owner, r.mr.UID, r.mr.Generation, keysOf(drops)) {
+			if err := r.lease.confirmOwner(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	r.track(owner, r.planned, r.mr.Status.Resources)
+	r.Ledger.Drop(owner, r.mr.UID, r.mr.Generation, keysOf(drops))
+	return nil
+}
+
+// withoutFormerPlaces leaves out the entries that are about what the plan has where its kind has no namespaces: they keep it until the plan is on record.
+func withoutFormerPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, lost []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+	if len(lost) == 0 {
+		return nil
+	}
+	places := map[plan.Key]struct{}{}
+	for _, desired := range planned.Apply {
+		if desired.GetNamespace() == "" {
+			places[desired.Key.WithoutNamespace()] = struct{}{}
+		}
+	}
+	equivalences := plan.NewEquivalences(mr.Spec.Equivalences)
+	return slices.DeleteFunc(slices.Clone(lost), func(ref resourcesv1alpha1.ObjectReference) bool {
+		return slices.ContainsFunc(equivalences.Keys(plan.KeyOfReference(&ref.ObjectReference).WithoutNamespace()), func(key plan.Key) bool {
+			_, found := places[key]
+			return found
+		})
+	})
+}
+
+// claimObjects claims the objects of the plan, and leaves the lost ones. While the answer to a deletion of one of them is under way, the run ends here: that
+// answer wakes it.
+func (r *normalRun) claimObjects(context.Context) error {
+	owner := ownerOf(r.mr)
+	if r.Ledger.BeginRun(owner, keysOfDesired(r.planned.Apply), keysOf(r.lost)) {
+		r.result.RequeueAfter = pendingRetry
+		return errDone
+	}
+	r.closing = func() { r.Ledger.EndRun(owner) }
+	return nil
+}
+
+// deleteOld deletes what no manifest has any more. While that is not gone, the run ends here, or tells of it at the end, so that the condition does not
+// flip with each run.
+func (r *normalRun) deleteOld(ctx context.Context) (err error) {
+	r.Ledger.ForgetDeletions(ownerOf(r.mr), keysOf(r.planned.Delete)...)
+	if r.pending, err = r.prune(ctx, r.mr, r.planned.Delete, r.lease, r.keys); err != nil || r.pending == nil {
+		return err
+	}
+	if *r.Config.ApplyWhileDeletionPending {
+		r.planned.Unmatched = append(r.planned.Unmatched, r.planned.Delete...)
+		r.planned.Inventory = append(r.planned.Inventory, r.planned.Delete...)
+		plan.SortReferences(r.planned.Inventory)
+		return nil
+	}
+	change := pendingChange(r.pending, r.mr)
+	r.awaitDeletion(change, meta.InventoryDigest(r.mr.Status.Resources))
+	r.Ledger.Pass(ownerOf(r.mr), everything)
+	if err := r.report(ctx, r.mr, change); err != nil {
+		return err
+	}
+	return errDone
+}
+
+// awaitDeletion ends the run, which made this of the status, until the old objects may be gone: no watch need tell when that is possible.
+func (r *normalRun) awaitDeletion(applied meta.ConditionChange, inventory uint64) {
+	r.states.stepPresent(r.mr, lifecycle.DeletionsPending{Pending: lifecycle.Pending{
+		Generation: r.mr.Generation, Applied: applied, Inventory: inventory, Objects: r.planned.Delete, Until: r.nextSync(),
+	}})
+	r.result.RequeueAfter = pendingRetry
+}
+
+// releaseIgnored lets go of the objects that are to be ignored from now on.
+func (r *normalRun) releaseIgnored(ctx context.Context) error {
+	err := r.release(ctx, r.mr, r.planned.Release, r.lease)
+	if err == nil || errors.Is(err, errSuperseded) {
+		return err
+	}
+	return r.fail(ctx, resourcesv1alpha1.ReasonReleaseOfOrphansFailed, err)
+}
+
+// applyObjects creates and updates objects.
+func (r *normalRun) applyObjects(ctx context.Context) error {
+	go func() {
+		defer func() { _ = recover() }() // It panics once more when the run asks.
+		r.content.checksum()             // It is needed at the end, and the requests leave time for it.
+	}()
+	r.applier = r.newApplier(r.mr, r.planned, r.taken, r.lease)
+	err := r.applier.run(ctx)
+	if r.taken.Full {
+		r.states.stepPresent(r.mr, lifecycle.ObjectsVisited{Objects: r.applier.visited()})
+	}
+	if err != nil && !errors.Is(err, errSuperseded) {
+		err = r.fail(ctx, resourcesv1alpha1.ReasonApplyFailed, err)
+	}
+	return r.recordIfSuperseded(ctx, err)
+}
+
+// reportApplied reports what was applied. Objects that wait for their repair, or for their deletion, have the ManagedResource looked at again.
+func (r *normalRun) reportApplied(ctx context.Context) error {
+	completed, err := r.finish(ctx)
+	if err != nil {
+		return r.recordIfSuperseded(ctx, err)
+	}
+	if r.pending != nil {
+		r.awaitDeletion(completed.Applied, completed.Inventory)
+		return nil
+	}
+	r.Ledger.ForgetDropped(ownerOf(r.mr)) // The inventory has nothing more that the plan has not.
+	r.result.RequeueAfter = r.applier.held
+	return nil
+}
+
+// track has the watches tell of the objects of a plan and of an inventory.
+func (r *Reconciler) track(owner objects.Owner, planned *plan.Plan, inventory []resourcesv1alpha1.ObjectReference) {
+	refs := make([]objects.Ref, 0, len(planned.Apply)+len(inventory))
+	for _, desired := range planned.Apply {
+		refs = append(refs, target.RefOf(&desired.Reference))
+	}
+	for i := range inventory {
+		refs = append(refs, target.RefOf(&inventory[i]))
+	}
+	r.Watches.Track(owner, refs)
+}
+
+// fail reports an error in the condition and returns it, so that the queue backs off.
+func (r *normalRun) fail(ctx context.Context, reason string, cause error) error {
+	mr, done := r.mr, r.applier                    // It is nil if the run wrote nothing.
+	ends := errors.Is(ctx.Err(), context.Canceled) // The process is told to end: that says nothing about the ManagedResource.
+	if !ends {
+		r.Metrics.failures.WithLabelValues(reason).Inc()
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		cause = fmt.Errorf("not done within the sync period of %s: %w", r.Config.SyncPeriod.Duration, cause)
+	}
+	r.states.stepPresent(mr, lifecycle.RunFailed{Content: r.content.name(mr.Generation)})
+	// Another ManagedResource that has the objects which are not even tried may be able to repair them.
+	if done == nil {
+		r.Ledger.Pass(ownerOf(mr), everything)
+	} else {
+		done.passOn()
+	}
+	_, err := r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		change := &source.Change{}
+		if !ends {
+			change.Conditions = []meta.ConditionChange{meta.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())}
+		}
+		if done != nil {
+			inventory := done.afterFailure(current.Status.Resources)
+			change.Resources = &inventory
+		}
+		return change
+	})
+	if errors.Is(err, errSuperseded) {
+		return err // What failed is not wanted any more.
+	}
+	return errors.Join(cause, err)
+}
+
+// recordIfSuperseded puts on record what a superseded run wrote: the next one takes away what no manifest has any more, and knows of that by the
+// inventory alone. It returns the error that the run ends with.
+func (r *normalRun) recordIfSuperseded(ctx context.Context, err error) error {
+	if errors.Is(err, errSuperseded) {
+		r.recordPartialInventory(ctx, r.mr, r.applier)
+	}
+	return err
+}

@@ -1,0 +1,194 @@
+package controller
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+// states holds what is remembered of each ManagedResource; nothing else here remembers one. It is safe for concurrent use.
+//
+// Invariant: a Secret that a run is going to read is in readers before it is read, so that each change is either read or told. No
+// cache of ManagedResources is asked who reads a Secret: it may lag behind.
+type states struct {
+	// clock measures changes; without one they are not measured.
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	byOwner map[objects.Owner]lifecycle.State
+	// secrets are the names of the Secrets that the last run was going to read; readers is the reverse.
+	secrets map[objects.Owner][]string
+	readers map[types.NamespacedName]map[objects.Owner]struct{}
+}
+
+// step takes an event of a ManagedResource that a run, or an event of its watch, is about.
+func (s *states) step(mr *resourcesv1alpha1.ManagedResource, event lifecycle.Event) lifecycle.Commands {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stepLocked(ownerOf(mr), event, lifecycle.Facts{UID: mr.UID, Generation: mr.Generation})
+}
+
+// begin takes the event that begins a run, which is going to read the Secrets that the ManagedResource names, and returns what the run took over; nil if
+// there is nothing to run for.
+func (s *states) begin(mr *resourcesv1alpha1.ManagedResource, event lifecycle.RunBegins) (*lifecycle.Run, lifecycle.Commands) {
+	names := make([]string, 0, len(mr.Spec.SecretRefs))
+	for _, ref := range mr.Spec.SecretRefs {
+		names = append(names, ref.Name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	owner := ownerOf(mr)
+	commands := s.stepLocked(owner, event, lifecycle.Facts{UID: mr.UID, Generation: mr.Generation})
+	s.readsLocked(owner, names)
+	return s.byOwner[owner].Run, commands
+}
+
+// stepKnown takes an event of a ManagedResource that is remembered, whatever its UID.
+func (s *states) stepKnown(owner objects.Owner, event lifecycle.Event) lifecycle.Commands {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stepKnownLocked(owner, event)
+}
+
+func (s *states) stepKnownLocked(owner objects.Owner, event lifecycle.Event) lifecycle.Commands {
+	known, found := s.byOwner[owner]
+	if !found {
+		return nil
+	}
+	return s.stepLocked(owner, event, lifecycle.Facts{UID: known.UID})
+}
+
+// stepPresent takes an event of a ManagedResource if just that one is remembered. An event may be late, and about a former one of its name: then what is
+// remembered of the present one stays, as otherwise nobody would be told of changes of its Secrets.
+func (s *states) stepPresent(mr *resourcesv1alpha1.ManagedResource, event lifecycle.Event) lifecycle.Commands {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, found := s.byOwner[ownerOf(mr)]; !found || known.UID != mr.UID {
+		return nil
+	}
+	return s.stepLocked(ownerOf(mr), event, lifecycle.Facts{UID: mr.UID, Generation: mr.Generation})
+}
+
+func (s *states) stepLocked(owner objects.Owner, event lifecycle.Event, facts lifecycle.Facts) lifecycle.Commands {
+	if s.clock != nil {
+		facts.Now = s.clock.Now()
+	}
+	before := s.byOwner[owner]
+	next, commands := lifecycle.Step(before, event, facts)
+	if commands.Has(lifecycle.Forget) {
+		s.readsLocked(owner, nil)
+		delete(s.byOwner, owner)
+		return commands
+	}
+	if next.UID != before.UID {
+		s.readsLocked(owner, nil)
+	}
+	if s.byOwner == nil {
+		s.byOwner = map[objects.Owner]lifecycle.State{}
+	}
+	s.byOwner[owner] = next
+	return commands
+}
+
+// get returns what is remembered of a ManagedResource, the zero State if nothing is. It changes nothing: who only looks may be late.
+func (s *states) get(mr *resourcesv1alpha1.ManagedResource) lifecycle.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, found := s.byOwner[ownerOf(mr)]
+	if !found || known.UID != mr.UID {
+		return lifecycle.State{}
+	}
+	return known
+}
+
+// newer says whether a watch told, since the present run for a ManagedResource began, of other versions of Secrets than those that it read.
+func (s *states) newer(mr *resourcesv1alpha1.ManagedResource, read map[string]string) bool {
+	known := s.get(mr)
+	return known.Run == nil || known.Newer(read)
+}
+
+// inDoubt says whether a ManagedResource needs a run though none of its objects need be out of sync.
+func (s *states) inDoubt(owner objects.Owner) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byOwner[owner].InDoubt()
+}
+
+// contradicts says whether a ManagedResource that no run is due for says something else than the last run that ended well.
+func (s *states) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
+	known := s.get(mr)
+	return known.AtRest(mr.Generation) && !known.Last.Reported(mr) // A long inventory takes its time: not under the lock.
+}
+
+// applied returns the ManagedResources that were applied completely.
+func (s *states) applied() []objects.Owner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	owners := make([]objects.Owner, 0, len(s.byOwner))
+	for owner, known := range s.byOwner {
+		if known.Last != nil {
+			owners = append(owners, owner)
+		}
+	}
+	return owners
+}
+
+// readsLocked notes the names of the Secrets that a run is going to read.
+func (s *states) readsLocked(owner objects.Owner, names []string) {
+	for _, name := range s.secrets[owner] {
+		key := types.NamespacedName{Namespace: owner.Namespace, Name: name}
+		delete(s.readers[key], owner)
+		if len(s.readers[key]) == 0 {
+			delete(s.readers, key)
+		}
+	}
+	if len(names) == 0 {
+		delete(s.secrets, owner)
+		return
+	}
+	if s.readers == nil {
+		s.secrets, s.readers = map[objects.Owner][]string{}, map[types.NamespacedName]map[objects.Owner]struct{}{}
+	}
+	s.secrets[owner] = names
+	for _, name := range names {
+		key := types.NamespacedName{Namespace: owner.Namespace, Name: name}
+		if s.readers[key] == nil {
+			s.readers[key] = map[objects.Owner]struct{}{}
+		}
+		s.readers[key][owner] = struct{}{}
+	}
+}
+
+// secretChanged tells the ManagedResources that read a Secret of its version, empty if it is gone, and returns those to wake.
+func (s *states) secretChanged(secret types.NamespacedName, version string) []objects.Owner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var owners []objects.Owner
+	for owner := range s.readers[secret] {
+		if s.stepKnownLocked(owner, lifecycle.SecretChanged{Name: secret.Name, Version: version}).Has(lifecycle.Wake) {
+			owners = append(owners, owner)
+		}
+	}
+	return owners
+}
+
+// secretsMissed tells every ManagedResource that changes of Secrets may have been missed, and returns those to wake.
+func (s *states) secretsMissed() []objects.Owner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	owners := make([]objects.Owner, 0, len(s.byOwner))
+	for owner := range s.byOwner {
+		if s.stepKnownLocked(owner, lifecycle.SecretsMissed{}).Has(lifecycle.Wake) {
+			owners = append(owners, owner)
+		}
+	}
+	return owners
+}
+
+// forget drops what is remembered of a ManagedResource.
+func (s *states) forget(owner objects.Owner) { s.stepKnown(owner, lifecycle.Gone{}) }

@@ -1,0 +1,111 @@
+package controller
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
+)
+
+// TestReadersOfSecrets: who reads a Secret is told of its changes, from the moment on at which the run is about to read it.
+func TestReadersOfSecrets(t *testing.T) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	mr.Namespace, mr.Name, mr.UID, mr.Generation = "n", "m", "u", 1
+	mr.Spec.SecretRefs = []corev1.LocalObjectReference{{Name: "s"}}
+	secret := types.NamespacedName{Namespace: "n", Name: "s"}
+	var s states
+	run, _ := s.begin(mr, lifecycle.RunBegins{})
+	if run == nil || !run.VisitsUnknown() {
+		t.Fatalf("the first run: %+v", run)
+	}
+	s.step(mr, lifecycle.RunSucceeded{Completed: lifecycle.Completed{Generation: 1, Secrets: map[string]string{"s": "1"}}})
+	if got := s.secretChanged(secret, "1"); len(got) != 0 {
+		t.Errorf("MRT-4: the version that was read is told to %v", got)
+	}
+	if got := s.secretChanged(types.NamespacedName{Namespace: "other", Name: "s"}, "2"); len(got) != 0 {
+		t.Errorf("MRT-4: a Secret of another namespace: %v", got)
+	}
+	if got := s.secretChanged(secret, ""); len(got) != 1 || !s.inDoubt(got[0]) {
+		t.Errorf("MR-7: a Secret that is gone puts into doubt: %v", got)
+	}
+	next := mr.DeepCopy()
+	next.Spec.SecretRefs[0].Name = "t"
+	s.begin(next, lifecycle.RunBegins{})
+	if got := s.secretChanged(secret, "3"); len(got) != 0 {
+		t.Errorf("MRT-4: a Secret that is not named any more: %v", got)
+	}
+	mr.UID = "another"
+	if known := s.get(mr); known.Last != nil {
+		t.Error("another ManagedResource by the same name starts anew")
+	}
+	s.forget(ownerOf(mr))
+	if len(s.readers) != 0 || len(s.secrets) != 0 || len(s.byOwner) != 0 {
+		t.Errorf("what is forgotten leaves nothing behind: %v", s.readers)
+	}
+}
+
+// MR-13: after a gap a Secret may have other data in a version that was read before, as in a restored source; the checksum is that of what it has.
+func TestVersionThatComesAgainAfterAGap(t *testing.T) {
+	f := newFixture(t)
+	f.managed("m", "a=2")
+	f.settle("m")
+	want := *f.get("m").Status.SecretsDataChecksum
+	f.secret("m", "2", "a=1")
+	f.settle("m")
+	untold := *f
+	untold.triggers = &Triggers{reconciler: New(f.Options)} // Of what happens in the gap nobody is told.
+	untold.secret("m", "2", "a=2")
+	f.triggers.SecretsMissed()
+	f.settle("m")
+	if value, _ := f.target.value("a"); value != "2" || *f.get("m").Status.SecretsDataChecksum != want {
+		t.Errorf("a is %s, and the checksum %s, want %s", value, *f.get("m").Status.SecretsDataChecksum, want)
+	}
+}
+
+// Liveness, MRT-3: a look at everything that takes longer than a sync period goes on where it ended, as a first run does.
+func TestAskedRunGoesOnAfterTheSyncPeriod(t *testing.T) {
+	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) {
+		c.SyncPeriod = &metav1.Duration{Duration: 500 * time.Millisecond}
+	})
+	var names []string
+	for i := range 6 * perRun {
+		names = append(names, fmt.Sprintf("c%d=1", i))
+	}
+	f.managed("m", names...)
+	f.watch()
+	_, _ = f.run("m")
+	f.awaitCovered("m")
+	f.rest("m")
+	var reads atomic.Int32
+	var gate atomic.Pointer[chan struct{}]
+	f.target.hook(func(method, _ string) int {
+		if method == http.MethodGet && reads.Add(-1) < 0 {
+			<-*gate.Load() // There is time for half of the objects only.
+		}
+		return 0
+	})
+	mr := f.get("m")
+	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
+	f.must(f.source.Update(f.ctx, mr))
+	var err error
+	for range 40 {
+		closed := make(chan struct{})
+		gate.Store(&closed)
+		reads.Store(int32(len(names) / 2))
+		_, err = f.run("m")
+		close(closed)
+		if err == nil {
+			return
+		}
+	}
+	t.Errorf("after forty runs, each with time for half of the objects: %v", err)
+}
