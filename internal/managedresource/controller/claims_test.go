@@ -185,7 +185,7 @@ func TestLastInventoryIsTheOriginThoughTheIgnoredOneHasNotRunSinceARestart(t *te
 		f.settle("one")
 		f.setIgnored("one")
 		f.restart("one")
-		f.must(f.Expect(f.ctx))
+		f.must(f.PreloadInventories(f.ctx))
 		if ran {
 			_, _ = f.run("one")
 		}

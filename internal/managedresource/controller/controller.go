@@ -141,8 +141,8 @@ func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResou
 
 func everything(objects.Key) bool { return true }
 
-// Awaits says whether a run that looks at the objects is still to come, so that the ledger does not know them yet.
-func (r *Reconciler) Awaits(mr *resourcesv1alpha1.ManagedResource) bool {
+// FirstRunPending says whether a run that looks at the objects is still to come, so that the ledger does not know them yet.
+func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.states.get(mr).Last == nil && !r.Ledger.AllKnown(ownerOf(mr)) && !r.Class.WaitsForHandOver(mr) && !waitsForState(mr)
 }
 

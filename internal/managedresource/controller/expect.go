@@ -10,10 +10,10 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// Expect tells the watches of the target, before they start, of every object that is in an inventory. Their first lists bring
+// PreloadInventories tells the watches of the target, before they start, of every object that is in an inventory. Their first lists bring
 // what the first runs compare, and what health is judged by, so that a restart costs requests for each kind and not for each
 // object.
-func (r *Reconciler) Expect(ctx context.Context) error {
+func (r *Reconciler) PreloadInventories(ctx context.Context) error {
 	err := r.Statuses.All(ctx, func(mr *resourcesv1alpha1.ManagedResource) {
 		if !r.Class.Concerns(mr) || r.Class.WaitsForHandOver(mr) {
 			return

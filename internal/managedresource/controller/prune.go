@@ -54,13 +54,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.
 		}
 	}
 	if isTrue(mr.Spec.KeepObjects) {
-		for i := range mr.Status.Resources {
-			ref := &mr.Status.Resources[i]
-			key := target.RefOf(ref).Key
-			if uid := cmp.Or(r.Ledger.CreatedFor(ownerOf(mr), key), ref.UID); createdOnce(ref) && uid != "" {
-				r.Ledger.GivenUp(key, uid) // As if it was released.
-			}
-		}
+		r.disownKept(mr)
 	}
 	mr, err := r.voidRecords(ctx, mr)
 	if err != nil || mr == nil {
@@ -68,6 +62,17 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.
 	}
 	r.forget(ownerOf(mr))
 	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
+}
+
+// disownKept gives up the objects that a ManagedResource was the first to create and leaves in the target, as if it released them.
+func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
+	for i := range mr.Status.Resources {
+		ref := &mr.Status.Resources[i]
+		key := target.RefOf(ref).Key
+		if uid := cmp.Or(r.Ledger.CreatedFor(ownerOf(mr), key), ref.UID); createdOnce(ref) && uid != "" {
+			r.Ledger.GivenUp(key, uid)
+		}
+	}
 }
 
 // voidRecords takes from the inventory of a ManagedResource that goes to another class the records that its objects were created for it (MR-30): those

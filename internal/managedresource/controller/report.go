@@ -281,9 +281,9 @@ func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []
 	return inventory
 }
 
-// afterOvertaken is afterFailure for a run whose ManagedResource somebody else has been at: objects that were created or taken over meanwhile get their entries
+// afterSuperseded is afterFailure for a run whose ManagedResource somebody else has been at: objects that were created or taken over meanwhile get their entries
 // back, if those are gone. Whoever leads makes of it what the manifests say.
-func (a *applier) afterOvertaken(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+func (a *applier) afterSuperseded(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	inventory = a.afterFailure(inventory)
 	present, before := byKey(inventory), len(inventory)
 	for key, entry := range byKey(a.inventory()) {
@@ -308,7 +308,7 @@ func byKey(inventory []resourcesv1alpha1.ObjectReference) map[plan.Key]resources
 // recordPartialInventory puts on record what a run wrote that ends without saying more, as its ManagedResource is not what it was.
 func (r *Reconciler) recordPartialInventory(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier) {
 	_, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
-		inventory := done.afterOvertaken(current.Status.Resources)
+		inventory := done.afterSuperseded(current.Status.Resources)
 		if !r.Class.Owns(current) || meta.SameInventory(inventory, current.Status.Resources) {
 			return nil
 		}

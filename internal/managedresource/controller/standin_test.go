@@ -508,7 +508,7 @@ func TestDelayOfAStandInAfterARestart(t *testing.T) {
 						if f.Ledger.Size() != 0 {
 							t.Fatal("not a restart")
 						}
-						f.must(f.Expect(f.ctx))
+						f.must(f.PreloadInventories(f.ctx))
 					}
 					for range 2 {
 						_, _ = f.run("two")

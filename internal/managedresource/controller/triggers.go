@@ -45,16 +45,14 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Dur
 
 // predicate passes the events that may ask for a run (MRT-1 … MRT-3).
 func (r *Reconciler) predicate() predicate.Predicate {
-	concerns := func(object client.Object) bool {
-		mr, ok := object.(*resourcesv1alpha1.ManagedResource)
-		return ok && r.Class.Concerns(mr)
-	}
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
-			if mr, ok := e.Object.(*resourcesv1alpha1.ManagedResource); ok {
-				r.Ledger.SeeInventory(ownerOf(mr), keysOf(mr.Status.Resources))
+			mr, ok := e.Object.(*resourcesv1alpha1.ManagedResource)
+			if !ok {
+				return false
 			}
-			return concerns(e.Object)
+			r.Ledger.SeeInventory(ownerOf(mr), keysOf(mr.Status.Resources))
+			return r.Class.Concerns(mr)
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			if mr, ok := e.Object.(*resourcesv1alpha1.ManagedResource); ok {
@@ -67,28 +65,31 @@ func (r *Reconciler) predicate() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
 			after, isMR := e.ObjectNew.(*resourcesv1alpha1.ManagedResource)
-			if !ok || !isMR {
-				return false
-			}
-			r.Ledger.SeeInventory(ownerOf(after), keysOf(after.Status.Resources))
-			if r.Statuses != nil {
-				r.Statuses.Observed(after)
-			}
-			isLost := concerns(before) && !concerns(after)
-			if concerns(after) && before.UID == after.UID && before.Generation < after.Generation && after.DeletionTimestamp == nil && !meta.Ignored(after) {
-				r.states.stepPresent(after, lifecycle.SpecChanged{})
-			}
-			if before.UID != after.UID || isLost {
-				r.onManagedResourceGone(before)
-			}
-			if source.TurnedBack(before, after) {
-				// As after a restore of etcd: what is remembered of it may be about a form that it no longer has.
-				r.states.step(after, lifecycle.FullRequested{})
-				return concerns(after)
-			}
-			return isLost || concerns(after) && r.asksForRun(before, after)
+			return ok && isMR && r.onManagedResourceChanged(before, after)
 		},
 	}
+}
+
+// onManagedResourceChanged takes that a watch told of a newer form of a ManagedResource, and says whether a run is needed.
+func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
+	r.Ledger.SeeInventory(ownerOf(after), keysOf(after.Status.Resources))
+	if r.Statuses != nil {
+		r.Statuses.Observed(after)
+	}
+	concerns := r.Class.Concerns(after)
+	isLost := r.Class.Concerns(before) && !concerns
+	if concerns && isRespecified(before, after) {
+		r.states.stepPresent(after, lifecycle.SpecChanged{})
+	}
+	if before.UID != after.UID || isLost {
+		r.onManagedResourceGone(before)
+	}
+	if source.TurnedBack(before, after) {
+		// As after a restore of etcd: what is remembered of it may be about a form that it no longer has.
+		r.states.step(after, lifecycle.FullRequested{})
+		return concerns
+	}
+	return isLost || concerns && r.asksForRun(before, after)
 }
 
 // onManagedResourceGone takes that a ManagedResource is gone, or that this instance has nothing to do with it any more. What it has in its inventory others may
@@ -107,30 +108,47 @@ func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource
 	}
 }
 
+// isRespecified says whether a change of the specification is one of the content that is to be applied.
+func isRespecified(before, after *resourcesv1alpha1.ManagedResource) bool {
+	return before.UID == after.UID && before.Generation < after.Generation && after.DeletionTimestamp == nil && !meta.Ignored(after)
+}
+
+// asksForRun says whether a ManagedResource asks for something else than before.
 func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource) bool {
 	wasIgnored, isIgnored := meta.Ignored(before), meta.Ignored(after)
 	if isIgnored && wasIgnored && before.UID == after.UID && after.DeletionTimestamp == nil {
 		return false
 	}
-	operation := after.Annotations[resourcesv1alpha1.AnnotationOperation]
-	anew := operation != before.Annotations[resourcesv1alpha1.AnnotationOperation]
-	if anew {
-		r.states.stepPresent(after, lifecycle.OperationChanged{})
-	}
+	operationAsks := r.operationAsks(before, after)
 	switch {
 	case before.UID != after.UID, // Deleted and created again while the watch was away.
 		before.Generation != after.Generation,
 		before.DeletionTimestamp == nil && after.DeletionTimestamp != nil,
 		wasIgnored != isIgnored,
-		operation == resourcesv1alpha1.OperationReconcile,
-		anew &&
-			(operation == resourcesv1alpha1.OperationMigrate || operation == resourcesv1alpha1.OperationRestore ||
-				before.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState),
+		operationAsks,
 		r.Class.Owns(before) && !r.Class.Owns(after) && after.DeletionTimestamp == nil, // Somebody took our finalizer away.
 		r.Class.WaitsForHandOver(before) && !r.Class.WaitsForHandOver(after),
 		r.states.contradicts(after): // By one that was the leader before.
 		return true
 	}
+	return becameUnhealthy(before, after)
+}
+
+// operationAsks says whether the annotation operation asks for a run, or forbids none any more.
+func (r *Reconciler) operationAsks(before, after *resourcesv1alpha1.ManagedResource) bool {
+	was, is := before.Annotations[resourcesv1alpha1.AnnotationOperation], after.Annotations[resourcesv1alpha1.AnnotationOperation]
+	if was == is {
+		return is == resourcesv1alpha1.OperationReconcile
+	}
+	r.states.stepPresent(after, lifecycle.OperationChanged{})
+	switch is {
+	case resourcesv1alpha1.OperationReconcile, resourcesv1alpha1.OperationMigrate, resourcesv1alpha1.OperationRestore:
+		return true
+	}
+	return was == resourcesv1alpha1.OperationWaitForState
+}
+
+func becameUnhealthy(before, after *resourcesv1alpha1.ManagedResource) bool {
 	was := meta.Conditions(before.Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy)
 	is := meta.Conditions(after.Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy)
 	return is == resourcesv1alpha1.ConditionFalse && (was == "" || was == resourcesv1alpha1.ConditionTrue)

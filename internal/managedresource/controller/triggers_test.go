@@ -140,7 +140,7 @@ func TestLateLooksTakeNothingFromWhatHasTheName(t *testing.T) {
 		return mr
 	}
 	for name, look := range map[string]func(*fixture){
-		"health":  func(f *fixture) { f.Awaits(former(f)) },
+		"health":  func(f *fixture) { f.FirstRunPending(former(f)) },
 		"leaders": func(f *fixture) { f.states.contradicts(former(f)) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -144,7 +144,7 @@ func (e *Engine) start(group *kit.Group) error {
 		Statuses:         statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Ledger: e.ledger, Watches: e.watches,
 		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Applied: news,
 	})
-	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses, Clock: e.Clock, Await: reconciler.Awaits}
+	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses, Clock: e.Clock, Await: reconciler.FirstRunPending}
 	for name, judge := range map[string]struct {
 		condition              resourcesv1alpha1.ConditionType
 		assess, confirm, other judgement
@@ -190,7 +190,7 @@ func (e *Engine) start(group *kit.Group) error {
 func (e *Engine) expect(ctx context.Context, reconciler *controller.Reconciler, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := reconciler.Expect(ctx); err != nil {
+	if err := reconciler.PreloadInventories(ctx); err != nil {
 		e.Log.Info("Objects will be read one by one", "reason", err.Error())
 	}
 }
