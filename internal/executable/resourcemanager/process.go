@@ -188,7 +188,7 @@ func (p *Process) SourceAwaited(budget time.Duration) []string {
 	return append(awaited, p.awaited(feature.Source, p.Source, budget)...)
 }
 
-// TargetAwaited returns the names of the kinds of the target that are not complete yet. The engine's watches report to the ledger only;
+// TargetAwaited returns the names of the kinds of the target that are not complete yet. The engine's watches report to the tracker only;
 // whatever they miss is read, and nobody waits for them.
 func (p *Process) TargetAwaited(budget time.Duration) []string {
 	var awaited []string

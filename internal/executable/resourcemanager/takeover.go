@@ -59,7 +59,7 @@ func (p *Process) lookedAt(ctx context.Context, r *process.Rehearsal) error {
 	}
 	class, number := meta.NewClass(*p.Config.Controllers.ResourceClass), 0
 	for i := range list.Items {
-		if class.Concerns(&list.Items[i]) {
+		if class.Handles(&list.Items[i]) {
 			number++
 		}
 	}

@@ -106,7 +106,7 @@ func TestAlwaysUpdateOfWhatIsWatched(t *testing.T) {
 	if got := f.requested(func() { f.settle("m") }); slices.ContainsFunc(got, isPut) || len(got) == 0 {
 		t.Errorf("MRC-3c/somebody asks for a full run: %q", got)
 	}
-	f.forget(ownerOf(f.get("m")))
+	f.dropState(ownerOf(f.get("m")))
 	if got := f.requested(func() { f.settle("m") }); slices.ContainsFunc(got, isPut) {
 		t.Errorf("MRC-3c/a restart: %q", got)
 	}
@@ -120,7 +120,7 @@ func TestAlwaysUpdateOfBoth(t *testing.T) {
 	f.managed("m")
 	f.manifests("m", "2", configMap("a", "1", "labels: {}"), "---\napiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: b}\ndata: {v: '1'}\n")
 	f.settle("m")
-	for _, ref := range f.Ledger.Refs(ownerOf(f.get("m"))) {
+	for _, ref := range f.Tracker.Refs(ownerOf(f.get("m"))) {
 		if ref.Name == "a" {
 			poll(t, "a is covered", func() bool { return f.Watches.Covered(ref) })
 		}

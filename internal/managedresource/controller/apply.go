@@ -76,9 +76,9 @@ const skipped = "skipped"
 type outcome struct {
 	// result is created, updated, unchanged or skipped.
 	result   string
-	sighting objects.Sighting
+	sighting objects.Observation
 	// since is what was on record before the first request.
-	since objects.Mark
+	since objects.Revision
 	// before is the object as it was found, nil if it was not there.
 	before, after *unstructured.Unstructured
 	// desired stands for what it was compared with, if that is not what the run began with.
@@ -112,7 +112,7 @@ func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *
 func (a *applier) run(ctx context.Context) error {
 	confirmed := once(ctx, func() error { return a.confirmInventory(ctx) })
 	a.recorded = func() error {
-		if !a.Statuses.Certain(a.mr) {
+		if !a.Statuses.Confirmed(a.mr) {
 			if err := confirmed(); err != nil {
 				return err
 			}
@@ -170,21 +170,21 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	options := a.options(desired)
 	digest := desiredDigest(desired, options)
 	_, visited := a.visitedBefore[desired.Key]
-	if (!a.all || visited) && a.Ledger.IsVerified(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
+	if (!a.all || visited) && a.Tracker.InSync(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
 		a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
-		a.written[desired.Key] = outcome{result: skipped, sighting: objects.Sighting{Key: keyOf(desired), Desired: digest}}
+		a.written[desired.Key] = outcome{result: skipped, sighting: objects.Observation{Key: keyOf(desired), Desired: digest}}
 		return nil
 	}
 	if a.dependsOnFailed(desired) {
 		a.skip(desired)
 		return nil
 	}
-	drift := a.Ledger.DriftOf(keyOf(desired), a.Clock.Now())
+	drift := a.Tracker.DriftOf(keyOf(desired), a.Clock.Now())
 	// A run that was asked for takes part in no fight either: it may be one that can't be completed.
-	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) || a.Ledger.IsBeingDeleted(keyOf(desired)) {
+	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) || a.Tracker.IsBeingDeleted(keyOf(desired)) {
 		return func() { a.applyOne(ctx, desired, options, digest) }
 	}
-	a.Ledger.Waits(ownerOf(a.mr), keyOf(desired))
+	a.Tracker.Waits(ownerOf(a.mr), keyOf(desired))
 	if drift.Untold {
 		return func() { a.lookAtDrift(ctx, desired, options, digest, drift.Held) }
 	}
@@ -231,20 +231,20 @@ func (a *applier) dependsOnFailed(desired *plan.Desired) bool {
 // drifted says whether an object was changed by somebody else since it was compared with the same manifest: by this ManagedResource, or by another one
 // that has the object, too, whose origin it carries and for which this one stands in.
 func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, digest uint64) bool {
-	if a.Ledger.Drifted(keyOf(desired), digest) {
+	if a.Tracker.Drifted(keyOf(desired), digest) {
 		return true
 	}
-	if desired.Old == nil || meta.Planned(desired.Old) {
+	if desired.Old == nil || meta.Tentative(desired.Old) {
 		return false // It takes it over.
 	}
 	others, err := a.claimsOn(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(others.on(desired.Key, a.Ledger), func(claim ownership.Claim) bool {
+	return slices.ContainsFunc(others.on(desired.Key, a.Tracker), func(claim ownership.Claim) bool {
 		asKept := options
 		asKept.Origin = meta.Origin{ClusterID: a.Identity, Key: claim.Owner}.String()
-		return claim.Keeps && a.Ledger.Drifted(keyOf(desired), desiredDigest(desired, asKept))
+		return claim.Keeps && a.Tracker.Drifted(keyOf(desired), desiredDigest(desired, asKept))
 	})
 }
 
@@ -257,7 +257,7 @@ func (a *applier) skip(desired *plan.Desired) {
 
 // passOn leaves what the run was not to look at, or could not, to other ManagedResources that have it.
 func (a *applier) passOn() {
-	a.Ledger.Pass(ownerOf(a.mr), func(key objects.Key) bool {
+	a.Tracker.Pass(ownerOf(a.mr), func(key objects.Key) bool {
 		_, failing := a.failing[key]
 		return failing || !describes(a.plan, key)
 	})
@@ -265,8 +265,8 @@ func (a *applier) passOn() {
 
 // look begins a look at an object, for which others of its tier may have taken their time: what is on record, and after that what the merge goes by,
 // so that a doubt about that which comes from now on is not settled by this look.
-func (a *applier) look(desired *plan.Desired, options merge.MergeOptions, digest uint64) (objects.Finding, merge.MergeOptions, uint64) {
-	finding := a.Ledger.Lookup(keyOf(desired))
+func (a *applier) look(desired *plan.Desired, options merge.MergeOptions, digest uint64) (objects.Object, merge.MergeOptions, uint64) {
+	finding := a.Tracker.Get(keyOf(desired))
 	if now := a.options(desired); now != options {
 		return finding, now, desiredDigest(desired, now)
 	}
@@ -275,13 +275,13 @@ func (a *applier) look(desired *plan.Desired, options merge.MergeOptions, digest
 
 func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, digest uint64) {
 	if a.slow.is(desired.Key.GroupKind()) {
-		a.failed(ctx, desired, errSlow)
+		a.failed(ctx, desired, errNotTried)
 		return
 	}
 	finding, options, digest := a.look(desired, options, digest)
-	compared := a.Ledger.Writing(keyOf(desired), digest)
-	defer a.Ledger.Written(keyOf(desired))
-	standsIn := !compared && a.Ledger.DriftOf(keyOf(desired), a.Clock.Now()).Open && a.drifted(ctx, desired, options, digest)
+	compared := a.Tracker.Writing(keyOf(desired), digest)
+	defer a.Tracker.Written(keyOf(desired))
+	standsIn := !compared && a.Tracker.DriftOf(keyOf(desired), a.Clock.Now()).Open && a.drifted(ctx, desired, options, digest)
 	done, err := a.write(ctx, desired, options, finding)
 	compared = compared || standsIn && done.keptBy != (objects.Owner{})
 	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, errSuperseded) {
@@ -307,12 +307,12 @@ func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done
 	sighting.Key, sighting.Desired, sighting.Since = keyOf(desired), cmp.Or(done.desired, digest), done.since
 	a.Watches.Served(target.RefOf(&desired.Reference))
 	if !sighting.Terminating {
-		a.Ledger.Applied(sighting.Key)
+		a.Tracker.Applied(sighting.Key)
 	}
 	a.recordRepair(ctx, desired, done, compared)
 	if done.isKept() {
 		// The other one decides whether it is as it should be.
-		a.Ledger.Seen(sighting)
+		a.Tracker.ObservePresent(sighting)
 		a.leave(ctx, done.keptBy, desired, sighting)
 		return
 	}
@@ -320,7 +320,7 @@ func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done
 	if desired.CreateOnly && done.result == "created" && a.leavesCreation(ctx, desired, sighting) {
 		return
 	}
-	a.Ledger.Verified(ownerOf(a.mr), sighting)
+	a.Tracker.MarkInSync(ownerOf(a.mr), sighting)
 }
 
 // recordRepair notes what was done about the drift of an object. Whether there is something to repair about an object that another ManagedResource owns,
@@ -332,40 +332,40 @@ func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done 
 		a.repaired(ctx, desired, done)
 	case done.isKept() && changed:
 		// Two that do not own the object write different contents while the owner cannot look: that counts as a fight, so that it is rate-limited.
-		a.Ledger.DriftRepaired(keyOf(desired), a.Clock.Now())
+		a.Tracker.DriftRepaired(keyOf(desired), a.Clock.Now())
 	case !done.isKept():
-		a.Ledger.DriftUnfounded(keyOf(desired), a.Clock.Now()) // Before Verified, which may tell of a later drift.
+		a.Tracker.DriftUnfounded(keyOf(desired), a.Clock.Now()) // Before Verified, which may tell of a later drift.
 	}
 }
 
 // recordCreation notes for whom an object was created, or taken over. The process knows from now on, even if somebody takes the record away.
-func (a *applier) recordCreation(desired *plan.Desired, done outcome, sighting objects.Sighting) {
+func (a *applier) recordCreation(desired *plan.Desired, done outcome, sighting objects.Observation) {
 	switch {
 	case done.result == "created", desired.CreateOnly && !done.anothers && isRecorded(desired, sighting.UID):
-		a.Ledger.Created(ownerOf(a.mr), sighting)
+		a.Tracker.Created(ownerOf(a.mr), sighting)
 	case !desired.CreateOnly:
-		a.Ledger.TakenOver(ownerOf(a.mr), sighting.Key, sighting.UID)
+		a.Tracker.TakenOver(ownerOf(a.mr), sighting.Key, sighting.UID)
 	}
 }
 
 // leavesCreation leaves an object that was created, and is created only once, to another ManagedResource that repairs it, if there is one: it may have been
 // that one's before, which may want it otherwise. It returns true if the object is still to be looked at.
-func (a *applier) leavesCreation(ctx context.Context, desired *plan.Desired, sighting objects.Sighting) bool {
+func (a *applier) leavesCreation(ctx context.Context, desired *plan.Desired, sighting objects.Observation) bool {
 	keeper, err := a.ownerOfShared(ctx, desired, desired.Unstructured)
 	if err == nil && keeper == (objects.Owner{}) {
 		return false
 	}
-	a.Ledger.Seen(sighting)
+	a.Tracker.ObservePresent(sighting)
 	if err == nil {
-		a.Ledger.LeftTo(keeper, ownerOf(a.mr), sighting.Key)
-		a.Ledger.Suspect(sighting.Key)
+		a.Tracker.LeftTo(keeper, ownerOf(a.mr), sighting.Key)
+		a.Tracker.MarkOutOfSync(sighting.Key)
 	}
 	return true
 }
 
 // isRecorded says whether the inventory is the record that an object was created for the ManagedResource.
 func isRecorded(desired *plan.Desired, uid types.UID) bool {
-	return desired.Old != nil && createdOnce(desired.Old) && !meta.Planned(desired.Old) && uid != "" && desired.Old.UID == uid
+	return desired.Old != nil && createdOnce(desired.Old) && !meta.Tentative(desired.Old) && uid != "" && desired.Old.UID == uid
 }
 
 // visited are the objects that a full run need not visit once more, unless one is in doubt: also those that it skipped, as they were visited before.
@@ -380,7 +380,7 @@ func (a *applier) visited() map[plan.Key]struct{} {
 // newerStateSeen says whether the watches told since of an object that it is not as it should be, though the run did not look at it for their sake.
 func (a *applier) newerStateSeen() bool {
 	for _, done := range a.written {
-		if done.result == skipped && !a.Ledger.IsVerified(done.sighting.Key, done.sighting.Desired) {
+		if done.result == skipped && !a.Tracker.InSync(done.sighting.Key, done.sighting.Desired) {
 			return true
 		}
 	}
@@ -399,7 +399,7 @@ func (a *applier) succeeded(desired *plan.Desired, done outcome) {
 	a.slow.answered(desired.Key.GroupKind(), nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.written[desired.Key] = outcome{result: done.result, sighting: objects.Sighting{UID: done.sighting.UID}, keptBy: done.keptBy, anothers: done.anothers}
+	a.written[desired.Key] = outcome{result: done.result, sighting: objects.Observation{UID: done.sighting.UID}, keptBy: done.keptBy, anothers: done.anothers}
 	if desired.Key.Kind == "CustomResourceDefinition" && desired.Key.Group == "apiextensions.k8s.io" {
 		a.definedKinds[definedKind(desired)] = true
 	}
@@ -418,9 +418,9 @@ func (a *applier) namesAnother(live *unstructured.Unstructured) (origin meta.Ori
 // proves from now on that it is that one's.
 func (a *applier) disown(key objects.Key, uid types.UID, origin meta.Origin) {
 	if a.isOfThisSource(origin) {
-		a.Ledger.TakenOver(origin.Key, key, uid)
+		a.Tracker.TakenOver(origin.Key, key, uid)
 	} else {
-		a.Ledger.GivenUp(key, uid)
+		a.Tracker.DisownCreation(key, uid)
 	}
 }
 
@@ -458,7 +458,7 @@ func (e *completeError) Unwrap() error { return e.error }
 
 // write makes one object be as it should and returns what was done and the object as it is then (MR-25, MR-26). An object
 // that has never been there, or is known to be gone, is created without a look; any other is read first.
-func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, finding objects.Finding) (outcome, error) {
+func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, finding objects.Object) (outcome, error) {
 	expectAbsent := desired.Old == nil || finding.Known && !finding.Present
 	for attempt := 0; ; attempt++ {
 		var createErr error
@@ -489,7 +489,7 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 	}
 }
 
-func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, finding objects.Finding) (outcome, error) {
+func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, finding objects.Object) (outcome, error) {
 	created, err := a.create(ctx, desired, options)
 	if err != nil {
 		a.unanswered(desired, err)
@@ -499,7 +499,7 @@ func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options 
 }
 
 // tryUpdate brings an object that was read to its desired state. isOutdated is true if the update met another version.
-func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.MergeOptions, finding objects.Finding) (_ outcome, isOutdated bool, _ error) {
+func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.MergeOptions, finding objects.Object) (_ outcome, isOutdated bool, _ error) {
 	keptBy, origin, err := a.ownerOfOrigin(ctx, desired, live)
 	if err != nil {
 		return outcome{}, false, err
@@ -512,9 +512,9 @@ func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *un
 		return a.merge(desired, live, options, keptBy, origin)
 	}
 	merged := mergeLive(live)
-	done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Mark, desired: inherited}
+	done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Revision, desired: inherited}
 	if !a.rewrites(ctx, desired) {
-		if same, again := a.same(ctx, desired, live, merged, finding.Again); same {
+		if same, again := a.same(ctx, desired, live, merged, finding.RetryPartial); same {
 			done.sighting = a.seen(live, again)
 			return done, false, nil
 		}
@@ -543,7 +543,7 @@ func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *un
 // unanswered notes a write that may have been carried out, though its answer does not say so.
 func (a *applier) unanswered(desired *plan.Desired, err error) {
 	if err != nil && !meta.Refused(err) {
-		a.Ledger.Touched(keyOf(desired))
+		a.Tracker.WriteOutcomeUnknown(keyOf(desired))
 	}
 }
 

@@ -40,8 +40,8 @@ func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []
 		wantedAt[key.WithoutNamespace()] = &refs[i]
 	}
 	var found []ownership.Claim
-	err := r.Statuses.ForEachOther(ctx, except, r.Ledger.Claimants(keysOf(refs)), func(other *resourcesv1alpha1.ManagedResource) {
-		if !r.Class.Concerns(other) {
+	err := r.Statuses.ForEachOther(ctx, except, r.Tracker.Claimants(keysOf(refs)), func(other *resourcesv1alpha1.ManagedResource) {
+		if !r.Class.Handles(other) {
 			return // Its objects may be in another cluster.
 		}
 		for i := range other.Status.Resources {
@@ -111,11 +111,11 @@ func (r *Reconciler) keeps(mr *resourcesv1alpha1.ManagedResource) bool {
 
 // keepsObject says whether a ManagedResource that has an object in its inventory is going to have it still.
 func (r *Reconciler) keepsObject(mr *resourcesv1alpha1.ManagedResource, object objects.Key) bool {
-	return r.keeps(mr) && r.Ledger.Keeps(ownerOf(mr), mr.UID, mr.Generation, object)
+	return r.keeps(mr) && r.Tracker.Keeps(ownerOf(mr), mr.UID, mr.Generation, object)
 }
 
 // on are the claims on an object. Whether a run leaves the object is as of now.
-func (c claims) on(key plan.Key, tracker *objects.Ledger) []ownership.Claim {
+func (c claims) on(key plan.Key, tracker *objects.Tracker) []ownership.Claim {
 	all := slices.Clone(c.byKey[c.keyed(key)])
 	for i := range all {
 		all[i].Leaves = tracker.Leaves(all[i].Owner, all[i].Object)

@@ -113,7 +113,7 @@ func TestNoOrphanIfAnEntryHasANamespace(t *testing.T) {
 				o.SetManagedFields(wroteOrigin(f.Target.Manager()))
 				o.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: origin})
 			})
-			f.Stray(f.ctx, target.Stray{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Name: "lost", UID: f.live("lost").GetUID(), Origin: origin})
+			f.Orphan(f.ctx, target.Orphan{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Name: "lost", UID: f.live("lost").GetUID(), Origin: origin})
 			if _, there := f.target.value("lost"); !there || strings.Contains(f.events(), reasonOrphan) {
 				t.Errorf("there: %t, %s", there, f.events())
 			}
@@ -274,7 +274,7 @@ func TestNoOrphanWhileTheScopeOfAnEquivalentKindIsUnknown(t *testing.T) {
 			f.target.breaks("/apis/old.example/v1")
 		}
 		f.seeInventories()
-		f.Stray(f.ctx, target.Stray{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Name: "lost", UID: f.live("lost").GetUID(), Origin: origin})
+		f.Orphan(f.ctx, target.Orphan{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Name: "lost", UID: f.live("lost").GetUID(), Origin: origin})
 		if _, there := f.target.value("lost"); !there {
 			t.Errorf("broken %t: an object that an inventory names was deleted: %s", broken, f.events())
 		}

@@ -1,7 +1,7 @@
 // Package controller is the controller that applies ManagedResources: read, decode, plan, prune, release, apply,
 // report. Each step is in a file of its own; what is to be written is decided in packages plan and merge.
 //
-// A run does what is needed and no more: after a pass in which everything was found as it should be, only what the ledger
+// A run does what is needed and no more: after a pass in which everything was found as it should be, only what the tracker
 // has doubts about is read again, and without doubts nothing is.
 package controller
 
@@ -47,7 +47,7 @@ type Options struct {
 	Secrets  *source.Secrets
 	Events   *source.Events
 	Target   *target.Client
-	Ledger   *objects.Ledger
+	Tracker  *objects.Tracker
 	Watches  *target.Watches
 	Assessor *target.Assessor
 	Clock    clock.PassiveClock
@@ -74,8 +74,8 @@ func New(o Options) *Reconciler {
 	}
 	r := &Reconciler{Options: o, slots: make(chan struct{}, allRuns), states: states{clock: o.Clock}}
 	r.Triggers = &Triggers{reconciler: r}
-	r.Ledger.SetRepairDelay(o.Config.DriftRepairDelay.Duration)
-	r.Ledger.OnReady(func(owner objects.Owner) { r.Triggers.add(owner, 0) })
+	r.Tracker.SetRepairDelay(o.Config.DriftRepairDelay.Duration)
+	r.Tracker.OnReady(func(owner objects.Owner) { r.Triggers.add(owner, 0) })
 	return r
 }
 
@@ -86,14 +86,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 	mr, err := r.Statuses.Get(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		r.forget(request.NamespacedName)
+		r.dropState(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the ManagedResource: %w", err)
 	}
-	if !r.Class.Concerns(mr) {
-		r.forget(request.NamespacedName)
+	if !r.Class.Handles(mr) {
+		r.dropState(request.NamespacedName)
 		return reconcile.Result{}, nil // Neither our class nor our finalizer (MRB-23).
 	}
 	if r.states.step(mr, lifecycle.TakenUp{}).Has(lifecycle.ForgetFormer) {
@@ -102,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	commands := r.states.step(mr, lifecycle.OperationFound{Operation: mr.Annotations[resourcesv1alpha1.AnnotationOperation]})
 	if commands.Has(lifecycle.Pause) {
-		r.Ledger.Pass(ownerOf(mr), everything)                 // Other ManagedResources may repair the objects that they have, too.
+		r.Tracker.Pass(ownerOf(mr), everything)                // Other ManagedResources may repair the objects that they have, too.
 		return reconcile.Result{RequeueAfter: r.period()}, nil // Nothing is done, not even deletion (MRT-7), and looked at again (MRB-22).
 	}
 	if commands.Has(lifecycle.RemoveOperation) {
@@ -122,14 +122,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // run does what one form of a ManagedResource asks for. It ends with errSuperseded as soon as there is another one.
 func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	switch {
-	case !r.Class.Concerns(mr): // Another class has it since the annotation was removed.
-		r.forget(ownerOf(mr))
+	case !r.Class.Handles(mr): // Another class has it since the annotation was removed.
+		r.dropState(ownerOf(mr))
 		return reconcile.Result{}, nil
 	case meta.Ignored(mr) && mr.DeletionTimestamp == nil:
 		return reconcile.Result{}, r.ignore(ctx, mr)
-	case mr.DeletionTimestamp != nil || r.Class.HandOverOut(mr):
+	case mr.DeletionTimestamp != nil || r.Class.MovedAway(mr):
 		if !r.Class.Owns(mr) {
-			r.forget(ownerOf(mr))
+			r.dropState(ownerOf(mr))
 			return reconcile.Result{}, nil // Never delete what this instance has not created (MRB-23).
 		}
 		return r.reconcileDelete(ctx, mr)
@@ -141,19 +141,19 @@ func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResou
 
 func everything(objects.Key) bool { return true }
 
-// FirstRunPending says whether a run that looks at the objects is still to come, so that the ledger does not know them yet.
+// FirstRunPending says whether a run that looks at the objects is still to come, so that the tracker does not know them yet.
 func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool {
-	return r.states.get(mr).Last == nil && !r.Ledger.AllKnown(ownerOf(mr)) && !r.Class.WaitsForHandOver(mr) && !waitsForState(mr)
+	return r.states.get(mr).Last == nil && !r.Tracker.AllKnown(ownerOf(mr)) && !r.Class.WaitsForHandOver(mr) && !waitsForState(mr)
 }
 
 // nothingInDoubt says whether every object of a ManagedResource is known to be as it should be.
 func (r *Reconciler) nothingInDoubt(owner objects.Owner) bool {
-	return len(r.Ledger.Dirty(owner)) == 0 && r.covered(owner)
+	return len(r.Tracker.OutOfSync(owner)) == 0 && r.covered(owner)
 }
 
 // covered says whether watches would tell of a change of every object of a ManagedResource.
 func (r *Reconciler) covered(owner objects.Owner) bool {
-	return !slices.ContainsFunc(r.Ledger.Refs(owner), func(ref objects.Ref) bool { return !r.Watches.Covered(ref) })
+	return !slices.ContainsFunc(r.Tracker.Refs(owner), func(ref objects.Ref) bool { return !r.Watches.Covered(ref) })
 }
 
 func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, changes ...meta.ConditionChange) error {
@@ -165,8 +165,8 @@ func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 
 // ignore leaves the objects alone and says so (MR-3).
 func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
-	r.forget(ownerOf(mr))
-	r.Ledger.SetIgnored(ownerOf(mr), keysOf(mr.Status.Resources))
+	r.dropState(ownerOf(mr))
+	r.Tracker.SetIgnored(ownerOf(mr), keysOf(mr.Status.Resources))
 	return r.report(ctx, mr, meta.IgnoredChanges()...)
 }
 
@@ -206,15 +206,15 @@ func (r *Reconciler) spread() time.Duration {
 	return time.Duration(rand.Int64N(int64(r.Config.SyncPeriod.Duration/5) + 1))
 }
 
-// forget drops all that is known of a ManagedResource.
-func (r *Reconciler) forget(owner objects.Owner) {
+// dropState drops all that is known of a ManagedResource.
+func (r *Reconciler) dropState(owner objects.Owner) {
 	r.states.forget(owner)
 	r.forgetObjects(owner)
 }
 
 // forgetObjects drops what is known of the objects of a ManagedResource.
 func (r *Reconciler) forgetObjects(owner objects.Owner) {
-	r.Ledger.ForgetIgnored(owner)
+	r.Tracker.ForgetIgnored(owner)
 	r.Watches.Track(owner, nil)
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
 	r.Metrics.ignoredObjects.are(owner, 0, r.Clock.Now())

@@ -233,8 +233,8 @@ func TestMovedObjects(t *testing.T) {
 		t.Fatalf("origin %s", got)
 	}
 	// A restart: nothing is remembered.
-	f.forget(objects.Owner{Namespace: "n", Name: "from"})
-	f.forget(objects.Owner{Namespace: "n", Name: "to"})
+	f.dropState(objects.Owner{Namespace: "n", Name: "from"})
+	f.dropState(objects.Owner{Namespace: "n", Name: "to"})
 	f.settle("to")
 	f.settle("from")
 	if got := origin(); got != "n/to" {
@@ -376,9 +376,9 @@ func testDriftIsLeft(t *testing.T, disable func(*fixture)) {
 	f.sharing("one", "two")
 	disable(f)
 	f.target.remove("a")
-	f.Ledger.Gone(objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}, "", "")
+	f.Tracker.ObserveDeleted(objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}, "", "")
 	_, _ = f.run("two")
-	if dirty := f.Ledger.Dirty(objects.Owner{Namespace: "n", Name: "one"}); len(dirty) != 1 {
+	if dirty := f.Tracker.OutOfSync(objects.Owner{Namespace: "n", Name: "one"}); len(dirty) != 1 {
 		t.Errorf("%v is left to the other, want the object", dirty)
 	}
 	f.settle("one")
@@ -453,7 +453,7 @@ func TestWithoutLabelsIsNotGone(t *testing.T) {
 		o.SetLabels(nil)
 		o.SetFinalizers([]string{"x/y"})
 	})
-	f.Ledger.Gone(f.Ledger.Refs(ownerOf(f.get("m")))[0].Key, "", f.target.versionOf("a")) // What a filtered watch makes of it.
+	f.Tracker.ObserveDeleted(f.Tracker.Refs(ownerOf(f.get("m")))[0].Key, "", f.target.versionOf("a")) // What a filtered watch makes of it.
 	f.must(f.source.Delete(f.ctx, f.get("m")))
 	_, _ = f.run("m")
 	if got := f.condition("m"); !strings.Contains(got, "it waits for the finalizers x/y") {
@@ -504,7 +504,7 @@ func TestDriftIsToldAndDelayed(t *testing.T) {
 		f.target.mu.Lock()
 		o := &unstructured.Unstructured{Object: f.target.objects["a"]}
 		f.target.mu.Unlock()
-		f.Ledger.Seen(f.Watches.View().Sighting(o))
+		f.Tracker.ObservePresent(f.Watches.View().Observation(o))
 	}
 	edit("by hand")
 	result, err := f.run("m")
@@ -537,7 +537,7 @@ func TestReportOfAFormerLeader(t *testing.T) {
 	for name, report := range map[string]func(*resourcesv1alpha1.ManagedResourceStatus){
 		"of a run that never ends": func(status *resourcesv1alpha1.ManagedResourceStatus) {
 			status.Conditions, _ = meta.Conditions(status.Conditions).With(time.Now(), meta.Conditions(status.Conditions).Invalidation(false)...)
-			status.Resources = append(status.Resources, meta.AsPlanned(resourcesv1alpha1.ObjectReference{
+			status.Resources = append(status.Resources, meta.AsTentative(resourcesv1alpha1.ObjectReference{
 				ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: "old"}}))
 		},
 		"of a run that failed": func(status *resourcesv1alpha1.ManagedResourceStatus) {
@@ -592,16 +592,16 @@ func TestOwnWritesAreNoDrift(t *testing.T) {
 		switch {
 		case method == http.MethodGet:
 		case object == nil:
-			f.Ledger.Gone(key(name), "", version)
+			f.Tracker.ObserveDeleted(key(name), "", version)
 		default:
-			f.Ledger.Seen(f.Watches.View().Sighting(&unstructured.Unstructured{Object: object}))
+			f.Tracker.ObservePresent(f.Watches.View().Observation(&unstructured.Unstructured{Object: object}))
 		}
 		return 0
 	}
 	// A list before the creation did not have them.
 	f.target.on = func(method, name string) int {
 		if method == http.MethodPost {
-			f.Ledger.Gone(key(name), "", "")
+			f.Tracker.ObserveDeleted(key(name), "", "")
 		}
 		return 0
 	}
@@ -686,8 +686,8 @@ func TestOwnDeletionsAreNoDrift(t *testing.T) {
 			_, err := f.run("m")
 			f.must(err)
 			f.target.remove("c") // Its finalizer was removed.
-			refs := f.Ledger.Refs(objects.Owner{Namespace: "n", Name: "m"})
-			f.Ledger.Gone(refs[slices.IndexFunc(refs, func(r objects.Ref) bool { return r.Name == "c" })].Key, "", "9999")
+			refs := f.Tracker.Refs(objects.Owner{Namespace: "n", Name: "m"})
+			f.Tracker.ObserveDeleted(refs[slices.IndexFunc(refs, func(r objects.Ref) bool { return r.Name == "c" })].Key, "", "9999")
 			f.clock.SetTime(f.clock.Now().Add(time.Minute)) // No watch covers it here.
 			f.settle("m")
 			if got := total(t, f.Metrics.driftNoticed) - before; got != 0 || f.inventory("m") != "a" {
@@ -717,9 +717,9 @@ func TestQuarrelOfWhatCannotBeCompleted(t *testing.T) {
 			f.target.mu.Lock()
 			o := &unstructured.Unstructured{Object: f.target.objects["a"]}
 			f.target.mu.Unlock()
-			sighting := f.Watches.View().Sighting(o)
-			f.Ledger.Seen(sighting)
-			f.Ledger.NoticeDrift(sighting.Key, f.clock.Now())
+			sighting := f.Watches.View().Observation(o)
+			f.Tracker.ObservePresent(sighting)
+			f.Tracker.NoticeDrift(sighting.Key, f.clock.Now())
 		}
 		_, _ = f.run("m")
 	}
@@ -777,12 +777,12 @@ func TestRestoredTargetWithoutLists(t *testing.T) {
 	f.managed("m", "a=1")
 	f.settle("m")
 	key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
-	f.Ledger.Gone(key, "", "1000")
+	f.Tracker.ObserveDeleted(key, "", "1000")
 	f.target.remove("a")
 	for range 3 {
 		f.settle("m")
 	}
-	if finding := f.Ledger.Lookup(key); !finding.Verified || f.target.count("POST") != 3 {
+	if finding := f.Tracker.Get(key); !finding.InSync || f.target.count("POST") != 3 {
 		t.Errorf("%d creations were tried, known is %+v", f.target.count("POST")-1, finding)
 	}
 }

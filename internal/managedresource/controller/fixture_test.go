@@ -97,7 +97,7 @@ func newFixture(t *testing.T, change ...func(*config.ManagedResourceControllerCo
 	watches := target.NewWatches(targetClient, l, target.WatchOptions{Log: logr.Discard()})
 	events := source.NewEvents(f.secrets.CoreV1(), f.clock)
 	f.Reconciler = New(Options{
-		Config: cfg, Class: meta.NewClass(""), Ledger: l, Watches: watches, Clock: f.clock, Target: targetClient, Events: events,
+		Config: cfg, Class: meta.NewClass(""), Tracker: l, Watches: watches, Clock: f.clock, Target: targetClient, Events: events,
 		Statuses: source.NewStatuses(f.source, f.source, f.source, f.clock, events),
 		Secrets:  source.NewSecrets(f.secrets.CoreV1(), nil, f.clock, logr.Discard()),
 		Assessor: target.NewAssessor(targetClient, l, watches, f.clock),
@@ -197,7 +197,7 @@ func (f *fixture) refuse(method, name string, code int) {
 // edited changes an object as somebody else would, and tells of it as a watch does.
 func (f *fixture) edited(name string, change func(*unstructured.Unstructured)) {
 	f.target.change(name, change)
-	f.Ledger.Seen(f.Watches.View().Sighting(f.live(name)))
+	f.Tracker.ObservePresent(f.Watches.View().Observation(f.live(name)))
 }
 
 func setValue(value string) func(*unstructured.Unstructured) {
@@ -233,9 +233,9 @@ func (f *fixture) tellOfWrites() {
 			key.Namespace = ""
 		}
 		if object == nil {
-			f.Ledger.Gone(key, "", version)
+			f.Tracker.ObserveDeleted(key, "", version)
 		} else {
-			f.Ledger.Seen(f.Watches.View().Sighting(f.live(name)))
+			f.Tracker.ObservePresent(f.Watches.View().Observation(f.live(name)))
 		}
 		return 0
 	}
@@ -262,7 +262,7 @@ func (f *fixture) seeInventories() {
 	all := &resourcesv1alpha1.ManagedResourceList{}
 	f.must(f.source.List(f.ctx, all))
 	for i := range all.Items {
-		f.Ledger.SeeInventory(ownerOf(&all.Items[i]), keysOf(all.Items[i].Status.Resources))
+		f.Tracker.SeeInventory(ownerOf(&all.Items[i]), keysOf(all.Items[i].Status.Resources))
 	}
 }
 
@@ -299,7 +299,7 @@ func (f *fixture) watch() {
 // awaitCovered waits until watches cover what a ManagedResource has.
 func (f *fixture) awaitCovered(name string) {
 	f.Helper()
-	for _, ref := range f.Ledger.Refs(objects.Owner{Namespace: "n", Name: name}) {
+	for _, ref := range f.Tracker.Refs(objects.Owner{Namespace: "n", Name: name}) {
 		poll(f.T, ref.Name+" is covered", func() bool { return f.Watches.Covered(ref) })
 	}
 }
@@ -341,7 +341,7 @@ func (f *fixture) inventory(name string) string {
 	var entries []string
 	for _, ref := range f.get(name).Status.Resources {
 		entry := ref.Name
-		if meta.Planned(&ref) {
+		if meta.Tentative(&ref) {
 			entry += "(planned)"
 		}
 		entries = append(entries, entry)

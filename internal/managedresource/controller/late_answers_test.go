@@ -165,7 +165,7 @@ func keeperIsIgnored(t *testing.T, before bool) {
 	}
 	key := objects.Owner{Namespace: "n", Name: "one"}
 	if value, _ := f.target.value("a"); value != "2" || edits != 1 {
-		t.Errorf("a is %s after %d edits, and one says %s; dirty: %v; nothing in doubt: %t", value, edits, f.condition("one"), f.Ledger.Dirty(key), !f.states.inDoubt(key))
+		t.Errorf("a is %s after %d edits, and one says %s; dirty: %v; nothing in doubt: %t", value, edits, f.condition("one"), f.Tracker.OutOfSync(key), !f.states.inDoubt(key))
 	}
 }
 
@@ -286,7 +286,7 @@ func TestKeeperCannotLookBeforeTheAnswer(t *testing.T) {
 			}
 			if value, _ := f.target.value("a"); value != "1" || edits != 1 {
 				t.Errorf("a is %s after %d edits; one says %s; dirty: %v %v", value, edits, f.condition("one"),
-					f.Ledger.Dirty(ownerOf(f.get("one"))), f.Ledger.Dirty(ownerOf(f.get("two"))))
+					f.Tracker.OutOfSync(ownerOf(f.get("one"))), f.Tracker.OutOfSync(ownerOf(f.get("two"))))
 			}
 		})
 	}

@@ -271,7 +271,7 @@ func TestRecordEndsWithTheHandOver(t *testing.T) {
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
 	f.settle("m")
 	for _, entry := range f.get("m").Status.Resources {
-		if !meta.Planned(&entry) {
+		if !meta.Tentative(&entry) {
 			t.Errorf("MRK-5: the entry of %s is still the record of its creation", entry.Name)
 		}
 	}

@@ -112,7 +112,7 @@ func (l *lease) look(ctx context.Context) error {
 	case err != nil:
 		l.ended = true
 	case l.seen == latest.ResourceVersion:
-	case l.Class.SameTask(l.mr, latest) && !waitsForState(latest):
+	case l.Class.SameDesiredState(l.mr, latest) && !waitsForState(latest):
 		l.seen = latest.ResourceVersion
 	default:
 		l.ended = true

@@ -34,7 +34,7 @@ func (f *fixture) goneNow(name string) {
 	f.target.version++
 	version := fmt.Sprint(f.target.version)
 	f.target.mu.Unlock()
-	f.Ledger.Gone(configMapKey(name), "", version)
+	f.Tracker.ObserveDeleted(configMapKey(name), "", version)
 }
 
 // MRL-6, MRB-3: a label that a run gave another value is taken away when no manifest has it any more, though that run was overtaken by a new
@@ -74,7 +74,7 @@ func TestIgnoredAndCreatedAnewInAGap(t *testing.T) {
 	before := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{UID: "1", Annotations: map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}}}
 	after := before.DeepCopy()
 	after.UID = "2"
-	r := &Reconciler{Options: Options{Class: meta.NewClass(""), Ledger: objects.New()}}
+	r := &Reconciler{Options: Options{Class: meta.NewClass(""), Tracker: objects.New()}}
 	if !r.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 		t.Error("nobody looks at the new one")
 	}
@@ -94,7 +94,7 @@ func TestOwnDeletionIsNotHeldOnceItIsWantedAgain(t *testing.T) {
 	if got := f.condition("m"); !strings.Contains(got, "DeletionPending") {
 		t.Fatal(got)
 	}
-	f.Ledger.Seen(f.Watches.View().Sighting(f.live("a"))) // As the watch does: it is terminating.
+	f.Tracker.ObservePresent(f.Watches.View().Observation(f.live("a"))) // As the watch does: it is terminating.
 	f.secret("m", "3", "a=1", "b=1")
 	f.settle("m")
 	f.settle("m")
@@ -117,7 +117,7 @@ func TestOwnDeletionIsNotHeldOnceTheClassIsBack(t *testing.T) {
 	other := "other"
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = &other })
 	f.settle("m")
-	f.Ledger.Seen(f.Watches.View().Sighting(f.live("a")))
+	f.Tracker.ObservePresent(f.Watches.View().Observation(f.live("a")))
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
 	f.settle("m")
 	f.settle("m")
@@ -179,7 +179,7 @@ func TestUnansweredWriteOfATakenBackManifest(t *testing.T) {
 			f.target.after = nil
 			f.target.mu.Unlock()
 			if held { // The watch tells of our own write before the next run.
-				f.Ledger.Seen(f.Watches.View().Sighting(f.live("a")))
+				f.Tracker.ObservePresent(f.Watches.View().Observation(f.live("a")))
 			}
 			f.secret("m", "3", "a=1", "b=1")
 			f.settle("m")
@@ -241,7 +241,7 @@ func TestFailingFirstRunLooksOnce(t *testing.T) {
 	f := newFixture(t)
 	f.managed("m", "a=1", "b=1")
 	f.settle("m")
-	f.forget(ownerOf(f.get("m"))) // A restart.
+	f.dropState(ownerOf(f.get("m"))) // A restart.
 	f.watch()
 	looks := 0
 	f.target.put("b", "7", nil)
@@ -267,7 +267,7 @@ func TestFailingFirstRunLooksOnce(t *testing.T) {
 			t.Fatal("no error")
 		}
 	}
-	if finding := f.Ledger.Lookup(configMapKey("a")); looks > 0 {
-		t.Errorf("a is verified: %t, and was read %d times in 10 attempts", finding.Verified, looks)
+	if finding := f.Tracker.Get(configMapKey("a")); looks > 0 {
+		t.Errorf("a is verified: %t, and was read %d times in 10 attempts", finding.InSync, looks)
 	}
 }

@@ -24,7 +24,7 @@ func (a *applier) merge(desired *plan.Desired, live *unstructured.Unstructured, 
 // another process led, as that one would for as long. digest stands for what the object is to be then; zero if nothing is inherited.
 func (a *applier) inherit(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.MergeOptions, keptBy objects.Owner, origin string) (_ merge.MergeOptions, digest uint64, _ error) {
 	autoscalers := a.Watches.Autoscalers()
-	if !scalable(desired.Key) || options.HorizontallyScaled || !autoscalers.Young() || replicasOf(a.merge(desired, live, options, keptBy, origin)) == replicasOf(live) {
+	if !scalable(desired.Key) || options.HorizontallyScaled || !autoscalers.InStartupGrace() || replicasOf(a.merge(desired, live, options, keptBy, origin)) == replicasOf(live) {
 		return options, 0, nil
 	}
 	written := live

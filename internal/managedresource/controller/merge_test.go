@@ -26,7 +26,7 @@ func withTarget(t *testing.T, serve http.HandlerFunc) *fixture {
 	var err error
 	f.Target, err = target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
 	f.must(err)
-	f.Watches = target.NewWatches(f.Target, f.Ledger, target.WatchOptions{Log: logr.Discard(), Disabled: true})
+	f.Watches = target.NewWatches(f.Target, f.Tracker, target.WatchOptions{Log: logr.Discard(), Disabled: true})
 	f.must(f.Watches.Autoscalers().Ready(f.ctx))
 	return f
 }

@@ -27,25 +27,25 @@ func (a *applier) same(ctx context.Context, desired *plan.Desired, live, merged 
 	if merge.Equal(live, merged) {
 		return true, time.Time{}
 	}
-	if !a.asked && !again && a.Ledger.ChangesNothing(keyOf(desired), writeOf(live, merged), a.Clock.Now()) {
+	if !a.asked && !again && a.Tracker.ChangesNothing(keyOf(desired), writeOf(live, merged), a.Clock.Now()) {
 		return true, a.nextTry()
 	}
 	return a.Target.FilledIn(ctx, live, merged), time.Time{}
 }
 
 // seen is a sighting of an object that is not written, until the next try.
-func (a *applier) seen(live *unstructured.Unstructured, again time.Time) objects.Sighting {
-	sighting := a.Watches.View().Sighting(live)
-	sighting.Again = again
+func (a *applier) seen(live *unstructured.Unstructured, again time.Time) objects.Observation {
+	sighting := a.Watches.View().Observation(live)
+	sighting.RetryPartial = again
 	return sighting
 }
 
 type mergeInto func(live *unstructured.Unstructured) *unstructured.Unstructured
 
 // created is the outcome of a creation.
-func (a *applier) created(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, answer target.Answer, before objects.Finding) outcome {
-	done := outcome{result: "created", sighting: answer.Sighting, since: before.Mark}
-	done.sighting.Again = a.kept(ctx, desired, answer.Object, func(live *unstructured.Unstructured) *unstructured.Unstructured {
+func (a *applier) created(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, answer target.Answer, before objects.Object) outcome {
+	done := outcome{result: "created", sighting: answer.Observation, since: before.Revision}
+	done.sighting.RetryPartial = a.kept(ctx, desired, answer.Object, func(live *unstructured.Unstructured) *unstructured.Unstructured {
 		return merge.Merge(desired, live, options)
 	})
 	return done
@@ -55,13 +55,13 @@ func (a *applier) created(ctx context.Context, desired *plan.Desired, options me
 func (a *applier) updated(ctx context.Context, desired *plan.Desired, done outcome, answer target.Answer, mergeLive mergeInto) outcome {
 	written := answer.Object
 	if answer.ResourceVersion == done.before.GetResourceVersion() {
-		a.Ledger.WroteNothing(keyOf(desired), writeOf(done.before, done.after), a.nextTry())
+		a.Tracker.WroteNothing(keyOf(desired), writeOf(done.before, done.after), a.nextTry())
 		written = done.before
 	} else {
 		done.result = "updated"
 	}
-	done.sighting = answer.Sighting
-	done.sighting.Again = a.kept(ctx, desired, written, mergeLive)
+	done.sighting = answer.Observation
+	done.sighting.RetryPartial = a.kept(ctx, desired, written, mergeLive)
 	return done
 }
 
@@ -69,7 +69,7 @@ func (a *applier) updated(ctx context.Context, desired *plan.Desired, done outco
 // only because the API server may keep more of it now, stays as it is: replacing it would end in the same, again and again.
 func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, done outcome, cause error) (outcome, error) {
 	seen := a.seen(done.before, a.nextTry())
-	if a.Ledger.Retries(seen, desiredDigest(desired, options)) {
+	if a.Tracker.Retries(seen, desiredDigest(desired, options)) {
 		done.sighting = seen
 		return done, nil
 	}

@@ -136,16 +136,16 @@ func TestWhatWasDroppedIsWrittenWithAnotherDefinition(t *testing.T) {
 	f.rest("m")
 	key := configMapKey("a")
 	key.Group = "old.example"
-	f.Ledger.RetryKind(key.GroupKind)
+	f.Tracker.RetryKind(key.GroupKind)
 	drain() // In vain.
 	f.target.drop("")
-	f.Ledger.RetryKind(key.GroupKind)
+	f.Tracker.RetryKind(key.GroupKind)
 	drain()
 	if f.live("a").Object["data"].(map[string]any)["gated"] != "x" {
 		t.Error("the field is not there")
 	}
 	writes := f.target.count(http.MethodPut)
-	f.Ledger.RetryKind(key.GroupKind)
+	f.Tracker.RetryKind(key.GroupKind)
 	drain()
 	if now := f.target.count(http.MethodPut); now != writes || strings.Contains(f.events(), reasonDrift) {
 		t.Errorf("%d writes with everything as it should be; %s", now-writes, f.events())
@@ -209,7 +209,7 @@ func TestRetryOfAnotherObject(t *testing.T) {
 	// The watch tells now, with what is there; sweeps go on for hours.
 	live := f.live("a")
 	live.SetAPIVersion("old.example/v1")
-	f.Ledger.Seen(f.Watches.View().Sighting(live))
+	f.Tracker.ObservePresent(f.Watches.View().Observation(live))
 	_, _ = f.run("m")
 	for range 6 {
 		f.clock.SetTime(f.clock.Now().Add(2*noopRetry + time.Second))

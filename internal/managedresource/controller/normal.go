@@ -96,7 +96,7 @@ func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Ru
 	event.Held = known.Pending != nil && r.stillHeld(mr, known.Pending)
 	taken, commands := r.states.begin(mr, event)
 	if commands.Has(lifecycle.AwaitDeletion) {
-		r.Ledger.Pass(ownerOf(mr), everything)
+		r.Tracker.Pass(ownerOf(mr), everything)
 		return nil, reconcile.Result{RequeueAfter: pendingRetry}
 	}
 	return taken, reconcile.Result{} // Without a run the sweep tells when there is something to do.
@@ -136,14 +136,14 @@ func (r *normalRun) confirmLost(ctx context.Context) error {
 		if err := r.lease.together(); err != nil {
 			return err
 		}
-		if !r.Ledger.HasDropped(owner, r.mr.UID, r.mr.Generation, keysOf(drops)) {
+		if !r.Tracker.HasDropped(owner, r.mr.UID, r.mr.Generation, keysOf(drops)) {
 			if err := r.lease.confirmOwner(ctx); err != nil {
 				return err
 			}
 		}
 	}
 	r.track(owner, r.planned, r.mr.Status.Resources)
-	r.Ledger.Drop(owner, r.mr.UID, r.mr.Generation, keysOf(drops))
+	r.Tracker.Drop(owner, r.mr.UID, r.mr.Generation, keysOf(drops))
 	return nil
 }
 
@@ -171,18 +171,18 @@ func withoutFormerPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.Pl
 // answer wakes it.
 func (r *normalRun) claimObjects(context.Context) error {
 	owner := ownerOf(r.mr)
-	if r.Ledger.BeginRun(owner, keysOfDesired(r.planned.Apply), keysOf(r.lost)) {
+	if r.Tracker.BeginRun(owner, keysOfDesired(r.planned.Apply), keysOf(r.lost)) {
 		r.result.RequeueAfter = pendingRetry
 		return errDone
 	}
-	r.closing = func() { r.Ledger.EndRun(owner) }
+	r.closing = func() { r.Tracker.EndRun(owner) }
 	return nil
 }
 
 // deleteOld deletes what no manifest has any more. While that is not gone, the run ends here, or tells of it at the end, so that the condition does not
 // flip with each run.
 func (r *normalRun) deleteOld(ctx context.Context) (err error) {
-	r.Ledger.ForgetDeletions(ownerOf(r.mr), keysOf(r.planned.Delete)...)
+	r.Tracker.ForgetDeletions(ownerOf(r.mr), keysOf(r.planned.Delete)...)
 	if r.pending, err = r.prune(ctx, r.mr, r.planned.Delete, r.lease, r.keys); err != nil || r.pending == nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (r *normalRun) deleteOld(ctx context.Context) (err error) {
 	}
 	change := pendingChange(r.pending, r.mr)
 	r.awaitDeletion(change, meta.InventoryDigest(r.mr.Status.Resources))
-	r.Ledger.Pass(ownerOf(r.mr), everything)
+	r.Tracker.Pass(ownerOf(r.mr), everything)
 	if err := r.report(ctx, r.mr, change); err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (r *normalRun) reportApplied(ctx context.Context) error {
 		r.awaitDeletion(completed.Applied, completed.Inventory)
 		return nil
 	}
-	r.Ledger.ForgetDropped(ownerOf(r.mr)) // The inventory has nothing more that the plan has not.
+	r.Tracker.ForgetDropped(ownerOf(r.mr)) // The inventory has nothing more that the plan has not.
 	r.result.RequeueAfter = r.applier.held
 	return nil
 }
@@ -275,7 +275,7 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 	r.states.stepPresent(mr, lifecycle.RunFailed{Content: r.content.name(mr.Generation)})
 	// Another ManagedResource that has the objects which are not even tried may be able to repair them.
 	if done == nil {
-		r.Ledger.Pass(ownerOf(mr), everything)
+		r.Tracker.Pass(ownerOf(mr), everything)
 	} else {
 		done.passOn()
 	}

@@ -26,18 +26,18 @@ var collector objects.Owner
 // reasonOrphan is the reason of the Event about an orphan.
 const reasonOrphan = "OrphanFound"
 
-// Stray judges an object whose origin is a ManagedResource of this source, and that nobody has on record. It is an orphan if its
+// Orphan judges an object whose origin is a ManagedResource of this source, and that nobody has on record. It is an orphan if its
 // ManagedResource is applied completely and no inventory names it, as after a restore of etcd or an answer that was lost. An
 // orphan is counted and told of; it is deleted only if that is configured, and if it is proven to be ours.
-func (r *Reconciler) Stray(ctx context.Context, stray target.Stray) {
-	if err := r.judgeStray(ctx, stray); err != nil {
+func (r *Reconciler) Orphan(ctx context.Context, stray target.Orphan) {
+	if err := r.judgeOrphan(ctx, stray); err != nil {
 		log.FromContext(ctx).Info("An object that nobody has on record could not be judged", "groupVersionKind", stray.GVK.String(),
 			"namespace", stray.Namespace, "name", stray.Name, "reason", err.Error())
 	}
 }
 
-func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
-	mr, err := r.ownerOfStray(ctx, stray)
+func (r *Reconciler) judgeOrphan(ctx context.Context, stray target.Orphan) error {
+	mr, err := r.ownerOfOrphan(ctx, stray)
 	if err != nil || mr == nil {
 		return err
 	}
@@ -47,9 +47,9 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
 	}}
 	// An inventory may name it by an equivalent kind.
 	names := r.namesOf(mr, ref)
-	r.Ledger.Track(collector, refsOf(names))
-	defer r.Ledger.Track(collector, nil)
-	r.Ledger.BeginRun(collector, nil, keysOf(names))
+	r.Tracker.Track(collector, refsOf(names))
+	defer r.Tracker.Track(collector, nil)
+	r.Tracker.BeginRun(collector, nil, keysOf(names))
 	live, err := r.orphan(ctx, mr, stray, &ref, names)
 	if err != nil || live == nil {
 		return err
@@ -64,8 +64,8 @@ func (r *Reconciler) judgeStray(ctx context.Context, stray target.Stray) error {
 	return r.deleteOrphan(ctx, mr, live, names)
 }
 
-// ownerOfStray is the ManagedResource that a stray object names; nil if it says nothing about objects that no inventory has, or may do so soon.
-func (r *Reconciler) ownerOfStray(ctx context.Context, stray target.Stray) (*resourcesv1alpha1.ManagedResource, error) {
+// ownerOfOrphan is the ManagedResource that a stray object names; nil if it says nothing about objects that no inventory has, or may do so soon.
+func (r *Reconciler) ownerOfOrphan(ctx context.Context, stray target.Orphan) (*resourcesv1alpha1.ManagedResource, error) {
 	origin, err := meta.ParseOrigin(stray.Origin)
 	if foreign := err != nil || origin.ClusterID != r.Identity; foreign {
 		return nil, nil
@@ -84,7 +84,7 @@ func (r *Reconciler) ownerOfStray(ctx context.Context, stray target.Stray) (*res
 }
 
 // orphan returns a stray object as it is, if no inventory has it and it is proven to be the ManagedResource's; else nil.
-func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, stray target.Stray, ref *resourcesv1alpha1.ObjectReference, names []resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, stray target.Orphan, ref *resourcesv1alpha1.ObjectReference, names []resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	others, err := r.claimsOn(ctx, collector, names)
 	if err != nil || len(others.byKey) > 0 {
 		return nil, err
@@ -105,7 +105,7 @@ func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	if verdict, err := r.judge(mr, ref, live, others); err != nil || verdict.Action != ownership.Delete {
 		return nil, err
 	}
-	if confirmed, err := r.confirmStray(ctx, mr, names); err != nil || !confirmed {
+	if confirmed, err := r.confirmOrphan(ctx, mr, names); err != nil || !confirmed {
 		return nil, err
 	}
 	return live, nil
@@ -114,10 +114,10 @@ func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 // deleteOrphan deletes an orphan, unless a run is about to apply it.
 func (r *Reconciler) deleteOrphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, names []resourcesv1alpha1.ObjectReference) error {
 	for _, key := range keysOf(names) {
-		if !r.Ledger.BeginDeletion(collector, key) {
+		if !r.Tracker.BeginDeletion(collector, key) {
 			return nil
 		}
-		defer r.Ledger.EndDeletion(collector, key)
+		defer r.Tracker.EndDeletion(collector, key)
 	}
 	err := r.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
 	if err != nil && !target.Gone(err) {
@@ -141,8 +141,8 @@ func (r *Reconciler) namesOf(mr *resourcesv1alpha1.ManagedResource, ref resource
 	return names
 }
 
-// confirmStray reads the ManagedResource that an orphan names once more: caches may lag behind with what another process has made of it.
-func (r *Reconciler) confirmStray(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, names []resourcesv1alpha1.ObjectReference) (bool, error) {
+// confirmOrphan reads the ManagedResource that an orphan names once more: caches may lag behind with what another process has made of it.
+func (r *Reconciler) confirmOrphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, names []resourcesv1alpha1.ObjectReference) (bool, error) {
 	latest, err := r.confirm(ctx, mr)
 	if errors.Is(err, errSuperseded) {
 		return false, nil

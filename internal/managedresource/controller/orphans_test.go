@@ -80,14 +80,14 @@ func TestOrphans(t *testing.T) {
 			if tc.prepare != nil {
 				tc.prepare(f)
 			}
-			stray := target.Stray{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "lost", UID: "lost", Origin: origin}
+			stray := target.Orphan{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "lost", UID: "lost", Origin: origin}
 			if tc.uid != "" {
 				stray.UID = types.UID(tc.uid)
 			}
 			if tc.origin != "" {
 				stray.Origin = tc.origin
 			}
-			f.Stray(f.ctx, stray)
+			f.Orphan(f.ctx, stray)
 			if told := strings.Contains(f.events(), reasonOrphan); told != tc.told {
 				t.Errorf("told: got %t, want %t: %s", told, tc.told, f.events())
 			}
@@ -135,7 +135,7 @@ func TestOrphanBecomesWanted(t *testing.T) {
 				poll(t, "a run is about to have it", func() bool { return len(ended) > 0 || f.inventory("mr") == "a lost" })
 				return 0
 			})
-			f.Stray(f.ctx, target.Stray{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "lost", UID: "lost", Origin: origin})
+			f.Orphan(f.ctx, target.Orphan{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "lost", UID: "lost", Origin: origin})
 			f.must(<-ended)
 			f.settle("mr")
 			if _, there := f.target.value("lost"); !there || f.inventory("mr") != "a lost" {

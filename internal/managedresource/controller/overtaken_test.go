@@ -161,7 +161,7 @@ func TestOvertakenRunRemembersWhatItCreated(t *testing.T) {
 	}
 	// Another leader: nothing is remembered.
 	f.target.hook(nil)
-	f.forget(ownerOf(f.get("m")))
+	f.dropState(ownerOf(f.get("m")))
 	f.secret("m", "3", "a=1", "c1!=1", "c2!=1", "c3!=1", "c4!=1")
 	f.settle("m")
 	if _, there := f.target.value("y"); there {
@@ -201,11 +201,11 @@ func TestFormerLeaderReportsLate(t *testing.T) {
 // anotherProcess is one beside that of a fixture, with the same source and target.
 func (f *fixture) anotherProcess() *fixture {
 	options := f.Options
-	options.Ledger = objects.New()
-	options.Watches = target.NewWatches(f.Target, options.Ledger, target.WatchOptions{Log: logr.Discard()})
+	options.Tracker = objects.New()
+	options.Watches = target.NewWatches(f.Target, options.Tracker, target.WatchOptions{Log: logr.Discard()})
 	options.Statuses = source.NewStatuses(f.source, f.source, f.source, f.clock, f.Events)
 	options.Secrets = source.NewSecrets(f.secrets.CoreV1(), nil, f.clock, logr.Discard())
-	options.Assessor = target.NewAssessor(f.Target, options.Ledger, options.Watches, f.clock)
+	options.Assessor = target.NewAssessor(f.Target, options.Tracker, options.Watches, f.clock)
 	options.Metrics = nil
 	another := *f
 	another.Reconciler = New(options)

@@ -30,7 +30,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 	}
 	origin := originOf(live, r.isOfThisSource)
 	verdict := ownership.Decide(ownership.Left{
-		By: ownerOf(mr), Claims: others.on(key, r.Ledger), Origin: origin, Created: r.isCreation(mr, ref, live, origin.Source != ownership.NoOrigin),
+		By: ownerOf(mr), Claims: others.on(key, r.Tracker), Origin: origin, Created: r.isCreation(mr, ref, live, origin.Source != ownership.NoOrigin),
 		KeepObject: meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject), Collected: r.GarbageCollector && isCollectable(live),
 		DeleteForeign: *r.Config.DeleteForeignObjects,
 	})
@@ -49,8 +49,8 @@ func isCollectable(live *unstructured.Unstructured) bool {
 // isCreation says of an object whose origin names nobody whether it was created for a ManagedResource that has this entry: this process did it, or
 // the object carries no origin, as it is created only once, and the entry is the record: with its UID, or, if it has none, with its very place.
 func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, marked bool) bool {
-	return r.Ledger.CreatedFor(ownerOf(mr), target.RefOf(ref).Key) == live.GetUID() ||
-		!marked && createdOnce(ref) && !meta.Planned(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
+	return r.Tracker.CreatedFor(ownerOf(mr), target.RefOf(ref).Key) == live.GetUID() ||
+		!marked && createdOnce(ref) && !meta.Tentative(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
 }
 
 // isOfThisSource says whether an origin is about a ManagedResource of this source. One without an identity is from before there was one.
@@ -73,13 +73,13 @@ func (r *Reconciler) isKnownSource(origin meta.Origin) bool {
 // at the object from then on: its manifest may want it otherwise.
 func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, to ownership.Claim) error {
 	heir := to.Owner
-	if !r.Ledger.BeginHandOver(heir, to.Object) {
+	if !r.Tracker.BeginHandOver(heir, to.Object) {
 		return errOwnershipPending
 	}
-	defer r.Ledger.EndHandOver(heir, to.Object)
+	defer r.Tracker.EndHandOver(heir, to.Object)
 	latest, err := r.Statuses.Get(ctx, heir)
-	if err == nil && !r.Statuses.Certain(latest) {
-		latest, err = r.Statuses.Live(ctx, heir)
+	if err == nil && !r.Statuses.Confirmed(latest) {
+		latest, err = r.Statuses.GetUncached(ctx, heir)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -94,9 +94,9 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 		return err
 	}
 	entry := target.RefOf(ref).Key
-	r.Ledger.TakenOver(heir, entry, live.GetUID())
-	r.Ledger.LeftTo(heir, owner, entry)
-	r.Ledger.Suspect(entry)
+	r.Tracker.TakenOver(heir, entry, live.GetUID())
+	r.Tracker.LeftTo(heir, owner, entry)
+	r.Tracker.MarkOutOfSync(entry)
 	return nil
 }
 
@@ -113,20 +113,20 @@ func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key plan.Key, 
 }
 
 // leave leaves an object, as it was seen, to the ManagedResource that looks after it, unless that one has let go of it meanwhile.
-func (a *applier) leave(ctx context.Context, keeper objects.Owner, desired *plan.Desired, seen objects.Sighting) {
+func (a *applier) leave(ctx context.Context, keeper objects.Owner, desired *plan.Desired, seen objects.Observation) {
 	owner := ownerOf(a.mr)
-	if desired.CreateOnly && a.Ledger.PassOn(owner, keeper, seen.Key) {
+	if desired.CreateOnly && a.Tracker.PassOn(owner, keeper, seen.Key) {
 		return // It would not put it right.
 	}
-	a.Ledger.Left(keeper, owner, seen)
+	a.Tracker.Left(keeper, owner, seen)
 	latest, err := a.Statuses.Get(ctx, keeper)
 	if err == nil {
 		if entry, found := a.entry(latest, desired.Key, desired.GetNamespace() == ""); found && !createdOnce(&entry) {
 			return
 		}
 	}
-	a.Ledger.LeftTo(owner, keeper, seen.Key)
-	a.Ledger.Suspect(seen.Key)
+	a.Tracker.LeftTo(owner, keeper, seen.Key)
+	a.Tracker.MarkOutOfSync(seen.Key)
 }
 
 func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstructured, heir objects.Owner) error {
@@ -146,7 +146,7 @@ func (a *applier) mayReplace(desired *plan.Desired, live *unstructured.Unstructu
 	if origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
 		return a.isOfThisSource(origin)
 	}
-	return isRecorded(desired, live.GetUID()) || a.Ledger.IsOurs(keyOf(desired), live.GetUID())
+	return isRecorded(desired, live.GetUID()) || a.Tracker.IsOurs(keyOf(desired), live.GetUID())
 }
 
 // createdOnce says whether the entry is about an object with the ignore annotation (MR-30).
@@ -176,7 +176,7 @@ func (a *applier) keeperOf(ctx context.Context, desired *plan.Desired, live *uns
 		return owner, "", err
 	}
 	origin := originOf(live, a.isKnownSource)
-	recorded := desired.Old != nil && !meta.Planned(desired.Old)
+	recorded := desired.Old != nil && !meta.Tentative(desired.Old)
 	if !recorded || origin.Source != ownership.ThisSource || origin.Owner == ownerOf(a.mr) {
 		return objects.Owner{}, "", nil // Nobody else's, whatever others claim: they are not looked for.
 	}
@@ -191,7 +191,7 @@ func (a *applier) keeperOf(ctx context.Context, desired *plan.Desired, live *uns
 func (a *applier) ownerOfShared(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, error) {
 	origin := originOf(live, a.isKnownSource)
 	anothers := origin.Source == ownership.ThisSource && origin.Owner != ownerOf(a.mr)
-	if !anothers && !a.Ledger.OthersHave(ownerOf(a.mr), keyOf(desired)) {
+	if !anothers && !a.Tracker.OthersHave(ownerOf(a.mr), keyOf(desired)) {
 		return objects.Owner{}, nil // After a start not all are on record yet; then the origin tells.
 	}
 	return a.otherOwner(ctx, desired, origin, ownership.CreateOnly)
@@ -202,6 +202,6 @@ func (a *applier) otherOwner(ctx context.Context, desired *plan.Desired, origin 
 	if err != nil {
 		return objects.Owner{}, err
 	}
-	claim, _ := ownership.Owner(others.on(desired.Key, a.Ledger), origin, how)
+	claim, _ := ownership.Owner(others.on(desired.Key, a.Tracker), origin, how)
 	return claim.Owner, nil
 }

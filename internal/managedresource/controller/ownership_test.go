@@ -238,7 +238,7 @@ func TestCreatedOnceInARunThatWasOvertaken(t *testing.T) {
 	if got := f.inventory("m"); got != "a" {
 		t.Errorf("inventory %s", got)
 	}
-	f.forget(ownerOf(f.get("m"))) // A restart.
+	f.dropState(ownerOf(f.get("m"))) // A restart.
 	f.secret("m", "2")
 	f.settle("m")
 	if _, there := f.target.value("a"); there {
@@ -252,7 +252,7 @@ func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 	f.managed("m", "a!=1")
 	f.settle("m")
 	f.target.remove("a")
-	f.Ledger.Gone(f.Ledger.Refs(ownerOf(f.get("m")))[0].Key, "", "")
+	f.Tracker.ObserveDeleted(f.Tracker.Refs(ownerOf(f.get("m")))[0].Key, "", "")
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
 	f.secret("m", "2", "a!=1", "b=1")
 	_, _ = f.run("m")
@@ -266,7 +266,7 @@ func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 			t.Errorf("the inventory says that %s is ours, and it is %s", ref.UID, f.uid("a"))
 		}
 	}
-	f.forget(ownerOf(f.get("m"))) // A restart.
+	f.dropState(ownerOf(f.get("m"))) // A restart.
 	f.secret("m", "3", "b=1")
 	f.settle("m")
 	if _, there := f.target.value("a"); there {
@@ -290,7 +290,7 @@ func TestThreeThatHaveAnObject(t *testing.T) {
 			o.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: "n/" + last, resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})
 		})
 		for _, name := range names {
-			f.forget(objects.Owner{Namespace: "n", Name: name})
+			f.dropState(objects.Owner{Namespace: "n", Name: name})
 		}
 		puts := f.target.count(http.MethodPut)
 		for _, name := range names {
@@ -346,7 +346,7 @@ func TestMovesWhileItIsDeleted(t *testing.T) {
 				t.Errorf("its origin is %s", origin)
 			}
 			key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
-			if f.Ledger.Leaves(ownerOf(f.get("from")), key) || f.Ledger.Leaves(ownerOf(f.get("to")), key) {
+			if f.Tracker.Leaves(ownerOf(f.get("from")), key) || f.Tracker.Leaves(ownerOf(f.get("to")), key) {
 				t.Error("something is claimed after all runs have ended")
 			}
 		})
@@ -374,7 +374,7 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 	f.Statuses = source.NewStatuses(f.source, &liveReader{f.source, func(name string) {
 		switch {
 		case name != "heir":
-		case !f.Ledger.Leaves(heir, key):
+		case !f.Tracker.Leaves(heir, key):
 			f.clock.SetTime(f.clock.Now().Add(liveFor)) // So that it asks once more.
 		default:
 			asked.Store(true)
@@ -552,7 +552,7 @@ func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
 			_, _ = f.run("m")
 			f.onSource.SubResourcePatch = nil
 			if restarted {
-				f.forget(ownerOf(reader.stale))
+				f.dropState(ownerOf(reader.stale))
 				f.Statuses = source.NewStatuses(reader, f.source, f.source, f.clock, f.Events)
 			}
 			f.secret("m", "3", "a=1", "b=1")
@@ -598,7 +598,7 @@ func TestMayReplace(t *testing.T) {
 				o.SetAnnotations(annotations)
 			})
 			if tc.restart {
-				f.forget(ownerOf(f.get("m")))
+				f.dropState(ownerOf(f.get("m")))
 			}
 			f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
 			f.manifests("m", "3", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
@@ -612,7 +612,7 @@ func TestMayReplace(t *testing.T) {
 		f := newFixture(t)
 		f.managed("m", "a!=1")
 		f.settle("m")
-		f.forget(ownerOf(f.get("m")))
+		f.dropState(ownerOf(f.get("m")))
 		f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
 		f.manifests("m", "2", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
 		_, _ = f.run("m")

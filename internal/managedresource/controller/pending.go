@@ -11,7 +11,7 @@ import (
 // nothing else is to be done.
 func (r *Reconciler) stillHeld(mr *resourcesv1alpha1.ManagedResource, pending *lifecycle.Pending) bool {
 	owner := ownerOf(mr)
-	if *r.Config.ApplyWhileDeletionPending && len(r.Ledger.Dirty(owner)) > 0 {
+	if *r.Config.ApplyWhileDeletionPending && len(r.Tracker.OutOfSync(owner)) > 0 {
 		return false // Drift is repaired meanwhile.
 	}
 	return pending.IsCurrent(mr, r.Clock.Now()) && r.arePutOff(owner, pending.Objects)
@@ -22,7 +22,7 @@ func (r *Reconciler) arePutOff(owner objects.Owner, refs []resourcesv1alpha1.Obj
 	found := false
 	for i := range refs {
 		entry := target.RefOf(&refs[i])
-		if r.Ledger.IsDeletionSettled(owner, entry.Key, r.Clock.Now()) {
+		if r.Tracker.IsDeletionSettled(owner, entry.Key, r.Clock.Now()) {
 			continue
 		}
 		if held, _ := r.isHeld(owner, entry); !held {
@@ -35,11 +35,11 @@ func (r *Reconciler) arePutOff(owner objects.Owner, refs []resourcesv1alpha1.Obj
 
 // isHeld says whether an object that is to go was there less than a minute ago, and nobody told of anything else, and why it is.
 func (r *Reconciler) isHeld(owner objects.Owner, entry objects.Ref) (held bool, err error) {
-	pending, held := r.Ledger.DeletionPends(owner, entry.Key, r.Clock.Now())
+	pending, held := r.Tracker.DeletionPends(owner, entry.Key, r.Clock.Now())
 	if !held {
 		return false, nil
 	}
-	finding := r.Ledger.Lookup(entry.Key)
+	finding := r.Tracker.Get(entry.Key)
 	another := pending.UID != "" && finding.UID != "" && finding.UID != pending.UID
 	if finding.Known && (!finding.Present || another) && r.Watches.Covered(entry) {
 		return false, nil

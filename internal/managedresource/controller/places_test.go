@@ -37,7 +37,7 @@ func TestEquivalentKindIsNoOrphan(t *testing.T) {
 			if manifest == "v1" {
 				stray.Group = "old.example"
 			}
-			f.Stray(f.ctx, target.Stray{GVK: stray, Namespace: "n", Name: "a", UID: types.UID(f.uid("a")), Origin: f.origin(f.get("mr"))})
+			f.Orphan(f.ctx, target.Orphan{GVK: stray, Namespace: "n", Name: "a", UID: types.UID(f.uid("a")), Origin: f.origin(f.get("mr"))})
 			if _, there := f.target.value("a"); !there {
 				t.Errorf("an object that an inventory and a manifest have was deleted: %s", f.events())
 			} else if f.events() != "" {
@@ -174,7 +174,7 @@ func TestOrphanThatAnInventoryNamesByNow(t *testing.T) {
 			f.target.change("lost", func(o *unstructured.Unstructured) { o.SetManagedFields(wroteOrigin(f.Target.Manager())) })
 			change(f, f.get("mr"))
 			f.Statuses = source.NewStatuses(&laggingCache{&staleReader{f.source, stale}}, f.source, f.source, f.clock, f.Events)
-			f.Stray(f.ctx, target.Stray{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "lost", UID: "lost", Origin: origin})
+			f.Orphan(f.ctx, target.Orphan{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "lost", UID: "lost", Origin: origin})
 			if _, there := f.target.value("lost"); !there {
 				t.Errorf("it was deleted by what the cache says: %s", f.events())
 			}
@@ -282,7 +282,7 @@ func TestReleasedInAnotherVersion(t *testing.T) {
 	if found {
 		t.Errorf("released (%s, inventory %q), and its origin is still %s", f.condition("m"), f.inventory("m"), origin)
 	}
-	f.Stray(f.ctx, target.Stray{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "a", UID: types.UID(f.uid("a")), Origin: origin})
+	f.Orphan(f.ctx, target.Orphan{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "a", UID: types.UID(f.uid("a")), Origin: origin})
 	if _, there := f.target.value("a"); !there {
 		t.Errorf("the audit has deleted what was released: %s", f.events())
 	}

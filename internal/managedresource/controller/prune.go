@@ -33,10 +33,10 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.
 	r.states.step(mr, lifecycle.DeletionBegins{})
 	owner := ownerOf(mr)
 	r.track(owner, &plan.Plan{}, mr.Status.Resources)
-	if r.Ledger.BeginRun(owner, nil, keysOf(mr.Status.Resources)) {
+	if r.Tracker.BeginRun(owner, nil, keysOf(mr.Status.Resources)) {
 		return reconcile.Result{RequeueAfter: pendingRetry}, nil // The answer that keeps it busy wakes it.
 	}
-	defer r.Ledger.EndRun(owner)
+	defer r.Tracker.EndRun(owner)
 	if err := r.report(ctx, mr, meta.DeletingChanges()...); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -49,7 +49,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.
 			return reconcile.Result{}, err
 		}
 		if pending != nil {
-			r.Ledger.Pass(ownerOf(mr), everything) // What others have, too, they look at.
+			r.Tracker.Pass(ownerOf(mr), everything) // What others have, too, they look at.
 			return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, pendingChange(pending, mr))
 		}
 	}
@@ -60,7 +60,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.
 	if err != nil || mr == nil {
 		return reconcile.Result{}, err
 	}
-	r.forget(ownerOf(mr))
+	r.dropState(ownerOf(mr))
 	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
 }
 
@@ -69,8 +69,8 @@ func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
 	for i := range mr.Status.Resources {
 		ref := &mr.Status.Resources[i]
 		key := target.RefOf(ref).Key
-		if uid := cmp.Or(r.Ledger.CreatedFor(ownerOf(mr), key), ref.UID); createdOnce(ref) && uid != "" {
-			r.Ledger.GivenUp(key, uid)
+		if uid := cmp.Or(r.Tracker.CreatedFor(ownerOf(mr), key), ref.UID); createdOnce(ref) && uid != "" {
+			r.Tracker.DisownCreation(key, uid)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
 // objects are gone, or another ManagedResource has them by now, which may give them up. Without this the next instance would take the record
 // for a proof that such an object is its own, and delete it.
 func (r *Reconciler) voidRecords(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
-	isRecord := func(ref *resourcesv1alpha1.ObjectReference) bool { return createdOnce(ref) && !meta.Planned(ref) }
+	isRecord := func(ref *resourcesv1alpha1.ObjectReference) bool { return createdOnce(ref) && !meta.Tentative(ref) }
 	if mr.DeletionTimestamp != nil || !slices.ContainsFunc(mr.Status.Resources, func(ref resourcesv1alpha1.ObjectReference) bool { return isRecord(&ref) }) {
 		return mr, nil
 	}
@@ -87,7 +87,7 @@ func (r *Reconciler) voidRecords(ctx context.Context, mr *resourcesv1alpha1.Mana
 		inventory := slices.Clone(current.Status.Resources)
 		for i := range inventory {
 			if isRecord(&inventory[i]) {
-				inventory[i] = meta.AsPlanned(inventory[i])
+				inventory[i] = meta.AsTentative(inventory[i])
 			}
 		}
 		return &source.Change{Resources: &inventory}
@@ -113,7 +113,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 	if err != nil {
 		return err
 	}
-	if !r.Class.SameTask(mr, latest) {
+	if !r.Class.SameDesiredState(mr, latest) {
 		return errSuperseded
 	}
 	finalizers := slices.DeleteFunc(slices.Clone(latest.Finalizers), func(f string) bool { return f == r.Class.Finalizer() })
@@ -132,7 +132,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return nil, nil
 	}
 	if r.states.step(mr, lifecycle.PruneBegins{}).Has(lifecycle.RetryDeletions) {
-		r.Ledger.RetryDeletions(ownerOf(mr))
+		r.Tracker.RetryDeletions(ownerOf(mr))
 	}
 	p := r.newPruner(ctx, mr, refs, lease, planned)
 	if err := p.deleteAll(ctx); err != nil {
@@ -148,7 +148,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return nil, err // The process is told to end: what is not gone is not known.
 	}
 	if len(p.waiting) == 0 {
-		r.Ledger.ForgetDeletions(ownerOf(mr))
+		r.Tracker.ForgetDeletions(ownerOf(mr))
 	}
 	return p.pending(ctx), nil
 }
@@ -175,7 +175,7 @@ func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.Manage
 func (p *pruner) deleteAll(ctx context.Context) error {
 	for _, tier := range plan.Tiers(p.sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
 		begun := p.parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) }, func(i int, err error) {
-			p.Ledger.DeletionFailed(ownerOf(p.mr), target.RefOf(&tier[i]).Key, p.Clock.Now(), err)
+			p.Tracker.DeletionFailed(ownerOf(p.mr), target.RefOf(&tier[i]).Key, p.Clock.Now(), err)
 			p.wait(&tier[i], err)
 		})
 		for i := begun; i < len(tier); i++ {
@@ -271,7 +271,7 @@ func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
 
 // endsAtOnce says whether what the watches told of an object proves that it is gone: it ended after its deletion was accepted, and nothing
 // held it then. What is held may leave the filter of a watch while it is still there, by a change of its labels.
-func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, finding objects.Finding) bool {
+func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, finding objects.Object) bool {
 	live := p.accepted[ref]
 	if live == nil || !finding.GoneSince(live.GetResourceVersion()) {
 		return false
@@ -308,10 +308,10 @@ func (p *pruner) awaitGone(ctx context.Context) {
 func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReference, open bool) {
 	for ref, err := range p.waiting {
 		entry := target.RefOf(ref)
-		finding := p.Ledger.Lookup(entry.Key)
+		finding := p.Tracker.Get(entry.Key)
 		unwatched := finding.Known && !finding.Present || !p.Watches.Covered(entry)
 		switch {
-		case err != nil || p.Ledger.IsTerminating(ownerOf(p.mr), entry.Key):
+		case err != nil || p.Tracker.IsTerminating(ownerOf(p.mr), entry.Key):
 		case p.endsAtOnce(ref, finding):
 			delete(p.waiting, ref)
 		case unwatched && reads:
@@ -329,8 +329,8 @@ const deleteAttempts = 4
 // deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that was judged.
 func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) {
 	entry := target.RefOf(ref)
-	before := p.Ledger.Lookup(entry.Key).Mark
-	if !p.last && p.Ledger.IsDeletionSettled(ownerOf(p.mr), entry.Key, p.Clock.Now()) {
+	before := p.Tracker.Get(entry.Key).Revision
+	if !p.last && p.Tracker.IsDeletionSettled(ownerOf(p.mr), entry.Key, p.Clock.Now()) {
 		p.skip(ref)
 		return
 	}
@@ -340,7 +340,7 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	}
 	kind := plan.KeyOfReference(&ref.ObjectReference).GroupKind()
 	if p.slow.is(kind) {
-		p.wait(ref, errSlow)
+		p.wait(ref, errNotTried)
 		return
 	}
 	gone, err := p.tryDelete(ctx, ref)
@@ -350,10 +350,10 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	p.slow.answered(kind, err)
 	switch {
 	case gone:
-		p.Ledger.DeletionSettled(ownerOf(p.mr), entry.Key, p.Clock.Now(), before)
+		p.Tracker.DeletionSettled(ownerOf(p.mr), entry.Key, p.Clock.Now(), before)
 		return
 	case err != nil && ctx.Err() == nil && !isTransient(err):
-		p.Ledger.DeletionFailed(ownerOf(p.mr), entry.Key, p.Clock.Now(), err)
+		p.Tracker.DeletionFailed(ownerOf(p.mr), entry.Key, p.Clock.Now(), err)
 	}
 	p.wait(ref, err)
 }
@@ -400,10 +400,10 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		return left, err
 	}
 	owner, object := ownerOf(p.mr), target.RefOf(at).Key
-	if !p.Ledger.BeginDeletion(owner, object) {
+	if !p.Tracker.BeginDeletion(owner, object) {
 		return false, errOwnershipPending
 	}
-	defer p.Ledger.EndDeletion(owner, object)
+	defer p.Tracker.EndDeletion(owner, object)
 	return p.delete(ctx, ref, live)
 }
 
@@ -421,10 +421,10 @@ func (p *pruner) leave(ctx context.Context, at *resourcesv1alpha1.ObjectReferenc
 func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) (gone bool, err error) {
 	owner, key, terminating := ownerOf(p.mr), target.RefOf(ref).Key, live.GetDeletionTimestamp() != nil
 	if terminating {
-		p.Ledger.DeletionSent(owner, key)
+		p.Tracker.DeletionSent(owner, key)
 		p.noteTerminating(key, live)
 	} else {
-		p.Ledger.NotTerminating(owner, key)
+		p.Tracker.NotTerminating(owner, key)
 	}
 	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
 		// As long as it is there, whoever deleted it: its claims are found by it.
@@ -442,19 +442,19 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	if terminating {
 		return false, p.finalize(ctx, live)
 	}
-	p.Ledger.DeletionSent(owner, key)
-	p.Ledger.Touched(key)
+	p.Tracker.DeletionSent(owner, key)
+	p.Tracker.WriteOutcomeUnknown(key)
 	err = p.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
 	if target.Gone(err) {
 		return true, nil
 	}
 	if err != nil {
 		if meta.Refused(err) {
-			p.Ledger.DeletionRefused(owner, key)
+			p.Tracker.DeletionRefused(owner, key)
 		}
 		return false, err
 	}
-	p.Ledger.DeletionAccepted(owner, key)
+	p.Tracker.DeletionAccepted(owner, key)
 	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
 	p.mu.Lock()
 	p.accepted[ref] = live
@@ -476,9 +476,9 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 		return nil, claims{}, nil
 	}
 	if placed.UID == "" {
-		placed = meta.AsPlanned(placed) // What it says of its creation is about the place that it names.
+		placed = meta.AsTentative(placed) // What it says of its creation is about the place that it names.
 	}
-	if p.Ledger.LeaveToo(ownerOf(p.mr), target.RefOf(&placed)) {
+	if p.Tracker.LeaveToo(ownerOf(p.mr), target.RefOf(&placed)) {
 		return ref, claims{}, errOwnershipPending
 	}
 	others, err := p.claimsOn(ctx, ownerOf(p.mr), []resourcesv1alpha1.ObjectReference{placed})
@@ -498,7 +498,7 @@ func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.
 		if err := p.others.unknown[key.WithoutNamespace()]; err != nil {
 			return false, err
 		}
-		if _, inherited := ownership.NextOwner(p.others.on(key, p.Ledger)); !inherited {
+		if _, inherited := ownership.NextOwner(p.others.on(key, p.Tracker)); !inherited {
 			continue
 		}
 		_, err := p.Target.Served(ctx, other.GroupVersionKind())
@@ -516,7 +516,7 @@ func (p *pruner) noteTerminating(key objects.Key, live *unstructured.Unstructure
 		due = live.GetDeletionTimestamp().Add(after)
 	}
 	finalizers := strings.Join(slices.Sorted(slices.Values(live.GetFinalizers())), ", ")
-	p.Ledger.Terminating(ownerOf(p.mr), key, p.Clock.Now(), live.GetUID(), finalizers, due)
+	p.Tracker.Terminating(ownerOf(p.mr), key, p.Clock.Now(), live.GetUID(), finalizers, due)
 }
 
 // propagation is Foreground for workloads, so that their Pods are gone with them, else the API server's choice (MRX-8).
@@ -579,22 +579,22 @@ func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructur
 func (p *pruner) detail(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (detail string) {
 	owner, key := ownerOf(p.mr), target.RefOf(ref).Key
 	if p.waiting[ref] == nil {
-		if !p.Ledger.IsTerminating(owner, key) {
+		if !p.Tracker.IsTerminating(owner, key) {
 			live, _, err := p.find(ctx, ref)
 			if err != nil || live.GetDeletionTimestamp() == nil {
 				return ""
 			}
 			p.noteTerminating(key, live)
 		}
-		if finalizers := p.Ledger.HoldingFinalizers(owner, key); finalizers != "" {
+		if finalizers := p.Tracker.HoldingFinalizers(owner, key); finalizers != "" {
 			detail = ": it waits for the finalizers " + finalizers
 		}
 	}
 	if ref.APIVersion == "v1" && ref.Kind == "Service" && ctx.Err() == nil {
-		events, known := p.Ledger.EventsOf(owner, key)
+		events, known := p.Tracker.EventsOf(owner, key)
 		if !known {
 			events = p.Assessor.EventText(ctx, &ref.ObjectReference)
-			p.Ledger.SetEvents(owner, key, events)
+			p.Tracker.SetEvents(owner, key, events)
 		}
 		detail += events
 	}

@@ -31,7 +31,7 @@ func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 		switch {
 		case err != nil:
 		case slow.is(kind):
-			err = fmt.Errorf("releasing object %q: %w", plan.NameOfReference(&refs[i].ObjectReference), errSlow)
+			err = fmt.Errorf("releasing object %q: %w", plan.NameOfReference(&refs[i].ObjectReference), errNotTried)
 		default:
 			err = r.releaseOne(ctx, mr, &refs[i])
 			slow.answered(kind, err)
@@ -78,8 +78,8 @@ func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.Manag
 	}
 	// Whether it was created here proves nothing from now on, even if the answer is lost.
 	key := target.RefOf(ref).Key
-	if found || createdOnce(ref) && ref.UID == live.GetUID() || r.Ledger.CreatedFor(ownerOf(mr), key) == live.GetUID() {
-		r.Ledger.GivenUp(key, live.GetUID())
+	if found || createdOnce(ref) && ref.UID == live.GetUID() || r.Tracker.CreatedFor(ownerOf(mr), key) == live.GetUID() {
+		r.Tracker.DisownCreation(key, live.GetUID())
 	}
 	if !found {
 		return nil

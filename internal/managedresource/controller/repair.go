@@ -52,15 +52,15 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 			return
 		}
 		merged = a.merge(desired, live, options, keptBy, origin)
-		if same, again := a.same(ctx, desired, live, merged, before.Again); same {
-			a.recordApplied(ctx, desired, outcome{result: "unchanged", sighting: a.seen(live, again), since: before.Mark, before: live, after: merged, keptBy: keptBy}, digest, false)
+		if same, again := a.same(ctx, desired, live, merged, before.RetryPartial); same {
+			a.recordApplied(ctx, desired, outcome{result: "unchanged", sighting: a.seen(live, again), since: before.Revision, before: live, after: merged, keptBy: keptBy}, digest, false)
 			return
 		}
 	}
 	a.delay(wait)
-	a.Ledger.DriftTold(key)
+	a.Tracker.DriftTold(key)
 	what := fmt.Sprintf("is put right in %s", wait.Round(time.Second))
-	if a.Ledger.DriftOf(key, a.Clock.Now()).Fight {
+	if a.Tracker.DriftOf(key, a.Clock.Now()).Fight {
 		what = "is changed again and again, and put right twice a minute at most"
 	}
 	a.tell(desired, live, merged, what)
@@ -71,10 +71,10 @@ func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outc
 	a.Metrics.drift.WithLabelValues(desired.GetKind()).Inc()
 	log.FromContext(ctx).Info("Put right what somebody else changed", "resource", desired.Name(), "result", done.result)
 	now := a.Clock.Now()
-	if drift := a.Ledger.DriftOf(keyOf(desired), now); drift.Open {
+	if drift := a.Tracker.DriftOf(keyOf(desired), now); drift.Open {
 		a.Metrics.repairs.Observe(drift.Waited.Seconds())
 	}
-	if a.Ledger.DriftRepaired(keyOf(desired), now) {
+	if a.Tracker.DriftRepaired(keyOf(desired), now) {
 		a.tell(desired, done.before, done.after, "was put right")
 	}
 }

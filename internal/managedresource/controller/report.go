@@ -29,7 +29,7 @@ func (r *Reconciler) update(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	change func(*resourcesv1alpha1.ManagedResource) *source.Change) (*resourcesv1alpha1.ManagedResource, error) {
 	superseded := false
 	next, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
-		if superseded = !r.Class.SameTask(mr, current); superseded {
+		if superseded = !r.Class.SameDesiredState(mr, current); superseded {
 			return nil
 		}
 		return change(current)
@@ -47,13 +47,13 @@ func (r *Reconciler) update(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 
 // confirm reads the ManagedResource once more, before anything is deleted for its sake.
 func (r *Reconciler) confirm(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
-	live, err := r.Statuses.Live(ctx, ownerOf(mr))
+	live, err := r.Statuses.GetUncached(ctx, ownerOf(mr))
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, errSuperseded
 	case err != nil:
 		return nil, fmt.Errorf("reading the ManagedResource: %w", err)
-	case !r.Class.SameTask(mr, live):
+	case !r.Class.SameDesiredState(mr, live):
 		return nil, errSuperseded
 	}
 	return live, nil
@@ -102,7 +102,7 @@ func (r *normalRun) announce(ctx context.Context) error {
 
 func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.ManagedResource, error) {
 	owner := ownerOf(r.mr)
-	var withoutNamespace []resourcesv1alpha1.ObjectReference // Others may have them by entries with namespaces, which neither the ledger nor aside compares.
+	var withoutNamespace []resourcesv1alpha1.ObjectReference // Others may have them by entries with namespaces, which neither the tracker nor aside compares.
 	for _, desired := range r.planned.Apply {
 		if desired.GetNamespace() == "" && desired.Old == nil {
 			withoutNamespace = append(withoutNamespace, desired.Reference)
@@ -115,7 +115,7 @@ func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.Managed
 	failedBefore := r.taken.Failed == r.content.name(r.mr.Generation)
 	return r.update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		pending := r.planned.Pending(current.Status.Resources, func(d *plan.Desired) bool {
-			return r.Ledger.OthersClaim(owner, keyOf(d)) || len(others.on(d.Key, r.Ledger)) > 0
+			return r.Tracker.OthersClaim(owner, keyOf(d)) || len(others.on(d.Key, r.Tracker)) > 0
 		})
 		return &source.Change{
 			Conditions: meta.Conditions(current.Status.Conditions).Invalidation(failedBefore),
@@ -250,16 +250,16 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 		}
 		done, found := a.written[key]
 		if done.result == skipped {
-			done.sighting.UID = a.Ledger.Lookup(keyOf(desired)).UID // A run before may have created it, and not have come to say so.
+			done.sighting.UID = a.Tracker.Get(keyOf(desired)).UID // A run before may have created it, and not have come to say so.
 		}
 		switch {
 		case done.anothers: // The object was handed over or taken over since: were its new owner to release it, the record would prove what is not so.
-			inventory[i] = meta.AsPlanned(inventory[i])
-		case found && (done.result == "created" || a.Ledger.CreatedFor(ownerOf(a.mr), keyOf(desired)) == done.sighting.UID && done.sighting.UID != ""):
+			inventory[i] = meta.AsTentative(inventory[i])
+		case found && (done.result == "created" || a.Tracker.CreatedFor(ownerOf(a.mr), keyOf(desired)) == done.sighting.UID && done.sighting.UID != ""):
 			// Also if an earlier run created it, which did not come to say so.
 			inventory[i].FieldPath, inventory[i].UID = "", done.sighting.UID
 		case desired.Old == nil || !createdOnce(desired.Old):
-			inventory[i] = meta.AsPlanned(inventory[i]) // It was there before: it stays somebody else's, or its origin tells whose it is.
+			inventory[i] = meta.AsTentative(inventory[i]) // It was there before: it stays somebody else's, or its origin tells whose it is.
 		}
 	}
 	return inventory

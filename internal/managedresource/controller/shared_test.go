@@ -49,8 +49,8 @@ func TestNotHandedToWhoDroppedItBeforeARestart(t *testing.T) {
 	// A restart: nothing is remembered, and the cache lags behind with the last write of the process before.
 	cache := &laggingCache{&staleReader{f.source, before}}
 	f.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events)
-	f.forget(ownerOf(f.get("heir")))
-	f.forget(ownerOf(f.get("giver")))
+	f.dropState(ownerOf(f.get("heir")))
+	f.dropState(ownerOf(f.get("giver")))
 	f.secret("giver", "2")
 	_, _ = f.run("giver")
 	cache.stale = nil
@@ -148,11 +148,11 @@ func TestLaterSpecificationDropsNothing(t *testing.T) {
 	}
 }
 
-// woken returns what runs whoever is told of drift, until nobody is. The ledger tells from whatever goroutine an event comes in.
+// woken returns what runs whoever is told of drift, until nobody is. The tracker tells from whatever goroutine an event comes in.
 func (f *fixture) woken() (drain func()) {
 	var mu sync.Mutex
 	queue := map[objects.Owner]bool{}
-	f.Ledger.Subscribe(func(owner objects.Owner, key objects.Key) {
+	f.Tracker.Subscribe(func(owner objects.Owner, key objects.Key) {
 		f.triggers.Drift(owner, key)
 		mu.Lock()
 		defer mu.Unlock()
@@ -225,7 +225,7 @@ func TestHandedOverBeforeTheAnswer(t *testing.T) {
 		drain()
 		if value, _ := f.target.value("a"); value != "2" {
 			t.Errorf("the %s drift is put right by nobody, its origin is the heir's: %s; dirty: heir %v, giver %v", drift, value,
-				f.Ledger.Dirty(ownerOf(f.get("heir"))), f.Ledger.Dirty(ownerOf(f.get("giver"))))
+				f.Tracker.OutOfSync(ownerOf(f.get("heir"))), f.Tracker.OutOfSync(ownerOf(f.get("giver"))))
 		}
 	}
 }
@@ -277,8 +277,8 @@ func TestQuarrelWhileTheKeeperCannotLook(t *testing.T) {
 			}
 		}
 	}
-	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/keeper" || !f.Ledger.DriftOf(key, f.clock.Now()).Fight {
-		t.Errorf("origin %s, it is taken for a quarrel: %t", origin, f.Ledger.DriftOf(key, f.clock.Now()).Fight)
+	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/keeper" || !f.Tracker.DriftOf(key, f.clock.Now()).Fight {
+		t.Errorf("origin %s, it is taken for a quarrel: %t", origin, f.Tracker.DriftOf(key, f.clock.Now()).Fight)
 	}
 }
 
@@ -366,7 +366,7 @@ func TestCreatedOnceSettlesNoDoubt(t *testing.T) {
 		}
 		if value, _ := f.target.value("a"); value != "1" {
 			t.Errorf("the %s drift is put right by nobody: %s; zzz is its origin, and says %s; dirty: %v %v %v", drift, value, f.condition("zzz"),
-				f.Ledger.Dirty(ownerOf(f.get("aaa"))), f.Ledger.Dirty(ownerOf(f.get("once"))), f.Ledger.Dirty(ownerOf(f.get("zzz"))))
+				f.Tracker.OutOfSync(ownerOf(f.get("aaa"))), f.Tracker.OutOfSync(ownerOf(f.get("once"))), f.Tracker.OutOfSync(ownerOf(f.get("zzz"))))
 		}
 	}
 }

@@ -26,7 +26,7 @@ const released = "annotations: {resources.gardener.cloud/mode: Ignore}"
 // restart forgets what the process remembers of ManagedResources.
 func (f *fixture) restart(names ...string) {
 	for _, name := range names {
-		f.forget(objects.Owner{Namespace: "n", Name: name})
+		f.dropState(objects.Owner{Namespace: "n", Name: name})
 	}
 }
 
@@ -432,7 +432,7 @@ func TestOriginIsCreatedAnewDuringARun(t *testing.T) {
 		f.predicate().Create(event.CreateEvent{Object: f.get("leaves")})
 		return false, nil, nil
 	})
-	f.Ledger.Suspect(configMapKey("a"))
+	f.Tracker.MarkOutOfSync(configMapKey("a"))
 	for range 3 {
 		_, _ = f.run("leaves")
 		drain()

@@ -44,7 +44,7 @@ func TestKeeperDoesNotTry(t *testing.T) {
 			}
 			if value, _ := f.target.value("a"); value != "1" {
 				t.Errorf("drift is put right by nobody, though one is applied (%s) and has it: %s; two says %s; dirty: one %v, two %v", f.condition("one"), value, f.condition("two"),
-					f.Ledger.Dirty(objects.Owner{Namespace: "n", Name: "one"}), f.Ledger.Dirty(objects.Owner{Namespace: "n", Name: "two"}))
+					f.Tracker.OutOfSync(objects.Owner{Namespace: "n", Name: "one"}), f.Tracker.OutOfSync(objects.Owner{Namespace: "n", Name: "two"}))
 			}
 		})
 	}
@@ -90,7 +90,7 @@ func TestAttemptsWakeNobody(t *testing.T) {
 	}
 	drain()
 	var told []objects.Owner
-	f.Ledger.Subscribe(func(owner objects.Owner, _ objects.Key) { told = append(told, owner) }, func(objects.Owner) {})
+	f.Tracker.Subscribe(func(owner objects.Owner, _ objects.Key) { told = append(told, owner) }, func(objects.Owner) {})
 	looked := f.target.count(http.MethodGet)
 	for _, name := range []string{"one", "two", "one", "two"} {
 		_, _ = f.run(name)
@@ -149,7 +149,7 @@ func (f *fixture) checkDriftWhileGoing(drain func()) {
 	}
 	if value, _ := f.target.value("a"); value != "1" {
 		f.Errorf("drift is put right by nobody, though two has it and is applied: %s; %s; dirty: going %v, two %v", value, f.condition("going"),
-			f.Ledger.Dirty(objects.Owner{Namespace: "n", Name: "going"}), f.Ledger.Dirty(objects.Owner{Namespace: "n", Name: "two"}))
+			f.Tracker.OutOfSync(objects.Owner{Namespace: "n", Name: "going"}), f.Tracker.OutOfSync(objects.Owner{Namespace: "n", Name: "two"}))
 	}
 }
 
@@ -232,7 +232,7 @@ func TestOnceCreatesWhatAnotherOneWants(t *testing.T) {
 			version := fmt.Sprint(f.target.version)
 			f.target.mu.Unlock()
 			f.secret("once", "2", "a!=2", "d=1") // A run of it is due, for another object.
-			f.Ledger.Gone(configMapKey("a"), "", version)
+			f.Tracker.ObserveDeleted(configMapKey("a"), "", version)
 			if delay > 0 {
 				drain() // It is noticed, and held.
 				if _, there := f.target.value("a"); there {
@@ -358,7 +358,7 @@ func TestOnceIsAtRestWhileItsKeeperIsIgnored(t *testing.T) {
 				f.settle("once") // As the sweep does.
 			}
 			if now := f.target.count(http.MethodGet); now != before || !f.nothingInDoubt(ownerOf(f.get("once"))) {
-				t.Errorf("%d reads in 5 sync periods in which nothing changed; in doubt: %v", now-before, f.Ledger.Dirty(ownerOf(f.get("once"))))
+				t.Errorf("%d reads in 5 sync periods in which nothing changed; in doubt: %v", now-before, f.Tracker.OutOfSync(ownerOf(f.get("once"))))
 			}
 		})
 	}
@@ -396,7 +396,7 @@ func TestDoubtIsPassedOnThoughOneThatPassedItGoes(t *testing.T) {
 					_, _ = f.run("two") // It is tried again.
 				}
 				if value, _ := f.target.value("a"); value != "1" {
-					t.Errorf("%s drift is put right by nobody, though one is applied and has it: %s; dirty: one %v, two %v", drift, value, f.Ledger.Dirty(ownerOf(f.get("one"))), f.Ledger.Dirty(ownerOf(f.get("two"))))
+					t.Errorf("%s drift is put right by nobody, though one is applied and has it: %s; dirty: one %v, two %v", drift, value, f.Tracker.OutOfSync(ownerOf(f.get("one"))), f.Tracker.OutOfSync(ownerOf(f.get("two"))))
 				}
 				f.edited("a", setValue(drift))
 			}
@@ -504,8 +504,8 @@ func TestDelayOfAStandInAfterARestart(t *testing.T) {
 					}
 					drain()
 					if restart {
-						f.restart("one", "two") // Nobody has anything: the ledger is empty.
-						if f.Ledger.Size() != 0 {
+						f.restart("one", "two") // Nobody has anything: the tracker is empty.
+						if f.Tracker.Size() != 0 {
 							t.Fatal("not a restart")
 						}
 						f.must(f.PreloadInventories(f.ctx))
@@ -560,7 +560,7 @@ func TestDriftWhileTheLastOneIsRefused(t *testing.T) {
 					}
 					return 0
 				})
-				f.Ledger.Subscribe(func(owner objects.Owner, key objects.Key) {
+				f.Tracker.Subscribe(func(owner objects.Owner, key objects.Key) {
 					f.triggers.Drift(owner, key)
 					told = append(told, owner.Name)
 				}, func(objects.Owner) {})

@@ -272,7 +272,7 @@ func TestEventsBesideAnError(t *testing.T) {
 	t.Cleanup(server.Close)
 	to, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
 	f.must(err)
-	f.Assessor = target.NewAssessor(to, f.Ledger, f.Watches, f.clock)
+	f.Assessor = target.NewAssessor(to, f.Tracker, f.Watches, f.clock)
 	f.managed("m")
 	ref := &resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "n", Name: "s"}}
 	p := &pruner{Reconciler: f.Reconciler, mr: f.get("m"), waiting: map[*resourcesv1alpha1.ObjectReference]error{ref: errors.New("refused")}}
@@ -311,7 +311,7 @@ func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
 	_, _ = f.run("m") // The store sets 2020-01-01T00:00:00Z.
 	begun := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	f.clock.SetTime(begun.Add(59*time.Minute + 59*time.Second))
-	f.Ledger.ForgetDeletions(ownerOf(f.get("m")))
+	f.Tracker.ForgetDeletions(ownerOf(f.get("m")))
 	_, _ = f.run("m")
 	if len(f.live("a").GetFinalizers()) != 1 {
 		t.Fatal("MRX-9/MRV-76: gone after 59m59s")
@@ -343,7 +343,7 @@ func TestEventsOfManyServices(t *testing.T) {
 	to, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
 	f.must(err)
 	f.Target = to
-	f.Assessor = target.NewAssessor(to, f.Ledger, f.Watches, f.clock)
+	f.Assessor = target.NewAssessor(to, f.Tracker, f.Watches, f.clock)
 	f.managed("m")
 	mr := f.get("m")
 	for i := range 300 {
@@ -357,13 +357,13 @@ func TestEventsOfManyServices(t *testing.T) {
 		f.clock.SetTime(f.clock.Now().Add(pendingRetry))
 		before := events.Load()
 		f.track(ownerOf(mr), &plan.Plan{}, mr.Status.Resources)
-		f.Ledger.BeginRun(ownerOf(mr), nil, keysOf(mr.Status.Resources))
+		f.Tracker.BeginRun(ownerOf(mr), nil, keysOf(mr.Status.Resources))
 		pending, err := f.prune(f.ctx, mr, mr.Status.Resources, f.newLease(f.ctx, mr, inputs{}), nil)
-		f.Ledger.EndRun(ownerOf(mr))
+		f.Tracker.EndRun(ownerOf(mr))
 		f.must(err)
 		untried := 0
 		for _, e := range pending {
-			if strings.Contains(e.Error(), errSlow.Error()) {
+			if strings.Contains(e.Error(), errNotTried.Error()) {
 				untried++
 			}
 		}
@@ -485,7 +485,7 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 		})
 	}
 	for told, passes := range map[string]func(*fixture){
-		"a new object":                 func(f *fixture) { f.Ledger.Suspect(configMapKey("b")); _, _ = f.run("m") },
+		"a new object":                 func(f *fixture) { f.Tracker.MarkOutOfSync(configMapKey("b")); _, _ = f.run("m") },
 		"a new object, as nobody told": func(f *fixture) { f.passMinute("m") },
 	} {
 		t.Run(told, func(t *testing.T) {
@@ -503,7 +503,7 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 		f.watch()
 		f.awaitCovered("m")
 		f.target.remove("a")
-		f.Ledger.Gone(configMapKey("a"), "", f.target.versionOf("b")+"0")
+		f.Tracker.ObserveDeleted(configMapKey("a"), "", f.target.versionOf("b")+"0")
 		f.settle("m")
 		if f.inventory("m") != "b more0 more1 more2" {
 			t.Errorf("the inventory is %s", f.inventory("m"))

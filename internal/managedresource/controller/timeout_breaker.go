@@ -14,8 +14,8 @@ import (
 // webhook that hangs costs each of them half a minute.
 const tooSlow = 3
 
-// errSlow is why an object is not tried.
-var errSlow = errors.New("not tried, as requests for other objects of its kind took too long")
+// errNotTried is why an object is not tried.
+var errNotTried = errors.New("not tried, as requests for other objects of its kind took too long")
 
 // slow counts, in one run, the requests for objects of a kind that took too long.
 type slow struct {

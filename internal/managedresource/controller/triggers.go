@@ -51,12 +51,12 @@ func (r *Reconciler) predicate() predicate.Predicate {
 			if !ok {
 				return false
 			}
-			r.Ledger.SeeInventory(ownerOf(mr), keysOf(mr.Status.Resources))
-			return r.Class.Concerns(mr)
+			r.Tracker.SeeInventory(ownerOf(mr), keysOf(mr.Status.Resources))
+			return r.Class.Handles(mr)
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			if mr, ok := e.Object.(*resourcesv1alpha1.ManagedResource); ok {
-				r.Ledger.SeeInventory(ownerOf(mr), nil)
+				r.Tracker.SeeInventory(ownerOf(mr), nil)
 				r.onManagedResourceGone(mr)
 			}
 			return true
@@ -72,19 +72,19 @@ func (r *Reconciler) predicate() predicate.Predicate {
 
 // onManagedResourceChanged takes that a watch told of a newer form of a ManagedResource, and says whether a run is needed.
 func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
-	r.Ledger.SeeInventory(ownerOf(after), keysOf(after.Status.Resources))
+	r.Tracker.SeeInventory(ownerOf(after), keysOf(after.Status.Resources))
 	if r.Statuses != nil {
 		r.Statuses.Observed(after)
 	}
-	concerns := r.Class.Concerns(after)
-	isLost := r.Class.Concerns(before) && !concerns
+	concerns := r.Class.Handles(after)
+	isLost := r.Class.Handles(before) && !concerns
 	if concerns && isRespecified(before, after) {
 		r.states.stepPresent(after, lifecycle.SpecChanged{})
 	}
 	if before.UID != after.UID || isLost {
 		r.onManagedResourceGone(before)
 	}
-	if source.TurnedBack(before, after) {
+	if source.VersionsWentBackwards(before, after) {
 		// As after a restore of etcd: what is remembered of it may be about a form that it no longer has.
 		r.states.step(after, lifecycle.FullRequested{})
 		return concerns
@@ -99,11 +99,11 @@ func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource
 	for i := range mr.Status.Resources {
 		ref := &mr.Status.Resources[i]
 		key := target.RefOf(ref).Key
-		if uid := r.Ledger.CreatedFor(ownerOf(mr), key); uid != "" && createdOnce(ref) {
-			r.Ledger.GivenUp(key, uid)
+		if uid := r.Tracker.CreatedFor(ownerOf(mr), key); uid != "" && createdOnce(ref) {
+			r.Tracker.DisownCreation(key, uid)
 		}
-		if r.Ledger.OthersHave(ownerOf(mr), key) {
-			r.Ledger.Suspect(key)
+		if r.Tracker.OthersHave(ownerOf(mr), key) {
+			r.Tracker.MarkOutOfSync(key)
 		}
 	}
 }
@@ -173,12 +173,12 @@ func (t *Triggers) Drift(owner objects.Owner, key objects.Key) {
 	if owner == collector {
 		return
 	}
-	if r.Ledger.Leaves(owner, key) || r.Ledger.IsBeingDeleted(key) || r.Ledger.IsTerminating(owner, key) || r.Ledger.Lookup(key).Again {
+	if r.Tracker.Leaves(owner, key) || r.Tracker.IsBeingDeleted(key) || r.Tracker.IsTerminating(owner, key) || r.Tracker.Get(key).RetryPartial {
 		t.add(owner, 0)
 		return
 	}
 	r.Metrics.driftNoticed.WithLabelValues(key.Kind).Inc()
-	t.add(owner, r.Ledger.NoticeDrift(key, r.Clock.Now()).Due)
+	t.add(owner, r.Tracker.NoticeDrift(key, r.Clock.Now()).Due)
 }
 
 // Sweep wakes, once a sync period, the ManagedResources with objects that are in doubt, that the API server kept a part of only some time
@@ -200,8 +200,8 @@ func (t *Triggers) Sweep(ctx context.Context) error {
 
 func (t *Triggers) sweep() {
 	r := t.reconciler
-	r.Ledger.RetryDue(r.Clock.Now())
-	r.Ledger.Expire(r.Clock.Now())
+	r.Tracker.RetryDue(r.Clock.Now())
+	r.Tracker.Expire(r.Clock.Now())
 	for _, owner := range t.applied() {
 		if r.states.inDoubt(owner) || !r.nothingInDoubt(owner) {
 			t.add(owner, r.spread())
@@ -212,7 +212,7 @@ func (t *Triggers) sweep() {
 // SecretChanged takes a Secret that was written, or is gone if version is empty (MRT-4, MRB-21).
 func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 	for _, owner := range t.reconciler.states.secretChanged(secret, version) {
-		t.reconciler.Ledger.ForgetDropped(owner)
+		t.reconciler.Tracker.ForgetDropped(owner)
 		t.add(owner, 0)
 	}
 }
@@ -220,7 +220,7 @@ func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 // SecretsMissed takes that changes of Secrets may have been missed.
 func (t *Triggers) SecretsMissed() {
 	for i, owner := range t.reconciler.states.secretsMissed() {
-		t.reconciler.Ledger.ForgetDropped(owner)
+		t.reconciler.Tracker.ForgetDropped(owner)
 		t.add(owner, time.Duration(i)*gapPause)
 	}
 }

@@ -73,7 +73,7 @@ func TestPredicate(t *testing.T) {
 			before, after := &mr{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, &mr{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 			tc.before(before)
 			tc.after(after)
-			r := &Reconciler{Options: Options{Class: meta.NewClass(""), Ledger: objects.New()}}
+			r := &Reconciler{Options: Options{Class: meta.NewClass(""), Tracker: objects.New()}}
 			if got := r.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
 				t.Errorf("got %t", got)
 			}
@@ -105,7 +105,7 @@ func (d *delays) AddAfter(_ reconcile.Request, after time.Duration) { d.after = 
 
 // OPB-16: after a gap in the watch of Secrets every ManagedResource is in doubt, and they are woken one after the other.
 func TestGapsWakeOneAfterTheOther(t *testing.T) {
-	r := &Reconciler{Options: Options{Ledger: objects.New()}}
+	r := &Reconciler{Options: Options{Tracker: objects.New()}}
 	triggers, queue := &Triggers{reconciler: r}, &delays{}
 	if err := triggers.queue.Start(t.Context(), queue); err != nil {
 		t.Fatal(err)

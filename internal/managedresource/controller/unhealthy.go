@@ -33,7 +33,7 @@ func unhealthyOf(mr *resourcesv1alpha1.ManagedResource) []unhealthy {
 // them; those of other classes have none.
 func (m *Metrics) Follow(class meta.Class) cache.ResourceEventHandler {
 	of := func(object any) *resourcesv1alpha1.ManagedResource {
-		if mr, ok := object.(*resourcesv1alpha1.ManagedResource); ok && class.Concerns(mr) {
+		if mr, ok := object.(*resourcesv1alpha1.ManagedResource); ok && class.Handles(mr) {
 			return mr
 		}
 		return nil

@@ -1,5 +1,5 @@
 // Package engine puts the parts that keep ManagedResources together: what reads and watches the source, what writes to and
-// watches the target, the ledger between them, and the controllers over all of it.
+// watches the target, the tracker between them, and the controllers over all of it.
 //
 // The executable constructs it with real clusters, the simulation with simulated ones: what runs in between is the same. It
 // must not know what there is once a process, such as ports, signals, election and probes.
@@ -55,7 +55,7 @@ type Engine struct {
 	Options
 	client  *target.Client
 	watches *target.Watches
-	ledger  *objects.Ledger
+	tracker *objects.Tracker
 	secrets *source.Secrets
 	events  *source.Events
 	metrics *controller.Metrics
@@ -92,7 +92,7 @@ func New(options Options) (*Engine, error) {
 	})
 	secrets := source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock, options.Log.WithName("secrets"))
 	return &Engine{
-		Options: options, client: client, watches: watches, ledger: l, secrets: secrets, metrics: controller.NewMetrics(options.Registry),
+		Options: options, client: client, watches: watches, tracker: l, secrets: secrets, metrics: controller.NewMetrics(options.Registry),
 		events: source.NewEvents(options.Source.CoreV1(), options.Clock),
 	}, nil
 }
@@ -130,7 +130,7 @@ func (e *Engine) start(group *kit.Group) error {
 		return err
 	}
 	statuses := source.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock, e.events)
-	assessor := target.NewAssessor(e.client, e.ledger, e.watches, e.Clock)
+	assessor := target.NewAssessor(e.client, e.tracker, e.watches, e.Clock)
 
 	var judges []*healthcontroller.Reconciler
 	news := func(owner objects.Owner) {
@@ -141,7 +141,7 @@ func (e *Engine) start(group *kit.Group) error {
 	reconciler := controller.New(controller.Options{
 		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
 		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled,
-		Statuses:         statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Ledger: e.ledger, Watches: e.watches,
+		Statuses:         statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Tracker: e.tracker, Watches: e.watches,
 		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Applied: news,
 	})
 	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses, Clock: e.Clock, Await: reconciler.FirstRunPending}
@@ -156,7 +156,7 @@ func (e *Engine) start(group *kit.Group) error {
 		judges = append(judges, healthcontroller.New(health))
 	}
 	triggers := reconciler.Triggers
-	e.ledger.Subscribe(triggers.Drift, news)
+	e.tracker.Subscribe(triggers.Drift, news)
 	e.secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
 
 	if err := group.Add(leaderOnly{e.secrets.Start}); err != nil {
@@ -202,7 +202,7 @@ func (e *Engine) audit(reconciler *controller.Reconciler) func(context.Context) 
 		if period == 0 {
 			return nil
 		}
-		return e.watches.Audit(ctx, period, reconciler.Stray)
+		return e.watches.Audit(ctx, period, reconciler.Orphan)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package health holds the two controllers that judge applied ManagedResources: health keeps ResourcesHealthy,
-// health-progressing keeps ResourcesProgressing. They read the ledger, which the watches keep up to date, and write a
+// health-progressing keeps ResourcesProgressing. They read the tracker, which the watches keep up to date, and write a
 // condition only where it changes.
 package health
 
@@ -85,7 +85,7 @@ type Reconciler struct {
 	queue     kit.Queue
 	mu        sync.Mutex
 	unsettled map[objects.Owner]time.Time // since when
-	// news is when the ledger first had news that no judgement has taken into account, unwatched since when a
+	// news is when the tracker first had news that no judgement has taken into account, unwatched since when a
 	// ManagedResource has objects whose end no watch will tell.
 	news, unwatched map[objects.Owner]time.Time
 	// judged is the status that the last judgement gave the condition, of each ManagedResource that is judged. It is
@@ -107,14 +107,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	defer cancel()
 	mr, err := r.Statuses.Get(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		r.forget(request.NamespacedName)
+		r.dropState(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the ManagedResource: %w", err)
 	}
 	if !r.concerns(mr) {
-		r.forget(request.NamespacedName)
+		r.dropState(request.NamespacedName)
 		return reconcile.Result{}, nil // Ignored, being deleted, or somebody else's (MRH-1), perhaps only still (MRV-102).
 	}
 	heard := r.heard(request.NamespacedName)
@@ -144,7 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	later = sooner(later, r.nextLook(request.NamespacedName, assessment.Unwatched))
+	later = sooner(later, r.nextLook(request.NamespacedName, assessment.UnlabelledLive))
 	if later > 0 {
 		return reconcile.Result{RequeueAfter: later}, nil
 	}
@@ -237,7 +237,7 @@ func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
 }
 
 // wait returns for how long a missing object may still be on its way back; zero or less if it is to be reported. It is
-// missing since heard, when the ledger had the news: a judgement may come late, and take long.
+// missing since heard, when the tracker had the news: a judgement may come late, and take long.
 func (r *Reconciler) wait(owner objects.Owner, heard time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,7 +247,7 @@ func (r *Reconciler) wait(owner objects.Owner, heard time.Time) time.Duration {
 	return settleLimit - r.Clock.Now().Sub(r.unsettled[owner])
 }
 
-// heard returns when the ledger first had news that the judgement which begins now is the first to take into account.
+// heard returns when the tracker first had news that the judgement which begins now is the first to take into account.
 func (r *Reconciler) heard(owner objects.Owner) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -286,7 +286,7 @@ func (r *Reconciler) settled(owner objects.Owner, judged resourcesv1alpha1.Condi
 	r.judged[owner] = judged
 }
 
-func (r *Reconciler) forget(owner objects.Owner) {
+func (r *Reconciler) dropState(owner objects.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, times := range []map[objects.Owner]time.Time{r.unsettled, r.news, r.unwatched} {
@@ -309,7 +309,7 @@ func (r *Reconciler) period() time.Duration {
 	return kit.Jitter(r.Config.SyncPeriod.Duration)
 }
 
-// Enqueue asks for a judgement, because the ledger has news of the ManagedResource.
+// Enqueue asks for a judgement, because the tracker has news of the ManagedResource.
 func (r *Reconciler) Enqueue(owner objects.Owner) {
 	r.mu.Lock()
 	if _, found := r.news[owner]; !found {

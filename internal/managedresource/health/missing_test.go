@@ -111,7 +111,7 @@ func TestLooksAtWhatNoWatchSees(t *testing.T) {
 	unwatched := 1
 	f.Assess = func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
 		a := fine()
-		a.Covered, a.Unwatched = unwatched == 0, unwatched
+		a.Covered, a.UnlabelledLive = unwatched == 0, unwatched
 		return a, nil
 	}
 	f.run()

@@ -42,7 +42,7 @@ func TestClass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := NewClass(tc.class)
-			if got := fmt.Sprint(c.Responsible(tc.mr), c.Owns(tc.mr), c.HandOverOut(tc.mr), c.WaitsForHandOver(tc.mr)); got != tc.want {
+			if got := fmt.Sprint(c.Responsible(tc.mr), c.Owns(tc.mr), c.MovedAway(tc.mr), c.WaitsForHandOver(tc.mr)); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
@@ -71,7 +71,7 @@ func TestInventoryDigest(t *testing.T) {
 		"another label":         entry(func(e *resourcesv1alpha1.ObjectReference) { e.Labels["a"] = "c" }),
 		"a label as annotation": entry(func(e *resourcesv1alpha1.ObjectReference) { e.Labels, e.Annotations = nil, e.Labels }),
 		"a UID":                 entry(func(e *resourcesv1alpha1.ObjectReference) { e.UID = "u" }),
-		"planned":               entry(func(e *resourcesv1alpha1.ObjectReference) { *e = AsPlanned(*e) }),
+		"planned":               entry(func(e *resourcesv1alpha1.ObjectReference) { *e = AsTentative(*e) }),
 		"none":                  {},
 		"nil":                   nil,
 		"two":                   append(entry(nil), entry(nil)...),

@@ -63,13 +63,13 @@ func (c Class) Owns(mr metav1.Object) bool {
 	return slices.Contains(mr.GetFinalizers(), c.Finalizer())
 }
 
-// Concerns says whether the instance has anything to do with the ManagedResource (MRK-4).
-func (c Class) Concerns(mr *resourcesv1alpha1.ManagedResource) bool {
+// Handles says whether the instance has anything to do with the ManagedResource (MRK-4).
+func (c Class) Handles(mr *resourcesv1alpha1.ManagedResource) bool {
 	return c.Owns(mr) || c.Responsible(mr)
 }
 
-// HandOverOut says whether the ManagedResource went to another class, so that its objects must go here (MRK-5).
-func (c Class) HandOverOut(mr *resourcesv1alpha1.ManagedResource) bool {
+// MovedAway says whether the ManagedResource went to another class, so that its objects must go here (MRK-5).
+func (c Class) MovedAway(mr *resourcesv1alpha1.ManagedResource) bool {
 	return c.Owns(mr) && !c.Responsible(mr)
 }
 
@@ -87,9 +87,9 @@ func (c Class) WaitsForHandOver(mr *resourcesv1alpha1.ManagedResource) bool {
 	return false
 }
 
-// SameTask says whether two forms of a ManagedResource ask for the same: what was planned for one may be done and reported for
+// SameDesiredState says whether two forms of a ManagedResource ask for the same: what was planned for one may be done and reported for
 // the other. The inventory is part of it: whoever changed it has been at the objects.
-func (c Class) SameTask(a, b *resourcesv1alpha1.ManagedResource) bool {
+func (c Class) SameDesiredState(a, b *resourcesv1alpha1.ManagedResource) bool {
 	return a.UID == b.UID && a.Generation == b.Generation &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		Ignored(a) == Ignored(b) && c.Owns(a) == c.Owns(b) && c.WaitsForHandOver(a) == c.WaitsForHandOver(b) &&
@@ -116,14 +116,14 @@ func InventoryDigest(inventory []resourcesv1alpha1.ObjectReference) uint64 {
 // whole objects, and that every version of the CustomResourceDefinition has.
 const planned = "planned"
 
-// AsPlanned returns the entry of such an object: a record that it may be there, but no record that it is ours.
-func AsPlanned(ref resourcesv1alpha1.ObjectReference) resourcesv1alpha1.ObjectReference {
+// AsTentative returns the entry of such an object: a record that it may be there, but no record that it is ours.
+func AsTentative(ref resourcesv1alpha1.ObjectReference) resourcesv1alpha1.ObjectReference {
 	ref.FieldPath = planned
 	return ref
 }
 
-// Planned says whether an entry of the inventory is no record that the object is ours.
-func Planned(ref *resourcesv1alpha1.ObjectReference) bool { return ref.FieldPath == planned }
+// Tentative says whether an entry of the inventory is no record that the object is ours.
+func Tentative(ref *resourcesv1alpha1.ObjectReference) bool { return ref.FieldPath == planned }
 
 // Origin is what the origin annotation says: the identity of the source cluster and the ManagedResource (MRC-8).
 type Origin struct {

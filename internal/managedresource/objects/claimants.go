@@ -9,7 +9,7 @@ import (
 // Claimants returns the ManagedResources that have any of some objects on record, or are ignored and have them, and those that may have more than what is on
 // record. Where objects of a kind are on record both with and without a namespace, as after its scope was changed, the kind and the name decide.
 // The cost is in proportion to the keys, and in that case to the objects of the kind.
-func (l *Ledger) Claimants(keys []Key) []Owner {
+func (l *Tracker) Claimants(keys []Key) []Owner {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found := map[Owner]struct{}{}
@@ -44,7 +44,7 @@ func (l *Ledger) Claimants(keys []Key) []Owner {
 }
 
 // isElsewhereLocked says whether an object may be on record at another place than the key's: with a namespace where the key has none, or without one.
-func (l *Ledger) isElsewhereLocked(k kind, key Key) bool {
+func (l *Tracker) isElsewhereLocked(k kind, key Key) bool {
 	if key.Namespace == "" {
 		return l.namespaced[k] > 0
 	}
@@ -72,7 +72,7 @@ func hasByName(set map[Key]struct{}, key Key) bool {
 
 // SeeInventory takes the inventory of a ManagedResource as the source has it: objects in it that are not on record, as nobody has run it yet or another
 // process wrote to it, make Claimants return the ManagedResource whatever is asked, until they are on record. None forgets the ManagedResource.
-func (l *Ledger) SeeInventory(owner Owner, keys []Key) {
+func (l *Tracker) SeeInventory(owner Owner, keys []Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unrecorded[owner] = slices.DeleteFunc(keys, func(key Key) bool { return l.isRecordedLocked(owner, key) })
@@ -82,7 +82,7 @@ func (l *Ledger) SeeInventory(owner Owner, keys []Key) {
 }
 
 // recordedLocked takes out of what is not on record of a ManagedResource what is by now.
-func (l *Ledger) recordedLocked(owner Owner) {
+func (l *Tracker) recordedLocked(owner Owner) {
 	if missing, some := l.unrecorded[owner]; some {
 		missing = slices.DeleteFunc(missing, func(key Key) bool { return l.isRecordedLocked(owner, key) })
 		if l.unrecorded[owner] = missing; len(missing) == 0 {
@@ -92,7 +92,7 @@ func (l *Ledger) recordedLocked(owner Owner) {
 }
 
 // isRecordedLocked says whether an object is on record for a ManagedResource, or among those that it has while it is ignored.
-func (l *Ledger) isRecordedLocked(owner Owner, key Key) bool {
+func (l *Tracker) isRecordedLocked(owner Owner, key Key) bool {
 	if _, has := l.ignored[owner][key]; has {
 		return true
 	}

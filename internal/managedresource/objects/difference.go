@@ -2,26 +2,26 @@ package objects
 
 import "slices"
 
-// Difference is what a list says of an object and the ledger does not know, or knows otherwise.
+// Difference is what a list says of an object and the tracker does not know, or knows otherwise.
 type Difference struct {
-	Sighting
+	Observation
 	// Present is false if the list does not have the object.
 	Present bool
 }
 
 // Compare reports an object of a list that is to change nothing but what it proves to be of a time that never was. It returns what
 // of it is not known yet, nil if all is, and whether any ManagedResource has the object.
-func (x *Listing) Compare(s Sighting) (missing *Difference, tracked bool) {
+func (x *ListSession) Compare(s Observation) (missing *Difference, tracked bool) {
 	var told notices
-	x.ledger.mu.Lock()
+	x.tracker.mu.Lock()
 	missing, tracked = x.compareLocked(s, &told)
-	x.ledger.mu.Unlock()
-	told.send(x.ledger)
+	x.tracker.mu.Unlock()
+	told.send(x.tracker)
 	return missing, tracked
 }
 
-func (x *Listing) compareLocked(s Sighting, told *notices) (*Difference, bool) {
-	r := x.ledger.findLocked(s.Key)
+func (x *ListSession) compareLocked(s Observation, told *notices) (*Difference, bool) {
+	r := x.tracker.findLocked(s.Key)
 	if r == nil {
 		return nil, false
 	}
@@ -37,23 +37,23 @@ func (x *Listing) compareLocked(s Sighting, told *notices) (*Difference, bool) {
 }
 
 // concerns says whether an object is in the scope for one of those who have it. That the list has it not proves less: see record.tells.
-func (x *Listing) concerns(r *record) bool {
+func (x *ListSession) concerns(r *record) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return x.inScope(o.ref(r)) })
 }
 
 // Absent returns, after all objects of the list were compared, those that are known to be there and that it does not have. What it passes by is doubted.
-func (x *Listing) Absent() []Difference {
-	l := x.ledger
+func (x *ListSession) Absent() []Difference {
+	l := x.tracker
 	var told notices
 	var absent []Difference
 	l.mu.Lock()
 	for _, r := range l.records[x.kind] {
-		if r.listed < x.number && x.passesBy(r) {
+		if r.listed < x.number && x.cannotProveAbsence(r) {
 			r.unsureLocked(&told)
 			continue
 		}
-		gone := Difference{Sighting{Key: r.key(), ResourceVersion: x.version}, false}
-		if r.listed < x.number && r.since < x.number && r.tells(x.inScope) && r.isBehind(gone) {
+		gone := Difference{Observation{Key: r.key(), ResourceVersion: x.version}, false}
+		if r.listed < x.number && r.since < x.number && r.authoritativeFor(x.inScope) && r.isBehind(gone) {
 			absent = append(absent, gone)
 		}
 	}
@@ -63,14 +63,14 @@ func (x *Listing) Absent() []Difference {
 }
 
 // Settle takes over a difference if it is still one, and reports whether it was.
-func (l *Ledger) Settle(d Difference) bool {
+func (l *Tracker) Settle(d Difference) bool {
 	var told notices
 	l.mu.Lock()
 	r := l.findLocked(d.Key)
 	behind := r != nil && r.isBehind(d)
 	switch {
 	case behind && d.Present:
-		l.seenLocked(r, d.Sighting, &told)
+		l.seenLocked(r, d.Observation, &told)
 	case behind:
 		l.unlistedLocked(r, d.ResourceVersion, &told)
 	}

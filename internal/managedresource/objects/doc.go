@@ -1,7 +1,7 @@
 // Package objects remembers what is known of every managed object: which version of it was last found to be as it should,
 // and what it says of its health.
 //
-// Watches and applies both report here. From a report the ledger concludes whether somebody else changed the object (drift)
+// Watches and applies both report here. From a report the tracker concludes whether somebody else changed the object (drift)
 // and whether the judgement about it changed (verdict), and tells the subscribers which ManagedResource is concerned. Thus
 // a sync period in which nothing was reported needs no request at all.
 //

@@ -32,16 +32,16 @@ type object struct {
 // answer is one to a request of ours, with what was on record when it was sent.
 type answer struct {
 	object
-	since Mark
-	// partly is true if it says that the API server did not keep all.
-	partly bool
+	since Revision
+	// partial is true if it says that the API server did not keep all.
+	partial bool
 }
 
-func (a answer) told(digests bool) Sighting {
+func (a answer) told(digests bool) Observation {
 	s := a.sighting(digests)
 	s.Since = a.since
-	if a.partly {
-		s.Again = time.Unix(1, 0)
+	if a.partial {
+		s.RetryPartial = time.Unix(1, 0)
 	}
 	return s
 }
@@ -96,8 +96,8 @@ func (w *world) write(ours bool) object {
 	return *w.object
 }
 
-func (o object) sighting(digests bool) Sighting {
-	s := Sighting{Key: cm.Key, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1,
+func (o object) sighting(digests bool) Observation {
+	s := Observation{Key: cm.Key, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1,
 		Version: cm.Version, Verdict: &healthcheck.Verdict{Unhealthy: fmt.Sprint(o.version)}}
 	if digests {
 		s.Digest = o.digest
@@ -106,7 +106,7 @@ func (o object) sighting(digests bool) Sighting {
 }
 
 // TestModel interleaves what happens in the target with late events, late answers, gaps, lists and restores of etcd. All
-// along the ledger never calls verified what is later known to have changed; at the end, once everything was delivered,
+// along the tracker never calls verified what is later known to have changed; at the end, once everything was delivered,
 // it has doubts about an object that is not as it should be, and a look at it ends them.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -114,7 +114,7 @@ func TestModel(t *testing.T) {
 		const first = 100
 		w := &world{version: first, was: map[int]*object{}}
 		digests := rapid.Bool().Draw(t, "generation tells")
-		partly := rapid.Bool().Draw(t, "a part is kept")
+		partial := rapid.Bool().Draw(t, "a part is kept")
 		swept := false       // the sweep looks for what is in doubt
 		since := ""          // what the watch has reached
 		var answers []answer // of our reads and writes, on their way
@@ -123,9 +123,9 @@ func TestModel(t *testing.T) {
 		alone := true        // nobody but us has changed the object since the start, and nothing was forgotten
 		// sent is a request, and what the API server did about it before its answer arrives.
 		sent := func(did func() object) {
-			since := r.Lookup(cm.Key).Mark
+			since := r.Get(cm.Key).Revision
 			r.Writing(cm.Key, 1)
-			answers = append(answers, answer{did(), since, partly})
+			answers = append(answers, answer{did(), since, partial})
 		}
 		lost := func(n int) {
 			answers = answers[n:]
@@ -136,24 +136,24 @@ func TestModel(t *testing.T) {
 
 		// list returns whether it proved that versions were turned back.
 		list := func() bool {
-			x := r.StartListing(cm.GroupKind, since, everything)
+			x := r.StartListSession(cm.GroupKind, since, everything)
 			since = fmt.Sprint(w.version)
 			x.At(since)
 			if w.object != nil {
-				x.Seen(w.object.sighting(digests))
+				x.ObservePresent(w.object.sighting(digests))
 			}
 			x.End()
 			w.history = nil
-			return x.TurnedBack()
+			return x.VersionsWentBackwards()
 		}
 		take := func(a answer) {
-			turnedBack := false
-			r.OnTurnedBack(func() { turnedBack = true })
-			r.Verified(mr1, a.told(digests))
+			versionsWentBackwards := false
+			r.OnVersionsWentBackwards(func() { versionsWentBackwards = true })
+			r.MarkInSync(mr1, a.told(digests))
 			r.Written(cm.Key)
-			if turnedBack {
+			if versionsWentBackwards {
 				// All is looked at anew, and listed from nothing.
-				r.TurnedBack(func(Ref) bool { return false })
+				r.VersionsWentBackwards(func(Ref) bool { return false })
 				since, blind = "", false
 				list()
 			}
@@ -163,9 +163,9 @@ func TestModel(t *testing.T) {
 			w.history = w.history[1:]
 			since = fmt.Sprint(next.object.version)
 			if next.gone {
-				r.Gone(cm.Key, types.UID(next.object.uid), since)
+				r.ObserveDeleted(cm.Key, types.UID(next.object.uid), since)
 			} else {
-				r.Seen(next.object.sighting(digests))
+				r.ObservePresent(next.object.sighting(digests))
 			}
 		}
 		// honest holds that what is called verified is what was last told: nothing that was delivered contradicts it.
@@ -173,24 +173,24 @@ func TestModel(t *testing.T) {
 			if blind {
 				return // What was turned back is found by whoever looks, at the end.
 			}
-			finding := r.LookupIn(cm)
-			swept = swept && finding.Suspect
-			if finding.Verified && !finding.Present {
+			finding := r.GetIn(cm)
+			swept = swept && finding.OutOfSync
+			if finding.InSync && !finding.Present {
 				t.Fatalf("verified, and not there: %+v", finding)
 			}
-			if finding.Verified && len(w.history) == 0 && len(answers) == 0 && (w.object == nil || !w.object.ours) {
+			if finding.InSync && len(w.history) == 0 && len(answers) == 0 && (w.object == nil || !w.object.ours) {
 				t.Fatalf("verified as %+v, though all is told, and it is %+v", finding, w.object)
 			}
 			if told := len(w.history) == 0 && w.object != nil && finding.Present; told && finding.Verdict.Unhealthy != fmt.Sprint(w.object.version) {
 				t.Fatalf("judged by %+v, though all is told, and it is %+v", finding, w.object)
 			}
-			if finding.Suspect && len(r.Dirty(mr1)) == 0 {
+			if finding.OutOfSync && len(r.OutOfSync(mr1)) == 0 {
 				t.Fatalf("suspect, and nobody is to look: %+v", finding)
 			}
-			if finding.Again && !finding.Suspect {
+			if finding.RetryPartial && !finding.OutOfSync {
 				t.Fatalf("to be written again, and not in doubt: %+v", finding)
 			}
-			if finding.Suspect && len(answers) == 0 && len(r.drift) == 0 && !swept {
+			if finding.OutOfSync && len(answers) == 0 && len(r.drift) == 0 && !swept {
 				t.Fatalf("suspect, and nobody was told: %+v", finding)
 			}
 			if alone && len(r.drift) > 0 {
@@ -254,7 +254,7 @@ func TestModel(t *testing.T) {
 			},
 			"a gap, and a list": func(*rapid.T) {
 				// A store that has caught up with what was known may say nothing that contradicts it.
-				if turnedBack := list(); turnedBack {
+				if versionsWentBackwards := list(); versionsWentBackwards {
 					blind = false
 				}
 			},
@@ -268,17 +268,17 @@ func TestModel(t *testing.T) {
 				w.restore(rapid.IntRange(first, w.version-1).Draw(t, "backup"))
 				if rapid.Bool().Draw(t, "and lists are forbidden") {
 					blind = true
-				} else if turnedBack := list(); turnedBack { // The watch ends with an error.
+				} else if versionsWentBackwards := list(); versionsWentBackwards { // The watch ends with an error.
 					blind = false
 				}
 			},
 			"its kind changes": func(*rapid.T) {
 				r.RetryKind(cm.GroupKind)
-				alone = alone && !partly
+				alone = alone && !partial
 			},
 			"its time comes": func(*rapid.T) {
 				r.RetryDue(time.Unix(2, 0))
-				swept = partly
+				swept = partial
 			},
 			"we restart": func(*rapid.T) {
 				r = newRecorder(map[Owner][]Ref{mr1: {cm}})
@@ -296,11 +296,11 @@ func TestModel(t *testing.T) {
 			}
 			answers = nil
 			// What nothing tells of is looked at, whatever is said of it.
-			if again := blind && rounds == 0; !again && (r.Lookup(cm.Key).Verified || looked && len(r.Dirty(mr1)) == 0) {
+			if again := blind && rounds == 0; !again && (r.Get(cm.Key).InSync || looked && len(r.OutOfSync(mr1)) == 0) {
 				break
 			}
 			if rounds > 2 {
-				t.Fatalf("there is no end: %+v, and it is %+v", r.Lookup(cm.Key), w.object)
+				t.Fatalf("there is no end: %+v, and it is %+v", r.Get(cm.Key), w.object)
 			}
 			if w.object == nil || !w.object.ours {
 				w.write(true)

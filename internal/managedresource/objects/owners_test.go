@@ -19,15 +19,15 @@ func TestModelOfOwners(t *testing.T) {
 		r := newRecorder(nil)
 		queued := map[Owner]bool{}
 		r.Subscribe(func(o Owner, _ Key) { queued[o] = true }, func(Owner) {})
-		r.OnTurnedBack(func() { t.Fatalf("no restore here") })
+		r.OnVersionsWentBackwards(func() { t.Fatalf("no restore here") })
 		version, digest, uid := 100, uint64(1), 1
 		there, right := true, false
 		type snap struct {
 			there, right bool
-			s            Sighting
+			s            Observation
 		}
 		now := func() snap {
-			s := Sighting{Key: cm.Key, UID: types.UID(fmt.Sprint(uid)), ResourceVersion: fmt.Sprint(version), Desired: 1}
+			s := Observation{Key: cm.Key, UID: types.UID(fmt.Sprint(uid)), ResourceVersion: fmt.Sprint(version), Desired: 1}
 			if digests {
 				s.Digest = digest
 			}
@@ -74,7 +74,7 @@ func TestModelOfOwners(t *testing.T) {
 				queued[o] = true
 				return
 			}
-			since := r.Lookup(cm.Key).Mark
+			since := r.Get(cm.Key).Revision
 			r.Writing(cm.Key, 1)
 			putRight()
 			x := now()
@@ -83,10 +83,10 @@ func TestModelOfOwners(t *testing.T) {
 		}
 		take := func(a answer) {
 			if a.left != (Owner{}) {
-				r.Seen(a.x.s)
+				r.ObservePresent(a.x.s)
 				r.Left(a.left, a.o, a.x.s)
 			} else {
-				r.Verified(a.o, a.x.s)
+				r.MarkInSync(a.o, a.x.s)
 			}
 			r.Written(cm.Key)
 		}
@@ -94,21 +94,21 @@ func TestModelOfOwners(t *testing.T) {
 			x := queue[0]
 			queue = queue[1:]
 			if x.there {
-				r.Seen(x.s)
+				r.ObservePresent(x.s)
 			} else {
-				r.Gone(cm.Key, x.s.UID, x.s.ResourceVersion)
+				r.ObserveDeleted(cm.Key, x.s.UID, x.s.ResourceVersion)
 			}
 		}
 		check := func() {
-			f := r.Lookup(cm.Key)
+			f := r.Get(cm.Key)
 			dirty := 0
 			for _, o := range owners {
-				dirty += len(r.Dirty(o))
+				dirty += len(r.OutOfSync(o))
 			}
-			if f.Suspect && dirty == 0 {
+			if f.OutOfSync && dirty == 0 {
 				t.Fatalf("in doubt, nobody's: %+v", f)
 			}
-			if len(queue)+len(answers) == 0 && f.Verified && (!there || !right) {
+			if len(queue)+len(answers) == 0 && f.InSync && (!there || !right) {
 				t.Fatalf("verified: %+v", f)
 			}
 		}
@@ -213,7 +213,7 @@ func TestModelOfOwners(t *testing.T) {
 			}
 			busy := false
 			for _, o := range owners {
-				due := held[o] && len(r.Dirty(o)) > 0
+				due := held[o] && len(r.OutOfSync(o)) > 0
 				held[o] = false
 				if queued[o] || due {
 					busy = true
@@ -224,7 +224,7 @@ func TestModelOfOwners(t *testing.T) {
 				break
 			}
 			if round > 12 {
-				t.Fatalf("told for ever: %+v %v", r.Lookup(cm.Key), queued)
+				t.Fatalf("told for ever: %+v %v", r.Get(cm.Key), queued)
 			}
 		}
 		check()
@@ -232,7 +232,7 @@ func TestModelOfOwners(t *testing.T) {
 		for _, o := range owners {
 			canLook = canLook || has[o] && able[o]
 		}
-		if f := r.Lookup(cm.Key); canLook && f.Tracked && (!there || !right) {
+		if f := r.Get(cm.Key); canLook && f.Tracked && (!there || !right) {
 			t.Fatalf("nobody puts it right, and nothing is queued: %+v there %t right %t; has %v able %v", f, there, right, has, able)
 		}
 	})
@@ -256,8 +256,8 @@ func TestDriftAfterAllCouldNotLook(t *testing.T) {
 			for _, owner := range order {
 				r.Track(owner, []Ref{cm})
 			}
-			r.Seen(sighting(cm, "u", "5", 0))
-			r.Seen(sighting(cm, "u", "6", 0)) // Somebody changes it.
+			r.ObservePresent(sighting(cm, "u", "5", 0))
+			r.ObservePresent(sighting(cm, "u", "6", 0)) // Somebody changes it.
 			if tc.all {
 				r.Pass(order[1], everyKey)
 				r.Pass(order[0], everyKey)
@@ -268,17 +268,17 @@ func TestDriftAfterAllCouldNotLook(t *testing.T) {
 			// The other one looks, as it was told, or as it can again: it puts it right, and leaves it to its keeper.
 			looks := func(version string) {
 				r.Writing(cm.Key, 1)
-				r.Seen(sighting(cm, "u", version, 0))
+				r.ObservePresent(sighting(cm, "u", version, 0))
 				r.Left(keeper, other, sighting(cm, "u", version, 0))
 				r.Written(cm.Key)
 			}
 			looks("7")
 			for i := range 3 {
 				r.drift = nil
-				r.Seen(sighting(cm, "u", fmt.Sprint(8+2*i), 0)) // Somebody changes it again.
-				r.Pass(keeper, everyKey)                        // As each of its runs does.
-				if len(r.drift) == 0 || r.drift[len(r.drift)-1] != other || len(r.Dirty(other)) == 0 {
-					t.Fatalf("drift %d: told to %v, in doubt of who can look: %v; the object: %+v", i, r.drift, r.Dirty(other), r.Lookup(cm.Key))
+				r.ObservePresent(sighting(cm, "u", fmt.Sprint(8+2*i), 0)) // Somebody changes it again.
+				r.Pass(keeper, everyKey)                                  // As each of its runs does.
+				if len(r.drift) == 0 || r.drift[len(r.drift)-1] != other || len(r.OutOfSync(other)) == 0 {
+					t.Fatalf("drift %d: told to %v, in doubt of who can look: %v; the object: %+v", i, r.drift, r.OutOfSync(other), r.Get(cm.Key))
 				}
 				looks(fmt.Sprint(9 + 2*i))
 			}
@@ -293,9 +293,9 @@ func TestWhoHasLookedIsAskedAgain(t *testing.T) {
 	for _, owner := range []Owner{keeper, other, able} {
 		r.Track(owner, []Ref{cm})
 	}
-	r.Seen(sighting(cm, "u", "5", 0))
-	r.Seen(sighting(cm, "u", "6", 0)) // Somebody changes it.
-	r.Pass(able, everyKey)            // A Secret of it is missing just now.
+	r.ObservePresent(sighting(cm, "u", "5", 0))
+	r.ObservePresent(sighting(cm, "u", "6", 0)) // Somebody changes it.
+	r.Pass(able, everyKey)                      // A Secret of it is missing just now.
 	r.Left(keeper, able, sighting(cm, "u", "6", 0))
 	r.drift = nil
 	r.Pass(keeper, everyKey)
@@ -309,20 +309,20 @@ func TestWhoHasLookedIsAskedAgain(t *testing.T) {
 func TestDoubtDuringALook(t *testing.T) {
 	r := newRecorder(nil)
 	r.Track(mr1, []Ref{deploy})
-	r.Verified(mr1, sighting(deploy, "u", "5", 1))
+	r.MarkInSync(mr1, sighting(deploy, "u", "5", 1))
 	look := func(version string, meanwhile func()) {
 		answer := sighting(deploy, "u", version, 1)
-		answer.Since = r.Lookup(deploy.Key).Mark
+		answer.Since = r.Get(deploy.Key).Revision
 		r.Writing(deploy.Key, 1)
 		meanwhile()
-		r.Verified(mr1, answer)
+		r.MarkInSync(mr1, answer)
 		r.Written(deploy.Key)
 	}
-	look("6", func() { r.Suspect(deploy.Key) })
-	if len(r.Dirty(mr1)) != 1 || len(r.drift) != 1 {
-		t.Errorf("the doubt came after the look had begun, and is gone: %+v, in doubt %v, told %d times", r.Lookup(deploy.Key), r.Dirty(mr1), len(r.drift))
+	look("6", func() { r.MarkOutOfSync(deploy.Key) })
+	if len(r.OutOfSync(mr1)) != 1 || len(r.drift) != 1 {
+		t.Errorf("the doubt came after the look had begun, and is gone: %+v, in doubt %v, told %d times", r.Get(deploy.Key), r.OutOfSync(mr1), len(r.drift))
 	}
-	if look("6", func() {}); !r.Lookup(deploy.Key).Verified || len(r.drift) != 1 {
-		t.Errorf("the next look does not settle it: %+v, told %d times", r.Lookup(deploy.Key), len(r.drift))
+	if look("6", func() {}); !r.Get(deploy.Key).InSync || len(r.drift) != 1 {
+		t.Errorf("the next look does not settle it: %+v, told %d times", r.Get(deploy.Key), len(r.drift))
 	}
 }

@@ -37,7 +37,7 @@ type pendingDeletion struct {
 	events *string
 	// done is true if nothing remained to be done about it when it was read, and mark what was on record before.
 	done bool
-	mark Mark
+	mark Revision
 }
 
 // triedAt sets when the object is tried again.
@@ -50,7 +50,7 @@ func (p *pendingDeletion) triedAt(now time.Time) {
 }
 
 // pendingLocked returns what a run of a ManagedResource found of an object, nil if nothing is known.
-func (l *Ledger) pendingLocked(owner Owner, key Key) *pendingDeletion {
+func (l *Tracker) pendingLocked(owner Owner, key Key) *pendingDeletion {
 	r, o := l.findLocked(key), l.owners[owner]
 	if r == nil || r.rare == nil || o == nil {
 		return nil
@@ -64,7 +64,7 @@ func (l *Ledger) pendingLocked(owner Owner, key Key) *pendingDeletion {
 }
 
 // setPendingLocked replaces what is known; it is dropped for an object that the ManagedResource does not have.
-func (l *Ledger) setPendingLocked(owner Owner, key Key, p pendingDeletion) *pendingDeletion {
+func (l *Tracker) setPendingLocked(owner Owner, key Key, p pendingDeletion) *pendingDeletion {
 	if known := l.pendingLocked(owner, key); known != nil {
 		p.owner = known.owner
 		*known = p
@@ -80,7 +80,7 @@ func (l *Ledger) setPendingLocked(owner Owner, key Key, p pendingDeletion) *pend
 	return &x.pending[len(x.pending)-1]
 }
 
-func (l *Ledger) endPendingLocked(r *record, o *ownerRecord) {
+func (l *Tracker) endPendingLocked(r *record, o *ownerRecord) {
 	if r.rare == nil {
 		return
 	}
@@ -90,7 +90,7 @@ func (l *Ledger) endPendingLocked(r *record, o *ownerRecord) {
 
 // Terminating notes that a run of a ManagedResource read an object that is terminating, and what holds it. due is when its finalizers may be
 // removed (MRX-9), zero for never.
-func (l *Ledger) Terminating(owner Owner, key Key, now time.Time, uid types.UID, finalizers string, due time.Time) {
+func (l *Tracker) Terminating(owner Owner, key Key, now time.Time, uid types.UID, finalizers string, due time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := pendingDeletion{uid: uid, next: now.Add(pendingRetry), finalizers: finalizers}
@@ -108,7 +108,7 @@ func (l *Ledger) Terminating(owner Owner, key Key, now time.Time, uid types.UID,
 }
 
 // DeletionFailed notes why an object could not be deleted, or finalized.
-func (l *Ledger) DeletionFailed(owner Owner, key Key, now time.Time, err error) {
+func (l *Tracker) DeletionFailed(owner Owner, key Key, now time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.pendingLocked(owner, key)
@@ -121,14 +121,14 @@ func (l *Ledger) DeletionFailed(owner Owner, key Key, now time.Time, err error) 
 
 // DeletionSettled notes that nothing remained to be done about an object that was read: it is gone, or stays. While others hold up the run it is read once
 // a minute, or when there is news of it; before anything is concluded from that, it is read once more.
-func (l *Ledger) DeletionSettled(owner Owner, key Key, now time.Time, before Mark) {
+func (l *Tracker) DeletionSettled(owner Owner, key Key, now time.Time, before Revision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.setPendingLocked(owner, key, pendingDeletion{done: true, mark: before, next: now.Add(pendingRetry)})
 }
 
 // IsDeletionSettled says whether nothing remained to be done about an object less than a minute ago, and nothing was reported of it since.
-func (l *Ledger) IsDeletionSettled(owner Owner, key Key, now time.Time) bool {
+func (l *Tracker) IsDeletionSettled(owner Owner, key Key, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.pendingLocked(owner, key)
@@ -144,7 +144,7 @@ type PendingDeletion struct {
 }
 
 // DeletionPends returns what is known of an object that need not be looked at again yet; false if it is to be looked at.
-func (l *Ledger) DeletionPends(owner Owner, key Key, now time.Time) (PendingDeletion, bool) {
+func (l *Tracker) DeletionPends(owner Owner, key Key, now time.Time) (PendingDeletion, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.pendingLocked(owner, key)
@@ -155,7 +155,7 @@ func (l *Ledger) DeletionPends(owner Owner, key Key, now time.Time) (PendingDele
 }
 
 // IsTerminating says whether an object was terminating when a run of a ManagedResource read it last.
-func (l *Ledger) IsTerminating(owner Owner, key Key) bool {
+func (l *Tracker) IsTerminating(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.pendingLocked(owner, key)
@@ -163,7 +163,7 @@ func (l *Ledger) IsTerminating(owner Owner, key Key) bool {
 }
 
 // NotTerminating notes that an object was read, and is not terminating: what is known of one that was is about another.
-func (l *Ledger) NotTerminating(owner Owner, key Key) {
+func (l *Tracker) NotTerminating(owner Owner, key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.pendingLocked(owner, key); p != nil && p.uid != "" {
@@ -172,7 +172,7 @@ func (l *Ledger) NotTerminating(owner Owner, key Key) {
 }
 
 // DeletionAccepted notes that a deletion was accepted: what held the object before says nothing any more.
-func (l *Ledger) DeletionAccepted(owner Owner, key Key) {
+func (l *Tracker) DeletionAccepted(owner Owner, key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil {
@@ -181,7 +181,7 @@ func (l *Ledger) DeletionAccepted(owner Owner, key Key) {
 }
 
 // HoldingFinalizers are the finalizers that held an object when it was read last.
-func (l *Ledger) HoldingFinalizers(owner Owner, key Key) string {
+func (l *Tracker) HoldingFinalizers(owner Owner, key Key) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.pendingLocked(owner, key); p != nil {
@@ -191,7 +191,7 @@ func (l *Ledger) HoldingFinalizers(owner Owner, key Key) string {
 }
 
 // EventsOf returns what the Events of an object said whose deletion is pending; false if they were not read since it was noted.
-func (l *Ledger) EventsOf(owner Owner, key Key) (string, bool) {
+func (l *Tracker) EventsOf(owner Owner, key Key) (string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.pendingLocked(owner, key); p != nil && p.events != nil {
@@ -201,7 +201,7 @@ func (l *Ledger) EventsOf(owner Owner, key Key) (string, bool) {
 }
 
 // SetEvents notes what the Events of an object said.
-func (l *Ledger) SetEvents(owner Owner, key Key, text string) {
+func (l *Tracker) SetEvents(owner Owner, key Key, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.pendingLocked(owner, key); p != nil {
@@ -210,7 +210,7 @@ func (l *Ledger) SetEvents(owner Owner, key Key, text string) {
 }
 
 // RetryDeletions has all objects of a ManagedResource looked at again that were put off.
-func (l *Ledger) RetryDeletions(owner Owner) {
+func (l *Tracker) RetryDeletions(owner Owner) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for r := range l.pendingOfLocked(owner) {
@@ -220,7 +220,7 @@ func (l *Ledger) RetryDeletions(owner Owner) {
 }
 
 // ForgetDeletions forgets what runs of a ManagedResource found of objects that it was to delete, but for some of them.
-func (l *Ledger) ForgetDeletions(owner Owner, except ...Key) {
+func (l *Tracker) ForgetDeletions(owner Owner, except ...Key) {
 	keep := make(map[Key]struct{}, len(except))
 	for _, key := range except {
 		keep[key] = struct{}{}
@@ -235,7 +235,7 @@ func (l *Ledger) ForgetDeletions(owner Owner, except ...Key) {
 }
 
 // pendingOfLocked are the objects of which a run of a ManagedResource found something. The search is in proportion to its own objects.
-func (l *Ledger) pendingOfLocked(owner Owner) iter.Seq[*record] {
+func (l *Tracker) pendingOfLocked(owner Owner) iter.Seq[*record] {
 	return func(yield func(*record) bool) {
 		o := l.owners[owner]
 		if o == nil {

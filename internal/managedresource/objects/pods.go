@@ -61,7 +61,7 @@ func newPodCounts() podCounts {
 }
 
 // SetReplicaSet reports a ReplicaSet and the Deployment that controls it; an empty deployment means that it is gone.
-func (l *Ledger) SetReplicaSet(from PodSource, namespace string, uid, deployment types.UID) {
+func (l *Tracker) SetReplicaSet(from PodSource, namespace string, uid, deployment types.UID) {
 	l.mu.Lock()
 	known := &l.pods[from]
 	before := known.sets[uid].deployment
@@ -88,7 +88,7 @@ func (l *Ledger) SetReplicaSet(from PodSource, namespace string, uid, deployment
 }
 
 // SetPod reports a Pod, the ReplicaSet that controls it and whether it counts; an empty ReplicaSet means that it is gone.
-func (l *Ledger) SetPod(from PodSource, namespace string, uid, replicaSet types.UID, counts bool) {
+func (l *Tracker) SetPod(from PodSource, namespace string, uid, replicaSet types.UID, counts bool) {
 	l.mu.Lock()
 	known := &l.pods[from]
 	before, after := known.pods[uid], pod{replicaSet, counts, unique.Make(namespace)}
@@ -114,7 +114,7 @@ func (l *Ledger) SetPod(from PodSource, namespace string, uid, replicaSet types.
 }
 
 // Pods returns how many Pods of a Deployment count, as far as the source of its Pods tells.
-func (l *Ledger) Pods(from PodSource, deployment types.UID) int64 {
+func (l *Tracker) Pods(from PodSource, deployment types.UID) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := &l.pods[from]
@@ -126,7 +126,7 @@ func (l *Ledger) Pods(from PodSource, deployment types.UID) int64 {
 }
 
 // ForgetPods forgets the Pods of a namespace, of all of them if it is empty, that a complete list of the source does not have.
-func (l *Ledger) ForgetPods(from PodSource, namespace string, listed map[types.UID]struct{}) {
+func (l *Tracker) ForgetPods(from PodSource, namespace string, listed map[types.UID]struct{}) {
 	l.mu.Lock()
 	known := &l.pods[from]
 	var gone []types.UID
@@ -142,7 +142,7 @@ func (l *Ledger) ForgetPods(from PodSource, namespace string, listed map[types.U
 }
 
 // ForgetReplicaSets is ForgetPods for ReplicaSets.
-func (l *Ledger) ForgetReplicaSets(from PodSource, namespace string, listed map[types.UID]struct{}) {
+func (l *Tracker) ForgetReplicaSets(from PodSource, namespace string, listed map[types.UID]struct{}) {
 	l.mu.Lock()
 	known := &l.pods[from]
 	var gone []types.UID
@@ -158,7 +158,7 @@ func (l *Ledger) ForgetReplicaSets(from PodSource, namespace string, listed map[
 }
 
 // ownersByUIDLocked finds the ManagedResources of Deployments.
-func (l *Ledger) ownersByUIDLocked(uids ...types.UID) []Owner {
+func (l *Tracker) ownersByUIDLocked(uids ...types.UID) []Owner {
 	var owners []Owner
 	for _, uid := range uids {
 		if r := l.deployments[uid]; r != nil {
@@ -171,7 +171,7 @@ func (l *Ledger) ownersByUIDLocked(uids ...types.UID) []Owner {
 }
 
 // setUIDLocked notes the identity of an object.
-func (l *Ledger) setUIDLocked(r *record, uid types.UID) {
+func (l *Tracker) setUIDLocked(r *record, uid types.UID) {
 	if r.uid == uid {
 		return
 	}
@@ -184,7 +184,7 @@ func (l *Ledger) setUIDLocked(r *record, uid types.UID) {
 	r.uid = uid
 }
 
-func (l *Ledger) notify(owners []Owner) {
+func (l *Tracker) notify(owners []Owner) {
 	told := notices{verdicts: owners}
 	told.send(l)
 }

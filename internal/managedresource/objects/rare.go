@@ -24,7 +24,7 @@ func (x *rare) isZero() bool {
 }
 
 // rareLocked returns the rare part of a record, made if there is none.
-func (l *Ledger) rareLocked(r *record) *rare {
+func (l *Tracker) rareLocked(r *record) *rare {
 	if r.rare == nil {
 		r.rare = &rare{}
 		l.rares[r] = struct{}{}
@@ -33,7 +33,7 @@ func (l *Ledger) rareLocked(r *record) *rare {
 }
 
 // settleRareLocked takes the rare part away once nothing is in it.
-func (l *Ledger) settleRareLocked(r *record) {
+func (l *Tracker) settleRareLocked(r *record) {
 	if r.rare != nil && r.rare.isZero() {
 		r.rare = nil
 		delete(l.rares, r)
@@ -41,7 +41,7 @@ func (l *Ledger) settleRareLocked(r *record) {
 }
 
 // Expire forgets, for all objects, what has had its time: repairs that are quiet, and no-op writes that are to be tried again.
-func (l *Ledger) Expire(now time.Time) {
+func (l *Tracker) Expire(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for r := range l.rares {
@@ -67,7 +67,7 @@ type noopWrite struct {
 }
 
 // WroteNothing notes a write of an object that changed nothing, and is not to be repeated before a time.
-func (l *Ledger) WroteNothing(key Key, w Write, until time.Time) {
+func (l *Tracker) WroteNothing(key Key, w Write, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil {
@@ -76,7 +76,7 @@ func (l *Ledger) WroteNothing(key Key, w Write, until time.Time) {
 }
 
 // ChangesNothing says whether a write of an object is known to change nothing.
-func (l *Ledger) ChangesNothing(key Key, w Write, now time.Time) bool {
+func (l *Tracker) ChangesNothing(key Key, w Write, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -84,7 +84,7 @@ func (l *Ledger) ChangesNothing(key Key, w Write, now time.Time) bool {
 }
 
 // DeletionSent notes, before it is sent, that a run of a ManagedResource deletes an object, for good or to create it anew.
-func (l *Ledger) DeletionSent(owner Owner, key Key) {
+func (l *Tracker) DeletionSent(owner Owner, key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, o := l.findLocked(key), l.owners[owner]
@@ -97,7 +97,7 @@ func (l *Ledger) DeletionSent(owner Owner, key Key) {
 }
 
 // DeletionRefused notes that a deletion that a run of a ManagedResource had sent was not carried out.
-func (l *Ledger) DeletionRefused(owner Owner, key Key) {
+func (l *Tracker) DeletionRefused(owner Owner, key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil {
@@ -105,7 +105,7 @@ func (l *Ledger) DeletionRefused(owner Owner, key Key) {
 	}
 }
 
-func (l *Ledger) endDeletingLocked(r *record, o *ownerRecord) {
+func (l *Tracker) endDeletingLocked(r *record, o *ownerRecord) {
 	if r.rare == nil {
 		return
 	}
@@ -114,7 +114,7 @@ func (l *Ledger) endDeletingLocked(r *record, o *ownerRecord) {
 }
 
 // IsBeingDeleted says whether a run has sent a deletion of the object and nobody has applied it since.
-func (l *Ledger) IsBeingDeleted(key Key) bool {
+func (l *Tracker) IsBeingDeleted(key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -122,7 +122,7 @@ func (l *Ledger) IsBeingDeleted(key Key) bool {
 }
 
 // Applied notes that an object is there as it is to be: deletions that runs had sent are over.
-func (l *Ledger) Applied(key Key) {
+func (l *Tracker) Applied(key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil && r.rare != nil {
@@ -132,7 +132,7 @@ func (l *Ledger) Applied(key Key) {
 }
 
 // claimEndsLocked takes away what is known of an object for the sake of a ManagedResource that no longer has it.
-func (l *Ledger) claimEndsLocked(r *record, o *ownerRecord) {
+func (l *Tracker) claimEndsLocked(r *record, o *ownerRecord) {
 	if o.run != nil {
 		delete(o.run.applies, r)
 		delete(o.run.leaves, r)

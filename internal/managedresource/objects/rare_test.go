@@ -11,9 +11,9 @@ import (
 func TestOwnDeletions(t *testing.T) {
 	key := Key{Name: "a"}
 	one, two := Owner{Name: "one"}, Owner{Name: "two"}
-	for name, ends := range map[string]func(*Ledger){
-		"its deletion is refused":   func(l *Ledger) { l.DeletionRefused(two, key) },
-		"it has the object no more": func(l *Ledger) { l.Track(two, nil) },
+	for name, ends := range map[string]func(*Tracker){
+		"its deletion is refused":   func(l *Tracker) { l.DeletionRefused(two, key) },
+		"it has the object no more": func(l *Tracker) { l.Track(two, nil) },
 	} {
 		l := New()
 		for _, owner := range []Owner{one, two} {

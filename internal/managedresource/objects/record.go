@@ -43,7 +43,7 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 //   - verified means: present, and what was compared with the desired state is the version at resourceVersion, or one with
 //     the same uid and digest. A verification that is older than that verifies nothing.
 //   - suspect means not verified, and in the dirty set of the last of its owners.
-//   - unlisted means missing, and resourceVersion that of a list that did not have it: the object may be there without the label that
+//   - missingFromList means missing, and resourceVersion that of a list that did not have it: the object may be there without the label that
 //     the list went by, in an older version.
 //   - unwatched means present, as a request found it though lists or watches had said that it is not there: it may be without the label, so that none tells
 //     what happens to it.
@@ -60,18 +60,18 @@ type record struct {
 	// version is the one in which somebody had it first; owners that have it in another one say so.
 	version unique.Handle[string]
 
-	state       state
-	unlisted    bool
-	unwatched   bool
-	terminating bool
-	verified    bool
-	suspect     bool
-	givenUp     bool
+	state           state
+	missingFromList bool
+	unlabelledLive  bool
+	terminating     bool
+	verified        bool
+	suspect         bool
+	disowned        bool
 	// unlabelled is true while one of the owners does not put the label there, so that the object may be without.
 	unlabelled bool
 	// again is true from when the object is to be written once more, as the API server kept only a part of it, until somebody looked or it
 	// was changed.
-	again bool
+	retryPartial bool
 	// writes is how many requests of ours may change the object at present.
 	writes uint8
 	untold bool
@@ -90,7 +90,7 @@ type record struct {
 	// desired is what the object was last compared with.
 	desired  uint64
 	verdicts []verdict
-	// created is the UID of the object that this process created, or gave up, if givenUp is true: the answer to its creation may come later.
+	// created is the UID of the object that this process created, or gave up, if disowned is true: the answer to its creation may come later.
 	created types.UID
 	// creator is the ManagedResource that it was created for, or that has taken it over since: it alone may say that the object is its own.
 	creator *ownerRecord
@@ -125,9 +125,9 @@ func (r *record) key() Key {
 	return Key{GroupKind: r.kind.Value(), Namespace: r.name.namespace.Value(), Name: r.name.name}
 }
 
-// tells says whether lists of a scope tell of an object's absence, too. They do if one of those who have it has it in the scope's version; and while
+// authoritativeFor says whether lists of a scope tell of an object's absence, too. They do if one of those who have it has it in the scope's version; and while
 // one of them does not put the label there, those that go by the label do not.
-func (r *record) tells(inScope func(Ref) bool) bool {
+func (r *record) authoritativeFor(inScope func(Ref) bool) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
 		return inScope(Ref{Key: r.key(), Version: o.version(r).Value(), Unlabelled: r.unlabelled})
 	})
@@ -151,7 +151,7 @@ func (o *ownerRecord) unlabels(r *record) bool {
 }
 
 // labelledLocked notes whether all who have the object label it.
-func (l *Ledger) labelledLocked(r *record, told *notices) {
+func (l *Tracker) labelledLocked(r *record, told *notices) {
 	unlabelled := slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.unlabels(r) })
 	if unlabelled != r.unlabelled {
 		r.unlabelled = unlabelled
@@ -161,7 +161,7 @@ func (l *Ledger) labelledLocked(r *record, told *notices) {
 
 // movedLocked doubts an object of which other lists tell from now on: of a deletion while no watch ran, those before may have concluded nothing as it
 // was not theirs any more, and those from now on as it was not theirs yet. Answers to requests from before do not end the doubt.
-func (l *Ledger) movedLocked(r *record, told *notices) {
+func (l *Tracker) movedLocked(r *record, told *notices) {
 	r.since = l.listings
 	r.unsureLocked(told)
 }
@@ -176,7 +176,7 @@ func (r *record) unsureLocked(told *notices) {
 
 // changedLocked is doubtLocked for a reason that is not one of ours.
 func (r *record) changedLocked(told *notices) {
-	r.again = false
+	r.retryPartial = false
 	r.doubtLocked(told)
 }
 
@@ -197,7 +197,7 @@ func (r *record) tellLocked(told *notices) {
 
 // leaveLocked takes a doubt from an owner, which has seen the object so, if at all, and gives it to the one that keeps it, nil if that is not on
 // record.
-func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Sighting, told *notices) {
+func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Observation, told *notices) {
 	delete(owner.dirty, r)
 	if r.desired == 0 {
 		r.desired = seen.Desired // What happens to it next is drift, though its keeper has not compared it since the start.
@@ -213,7 +213,7 @@ func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Sighting, told *no
 	case i < r.passed:
 		// The keeper said that it cannot look, and another one did. The next change is asked about anew.
 		r.lastLocked(keeper)
-		r.suspect, r.untold, r.again, r.passed = false, false, false, 0
+		r.suspect, r.untold, r.retryPartial, r.passed = false, false, false, 0
 		for _, o := range r.owners {
 			delete(o.dirty, r)
 		}
@@ -258,47 +258,47 @@ func (r *record) passLocked(o *ownerRecord, told *notices) (passed bool) {
 	return true
 }
 
-func (r *record) mark() Mark { return Mark{r.resourceVersion, r.uid, r.state, r.era, r.asked} }
+func (r *record) mark() Revision { return Revision{r.resourceVersion, r.uid, r.state, r.era, r.asked} }
 
 // is says whether what was on record at a mark still is.
-func (r *record) is(m Mark) bool {
+func (r *record) is(m Revision) bool {
 	m.asked = r.asked
 	return m == r.mark()
 }
 
 // turnBackLocked says whether the answer to a request proves that what was on record when it was sent, and still is, is of a time
 // that never was. What else is on its way may be of that time, too: the next look settles it.
-func (r *record) turnBackLocked(s Sighting, told *notices) bool {
-	if !r.is(s.Since) || r.unlisted || !r.contradicts(s) {
+func (r *record) turnBackLocked(s Observation, told *notices) bool {
+	if !r.is(s.Since) || r.missingFromList || !r.contradicts(s) {
 		return false
 	}
 	r.resetLocked(told)
-	told.turnedBack = true
+	told.versionsWentBackwards = true
 	return true
 }
 
 // contradicts says whether a later look than that which is on record can find an object like this only if resource versions were turned back: it
 // is older, or another one in the same version.
-func (r *record) contradicts(s Sighting) bool {
+func (r *record) contradicts(s Observation) bool {
 	another := r.state == present && r.resourceVersion != "" && r.resourceVersion == s.ResourceVersion && r.uid != "" && s.UID != "" && r.uid != s.UID
 	return another || newer(r.resourceVersion, s.ResourceVersion)
 }
 
 // foundLocked takes the answer to a request that was sent after a list did not have the object: it is there after all.
-func (r *record) foundLocked(s Sighting) {
-	if r.unlisted && r.is(s.Since) {
+func (r *record) foundLocked(s Observation) {
+	if r.missingFromList && r.is(s.Since) {
 		r.resourceVersion = ""
 	}
 }
 
 // outdates says whether something may have happened to the object after the version that was compared.
-func (r *record) outdates(s Sighting) bool {
+func (r *record) outdates(s Observation) bool {
 	if r.resourceVersion == "" || s.ResourceVersion == "" {
 		return false
 	}
 	if r.state == missing {
 		// A read that was sent since nothing was found, and finds it as it was, says that it is there after all.
-		found := r.is(s.Since) && (r.unlisted || s.ResourceVersion == r.resourceVersion)
+		found := r.is(s.Since) && (r.missingFromList || s.ResourceVersion == r.resourceVersion)
 		return !found && !newer(s.ResourceVersion, r.resourceVersion)
 	}
 	if r.resourceVersion == s.ResourceVersion || newer(s.ResourceVersion, r.resourceVersion) {
@@ -308,7 +308,7 @@ func (r *record) outdates(s Sighting) bool {
 }
 
 // setVerdict notes what a sighting says of the object's health, if anything, and whether that is news.
-func (r *record) setVerdict(s Sighting) (changed bool) {
+func (r *record) setVerdict(s Observation) (changed bool) {
 	if s.Verdict == nil {
 		return false
 	}

@@ -68,18 +68,18 @@ func (p *repairs) unfounded(now time.Time) {
 }
 
 // SetRepairDelay sets managedResource.driftRepairDelay, for drifts that are noticed from now on.
-func (l *Ledger) SetRepairDelay(delay time.Duration) {
+func (l *Tracker) SetRepairDelay(delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.repairDelay = delay
 }
 
-func (l *Ledger) isQuietLocked(p *repairs, now time.Time) bool {
+func (l *Tracker) isQuietLocked(p *repairs, now time.Time) bool {
 	return now.Sub(p.last) > quiet+l.repairDelay
 }
 
 // repairsLocked are those of an object to which something happens now.
-func (l *Ledger) repairsLocked(r *record, now time.Time) *repairs {
+func (l *Tracker) repairsLocked(r *record, now time.Time) *repairs {
 	p := &l.rareLocked(r).repairs
 	if l.isQuietLocked(p, now) {
 		*p = repairs{}
@@ -106,7 +106,7 @@ type Drift struct {
 }
 
 // NoticeDrift notes that an object may not be as it should be any more.
-func (l *Ledger) NoticeDrift(key Key, now time.Time) Drift {
+func (l *Tracker) NoticeDrift(key Key, now time.Time) Drift {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -119,7 +119,7 @@ func (l *Ledger) NoticeDrift(key Key, now time.Time) Drift {
 }
 
 // DriftOf returns what is known of the drift of an object.
-func (l *Ledger) DriftOf(key Key, now time.Time) Drift {
+func (l *Tracker) DriftOf(key Key, now time.Time) Drift {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -147,7 +147,7 @@ func (p *repairs) drift(now time.Time, delay time.Duration) Drift {
 }
 
 // DriftTold notes that the present drift of an object was told of.
-func (l *Ledger) DriftTold(key Key) {
+func (l *Tracker) DriftTold(key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil && r.rare != nil {
@@ -156,7 +156,7 @@ func (l *Ledger) DriftTold(key Key) {
 }
 
 // DriftUnfounded notes that nothing was to be repaired about an object.
-func (l *Ledger) DriftUnfounded(key Key, now time.Time) {
+func (l *Tracker) DriftUnfounded(key Key, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil && r.rare != nil {
@@ -166,7 +166,7 @@ func (l *Ledger) DriftUnfounded(key Key, now time.Time) {
 
 // DriftRepaired notes that an object was repaired, and says whether that is still to be told of: with a delay each repair that was not told of before,
 // else only the first one after a time of quiet.
-func (l *Ledger) DriftRepaired(key Key, now time.Time) (tell bool) {
+func (l *Tracker) DriftRepaired(key Key, now time.Time) (tell bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)

@@ -11,7 +11,7 @@ import (
 
 // pacer is a tracker as far as it paces repairs, of objects that are tracked when they are first mentioned.
 type pacer struct {
-	l     *Ledger
+	l     *Tracker
 	clock *clocktesting.FakePassiveClock
 }
 
@@ -24,7 +24,7 @@ func newPacer(clock *clocktesting.FakePassiveClock, delay time.Duration) pacer {
 func (p pacer) of(key Key) Drift { return p.l.DriftOf(key, p.clock.Now()) }
 
 func (p pacer) noticed(key Key) time.Duration {
-	if !p.l.Lookup(key).Tracked {
+	if !p.l.Get(key).Tracked {
 		p.l.Track(Owner{Name: key.Name}, []Ref{{Key: key}})
 	}
 	p.l.NoticeDrift(key, p.clock.Now())

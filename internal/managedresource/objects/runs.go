@@ -44,7 +44,7 @@ type handOver struct {
 }
 
 // OnReady sets what is called, outside the lock, when a run that was busy may begin again.
-func (l *Ledger) OnReady(do func(Owner)) {
+func (l *Tracker) OnReady(do func(Owner)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.onReady = do
@@ -52,7 +52,7 @@ func (l *Ledger) OnReady(do func(Owner)) {
 
 // BeginRun claims, for a run of a ManagedResource, objects that it has on record. It claims nothing and returns true if the run is busy: somebody is just
 // deleting an object that it applies, or handing over to it an object that it leaves. The run is woken when that was answered.
-func (l *Ledger) BeginRun(owner Owner, applies, leaves []Key) (busy bool) {
+func (l *Tracker) BeginRun(owner Owner, applies, leaves []Key) (busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
@@ -80,7 +80,7 @@ func (l *Ledger) BeginRun(owner Owner, applies, leaves []Key) (busy bool) {
 
 // LeaveToo claims one more object that a run leaves, which need not be on record yet. It returns true, and claims nothing, if the object is just being
 // handed to the ManagedResource.
-func (l *Ledger) LeaveToo(owner Owner, ref Ref) (busy bool) {
+func (l *Tracker) LeaveToo(owner Owner, ref Ref) (busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
@@ -96,7 +96,7 @@ func (l *Ledger) LeaveToo(owner Owner, ref Ref) (busy bool) {
 }
 
 // EndRun ends the claims of a run.
-func (l *Ledger) EndRun(owner Owner) {
+func (l *Tracker) EndRun(owner Owner) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o := l.owners[owner]; o != nil {
@@ -105,7 +105,7 @@ func (l *Ledger) EndRun(owner Owner) {
 }
 
 // appliesLocked claims an object for a run that applies it, and says whether another run is just deleting it.
-func (l *Ledger) appliesLocked(o *ownerRecord, r *record) (busy bool) {
+func (l *Tracker) appliesLocked(o *ownerRecord, r *record) (busy bool) {
 	o.run.applies[r] = struct{}{}
 	for _, other := range r.owners {
 		if other == o || other.run == nil {
@@ -120,7 +120,7 @@ func (l *Ledger) appliesLocked(o *ownerRecord, r *record) (busy bool) {
 }
 
 // leavesLocked claims an object for a run that leaves it, and says whether somebody is just handing it to the ManagedResource.
-func (l *Ledger) leavesLocked(o *ownerRecord, r *record) (busy bool) {
+func (l *Tracker) leavesLocked(o *ownerRecord, r *record) (busy bool) {
 	if l.handOvers[handOver{o.owner, r.key()}] > 0 {
 		return true
 	}
@@ -146,14 +146,14 @@ func (o *ownerRecord) leaves(r *record) *leaving {
 	return o.run.leaves[r]
 }
 
-func (l *Ledger) waitLocked(owner Owner, key Key) {
+func (l *Tracker) waitLocked(owner Owner, key Key) {
 	if !slices.Contains(l.waiting[key], owner) {
 		l.waiting[key] = append(l.waiting[key], owner)
 	}
 }
 
 // answered wakes the runs that were busy for the sake of an object.
-func (l *Ledger) answered(key Key, change func()) {
+func (l *Tracker) answered(key Key, change func()) {
 	l.mu.Lock()
 	change()
 	woken, onReady := l.waiting[key], l.onReady
@@ -166,7 +166,7 @@ func (l *Ledger) answered(key Key, change func()) {
 
 // BeginDeletion says whether a run may send the deletion of an object that it leaves, and that was judged since: not if another run applies it. EndDeletion
 // must follow once it was answered.
-func (l *Ledger) BeginDeletion(owner Owner, key Key) bool {
+func (l *Tracker) BeginDeletion(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	left := l.owners[owner].leaves(l.findLocked(key))
@@ -178,7 +178,7 @@ func (l *Ledger) BeginDeletion(owner Owner, key Key) bool {
 }
 
 // EndDeletion ends what BeginDeletion began.
-func (l *Ledger) EndDeletion(owner Owner, key Key) {
+func (l *Tracker) EndDeletion(owner Owner, key Key) {
 	l.answered(key, func() {
 		if left := l.owners[owner].leaves(l.findLocked(key)); left != nil {
 			left.deleting = false
@@ -188,7 +188,7 @@ func (l *Ledger) EndDeletion(owner Owner, key Key) {
 
 // BeginHandOver says whether an object may be handed to a ManagedResource: not if a run of that one leaves it. EndHandOver must follow once it was
 // answered.
-func (l *Ledger) BeginHandOver(to Owner, key Key) bool {
+func (l *Tracker) BeginHandOver(to Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.owners[to].leaves(l.findLocked(key)) != nil {
@@ -199,7 +199,7 @@ func (l *Ledger) BeginHandOver(to Owner, key Key) bool {
 }
 
 // EndHandOver ends what BeginHandOver began.
-func (l *Ledger) EndHandOver(to Owner, key Key) {
+func (l *Tracker) EndHandOver(to Owner, key Key) {
 	l.answered(key, func() {
 		under := handOver{to, key}
 		if l.handOvers[under]--; l.handOvers[under] == 0 {
@@ -209,14 +209,14 @@ func (l *Ledger) EndHandOver(to Owner, key Key) {
 }
 
 // Leaves says whether a run that is under way leaves an object.
-func (l *Ledger) Leaves(owner Owner, key Key) bool {
+func (l *Tracker) Leaves(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.owners[owner].leaves(l.findLocked(key)) != nil
 }
 
 // Drop notes what a plan for a form of a ManagedResource has no more.
-func (l *Ledger) Drop(owner Owner, uid types.UID, generation int64, keys []Key) {
+func (l *Tracker) Drop(owner Owner, uid types.UID, generation int64, keys []Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
@@ -233,7 +233,7 @@ func (l *Ledger) Drop(owner Owner, uid types.UID, generation int64, keys []Key) 
 }
 
 // HasDropped says whether an earlier plan for the same form of a ManagedResource had none of the objects either, and still counts.
-func (l *Ledger) HasDropped(owner Owner, uid types.UID, generation int64, keys []Key) bool {
+func (l *Tracker) HasDropped(owner Owner, uid types.UID, generation int64, keys []Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
@@ -246,7 +246,7 @@ func (d dropped) has(uid types.UID, generation int64, key Key) bool {
 }
 
 // ForgetDropped ends what is remembered of the last plan for a ManagedResource.
-func (l *Ledger) ForgetDropped(owner Owner) {
+func (l *Tracker) ForgetDropped(owner Owner) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o := l.owners[owner]; o != nil {
@@ -255,7 +255,7 @@ func (l *Ledger) ForgetDropped(owner Owner) {
 }
 
 // Keeps says whether a form of a ManagedResource that has an object in its inventory is going to have it still.
-func (l *Ledger) Keeps(owner Owner, uid types.UID, generation int64, key Key) bool {
+func (l *Tracker) Keeps(owner Owner, uid types.UID, generation int64, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
@@ -264,7 +264,7 @@ func (l *Ledger) Keeps(owner Owner, uid types.UID, generation int64, key Key) bo
 
 // SetIgnored notes what a ManagedResource has that is ignored: it keeps its objects, and has none on record. It ends when the ManagedResource has
 // objects on record again, or with ForgetIgnored.
-func (l *Ledger) SetIgnored(owner Owner, keys []Key) {
+func (l *Tracker) SetIgnored(owner Owner, keys []Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	set := make(map[Key]struct{}, len(keys))
@@ -276,13 +276,13 @@ func (l *Ledger) SetIgnored(owner Owner, keys []Key) {
 }
 
 // ForgetIgnored forgets a ManagedResource that was ignored.
-func (l *Ledger) ForgetIgnored(owner Owner) {
+func (l *Tracker) ForgetIgnored(owner Owner) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.ignored, owner)
 }
 
-func (l *Ledger) ignoredHaveLocked(key Key) bool {
+func (l *Tracker) ignoredHaveLocked(key Key) bool {
 	for _, keys := range l.ignored {
 		if _, has := keys[key]; has {
 			return true

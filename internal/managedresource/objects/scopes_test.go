@@ -17,7 +17,7 @@ type scopeWatch struct {
 	cut     bool // a gap: nothing is queued until it is listed
 	queue   []scopeEvent
 	since   string
-	listing *Listing
+	listing *ListSession
 	listed  bool
 }
 
@@ -34,14 +34,14 @@ type labelledObject struct {
 	labelled bool
 }
 
-func (o labelledObject) sighting(ref Ref) Sighting {
-	return Sighting{Key: ref.Key, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1}
+func (o labelledObject) sighting(ref Ref) Observation {
+	return Observation{Key: ref.Key, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1}
 }
 
 type scopeAnswer struct {
 	owner Owner
 	o     labelledObject
-	since Mark
+	since Revision
 	write bool
 }
 
@@ -56,7 +56,7 @@ func TestModelOfScopes(t *testing.T) {
 		other.Version = "v2"
 		r := newRecorder(nil)
 		wronglyProven := ""
-		r.OnTurnedBack(func() { wronglyProven = "an answer" })
+		r.OnVersionsWentBackwards(func() { wronglyProven = "an answer" })
 		labelled := &scopeWatch{name: "labelled", labels: true, covers: func(ref Ref) bool { return !ref.Unlabelled && ref.Version == "v1" }}
 		named := &scopeWatch{name: "by name", covers: func(ref Ref) bool { return ref.Unlabelled }}
 		second := &scopeWatch{name: "v2", labels: true, covers: func(ref Ref) bool { return !ref.Unlabelled && ref.Version == "v2" }}
@@ -123,7 +123,7 @@ func TestModelOfScopes(t *testing.T) {
 				o.there, o.right, o.labelled = true, true, true
 			})
 		}
-		start := func(s *scopeWatch) { s.listing, s.listed = r.StartListing(cm.GroupKind, s.since, s.covers), false }
+		start := func(s *scopeWatch) { s.listing, s.listed = r.StartListSession(cm.GroupKind, s.since, s.covers), false }
 		data := func(s *scopeWatch) {
 			s.since = fmt.Sprint(version)
 			if s.listing.At(s.since) {
@@ -131,12 +131,12 @@ func TestModelOfScopes(t *testing.T) {
 			}
 			s.queue, s.listed = nil, true
 			if sees(s, o) {
-				s.listing.Seen(o.sighting(cm))
+				s.listing.ObservePresent(o.sighting(cm))
 			}
 		}
 		end := func(s *scopeWatch) {
 			s.listing.End()
-			if s.listing.TurnedBack() {
+			if s.listing.VersionsWentBackwards() {
 				wronglyProven = "a list"
 			}
 			s.listing, s.cut = nil, false
@@ -146,13 +146,13 @@ func TestModelOfScopes(t *testing.T) {
 			s.queue = s.queue[1:]
 			s.since = fmt.Sprint(e.o.version)
 			if e.gone {
-				r.Gone(cm.Key, types.UID(e.o.uid), s.since)
+				r.ObserveDeleted(cm.Key, types.UID(e.o.uid), s.since)
 			} else {
-				r.Seen(e.o.sighting(cm))
+				r.ObservePresent(e.o.sighting(cm))
 			}
 		}
 		look := func(owner Owner) {
-			since := r.Lookup(cm.Key).Mark
+			since := r.Get(cm.Key).Revision
 			r.Writing(cm.Key, 1)
 			if !right() {
 				write()
@@ -163,11 +163,11 @@ func TestModelOfScopes(t *testing.T) {
 			s := a.o.sighting(cm)
 			s.Since = a.since
 			if a.write {
-				r.Verified(a.owner, s)
+				r.MarkInSync(a.owner, s)
 				r.Written(cm.Key)
 				return
 			}
-			r.Seen(s)
+			r.ObservePresent(s)
 		}
 		pickS := rapid.SampledFrom(scopes)
 		pickO := rapid.SampledFrom([]Owner{mr1, mr2})
@@ -190,13 +190,13 @@ func TestModelOfScopes(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
 				if wronglyProven != "" {
-					t.Fatalf("%s is taken for a proof of a restore, and there was none: %+v, and it is %+v", wronglyProven, r.Lookup(cm.Key), o)
+					t.Fatalf("%s is taken for a proof of a restore, and there was none: %+v, and it is %+v", wronglyProven, r.Get(cm.Key), o)
 				}
-				f := r.Lookup(cm.Key)
-				if quiet() && f.Verified && !right() {
+				f := r.Get(cm.Key)
+				if quiet() && f.InSync && !right() {
 					t.Fatalf("all watches cover, all is told; it is verified, and is %+v: %+v", o, f)
 				}
-				if f.Suspect && len(r.Dirty(mr1))+len(r.Dirty(mr2)) == 0 {
+				if f.OutOfSync && len(r.OutOfSync(mr1))+len(r.OutOfSync(mr2)) == 0 {
 					t.Fatalf("in doubt, and nobody is to look: %+v", f)
 				}
 			},
@@ -277,15 +277,15 @@ func TestModelOfScopes(t *testing.T) {
 				take(a)
 			},
 			"health reads what is missing": func(t *rapid.T) {
-				f := r.Lookup(cm.Key)
+				f := r.Get(cm.Key)
 				if !reads || f.Present {
 					t.Skip("nothing is missing")
 				}
 				if !o.there {
-					r.Absent(cm.Key, f)
+					r.ObserveNotFound(cm.Key, f)
 					return
 				}
-				answers = append(answers, scopeAnswer{o: o, since: f.Mark})
+				answers = append(answers, scopeAnswer{o: o, since: f.Revision})
 			},
 		})
 	})
@@ -296,16 +296,16 @@ func TestUnlabelledIsNoRestore(t *testing.T) {
 	once := cm
 	once.Unlabelled = true
 	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
-	x := r.StartListing(cm.GroupKind, "", func(ref Ref) bool { return !ref.Unlabelled })
+	x := r.StartListSession(cm.GroupKind, "", func(ref Ref) bool { return !ref.Unlabelled })
 	x.At("100")
 	x.End()
 	r.Track(mr2, []Ref{once})
-	y := r.StartListing(cm.GroupKind, "", func(ref Ref) bool { return ref.Unlabelled })
+	y := r.StartListSession(cm.GroupKind, "", func(ref Ref) bool { return ref.Unlabelled })
 	y.At("120")
-	y.Seen(sighting(once, "u", "50", 0))
+	y.ObservePresent(sighting(once, "u", "50", 0))
 	y.End()
-	if got := r.Lookup(cm.Key); y.TurnedBack() || !got.Present || got.ResourceVersion != "50" {
-		t.Errorf("turned back: %t, on record as %+v", y.TurnedBack(), got)
+	if got := r.Get(cm.Key); y.VersionsWentBackwards() || !got.Present || got.ResourceVersion != "50" {
+		t.Errorf("turned back: %t, on record as %+v", y.VersionsWentBackwards(), got)
 	}
 }
 
@@ -315,16 +315,16 @@ func TestAnswerFromBeforeOthersTell(t *testing.T) {
 	once.Unlabelled = true
 	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 	late := sighting(cm, "u", "5", 0)
-	late.Since = r.Lookup(cm.Key).Mark
+	late.Since = r.Get(cm.Key).Revision
 	r.Track(mr2, []Ref{once})
 	r.Track(mr2, nil)
-	r.Verified(mr1, late)
-	if got := r.Lookup(cm.Key); got.Verified || !got.Suspect {
+	r.MarkInSync(mr1, late)
+	if got := r.Get(cm.Key); got.InSync || !got.OutOfSync {
 		t.Errorf("got %+v", got)
 	}
-	late.Since = r.Lookup(cm.Key).Mark
-	r.Verified(mr1, late)
-	if got := r.Lookup(cm.Key); !got.Verified {
+	late.Since = r.Get(cm.Key).Revision
+	r.MarkInSync(mr1, late)
+	if got := r.Get(cm.Key); !got.InSync {
 		t.Errorf("a second look does not settle it: %+v", got)
 	}
 }
@@ -332,12 +332,12 @@ func TestAnswerFromBeforeOthersTell(t *testing.T) {
 // A list of which some pages were there before an object came on record does not tell that it is missing.
 func TestTrackedWhileItIsListed(t *testing.T) {
 	r := newRecorder(nil)
-	x := r.StartListing(cm.GroupKind, "", everything)
+	x := r.StartListSession(cm.GroupKind, "", everything)
 	x.At("100")
-	x.Seen(sighting(cm, "u", "50", 0))
+	x.ObservePresent(sighting(cm, "u", "50", 0))
 	r.Track(mr1, []Ref{cm})
 	x.End()
-	if got := r.Lookup(cm.Key); got.Known {
+	if got := r.Get(cm.Key); got.Known {
 		t.Errorf("known as %+v, and it is there", got)
 	}
 }

@@ -53,7 +53,7 @@ func TestPendingHasBothLabels(t *testing.T) {
 	if diff := cmp.Diff(want, pending[0].Labels); diff != "" {
 		t.Errorf("MRB-3: labels: %s", diff)
 	}
-	if meta.Planned(&pending[0]) {
+	if meta.Tentative(&pending[0]) {
 		t.Error("MRB-3: an entry that was a record that the object is ours stays one")
 	}
 }

@@ -108,7 +108,7 @@ func NewPlan(decoded decode.Result, inventory []resourcesv1alpha1.ObjectReferenc
 			continue
 		}
 		completed.Old = index.take(key)
-		if completed.CreateOnly && scope == ScopeCluster && (completed.Old == nil || meta.Planned(completed.Old)) {
+		if completed.CreateOnly && scope == ScopeCluster && (completed.Old == nil || meta.Tentative(completed.Old)) {
 			completed.Old = cmp.Or(index.recordElsewhere(key), completed.Old)
 		}
 		completed.recallCreation()
@@ -195,7 +195,7 @@ func (d *Desired) recallCreation() {
 	if d.CreateOnly && d.Old != nil && meta.Truthy(d.Old.Annotations, resourcesv1alpha1.AnnotationIgnore) {
 		d.Reference.FieldPath, d.Reference.UID = d.Old.FieldPath, d.Old.UID
 		if d.Old.UID == "" && d.Old.Namespace != d.Reference.Namespace {
-			d.Reference = meta.AsPlanned(d.Reference) // Without a UID it is about the place that it names, and its kind lives elsewhere by now.
+			d.Reference = meta.AsTentative(d.Reference) // Without a UID it is about the place that it names, and its kind lives elsewhere by now.
 		}
 	}
 }
@@ -213,7 +213,7 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others fun
 	for _, object := range p.Apply {
 		if i, found := known[object.Key]; found {
 			if pending[i].Namespace != object.Reference.Namespace && pending[i].UID == "" && meta.Truthy(pending[i].Annotations, resourcesv1alpha1.AnnotationIgnore) {
-				pending[i] = meta.AsPlanned(pending[i]) // As in recallCreation.
+				pending[i] = meta.AsTentative(pending[i]) // As in recallCreation.
 			}
 			pending[i].Namespace = object.Reference.Namespace // Its kind may live elsewhere by now, and that is where it will be.
 			if !object.CreateOnly {
@@ -223,7 +223,7 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others fun
 		} else {
 			entry := object.Reference
 			if object.CreateOnly || others(object) {
-				entry = meta.AsPlanned(entry)
+				entry = meta.AsTentative(entry)
 			}
 			pending = append(pending, entry)
 		}
@@ -235,7 +235,7 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others fun
 	for at := range pending {
 		// The entry is the only proof that it is ours, and must not be once it was let go of.
 		if _, found := released[KeyOfReference(&pending[at].ObjectReference)]; found && meta.Truthy(pending[at].Annotations, resourcesv1alpha1.AnnotationIgnore) {
-			pending[at] = meta.AsPlanned(pending[at])
+			pending[at] = meta.AsTentative(pending[at])
 		}
 	}
 	SortReferences(pending)
@@ -371,7 +371,7 @@ func (x *inventoryIndex) take(key Key) *resourcesv1alpha1.ObjectReference {
 			continue
 		}
 		x.taken[i] = true
-		if entry := &x.entries[i]; same == nil || meta.Planned(same) && !meta.Planned(entry) && meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) {
+		if entry := &x.entries[i]; same == nil || meta.Tentative(same) && !meta.Tentative(entry) && meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) {
 			same = entry
 		}
 	}
@@ -383,7 +383,7 @@ func (x *inventoryIndex) take(key Key) *resourcesv1alpha1.ObjectReference {
 func (x *inventoryIndex) recordElsewhere(key Key) *resourcesv1alpha1.ObjectReference {
 	for i := range x.entries {
 		entry := &x.entries[i]
-		if entry.UID != "" && !meta.Planned(entry) && meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) && KeyOfReference(&entry.ObjectReference).Same(key, true) {
+		if entry.UID != "" && !meta.Tentative(entry) && meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) && KeyOfReference(&entry.ObjectReference).Same(key, true) {
 			return entry
 		}
 	}

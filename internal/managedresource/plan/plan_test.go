@@ -178,7 +178,7 @@ func TestPlannedEntries(t *testing.T) {
 	once := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: o, annotations: {resources.gardener.cloud/ignore: 'true'}}\n"
 	p := plan(t, object("v1", "ConfigMap", "a", "")+once, nil)
 	pending := p.Pending(nil, nobody)
-	if meta.Planned(&pending[0]) || !meta.Planned(&pending[1]) || meta.Planned(&p.Inventory[1]) {
+	if meta.Tentative(&pending[0]) || !meta.Tentative(&pending[1]) || meta.Tentative(&p.Inventory[1]) {
 		t.Errorf("pending %v, inventory %v", pending, p.Inventory)
 	}
 	entry := plan(t, once, nil).Inventory[0]
@@ -186,7 +186,7 @@ func TestPlannedEntries(t *testing.T) {
 	if got := plan(t, once, []resourcesv1alpha1.ObjectReference{entry}).Inventory[0]; got.UID != "u" {
 		t.Errorf("the record of a creation is lost: %v", got)
 	}
-	if got := plan(t, once, []resourcesv1alpha1.ObjectReference{meta.AsPlanned(entry)}).Inventory[0]; !meta.Planned(&got) {
+	if got := plan(t, once, []resourcesv1alpha1.ObjectReference{meta.AsTentative(entry)}).Inventory[0]; !meta.Tentative(&got) {
 		t.Errorf("an object that was there before became ours: %v", got)
 	}
 }
@@ -276,7 +276,7 @@ func TestPendingOfReleased(t *testing.T) {
 		t.Fatalf("MRB-3: got %s", got)
 	}
 	for i, want := range []bool{true, false, false} {
-		if meta.Planned(&pending[i]) != want {
+		if meta.Tentative(&pending[i]) != want {
 			t.Errorf("MRO-2: the entry of %s is a record that it is ours: %v, want %v", pending[i].Name, want, !want)
 		}
 	}

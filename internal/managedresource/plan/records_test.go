@@ -30,10 +30,10 @@ func TestRecordsOfClusterScopedObjects(t *testing.T) {
 		"where it is":                     {[]resourcesv1alpha1.ObjectReference{entry("", "u", once)}, "u"},
 		"elsewhere":                       {[]resourcesv1alpha1.ObjectReference{entry("n", "u", once)}, "u"},
 		"elsewhere, without instance":     {[]resourcesv1alpha1.ObjectReference{entry("n", "", once)}, ""},
-		"elsewhere, planned":              {[]resourcesv1alpha1.ObjectReference{meta.AsPlanned(entry("n", "u", once))}, ""},
+		"elsewhere, planned":              {[]resourcesv1alpha1.ObjectReference{meta.AsTentative(entry("n", "u", once))}, ""},
 		"elsewhere, not created once":     {[]resourcesv1alpha1.ObjectReference{entry("n", "u", nil)}, ""},
 		"elsewhere, of another object":    {[]resourcesv1alpha1.ObjectReference{other}, ""},
-		"planned here, created elsewhere": {[]resourcesv1alpha1.ObjectReference{meta.AsPlanned(entry("", "", once)), entry("n", "u", once)}, "u"},
+		"planned here, created elsewhere": {[]resourcesv1alpha1.ObjectReference{meta.AsTentative(entry("", "", once)), entry("n", "u", once)}, "u"},
 		"nowhere":                         {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -110,7 +110,7 @@ func TestLateReadIsOlderThanAWrite(t *testing.T) {
 		}
 		written = next.ResourceVersion
 	}
-	if _, err := statuses.Live(t.Context(), key); err != nil {
+	if _, err := statuses.GetUncached(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
 	latest, err := statuses.Get(t.Context(), key)

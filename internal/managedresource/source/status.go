@@ -123,8 +123,8 @@ func older(a, b string) bool {
 	return err == nil && order < 0
 }
 
-// TurnedBack says whether a ManagedResource was seen in an older form after a newer one, as after a restore of etcd.
-func TurnedBack(before, after *resourcesv1alpha1.ManagedResource) bool {
+// VersionsWentBackwards says whether a ManagedResource was seen in an older form after a newer one, as after a restore of etcd.
+func VersionsWentBackwards(before, after *resourcesv1alpha1.ManagedResource) bool {
 	return before.UID == after.UID && older(after.ResourceVersion, before.ResourceVersion)
 }
 
@@ -162,8 +162,8 @@ func (s *Statuses) forget(key types.NamespacedName) {
 	delete(s.pace, key)
 }
 
-// Certain says whether a form of a ManagedResource that Get returned has all that was written to it for this instance until then.
-func (s *Statuses) Certain(mr *resourcesv1alpha1.ManagedResource) bool {
+// Confirmed says whether a form of a ManagedResource that Get returned has all that was written to it for this instance until then.
+func (s *Statuses) Confirmed(mr *resourcesv1alpha1.ManagedResource) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first, found := s.certain[client.ObjectKeyFromObject(mr)]
@@ -312,9 +312,9 @@ func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid typ
 	}
 }
 
-// Live reads a ManagedResource from the API server, and Get does not go back behind what it found. No status of it is written by this
+// GetUncached reads a ManagedResource from the API server, and Get does not go back behind what it found. No status of it is written by this
 // process meanwhile, so that the answer counts, even one that is older than what is known: the source was restored.
-func (s *Statuses) Live(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
+func (s *Statuses) GetUncached(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	leave, err := s.take(ctx, key)
@@ -403,7 +403,7 @@ func (s *Statuses) confirmLost(ctx context.Context, except types.NamespacedName)
 		if key == except {
 			continue
 		}
-		if _, err := s.Live(ctx, key); err != nil && !apierrors.IsNotFound(err) {
+		if _, err := s.GetUncached(ctx, key); err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
 		}
 	}

@@ -104,7 +104,7 @@ func TestRestoredSource(t *testing.T) {
 	version := future.ResourceVersion
 	future.ResourceVersion, future.Generation = "9999", 7
 	s.Written(future)
-	got, err := s.Live(t.Context(), key)
+	got, err := s.GetUncached(t.Context(), key)
 	if err != nil || got.ResourceVersion != version {
 		t.Fatalf("got %v, %v", got, err)
 	}

@@ -29,16 +29,16 @@ const (
 	confirmTime = 500 * time.Millisecond
 )
 
-// Assessor judges the objects of a ManagedResource, from the ledger where a watch keeps it up to date, else by reading them.
+// Assessor judges the objects of a ManagedResource, from the tracker where a watch keeps it up to date, else by reading them.
 type Assessor struct {
 	client  *Client
-	ledger  *objects.Ledger
+	tracker *objects.Tracker
 	watches *Watches
 	clock   clock.PassiveClock
 }
 
 // NewAssessor returns an assessor.
-func NewAssessor(client *Client, l *objects.Ledger, watches *Watches, clock clock.PassiveClock) *Assessor {
+func NewAssessor(client *Client, l *objects.Tracker, watches *Watches, clock clock.PassiveClock) *Assessor {
 	return &Assessor{client, l, watches, clock}
 }
 
@@ -51,9 +51,9 @@ type Assessment struct {
 	Covered bool
 	// Unsettled is true if a missing object is about to be put back, so that the judgement is about to change.
 	Unsettled bool
-	// Unwatched counts the objects that are there as a request found them, though lists or watches had said that they
+	// UnlabelledLive counts the objects that are there as a request found them, though lists or watches had said that they
 	// are not, as if somebody replaced them by others without the label: no watch will tell of their end.
-	Unwatched int
+	UnlabelledLive int
 }
 
 type problem struct {
@@ -62,7 +62,7 @@ type problem struct {
 	service *resourcesv1alpha1.ObjectReference
 }
 
-// RefOf is an entry of the inventory as the ledger knows it.
+// RefOf is an entry of the inventory as the tracker knows it.
 func RefOf(ref *resourcesv1alpha1.ObjectReference) objects.Ref {
 	gvk := ref.GroupVersionKind()
 	return objects.Ref{
@@ -78,7 +78,7 @@ func (a *Assessor) FromLedger(refs []resourcesv1alpha1.ObjectReference) (changes
 		ref := RefOf(&refs[i])
 		finding, judged := a.known(ref)
 		// What isn't well now may be so in a moment: the controllers of health tell when it lasts.
-		if !finding.Present || finding.Unwatched || !judged || finding.Suspect || finding.Verdict.Unhealthy != "" || finding.Verdict.Progressing != "" ||
+		if !finding.Present || finding.UnlabelledLive || !judged || finding.OutOfSync || finding.Verdict.Unhealthy != "" || finding.Verdict.Progressing != "" ||
 			(finding.Verdict.CountPods && !a.podsMatch(ref, finding)) {
 			return nil, false
 		}
@@ -125,7 +125,7 @@ func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 		}
 		switch {
 		case !finding.Present:
-			unsettled = unsettled || finding.Suspect
+			unsettled = unsettled || finding.OutOfSync
 			missed++
 			problems = append(problems, missing(ref, noMatch))
 		case finding.Verdict.Unhealthy != "":
@@ -133,7 +133,7 @@ func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 		}
 	}
 	if len(problems) == 0 {
-		return Assessment{Change: healthy(), Covered: a.covered(refs), Unwatched: a.unwatched(refs)}, nil
+		return Assessment{Change: healthy(), Covered: a.covered(refs), UnlabelledLive: a.unwatched(refs)}, nil
 	}
 	a.addEvents(ctx, problems[:min(len(problems), namedProblems)])
 	change := meta.ConditionChange{
@@ -141,7 +141,7 @@ func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 		Reason: problems[0].reason, Message: join(problems),
 	}
 	return Assessment{
-		Change: change, Problem: true, Unsettled: unsettled, Covered: a.covered(refs), Unwatched: a.unwatched(refs),
+		Change: change, Problem: true, Unsettled: unsettled, Covered: a.covered(refs), UnlabelledLive: a.unwatched(refs),
 	}, nil
 }
 
@@ -184,14 +184,14 @@ func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 	return !slices.ContainsFunc(refs, func(ref resourcesv1alpha1.ObjectReference) bool {
 		entry := RefOf(&ref)
 		finding, judged := a.known(entry)
-		return finding.Unlisted || finding.Unwatched || finding.Present && !judged || !a.watches.Covered(entry) || finding.Verdict.CountPods && !a.podsMatch(entry, finding)
+		return finding.MissingFromList || finding.UnlabelledLive || finding.Present && !judged || !a.watches.Covered(entry) || finding.Verdict.CountPods && !a.podsMatch(entry, finding)
 	})
 }
 
 // unwatched counts the objects whose end no watch will tell, though one tells of their kind.
 func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count int) {
 	for i := range refs {
-		if a.ledger.Lookup(RefOf(&refs[i]).Key).Unwatched {
+		if a.tracker.Get(RefOf(&refs[i]).Key).UnlabelledLive {
 			count++
 		}
 	}
@@ -200,20 +200,20 @@ func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count in
 
 // known is what is on record of an object; judged is false if that does not say how it is in the version of its entry: another ManagedResource may
 // have it in another one, which is not checked or says something else (MRH-8).
-func (a *Assessor) known(entry objects.Ref) (finding objects.Finding, judged bool) {
-	finding = a.ledger.LookupIn(entry)
+func (a *Assessor) known(entry objects.Ref) (finding objects.Object, judged bool) {
+	finding = a.tracker.GetIn(entry)
 	return finding, finding.Judged || !a.watches.view.Whole(entry.GVK())
 }
 
-func (a *Assessor) podsMatch(ref objects.Ref, finding objects.Finding) bool {
-	return a.watches.PodsCovered(ref) && a.ledger.Pods(ref.PodSource(), finding.UID) == finding.Verdict.Pods
+func (a *Assessor) podsMatch(ref objects.Ref, finding objects.Object) bool {
+	return a.watches.PodsCovered(ref) && a.tracker.Pods(ref.PodSource(), finding.UID) == finding.Verdict.Pods
 }
 
 // oldPods says whether a Deployment waits for Pods. Where watches count more than it wants nothing is read: it may have thousands, that go one
 // by one.
-func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, finding objects.Finding) (waitsFor string, err error) {
+func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, finding objects.Object) (waitsFor string, err error) {
 	if entry := RefOf(ref); a.watches.AwaitPodsCovered(ctx, entry) {
-		switch counted := a.ledger.Pods(entry.PodSource(), finding.UID); {
+		switch counted := a.tracker.Pods(entry.PodSource(), finding.UID); {
 		case counted == finding.Verdict.Pods:
 			return "", nil
 		case counted > finding.Verdict.Pods:
@@ -252,17 +252,17 @@ type judgement struct {
 	slow map[schema.GroupKind]error
 }
 
-// find returns what is known of an object, after a read where the ledger does not know it or no watch keeps it up to date.
+// find returns what is known of an object, after a read where the tracker does not know it or no watch keeps it up to date.
 // What is on record as missing is read again before anybody says so (MRB-38), and what lists and watches that go by the label do not have is always.
-func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (objects.Finding, error, error) {
+func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (objects.Object, error, error) {
 	entry := RefOf(ref)
 	covered := a.watches.AwaitCovered(ctx, entry)
 	finding, judged := a.known(entry)
-	if covered && (finding.Present && !finding.Unwatched && judged || !finding.Present && finding.Suspect && !finding.Unlisted && !a.confirms) {
+	if covered && (finding.Present && !finding.UnlabelledLive && judged || !finding.Present && finding.OutOfSync && !finding.MissingFromList && !a.confirms) {
 		return finding, nil, nil
 	}
 	if err := a.slow[entry.GroupKind]; err != nil {
-		return objects.Finding{}, nil, fmt.Errorf("not read, as another one of its kind was not: %w", err)
+		return objects.Object{}, nil, fmt.Errorf("not read, as another one of its kind was not: %w", err)
 	}
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -272,17 +272,17 @@ func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	}
 	switch {
 	case isNotFound(err) && Gone(err):
-		a.ledger.Absent(entry.Key, finding)
-		return objects.Finding{Known: true, Suspect: a.ledger.Lookup(entry.Key).Suspect}, nil, nil
+		a.tracker.ObserveNotFound(entry.Key, finding)
+		return objects.Object{Known: true, OutOfSync: a.tracker.Get(entry.Key).OutOfSync}, nil, nil
 	case Gone(err):
-		return objects.Finding{Known: true}, err, nil
+		return objects.Object{Known: true}, err, nil
 	case err != nil:
-		return objects.Finding{}, nil, err
+		return objects.Object{}, nil, err
 	}
-	sighting := a.watches.view.Sighting(object)
-	sighting.Since = finding.Mark
-	a.ledger.Seen(sighting)
-	found := objects.Finding{Known: true, Present: true, UID: sighting.UID}
+	sighting := a.watches.view.Observation(object)
+	sighting.Since = finding.Revision
+	a.tracker.ObservePresent(sighting)
+	found := objects.Object{Known: true, Present: true, UID: sighting.UID}
 	if sighting.Verdict != nil {
 		found.Verdict = *sighting.Verdict
 	}

@@ -51,8 +51,8 @@ func TestHealthWithoutTheLabel(t *testing.T) {
 		"while a watch runs": func(t *testing.T, r *rollout) {
 			changed, ref := r.takeLabelOff(), refTo(deploymentKind, "n", "d")
 			eventually(t, "the watch has told", func() bool {
-				f := r.Lookup(ref.Key)
-				return f.Known && !f.Present && f.ResourceVersion == changed && f.Suspect
+				f := r.Get(ref.Key)
+				return f.Known && !f.Present && f.ResourceVersion == changed && f.OutOfSync
 			})
 		},
 		"in a gap of the watch": func(t *testing.T, r *rollout) {
@@ -68,7 +68,7 @@ func TestHealthWithoutTheLabel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRollout(t, 0)
 			r.follow(t)
-			verify(r.Ledger, owner, refTo(deploymentKind, "n", "d"))
+			verify(r.Tracker, owner, refTo(deploymentKind, "n", "d"))
 			takeOff(t, r)
 			for range 3 {
 				if problem, covered := r.judged(t); problem || covered {
@@ -78,7 +78,7 @@ func TestHealthWithoutTheLabel(t *testing.T) {
 			}
 			r.putUnlabelled("False")
 			if problem, covered := r.judged(t); !problem || covered {
-				t.Errorf("it is unhealthy, and no watch sees it: problem %t, covered %t, on record is %+v", problem, covered, r.Lookup(refTo(deploymentKind, "n", "d").Key))
+				t.Errorf("it is unhealthy, and no watch sees it: problem %t, covered %t, on record is %+v", problem, covered, r.Get(refTo(deploymentKind, "n", "d").Key))
 			}
 			r.putLabelled(managedLabel, "True")
 			eventually(t, "covered again", func() bool {

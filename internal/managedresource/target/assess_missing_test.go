@@ -16,7 +16,7 @@ func TestUnwatchedObjectsAreCounted(t *testing.T) {
 	r := newRollout(t, 0)
 	r.follow(t)
 	ref := refTo(deploymentKind, "n", "d")
-	verify(r.Ledger, owner, ref)
+	verify(r.Tracker, owner, ref)
 	assess := func() Assessment {
 		t.Helper()
 		assessment, err := r.assessor.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
@@ -25,20 +25,20 @@ func TestUnwatchedObjectsAreCounted(t *testing.T) {
 		}
 		return assessment
 	}
-	if got := assess(); got.Problem || got.Unwatched != 0 {
+	if got := assess(); got.Problem || got.UnlabelledLive != 0 {
 		t.Fatalf("it is there, and a watch sees it: %+v", got)
 	}
 	r.takeLabelOff()
-	eventually(t, "the watch has told", func() bool { return !r.Lookup(ref.Key).Present })
+	eventually(t, "the watch has told", func() bool { return !r.Get(ref.Key).Present })
 	for range 2 {
-		if got := assess(); got.Problem || got.Unwatched != 1 {
+		if got := assess(); got.Problem || got.UnlabelledLive != 1 {
 			t.Fatalf("it is there, and no watch sees it: %+v", got)
 		}
 	}
 	r.server.mu.Lock()
 	delete(r.kinds[deploymentKind].objects, "n/d") // No watch tells.
 	r.server.mu.Unlock()
-	if got := assess(); !got.Problem || got.Unwatched != 0 {
+	if got := assess(); !got.Problem || got.UnlabelledLive != 0 {
 		t.Errorf("it is gone: %+v", got)
 	}
 }
@@ -64,7 +64,7 @@ func TestFewMissingObjectsAreConfirmed(t *testing.T) {
 	eventually(t, "all are known", func() bool { return w.Covered(refs[0]) && l.AllKnown(owner) })
 	for _, ref := range refs {
 		verify(l, owner, ref)
-		l.Gone(ref.Key, "", "1000000")
+		l.ObserveDeleted(ref.Key, "", "1000000")
 	}
 	s.mu.Lock()
 	clear(s.kinds[configMaps].objects)

@@ -19,18 +19,18 @@ import (
 // auditGrace is how long a watch may be behind a list before what differs counts as missed.
 const auditGrace = 5 * time.Second
 
-// Stray is an object that names a ManagedResource as its origin, which a process like this one wrote, and that nobody here has on record.
-type Stray struct {
+// Orphan is an object that names a ManagedResource as its origin, which a process like this one wrote, and that nobody here has on record.
+type Orphan struct {
 	GVK             schema.GroupVersionKind
 	Namespace, Name string
 	UID             types.UID
 	Origin          string
 }
 
-// Audit lists, once a period and spread over it, each kind in use, metadata only, and compares it with the ledger: watches are
+// Audit lists, once a period and spread over it, each kind in use, metadata only, and compares it with the tracker: watches are
 // the fast way, and no proof. What they missed is counted, logged and put right, and their scope is watched anew. stray is
 // called for each object with an origin that is not on record. It runs until the context ends.
-func (w *Watches) Audit(ctx context.Context, period time.Duration, stray func(context.Context, Stray)) error {
+func (w *Watches) Audit(ctx context.Context, period time.Duration, stray func(context.Context, Orphan)) error {
 	pause := func(d time.Duration) bool {
 		select {
 		case <-ctx.Done():
@@ -69,7 +69,7 @@ func (w *Watches) audited() []scope {
 	return scopes
 }
 
-func (w *Watches) auditScope(ctx context.Context, s scope, stray func(context.Context, Stray)) error {
+func (w *Watches) auditScope(ctx context.Context, s scope, stray func(context.Context, Orphan)) error {
 	w.mu.Lock()
 	a := w.active[s]
 	w.mu.Unlock()
@@ -77,7 +77,7 @@ func (w *Watches) auditScope(ctx context.Context, s scope, stray func(context.Co
 		return nil // It is listed as soon as it can be.
 	}
 	var differing []objects.Difference
-	var strays []Stray
+	var strays []Orphan
 	err := a.list(ctx, func() (err error) {
 		differing, strays, err = w.compare(ctx, s, a)
 		return err
@@ -99,8 +99,8 @@ func (w *Watches) auditScope(ctx context.Context, s scope, stray func(context.Co
 	return nil
 }
 
-// compare lists a scope and returns what the ledger does not know yet, and what nobody has on record.
-func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]objects.Difference, []Stray, error) {
+// compare lists a scope and returns what the tracker does not know yet, and what nobody has on record.
+func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]objects.Difference, []Orphan, error) {
 	served, err := w.client.mappings.of(ctx, s.gvk)
 	if err != nil {
 		return nil, nil, err
@@ -111,19 +111,19 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]objec
 	}
 	options := metav1.ListOptions{}
 	w.selector(s)(&options)
-	var comparison *objects.Listing
+	var comparison *objects.ListSession
 	told := false
 	var differing []objects.Difference
-	var strays []Stray
+	var strays []Orphan
 	_, err = listPages(ctx, options, pagesOf(w.metrics, w.client.metadata.Resource(served.resource).Namespace(namespace).List), paging{
 		start: func() {
-			comparison = w.ledger.StartListing(s.gvk.GroupKind(), a.version(), func(ref objects.Ref) bool { return w.scopeOf(ref) == s })
+			comparison = w.tracker.StartListSession(s.gvk.GroupKind(), a.version(), func(ref objects.Ref) bool { return w.scopeOf(ref) == s })
 			differing, strays = nil, nil
 		},
 		begin: func(version string) error {
 			if comparison.At(version) {
 				told = true
-				w.turnedBack(nil)
+				w.versionsWentBackwards(nil)
 			}
 			return nil
 		},
@@ -141,7 +141,7 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]objec
 				differing = append(differing, *difference)
 			}
 			if origin := accessor.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; !tracked && origin != "" && accessor.GetDeletionTimestamp() == nil && w.client.WroteOrigin(accessor) {
-				strays = append(strays, Stray{s.gvk, accessor.GetNamespace(), accessor.GetName(), accessor.GetUID(), origin})
+				strays = append(strays, Orphan{s.gvk, accessor.GetNamespace(), accessor.GetName(), accessor.GetUID(), origin})
 			}
 			return nil
 		},
@@ -149,8 +149,8 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]objec
 	if err != nil {
 		return nil, nil, err
 	}
-	if comparison.TurnedBack() && !told {
-		w.turnedBack(nil) // A watch that went on from a version which a restored store took for its own tells nothing of that.
+	if comparison.VersionsWentBackwards() && !told {
+		w.versionsWentBackwards(nil) // A watch that went on from a version which a restored store took for its own tells nothing of that.
 	}
 	return slices.Concat(differing, comparison.Absent()), strays, nil
 }
@@ -159,7 +159,7 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]objec
 func (w *Watches) settle(s scope, a *activeWatch, differing []objects.Difference) {
 	number := 0
 	for _, difference := range differing {
-		if w.ledger.Settle(difference) {
+		if w.tracker.Settle(difference) {
 			number++
 			w.metrics.missed.WithLabelValues(s.gvk.Kind).Inc()
 			w.log.Info("A watch missed what became of an object", "groupVersionKind", s.gvk.String(),

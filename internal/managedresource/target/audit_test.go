@@ -28,8 +28,8 @@ func TestAudit(t *testing.T) {
 	w.Track(owner, refs)
 	eventually(t, "known", func() bool { return l.AllKnown(owner) && w.Covered(refs[0]) })
 	for _, ref := range refs {
-		finding := l.Lookup(ref.Key)
-		l.Verified(owner, objects.Sighting{Key: ref.Key, UID: finding.UID, ResourceVersion: finding.ResourceVersion})
+		finding := l.Get(ref.Key)
+		l.MarkInSync(owner, objects.Observation{Key: ref.Key, UID: finding.UID, ResourceVersion: finding.ResourceVersion})
 	}
 	s.mu.Lock()
 	s.muted = true
@@ -62,7 +62,7 @@ func TestAudit(t *testing.T) {
 	if len(strays) != 1 || strays[0].Name != "lost" || strays[0].Origin != "garden:n/mr" {
 		t.Errorf("got %+v", strays)
 	}
-	if n := len(l.Dirty(owner)); n != 0 {
+	if n := len(l.OutOfSync(owner)); n != 0 {
 		t.Errorf("%d objects are in doubt before the watch had its time", n)
 	}
 	s.mu.Lock()
@@ -70,7 +70,7 @@ func TestAudit(t *testing.T) {
 	s.mu.Unlock()
 	lists := s.count("list")
 	w.settle(kind, a, differing)
-	if n := len(l.Dirty(owner)); n != 3 || l.Lookup(refs[2].Key).Present {
+	if n := len(l.OutOfSync(owner)); n != 3 || l.Get(refs[2].Key).Present {
 		t.Errorf("%d objects are in doubt, want 3", n)
 	}
 	for _, difference := range differing {
@@ -87,7 +87,7 @@ func TestAuditIsSpread(t *testing.T) {
 		w := NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()})
 		ctx, cancel := context.WithTimeout(t.Context(), 240*time.Hour)
 		defer cancel()
-		if err := w.Audit(ctx, 24*time.Hour, func(context.Context, Stray) { t.Error("there is nothing") }); err != nil {
+		if err := w.Audit(ctx, 24*time.Hour, func(context.Context, Orphan) { t.Error("there is nothing") }); err != nil {
 			t.Error(err)
 		}
 	})

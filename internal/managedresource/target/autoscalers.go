@@ -196,7 +196,7 @@ func (a *Autoscalers) run(ctx context.Context, resource dynamic.ResourceInterfac
 // autoscalerSink takes what lists and a watch of autoscalers deliver, as long as it is the one that follows them.
 type autoscalerSink struct {
 	*Autoscalers
-	active follower
+	active watchSession
 }
 
 func (s *autoscalerSink) requests(resource dynamic.ResourceInterface) listWatch {
@@ -204,7 +204,7 @@ func (s *autoscalerSink) requests(resource dynamic.ResourceInterface) listWatch 
 		version := ""
 		// One that was given up ends before the next one begins: what it tells is older.
 		err := s.active.list(ctx, func() (err error) {
-			version, err = s.list(ctx, pagesOf(s.watches.metrics, resource.List), s.active.heeded)
+			version, err = s.list(ctx, pagesOf(s.watches.metrics, resource.List), s.active.isCurrent)
 			return err
 		})
 		if err == nil && !s.active.listed(version) {
@@ -315,7 +315,7 @@ func (s *autoscalerSink) Delete(object any) error {
 func (s *autoscalerSink) tells(uid types.UID, target plan.Key) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
-	if s.active.heeded() {
+	if s.active.isCurrent() {
 		s.told++
 		s.set(uid, target)
 	}
@@ -392,7 +392,7 @@ func (a *Autoscalers) leaveLocked(key plan.Key, grace time.Duration) {
 // suspect has the workload looked at, by whichever kind its manifest names it.
 func (a *Autoscalers) suspect(key plan.Key) {
 	for _, key := range plan.NewEquivalences(nil).Keys(key) {
-		a.watches.ledger.Suspect(objects.Key{GroupKind: schema.GroupKind(key.GroupKind()), Namespace: key.Namespace, Name: key.Name})
+		a.watches.tracker.MarkOutOfSync(objects.Key{GroupKind: schema.GroupKind(key.GroupKind()), Namespace: key.Namespace, Name: key.Name})
 	}
 }
 

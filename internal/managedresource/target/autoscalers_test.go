@@ -62,7 +62,7 @@ func TestAutoscalersAreFollowedAnew(t *testing.T) {
 	}
 	former.failed(context.Canceled)
 	former.active.end()
-	if _, err := former.list(t.Context(), lists(autoscaler("old", "apps/v1", "Deployment", "d")), former.active.heeded); err == nil || former.active.listed("9") {
+	if _, err := former.list(t.Context(), lists(autoscaler("old", "apps/v1", "Deployment", "d")), former.active.isCurrent); err == nil || former.active.listed("9") {
 		t.Error("a list that was given up counts")
 	}
 	if err := former.Add(autoscaler("old", "apps/v1", "Deployment", "d")); err != nil || len(a.targetOf) != 0 {
@@ -80,7 +80,7 @@ func TestAutoscalers(t *testing.T) {
 			return a.Scales(plan.NewEquivalences(nil).Keys(plan.Key{Group: group, Kind: "Deployment", Namespace: "ns", Name: "d"}))
 		}
 		list := func(objects ...*unstructured.Unstructured) error {
-			_, err := a.list(t.Context(), lists(objects...), a.active.heeded)
+			_, err := a.list(t.Context(), lists(objects...), a.active.isCurrent)
 			return err
 		}
 		pass := func(d time.Duration) error {

@@ -112,7 +112,7 @@ func (c *Client) request(ctx context.Context, gvk schema.GroupVersionKind, verb 
 
 // Answer is what an object is after a write.
 type Answer struct {
-	objects.Sighting
+	objects.Observation
 	// Object is the whole object; nil where the API server keeps all that it gets.
 	Object *unstructured.Unstructured
 }
@@ -141,7 +141,7 @@ func (c *Client) write(ctx context.Context, verb string, object *unstructured.Un
 		if gvk := object.GroupVersionKind(); view.Whole(gvk) || !keepsAll[gvk.Group] {
 			answer, err = c.writeWhole(ctx, verb, object, served, view)
 		} else {
-			answer.Sighting, err = c.writeForMetadata(ctx, verb, object, served)
+			answer.Observation, err = c.writeForMetadata(ctx, verb, object, served)
 		}
 		return err
 	})
@@ -164,13 +164,13 @@ func (c *Client) writeWhole(ctx context.Context, verb string, object *unstructur
 	if err != nil {
 		return Answer{}, err
 	}
-	return Answer{view.Sighting(answer), answer}, nil
+	return Answer{view.Observation(answer), answer}, nil
 }
 
-func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping) (objects.Sighting, error) {
+func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping) (objects.Observation, error) {
 	body, err := object.MarshalJSON()
 	if err != nil {
-		return objects.Sighting{}, err
+		return objects.Observation{}, err
 	}
 	request := c.rest.Post()
 	path := resourcePath(served.resource, object.GetNamespace())
@@ -180,11 +180,11 @@ func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unst
 	}
 	answer, err := request.AbsPath(path...).SetHeader("Accept", metadataOnly).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Get()
 	if err != nil {
-		return objects.Sighting{}, err
+		return objects.Observation{}, err
 	}
 	accessor, err := apimeta.Accessor(answer)
 	if err != nil {
-		return objects.Sighting{}, err
+		return objects.Observation{}, err
 	}
 	return sightingOf(object.GroupVersionKind(), accessor), nil
 }

@@ -24,8 +24,8 @@ type activeWatch struct {
 	listing chan struct{}
 
 	mu sync.Mutex
-	// follower is the number of the one that is heeded.
-	follower int
+	// watchSession is the number of the one that is heeded.
+	watchSession int
 	// restart ends what follows the scope at present, so that it begins anew.
 	restart context.CancelFunc
 	// began is when the first list was about to be asked for; zero if it is not.
@@ -114,33 +114,33 @@ func (a *activeWatch) lostLocked() {
 	a.tellLocked()
 }
 
-// follower follows a scope. What it tells counts until the next one begins, or the scope is renewed.
-type follower struct {
+// watchSession follows a scope. What it tells counts until the next one begins, or the scope is renewed.
+type watchSession struct {
 	*activeWatch
 	number int
 }
 
 // follows tells how to end what follows the scope from now on.
-func (a *activeWatch) follows(restart context.CancelFunc) follower {
+func (a *activeWatch) follows(restart context.CancelFunc) watchSession {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.restart = restart
-	a.follower++
-	return follower{a, a.follower}
+	a.watchSession++
+	return watchSession{a, a.watchSession}
 }
 
-// heeded says whether what the follower tells counts.
-func (f follower) heeded() bool {
+// isCurrent says whether what the watchSession tells counts.
+func (f watchSession) isCurrent() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.follower == f.number
+	return f.watchSession == f.number
 }
 
-// tells changes what is known, and wakes those who wait for that, if the follower is heeded.
-func (f follower) tells(change func()) (heeded bool) {
+// tells changes what is known, and wakes those who wait for that, if the watchSession is heeded.
+func (f watchSession) tells(change func()) (heeded bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.follower != f.number {
+	if f.watchSession != f.number {
 		return false
 	}
 	change()
@@ -149,16 +149,16 @@ func (f follower) tells(change func()) (heeded bool) {
 }
 
 // listed tells of a complete list, and says whether it counts.
-func (f follower) listed(resourceVersion string) bool {
+func (f watchSession) listed(resourceVersion string) bool {
 	return f.tells(func() { f.complete, f.covered, f.failed, f.latest = true, true, false, resourceVersion })
 }
 
 // lost tells that a request failed.
-func (f follower) lost() { f.tells(func() { f.covered, f.failed = false, true }) }
+func (f watchSession) lost() { f.tells(func() { f.covered, f.failed = false, true }) }
 
 // resumed tells that a watch goes on from where the last report ended; the function that it returns tells that it has ended. What follows
 // mostly opens the next one at once, but a client may try that again for a while before it says that it failed.
-func (f follower) resumed() (ended func()) {
+func (f watchSession) resumed() (ended func()) {
 	number := 0
 	f.tells(func() {
 		f.opened++
@@ -171,13 +171,13 @@ func (f follower) resumed() (ended func()) {
 }
 
 // end tells that the scope is no longer followed.
-func (f follower) end() { f.tells(func() { f.complete, f.covered, f.failed = false, false, true }) }
+func (f watchSession) end() { f.tells(func() { f.complete, f.covered, f.failed = false, false, true }) }
 
 // reached tells of an event or a bookmark.
-func (f follower) reached(resourceVersion string) {
+func (f watchSession) reached(resourceVersion string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.follower == f.number {
+	if f.watchSession == f.number {
 		f.latest = resourceVersion
 	}
 }
@@ -192,7 +192,7 @@ func (a *activeWatch) renew() {
 func (a *activeWatch) giveUp() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.follower++
+	a.watchSession++
 	a.latest = ""
 	a.complete = false
 	a.lostLocked()

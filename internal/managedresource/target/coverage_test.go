@@ -16,7 +16,7 @@ import (
 func TestLawOnlyThePresentFollowerIsHeeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := newActiveWatch()
-		followers := []follower{a.follows(func() {})}
+		followers := []watchSession{a.follows(func() {})}
 		present := true // False after a restore, until somebody follows the scope again.
 		var complete, covered bool
 		version := ""

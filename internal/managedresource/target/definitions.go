@@ -67,8 +67,8 @@ func (w *Watches) Defines(object *unstructured.Unstructured) {
 	if !w.client.definitions.renewed(kind, definitionForm{object.GetUID(), object.GetGeneration()}) {
 		return
 	}
-	w.ledger.RetryKind(kind)
-	w.after(definitionTakes, func() { w.ledger.RetryKind(kind) })
+	w.tracker.RetryKind(kind)
+	w.after(definitionTakes, func() { w.tracker.RetryKind(kind) })
 }
 
 // renewed notes the form of a definition, and says whether it is another one than before.

@@ -78,39 +78,39 @@ func TestAnotherDefinition(t *testing.T) {
 			"spec":     map[string]any{"group": widgets.Group, "names": map[string]any{"kind": widgets.Kind}}})
 	}
 	define(1, "a")
-	definition, partly, whole, other := refTo(definitionKind, "", "widgets.example.com"), refTo(widgets, "n", "partly"), refTo(widgets, "n", "whole"), refTo(configMaps, "n", "other")
+	definition, partial, whole, other := refTo(definitionKind, "", "widgets.example.com"), refTo(widgets, "n", "partly"), refTo(widgets, "n", "whole"), refTo(configMaps, "n", "other")
 	w.Track(owner, []objects.Ref{definition})
 	eventually(t, "the definition is covered", func() bool { return w.Covered(definition) })
-	l.Track(owner, []objects.Ref{definition, partly, whole, other})
+	l.Track(owner, []objects.Ref{definition, partial, whole, other})
 	again := time.Now().Add(time.Hour)
 	verified := func(ref objects.Ref, again time.Time) {
-		l.Verified(owner, objects.Sighting{Key: ref.Key, UID: "u", ResourceVersion: "1", Again: again})
+		l.MarkInSync(owner, objects.Observation{Key: ref.Key, UID: "u", ResourceVersion: "1", RetryPartial: again})
 	}
-	for _, ref := range []objects.Ref{partly, other} {
+	for _, ref := range []objects.Ref{partial, other} {
 		verified(ref, again)
 	}
 	verified(whole, time.Time{})
-	tried := func() bool { return l.Lookup(partly.Key).Again }
+	tried := func() bool { return l.Get(partial.Key).RetryPartial }
 	timer := func() func() {
 		eventually(t, "a timer is set", func() bool { return len(timers) > 0 })
 		return <-timers
 	}
 	timer() // It was new to us.
 
-	version := l.Lookup(definition.Key).ResourceVersion
+	version := l.Get(definition.Key).ResourceVersion
 	define(1, "b")
-	eventually(t, "the label is seen", func() bool { return l.Lookup(definition.Key).ResourceVersion != version })
+	eventually(t, "the label is seen", func() bool { return l.Get(definition.Key).ResourceVersion != version })
 	if tried() {
 		t.Error("a label of the definition is no reason")
 	}
 	define(2, "b")
 	eventually(t, "the object is in doubt", tried)
-	verified(partly, again) // It was written, and the field dropped, as the definition is not known everywhere.
+	verified(partial, again) // It was written, and the field dropped, as the definition is not known everywhere.
 	timer()()
 	if !tried() {
 		t.Error("it is not in doubt once more")
 	}
-	if l.Lookup(whole.Key).Suspect || l.Lookup(other.Key).Suspect || len(timers) > 0 {
+	if l.Get(whole.Key).OutOfSync || l.Get(other.Key).OutOfSync || len(timers) > 0 {
 		t.Error("objects are in doubt that the definition does not concern")
 	}
 }

@@ -22,13 +22,13 @@ func TestRestoreIsOfAllKinds(t *testing.T) {
 	proves, other := refTo(configMaps, "n", "proves"), refTo(widgets, "n", "other")
 	w.Track(owner, []objects.Ref{proves, other})
 	for _, ref := range []objects.Ref{proves, other} {
-		eventually(t, "known", func() bool { return l.Lookup(ref.Key).Known && w.Covered(ref) })
-		l.Verified(owner, objects.Sighting{Key: ref.Key, UID: l.Lookup(ref.Key).UID, ResourceVersion: l.Lookup(ref.Key).ResourceVersion})
+		eventually(t, "known", func() bool { return l.Get(ref.Key).Known && w.Covered(ref) })
+		l.MarkInSync(owner, objects.Observation{Key: ref.Key, UID: l.Get(ref.Key).UID, ResourceVersion: l.Get(ref.Key).ResourceVersion})
 	}
 	before := s.count("list")
-	l.Seen(objects.Sighting{Key: proves.Key, UID: "another", ResourceVersion: "1", Since: l.Lookup(proves.Key).Mark})
+	l.ObservePresent(objects.Observation{Key: proves.Key, UID: "another", ResourceVersion: "1", Since: l.Get(proves.Key).Revision})
 	eventually(t, "both are listed", func() bool { return s.count("list") == before+2 && w.Covered(proves) && w.Covered(other) })
-	eventually(t, "both are in doubt", func() bool { return len(l.Dirty(owner)) == 2 && l.Lookup(other.Key).ResourceVersion != "" })
+	eventually(t, "both are in doubt", func() bool { return len(l.OutOfSync(owner)) == 2 && l.Get(other.Key).ResourceVersion != "" })
 	if _, err := w.Read(t.Context(), other); err != nil || s.count("get") != 0 {
 		t.Errorf("%d single reads, %v: what is turned back is compared from a list", s.count("get"), err)
 	}
@@ -43,16 +43,16 @@ func TestListsOfAnEraComeAfterItsBegin(t *testing.T) {
 	a := newActiveWatch()
 	w.active[w.scopeOf(ref)] = a
 	l.Track(owner, []objects.Ref{ref})
-	l.Seen(objects.Sighting{Key: ref.Key, UID: "u", ResourceVersion: "7"})
+	l.ObservePresent(objects.Observation{Key: ref.Key, UID: "u", ResourceVersion: "7"})
 	begun := false
 	former := a.follows(func() {
 		begun = true
-		if known := l.Lookup(ref.Key).ResourceVersion; known != "" {
+		if known := l.Get(ref.Key).ResourceVersion; known != "" {
 			t.Errorf("followed anew while resource version %s of the former era is known", known)
 		}
 	})
 	l.Subscribe(func(objects.Owner, objects.Key) {
-		if former.heeded() {
+		if former.isCurrent() {
 			t.Error("the former era is heeded after its end")
 		}
 	}, func(objects.Owner) {})

@@ -37,7 +37,7 @@ const (
 // live has the objects of lists until they are compared, so that a restart costs a few requests for each kind and not one for
 // each object.
 //
-// Invariants: an object is handed out once, and only while the watch of its scope covers, so that nothing can have happened to it untold, and the ledger
+// Invariants: an object is handed out once, and only while the watch of its scope covers, so that nothing can have happened to it untold, and the tracker
 // knows nothing later of it than the version that was listed, and has not called that into question since. It is as good as one that was read at that
 // moment: whatever is written because of it carries its resource version.
 // That an object is not here says nothing.
@@ -148,7 +148,7 @@ func (l *live) drop() {
 	l.size = 0
 }
 
-// hold keeps an object of the list of a scope that is under way, which is of an era of the ledger's record. Who wrote its fields is not kept.
+// hold keeps an object of the list of a scope that is under way, which is of an era of the tracker's record. Who wrote its fields is not kept.
 func (l *live) hold(s scope, object *unstructured.Unstructured, era uint16) {
 	managedFields := object.GetManagedFields()
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
@@ -292,11 +292,11 @@ func (w *Watches) fromList(ctx context.Context, ref objects.Ref) *unstructured.U
 	if !a.covers() {
 		return nil
 	}
-	finding := w.ledger.Lookup(ref.Key)
+	finding := w.tracker.Get(ref.Key)
 	if !finding.Present {
 		return nil
 	}
-	object := w.live.take(finding.UID, finding.Mark.Era())
+	object := w.live.take(finding.UID, finding.Revision.Era())
 	if object == nil || object.GetResourceVersion() != finding.ResourceVersion || object.GroupVersionKind() != ref.GVK() {
 		return nil
 	}

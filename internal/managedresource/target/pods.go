@@ -64,7 +64,7 @@ func (s scope) counts() (objects.PodSource, bool) {
 }
 
 // forgetPods removes what a complete list of the scope no longer has, all of it if there is no list any more.
-func (s scope) forgetPods(l *objects.Ledger, listed map[types.UID]struct{}) {
+func (s scope) forgetPods(l *objects.Tracker, listed map[types.UID]struct{}) {
 	source, counts := s.counts()
 	switch {
 	case !counts:
@@ -77,7 +77,7 @@ func (s scope) forgetPods(l *objects.Ledger, listed map[types.UID]struct{}) {
 
 // podSighting is what a Pod says if it is managed itself; its content is not compared in this form, so that every new
 // resource version is looked at.
-func (w *Watches) podSighting(pod *corev1.Pod) objects.Sighting {
+func (w *Watches) podSighting(pod *corev1.Pod) objects.Observation {
 	sighting := sightingOf(podKind, pod)
 	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": string(pod.Status.Phase)}}}
 	object.SetGroupVersionKind(podKind)

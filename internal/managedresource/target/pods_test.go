@@ -109,13 +109,13 @@ func TestWatchesOfPods(t *testing.T) {
 // bothCounts has a labelled Pod that both watches of a namespace tell of, one that only the wider one tells of, and the sinks of both.
 type bothCounts struct {
 	*Watches
-	*objects.Ledger
+	*objects.Tracker
 	labelled, all *sink
 }
 
-func newBothCounts(w *Watches, l *objects.Ledger) *bothCounts {
+func newBothCounts(w *Watches, l *objects.Tracker) *bothCounts {
 	sinkOf := func(s scope) *sink {
-		return &sink{watches: w, scope: s, active: follower{activeWatch: newActiveWatch()}}
+		return &sink{watches: w, scope: s, active: watchSession{activeWatch: newActiveWatch()}}
 	}
 	b := &bothCounts{w, l, sinkOf(scope{gvk: podKind}), sinkOf(scope{podKind, "n", countedPods})}
 	for _, from := range []objects.PodSource{objects.Labelled, objects.Unfiltered} {
@@ -195,7 +195,7 @@ func TestCountedPodIsNotTakenForManaged(t *testing.T) {
 	if err := b.all.Delete(podOf("both")); err != nil {
 		t.Fatal(err)
 	}
-	if !l.Lookup(pod.Key).Present {
+	if !l.Get(pod.Key).Present {
 		t.Error("it is taken for gone")
 	}
 }

@@ -42,7 +42,7 @@ var restartKinds = []struct {
 
 type restarted struct {
 	server  *server
-	ledger  *objects.Ledger
+	tracker *objects.Tracker
 	watches *Watches
 	owners  map[objects.Owner][]objects.Ref
 	desired func(objects.Ref) *plan.Desired
@@ -52,8 +52,8 @@ type restarted struct {
 func aRestart(t testing.TB, n int) restarted {
 	const each = 20
 	s, client := newServer(t)
-	r := restarted{server: s, ledger: objects.New(), owners: map[objects.Owner][]objects.Ref{}}
-	r.watches = started(t, client, r.ledger)
+	r := restarted{server: s, tracker: objects.New(), owners: map[objects.Owner][]objects.Ref{}}
+	r.watches = started(t, client, r.tracker)
 	contents := map[schema.GroupKind]func(int) map[string]any{}
 	for _, kind := range restartKinds {
 		s.serve(kind.gvk, kind.resource, true)
@@ -106,9 +106,9 @@ func (r restarted) compare(t testing.TB) {
 						t.Errorf("%s differs: %v and %v", ref.Name, live.Object, merged.Object)
 						return
 					}
-					sighting := r.watches.view.Sighting(live)
+					sighting := r.watches.view.Observation(live)
 					sighting.Desired = 1
-					r.ledger.Verified(o, sighting)
+					r.tracker.MarkInSync(o, sighting)
 				}
 			}
 		})
@@ -123,7 +123,7 @@ func (r restarted) compare(t testing.TB) {
 // known says whether health can be judged: every object was looked for.
 func (r restarted) known() bool {
 	for o := range r.owners {
-		if !r.ledger.AllKnown(o) {
+		if !r.tracker.AllKnown(o) {
 			return false
 		}
 	}
@@ -134,7 +134,7 @@ func (r restarted) unverified() int {
 	n := 0
 	for _, refs := range r.owners {
 		for _, ref := range refs {
-			if !r.ledger.Lookup(ref.Key).Verified {
+			if !r.tracker.Get(ref.Key).InSync {
 				n++
 			}
 		}
@@ -218,10 +218,10 @@ func TestReadIsOfTheLatest(t *testing.T) {
 	r.expect()
 	run(t, r.watches)
 	ref := refTo(configMaps, "shoot--project--00000", "object-00000")
-	eventually(t, "known", func() bool { return r.ledger.Lookup(ref.Key).Known })
+	eventually(t, "known", func() bool { return r.tracker.Get(ref.Key).Known })
 	changed := r.server.put(configMaps, ref.Namespace, ref.Name, map[string]any{"data": map[string]any{"other": "x"}})
 	version := changed["metadata"].(map[string]any)["resourceVersion"]
-	eventually(t, "the change is known", func() bool { return r.ledger.Lookup(ref.Key).ResourceVersion == version })
+	eventually(t, "the change is known", func() bool { return r.tracker.Get(ref.Key).ResourceVersion == version })
 	for range 2 {
 		live, err := r.watches.Read(t.Context(), ref)
 		if err != nil || live.GetResourceVersion() != version {
@@ -256,7 +256,7 @@ func TestReadIsOfWhatIsCovered(t *testing.T) {
 }
 
 // BenchmarkRestart compares 100,000 objects after a restart. The objects of the simulated server and the inventories are there
-// before. Held is what is live between the lists and the comparison, beside the ledger; two pages come on top while they are listed.
+// before. Held is what is live between the lists and the comparison, beside the tracker; two pages come on top while they are listed.
 //
 //	go test ./internal/managedresource/target -run '^$' -bench Restart -benchtime 1x
 func BenchmarkRestart(b *testing.B) {

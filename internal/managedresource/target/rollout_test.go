@@ -30,7 +30,7 @@ var deploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind:
 type rollout struct {
 	*server
 	*Watches
-	*objects.Ledger
+	*objects.Tracker
 	assessor *Assessor
 	refs     []resourcesv1alpha1.ObjectReference
 }
@@ -189,7 +189,7 @@ func TestVersionOfAVerdict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.Verified(owner, w.View().Sighting(object))
+		l.MarkInSync(owner, w.View().Observation(object))
 		assessment, err := a.Health(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
 		if err != nil {
 			t.Fatal(err)

@@ -356,7 +356,7 @@ func (s *server) gap(t testing.TB, uncovered func() bool, do func()) (end func()
 }
 
 // started returns watches of the server that run until the end of the test.
-func started(t testing.TB, client *Client, l *objects.Ledger) *Watches {
+func started(t testing.TB, client *Client, l *objects.Tracker) *Watches {
 	t.Helper()
 	w := NewWatches(client, l, WatchOptions{LabelSelector: "managed=yes", Log: logr.Discard()})
 	return w
@@ -385,7 +385,7 @@ func entryOf(ref objects.Ref) resourcesv1alpha1.ObjectReference {
 }
 
 // verify says that an object, as it is on record, is as it should be.
-func verify(l *objects.Ledger, owner objects.Owner, ref objects.Ref) {
-	known := l.Lookup(ref.Key)
-	l.Verified(owner, objects.Sighting{Key: ref.Key, UID: known.UID, ResourceVersion: known.ResourceVersion, Since: known.Mark, Desired: 1})
+func verify(l *objects.Tracker, owner objects.Owner, ref objects.Ref) {
+	known := l.Get(ref.Key)
+	l.MarkInSync(owner, objects.Observation{Key: ref.Key, UID: known.UID, ResourceVersion: known.ResourceVersion, Since: known.Revision, Desired: 1})
 }

@@ -50,7 +50,7 @@ func TestReadInTheVersionOfEach(t *testing.T) {
 	w.Track(owner, []objects.Ref{after})
 	run(t, w)
 	eventually(t, "both lists were read", func() bool { return l.AllKnown(owner) && w.Covered(before) && w.Covered(after) })
-	w.live.hold(w.scopeOf(before), &unstructured.Unstructured{Object: listed}, l.Lookup(after.Key).Mark.Era())
+	w.live.hold(w.scopeOf(before), &unstructured.Unstructured{Object: listed}, l.Get(after.Key).Revision.Era())
 	object, err := w.Read(t.Context(), after)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 				})
 			}
 			verify(l, wants, ref)
-			if !l.IsVerified(ref.Key, 1) || !w.Covered(ref) || len(l.Dirty(wants)) > 0 {
+			if !l.InSync(ref.Key, 1) || !w.Covered(ref) || len(l.OutOfSync(wants)) > 0 {
 				t.Fatal("not at rest")
 			}
 			// The watch is cut for so long that it can't go on; meanwhile somebody deletes the object.
@@ -104,10 +104,10 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 			eventually(t, "listed, and covered again", func() bool { return s.count("list") > lists && w.Covered(ref) })
 			// A run of wants, if there is any: it tracks, and passes by what is verified and covered.
 			w.Track(wants, []objects.Ref{ref})
-			for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && l.Lookup(ref.Key).Present; time.Sleep(5 * time.Millisecond) {
+			for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && l.Get(ref.Key).Present; time.Sleep(5 * time.Millisecond) {
 			}
-			if l.Lookup(ref.Key).Present || len(l.Dirty(wants)) == 0 {
-				t.Errorf("it is gone, was listed since, and is verified (%t), covered (%t), and in nobody's doubt (%v)", l.IsVerified(ref.Key, 1), w.Covered(ref), l.Dirty(wants))
+			if l.Get(ref.Key).Present || len(l.OutOfSync(wants)) == 0 {
+				t.Errorf("it is gone, was listed since, and is verified (%t), covered (%t), and in nobody's doubt (%v)", l.InSync(ref.Key, 1), w.Covered(ref), l.OutOfSync(wants))
 			}
 		})
 	}
@@ -169,14 +169,14 @@ func TestReplicasAreTakenBackByEquivalentKind(t *testing.T) {
 				if !a.Scales(keys) {
 					t.Fatal("it does not count")
 				}
-				l.Verified(owner, objects.Sighting{Key: key, UID: "d", ResourceVersion: "1", Desired: 1})
+				l.MarkInSync(owner, objects.Observation{Key: key, UID: "d", ResourceVersion: "1", Desired: 1})
 				if err := a.Delete(autoscaler("u", apiVersion, "Deployment", "d")); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(2 * autoscalerGrace)
 				synctest.Wait()
-				if a.Scales(keys) || len(l.Dirty(owner)) != 1 {
-					t.Errorf("scaled still: %t; nobody is told that its replicas are the manifest's again: in doubt %v", a.Scales(keys), l.Dirty(owner))
+				if a.Scales(keys) || len(l.OutOfSync(owner)) != 1 {
+					t.Errorf("scaled still: %t; nobody is told that its replicas are the manifest's again: in doubt %v", a.Scales(keys), l.OutOfSync(owner))
 				}
 			})
 		})

@@ -16,7 +16,7 @@ func TestStatusOfAutoscalersIsNoDrift(t *testing.T) {
 		}
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
 			"metadata": meta, "spec": map[string]any{"maxReplicas": int64(3)}}}
-		sighting := (View{}).Sighting(o)
+		sighting := (View{}).Observation(o)
 		if len(o.GetAnnotations()) != len(annotations) {
 			t.Error("the object was changed")
 		}

@@ -17,11 +17,11 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// sink takes what lists and watches of a scope deliver and reports it to the ledger; it stores nothing.
+// sink takes what lists and watches of a scope deliver and reports it to the tracker; it stores nothing.
 type sink struct {
 	watches *Watches
 	scope   scope
-	active  follower
+	active  watchSession
 }
 
 var (
@@ -36,12 +36,12 @@ func (s *sink) Add(object any) error { return s.Update(object) }
 
 // Update implements cache.ReflectorStore.
 func (s *sink) Update(object any) error {
-	if !s.active.heeded() {
+	if !s.active.isCurrent() {
 		return nil
 	}
 	sighting, err := s.sighting(object)
 	if err == nil && s.scope.name != countedPods {
-		s.watches.ledger.Seen(sighting)
+		s.watches.tracker.ObservePresent(sighting)
 	}
 	return err
 }
@@ -68,14 +68,14 @@ func (s *sink) Delete(object any) error {
 	if !ok {
 		return fmt.Errorf("unexpected object %T", object)
 	}
-	if !s.active.heeded() {
+	if !s.active.isCurrent() {
 		return nil
 	}
 	if source, counts := s.scope.counts(); counts {
 		if s.scope.gvk == podKind {
-			s.watches.ledger.SetPod(source, accessor.GetNamespace(), accessor.GetUID(), "", false)
+			s.watches.tracker.SetPod(source, accessor.GetNamespace(), accessor.GetUID(), "", false)
 		} else {
-			s.watches.ledger.SetReplicaSet(source, accessor.GetNamespace(), accessor.GetUID(), "")
+			s.watches.tracker.SetReplicaSet(source, accessor.GetNamespace(), accessor.GetUID(), "")
 		}
 	}
 	if s.scope.name == countedPods {
@@ -85,7 +85,7 @@ func (s *sink) Delete(object any) error {
 		s.watches.client.mappings.forgetKind(kindDefinedBy(definition))
 		s.watches.client.definitions.gone(kindDefinedBy(definition))
 	}
-	s.watches.ledger.Gone(sightingOf(s.scope.gvk, accessor).Key, accessor.GetUID(), accessor.GetResourceVersion())
+	s.watches.tracker.ObserveDeleted(sightingOf(s.scope.gvk, accessor).Key, accessor.GetUID(), accessor.GetResourceVersion())
 	return nil
 }
 
@@ -135,16 +135,16 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 	}
 	options := metav1.ListOptions{}
 	s.watches.selector(s.scope)(&options)
-	var listing *objects.Listing
+	var listing *objects.ListSession
 	uids := map[types.UID]struct{}{} // of Pods and ReplicaSets only
 	told := false
 	version, err := listPages(ctx, options, page, paging{
 		start: func() {
 			clear(uids)
-			listing = s.watches.ledger.StartListing(s.scope.gvk.GroupKind(), s.active.version(), s.covers)
+			listing = s.watches.tracker.StartListSession(s.scope.gvk.GroupKind(), s.active.version(), s.covers)
 		},
 		begin: func(version string) error {
-			if !s.active.heeded() {
+			if !s.active.isCurrent() {
 				return errRenewed
 			}
 			if !listing.At(version) {
@@ -152,7 +152,7 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 			}
 			s.watches.log.Info("The resource versions of the target were turned back, everything is looked at anew", "groupVersionKind", s.scope.gvk.String())
 			told = true
-			s.watches.turnedBack(&s.scope)
+			s.watches.versionsWentBackwards(&s.scope)
 			s.active.reached(version)
 			if !whole && s.watches.live.expect(s.scope) {
 				return errTurnedBack
@@ -164,9 +164,9 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 			if err != nil {
 				return err
 			}
-			finding := listing.Seen(sighting)
-			if u, ok := object.(*unstructured.Unstructured); ok && whole && finding.Tracked && !finding.Verified {
-				s.watches.live.hold(s.scope, u, finding.Mark.Era())
+			finding := listing.ObservePresent(sighting)
+			if u, ok := object.(*unstructured.Unstructured); ok && whole && finding.Tracked && !finding.InSync {
+				s.watches.live.hold(s.scope, u, finding.Revision.Era())
 			}
 			if _, counts := s.scope.counts(); counts {
 				uids[sighting.UID] = struct{}{}
@@ -179,22 +179,22 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 		return "", err
 	}
 	listing.End()
-	if listing.TurnedBack() && !told {
-		s.watches.turnedBack(nil) // Of the others of the scope it had those that look the same.
+	if listing.VersionsWentBackwards() && !told {
+		s.watches.versionsWentBackwards(nil) // Of the others of the scope it had those that look the same.
 	}
-	s.scope.forgetPods(s.watches.ledger, uids)
+	s.scope.forgetPods(s.watches.tracker, uids)
 	return version, nil
 }
 
 // covers says whether the sink's scope tells of an object.
 func (s *sink) covers(ref objects.Ref) bool { return s.watches.scopeOf(ref) == s.scope }
 
-func (s *sink) sighting(object any) (objects.Sighting, error) {
+func (s *sink) sighting(object any) (objects.Observation, error) {
 	switch object := object.(type) {
 	case *unstructured.Unstructured:
 		s.setReplicaSet(object)
 		s.watches.Defines(object)
-		return s.watches.view.Sighting(object), nil
+		return s.watches.view.Observation(object), nil
 	case *corev1.Pod:
 		// Typed objects carry no kind; the rest is the same as for any other.
 		s.setPod(object)
@@ -203,7 +203,7 @@ func (s *sink) sighting(object any) (objects.Sighting, error) {
 		s.setReplicaSet(object)
 		return sightingOf(s.scope.gvk, object), nil
 	}
-	return objects.Sighting{}, fmt.Errorf("unexpected object %T", object)
+	return objects.Observation{}, fmt.Errorf("unexpected object %T", object)
 }
 
 func (s *sink) setPod(object *corev1.Pod) {
@@ -215,7 +215,7 @@ func (s *sink) setPod(object *corev1.Pod) {
 	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "ReplicaSet" {
 		owner = controller.UID
 	}
-	s.watches.ledger.SetPod(source, object.Namespace, object.UID, owner, owner != "" && healthcheck.CountsForDeployment(&object.Status))
+	s.watches.tracker.SetPod(source, object.Namespace, object.UID, owner, owner != "" && healthcheck.CountsForDeployment(&object.Status))
 }
 
 func (s *sink) setReplicaSet(object metav1.Object) {
@@ -227,5 +227,5 @@ func (s *sink) setReplicaSet(object metav1.Object) {
 	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "Deployment" {
 		owner = controller.UID
 	}
-	s.watches.ledger.SetReplicaSet(source, object.GetNamespace(), object.GetUID(), owner)
+	s.watches.tracker.SetReplicaSet(source, object.GetNamespace(), object.GetUID(), owner)
 }

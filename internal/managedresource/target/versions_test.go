@@ -50,8 +50,8 @@ func TestReadOfAnUnlabelledObjectIsNoRestore(t *testing.T) {
 		w.eras.mu.Lock()
 		proven := !w.eras.began.IsZero()
 		w.eras.mu.Unlock()
-		if proven || len(l.Dirty(second)) > 0 || s.count("list") > lists {
-			t.Fatalf("taken for a restore of the target: %d lists, in doubt of another ManagedResource: %v", s.count("list")-lists, l.Dirty(second))
+		if proven || len(l.OutOfSync(second)) > 0 || s.count("list") > lists {
+			t.Fatalf("taken for a restore of the target: %d lists, in doubt of another ManagedResource: %v", s.count("list")-lists, l.OutOfSync(second))
 		}
 	}
 }
@@ -84,8 +84,8 @@ func TestOwnerLeavesBetweenTwoLists(t *testing.T) {
 	<-active.listing
 	eventually(t, "covered by name", func() bool { return active.covers() })
 	w.Track(wants, []objects.Ref{ref}) // As each run does; it passes by what is verified and covered.
-	if l.IsVerified(ref.Key, 1) || len(l.Dirty(wants)) == 0 {
-		t.Errorf("it is gone, both kinds of lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", l.IsVerified(ref.Key, 1), w.Covered(ref), l.Dirty(wants))
+	if l.InSync(ref.Key, 1) || len(l.OutOfSync(wants)) == 0 {
+		t.Errorf("it is gone, both kinds of lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", l.InSync(ref.Key, 1), w.Covered(ref), l.OutOfSync(wants))
 	}
 }
 
@@ -151,8 +151,8 @@ func TestListTellsInEachVersion(t *testing.T) {
 				eventually(t, "covered in the other version", func() bool { return other.covers() })
 			}
 			w.Track(wants, []objects.Ref{ref})
-			if f := l.Lookup(ref.Key); f.Present || len(l.Dirty(wants)) == 0 {
-				t.Errorf("it is gone, all lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", l.IsVerified(ref.Key, 1), w.Covered(ref), l.Dirty(wants))
+			if f := l.Get(ref.Key); f.Present || len(l.OutOfSync(wants)) == 0 {
+				t.Errorf("it is gone, all lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", l.InSync(ref.Key, 1), w.Covered(ref), l.OutOfSync(wants))
 			}
 		})
 	}
@@ -174,7 +174,7 @@ func TestVerdictStaysForWhoHasTheCheckedVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Verified(owner, w.View().Sighting(object))
+	l.MarkInSync(owner, w.View().Observation(object))
 	judge := func(when string) {
 		t.Helper()
 		assessment, err := a.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
@@ -214,7 +214,7 @@ func TestVerdictStaysWhenAManifestChangesItsVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Verified(owner, w.View().Sighting(object))
+	l.MarkInSync(owner, w.View().Observation(object))
 	w.Track(owner, []objects.Ref{RefOf(&ref)})
 	assessment, err := a.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
 	if err != nil {
@@ -240,7 +240,7 @@ func TestVerdictOfAnotherVersionIsNone(t *testing.T) {
 	w.Track(objects.Owner{Name: "neighbour"}, []objects.Ref{refTo(vpaV1, "n", "neighbour")})
 	eventually(t, "the version that is checked is covered", func() bool { return w.Covered(now) })
 	w.Track(objects.Owner{Name: "another"}, []objects.Ref{old})
-	eventually(t, "it is on record in the other version", func() bool { return w.Covered(old) && l.Lookup(old.Key).Present })
+	eventually(t, "it is on record in the other version", func() bool { return w.Covered(old) && l.Get(old.Key).Present })
 	w.Track(owner, []objects.Ref{now})
 	assessment, err := a.Health(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(now)})
 	if err != nil || assessment.Change.Status != "False" {

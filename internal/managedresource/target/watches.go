@@ -37,9 +37,9 @@ type scope struct {
 
 // Watches keeps a watch for every kind in use.
 type Watches struct {
-	client *Client
-	ledger *objects.Ledger
-	view   View
+	client  *Client
+	tracker *objects.Tracker
+	view    View
 	// namespaces restrict watches of namespaced kinds; empty means one watch for all of them.
 	namespaces    []string
 	labelSelector string
@@ -53,7 +53,7 @@ type Watches struct {
 	byOwner map[objects.Owner]map[scope]struct{}
 
 	// wide are the kinds that are watched with all their objects, because of many create-only ones.
-	wide wideKinds
+	wide allObjectsKinds
 	live *live
 	eras eras
 
@@ -75,18 +75,18 @@ type WatchOptions struct {
 }
 
 // NewWatches returns watches that start when Start is called.
-func NewWatches(client *Client, l *objects.Ledger, options WatchOptions) *Watches {
+func NewWatches(client *Client, l *objects.Tracker, options WatchOptions) *Watches {
 	if options.Metrics == nil {
 		options.Metrics = NewMetrics(prometheus.NewRegistry())
 	}
 	w := &Watches{
-		client: client, ledger: l, view: options.View, namespaces: options.Namespaces, labelSelector: options.LabelSelector,
+		client: client, tracker: l, view: options.View, namespaces: options.Namespaces, labelSelector: options.LabelSelector,
 		disabled: options.Disabled, metrics: options.Metrics, log: options.Log,
 		active: map[scope]*activeWatch{}, byOwner: map[objects.Owner]map[scope]struct{}{}, live: newLive(),
 		after: func(wait time.Duration, do func()) { time.AfterFunc(wait, do) },
 	}
 	w.autoscalers = newAutoscalers(w)
-	l.OnTurnedBack(func() { w.turnedBack(nil) })
+	l.OnVersionsWentBackwards(func() { w.versionsWentBackwards(nil) })
 	return w
 }
 
@@ -108,9 +108,9 @@ func (w *Watches) View() View { return w.view }
 // Autoscalers returns the index of what is scaled horizontally.
 func (w *Watches) Autoscalers() *Autoscalers { return w.autoscalers }
 
-// Track sets the objects of a ManagedResource, in the ledger and for the watches.
+// Track sets the objects of a ManagedResource, in the tracker and for the watches.
 func (w *Watches) Track(owner objects.Owner, refs []objects.Ref) {
-	w.ledger.Track(owner, refs)
+	w.tracker.Track(owner, refs)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.widenLocked(refs)
@@ -237,7 +237,7 @@ func (w *Watches) releaseLocked(s scope) {
 			return
 		}
 		delete(w.active, s)
-		s.forgetPods(w.ledger, nil)
+		s.forgetPods(w.tracker, nil)
 		w.narrowLocked(s)
 		if a.cancel != nil {
 			a.cancel()

@@ -75,7 +75,7 @@ func TestRestore(t *testing.T) {
 	w.Track(owner, []objects.Ref{stays, goes})
 	eventually(t, "known", func() bool { return l.AllKnown(owner) && w.Covered(stays) })
 	for _, ref := range []objects.Ref{stays, goes} {
-		l.Verified(owner, objects.Sighting{Key: ref.Key, UID: l.Lookup(ref.Key).UID, ResourceVersion: l.Lookup(ref.Key).ResourceVersion})
+		l.MarkInSync(owner, objects.Observation{Key: ref.Key, UID: l.Get(ref.Key).UID, ResourceVersion: l.Get(ref.Key).ResourceVersion})
 	}
 	s.mu.Lock()
 	delete(s.kinds[configMaps].objects, "n/goes")
@@ -83,7 +83,7 @@ func TestRestore(t *testing.T) {
 	s.mu.Unlock()
 	s.restore(before)
 	eventually(t, "both are in doubt, one is missing", func() bool {
-		return len(l.Dirty(owner)) == 2 && !l.Lookup(goes.Key).Present && l.Lookup(stays.Key).ResourceVersion == fmt.Sprint(before)
+		return len(l.OutOfSync(owner)) == 2 && !l.Get(goes.Key).Present && l.Get(stays.Key).ResourceVersion == fmt.Sprint(before)
 	})
 	if object, err := w.Read(t.Context(), stays); err != nil || object.GetResourceVersion() != fmt.Sprint(before) {
 		t.Errorf("got %v, %v", object, err)
@@ -202,7 +202,7 @@ func TestPodsOfANamespaceAreForgotten(t *testing.T) {
 	l.SetReplicaSet(objects.Labelled, "one", "rs-one", "d-one")
 	l.SetReplicaSet(objects.Labelled, "two", "rs-two", "d-two")
 	list := func(namespace string, names ...string) {
-		s := &sink{watches: w, scope: scope{gvk: podKind, namespace: namespace}, active: follower{activeWatch: newActiveWatch()}}
+		s := &sink{watches: w, scope: scope{gvk: podKind, namespace: namespace}, active: watchSession{activeWatch: newActiveWatch()}}
 		_, err := s.list(t.Context(), scopeRequests{list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			pods := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 			for _, name := range names {
@@ -223,8 +223,8 @@ func TestPodsOfANamespaceAreForgotten(t *testing.T) {
 	if one, two := l.Pods(objects.Labelled, "d-one"), l.Pods(objects.Labelled, "d-two"); one != 1 || two != 1 {
 		t.Errorf("got %d and %d, want 1 and 1", one, two)
 	}
-	s := &sink{watches: w, scope: scope{gvk: replicaSetKind, namespace: "one"}, active: follower{activeWatch: newActiveWatch()}}
-	s.scope.forgetPods(s.watches.ledger, nil)
+	s := &sink{watches: w, scope: scope{gvk: replicaSetKind, namespace: "one"}, active: watchSession{activeWatch: newActiveWatch()}}
+	s.scope.forgetPods(s.watches.tracker, nil)
 	if one, two := l.Pods(objects.Labelled, "d-one"), l.Pods(objects.Labelled, "d-two"); one != 0 || two != 1 {
 		t.Errorf("ReplicaSets: got %d and %d, want 0 and 1", one, two)
 	}

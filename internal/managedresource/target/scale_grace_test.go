@@ -40,28 +40,28 @@ func TestGraceIsInherited(t *testing.T) {
 				l := objects.New()
 				object := objects.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "ns", Name: "d"}
 				l.Track(owner, []objects.Ref{{Key: object, Version: "v1"}})
-				l.Verified(owner, objects.Sighting{Key: object, UID: "d", ResourceVersion: "1", Desired: 1})
+				l.MarkInSync(owner, objects.Observation{Key: object, UID: "d", ResourceVersion: "1", Desired: 1})
 				a := sinkOf(newAutoscalers(NewWatches(nil, l, WatchOptions{Log: logr.Discard()})))
-				if a.Young() || a.Inherits(key, tc.live) {
+				if a.InStartupGrace() || a.Inherits(key, tc.live) {
 					t.Error("it is inherited before the autoscalers are known")
 				}
-				if _, err := a.list(t.Context(), lists(), a.active.heeded); err != nil {
+				if _, err := a.list(t.Context(), lists(), a.active.isCurrent); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(tc.after)
-				if young := tc.after < autoscalerGrace; a.Young() != young {
+				if young := tc.after < autoscalerGrace; a.InStartupGrace() != young {
 					t.Errorf("young: %t", !young)
 				}
 				if a.Inherits(key, tc.live) != tc.scaled || a.Scales([]plan.Key{key}) != tc.scaled {
 					t.Errorf("scaled: %t", !tc.scaled)
 				}
-				if dirty := len(l.Dirty(owner)); dirty != 0 {
+				if dirty := len(l.OutOfSync(owner)); dirty != 0 {
 					t.Errorf("%d are in doubt at once", dirty)
 				}
 				time.Sleep(autoscalerGrace - tc.after)
 				synctest.Wait()
-				if a.Scales([]plan.Key{key}) || (len(l.Dirty(owner)) == 1) != tc.scaled {
-					t.Errorf("after the grace: scaled %t, in doubt %v", a.Scales([]plan.Key{key}), l.Dirty(owner))
+				if a.Scales([]plan.Key{key}) || (len(l.OutOfSync(owner)) == 1) != tc.scaled {
+					t.Errorf("after the grace: scaled %t, in doubt %v", a.Scales([]plan.Key{key}), l.OutOfSync(owner))
 				}
 			})
 		})

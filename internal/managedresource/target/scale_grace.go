@@ -9,8 +9,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Young says whether the autoscalers are known for less than autoscalerGrace: one that went since then, or shortly before, may be on no record.
-func (a *Autoscalers) Young() bool {
+// InStartupGrace says whether the autoscalers are known for less than autoscalerGrace: one that went since then, or shortly before, may be on no record.
+func (a *Autoscalers) InStartupGrace() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.inheritedLocked() > 0

@@ -31,21 +31,21 @@ type Ref struct {
 // GVK is the kind of the object with its version.
 func (r Ref) GVK() schema.GroupVersionKind { return r.WithVersion(r.Version) }
 
-// Sighting is what was seen of an object, by a watch or in the answer to a request.
-type Sighting struct {
+// Observation is what was seen of an object, by a watch or in the answer to a request.
+type Observation struct {
 	Key             Key
 	UID             types.UID
 	ResourceVersion string
 	// Since is what was on record when the request was sent whose answer this is; zero for what a list or a watch tells. An answer is
 	// of the latest state, so that one older than what still is on record proves that resource versions were turned back.
-	Since Mark
+	Since Revision
 	// Digest stands for all that decides about drift; zero means that only equal resource versions prove sameness.
 	Digest uint64
 	// Desired stands for what the object was compared with; only Verified needs it.
 	Desired uint64
 	// Again is zero unless the API server kept only a part of what was written, as far as is known; then it is when to write that once
 	// more. Only Verified needs it.
-	Again time.Time
+	RetryPartial time.Time
 	// Terminating is true from the moment at which the deletion was accepted.
 	Terminating bool
 	// Verdict is the object's own judgement, and Version that of its kind in which it was read (MRH-8); nil if the sighting says nothing of it.
@@ -53,8 +53,8 @@ type Sighting struct {
 	Version string
 }
 
-// Ledger is safe for concurrent use.
-type Ledger struct {
+// Tracker is safe for concurrent use.
+type Tracker struct {
 	mu      sync.Mutex
 	records map[kind]map[name]*record
 	size    int
@@ -65,9 +65,9 @@ type Ledger struct {
 	// deployments finds a Deployment by its UID.
 	deployments map[types.UID]*record
 	listings    uint32
-	// partly has the records of which the API server kept only a part when they were last verified, and when that is tried again.
+	// partial has the records of which the API server kept only a part when they were last verified, and when that is tried again.
 	// Invariant: each is on record, and none has again.
-	partly map[*record]time.Time
+	partial map[*record]time.Time
 	// rares are the records that have a rare part.
 	rares map[*record]struct{}
 	// repairDelay is managedResource.driftRepairDelay.
@@ -80,50 +80,50 @@ type Ledger struct {
 	// unrecorded are the objects in the inventories of ManagedResources that are not on record for them.
 	unrecorded map[Owner][]Key
 
-	onReady      func(Owner)
-	onDrift      func(Owner, Key)
-	onVerdict    func(Owner)
-	onTurnedBack func()
+	onReady                 func(Owner)
+	onDrift                 func(Owner, Key)
+	onVerdict               func(Owner)
+	onVersionsWentBackwards func()
 }
 
-// New returns an empty ledger.
-func New() *Ledger {
-	return &Ledger{
-		records:      map[kind]map[name]*record{},
-		namespaced:   map[kind]int{},
-		owners:       map[Owner]*ownerRecord{},
-		pods:         newPodCounts(),
-		deployments:  map[types.UID]*record{},
-		partly:       map[*record]time.Time{},
-		rares:        map[*record]struct{}{},
-		handOvers:    map[handOver]int{},
-		waiting:      map[Key][]Owner{},
-		ignored:      map[Owner]map[Key]struct{}{},
-		unrecorded:   map[Owner][]Key{},
-		onReady:      func(Owner) {},
-		onDrift:      func(Owner, Key) {},
-		onVerdict:    func(Owner) {},
-		onTurnedBack: func() {},
+// New returns an empty tracker.
+func New() *Tracker {
+	return &Tracker{
+		records:                 map[kind]map[name]*record{},
+		namespaced:              map[kind]int{},
+		owners:                  map[Owner]*ownerRecord{},
+		pods:                    newPodCounts(),
+		deployments:             map[types.UID]*record{},
+		partial:                 map[*record]time.Time{},
+		rares:                   map[*record]struct{}{},
+		handOvers:               map[handOver]int{},
+		waiting:                 map[Key][]Owner{},
+		ignored:                 map[Owner]map[Key]struct{}{},
+		unrecorded:              map[Owner][]Key{},
+		onReady:                 func(Owner) {},
+		onDrift:                 func(Owner, Key) {},
+		onVerdict:               func(Owner) {},
+		onVersionsWentBackwards: func() {},
 	}
 }
 
 // Subscribe sets what is called, outside the lock, when an object of a ManagedResource may have drifted and when the
 // judgement about one changed. What was reported before stays untold.
-func (l *Ledger) Subscribe(onDrift func(Owner, Key), onVerdict func(Owner)) {
+func (l *Tracker) Subscribe(onDrift func(Owner, Key), onVerdict func(Owner)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.onDrift, l.onVerdict = onDrift, onVerdict
 }
 
-// OnTurnedBack sets what is called, outside the lock, when an answer proves that resource versions were turned back.
-func (l *Ledger) OnTurnedBack(do func()) {
+// OnVersionsWentBackwards sets what is called, outside the lock, when an answer proves that resource versions were turned back.
+func (l *Tracker) OnVersionsWentBackwards(do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.onTurnedBack = do
+	l.onVersionsWentBackwards = do
 }
 
 // Track sets the objects of a ManagedResource; those that it no longer has are forgotten unless another one has them.
-func (l *Ledger) Track(owner Owner, refs []Ref) {
+func (l *Tracker) Track(owner Owner, refs []Ref) {
 	var told notices
 	l.mu.Lock()
 	l.trackLocked(owner, refs, &told)
@@ -131,7 +131,7 @@ func (l *Ledger) Track(owner Owner, refs []Ref) {
 	told.send(l)
 }
 
-func (l *Ledger) trackLocked(owner Owner, refs []Ref, told *notices) {
+func (l *Tracker) trackLocked(owner Owner, refs []Ref, told *notices) {
 	if len(refs) > 0 {
 		delete(l.ignored, owner)
 	}
@@ -186,7 +186,7 @@ func (l *Ledger) trackLocked(owner Owner, refs []Ref, told *notices) {
 }
 
 // recordLocked finds or makes the record of a reference.
-func (l *Ledger) recordLocked(ref Ref) *record {
+func (l *Tracker) recordLocked(ref Ref) *record {
 	k, n := split(ref.Key)
 	byName := l.records[k]
 	if byName == nil {
@@ -213,13 +213,13 @@ func with[V any](m map[*record]V, r *record, value V) map[*record]V {
 	return m
 }
 
-func (l *Ledger) findLocked(key Key) *record {
+func (l *Tracker) findLocked(key Key) *record {
 	k, n := split(key)
 	return l.records[k][n]
 }
 
 // dropOwnerLocked takes a ManagedResource from an object; another one that inherits it must look at it.
-func (l *Ledger) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
+func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 	wasLast := len(r.owners) > 0 && r.owners[len(r.owners)-1] == o
 	if at := slices.Index(r.owners, o); at >= 0 && at < r.passed {
 		r.passed-- // It was asked, and the others are still to be.
@@ -234,7 +234,7 @@ func (l *Ledger) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 		return
 	}
 	l.setUIDLocked(r, "")
-	delete(l.partly, r)
+	delete(l.partial, r)
 	delete(l.rares, r)
 	delete(l.records[r.kind], r.name)
 	l.size--
@@ -247,9 +247,9 @@ func (l *Ledger) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 	}
 }
 
-// Verified reports that an object was found, or made, as it should be. If something later was seen that may differ, the
+// MarkInSync reports that an object was found, or made, as it should be. If something later was seen that may differ, the
 // object stays in doubt, and its ManagedResource is told.
-func (l *Ledger) Verified(owner Owner, s Sighting) {
+func (l *Tracker) MarkInSync(owner Owner, s Observation) {
 	var told notices
 	l.mu.Lock()
 	if r := l.findLocked(s.Key); r != nil {
@@ -259,7 +259,7 @@ func (l *Ledger) Verified(owner Owner, s Sighting) {
 	told.send(l)
 }
 
-func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *notices) {
+func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, told *notices) {
 	if r.turnBackLocked(s, told) {
 		return
 	}
@@ -271,7 +271,7 @@ func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *not
 		}
 		if !ordered(r.resourceVersion, s.ResourceVersion) {
 			// Nobody knows which is the later one. A second look that finds the same settles it.
-			r.resourceVersion, r.state, r.unlisted = s.ResourceVersion, present, false
+			r.resourceVersion, r.state, r.missingFromList = s.ResourceVersion, present, false
 			l.setUIDLocked(r, s.UID)
 		}
 		r.changedLocked(told)
@@ -284,8 +284,8 @@ func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *not
 	}
 	l.setUIDLocked(r, s.UID)
 	r.state, r.digest, r.desired, r.verified, r.suspect = present, s.Digest, s.Desired, true, false
-	r.unlisted, r.unwatched, r.passed, r.untold = false, false, 0, false
-	l.notePartlyLocked(r, s.Again)
+	r.missingFromList, r.unlabelledLive, r.passed, r.untold = false, false, 0, false
+	l.notePartialLocked(r, s.RetryPartial)
 	for _, o := range r.owners {
 		delete(o.dirty, r)
 	}
@@ -294,8 +294,8 @@ func (l *Ledger) verifiedLocked(r *record, o *ownerRecord, s Sighting, told *not
 	}
 }
 
-// Seen reports what a watch saw, or what a read found that compared nothing.
-func (l *Ledger) Seen(s Sighting) {
+// ObservePresent reports what a watch saw, or what a read found that compared nothing.
+func (l *Tracker) ObservePresent(s Observation) {
 	var told notices
 	l.mu.Lock()
 	if r := l.findLocked(s.Key); r != nil {
@@ -305,7 +305,7 @@ func (l *Ledger) Seen(s Sighting) {
 	told.send(l)
 }
 
-func (l *Ledger) seenLocked(r *record, s Sighting, told *notices) {
+func (l *Tracker) seenLocked(r *record, s Observation, told *notices) {
 	if r.turnBackLocked(s, told) {
 		return
 	}
@@ -317,10 +317,10 @@ func (l *Ledger) seenLocked(r *record, s Sighting, told *notices) {
 	same := r.state == present && r.uid == s.UID &&
 		(r.resourceVersion == s.ResourceVersion || (s.Digest != 0 && r.digest == s.Digest))
 	known := r.state != unseen
-	r.unwatched = s.Since != (Mark{}) && (r.unwatched || r.state == missing)
+	r.unlabelledLive = s.Since != (Revision{}) && (r.unlabelledLive || r.state == missing)
 	l.setUIDLocked(r, s.UID)
-	r.state, r.resourceVersion, r.digest, r.terminating, r.unlisted = present, s.ResourceVersion, s.Digest, s.Terminating, false
-	if known && !same && (!r.suspect || r.again) {
+	r.state, r.resourceVersion, r.digest, r.terminating, r.missingFromList = present, s.ResourceVersion, s.Digest, s.Terminating, false
+	if known && !same && (!r.suspect || r.retryPartial) {
 		r.changedLocked(told)
 	}
 	if changed {
@@ -328,9 +328,9 @@ func (l *Ledger) seenLocked(r *record, s Sighting, told *notices) {
 	}
 }
 
-// Gone reports that an object is not there any more, as of a resource version; what was seen or verified later counts more.
+// ObserveDeleted reports that an object is not there any more, as of a resource version; what was seen or verified later counts more.
 // Without a resource version only the object with the UID is meant.
-func (l *Ledger) Gone(key Key, uid types.UID, resourceVersion string) {
+func (l *Tracker) ObserveDeleted(key Key, uid types.UID, resourceVersion string) {
 	var told notices
 	l.mu.Lock()
 	if r := l.findLocked(key); r != nil {
@@ -341,33 +341,33 @@ func (l *Ledger) Gone(key Key, uid types.UID, resourceVersion string) {
 }
 
 // unlistedLocked is goneLocked for what a complete list of a resource version that goes by the label does not have.
-func (l *Ledger) unlistedLocked(r *record, resourceVersion string, told *notices) {
+func (l *Tracker) unlistedLocked(r *record, resourceVersion string, told *notices) {
 	l.goneLocked(r, "", resourceVersion, told)
-	r.unlisted = r.unlisted || r.state == missing && r.resourceVersion == resourceVersion
+	r.missingFromList = r.missingFromList || r.state == missing && r.resourceVersion == resourceVersion
 }
 
-func (l *Ledger) goneLocked(r *record, uid types.UID, resourceVersion string, told *notices) {
+func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, told *notices) {
 	if newer(r.resourceVersion, resourceVersion) ||
 		(uid != "" && r.uid != "" && r.uid != uid && !newer(resourceVersion, r.resourceVersion)) {
 		return
 	}
 	if resourceVersion != "" {
-		r.resourceVersion, r.unlisted = resourceVersion, false
+		r.resourceVersion, r.missingFromList = resourceVersion, false
 	}
 	if r.state == missing {
 		return
 	}
 	was := r.state
-	r.state, r.unwatched, r.verdicts, r.terminating, r.digest, r.verified = missing, false, nil, false, 0, false
+	r.state, r.unlabelledLive, r.verdicts, r.terminating, r.digest, r.verified = missing, false, nil, false, 0, false
 	if was == present {
 		r.changedLocked(told)
 	}
 	told.judge(r)
 }
 
-// Absent reports that a read found nothing. before is what Lookup said before the read: whatever was reported since counts
+// ObserveNotFound reports that a read found nothing. before is what Lookup said before the read: whatever was reported since counts
 // more than an answer that does not say when it was true.
-func (l *Ledger) Absent(key Key, before Finding) {
+func (l *Tracker) ObserveNotFound(key Key, before Object) {
 	var told notices
 	l.mu.Lock()
 	if r := l.findLocked(key); r != nil && r.uid == before.UID && r.resourceVersion == before.ResourceVersion && (r.state == present) == before.Present {
@@ -377,8 +377,8 @@ func (l *Ledger) Absent(key Key, before Finding) {
 	told.send(l)
 }
 
-// Suspect marks an object as one to look at, such as when an autoscaler came or went. Who looks already does not know of that.
-func (l *Ledger) Suspect(key Key) {
+// MarkOutOfSync marks an object as one to look at, such as when an autoscaler came or went. Who looks already does not know of that.
+func (l *Tracker) MarkOutOfSync(key Key) {
 	var told notices
 	l.mu.Lock()
 	if r := l.findLocked(key); r != nil {
@@ -389,8 +389,8 @@ func (l *Ledger) Suspect(key Key) {
 	told.send(l)
 }
 
-// Dirty returns the objects of a ManagedResource that must be looked at.
-func (l *Ledger) Dirty(owner Owner) []Key {
+// OutOfSync returns the objects of a ManagedResource that must be looked at.
+func (l *Tracker) OutOfSync(owner Owner) []Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
@@ -404,8 +404,8 @@ func (l *Ledger) Dirty(owner Owner) []Key {
 	return keys
 }
 
-// IsVerified says whether an object is known to be as it should, compared with the same desired state.
-func (l *Ledger) IsVerified(key Key, desired uint64) bool {
+// InSync says whether an object is known to be as it should, compared with the same desired state.
+func (l *Tracker) InSync(key Key, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -413,26 +413,26 @@ func (l *Ledger) IsVerified(key Key, desired uint64) bool {
 }
 
 // OthersHave says whether another ManagedResource has an object on record.
-func (l *Ledger) OthersHave(owner Owner, key Key) bool {
+func (l *Tracker) OthersHave(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.othersHaveLocked(owner, key)
 }
 
 // OthersClaim says whether another ManagedResource has an object on record, or is ignored and has it.
-func (l *Ledger) OthersClaim(owner Owner, key Key) bool {
+func (l *Tracker) OthersClaim(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.othersHaveLocked(owner, key) || l.ignoredHaveLocked(key)
 }
 
-func (l *Ledger) othersHaveLocked(owner Owner, key Key) bool {
+func (l *Tracker) othersHaveLocked(owner Owner, key Key) bool {
 	r := l.findLocked(key)
 	return r != nil && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.owner != owner })
 }
 
 // AllKnown says whether somebody has looked for every object of a ManagedResource, so that its health can be judged.
-func (l *Ledger) AllKnown(owner Owner) bool {
+func (l *Tracker) AllKnown(owner Owner) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
@@ -440,7 +440,7 @@ func (l *Ledger) AllKnown(owner Owner) bool {
 }
 
 // Refs returns the objects of a ManagedResource.
-func (l *Ledger) Refs(owner Owner) []Ref {
+func (l *Tracker) Refs(owner Owner) []Ref {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
@@ -455,7 +455,7 @@ func (l *Ledger) Refs(owner Owner) []Ref {
 }
 
 // Size is the number of objects on record.
-func (l *Ledger) Size() int {
+func (l *Tracker) Size() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.size
@@ -465,8 +465,8 @@ func (l *Ledger) Size() int {
 type notices struct {
 	drift    []drift
 	verdicts []Owner
-	// turnedBack is true if an answer proved that.
-	turnedBack bool
+	// versionsWentBackwards is true if an answer proved that.
+	versionsWentBackwards bool
 }
 
 type drift struct {
@@ -480,12 +480,12 @@ func (n *notices) judge(r *record) {
 	}
 }
 
-func (n *notices) send(l *Ledger) {
-	if len(n.drift) == 0 && len(n.verdicts) == 0 && !n.turnedBack {
+func (n *notices) send(l *Tracker) {
+	if len(n.drift) == 0 && len(n.verdicts) == 0 && !n.versionsWentBackwards {
 		return
 	}
 	l.mu.Lock()
-	onDrift, onVerdict, onTurnedBack := l.onDrift, l.onVerdict, l.onTurnedBack
+	onDrift, onVerdict, onVersionsWentBackwards := l.onDrift, l.onVerdict, l.onVersionsWentBackwards
 	l.mu.Unlock()
 	for _, d := range n.drift {
 		onDrift(d.owner, d.key)
@@ -493,7 +493,7 @@ func (n *notices) send(l *Ledger) {
 	for _, owner := range n.verdicts {
 		onVerdict(owner)
 	}
-	if n.turnedBack {
-		onTurnedBack()
+	if n.versionsWentBackwards {
+		onVersionsWentBackwards()
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 )
 
-// Mark is what was on record of an object at a moment, as far as it tells whether anything was reported since.
-type Mark struct {
+// Revision is what was on record of an object at a moment, as far as it tells whether anything was reported since.
+type Revision struct {
 	resourceVersion string
 	uid             types.UID
 	state           state
@@ -15,22 +15,22 @@ type Mark struct {
 }
 
 // Era is which of the times it was of in which what is known was not called into question.
-func (m Mark) Era() uint16 { return m.era }
+func (m Revision) Era() uint16 { return m.era }
 
-// Finding is the answer of Lookup.
-type Finding struct {
+// Object is the answer of Lookup.
+type Object struct {
 	// Tracked is true if a ManagedResource has the object.
 	Tracked bool
 	// Known is true once anybody has looked; Present if it was there then.
 	Known, Present bool
 	// Unlisted is true if it is not present as a list that goes by the label did not have it: it may be there without.
-	Unlisted bool
+	MissingFromList bool
 	// Unwatched is true if it is present as a request found it, though lists or watches had said that it is not there: none need tell what happens to it.
-	Unwatched bool
-	// Suspect is true if it is about to be looked at; Verified if it was found as it should be and nothing was seen since.
-	Suspect, Verified bool
+	UnlabelledLive bool
+	// OutOfSync is true if it is about to be looked at; InSync if it was found as it should be and nothing was seen since.
+	OutOfSync, InSync bool
 	// Again is true if it is in doubt only as the API server kept a part of what was written, and may keep more by now.
-	Again bool
+	RetryPartial bool
 	// Terminating is true if its deletion was accepted and waits for something. Its end is told as drift.
 	Terminating     bool
 	UID             types.UID
@@ -38,42 +38,42 @@ type Finding struct {
 	// Judged is true if the object was seen in the version that was asked for, by whoever tells of its health; Verdict is what it said then.
 	Judged  bool
 	Verdict healthcheck.Verdict
-	// Mark is for answers to requests that are sent now.
-	Mark Mark
+	// Revision is for answers to requests that are sent now.
+	Revision Revision
 }
 
 // GoneSince says whether the object was seen to be gone later than at a resource version. One that left the filter of a watch looks the
 // same, so that it must not be concluded of one whose end takes time.
-func (f Finding) GoneSince(resourceVersion string) bool {
+func (f Object) GoneSince(resourceVersion string) bool {
 	return f.Known && !f.Present && newer(f.ResourceVersion, resourceVersion)
 }
 
-// Lookup returns what is known of an object, but for what it says of itself.
-func (l *Ledger) Lookup(key Key) Finding {
+// Get returns what is known of an object, but for what it says of itself.
+func (l *Tracker) Get(key Key) Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil {
 		return r.finding()
 	}
-	return Finding{}
+	return Object{}
 }
 
-// LookupIn is Lookup with what the object says of itself in the version of a reference: another one may say something else (MRH-8).
-func (l *Ledger) LookupIn(ref Ref) Finding {
+// GetIn is Lookup with what the object says of itself in the version of a reference: another one may say something else (MRH-8).
+func (l *Tracker) GetIn(ref Ref) Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(ref.Key)
 	if r == nil {
-		return Finding{}
+		return Object{}
 	}
 	f := r.finding()
 	f.Verdict, f.Judged = r.verdictIn(versionOf(ref))
 	return f
 }
 
-func (r *record) finding() Finding {
-	return Finding{
-		Tracked: true, Known: r.state != unseen, Present: r.state == present, Unlisted: r.unlisted, Unwatched: r.unwatched, Suspect: r.suspect, Verified: r.verified && !r.suspect, Again: r.again,
-		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Mark: r.mark(),
+func (r *record) finding() Object {
+	return Object{
+		Tracked: true, Known: r.state != unseen, Present: r.state == present, MissingFromList: r.missingFromList, UnlabelledLive: r.unlabelledLive, OutOfSync: r.suspect, InSync: r.verified && !r.suspect, RetryPartial: r.retryPartial,
+		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Revision: r.mark(),
 	}
 }

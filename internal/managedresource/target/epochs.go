@@ -29,8 +29,8 @@ type eras struct {
 	due *time.Timer
 }
 
-// turnedBack takes the proof that resource versions were turned back. prover is the scope that is looked at anew already; nil for none.
-func (w *Watches) turnedBack(prover *scope) {
+// versionsWentBackwards takes the proof that resource versions were turned back. prover is the scope that is looked at anew already; nil for none.
+func (w *Watches) versionsWentBackwards(prover *scope) {
 	if w.eras.prove(func() { w.renew(nil) }) {
 		w.renew(prover)
 	}
@@ -85,7 +85,7 @@ func (w *Watches) renew(prover *scope) {
 	for _, a := range followed {
 		a.giveUp()
 	}
-	w.ledger.TurnedBack(func(ref objects.Ref) bool { return prover != nil && w.scopeOf(ref) == *prover })
+	w.tracker.VersionsWentBackwards(func(ref objects.Ref) bool { return prover != nil && w.scopeOf(ref) == *prover })
 	for _, a := range followed {
 		a.beginAnew()
 	}

@@ -8,21 +8,21 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// wideKinds are the kinds that are watched with all their objects. It has a lock of its own, as scopes are asked for while the
-// ledger is locked.
-type wideKinds struct {
+// allObjectsKinds are the kinds that are watched with all their objects. It has a lock of its own, as scopes are asked for while the
+// tracker is locked.
+type allObjectsKinds struct {
 	mu    sync.RWMutex
 	kinds map[schema.GroupVersionKind]struct{}
 }
 
-func (k *wideKinds) has(gvk schema.GroupVersionKind) bool {
+func (k *allObjectsKinds) has(gvk schema.GroupVersionKind) bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	_, wide := k.kinds[gvk]
 	return wide
 }
 
-func (k *wideKinds) set(gvk schema.GroupVersionKind, wide bool) {
+func (k *allObjectsKinds) set(gvk schema.GroupVersionKind, wide bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.kinds == nil {

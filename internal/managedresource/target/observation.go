@@ -38,8 +38,8 @@ func (v View) Whole(gvk runtimeschema.GroupVersionKind) bool {
 	return wholeForDrift[gvk.GroupKind()] || v.Health.NeedsWholeObject(gvk)
 }
 
-// Sighting is what a whole object says.
-func (v View) Sighting(object *unstructured.Unstructured) objects.Sighting {
+// Observation is what a whole object says.
+func (v View) Observation(object *unstructured.Unstructured) objects.Observation {
 	gvk := object.GroupVersionKind()
 	sighting := sightingOf(gvk, object)
 	if v.Whole(gvk) {
@@ -51,8 +51,8 @@ func (v View) Sighting(object *unstructured.Unstructured) objects.Sighting {
 }
 
 // sightingOf is what the metadata of an object say.
-func sightingOf(gvk runtimeschema.GroupVersionKind, object metav1.Object) objects.Sighting {
-	sighting := objects.Sighting{
+func sightingOf(gvk runtimeschema.GroupVersionKind, object metav1.Object) objects.Observation {
+	sighting := objects.Observation{
 		Key:             objects.Key{GroupKind: gvk.GroupKind(), Namespace: object.GetNamespace(), Name: object.GetName()},
 		UID:             object.GetUID(),
 		ResourceVersion: object.GetResourceVersion(),

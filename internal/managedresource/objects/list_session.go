@@ -7,31 +7,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Listing is a complete list of a scope that is reported piece by piece. Nothing of it is kept: each record notes the number
+// ListSession is a complete list of a scope that is reported piece by piece. Nothing of it is kept: each record notes the number
 // of the latest listing that had it.
 //
 // A complete list is of the latest state when it began, so that it proves when resource versions were turned back, as by a
 // restore of etcd: it is older than what was known before it began, or has an object in an older version than one that it
 // covers, or another object in that very version. What contradicts the list is forgotten, and looked at.
-type Listing struct {
-	ledger  *Ledger
+type ListSession struct {
+	tracker *Tracker
 	kind    kind
 	inScope func(Ref) bool
 	number  uint32
 	// latest is the latest resource version of the scope before the list began; version is the list's.
-	latest, version string
-	turnedBack      bool
+	latest, version       string
+	versionsWentBackwards bool
 }
 
-// StartListing begins a list of the objects of a kind for which inScope holds; it must not call the ledger. It must be called
+// StartListSession begins a list of the objects of a kind for which inScope holds; it must not call the tracker. It must be called
 // before the list is asked for. since is the latest resource version that the scope's watch or last list told of.
-func (l *Ledger) StartListing(gk schema.GroupKind, since string, inScope func(Ref) bool) *Listing {
+func (l *Tracker) StartListSession(gk schema.GroupKind, since string, inScope func(Ref) bool) *ListSession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listings++
-	x := &Listing{ledger: l, kind: unique.Make(gk), inScope: inScope, number: l.listings, latest: since}
+	x := &ListSession{tracker: l, kind: unique.Make(gk), inScope: inScope, number: l.listings, latest: since}
 	for _, r := range l.records[x.kind] {
-		if (x.latest == "" || newer(r.resourceVersion, x.latest)) && r.tells(inScope) {
+		if (x.latest == "" || newer(r.resourceVersion, x.latest)) && r.authoritativeFor(inScope) {
 			x.latest = r.resourceVersion
 		}
 	}
@@ -40,17 +40,17 @@ func (l *Ledger) StartListing(gk schema.GroupKind, since string, inScope func(Re
 
 // At tells the resource version of the list, as soon as its first piece is there. It reports whether resource versions were
 // turned back, so that everything in the scope must be looked at.
-func (x *Listing) At(resourceVersion string) (turnedBack bool) {
+func (x *ListSession) At(resourceVersion string) (versionsWentBackwards bool) {
 	x.version = resourceVersion
 	if !newer(x.latest, resourceVersion) {
 		return false
 	}
-	x.turnedBack = true
-	l := x.ledger
+	x.versionsWentBackwards = true
+	l := x.tracker
 	var told notices
 	l.mu.Lock()
 	for _, r := range l.records[x.kind] {
-		if r.tells(x.inScope) {
+		if r.authoritativeFor(x.inScope) {
 			r.resetLocked(&told)
 		}
 	}
@@ -59,13 +59,13 @@ func (x *Listing) At(resourceVersion string) (turnedBack bool) {
 	return true
 }
 
-// Seen reports an object of the list. It returns what is known of the object then.
-func (x *Listing) Seen(s Sighting) Finding {
-	l := x.ledger
+// ObservePresent reports an object of the list. It returns what is known of the object then.
+func (x *ListSession) ObservePresent(s Observation) Object {
+	l := x.tracker
 	var told notices
 	l.mu.Lock()
 	if r := l.findLocked(s.Key); r != nil {
-		if r.tells(x.inScope) || x.passesBy(r) {
+		if r.authoritativeFor(x.inScope) || x.cannotProveAbsence(r) {
 			r.listed = max(r.listed, x.number)
 		}
 		x.proveLocked(r, s, &told)
@@ -73,34 +73,34 @@ func (x *Listing) Seen(s Sighting) Finding {
 	}
 	l.mu.Unlock()
 	told.send(l)
-	return l.Lookup(s.Key)
+	return l.Get(s.Key)
 }
 
 // proveLocked forgets what is known of an object if the list covers that version and has an older one, or another object in that one.
-func (x *Listing) proveLocked(r *record, s Sighting, told *notices) {
+func (x *ListSession) proveLocked(r *record, s Observation, told *notices) {
 	if !r.contradicts(s) || newer(r.resourceVersion, x.version) {
 		return
 	}
-	if r.unlisted && !x.goesByLabel(r) {
+	if r.missingFromList && !x.goesByLabel(r) {
 		if x.concerns(r) {
 			r.resourceVersion = "" // It was a list that went by the label which did not have it.
 		}
 		return
 	}
-	x.turnedBack = true
+	x.versionsWentBackwards = true
 	r.resetLocked(told)
 }
 
 // goesByLabel says whether the list has an object only if it has the label.
-func (x *Listing) goesByLabel(r *record) bool {
+func (x *ListSession) goesByLabel(r *record) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
 		return x.inScope(Ref{Key: r.key(), Version: o.version(r).Value()})
 	})
 }
 
-// passesBy says whether a list concludes nothing of an object that it does not have, and no other one of its version does: it goes by the label, which an
+// cannotProveAbsence says whether a list concludes nothing of an object that it does not have, and no other one of its version does: it goes by the label, which an
 // owner in another version does not put there. That version need not be served.
-func (x *Listing) passesBy(r *record) bool {
+func (x *ListSession) cannotProveAbsence(r *record) bool {
 	return r.unlabelled && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
 		return x.inScope(o.ref(r)) && !slices.ContainsFunc(r.owners, func(other *ownerRecord) bool { return other.unlabels(r) && other.version(r) == o.version(r) })
 	})
@@ -108,16 +108,16 @@ func (x *Listing) passesBy(r *record) bool {
 
 // End reports that the list was complete: what is in the scope and was not listed is gone. What came into the scope while it was listed is doubted,
 // and so is what a list had that began later: nobody knows whether this one had it, too.
-func (x *Listing) End() {
-	l := x.ledger
+func (x *ListSession) End() {
+	l := x.tracker
 	var told notices
 	l.mu.Lock()
 	for _, r := range l.records[x.kind] {
 		switch {
 		case r.listed == x.number:
-		case x.passesBy(r):
+		case x.cannotProveAbsence(r):
 			r.unsureLocked(&told)
-		case !r.tells(x.inScope):
+		case !r.authoritativeFor(x.inScope):
 		case r.listed > x.number || r.since >= x.number:
 			r.unsureLocked(&told)
 		case x.goesByLabel(r):
@@ -130,21 +130,21 @@ func (x *Listing) End() {
 	told.send(l)
 }
 
-// TurnedBack says whether what was reported of the list so far proves that resource versions were turned back.
-func (x *Listing) TurnedBack() bool {
-	x.ledger.mu.Lock()
-	defer x.ledger.mu.Unlock()
-	return x.turnedBack
+// VersionsWentBackwards says whether what was reported of the list so far proves that resource versions were turned back.
+func (x *ListSession) VersionsWentBackwards() bool {
+	x.tracker.mu.Lock()
+	defer x.tracker.mu.Unlock()
+	return x.versionsWentBackwards
 }
 
-// TurnedBack reports that resource versions were turned back, as by a restore of etcd: whatever is known may be of a time that
+// VersionsWentBackwards reports that resource versions were turned back, as by a restore of etcd: whatever is known may be of a time that
 // never was, and is looked at anew. The objects for which except holds were reported since.
-func (l *Ledger) TurnedBack(except func(Ref) bool) {
+func (l *Tracker) VersionsWentBackwards(except func(Ref) bool) {
 	var told notices
 	l.mu.Lock()
 	for _, byName := range l.records {
 		for _, r := range byName {
-			if r.resourceVersion != "" && !r.tells(except) {
+			if r.resourceVersion != "" && !r.authoritativeFor(except) {
 				r.resetLocked(&told)
 			}
 		}

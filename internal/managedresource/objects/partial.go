@@ -6,21 +6,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// notePartlyLocked takes from a verification whether the API server kept the whole of what was written.
-func (l *Ledger) notePartlyLocked(r *record, again time.Time) {
-	r.again = false
+// notePartialLocked takes from a verification whether the API server kept the whole of what was written.
+func (l *Tracker) notePartialLocked(r *record, again time.Time) {
+	r.retryPartial = false
 	if again.IsZero() {
-		delete(l.partly, r)
+		delete(l.partial, r)
 		return
 	}
-	l.partly[r] = again
+	l.partial[r] = again
 }
 
 // RetryKind puts the objects of a kind into doubt that the API server kept a part of only, and tells of them: it may keep more by now.
-func (l *Ledger) RetryKind(gk schema.GroupKind) {
+func (l *Tracker) RetryKind(gk schema.GroupKind) {
 	var told notices
 	l.mu.Lock()
-	for r := range l.partly {
+	for r := range l.partial {
 		if r.kind.Value() == gk && l.retryLocked(r) {
 			r.tellLocked(&told)
 		}
@@ -31,10 +31,10 @@ func (l *Ledger) RetryKind(gk schema.GroupKind) {
 
 // RetryDue puts the objects into doubt that the API server kept a part of only, and whose time has come. It tells nobody: whoever calls it
 // looks for what is in doubt next. One that is being written just now is left for another time.
-func (l *Ledger) RetryDue(now time.Time) {
+func (l *Tracker) RetryDue(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for r, due := range l.partly {
+	for r, due := range l.partial {
 		if r.writes == 0 && !due.After(now) {
 			l.retryLocked(r)
 		}
@@ -42,22 +42,22 @@ func (l *Ledger) RetryDue(now time.Time) {
 }
 
 // retryLocked has an object written once more. One that is in doubt already is looked at anyway.
-func (l *Ledger) retryLocked(r *record) (doubted bool) {
+func (l *Tracker) retryLocked(r *record) (doubted bool) {
 	if r.suspect {
 		return false
 	}
-	delete(l.partly, r)
-	r.verified, r.suspect, r.again = false, true, true
+	delete(l.partial, r)
+	r.verified, r.suspect, r.retryPartial = false, true, true
 	r.owners[len(r.owners)-1].dirty[r] = struct{}{}
 	return true
 }
 
 // Retries says whether an object, as it was read, is in doubt for no other reason than that, and is to be what it was to be before: it is the
 // one on record, and nobody has changed it since.
-func (l *Ledger) Retries(read Sighting, desired uint64) bool {
+func (l *Tracker) Retries(read Observation, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(read.Key)
-	return r != nil && r.again && r.desired == desired && r.uid == read.UID &&
+	return r != nil && r.retryPartial && r.desired == desired && r.uid == read.UID &&
 		(r.resourceVersion == read.ResourceVersion || read.Digest != 0 && r.digest == read.Digest)
 }

@@ -135,10 +135,10 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	requests := w.requestsFor(s, served)
-	follower := a.follows(cancel)
-	sink := &sink{watches: w, scope: s, active: follower}
+	watchSession := a.follows(cancel)
+	sink := &sink{watches: w, scope: s, active: watchSession}
 	failed := func(err error) {
-		follower.lost()
+		watchSession.lost()
 		if unserved(err) || apimeta.IsNoMatchError(err) {
 			// What the watch was made from has ended.
 			w.client.mappings.forget(s.gvk, served)
@@ -151,7 +151,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 			w.selector(s)(&options)
 			w.metrics.count("watch")
 			return requests.watch(ctx, options)
-		}, failed, follower.resumed)
+		}, failed, watchSession.resumed)
 	log.V(1).Info("Watching")
 	w.metrics.watching.Inc()
 	defer w.metrics.watching.Dec()
@@ -159,7 +159,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 		Name: "target " + s.gvk.String(), MinWatchTimeout: minWatchTimeout, Logger: &log,
 	})
 	reflector.RunWithContext(ctx)
-	follower.end()
+	watchSession.end()
 }
 
 // selector narrows requests to a scope.

@@ -15,11 +15,11 @@ import (
 // object.
 func (r *Reconciler) PreloadInventories(ctx context.Context) error {
 	err := r.Statuses.All(ctx, func(mr *resourcesv1alpha1.ManagedResource) {
-		if !r.Class.Concerns(mr) || r.Class.WaitsForHandOver(mr) {
+		if !r.Class.Handles(mr) || r.Class.WaitsForHandOver(mr) {
 			return
 		}
 		if meta.Ignored(mr) {
-			r.Ledger.SetIgnored(ownerOf(mr), keysOf(mr.Status.Resources))
+			r.Tracker.SetIgnored(ownerOf(mr), keysOf(mr.Status.Resources))
 			return
 		}
 		refs := make([]objects.Ref, 0, len(mr.Status.Resources))

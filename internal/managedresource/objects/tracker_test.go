@@ -23,12 +23,12 @@ var (
 )
 
 type recorder struct {
-	*Ledger
+	*Tracker
 	drift, verdicts []Owner
 }
 
 func newRecorder(owners map[Owner][]Ref) *recorder {
-	r := &recorder{Ledger: New()}
+	r := &recorder{Tracker: New()}
 	r.Subscribe(func(o Owner, _ Key) { r.drift = append(r.drift, o) }, func(o Owner) { r.verdicts = append(r.verdicts, o) })
 	for owner, refs := range owners {
 		r.Track(owner, refs)
@@ -39,17 +39,17 @@ func newRecorder(owners map[Owner][]Ref) *recorder {
 func everything(Ref) bool { return true }
 
 // list reports a complete list of ConfigMaps.
-func (r *recorder) list(objects []Sighting, version string) {
-	x := r.StartListing(cm.GroupKind, "", everything)
+func (r *recorder) list(objects []Observation, version string) {
+	x := r.StartListSession(cm.GroupKind, "", everything)
 	x.At(version)
 	for _, s := range objects {
-		x.Seen(s)
+		x.ObservePresent(s)
 	}
 	x.End()
 }
 
-func sighting(ref Ref, uid, rv string, digest uint64) Sighting {
-	return Sighting{Key: ref.Key, UID: types.UID(uid), ResourceVersion: rv, Digest: digest, Version: ref.Version}
+func sighting(ref Ref, uid, rv string, digest uint64) Observation {
+	return Observation{Key: ref.Key, UID: types.UID(uid), ResourceVersion: rv, Digest: digest, Version: ref.Version}
 }
 
 func TestDrift(t *testing.T) {
@@ -57,128 +57,152 @@ func TestDrift(t *testing.T) {
 		do   func(*recorder)
 		want string
 	}{
-		"own write, event first":      {func(r *recorder) { r.Seen(sighting(cm, "u", "5", 0)); r.Verified(mr1, sighting(cm, "u", "5", 0)) }, "[]"},
-		"own write, event later":      {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Seen(sighting(cm, "u", "5", 0)) }, "[]"},
-		"an older event":              {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Seen(sighting(cm, "u", "4", 0)) }, "[]"},
-		"somebody's change":           {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Seen(sighting(cm, "u", "6", 0)) }, "[ns/one]"},
-		"a change of the status only": {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 9)); r.Seen(sighting(cm, "u", "6", 9)) }, "[]"},
+		"own write, event first": {func(r *recorder) {
+			r.ObservePresent(sighting(cm, "u", "5", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+		}, "[]"},
+		"own write, event later": {func(r *recorder) {
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+			r.ObservePresent(sighting(cm, "u", "5", 0))
+		}, "[]"},
+		"an older event": {func(r *recorder) {
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+			r.ObservePresent(sighting(cm, "u", "4", 0))
+		}, "[]"},
+		"somebody's change": {func(r *recorder) {
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+			r.ObservePresent(sighting(cm, "u", "6", 0))
+		}, "[ns/one]"},
+		"a change of the status only": {func(r *recorder) {
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 9))
+			r.ObservePresent(sighting(cm, "u", "6", 9))
+		}, "[]"},
 		"somebody's change during ours": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
-			r.Seen(sighting(cm, "u", "7", 0))
-			r.Verified(mr1, sighting(cm, "u", "6", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+			r.ObservePresent(sighting(cm, "u", "7", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 		}, "[ns/one ns/one]"},
-		"a deletion":                     {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Gone(cm.Key, "u", "6") }, "[ns/one]"},
-		"a deletion before our creation": {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Gone(cm.Key, "", "4") }, "[]"},
-		"a deletion of the predecessor":  {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Gone(cm.Key, "old", "4") }, "[]"},
-		"re-creation by somebody":        {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "5", 0)); r.Seen(sighting(cm, "other", "6", 0)) }, "[ns/one]"},
-		"not on record":                  {func(r *recorder) { r.Seen(sighting(deploy, "u", "6", 0)); r.Gone(deploy.Key, "", "") }, "[]"},
-		"never verified":                 {func(r *recorder) { r.Seen(sighting(cm, "u", "6", 0)); r.Seen(sighting(cm, "u", "7", 0)) }, "[ns/one]"},
+		"a deletion":                     {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.ObserveDeleted(cm.Key, "u", "6") }, "[ns/one]"},
+		"a deletion before our creation": {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.ObserveDeleted(cm.Key, "", "4") }, "[]"},
+		"a deletion of the predecessor":  {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.ObserveDeleted(cm.Key, "old", "4") }, "[]"},
+		"re-creation by somebody": {func(r *recorder) {
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+			r.ObservePresent(sighting(cm, "other", "6", 0))
+		}, "[ns/one]"},
+		"not on record": {func(r *recorder) {
+			r.ObservePresent(sighting(deploy, "u", "6", 0))
+			r.ObserveDeleted(deploy.Key, "", "")
+		}, "[]"},
+		"never verified": {func(r *recorder) {
+			r.ObservePresent(sighting(cm, "u", "6", 0))
+			r.ObservePresent(sighting(cm, "u", "7", 0))
+		}, "[ns/one]"},
 		"not in a complete list": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.list(nil, "9")
 		}, "[ns/one]"},
 		"written after the list was made": {func(r *recorder) {
-			x := r.StartListing(cm.GroupKind, "4", everything)
-			r.Verified(mr1, sighting(cm, "u", "9", 0))
+			x := r.StartListSession(cm.GroupKind, "4", everything)
+			r.MarkInSync(mr1, sighting(cm, "u", "9", 0))
 			x.At("5")
 			x.End()
 		}, "[]"},
 		"out of the list's scope": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
-			x := r.StartListing(cm.GroupKind, "", func(Ref) bool { return false })
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+			x := r.StartListSession(cm.GroupKind, "", func(Ref) bool { return false })
 			x.At("9")
 			x.End()
 		}, "[]"},
 		"a deletion after ours was written": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
-			r.Seen(sighting(cm, "u", "6", 0))
-			r.Gone(cm.Key, "u", "8")
-			r.Verified(mr1, sighting(cm, "u", "7", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+			r.ObservePresent(sighting(cm, "u", "6", 0))
+			r.ObserveDeleted(cm.Key, "u", "8")
+			r.MarkInSync(mr1, sighting(cm, "u", "7", 0))
 		}, "[ns/one ns/one ns/one]"},
 		"a replacement after ours was written": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
-			r.Gone(cm.Key, "u", "8")
-			r.Seen(sighting(cm, "other", "9", 0))
-			r.Verified(mr1, sighting(cm, "u", "7", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+			r.ObserveDeleted(cm.Key, "u", "8")
+			r.ObservePresent(sighting(cm, "other", "9", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "7", 0))
 		}, "[ns/one ns/one]"},
 		"a deletion during the first look": {func(r *recorder) {
-			r.Seen(sighting(cm, "u", "5", 0))
-			r.Gone(cm.Key, "u", "6")
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.ObservePresent(sighting(cm, "u", "5", 0))
+			r.ObserveDeleted(cm.Key, "u", "6")
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 		}, "[ns/one ns/one]"},
 		"a change during the first look": {func(r *recorder) {
-			r.Seen(sighting(cm, "u", "5", 0))
-			r.Seen(sighting(cm, "u", "6", 0))
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.ObservePresent(sighting(cm, "u", "5", 0))
+			r.ObservePresent(sighting(cm, "u", "6", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 		}, "[ns/one ns/one]"},
 		"a late event after a deletion": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
-			r.Gone(cm.Key, "u", "8")
-			r.Seen(sighting(cm, "u", "7", 0))
-			if r.Lookup(cm.Key).Present {
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+			r.ObserveDeleted(cm.Key, "u", "8")
+			r.ObservePresent(sighting(cm, "u", "7", 0))
+			if r.Get(cm.Key).Present {
 				r.drift = nil
 			}
 		}, "[ns/one]"},
 		"a late answer that it was not there": {func(r *recorder) {
-			before := r.Lookup(cm.Key)
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
-			r.Absent(cm.Key, before)
+			before := r.Get(cm.Key)
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+			r.ObserveNotFound(cm.Key, before)
 		}, "[]"},
 		"an answer that it is not there": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
-			r.Absent(cm.Key, r.Lookup(cm.Key))
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+			r.ObserveNotFound(cm.Key, r.Get(cm.Key))
 		}, "[ns/one]"},
 		"turned back before the list began": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "1000", 0))
-			r.list([]Sighting{sighting(cm, "u", "400", 0)}, "500")
+			r.MarkInSync(mr1, sighting(cm, "u", "1000", 0))
+			r.list([]Observation{sighting(cm, "u", "400", 0)}, "500")
 		}, "[ns/one]"},
 		"turned back, and gone": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "1000", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "1000", 0))
 			r.list(nil, "500")
 		}, "[ns/one ns/one]"},
 		"turned back, and caught up since": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "1000", 0))
-			r.list([]Sighting{sighting(cm, "u", "400", 0)}, "1500")
+			r.MarkInSync(mr1, sighting(cm, "u", "1000", 0))
+			r.list([]Observation{sighting(cm, "u", "400", 0)}, "1500")
 		}, "[ns/one]"},
 		"versions that can't be ordered": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "a", 0))
-			r.Seen(sighting(cm, "u", "c", 0))
-			r.Verified(mr1, sighting(cm, "u", "b", 0))
-			r.Verified(mr1, sighting(cm, "u", "b", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "a", 0))
+			r.ObservePresent(sighting(cm, "u", "c", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "b", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "b", 0))
 		}, "[ns/one ns/one]"},
 		"our creation, after a list without it, event first": {func(r *recorder) {
 			r.list(nil, "4")
 			r.Writing(cm.Key, 1)
-			r.Seen(sighting(cm, "u", "5", 0))
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.ObservePresent(sighting(cm, "u", "5", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Written(cm.Key)
 		}, "[]"},
 		"our update, event first": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Writing(cm.Key, 1)
-			r.Seen(sighting(cm, "u", "6", 0))
-			r.Verified(mr1, sighting(cm, "u", "6", 0))
+			r.ObservePresent(sighting(cm, "u", "6", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 			r.Written(cm.Key)
 		}, "[]"},
 		"our update without an answer": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Writing(cm.Key, 1)
-			r.Seen(sighting(cm, "u", "6", 0))
+			r.ObservePresent(sighting(cm, "u", "6", 0))
 			r.Written(cm.Key)
 		}, "[ns/one]"},
 		"somebody's change after our update, before its answer": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Writing(cm.Key, 1)
-			r.Seen(sighting(cm, "u", "6", 0))
-			r.Seen(sighting(cm, "u", "7", 0))
-			r.Verified(mr1, sighting(cm, "u", "6", 0))
+			r.ObservePresent(sighting(cm, "u", "6", 0))
+			r.ObservePresent(sighting(cm, "u", "7", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 			r.Written(cm.Key)
 		}, "[ns/one]"},
 		"two writes, told after both": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Writing(cm.Key, 1)
 			r.Writing(cm.Key, 1)
-			r.Seen(sighting(cm, "u", "6", 0))
+			r.ObservePresent(sighting(cm, "u", "6", 0))
 			r.Written(cm.Key)
 			if len(r.drift) > 0 {
 				panic("told before the end of the second")
@@ -186,27 +210,27 @@ func TestDrift(t *testing.T) {
 			r.Written(cm.Key)
 		}, "[ns/one]"},
 		"MRB-16 the last of two is told": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Track(mr2, []Ref{cm})
-			r.Seen(sighting(cm, "u", "6", 0))
+			r.ObservePresent(sighting(cm, "u", "6", 0))
 		}, "[ns/two]"},
 		"MRB-16 who keeps it is told from now on": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
-			r.Verified(mr2, sighting(cm, "u", "5", 0))
-			r.Seen(sighting(cm, "u", "6", 0))
+			r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
+			r.ObservePresent(sighting(cm, "u", "6", 0))
 			r.LeftTo(mr1, mr2, cm.Key)
-			r.Verified(mr1, sighting(cm, "u", "6", 0))
-			r.Seen(sighting(cm, "u", "7", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
+			r.ObservePresent(sighting(cm, "u", "7", 0))
 		}, "[ns/two ns/one ns/one]"},
 		"MRB-16 who keeps it is not on record": {func(r *recorder) {
-			r.Verified(mr1, sighting(cm, "u", "5", 0))
-			r.Seen(sighting(cm, "u", "6", 0))
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+			r.ObservePresent(sighting(cm, "u", "6", 0))
 			r.LeftTo(mr2, mr1, cm.Key)
-			r.Seen(sighting(cm, "u", "7", 0))
+			r.ObservePresent(sighting(cm, "u", "7", 0))
 		}, "[ns/one ns/one]"},
 		"MRB-16 the heir is told": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
-			r.Verified(mr2, sighting(cm, "u", "5", 0))
+			r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
 			r.Track(mr2, nil)
 		}, "[ns/one]"},
 	} {
@@ -224,18 +248,18 @@ func TestVerifiedClearsDoubt(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 	s := sighting(cm, "u", "5", 0)
 	s.Desired = 3
-	r.Verified(mr1, s)
-	if !r.IsVerified(cm.Key, 3) || r.IsVerified(cm.Key, 4) {
+	r.MarkInSync(mr1, s)
+	if !r.InSync(cm.Key, 3) || r.InSync(cm.Key, 4) {
 		t.Error("verified against one desired state only")
 	}
-	r.Seen(sighting(cm, "u", "6", 0))
-	if len(r.Dirty(mr1)) != 1 || r.IsVerified(cm.Key, 3) || !r.Lookup(cm.Key).Suspect {
-		t.Errorf("dirty: %v", r.Dirty(mr1))
+	r.ObservePresent(sighting(cm, "u", "6", 0))
+	if len(r.OutOfSync(mr1)) != 1 || r.InSync(cm.Key, 3) || !r.Get(cm.Key).OutOfSync {
+		t.Errorf("dirty: %v", r.OutOfSync(mr1))
 	}
 	s.ResourceVersion = "7"
-	r.Verified(mr1, s)
-	if len(r.Dirty(mr1)) != 0 || !r.IsVerified(cm.Key, 3) {
-		t.Errorf("dirty: %v", r.Dirty(mr1))
+	r.MarkInSync(mr1, s)
+	if len(r.OutOfSync(mr1)) != 0 || !r.InSync(cm.Key, 3) {
+		t.Errorf("dirty: %v", r.OutOfSync(mr1))
 	}
 	r.Track(mr1, nil)
 	if r.Size() != 0 || len(r.Refs(mr1)) != 0 {
@@ -248,7 +272,7 @@ func TestVerdicts(t *testing.T) {
 	see := func(rv, unhealthy string) {
 		s := sighting(deploy, "d", rv, 7)
 		s.Verdict = &healthcheck.Verdict{Unhealthy: unhealthy}
-		r.Seen(s)
+		r.ObservePresent(s)
 	}
 	see("1", "not yet")
 	see("2", "not yet")
@@ -257,15 +281,15 @@ func TestVerdicts(t *testing.T) {
 	if len(r.verdicts) != 2 {
 		t.Errorf("MRT-10: only changes of the judgement count, got %v", r.verdicts)
 	}
-	r.Gone(deploy.Key, "d", "5")
-	if got := r.Lookup(deploy.Key); got.Present || !got.Known || len(r.verdicts) != 3 {
+	r.ObserveDeleted(deploy.Key, "d", "5")
+	if got := r.Get(deploy.Key); got.Present || !got.Known || len(r.verdicts) != 3 {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func TestPods(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
-	r.Verified(mr1, sighting(deploy, "d", "1", 7))
+	r.MarkInSync(mr1, sighting(deploy, "d", "1", 7))
 	r.verdicts = nil
 	r.SetPod(Labelled, "ns", "p0", "rs1", true) // The order of the events does not matter.
 	r.SetReplicaSet(Labelled, "ns", "rs1", "d")
@@ -330,7 +354,7 @@ func TestDigestHasTheFlagsOfOwners(t *testing.T) {
 func TestEndState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
-		r.Verified(mr1, sighting(cm, "u", "1", 0))
+		r.MarkInSync(mr1, sighting(cm, "u", "1", 0))
 		const last = 6
 		own := map[int]bool{}
 		for version := 2; version <= last; version++ {
@@ -341,15 +365,15 @@ func TestEndState(t *testing.T) {
 		for watch <= last || write <= last {
 			if write <= last && (watch > last || rapid.Bool().Draw(t, "write first")) {
 				if own[write] {
-					r.Verified(mr1, sighting(cm, "u", fmt.Sprint(write), 0))
+					r.MarkInSync(mr1, sighting(cm, "u", fmt.Sprint(write), 0))
 				}
 				write++
 				continue
 			}
-			r.Seen(sighting(cm, "u", fmt.Sprint(watch), 0))
+			r.ObservePresent(sighting(cm, "u", fmt.Sprint(watch), 0))
 			watch++
 		}
-		if dirty := len(r.Dirty(mr1)) > 0; dirty == own[last] {
+		if dirty := len(r.OutOfSync(mr1)) > 0; dirty == own[last] {
 			t.Fatalf("the last version is ours: %t, dirty: %t", own[last], dirty)
 		}
 	})
@@ -364,11 +388,11 @@ func TestConcurrentUse(*testing.T) {
 			for i := range 500 {
 				owner := []Owner{mr1, mr2}[(worker+i)%2]
 				r.Track(owner, []Ref{cm, deploy})
-				r.Verified(owner, sighting(cm, "u", fmt.Sprint(i), 0))
-				r.Seen(sighting(deploy, "d", fmt.Sprint(i), 0))
-				r.Gone(cm.Key, "", "")
-				_ = r.Dirty(owner)
-				_ = r.Lookup(cm.Key)
+				r.MarkInSync(owner, sighting(cm, "u", fmt.Sprint(i), 0))
+				r.ObservePresent(sighting(deploy, "d", fmt.Sprint(i), 0))
+				r.ObserveDeleted(cm.Key, "", "")
+				_ = r.OutOfSync(owner)
+				_ = r.Get(cm.Key)
 				r.Track(owner, nil)
 			}
 		})
@@ -381,9 +405,9 @@ func TestLateAnswerKeepsTheLaterVerdict(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
 	young, ready := sighting(deploy, "u", "5", 7), sighting(deploy, "u", "6", 7)
 	young.Verdict, ready.Verdict = &healthcheck.Verdict{Unhealthy: "young"}, &healthcheck.Verdict{}
-	r.Seen(ready)
-	r.Verified(mr1, young)
-	if got := r.LookupIn(deploy); !got.Judged || got.Verdict.Unhealthy != "" || !r.IsVerified(deploy.Key, 0) {
+	r.ObservePresent(ready)
+	r.MarkInSync(mr1, young)
+	if got := r.GetIn(deploy); !got.Judged || got.Verdict.Unhealthy != "" || !r.InSync(deploy.Key, 0) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -393,10 +417,10 @@ func TestPass(t *testing.T) {
 	r := newRecorder(nil)
 	r.Track(mr1, []Ref{cm})
 	r.Track(mr2, []Ref{cm})
-	r.Verified(mr2, sighting(cm, "u", "5", 0))
+	r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
 	all := func(Key) bool { return true }
 	r.Pass(mr2, all) // Nothing is in doubt.
-	r.Gone(cm.Key, "u", "6")
+	r.ObserveDeleted(cm.Key, "u", "6")
 	r.Pass(mr2, func(Key) bool { return false }) // It is able to.
 	for range 3 {
 		r.Pass(mr2, all)
@@ -405,13 +429,13 @@ func TestPass(t *testing.T) {
 	if got, want := fmt.Sprint(r.drift), "[ns/two ns/one]"; got != want {
 		t.Errorf("drift was told to %s, want %s", got, want)
 	}
-	r.Verified(mr1, sighting(cm, "v", "7", 0))
-	r.Seen(sighting(cm, "v", "8", 0))
+	r.MarkInSync(mr1, sighting(cm, "v", "7", 0))
+	r.ObservePresent(sighting(cm, "v", "8", 0))
 	r.Pass(mr1, all)
 	if got, want := fmt.Sprint(r.drift), "[ns/two ns/one ns/one ns/two]"; got != want {
 		t.Errorf("after a repair drift was told to %s, want %s", got, want)
 	}
-	if dirty := r.Dirty(mr2); len(dirty) != 1 {
+	if dirty := r.OutOfSync(mr2); len(dirty) != 1 {
 		t.Errorf("the one that is asked has %v in doubt, want the object", dirty)
 	}
 }
@@ -423,9 +447,9 @@ func TestPartlyKept(t *testing.T) {
 	setUp := func() *recorder {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm, deploy}})
 		s := sighting(cm, "u", "5", 1)
-		s.Desired, s.Again = 7, at
-		r.Verified(mr1, s)
-		r.Verified(mr1, sighting(deploy, "d", "5", 1))
+		s.Desired, s.RetryPartial = 7, at
+		r.MarkInSync(mr1, s)
+		r.MarkInSync(mr1, sighting(deploy, "d", "5", 1))
 		return r
 	}
 	for name, tc := range map[string]struct {
@@ -439,20 +463,20 @@ func TestPartlyKept(t *testing.T) {
 		"another kind":              {func(r *recorder) { r.RetryKind(deploy.GroupKind) }, false, false},
 		"while it is written":       {func(r *recorder) { r.Writing(cm.Key, 7); r.RetryDue(at); r.Written(cm.Key) }, false, false},
 		"its kind, meanwhile":       {func(r *recorder) { r.Writing(cm.Key, 7); r.RetryKind(cm.GroupKind); r.Written(cm.Key) }, true, true},
-		"kept since":                {func(r *recorder) { r.Verified(mr1, sighting(cm, "u", "6", 1)); r.RetryDue(at) }, false, false},
-		"changed by others, before": {func(r *recorder) { r.Seen(sighting(cm, "u", "6", 2)); r.RetryKind(cm.GroupKind) }, false, true},
-		"changed by others, since":  {func(r *recorder) { r.RetryDue(at); r.Seen(sighting(cm, "u", "6", 2)) }, false, true},
-		"deleted by others, since":  {func(r *recorder) { r.RetryDue(at); r.Gone(cm.Key, "u", "6") }, false, true},
+		"kept since":                {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "6", 1)); r.RetryDue(at) }, false, false},
+		"changed by others, before": {func(r *recorder) { r.ObservePresent(sighting(cm, "u", "6", 2)); r.RetryKind(cm.GroupKind) }, false, true},
+		"changed by others, since":  {func(r *recorder) { r.RetryDue(at); r.ObservePresent(sighting(cm, "u", "6", 2)) }, false, true},
+		"deleted by others, since":  {func(r *recorder) { r.RetryDue(at); r.ObserveDeleted(cm.Key, "u", "6") }, false, true},
 		"not ours any more":         {func(r *recorder) { r.Track(mr1, nil); r.RetryDue(at); r.RetryKind(cm.GroupKind) }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := setUp()
 			tc.do(r)
-			finding := r.Lookup(cm.Key)
-			if finding.Again != tc.again || finding.Again && !finding.Suspect || len(r.drift) != map[bool]int{true: 1}[tc.told] {
-				t.Errorf("again %t, want %t; told %v; %+v", finding.Again, tc.again, r.drift, finding)
+			finding := r.Get(cm.Key)
+			if finding.RetryPartial != tc.again || finding.RetryPartial && !finding.OutOfSync || len(r.drift) != map[bool]int{true: 1}[tc.told] {
+				t.Errorf("again %t, want %t; told %v; %+v", finding.RetryPartial, tc.again, r.drift, finding)
 			}
-			read := Sighting{Key: cm.Key, UID: finding.UID, ResourceVersion: finding.ResourceVersion}
+			read := Observation{Key: cm.Key, UID: finding.UID, ResourceVersion: finding.ResourceVersion}
 			if r.Retries(read, 7) != tc.again || r.Retries(read, 8) {
 				t.Errorf("it is retried: %t, want %t", !tc.again, tc.again)
 			}
@@ -462,14 +486,14 @@ func TestPartlyKept(t *testing.T) {
 				t.Error("what somebody changed, or put in its place, is retried")
 			}
 			others := strings.Contains(name, "others")
-			if r.Drifted(cm.Key, 7) != others || finding.Tracked && !finding.Verified && r.Writing(cm.Key, 7) != others {
+			if r.Drifted(cm.Key, 7) != others || finding.Tracked && !finding.InSync && r.Writing(cm.Key, 7) != others {
 				t.Errorf("drift: %t, want %t", !others, others)
 			}
-			if r.Lookup(deploy.Key).Suspect {
+			if r.Get(deploy.Key).OutOfSync {
 				t.Error("the other object is in doubt")
 			}
-			r.Verified(mr1, sighting(cm, "u", "7", 1))
-			if len(r.partly) > 0 || r.Lookup(cm.Key).Again {
+			r.MarkInSync(mr1, sighting(cm, "u", "7", 1))
+			if len(r.partial) > 0 || r.Get(cm.Key).RetryPartial {
 				t.Error("it is remembered")
 			}
 		})
@@ -483,7 +507,7 @@ func TestPassEndsAmongMany(t *testing.T) {
 	for i := range many {
 		r.Track(Owner{Namespace: "ns", Name: fmt.Sprint(i)}, []Ref{cm})
 	}
-	r.Suspect(cm.Key)
+	r.MarkOutOfSync(cm.Key)
 	asked := 0
 	for ; asked < len(r.drift) && asked < 3*many; asked++ {
 		r.Pass(r.drift[asked], everyKey)
@@ -500,8 +524,8 @@ func TestPassOn(t *testing.T) {
 	for _, owner := range []Owner{mr1, mr2, mr3} {
 		r.Track(owner, []Ref{cm})
 	}
-	r.Verified(mr3, sighting(cm, "u", "5", 0))
-	r.Gone(cm.Key, "u", "6")
+	r.MarkInSync(mr3, sighting(cm, "u", "5", 0))
+	r.ObserveDeleted(cm.Key, "u", "6")
 	if r.PassOn(mr3, mr1, cm.Key) {
 		t.Error("nobody has passed it on")
 	}
@@ -509,8 +533,8 @@ func TestPassOn(t *testing.T) {
 	if !r.PassOn(mr2, mr1, cm.Key) || !r.PassOn(mr1, mr2, cm.Key) {
 		t.Error("it is not passed on")
 	}
-	if got, want := fmt.Sprint(r.drift), "[ns/three ns/two ns/one]"; got != want || len(r.Dirty(mr1)) != 1 {
-		t.Errorf("drift was told to %s, want %s; the last one that was asked has %v in doubt", got, want, r.Dirty(mr1))
+	if got, want := fmt.Sprint(r.drift), "[ns/three ns/two ns/one]"; got != want || len(r.OutOfSync(mr1)) != 1 {
+		t.Errorf("drift was told to %s, want %s; the last one that was asked has %v in doubt", got, want, r.OutOfSync(mr1))
 	}
 }
 
@@ -520,7 +544,7 @@ func TestPassOnWithoutDoubt(t *testing.T) {
 	ignored := Owner{Namespace: "ns", Name: "ignored"}
 	for range 3 {
 		for _, owner := range []Owner{mr1, mr2} {
-			r.Verified(owner, sighting(cm, "u", "5", 0))
+			r.MarkInSync(owner, sighting(cm, "u", "5", 0))
 			if r.PassOn(owner, ignored, cm.Key) {
 				t.Errorf("%s has passed something on", owner)
 			}
@@ -533,12 +557,12 @@ func TestPassOnWithoutDoubt(t *testing.T) {
 
 // MR-30, MRX-5: two runs create an object one after the other, as somebody deletes it in between; the answer to the first comes last.
 func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
-	first, second := Sighting{Key: cm.Key, UID: "1", ResourceVersion: "4"}, Sighting{Key: cm.Key, UID: "2", ResourceVersion: "6"}
-	for name, answers := range map[string][]Sighting{"in order": {first, second}, "the first comes last": {second, first}} {
+	first, second := Observation{Key: cm.Key, UID: "1", ResourceVersion: "4"}, Observation{Key: cm.Key, UID: "2", ResourceVersion: "6"}
+	for name, answers := range map[string][]Observation{"in order": {first, second}, "the first comes last": {second, first}} {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
 		for _, answer := range answers {
 			r.Created(mr1, answer)
-			r.Verified(mr1, answer)
+			r.MarkInSync(mr1, answer)
 		}
 		if !r.IsOurs(cm.Key, "2") || r.IsOurs(cm.Key, "1") {
 			t.Errorf("%s: it is not known what was created", name)
@@ -549,24 +573,24 @@ func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
 // MRO-2, MRX-5: what was given up is not ours, also if the answer to its creation comes later; what is created anew by that name is.
 func TestGivenUpBeforeTheAnswer(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
-	created := func(uid types.UID, version string) Sighting {
-		return Sighting{Key: cm.Key, UID: uid, ResourceVersion: version}
+	created := func(uid types.UID, version string) Observation {
+		return Observation{Key: cm.Key, UID: uid, ResourceVersion: version}
 	}
-	r.Seen(created("1", "4"))
-	r.GivenUp(cm.Key, "1")
-	r.Seen(created("1", "5"))
+	r.ObservePresent(created("1", "4"))
+	r.DisownCreation(cm.Key, "1")
+	r.ObservePresent(created("1", "5"))
 	r.Created(mr1, created("1", "4"))
 	if r.IsOurs(cm.Key, "1") {
 		t.Error("what was given up is ours")
 	}
-	r.Gone(cm.Key, "1", "6")
+	r.ObserveDeleted(cm.Key, "1", "6")
 	r.Created(mr1, created("2", "7"))
-	r.Verified(mr1, created("2", "7"))
+	r.MarkInSync(mr1, created("2", "7"))
 	r.Created(mr1, created("1", "4"))
 	if !r.IsOurs(cm.Key, "2") || r.IsOurs(cm.Key, "1") {
 		t.Error("what was created since is not ours")
 	}
-	r.GivenUp(cm.Key, "1") // It was read before it went.
+	r.DisownCreation(cm.Key, "1") // It was read before it went.
 	if !r.IsOurs(cm.Key, "2") {
 		t.Error("what was created since was given up with another one")
 	}
@@ -574,7 +598,7 @@ func TestGivenUpBeforeTheAnswer(t *testing.T) {
 
 // What is changed is drift only if it was compared with the same desired state before.
 func TestWritingTellsOfDrift(t *testing.T) {
-	verified := func(desired uint64) Sighting {
+	verified := func(desired uint64) Observation {
 		s := sighting(cm, "u", "5", 0)
 		s.Desired = desired
 		return s
@@ -585,11 +609,11 @@ func TestWritingTellsOfDrift(t *testing.T) {
 	}{
 		"nothing is known":              {func(*recorder) {}, false},
 		"a list did not have it":        {func(r *recorder) { r.list(nil, "4") }, false},
-		"verified":                      {func(r *recorder) { r.Verified(mr1, verified(1)) }, true},
-		"changed since":                 {func(r *recorder) { r.Verified(mr1, verified(1)); r.Seen(sighting(cm, "u", "6", 0)) }, true},
-		"deleted since":                 {func(r *recorder) { r.Verified(mr1, verified(1)); r.Gone(cm.Key, "u", "6") }, true},
-		"verified, with another state":  {func(r *recorder) { r.Verified(mr1, verified(2)) }, false},
-		"changed, with another desired": {func(r *recorder) { r.Verified(mr1, verified(2)); r.Seen(sighting(cm, "u", "6", 0)) }, false},
+		"verified":                      {func(r *recorder) { r.MarkInSync(mr1, verified(1)) }, true},
+		"changed since":                 {func(r *recorder) { r.MarkInSync(mr1, verified(1)); r.ObservePresent(sighting(cm, "u", "6", 0)) }, true},
+		"deleted since":                 {func(r *recorder) { r.MarkInSync(mr1, verified(1)); r.ObserveDeleted(cm.Key, "u", "6") }, true},
+		"verified, with another state":  {func(r *recorder) { r.MarkInSync(mr1, verified(2)) }, false},
+		"changed, with another desired": {func(r *recorder) { r.MarkInSync(mr1, verified(2)); r.ObservePresent(sighting(cm, "u", "6", 0)) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
@@ -620,18 +644,18 @@ func TestComparisonProvesARestore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 			late := tc.known == "12"
-			verify := func() { r.Verified(mr1, sighting(cm, "u", tc.known, 0)) }
+			verify := func() { r.MarkInSync(mr1, sighting(cm, "u", tc.known, 0)) }
 			if !late {
 				verify()
 			}
-			x := r.StartListing(cm.GroupKind, "", everything)
+			x := r.StartListSession(cm.GroupKind, "", everything)
 			if late {
 				verify()
 			}
 			x.At(tc.list)
 			x.Compare(sighting(cm, tc.uid, tc.listed, 0))
-			if x.TurnedBack() != tc.proof || (len(r.Dirty(mr1)) > 0) != tc.proof {
-				t.Errorf("turned back: %t, in doubt: %v", x.TurnedBack(), r.Dirty(mr1))
+			if x.VersionsWentBackwards() != tc.proof || (len(r.OutOfSync(mr1)) > 0) != tc.proof {
+				t.Errorf("turned back: %t, in doubt: %v", x.VersionsWentBackwards(), r.OutOfSync(mr1))
 			}
 		})
 	}
@@ -641,16 +665,16 @@ func TestComparisonProvesARestore(t *testing.T) {
 func TestComparisonFindsWhatWasDeletedInThatVersion(t *testing.T) {
 	for version, behind := range map[string]bool{"5": false, "6": true, "7": true} {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
-		r.Verified(mr1, sighting(cm, "u", "5", 0))
-		r.Gone(cm.Key, "u", "6")
-		x := r.StartListing(cm.GroupKind, "6", everything)
+		r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+		r.ObserveDeleted(cm.Key, "u", "6")
+		x := r.StartListSession(cm.GroupKind, "6", everything)
 		x.At("7")
 		missing, _ := x.Compare(sighting(cm, "u", version, 0))
 		if (missing != nil) != behind {
 			t.Errorf("version %s: missing is %v", version, missing)
 		}
-		if missing != nil && (!r.Settle(*missing) || !r.Lookup(cm.Key).Present) {
-			t.Errorf("version %s: %+v", version, r.Lookup(cm.Key))
+		if missing != nil && (!r.Settle(*missing) || !r.Get(cm.Key).Present) {
+			t.Errorf("version %s: %+v", version, r.Get(cm.Key))
 		}
 	}
 }
@@ -662,7 +686,7 @@ func TestLawDoubtHasSomebody(t *testing.T) {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 		version := 100
 		owner := rapid.SampledFrom([]Owner{mr1, mr2})
-		next := func(t *rapid.T) Sighting {
+		next := func(t *rapid.T) Observation {
 			version += rapid.IntRange(0, 1).Draw(t, "later")
 			return sighting(cm, "u", fmt.Sprint(version), 0)
 		}
@@ -673,11 +697,11 @@ func TestLawDoubtHasSomebody(t *testing.T) {
 					r.Track(one, nil)
 				}
 			},
-			"it is seen": func(t *rapid.T) { r.Seen(next(t)) },
-			"it is gone": func(*rapid.T) { version++; r.Gone(cm.Key, "u", fmt.Sprint(version)) },
+			"it is seen": func(t *rapid.T) { r.ObservePresent(next(t)) },
+			"it is gone": func(*rapid.T) { version++; r.ObserveDeleted(cm.Key, "u", fmt.Sprint(version)) },
 			"it is verified": func(t *rapid.T) {
 				if one := owner.Draw(t, "owner"); len(r.Refs(one)) > 0 {
-					r.Verified(one, next(t))
+					r.MarkInSync(one, next(t))
 				}
 			},
 			"it is left to the other": func(t *rapid.T) {
@@ -690,16 +714,16 @@ func TestLawDoubtHasSomebody(t *testing.T) {
 			"one cannot look":        func(t *rapid.T) { r.Pass(owner.Draw(t, "owner"), everyKey) },
 			"one puts nothing right": func(t *rapid.T) { r.PassOn(owner.Draw(t, "owner"), owner.Draw(t, "keeper"), cm.Key) },
 			"": func(t *rapid.T) {
-				if r.Lookup(cm.Key).Suspect && len(r.Dirty(mr1))+len(r.Dirty(mr2)) == 0 {
+				if r.Get(cm.Key).OutOfSync && len(r.OutOfSync(mr1))+len(r.OutOfSync(mr2)) == 0 {
 					t.Fatal("it is in doubt, and nobody is to look")
 				}
 			},
 		})
-		if !r.Lookup(cm.Key).Suspect {
+		if !r.Get(cm.Key).OutOfSync {
 			r.drift = nil
 			for range 2 { // Nobody has looked before the first.
 				version++
-				r.Seen(sighting(cm, "u", fmt.Sprint(version), 0))
+				r.ObservePresent(sighting(cm, "u", fmt.Sprint(version), 0))
 			}
 			if len(r.drift) == 0 {
 				t.Fatal("nobody is told of a change")
