@@ -315,3 +315,20 @@ func TestIgnoredManagedResource(t *testing.T) {
 	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, nil)
 	f.mrGone("mr") // The end of the annotation wakes the deletion (MRB-22).
 }
+
+// MRX-19: an object of a kind that can only be created, as a review, is an answer that is never stored: it holds neither a change nor the finalizer.
+func TestObjectsThatAreNeverStored(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const review = "---\napiVersion: authorization.k8s.io/v1\nkind: SelfSubjectAccessReview\nmetadata: {name: review}\nspec: {nonResourceAttributes: {path: /, verb: get}}\n"
+	f.managed("mr", configMap("one")+review)
+	f.rule("MRX-19: the API server refuses a review with metadata").applied("mr", "False/ApplyFailed", "SelfSubjectAccessReview")
+	f.secret("mr", map[string]string{"data.yaml": configMap("two")})
+	f.rule("MRX-19: a review that no manifest has any more holds nothing up").applied("mr", "True/ApplySucceeded")
+	f.get("v1", "ConfigMap", "two")
+	f.gone("v1", "ConfigMap", "one")
+	f.secret("mr", map[string]string{"data.yaml": configMap("two") + review})
+	f.rule("MRX-19: it is in the inventory again").applied("mr", "False/ApplyFailed", "SelfSubjectAccessReview")
+	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
+	f.rule("MRX-19: a review holds no finalizer").mrGone("mr")
+}

@@ -86,8 +86,8 @@ type equality struct {
 	needlessAt                                                   map[string]int
 }
 
-func (e *equality) options() merge.MergeOptions {
-	return merge.MergeOptions{Origin: e.ns + "/equality"}
+func (e *equality) options() merge.Options {
+	return merge.Options{Origin: e.ns + "/equality"}
 }
 
 // create creates the objects of a file as the engine does. $NS is a namespace, and part of the names of what has none.

@@ -192,8 +192,8 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	return nil
 }
 
-func (a *applier) options(desired *plan.Desired) merge.MergeOptions {
-	return merge.MergeOptions{
+func (a *applier) options(desired *plan.Desired) merge.Options {
+	return merge.Options{
 		ForceOverwriteLabels:      isTrue(a.mr.Spec.ForceOverwriteLabels),
 		ForceOverwriteAnnotations: isTrue(a.mr.Spec.ForceOverwriteAnnotations),
 		Origin:                    a.origin(a.mr),
@@ -202,7 +202,7 @@ func (a *applier) options(desired *plan.Desired) merge.MergeOptions {
 }
 
 // desiredDigest stands for all that decides what an object is to be.
-func desiredDigest(desired *plan.Desired, options merge.MergeOptions) uint64 {
+func desiredDigest(desired *plan.Desired, options merge.Options) uint64 {
 	digest := objects.ContentDigest(desired.Object) ^ objects.ContentDigest(map[string]any{"origin": options.Origin})<<4
 	for i, flag := range []bool{options.ForceOverwriteLabels, options.ForceOverwriteAnnotations, options.HorizontallyScaled} {
 		if flag {
@@ -230,7 +230,7 @@ func (a *applier) dependsOnFailed(desired *plan.Desired) bool {
 
 // drifted says whether an object was changed by somebody else since it was compared with the same manifest: by this ManagedResource, or by another one
 // that has the object, too, whose origin it carries and for which this one stands in.
-func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, digest uint64) bool {
+func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) bool {
 	if a.Tracker.Drifted(keyOf(desired), digest) {
 		return true
 	}
@@ -265,7 +265,7 @@ func (a *applier) passOn() {
 
 // look begins a look at an object, for which others of its tier may have taken their time: what is on record, and after that what the merge goes by,
 // so that a doubt about that which comes from now on is not settled by this look.
-func (a *applier) look(desired *plan.Desired, options merge.MergeOptions, digest uint64) (objects.Object, merge.MergeOptions, uint64) {
+func (a *applier) look(desired *plan.Desired, options merge.Options, digest uint64) (objects.Object, merge.Options, uint64) {
 	finding := a.Tracker.Get(keyOf(desired))
 	if now := a.options(desired); now != options {
 		return finding, now, desiredDigest(desired, now)
@@ -273,7 +273,7 @@ func (a *applier) look(desired *plan.Desired, options merge.MergeOptions, digest
 	return finding, options, digest
 }
 
-func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, digest uint64) {
+func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) {
 	if a.slow.is(desired.Key.GroupKind()) {
 		a.failed(ctx, desired, errNotTried)
 		return
@@ -458,7 +458,7 @@ func (e *completeError) Unwrap() error { return e.error }
 
 // write makes one object be as it should and returns what was done and the object as it is then (MR-25, MR-26). An object
 // that has never been there, or is known to be gone, is created without a look; any other is read first.
-func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, finding objects.Object) (outcome, error) {
+func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.Options, finding objects.Object) (outcome, error) {
 	expectAbsent := desired.Old == nil || finding.Known && !finding.Present
 	for attempt := 0; ; attempt++ {
 		var createErr error
@@ -489,7 +489,7 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 	}
 }
 
-func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, finding objects.Object) (outcome, error) {
+func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options merge.Options, finding objects.Object) (outcome, error) {
 	created, err := a.create(ctx, desired, options)
 	if err != nil {
 		a.unanswered(desired, err)
@@ -499,7 +499,7 @@ func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options 
 }
 
 // tryUpdate brings an object that was read to its desired state. isOutdated is true if the update met another version.
-func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.MergeOptions, finding objects.Object) (_ outcome, isOutdated bool, _ error) {
+func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, finding objects.Object) (_ outcome, isOutdated bool, _ error) {
 	keptBy, origin, err := a.ownerOfOrigin(ctx, desired, live)
 	if err != nil {
 		return outcome{}, false, err
@@ -561,7 +561,7 @@ func (a *applier) get(ctx context.Context, desired *plan.Desired) (*unstructured
 }
 
 // create creates an object; a kind whose CRD has just been applied is waited for (MR-31).
-func (a *applier) create(ctx context.Context, desired *plan.Desired, options merge.MergeOptions) (target.Answer, error) {
+func (a *applier) create(ctx context.Context, desired *plan.Desired, options merge.Options) (target.Answer, error) {
 	object := merge.ForCreation(desired, options)
 	created, err := a.Target.Create(ctx, object, a.Watches.View())
 	if !a.notServedYet(desired, err) {

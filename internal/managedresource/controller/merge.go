@@ -12,7 +12,7 @@ import (
 )
 
 // merge is an object as it is to be, with the origin of the one that keeps it, if it is another one.
-func (a *applier) merge(desired *plan.Desired, live *unstructured.Unstructured, options merge.MergeOptions, keptBy objects.Owner, origin string) *unstructured.Unstructured {
+func (a *applier) merge(desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, keptBy objects.Owner, origin string) *unstructured.Unstructured {
 	if desired.CreateOnly && keptBy != (objects.Owner{}) {
 		return live // The description on it is the other one's.
 	}
@@ -22,7 +22,7 @@ func (a *applier) merge(desired *plan.Desired, live *unstructured.Unstructured, 
 
 // inherit returns the options to merge with what is about to be written: the replicas are left alone of what an autoscaler scaled that went while
 // another process led, as that one would for as long. digest stands for what the object is to be then; zero if nothing is inherited.
-func (a *applier) inherit(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.MergeOptions, keptBy objects.Owner, origin string) (_ merge.MergeOptions, digest uint64, _ error) {
+func (a *applier) inherit(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, keptBy objects.Owner, origin string) (_ merge.Options, digest uint64, _ error) {
 	autoscalers := a.Watches.Autoscalers()
 	if !scalable(desired.Key) || options.HorizontallyScaled || !autoscalers.InStartupGrace() || replicasOf(a.merge(desired, live, options, keptBy, origin)) == replicasOf(live) {
 		return options, 0, nil

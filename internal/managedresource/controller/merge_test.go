@@ -57,7 +57,7 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 
 			desired := &plan.Desired{Key: plan.Key{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}, Unstructured: deployment(1, false)}
 			a := &applier{Reconciler: f.Reconciler}
-			options, digest, err := a.inherit(f.ctx, desired, deployment(5, true), merge.MergeOptions{}, objects.Owner{}, "")
+			options, digest, err := a.inherit(f.ctx, desired, deployment(5, true), merge.Options{}, objects.Owner{}, "")
 			f.must(err)
 			merged := a.merge(desired, deployment(5, true), options, objects.Owner{}, "")
 			if kept := options.HorizontallyScaled; kept && digest != desiredDigest(desired, options) || !kept && digest != 0 {
@@ -67,7 +67,7 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 				t.Errorf("%d replicas, paused %t, want %d and false", replicasOf(merged), paused, want)
 			}
 			before := asked
-			if _, _, err := a.inherit(f.ctx, desired, deployment(1, true), merge.MergeOptions{}, objects.Owner{}, ""); err != nil || asked != before {
+			if _, _, err := a.inherit(f.ctx, desired, deployment(1, true), merge.Options{}, objects.Owner{}, ""); err != nil || asked != before {
 				t.Errorf("it is read though its replicas are as the manifest says: %v", err)
 			}
 		})

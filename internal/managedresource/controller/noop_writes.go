@@ -43,7 +43,7 @@ func (a *applier) seen(live *unstructured.Unstructured, again time.Time) objects
 type mergeInto func(live *unstructured.Unstructured) *unstructured.Unstructured
 
 // created is the outcome of a creation.
-func (a *applier) created(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, answer target.Answer, before objects.Object) outcome {
+func (a *applier) created(ctx context.Context, desired *plan.Desired, options merge.Options, answer target.Answer, before objects.Object) outcome {
 	done := outcome{result: "created", sighting: answer.Observation, since: before.Revision}
 	done.sighting.RetryPartial = a.kept(ctx, desired, answer.Object, func(live *unstructured.Unstructured) *unstructured.Unstructured {
 		return merge.Merge(desired, live, options)
@@ -67,7 +67,7 @@ func (a *applier) updated(ctx context.Context, desired *plan.Desired, done outco
 
 // invalid takes that the API server refuses to change an object to its desired state. An object that nobody changed, and that is written again
 // only because the API server may keep more of it now, stays as it is: replacing it would end in the same, again and again.
-func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, done outcome, cause error) (outcome, error) {
+func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options merge.Options, done outcome, cause error) (outcome, error) {
 	seen := a.seen(done.before, a.nextTry())
 	if a.Tracker.Retries(seen, desiredDigest(desired, options)) {
 		done.sighting = seen

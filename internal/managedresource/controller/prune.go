@@ -370,8 +370,8 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		return true, nil
 	}
 	live, namespace, err := p.find(ctx, ref)
-	if target.Gone(err) {
-		return true, nil
+	if target.Gone(err) || apierrors.IsMethodNotSupported(err) {
+		return true, nil // Nothing is there, or nothing that could be read or deleted (MRX-19).
 	}
 	if err != nil {
 		return false, err
@@ -445,7 +445,7 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	p.Tracker.DeletionSent(owner, key)
 	p.Tracker.WriteOutcomeUnknown(key)
 	err = p.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
-	if target.Gone(err) {
+	if target.Gone(err) || apierrors.IsMethodNotSupported(err) {
 		return true, nil
 	}
 	if err != nil {

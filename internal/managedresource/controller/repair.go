@@ -35,7 +35,7 @@ func (a *applier) delay(wait time.Duration) {
 
 // lookAtDrift reads an object that is not put right yet, to tell what happened to it. Where nothing is to be put right, nothing is
 // told, and it is as it should be.
-func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, options merge.MergeOptions, digest uint64, wait time.Duration) {
+func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64, wait time.Duration) {
 	key := keyOf(desired)
 	before, options, digest := a.look(desired, options, digest)
 	live, err := a.get(ctx, desired)

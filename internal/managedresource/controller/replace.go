@@ -21,7 +21,7 @@ import (
 func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured, cause error) error {
 	annotations := merged.GetAnnotations()
 	if !meta.Truthy(annotations, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate) && !isImmutable(merged, cause) {
-		return cause
+		return a.withHelp(desired, live, merged, cause)
 	}
 	if meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) || meta.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
 		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted to be created anew, as it is annotated with %s: %w", desired.Name(), resourcesv1alpha1.AnnotationKeepObject, cause)}
@@ -49,6 +49,16 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merg
 		return &completeError{fmt.Errorf("error deleting object %q after 'invalid' update error: %w", desired.Name(), err)}
 	}
 	return &completeError{fmt.Errorf("deleted object %q because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object or the resource is an immutable ConfigMap/Secret: %w", desired.Name(), cause)}
+}
+
+// withHelp adds to the refusal of an update the annotation that lets the object be replaced, where it would help (MR-36): a field is immutable, the object
+// is ours and may be deleted.
+func (a *applier) withHelp(desired *plan.Desired, live, merged *unstructured.Unstructured, cause error) error {
+	keeps := meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) || meta.Truthy(merged.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject)
+	if keeps || !strings.Contains(cause.Error(), "immutable") || !a.mayReplace(desired, live) {
+		return cause
+	}
+	return fmt.Errorf("%w; to have the object deleted and created anew, annotate it in its manifest with %s: \"true\"", cause, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate)
 }
 
 func isImmutable(object *unstructured.Unstructured, err error) bool {

@@ -49,10 +49,10 @@ func (s *states) begin(mr *resourcesv1alpha1.ManagedResource, event lifecycle.Ru
 }
 
 // stepKnown takes an event of a ManagedResource that is remembered, whatever its UID.
-func (s *states) stepKnown(owner objects.Owner, event lifecycle.Event) lifecycle.Commands {
+func (s *states) stepKnown(owner objects.Owner, event lifecycle.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stepKnownLocked(owner, event)
+	s.stepKnownLocked(owner, event)
 }
 
 func (s *states) stepKnownLocked(owner objects.Owner, event lifecycle.Event) lifecycle.Commands {

@@ -54,19 +54,19 @@ type (
 	TakenUp struct{}
 	// OperationFound is sent next, with the annotation operation.
 	OperationFound struct{ Operation string }
-	// OperationChanged: the annotation operation was set since the last run, which may have found the same value before.
+	// OperationChanged tells that the annotation operation was set since the last run, which may have found the same value before.
 	OperationChanged struct{}
-	// SpecChanged: a watch told of another generation.
+	// SpecChanged tells that a watch told of another generation.
 	SpecChanged struct{}
-	// SecretChanged: a watch told that a Secret was written, or is gone if the version is empty.
+	// SecretChanged tells that a watch told that a Secret was written, or is gone if the version is empty.
 	SecretChanged struct{ Name, Version string }
-	// SecretsMissed: changes of Secrets may have been missed, in a gap of their watch.
+	// SecretsMissed tells that changes of Secrets may have been missed, in a gap of their watch.
 	SecretsMissed struct{}
-	// FullRequested: somebody's wish is a full run.
+	// FullRequested tells that somebody's wish is a full run.
 	FullRequested struct{}
-	// PeriodEnded: alwaysUpdate asks for writes at the end of a sync period, to all objects or to those that no watch covers.
+	// PeriodEnded tells that alwaysUpdate asks for writes at the end of a sync period, to all objects or to those that no watch covers.
 	PeriodEnded struct{ All bool }
-	// RunBegins: a run for the present form of the ManagedResource is about to begin.
+	// RunBegins tells that a run for the present form of the ManagedResource is about to begin.
 	RunBegins struct {
 		// Reported is true if the status is what the last run made of it.
 		Reported bool
@@ -75,23 +75,23 @@ type (
 		// Held is true if the run would find what the last one left: objects that are not gone, and nothing else to do.
 		Held bool
 	}
-	// ObjectsVisited: the run has visited these objects, and need not do so again if it does not end well.
+	// ObjectsVisited tells that the run has visited these objects, and need not do so again if it does not end well.
 	ObjectsVisited struct{ Objects map[plan.Key]struct{} }
-	// RunSucceeded: the run did all that was to be done.
+	// RunSucceeded tells that the run did all that was to be done.
 	RunSucceeded struct{ Completed Completed }
-	// DeletionsPending: the run ended, with or without success, while objects were being deleted.
+	// DeletionsPending tells that the run ended, with or without success, while objects were being deleted.
 	DeletionsPending struct{ Pending Pending }
-	// RunFailed: the run could not do all that was to be done. Content is what it applied, empty if that could not be read.
+	// RunFailed tells that the run could not do all that was to be done. Content is what it applied, empty if that could not be read.
 	RunFailed struct{ Content string }
-	// RunSuperseded: the ManagedResource asks for something else than when it was taken up.
+	// RunSuperseded tells that the ManagedResource asks for something else than when it was taken up.
 	RunSuperseded struct{}
-	// RunStopped: the run ended without a result.
+	// RunStopped tells that the run ended without a result.
 	RunStopped struct{}
-	// PruneBegins: objects are about to be deleted.
+	// PruneBegins tells that objects are about to be deleted.
 	PruneBegins struct{}
-	// DeletionBegins: the ManagedResource is being deleted, or went to another class.
+	// DeletionBegins tells that the ManagedResource is being deleted, or went to another class.
 	DeletionBegins struct{}
-	// Gone: the ManagedResource is gone, ignored, or not this instance's any more.
+	// Gone tells that the ManagedResource is gone, ignored, or not this instance's any more.
 	Gone struct{}
 )
 

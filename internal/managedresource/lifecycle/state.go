@@ -15,19 +15,19 @@ import (
 type Phase int
 
 const (
-	// Unseen: no run began since the process started, or since the ManagedResource was ignored.
+	// Unseen means that no run began since the process started, or since the ManagedResource was ignored.
 	Unseen Phase = iota
-	// Due: a run is needed. The Inbox says why.
+	// Due means that a run is needed. The Inbox says why.
 	Due
-	// Running: a run is under way, and has taken the Inbox over.
+	// Running means that a run is under way, and has taken the Inbox over.
 	Running
-	// Synced: the last run ended well, and nothing happened since. The Inbox is empty.
+	// Synced means that the last run ended well, and nothing happened since. The Inbox is empty.
 	Synced
-	// AwaitingDeletion: the last run ended while objects were being deleted, and nothing else happened since.
+	// AwaitingDeletion means that the last run ended while objects were being deleted, and nothing else happened since.
 	AwaitingDeletion
-	// Paused: the annotation operation=wait-for-state forbids everything (MRT-7).
+	// Paused means that the annotation operation=wait-for-state forbids everything (MRT-7).
 	Paused
-	// Deleting: the ManagedResource is being deleted, or went to another class, and its objects are deleted.
+	// Deleting means that the ManagedResource is being deleted, or went to another class, and its objects are deleted.
 	Deleting
 )
 

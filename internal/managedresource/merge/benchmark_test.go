@@ -14,7 +14,7 @@ func BenchmarkMergeAndEqual(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			desired, live := desiredFrom(b, texts[0]), fromYAML(b, texts[1])
-			options := MergeOptions{Origin: "n/m"}
+			options := Options{Origin: "n/m"}
 			unstructured.RemoveNestedField(live.Object, "metadata", "annotations")
 			live.SetAnnotations(Merge(desired, live, options).GetAnnotations())
 			b.ReportAllocs()

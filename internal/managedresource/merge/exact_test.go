@@ -22,7 +22,7 @@ func TestNodePorts(t *testing.T) {
 		"MRM-10/odd ports":                       {"[x, {name: a, port: 80}]", "[y, {name: a, port: 80, nodePort: 333}]", "[x map[name:a nodePort:333 port:80]]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			merged := Merge(desiredFrom(t, fmt.Sprintf(service, tc.desired)), fromYAML(t, fmt.Sprintf(service, tc.live)), MergeOptions{})
+			merged := Merge(desiredFrom(t, fmt.Sprintf(service, tc.desired)), fromYAML(t, fmt.Sprintf(service, tc.live)), Options{})
 			if got := at(merged, "spec.ports"); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
@@ -38,7 +38,7 @@ func TestWorkloadsKeepWhatIsPreserved(t *testing.T) {
 		object := func(meta, spec string, cpu int) string {
 			return "apiVersion: " + apiVersion + "\nkind: " + kind + "\n" + meta + "spec: {" + spec + "template: " + fmt.Sprintf(containers, cpu) + "}\n"
 		}
-		merged := Merge(desiredFrom(t, object(preserve, "", 1)), fromYAML(t, object("metadata: {name: w}\n", "replicas: 3, ", 7)), MergeOptions{})
+		merged := Merge(desiredFrom(t, object(preserve, "", 1)), fromYAML(t, object("metadata: {name: w}\n", "replicas: 3, ", 7)), Options{})
 		if got := at(merged, "spec.template.spec.containers"); got != "[map[name:a resources:map[limits:map[cpu:7]]]]" {
 			t.Errorf("MRM-3/%s: got %s", kind, got)
 		}
@@ -56,7 +56,7 @@ func TestLabelsOfJobs(t *testing.T) {
 		"MRM-6/one is live":    {"{a: b}", "{job-name: j}", "map[a:b job-name:j]"},
 		"MRM-6/none is wanted": {"{}", "{job-name: j}", "map[job-name:j]"},
 	} {
-		merged := Merge(desiredFrom(t, fmt.Sprintf(job, tc.desired)), fromYAML(t, fmt.Sprintf(job, tc.live)), MergeOptions{})
+		merged := Merge(desiredFrom(t, fmt.Sprintf(job, tc.desired)), fromYAML(t, fmt.Sprintf(job, tc.live)), Options{})
 		if got := at(merged, "spec.template.metadata.labels"); got != tc.want {
 			t.Errorf("%s: got %s, want %s", name, got, tc.want)
 		}

@@ -63,7 +63,7 @@ func TestFilledInIsNoChange(t *testing.T) {
 			apiVersion, kind, _ := strings.Cut(tc.kind, " ")
 			object := "{apiVersion: " + apiVersion + ", kind: " + kind + ", metadata: {name: x, namespace: n}, "
 			desired, live := desiredFrom(t, object+tc.manifest+"}"), fromYAML(t, object+tc.stored+"}")
-			merged := Merge(desired, live, MergeOptions{Origin: "o"})
+			merged := Merge(desired, live, Options{Origin: "o"})
 			live.SetAnnotations(merged.GetAnnotations())
 			if path := Difference(live, merged); path != "" {
 				t.Errorf("it would be written because of %s", path)

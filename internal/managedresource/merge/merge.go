@@ -11,8 +11,8 @@ import (
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// MergeOptions shape how a desired object is merged into the live one.
-type MergeOptions struct {
+// Options shape how a desired object is merged into the live one.
+type Options struct {
 	ForceOverwriteLabels      bool
 	ForceOverwriteAnnotations bool
 	// Origin is the value of the origin annotation.
@@ -27,7 +27,7 @@ var serverOwned = []string{"uid", "resourceVersion", "generation", "creationTime
 
 // ForCreation returns what to create: without what only the API server writes (MRB-32), with origin and description
 // unless the object is created only once (MR-30). The argument is left as it is.
-func ForCreation(desired *plan.Desired, options MergeOptions) *unstructured.Unstructured {
+func ForCreation(desired *plan.Desired, options Options) *unstructured.Unstructured {
 	object := desired.DeepCopy()
 	for _, field := range serverOwned {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
@@ -44,7 +44,7 @@ func ForCreation(desired *plan.Desired, options MergeOptions) *unstructured.Unst
 
 // Merge returns the live object as it is to be: the desired one, but for metadata, status and the rules of its kind
 // (contract, managed-resources 7 and 8). The arguments are left as they are.
-func Merge(desired *plan.Desired, live *unstructured.Unstructured, options MergeOptions) *unstructured.Unstructured {
+func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Options) *unstructured.Unstructured {
 	if desired.CreateOnly {
 		merged := live.DeepCopy()
 		annotations := merged.GetAnnotations()
@@ -71,7 +71,7 @@ func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Merge
 }
 
 // mergeMetadata takes everything from the live object but labels, annotations and owners (MRL-5 … MRL-14).
-func mergeMetadata(desired *plan.Desired, live *unstructured.Unstructured, options MergeOptions) map[string]any {
+func mergeMetadata(desired *plan.Desired, live *unstructured.Unstructured, options Options) map[string]any {
 	liveMeta, _ := live.Object["metadata"].(map[string]any)
 	meta := maps.Clone(liveMeta)
 	if meta == nil {

@@ -69,7 +69,7 @@ func TestPods(t *testing.T) {
 			live := fromYAML(t, livePod)
 			before := live.DeepCopy()
 			desired := podManifest(t, tc.spec)
-			merged := Merge(desired, live, MergeOptions{Origin: "n/m"})
+			merged := Merge(desired, live, Options{Origin: "n/m"})
 			live.SetAnnotations(merged.GetAnnotations())
 			before.SetAnnotations(merged.GetAnnotations())
 			if got := Difference(live, merged); got != tc.differs && (tc.differs == "" || !strings.HasPrefix(got, tc.differs)) {
@@ -85,7 +85,7 @@ func TestPods(t *testing.T) {
 			if !Equal(before, live) || !unstructuredEqual(before, live) {
 				t.Error("the live Pod was changed")
 			}
-			if again := Merge(desired, merged, MergeOptions{Origin: "n/m"}); !Equal(merged, again) {
+			if again := Merge(desired, merged, Options{Origin: "n/m"}); !Equal(merged, again) {
 				t.Errorf("not idempotent at %s", Difference(merged, again))
 			}
 		})
@@ -97,7 +97,7 @@ func TestExportedPod(t *testing.T) {
 	gated := strings.Replace(livePod, "spec:\n", "spec:\n  schedulingGates: [{name: example.org/wait}]\n  ephemeralContainers: [{name: debug, image: d}]\n", 1)
 	live, before, desired := fromYAML(t, gated), fromYAML(t, gated), desiredFrom(t, gated)
 	desired.SetLabels(map[string]string{"new": "label"})
-	merged := Merge(desired, live, MergeOptions{Origin: "n/m"})
+	merged := Merge(desired, live, Options{Origin: "n/m"})
 	if !unstructuredEqual(before, live) {
 		t.Error("the live Pod was changed")
 	}

@@ -9,7 +9,7 @@ import (
 func TestOwnersOfTheManifest(t *testing.T) {
 	const live = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, ownerReferences: [theirs], managedFields: [{manager: m}]}\n"
 	for desired, want := range map[string]string{"{name: c, ownerReferences: [ours]}": "[ours]", "{name: c}": "<nil>", "{name: c, ownerReferences: null}": "<nil>"} {
-		merged := Merge(desiredFrom(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: "+desired+"\n"), fromYAML(t, live), MergeOptions{})
+		merged := Merge(desiredFrom(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: "+desired+"\n"), fromYAML(t, live), Options{})
 		if got := at(merged, "metadata.ownerReferences"); got != want {
 			t.Errorf("MRL-13: %s: got %s, want %s", desired, got, want)
 		}
@@ -26,7 +26,7 @@ func TestTaintsOfNodes(t *testing.T) {
 		"[{key: theirs, effect: NoSchedule}]":                       "<nil>",
 		"[]":                                                        "<nil>",
 	} {
-		merged := Merge(desiredFrom(t, "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n"), fromYAML(t, "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nspec: {taints: "+live+"}\n"), MergeOptions{})
+		merged := Merge(desiredFrom(t, "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n"), fromYAML(t, "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nspec: {taints: "+live+"}\n"), Options{})
 		if got := at(merged, "spec.taints"); got != want {
 			t.Errorf("MRM-15: %s: got %s, want %s", live, got, want)
 		}
@@ -63,7 +63,7 @@ func TestControllersAnnotationsStayWhenForced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live := fromYAML(t, object(tc.apiVersion, tc.kind, "a", tc.more))
 			live.SetAnnotations(map[string]string{tc.annotation: "x", "theirs": "x"})
-			merged := Merge(desiredFrom(t, object(tc.apiVersion, tc.kind, "a", tc.more)), live, MergeOptions{ForceOverwriteAnnotations: true}).GetAnnotations()
+			merged := Merge(desiredFrom(t, object(tc.apiVersion, tc.kind, "a", tc.more)), live, Options{ForceOverwriteAnnotations: true}).GetAnnotations()
 			if _, theirs := merged["theirs"]; merged[tc.annotation] != "x" || theirs {
 				t.Errorf("got annotations %v", merged)
 			}

@@ -30,7 +30,7 @@ func TestOverlay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live := fromYAML(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: n}\nspec: "+c.live+"\n")
 			before := live.DeepCopy()
-			merged := Merge(podManifest(t, c.desired), live, MergeOptions{Origin: "n/m"})
+			merged := Merge(podManifest(t, c.desired), live, Options{Origin: "n/m"})
 			want := fromYAML(t, "apiVersion: v1\nkind: Pod\nspec: "+c.want+"\n")
 			if diff := cmp.Diff(want.Object["spec"], merged.Object["spec"]); diff != "" {
 				t.Errorf("%s: %s", name, diff)

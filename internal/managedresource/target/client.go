@@ -84,6 +84,9 @@ func (c *Client) object(served *mapping, namespace, name string) (dynamic.Resour
 func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
 	var object *unstructured.Unstructured
 	err := c.request(ctx, gvk, "get", func(ctx context.Context, served *mapping) error {
+		if err := served.readable(name); err != nil {
+			return err
+		}
 		resource, err := c.object(served, namespace, name)
 		if err == nil {
 			object, err = resource.Get(ctx, name, metav1.GetOptions{})
@@ -235,6 +238,9 @@ func (c *Client) Delete(ctx context.Context, object *unstructured.Unstructured, 
 		options.PropagationPolicy = &policy
 	}
 	return c.request(ctx, object.GroupVersionKind(), "delete", func(ctx context.Context, served *mapping) error {
+		if err := served.readable(object.GetName()); err != nil {
+			return err
+		}
 		resource, err := c.object(served, object.GetNamespace(), object.GetName())
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,7 +26,29 @@ const discoveryTimeout = 10 * time.Second
 type mapping struct {
 	resource   schema.GroupVersionResource
 	namespaced bool
+	// unreadable is true if discovery says that the API has no get, as that of a SubjectAccessReview: its objects are answers, and are never stored.
+	unreadable bool
 }
+
+// isUnreadable says whether an API has no get. An API that does not say which verbs it has can be read.
+func isUnreadable(verbs metav1.Verbs) bool { return len(verbs) > 0 && !slices.Contains(verbs, "get") }
+
+// readable returns an error if no object of the kind is there to be read or deleted (MRX-19).
+func (m *mapping) readable(name string) error {
+	if !m.unreadable {
+		return nil
+	}
+	return &unreadableError{apierrors.NewNotFound(m.resource.GroupResource(), name)}
+}
+
+// unreadableError says that the API of a kind has no objects that can be read.
+type unreadableError struct{ error }
+
+func (e *unreadableError) Error() string {
+	return e.error.Error() + ": the API of its kind has no objects that can be read"
+}
+
+func (e *unreadableError) Unwrap() error { return e.error }
 
 // mappings remembers where kinds are served, as discovery said it.
 //
@@ -90,7 +113,7 @@ func (m *mappings) remember(gvk schema.GroupVersionKind, q *question) (served *m
 	for i := range q.answer.APIResources {
 		r := &q.answer.APIResources[i]
 		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
-			found := &mapping{gvk.GroupVersion().WithResource(r.Name), r.Namespaced}
+			found := &mapping{gvk.GroupVersion().WithResource(r.Name), r.Namespaced, isUnreadable(r.Verbs)}
 			if before := m.byKind[gvk]; before != nil && *before == *found {
 				return before, true
 			}

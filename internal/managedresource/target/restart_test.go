@@ -100,7 +100,7 @@ func (r restarted) compare(t testing.TB) {
 						return
 					}
 					desired := r.desired(ref)
-					merged := merge.Merge(desired, live, merge.MergeOptions{})
+					merged := merge.Merge(desired, live, merge.Options{})
 					merged.SetAnnotations(live.GetAnnotations()) // Origin and description are not what this is about.
 					if !merge.Equal(live, merged) {
 						t.Errorf("%s differs: %v and %v", ref.Name, live.Object, merged.Object)

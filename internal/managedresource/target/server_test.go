@@ -46,6 +46,8 @@ type served struct {
 	resource   string
 	namespaced bool
 	objects    map[string]map[string]any // by namespace/name
+	// verbs are what discovery says of the kind, nil if it says nothing.
+	verbs []any
 }
 
 type event struct {
@@ -82,7 +84,7 @@ func newServer(t testing.TB) (*server, *Client) {
 func (s *server) serve(gvk schema.GroupVersionKind, resource string, namespaced bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kinds[gvk] = &served{resource, namespaced, map[string]map[string]any{}}
+	s.kinds[gvk] = &served{resource: resource, namespaced: namespaced, objects: map[string]map[string]any{}}
 }
 
 func (s *server) withdraw(gvk schema.GroupVersionKind) {
@@ -241,7 +243,7 @@ func (s *server) discover(w http.ResponseWriter, gv schema.GroupVersion) {
 	resources := []any{}
 	for gvk, kind := range s.kinds {
 		if gvk.GroupVersion() == gv {
-			resources = append(resources, map[string]any{"name": kind.resource, "namespaced": kind.namespaced, "kind": gvk.Kind})
+			resources = append(resources, map[string]any{"name": kind.resource, "namespaced": kind.namespaced, "kind": gvk.Kind, "verbs": kind.verbs})
 		}
 	}
 	if len(resources) == 0 {
