@@ -25,8 +25,9 @@ func (w *world) noteMissing(c apiserver.Change) {
 	}
 	since := time.Now()
 	w.missingSince[c.Key] = since
+	within := w.toldWithin() // Here, as the lock is held.
 	w.rebooting.Go(func() {
-		time.Sleep(w.toldWithin())
+		time.Sleep(within)
 		w.lock.Lock()
 		defer w.lock.Unlock()
 		if w.missingSince[c.Key].Equal(since) {
