@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const docs = "../../../docs"
+
+// named is a file of the engine, and a function or a type in it, as docs/engine.md names them.
+var named = regexp.MustCompile("`([a-z_/]+\\.go)` `([A-Za-z]+)`")
+
+// listed is a row of docs/architecture.md about one file.
+var listed = regexp.MustCompile("(?m)^\\| `((?:controller|objects|target)/[a-z_]+\\.go)` \\|")
+
+// TestNamesInEngineDocument checks that each file, function and type that docs/engine.md names exists.
+func TestNamesInEngineDocument(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(docs, "engine.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := named.FindAllStringSubmatch(string(page), -1)
+	if len(all) == 0 {
+		t.Fatal("the document names no function: its form has changed")
+	}
+	for _, pair := range all {
+		file, name := pair[1], pair[2]
+		code, err := os.ReadFile(filepath.Join("..", file))
+		if os.IsNotExist(err) {
+			code, err = os.ReadFile(filepath.Join("../..", file)) // A package of the whole process.
+		}
+		if err != nil {
+			t.Errorf("docs/engine.md names %s: %v", file, err)
+			continue
+		}
+		declared := regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?` + name + `[(\[]|type ` + name + `\b)`)
+		if !declared.Match(code) {
+			t.Errorf("docs/engine.md names %s in %s, which declares no such function or type", name, file)
+		}
+	}
+}
+
+// TestFilesInArchitectureDocument checks that docs/architecture.md has one row for each file of three packages.
+func TestFilesInArchitectureDocument(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(docs, "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]int{}
+	for _, row := range listed.FindAllStringSubmatch(string(page), -1) {
+		rows[row[1]]++
+	}
+	for _, folder := range []string{"controller", "objects", "target"} {
+		files, err := filepath.Glob(filepath.Join("..", folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			name := folder + "/" + filepath.Base(file)
+			if rows[name] != 1 {
+				t.Errorf("docs/architecture.md has %d rows for %s", rows[name], name)
+			}
+			delete(rows, name)
+		}
+	}
+	for name := range rows {
+		t.Errorf("docs/architecture.md has a row for %s, which is not there", name)
+	}
+}
