@@ -1,21 +1,16 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -295,79 +290,6 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 	a.recordApplied(ctx, desired, done, digest, compared)
 }
 
-// recordApplied puts on record that an object is as it should be. compared is true if what was changed about it is drift.
-func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done outcome, digest uint64, compared bool) {
-	var origin meta.Origin
-	if origin, done.anothers = a.namesAnother(done.before); done.anothers && desired.CreateOnly {
-		a.disown(keyOf(desired), done.sighting.UID, origin)
-	}
-	a.succeeded(desired, done)
-	a.Metrics.objects.WithLabelValues(desired.GetKind(), done.result).Inc()
-	sighting := done.sighting
-	sighting.Key, sighting.Desired, sighting.Since = keyOf(desired), cmp.Or(done.desired, digest), done.since
-	a.Watches.Served(target.RefOf(&desired.Reference))
-	if !sighting.Terminating {
-		a.Tracker.Applied(sighting.Key)
-	}
-	a.recordRepair(ctx, desired, done, compared)
-	if done.isKept() {
-		// The other one decides whether it is as it should be.
-		a.Tracker.ObservePresent(sighting)
-		a.leave(ctx, done.keptBy, desired, sighting)
-		return
-	}
-	a.recordCreation(desired, done, sighting)
-	if desired.CreateOnly && done.result == "created" && a.leavesCreation(ctx, desired, sighting) {
-		return
-	}
-	a.Tracker.MarkInSync(ownerOf(a.mr), sighting)
-}
-
-// recordRepair notes what was done about the drift of an object. Whether there is something to repair about an object that another ManagedResource owns,
-// that one says.
-func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done outcome, compared bool) {
-	changed := done.result != "unchanged"
-	switch {
-	case compared && changed:
-		a.repaired(ctx, desired, done)
-	case done.isKept() && changed:
-		// Two that do not own the object write different contents while the owner cannot look: that counts as a fight, so that it is rate-limited.
-		a.Tracker.DriftRepaired(keyOf(desired), a.Clock.Now())
-	case !done.isKept():
-		a.Tracker.DriftUnfounded(keyOf(desired), a.Clock.Now()) // Before Verified, which may tell of a later drift.
-	}
-}
-
-// recordCreation notes for whom an object was created, or taken over. The process knows from now on, even if somebody takes the record away.
-func (a *applier) recordCreation(desired *plan.Desired, done outcome, sighting objects.Observation) {
-	switch {
-	case done.result == "created", desired.CreateOnly && !done.anothers && isRecorded(desired, sighting.UID):
-		a.Tracker.Created(ownerOf(a.mr), sighting)
-	case !desired.CreateOnly:
-		a.Tracker.TakenOver(ownerOf(a.mr), sighting.Key, sighting.UID)
-	}
-}
-
-// leavesCreation leaves an object that was created, and is created only once, to another ManagedResource that repairs it, if there is one: it may have been
-// that one's before, which may want it otherwise. It returns true if the object is still to be looked at.
-func (a *applier) leavesCreation(ctx context.Context, desired *plan.Desired, sighting objects.Observation) bool {
-	keeper, err := a.ownerOfShared(ctx, desired, desired.Unstructured)
-	if err == nil && keeper == (objects.Owner{}) {
-		return false
-	}
-	a.Tracker.ObservePresent(sighting)
-	if err == nil {
-		a.Tracker.LeftTo(keeper, ownerOf(a.mr), sighting.Key)
-		a.Tracker.MarkOutOfSync(sighting.Key)
-	}
-	return true
-}
-
-// isRecorded says whether the inventory is the record that an object was created for the ManagedResource.
-func isRecorded(desired *plan.Desired, uid types.UID) bool {
-	return desired.Old != nil && createdOnce(desired.Old) && !meta.Tentative(desired.Old) && uid != "" && desired.Old.UID == uid
-}
-
 // visited are the objects that a full run need not visit once more, unless one is in doubt: also those that it skipped, as they were visited before.
 func (a *applier) visited() map[plan.Key]struct{} {
 	visited := make(map[plan.Key]struct{}, len(a.written))
@@ -393,35 +315,6 @@ func (a *applier) planAnew() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.replan = true
-}
-
-func (a *applier) succeeded(desired *plan.Desired, done outcome) {
-	a.slow.answered(desired.Key.GroupKind(), nil)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.written[desired.Key] = outcome{result: done.result, sighting: objects.Observation{UID: done.sighting.UID}, keptBy: done.keptBy, anothers: done.anothers}
-	if desired.Key.Kind == "CustomResourceDefinition" && desired.Key.Group == "apiextensions.k8s.io" {
-		a.definedKinds[definedKind(desired)] = true
-	}
-}
-
-// namesAnother returns the origin of an object if it names another ManagedResource, of whatever source. nil names none.
-func (a *applier) namesAnother(live *unstructured.Unstructured) (origin meta.Origin, another bool) {
-	if live == nil {
-		return meta.Origin{}, false
-	}
-	origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
-	return origin, err == nil && (origin.Key != ownerOf(a.mr) || !a.isOfThisSource(origin))
-}
-
-// disown takes that the origin of an object names another ManagedResource than the one that it was created for: neither this process nor an inventory
-// proves from now on that it is that one's.
-func (a *applier) disown(key objects.Key, uid types.UID, origin meta.Origin) {
-	if a.isOfThisSource(origin) {
-		a.Tracker.TakenOver(origin.Key, key, uid)
-	} else {
-		a.Tracker.DisownCreation(key, uid)
-	}
 }
 
 func definedKind(crd *plan.Desired) metav1.GroupKind {
@@ -455,134 +348,3 @@ func (a *applier) failed(ctx context.Context, desired *plan.Desired, err error) 
 type completeError struct{ error }
 
 func (e *completeError) Unwrap() error { return e.error }
-
-// write makes one object be as it should and returns what was done and the object as it is then (MR-25, MR-26). An object
-// that has never been there, or is known to be gone, is created without a look; any other is read first.
-func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.Options, finding objects.Object) (outcome, error) {
-	expectAbsent := desired.Old == nil || finding.Known && !finding.Present
-	for attempt := 0; ; attempt++ {
-		var createErr error
-		if expectAbsent {
-			if err := a.recorded(); err != nil {
-				return outcome{}, err
-			}
-			var done outcome
-			if done, createErr = a.tryCreate(ctx, desired, options, finding); createErr == nil || apimeta.IsNoMatchError(createErr) {
-				return done, createErr
-			}
-		}
-		// Whatever a refused creation says, the object may be there: node ports and quotas are checked before names.
-		live, err := a.live(ctx, desired, attempt)
-		if apierrors.IsNotFound(err) && attempt < updateAttempts && (createErr == nil || apierrors.IsAlreadyExists(createErr)) {
-			expectAbsent = true
-			continue
-		}
-		if err != nil {
-			return outcome{}, cmp.Or(createErr, err)
-		}
-		expectAbsent = false
-		done, isOutdated, err := a.tryUpdate(ctx, desired, live, options, finding)
-		if isOutdated && attempt < updateAttempts {
-			continue // Somebody else was faster: merge into what is there now.
-		}
-		return done, err
-	}
-}
-
-func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options merge.Options, finding objects.Object) (outcome, error) {
-	created, err := a.create(ctx, desired, options)
-	if err != nil {
-		a.unanswered(desired, err)
-		return outcome{}, err
-	}
-	return a.created(ctx, desired, options, created, finding), nil
-}
-
-// tryUpdate brings an object that was read to its desired state. isOutdated is true if the update met another version.
-func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, finding objects.Object) (_ outcome, isOutdated bool, _ error) {
-	keptBy, origin, err := a.ownerOfOrigin(ctx, desired, live)
-	if err != nil {
-		return outcome{}, false, err
-	}
-	options, inherited, err := a.inherit(ctx, desired, live, options, keptBy, origin)
-	if err != nil {
-		return outcome{}, false, err
-	}
-	mergeLive := func(live *unstructured.Unstructured) *unstructured.Unstructured {
-		return a.merge(desired, live, options, keptBy, origin)
-	}
-	merged := mergeLive(live)
-	done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Revision, desired: inherited}
-	if !a.rewrites(ctx, desired) {
-		if same, again := a.same(ctx, desired, live, merged, finding.RetryPartial); same {
-			done.sighting = a.seen(live, again)
-			return done, false, nil
-		}
-	}
-	if err := a.recorded(); err != nil {
-		return outcome{}, false, err
-	}
-	if err := merge.CheckUpdate(live, merged); err != nil {
-		done, err = a.invalid(ctx, desired, options, done, err)
-		return done, false, err
-	}
-	answer, err := a.Target.Update(ctx, merged, a.Watches.View())
-	a.unanswered(desired, err)
-	switch {
-	case err == nil:
-		return a.updated(ctx, desired, done, answer, mergeLive), false, nil
-	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-		return outcome{}, true, err
-	case apierrors.IsInvalid(err):
-		done, err = a.invalid(ctx, desired, options, done, err)
-		return done, false, err
-	}
-	return outcome{}, false, err
-}
-
-// unanswered notes a write that may have been carried out, though its answer does not say so.
-func (a *applier) unanswered(desired *plan.Desired, err error) {
-	if err != nil && !meta.Refused(err) {
-		a.Tracker.WriteOutcomeUnknown(keyOf(desired))
-	}
-}
-
-// live returns the object as it is. At the first attempt, after a restart, that is what the list of its kind had a moment ago;
-// an update carries its resource version, so that a conflict tells if it is out of date.
-func (a *applier) live(ctx context.Context, desired *plan.Desired, attempt int) (*unstructured.Unstructured, error) {
-	if attempt == 0 {
-		return a.Watches.Read(ctx, target.RefOf(&desired.Reference))
-	}
-	return a.get(ctx, desired)
-}
-
-func (a *applier) get(ctx context.Context, desired *plan.Desired) (*unstructured.Unstructured, error) {
-	return a.Target.Get(ctx, desired.GroupVersionKind(), desired.GetNamespace(), desired.GetName())
-}
-
-// create creates an object; a kind whose CRD has just been applied is waited for (MR-31).
-func (a *applier) create(ctx context.Context, desired *plan.Desired, options merge.Options) (target.Answer, error) {
-	object := merge.ForCreation(desired, options)
-	created, err := a.Target.Create(ctx, object, a.Watches.View())
-	if !a.notServedYet(desired, err) {
-		return created, err
-	}
-	waitErr := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedWithin, false, func(ctx context.Context) (bool, error) {
-		created, err = a.Target.Create(ctx, object, a.Watches.View())
-		return !a.notServedYet(desired, err), nil
-	})
-	if waitErr != nil && err == nil {
-		err = waitErr
-	}
-	return created, err
-}
-
-func (a *applier) notServedYet(desired *plan.Desired, err error) bool {
-	missingKind := apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) && !strings.Contains(err.Error(), "namespaces")
-	if !missingKind {
-		return false
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.definedKinds[desired.Key.GroupKind()]
-}

@@ -256,10 +256,7 @@ func (r *Reconciler) track(owner objects.Owner, planned *plan.Plan, inventory []
 	for _, desired := range planned.Apply {
 		refs = append(refs, target.RefOf(&desired.Reference))
 	}
-	for i := range inventory {
-		refs = append(refs, target.RefOf(&inventory[i]))
-	}
-	r.Watches.Track(owner, refs)
+	r.Watches.Track(owner, append(refs, refsOf(inventory)...))
 }
 
 // fail reports an error in the condition and returns it, so that the queue backs off.

@@ -55,7 +55,7 @@ func (r *Reconciler) judgeOrphan(ctx context.Context, stray target.Orphan) error
 		return err
 	}
 	r.Metrics.orphans.WithLabelValues(kind).Inc()
-	// What is older was left on purpose, by an earlier ManagedResource of that name.
+	// An older object was left on purpose, by an earlier ManagedResource of that name.
 	older := live.GetCreationTimestamp().Time.Before(mr.CreationTimestamp.Time)
 	if !*r.Config.CollectOrphans || older {
 		r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It stays.", plan.NameOf(live)))

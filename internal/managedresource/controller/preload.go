@@ -6,8 +6,6 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
-	"github.com/espalier-project/espalier/internal/managedresource/objects"
-	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
 // PreloadInventories tells the watches of the target, before they start, of every object that is in an inventory. Their first lists bring
@@ -22,11 +20,7 @@ func (r *Reconciler) PreloadInventories(ctx context.Context) error {
 			r.Tracker.SetIgnored(ownerOf(mr), keysOf(mr.Status.Resources))
 			return
 		}
-		refs := make([]objects.Ref, 0, len(mr.Status.Resources))
-		for i := range mr.Status.Resources {
-			refs = append(refs, target.RefOf(&mr.Status.Resources[i]))
-		}
-		r.Watches.Expect(ownerOf(mr), refs)
+		r.Watches.Expect(ownerOf(mr), refsOf(mr.Status.Resources))
 	})
 	if err != nil {
 		return fmt.Errorf("reading the inventories of all ManagedResources: %w", err)

@@ -3,7 +3,6 @@ package controller
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,16 +12,13 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
-	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
@@ -210,7 +206,7 @@ func (p *pruner) settle(ctx context.Context) error {
 // detailsWithin is how long a run may take to read what holds objects whose deletion is pending.
 const detailsWithin = 10 * time.Second
 
-// pending returns the messages about the objects that are not gone, sorted. What holds those that are named in a condition is read.
+// pending returns the messages about the objects that are not gone, sorted. For objects that a condition names, it reads what holds them.
 func (p *pruner) pending(ctx context.Context) []error {
 	details, cancel := context.WithTimeout(ctx, detailsWithin)
 	defer cancel()
@@ -321,257 +317,6 @@ func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReferen
 		}
 	}
 	return unknown, open
-}
-
-// deleteAttempts limits how often an object that somebody changes all the time is judged anew before the next run.
-const deleteAttempts = 4
-
-// deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that was judged.
-func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) {
-	entry := target.RefOf(ref)
-	before := p.Tracker.Get(entry.Key).Revision
-	if !p.last && p.Tracker.IsDeletionSettled(ownerOf(p.mr), entry.Key, p.Clock.Now()) {
-		p.skip(ref)
-		return
-	}
-	if held, err := p.isHeld(ownerOf(p.mr), entry); held {
-		p.wait(ref, err) // Nothing is different from a moment ago, as far as anybody told.
-		return
-	}
-	kind := plan.KeyOfReference(&ref.ObjectReference).GroupKind()
-	if p.slow.is(kind) {
-		p.wait(ref, errNotTried)
-		return
-	}
-	gone, err := p.tryDelete(ctx, ref)
-	for attempt := 1; !gone && apierrors.IsConflict(err) && attempt < deleteAttempts; attempt++ {
-		gone, err = p.tryDelete(ctx, ref)
-	}
-	p.slow.answered(kind, err)
-	switch {
-	case gone:
-		p.Tracker.DeletionSettled(ownerOf(p.mr), entry.Key, p.Clock.Now(), before)
-		return
-	case err != nil && ctx.Err() == nil && !isTransient(err):
-		p.Tracker.DeletionFailed(ownerOf(p.mr), entry.Key, p.Clock.Now(), err)
-	}
-	p.wait(ref, err)
-}
-
-// isTransient says whether an error says nothing about the object: the next run may find another one.
-func isTransient(err error) bool {
-	return apierrors.IsConflict(err) || errors.Is(err, errSuperseded) || errors.Is(err, errOwnershipPending)
-}
-
-// tryDelete reads an object and deletes it. gone is true if nothing remains to be done about it; else err says why not, nil if
-// its deletion was accepted and it may still be there.
-func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (gone bool, err error) {
-	if !plan.CanExist(&ref.ObjectReference) {
-		return true, nil
-	}
-	live, namespace, err := p.find(ctx, ref)
-	if target.Gone(err) || apierrors.IsMethodNotSupported(err) {
-		return true, nil // Nothing is there, or nothing that could be read or deleted (MRX-19).
-	}
-	if err != nil {
-		return false, err
-	}
-	if err := p.lease.Check(ctx, Live); err != nil {
-		return false, err
-	}
-	if err := p.findOthers(); err != nil {
-		return false, err
-	}
-	at, others, err := p.place(ctx, ref, namespace)
-	if err != nil || at == nil {
-		return at == nil, err
-	}
-	verdict, err := p.judge(p.mr, at, live, others)
-	if err == nil {
-		err = p.lease.Check(ctx, Cached)
-	}
-	switch {
-	case err != nil:
-		return false, err
-	case verdict.Action != ownership.Delete:
-		return p.leave(ctx, at, live, verdict)
-	}
-	if left, err := p.leftToAnotherEntry(ctx, at); left || err != nil {
-		return left, err
-	}
-	owner, object := ownerOf(p.mr), target.RefOf(at).Key
-	if !p.Tracker.BeginDeletion(owner, object) {
-		return false, errOwnershipPending
-	}
-	defer p.Tracker.EndDeletion(owner, object)
-	return p.delete(ctx, ref, live)
-}
-
-// leave leaves an object that was judged in the target, and hands it over if another ManagedResource is its next owner.
-func (p *pruner) leave(ctx context.Context, at *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, verdict ownership.Verdict) (gone bool, err error) {
-	log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", plan.NameOf(live), "reason", verdict.Why)
-	if verdict.Action == ownership.HandOver {
-		err = p.handOver(ctx, ownerOf(p.mr), at, live, verdict.To)
-	}
-	return err == nil || target.Gone(err), err
-}
-
-// delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). One that is terminating is only rid of its finalizers, if its time
-// is up (MRX-9).
-func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) (gone bool, err error) {
-	owner, key, terminating := ownerOf(p.mr), target.RefOf(ref).Key, live.GetDeletionTimestamp() != nil
-	if terminating {
-		p.Tracker.DeletionSent(owner, key)
-		p.noteTerminating(key, live)
-	} else {
-		p.Tracker.NotTerminating(owner, key)
-	}
-	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
-		// As long as it is there, whoever deleted it: its claims are found by it.
-		err := p.deleteClaims(ctx, live, func(ctx context.Context) error { return p.lease.Check(ctx, Cached) })
-		if err == nil {
-			err = p.lease.Check(ctx, Cached)
-		}
-		switch {
-		case errors.Is(err, errSuperseded):
-			return false, err
-		case err != nil:
-			return false, fmt.Errorf("failed cleaning up PersistentVolumeClaims of StatefulSet: %w", err)
-		}
-	}
-	if terminating {
-		return false, p.finalize(ctx, live)
-	}
-	p.Tracker.DeletionSent(owner, key)
-	p.Tracker.WriteOutcomeUnknown(key)
-	err = p.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
-	if target.Gone(err) || apierrors.IsMethodNotSupported(err) {
-		return true, nil
-	}
-	if err != nil {
-		if meta.Refused(err) {
-			p.Tracker.DeletionRefused(owner, key)
-		}
-		return false, err
-	}
-	p.Tracker.DeletionAccepted(owner, key)
-	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
-	p.mu.Lock()
-	p.accepted[ref] = live
-	p.mu.Unlock()
-	_, err = finalizeAfter(live)
-	return false, err
-}
-
-// place returns an entry with the present place of its object, and who else has it there; nil if the plan has it there, so that the entry is about
-// nothing any more.
-func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, namespace string) (*resourcesv1alpha1.ObjectReference, claims, error) {
-	placed := *ref
-	placed.Namespace = namespace
-	key := plan.KeyOfReference(&placed.ObjectReference)
-	switch {
-	case key == plan.KeyOfReference(&ref.ObjectReference):
-		return ref, p.others, nil
-	case slices.ContainsFunc(plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(key), func(k plan.Key) bool { return slices.Contains(p.planned, k) }):
-		return nil, claims{}, nil
-	}
-	if placed.UID == "" {
-		placed = meta.AsTentative(placed) // What it says of its creation is about the place that it names.
-	}
-	if p.Tracker.LeaveToo(ownerOf(p.mr), target.RefOf(&placed)) {
-		return ref, claims{}, errOwnershipPending
-	}
-	others, err := p.claimsOn(ctx, ownerOf(p.mr), []resourcesv1alpha1.ObjectReference{placed})
-	return &placed, others, err
-}
-
-// leftToAnotherEntry says whether another entry about the object of this one, by an equivalent kind, is to hand it over: this one is about nothing more.
-func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (bool, error) {
-	if *p.Config.DeleteForeignObjects {
-		return false, nil
-	}
-	for _, key := range plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(plan.KeyOfReference(&ref.ObjectReference))[1:] {
-		other := p.refs[key]
-		if other == nil {
-			continue
-		}
-		if err := p.others.unknown[key.WithoutNamespace()]; err != nil {
-			return false, err
-		}
-		if _, inherited := ownership.NextOwner(p.others.on(key, p.Tracker)); !inherited {
-			continue
-		}
-		_, err := p.Target.Served(ctx, other.GroupVersionKind())
-		if err == nil || !target.Gone(err) {
-			return err == nil, err
-		}
-	}
-	return false, nil
-}
-
-// noteTerminating notes an object that was read and is terminating, and when its finalizers may be removed (MRX-9).
-func (p *pruner) noteTerminating(key objects.Key, live *unstructured.Unstructured) {
-	var due time.Time
-	if after, err := finalizeAfter(live); err == nil && after != 0 {
-		due = live.GetDeletionTimestamp().Add(after)
-	}
-	finalizers := strings.Join(slices.Sorted(slices.Values(live.GetFinalizers())), ", ")
-	p.Tracker.Terminating(ownerOf(p.mr), key, p.Clock.Now(), live.GetUID(), finalizers, due)
-}
-
-// propagation is Foreground for workloads, so that their Pods are gone with them, else the API server's choice (MRX-8).
-func propagation(group string) metav1.DeletionPropagation {
-	switch group {
-	case "apps", "extensions", "batch":
-		return metav1.DeletePropagationForeground
-	}
-	return ""
-}
-
-// finalizeAfter is how long after its deletion the finalizers of an object are removed; zero is never (MRX-9).
-func finalizeAfter(live *unstructured.Unstructured) (time.Duration, error) {
-	value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]
-	if !found {
-		return 0, nil
-	}
-	after, err := time.ParseDuration(value)
-	if err != nil {
-		return 0, fmt.Errorf("failed parsing duration of %s annotation: %w", resourcesv1alpha1.AnnotationFinalizeDeletionAfter, err)
-	}
-	return after, nil
-}
-
-// finalize removes the finalizers of an object whose time is up (MRX-9, MRX-10).
-func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructured) error {
-	after, err := finalizeAfter(live)
-	if err != nil {
-		return err
-	}
-	since := live.GetDeletionTimestamp()
-	if after == 0 || since.Add(after).After(r.Clock.Now()) {
-		return nil
-	}
-	log.FromContext(ctx).Info("Removing the finalizers of an object", "resource", plan.NameOf(live), "gracePeriod", after, "deletionTimestamp", since.Time)
-	if len(live.GetFinalizers()) > 0 {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), "finalizers": nil}})
-		if err != nil {
-			return err
-		}
-		if err := r.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
-			return fmt.Errorf("removing its finalizers: %w", err)
-		}
-	}
-	if live.GetAPIVersion() == "v1" && live.GetKind() == "Namespace" {
-		namespace := live.DeepCopy()
-		namespace.SetResourceVersion("")
-		namespace.SetFinalizers(nil) // They were removed above, and none can be added to what is being deleted.
-		unstructured.RemoveNestedField(namespace.Object, "spec", "finalizers")
-		if err := r.Target.Put(ctx, namespace, "finalize"); err != nil && !target.Gone(err) {
-			return fmt.Errorf("finalizing it: %w", err)
-		}
-	}
-	return nil
 }
 
 // detail is what holds an object that is not gone: finalizers, if nothing else is known to, and what the Events of a Service say (MRX-12). What can't be

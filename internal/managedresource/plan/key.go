@@ -43,11 +43,6 @@ func KeyOf(object *unstructured.Unstructured) Key {
 	return newKey(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 }
 
-// KeyOfName is the key of the object of a kind by its name.
-func KeyOfName(kind schema.GroupKind, namespace, name string) Key {
-	return newKey(kind.WithVersion(""), namespace, name)
-}
-
 // KeyOfReference is the key of an entry of the inventory.
 func KeyOfReference(ref *corev1.ObjectReference) Key {
 	return newKey(ref.GroupVersionKind(), ref.Namespace, ref.Name)

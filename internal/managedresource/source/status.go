@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -347,80 +346,6 @@ func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourc
 	s.written[key] = written{mr, s.clock.Now(), over}
 	s.answeredLocked(mr)
 	return mr, nil
-}
-
-// All calls visit with every ManagedResource of the source, of whatever class, in its latest known form. It must not be changed.
-func (s *Statuses) All(ctx context.Context, visit func(*resourcesv1alpha1.ManagedResource)) error {
-	if _, err := s.confirmLost(ctx, types.NamespacedName{}); err != nil {
-		return err
-	}
-	list := &resourcesv1alpha1.ManagedResourceList{}
-	if err := s.reader.List(ctx, list); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	latest := maps.Clone(s.written)
-	s.mu.Unlock()
-	for i := range list.Items {
-		mr := &list.Items[i]
-		if w, found := latest[client.ObjectKeyFromObject(mr)]; found && w.counts(mr, s.clock.Now()) {
-			mr = w.mr
-		}
-		visit(mr)
-	}
-	return nil
-}
-
-// ForEachOther calls visit with some ManagedResources, and with those of which it was not known what became of a write, but for one, in their latest
-// known forms. They must not be changed.
-func (s *Statuses) ForEachOther(ctx context.Context, except types.NamespacedName, keys []types.NamespacedName, visit func(*resourcesv1alpha1.ManagedResource)) error {
-	lost, err := s.confirmLost(ctx, except)
-	if err != nil {
-		return err
-	}
-	visited := map[types.NamespacedName]struct{}{except: {}}
-	for _, key := range slices.Concat(keys, lost) {
-		if _, twice := visited[key]; twice {
-			continue
-		}
-		visited[key] = struct{}{}
-		mr, err := s.Get(ctx, key)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		visit(mr)
-	}
-	return nil
-}
-
-// confirmLost asks the API server for the ManagedResources of which it is not known what became of a write, and returns them.
-func (s *Statuses) confirmLost(ctx context.Context, except types.NamespacedName) ([]types.NamespacedName, error) {
-	lost := s.unknown()
-	for _, key := range lost {
-		if key == except {
-			continue
-		}
-		if _, err := s.GetUncached(ctx, key); err != nil && !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-	}
-	return lost, nil
-}
-
-// unknown are the ManagedResources of which it is not known what became of a write.
-func (s *Statuses) unknown() []types.NamespacedName {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var keys []types.NamespacedName
-	for key, write := range s.lost {
-		if !write.asked {
-			keys = append(keys, key)
-		}
-	}
-	return keys
 }
 
 // write sends the differing fields only, bound to the resource version that they were computed from (MR-14). Only the metadata

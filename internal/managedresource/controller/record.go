@@ -1,0 +1,117 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/ownership"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// recordApplied puts on record that an object is as it should be. compared is true if what was changed about it is drift.
+func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done outcome, digest uint64, compared bool) {
+	origin, another := a.namesAnother(done.before)
+	if done.anothers = another; another && desired.CreateOnly {
+		a.disown(keyOf(desired), done.sighting.UID, origin)
+	}
+	a.succeeded(desired, done)
+	a.Metrics.objects.WithLabelValues(desired.GetKind(), done.result).Inc()
+	sighting := done.sighting
+	sighting.Key, sighting.Desired, sighting.Since = keyOf(desired), cmp.Or(done.desired, digest), done.since
+	a.Watches.Served(target.RefOf(&desired.Reference))
+	if !sighting.Terminating {
+		a.Tracker.Applied(sighting.Key)
+	}
+	a.recordRepair(ctx, desired, done, compared)
+	if done.isKept() {
+		// The other one decides whether it is as it should be.
+		a.Tracker.ObservePresent(sighting)
+		a.leave(ctx, done.keptBy, desired, sighting)
+		return
+	}
+	a.recordCreation(desired, done, sighting)
+	if desired.CreateOnly && done.result == "created" && a.leavesCreation(ctx, desired, sighting) {
+		return
+	}
+	a.Tracker.MarkInSync(ownerOf(a.mr), sighting)
+}
+
+// recordRepair notes what was done about the drift of an object. Whether there is something to repair about an object that another ManagedResource owns,
+// that one says.
+func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done outcome, compared bool) {
+	changed := done.result != "unchanged"
+	switch {
+	case compared && changed:
+		a.repaired(ctx, desired, done)
+	case done.isKept() && changed:
+		// Two that do not own the object write different contents while the owner cannot look: that counts as a fight, so that it is rate-limited.
+		a.Tracker.DriftRepaired(keyOf(desired), a.Clock.Now())
+	case !done.isKept():
+		a.Tracker.DriftUnfounded(keyOf(desired), a.Clock.Now()) // Before Verified, which may tell of a later drift.
+	}
+}
+
+// recordCreation notes for whom an object was created, or taken over. The process knows from now on, even if somebody takes the record away.
+func (a *applier) recordCreation(desired *plan.Desired, done outcome, sighting objects.Observation) {
+	switch {
+	case done.result == "created", desired.CreateOnly && !done.anothers && isRecorded(desired, sighting.UID):
+		a.Tracker.Created(ownerOf(a.mr), sighting)
+	case !desired.CreateOnly:
+		a.Tracker.TakenOver(ownerOf(a.mr), sighting.Key, sighting.UID)
+	}
+}
+
+// leavesCreation leaves an object that was created, and is created only once, to another ManagedResource that repairs it, if there is one: it may have been
+// that one's before, which may want it otherwise. It returns true if the object is still to be looked at.
+func (a *applier) leavesCreation(ctx context.Context, desired *plan.Desired, sighting objects.Observation) bool {
+	keeper, err := a.ownerOfShared(ctx, desired, desired.Unstructured)
+	if err == nil && keeper == (objects.Owner{}) {
+		return false
+	}
+	a.Tracker.ObservePresent(sighting)
+	if err == nil {
+		a.Tracker.LeftTo(keeper, ownerOf(a.mr), sighting.Key)
+		a.Tracker.MarkOutOfSync(sighting.Key)
+	}
+	return true
+}
+
+// isRecorded says whether the inventory is the record that an object was created for the ManagedResource.
+func isRecorded(desired *plan.Desired, uid types.UID) bool {
+	return desired.Old != nil && createdOnce(desired.Old) && !meta.Tentative(desired.Old) && uid != "" && desired.Old.UID == uid
+}
+
+func (a *applier) succeeded(desired *plan.Desired, done outcome) {
+	a.slow.answered(desired.Key.GroupKind(), nil)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.written[desired.Key] = outcome{result: done.result, sighting: objects.Observation{UID: done.sighting.UID}, keptBy: done.keptBy, anothers: done.anothers}
+	if desired.Key.Kind == "CustomResourceDefinition" && desired.Key.Group == "apiextensions.k8s.io" {
+		a.definedKinds[definedKind(desired)] = true
+	}
+}
+
+// namesAnother returns the origin of an object if it names another ManagedResource, of whatever source. nil names none.
+func (a *applier) namesAnother(live *unstructured.Unstructured) (origin ownership.Origin, another bool) {
+	if live == nil {
+		return ownership.Origin{}, false
+	}
+	origin = originOf(live, a.isOfThisSource)
+	return origin, origin.Source == ownership.AnotherSource || origin.Source == ownership.ThisSource && origin.Owner != ownerOf(a.mr)
+}
+
+// disown takes that the origin of an object names another ManagedResource than the one that it was created for: neither this process nor an inventory
+// proves from now on that it is that one's.
+func (a *applier) disown(key objects.Key, uid types.UID, origin ownership.Origin) {
+	if origin.Source == ownership.ThisSource {
+		a.Tracker.TakenOver(origin.Owner, key, uid)
+	} else {
+		a.Tracker.DisownCreation(key, uid)
+	}
+}

@@ -1,0 +1,150 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// write makes one object be as it should and returns what was done and the object as it is then (MR-25, MR-26). An object
+// that has never been there, or is known to be gone, is created without a look; any other is read first.
+func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.Options, finding objects.Object) (outcome, error) {
+	expectAbsent := desired.Old == nil || finding.Known && !finding.Present
+	for attempt := 0; ; attempt++ {
+		var createErr error
+		if expectAbsent {
+			if err := a.recorded(); err != nil {
+				return outcome{}, err
+			}
+			var done outcome
+			if done, createErr = a.tryCreate(ctx, desired, options, finding); createErr == nil || apimeta.IsNoMatchError(createErr) {
+				return done, createErr
+			}
+		}
+		// The object may be there although its creation was refused for another reason: node ports and quotas are checked before names.
+		live, err := a.live(ctx, desired, attempt)
+		if apierrors.IsNotFound(err) && attempt < updateAttempts && (createErr == nil || apierrors.IsAlreadyExists(createErr)) {
+			expectAbsent = true
+			continue
+		}
+		if err != nil {
+			return outcome{}, cmp.Or(createErr, err)
+		}
+		expectAbsent = false
+		done, isOutdated, err := a.tryUpdate(ctx, desired, live, options, finding)
+		if isOutdated && attempt < updateAttempts {
+			continue // Somebody else was faster: merge into what is there now.
+		}
+		return done, err
+	}
+}
+
+func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options merge.Options, finding objects.Object) (outcome, error) {
+	created, err := a.create(ctx, desired, options)
+	if err != nil {
+		a.unanswered(desired, err)
+		return outcome{}, err
+	}
+	return a.created(ctx, desired, options, created, finding), nil
+}
+
+// tryUpdate brings an object that was read to its desired state. isOutdated is true if the update met another version.
+func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, finding objects.Object) (_ outcome, isOutdated bool, _ error) {
+	keptBy, origin, err := a.ownerOfOrigin(ctx, desired, live)
+	if err != nil {
+		return outcome{}, false, err
+	}
+	options, inherited, err := a.inherit(ctx, desired, live, options, keptBy, origin)
+	if err != nil {
+		return outcome{}, false, err
+	}
+	mergeLive := func(live *unstructured.Unstructured) *unstructured.Unstructured {
+		return a.merge(desired, live, options, keptBy, origin)
+	}
+	merged := mergeLive(live)
+	done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Revision, desired: inherited}
+	if !a.rewrites(ctx, desired) {
+		if same, again := a.same(ctx, desired, live, merged, finding.RetryPartial); same {
+			done.sighting = a.seen(live, again)
+			return done, false, nil
+		}
+	}
+	if err := a.recorded(); err != nil {
+		return outcome{}, false, err
+	}
+	if err := merge.CheckUpdate(live, merged); err != nil {
+		done, err = a.invalid(ctx, desired, options, done, err)
+		return done, false, err
+	}
+	answer, err := a.Target.Update(ctx, merged, a.Watches.View())
+	a.unanswered(desired, err)
+	switch {
+	case err == nil:
+		return a.updated(ctx, desired, done, answer, mergeLive), false, nil
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		return outcome{}, true, err
+	case apierrors.IsInvalid(err):
+		done, err = a.invalid(ctx, desired, options, done, err)
+		return done, false, err
+	}
+	return outcome{}, false, err
+}
+
+// unanswered notes a write that may have been carried out, though its answer does not say so.
+func (a *applier) unanswered(desired *plan.Desired, err error) {
+	if err != nil && !meta.Refused(err) {
+		a.Tracker.WriteOutcomeUnknown(keyOf(desired))
+	}
+}
+
+// live returns the object as it is. At the first attempt, after a restart, that is what the list of its kind had a moment ago;
+// an update carries its resource version, so that a conflict tells if it is out of date.
+func (a *applier) live(ctx context.Context, desired *plan.Desired, attempt int) (*unstructured.Unstructured, error) {
+	if attempt == 0 {
+		return a.Watches.Read(ctx, target.RefOf(&desired.Reference))
+	}
+	return a.get(ctx, desired)
+}
+
+func (a *applier) get(ctx context.Context, desired *plan.Desired) (*unstructured.Unstructured, error) {
+	return a.Target.Get(ctx, desired.GroupVersionKind(), desired.GetNamespace(), desired.GetName())
+}
+
+// create creates an object; a kind whose CRD has just been applied is waited for (MR-31).
+func (a *applier) create(ctx context.Context, desired *plan.Desired, options merge.Options) (target.Answer, error) {
+	object := merge.ForCreation(desired, options)
+	created, err := a.Target.Create(ctx, object, a.Watches.View())
+	if !a.notServedYet(desired, err) {
+		return created, err
+	}
+	waitErr := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedWithin, false, func(ctx context.Context) (bool, error) {
+		created, err = a.Target.Create(ctx, object, a.Watches.View())
+		return !a.notServedYet(desired, err), nil
+	})
+	if waitErr != nil && err == nil {
+		err = waitErr
+	}
+	return created, err
+}
+
+func (a *applier) notServedYet(desired *plan.Desired, err error) bool {
+	missingKind := apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) && !strings.Contains(err.Error(), "namespaces")
+	if !missingKind {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.definedKinds[desired.Key.GroupKind()]
+}
