@@ -87,7 +87,8 @@ repeatable: ## Check that a seed of the simulation is the same run whenever it i
 	@go run ./test/simulation/repeatable -o $(CACHE)/simulation.test
 	@cd test/simulation && GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 $(CACHE)/simulation.test -test.v -test.run OneSeedIsOneRun
 
-MUTATED = $(or $(PKG),$(if $(filter 1,$(ENGINE)),./internal/managedresource/controller ./internal/managedresource/{engine,lifecycle,meta,objects,source,target}))
+ENGINE_PACKAGES := $(addprefix ./internal/managedresource/,controller engine lifecycle meta objects source target)
+MUTATED = $(or $(PKG),$(if $(filter 1,$(ENGINE)),$(ENGINE_PACKAGES)))
 .PHONY: mutate
 mutate: ## Put small defects into packages PKG, or into the functions that changed SINCE a revision (default HEAD~1), and print those that no test notices; LIMIT ends it, SAMPLE draws some; ENGINE=1 has the simulation alone judge the engine.
 	@go build -C internal/tools -o $(CACHE)/mutate ./mutate
