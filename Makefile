@@ -50,9 +50,10 @@ test: controlplane test-unit ## Run all tests: unit, property, integration and p
 	@go run -C internal/tools ./rulecheck ../..
 	@go run ./test/rights $(REQUESTS)
 
+# -parallel 8, as parallel tests wait for servers in memory more than they work.
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane.
-	go test $(GOFLAGS_TEST) -count=1 -timeout 10m ./api/... ./cmd/... ./internal/...
+	go test $(GOFLAGS_TEST) -count=1 -timeout 10m -parallel 8 ./api/... ./cmd/... ./internal/...
 
 .PHONY: fuzz
 fuzz: ## Fuzz decoders and handlers, FUZZTIME (default 1m) for each target.

@@ -15,6 +15,7 @@ import (
 
 // MRC-3c: alwaysUpdate is about the periodic run, and not about each drift.
 func TestAlwaysUpdate(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.AlwaysUpdate = ptr.To(true) })
 	f.managed("m", "a=1", "b=1")
 	f.settle("m")
@@ -63,6 +64,7 @@ func (f *fixture) period(name string) {
 
 // MRC-3c, CFG-13: without watches the updates of alwaysUpdate are sent, a sync period each, and drift that nobody tells is repaired by them.
 func TestAlwaysUpdateOfWhatIsNotWatched(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, updatesUnwatched)
 	f.managed("m", "a=1", "b=1")
 	f.settle("m")
@@ -84,6 +86,7 @@ func TestAlwaysUpdateOfWhatIsNotWatched(t *testing.T) {
 
 // MRC-3c, CFG-13: what watches cover is compared: no request while nothing changes, one update for drift, none at a start or when somebody asks.
 func TestAlwaysUpdateOfWhatIsWatched(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, updatesUnwatched)
 	f.watch()
 	f.managed("m", "a=1", "b=1")
@@ -114,6 +117,7 @@ func TestAlwaysUpdateOfWhatIsWatched(t *testing.T) {
 
 // MRC-3c, CFG-13: of a ManagedResource with objects of both sorts those are written that no watch covers, and the others are not asked for.
 func TestAlwaysUpdateOfBoth(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, updatesUnwatched)
 	f.target.breaks("/apis/old.example/v1/configmaps")
 	f.watch()

@@ -26,6 +26,7 @@ func (f *fixture) refuseLongWrites(bytes int) {
 
 // MR-9, MR-12: an inventory that does not fit into the status is reported, with what to do, and nothing of it is applied.
 func TestInventoryThatDoesNotFit(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.refuseLongWrites(1536 << 10)
 	f.managed("m", "a=1")
@@ -61,6 +62,7 @@ func TestInventoryThatDoesNotFit(t *testing.T) {
 
 // MRB-3, MRS-4: an announcement that was written, though its answer was lost, is not reported as one that was not, and is carried out.
 func TestAnnouncementThatWasWrittenIsNoFailure(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")

@@ -30,6 +30,7 @@ func (f *fixture) formerPlace(name string) {
 // Promise: "No object is deleted that another ManagedResource of the instance has in its inventory", whatever namespace its entry names where the
 // kind has none.
 func TestHeldByAnEntryWithANamespace(t *testing.T) {
+	t.Parallel()
 	for name, then := range map[string]func(f *fixture){
 		"the other one can't run": func(f *fixture) { f.withoutSecret("two") },
 		"the other one drops it":  func(f *fixture) { f.secret("two", "2") },
@@ -80,6 +81,7 @@ func TestHeldByAnEntryWithANamespace(t *testing.T) {
 
 // MRB-16: the same of a namespaced kind: an object of the same name elsewhere is another one, and keeps nothing.
 func TestHeldInAnotherNamespace(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.sharing("two", "one")
 	mr := f.get("two")
@@ -96,6 +98,7 @@ func TestHeldInAnotherNamespace(t *testing.T) {
 
 // An orphan is what no inventory names, whatever namespace its entry names where the kind has none.
 func TestNoOrphanIfAnEntryHasANamespace(t *testing.T) {
+	t.Parallel()
 	for _, holder := range []string{"mr", "second"} {
 		t.Run(holder, func(t *testing.T) {
 			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })
@@ -124,6 +127,7 @@ func TestNoOrphanIfAnEntryHasANamespace(t *testing.T) {
 // Promise: "An object that another ManagedResource of the instance has in its inventory, by the same group and kind, stays" - also while that one, whose
 // entry is of a former place, can't put its plan on record: the plan has the object, and only the former place of it no more.
 func TestHeldByAFormerPlaceWhileItCannotBeAnnounced(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.target.scope(true)
 	f.sharing("two", "one")
@@ -150,6 +154,7 @@ func TestHeldByAFormerPlaceWhileItCannotBeAnnounced(t *testing.T) {
 // Promise: "Of two ManagedResources that have an object, the one whose inventory got it last is its origin, also after a restart" - though the other one
 // has it by a former place.
 func TestLastInventoryIsTheOriginThoughTheOtherOneHasAFormerPlace(t *testing.T) {
+	t.Parallel()
 	for _, former := range []bool{false, true} {
 		f := newFixture(t)
 		f.target.scope(true)
@@ -179,6 +184,7 @@ func TestLastInventoryIsTheOriginThoughTheOtherOneHasAFormerPlace(t *testing.T) 
 
 // The same, while the other one is ignored, and a restart came between, after which nobody has run for that one yet.
 func TestLastInventoryIsTheOriginThoughTheIgnoredOneHasNotRunSinceARestart(t *testing.T) {
+	t.Parallel()
 	for _, ran := range []bool{true, false} {
 		f := newFixture(t)
 		f.managed("one", "a=1")
@@ -207,6 +213,7 @@ func TestLastInventoryIsTheOriginThoughTheIgnoredOneHasNotRunSinceARestart(t *te
 // Promise: "An object that another ManagedResource of the instance has in its inventory, by the same group and kind, stays, and that one becomes its
 // origin" - also if this one has it by an equivalent kind as well, as after an unfinished run.
 func TestHeldThoughNamedByTwoKinds(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"left out", "deleted"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
@@ -251,6 +258,7 @@ func TestHeldThoughNamedByTwoKinds(t *testing.T) {
 // Promise: "Nothing is deleted because something could not be read". Whether another inventory has an orphan by an equivalent kind is not known while the
 // target does not say where that kind lives.
 func TestNoOrphanWhileTheScopeOfAnEquivalentKindIsUnknown(t *testing.T) {
+	t.Parallel()
 	for _, broken := range []bool{false, true} {
 		f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })
 		f.target.scope(true)

@@ -11,6 +11,7 @@ import (
 
 // TestGarbageCollectableObjects: what the garbage collector collects is left to it where it runs, and deleted where it does not.
 func TestGarbageCollectableObjects(t *testing.T) {
+	t.Parallel()
 	for name, runs := range map[string]bool{"MRX-6/GC-13 it runs": true, "GC-14/MRV-75 there is none": false} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -40,6 +41,7 @@ func TestGarbageCollectableObjects(t *testing.T) {
 
 // TestCollectableKinds: the label counts on ConfigMaps and Secrets of the core group only.
 func TestCollectableKinds(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.GarbageCollector = true
 	f.managed("m")

@@ -43,6 +43,7 @@ func (f *fixture) beforeStatus(n int, do func() error) {
 
 // MR-13, MRS-4: whenever the specification changes during a run, what is reported as done is what was done.
 func TestOneRunIsAboutOneForm(t *testing.T) {
+	t.Parallel()
 	for n := 1; n <= 2; n++ {
 		t.Run(fmt.Sprint("changed before status write ", n), func(t *testing.T) {
 			f := newFixture(t)
@@ -75,6 +76,7 @@ func TestOneRunIsAboutOneForm(t *testing.T) {
 
 // MRK-5: a ManagedResource that went to another class and came back keeps its objects.
 func TestHandOverIsConfirmed(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -92,6 +94,7 @@ func TestHandOverIsConfirmed(t *testing.T) {
 
 // MRB-3: what another instance put into the inventory meanwhile is not lost.
 func TestInventoryIsExtended(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.beforeStatus(1, func() error {
@@ -115,6 +118,7 @@ func TestInventoryIsExtended(t *testing.T) {
 
 // MRX, ownership: what is deleted, and what stays.
 func TestOwnership(t *testing.T) {
+	t.Parallel()
 	origin := func(value string) map[string]any {
 		return map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: value}}
 	}
@@ -197,6 +201,7 @@ func TestOwnership(t *testing.T) {
 
 // MRB-17: an object that changes hands between the look and the deletion stays.
 func TestDeletionIsBoundToWhatWasJudged(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -218,6 +223,7 @@ func TestDeletionIsBoundToWhatWasJudged(t *testing.T) {
 
 // MRB-16: of two ManagedResources that have an object, the one whose inventory got it last keeps it, restarts or not.
 func TestMovedObjects(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("from", "a=1")
 	f.settle("from")
@@ -254,6 +260,7 @@ func TestMovedObjects(t *testing.T) {
 
 // MRB-16: two ManagedResources that are deleted together leave nothing behind that both had.
 func TestSharedObjectsGoWithTheLast(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.sharing("one", "two")
 	for _, name := range []string{"one", "two"} {
@@ -268,6 +275,7 @@ func TestSharedObjectsGoWithTheLast(t *testing.T) {
 
 // MRB-3, MR-12: whatever request fails or loses its answer, the next runs put everything right, and say so.
 func TestEveryRequestMayFail(t *testing.T) {
+	t.Parallel()
 	for _, watched := range []bool{false, true} {
 		for _, where := range []string{"status", "status lost", "status changed", "target", "target lost"} {
 			for n := 1; n <= 4; n++ {
@@ -341,6 +349,7 @@ func testRequestFails(t *testing.T, watched bool, where string, n int) {
 
 // MR-7: without a Secret nothing is deleted, and the condition tells.
 func TestSecretIsGone(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -361,6 +370,7 @@ func TestSecretIsGone(t *testing.T) {
 
 // MRB-16: of two that have an object the last one is told of drift; the other puts it right if that one lacks its Secret.
 func TestDriftIsLeftToWhoHasASecret(t *testing.T) {
+	t.Parallel()
 	testDriftIsLeft(t, func(f *fixture) {
 		f.withoutSecret("two")
 	})
@@ -368,6 +378,7 @@ func TestDriftIsLeftToWhoHasASecret(t *testing.T) {
 
 // MRB-16: the same holds if the last one describes the object twice, so that it does not try it.
 func TestDriftIsLeftToWhoDescribesItOnce(t *testing.T) {
+	t.Parallel()
 	testDriftIsLeft(t, func(f *fixture) { f.secret("two", "2", "a=1", "a=2") })
 }
 
@@ -389,6 +400,7 @@ func testDriftIsLeft(t *testing.T, disable func(*fixture)) {
 
 // MRX-18: an entry that no API server can have is no reason to keep a finalizer.
 func TestImpossibleEntries(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m")
 	mr := f.get("m")
@@ -407,6 +419,7 @@ func TestImpossibleEntries(t *testing.T) {
 
 // MRX-11, MRT-5: waiting for objects that something holds costs one read a minute for each.
 func TestStuckDeletionsAreCheap(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	var names []string
 	for i := range 20 {
@@ -446,6 +459,7 @@ func TestStuckDeletionsAreCheap(t *testing.T) {
 
 // MRX-11: an object that has left the filter of a watch, and then something holds, is there; the ManagedResource waits for it.
 func TestWithoutLabelsIsNotGone(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -469,6 +483,7 @@ func TestWithoutLabelsIsNotGone(t *testing.T) {
 
 // MR-15: a webhook that hangs is asked a few times for a kind, and not for each of its objects.
 func TestSlowKind(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	var names []string
 	for i := range 100 {
@@ -492,6 +507,7 @@ func TestSlowKind(t *testing.T) {
 
 // MRB-34: drift is told of at once, and put right after the delay.
 func TestDriftIsToldAndDelayed(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.DriftRepairDelay.Duration = 10 * time.Minute })
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -534,6 +550,7 @@ func TestDriftIsToldAndDelayed(t *testing.T) {
 // MRS-4, MR-13: what a process that was the leader before says after it is taken back, and what somebody takes out of the inventory is put into it
 // again, though nothing else asks for a run.
 func TestReportOfAFormerLeader(t *testing.T) {
+	t.Parallel()
 	for name, report := range map[string]func(*resourcesv1alpha1.ManagedResourceStatus){
 		"of a run that never ends": func(status *resourcesv1alpha1.ManagedResourceStatus) {
 			status.Conditions, _ = meta.Conditions(status.Conditions).With(time.Now(), meta.Conditions(status.Conditions).Invalidation(false)...)
@@ -579,6 +596,7 @@ func TestReportOfAFormerLeader(t *testing.T) {
 
 // MRB-8: what this instance writes and deletes itself is no drift, even if a watch tells of it before the answer does.
 func TestOwnWritesAreNoDrift(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	key := func(name string) objects.Key {
 		return objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: name}
@@ -642,6 +660,7 @@ func total(t *testing.T, metric prometheus.Collector) (sum float64) {
 
 // MRB-19, MR-11: a release that fails again and again flips no condition and makes no Events; another content is told of as new.
 func TestFailedReleaseDoesNotFlip(t *testing.T) {
+	t.Parallel()
 	const ignored = "annotations: {resources.gardener.cloud/mode: Ignore}"
 	f := newFixture(t)
 	f.managed("m", "a=1")
@@ -672,6 +691,7 @@ func TestFailedReleaseDoesNotFlip(t *testing.T) {
 
 // MRB-34: what a run deletes is no drift, whatever its scope, and neither is the end of what was terminating.
 func TestOwnDeletionsAreNoDrift(t *testing.T) {
+	t.Parallel()
 	for name, clusterScoped := range map[string]bool{"namespaced": false, "cluster-scoped": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -699,6 +719,7 @@ func TestOwnDeletionsAreNoDrift(t *testing.T) {
 
 // MRB-34: a ManagedResource that can't be completed looks at everything each time, and takes part in no 10 either.
 func TestQuarrelOfWhatCannotBeCompleted(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1", "b=1")
 	f.target.on = func(method, name string) int {
@@ -730,6 +751,7 @@ func TestQuarrelOfWhatCannotBeCompleted(t *testing.T) {
 
 // MRB-16: two ManagedResources that lose an object at the same time leave nothing behind.
 func TestBothLoseAnObject(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.sharing("one", "two")
 	f.secret("one", "2")
@@ -752,6 +774,7 @@ func TestBothLoseAnObject(t *testing.T) {
 
 // MR-34, ownership: an immutable object that was never ours is not replaced.
 func TestForeignObjectsAreNotReplaced(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.target.put("a", "theirs", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate: "true"}})
 	f.managed("m", "a=1")
@@ -773,6 +796,7 @@ func TestForeignObjectsAreNotReplaced(t *testing.T) {
 // MRB-34: after a restore of the target, what was known to be gone at a version that is still to come is looked at twice, though no
 // list of its kind is to be had.
 func TestRestoredTargetWithoutLists(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -789,6 +813,7 @@ func TestRestoredTargetWithoutLists(t *testing.T) {
 
 // MRB-3: an object is written only where its entry says, though its kind got another scope meanwhile.
 func TestScopeChangesDuringARun(t *testing.T) {
+	t.Parallel()
 	for _, clusterScoped := range []bool{false, true} {
 		t.Run(fmt.Sprintf("cluster-scoped by now: %t", clusterScoped), func(t *testing.T) {
 			f := newFixture(t)
@@ -815,6 +840,7 @@ func TestScopeChangesDuringARun(t *testing.T) {
 
 // Ownership: an object that was somebody's before it was taken over, and is again as it was then, is not ours.
 func TestRestoredTarget(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.target.put("a", "theirs", map[string]any{"uid": "u"})
 	f.managed("m", "a=1")

@@ -12,6 +12,7 @@ import (
 
 // MRH-4: what is in doubt and is left so, for a delay or while the ManagedResource waits for its state, is judged by what it is like.
 func TestHealthOfWhatIsLeftInDoubt(t *testing.T) {
+	t.Parallel()
 	leave := map[string]func(f *fixture){
 		"wait-for-state": func(f *fixture) {
 			mr := f.get("mr")

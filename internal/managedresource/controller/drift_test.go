@@ -28,6 +28,7 @@ func delayed(c *config.ManagedResourceControllerConfig) {
 
 // MR-33: what this instance deleted to create it anew is no drift, and is not held for the delay.
 func TestReplacedIsNotHeld(t *testing.T) {
+	t.Parallel()
 	const replaceable = "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"
 	f := newFixture(t, delayed)
 	f.managed("m")
@@ -59,6 +60,7 @@ func TestReplacedIsNotHeld(t *testing.T) {
 
 // MRX-5, MR-33: an object that is annotated with keep-object is never deleted, not even to create it anew.
 func TestKeptIsNotReplaced(t *testing.T) {
+	t.Parallel()
 	for name, where := range map[string]func(*fixture) string{
 		"on the live object": func(f *fixture) string {
 			f.target.change("a", setAnnotation(resourcesv1alpha1.AnnotationKeepObject, "true"))
@@ -86,6 +88,7 @@ func TestKeptIsNotReplaced(t *testing.T) {
 // MRB-34: the delay holds as well for a ManagedResource of which something else has failed since the start, and a run that was
 // asked for does not wait for it.
 func TestDelayWhileSomethingElseFails(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, delayed)
 	f.managed("m", "a=1", "b=1")
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
@@ -109,6 +112,7 @@ func TestDelayWhileSomethingElseFails(t *testing.T) {
 
 // MRB-34: drift is told of though the read that says what happened has failed.
 func TestDriftIsToldThoughAReadFails(t *testing.T) {
+	t.Parallel()
 	for name, later := range map[string]time.Duration{"while it is held": lookAgain, "when it is put right": 11 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, delayed)
@@ -132,6 +136,7 @@ func TestDriftIsToldThoughAReadFails(t *testing.T) {
 
 // MR-30, MRL-9: what is not put right is not told of, and is no drift that is held.
 func TestWhatStaysIsNotToldOf(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		manifest string
 		change   func(*unstructured.Unstructured)
@@ -168,6 +173,7 @@ func (f *fixture) nothingIsDirty(name string) bool {
 // MRB-34: changes that need no repair cost a look now and then, not a run each; what somebody does to the object meanwhile is put right with it,
 // and what is done to others is put right at once.
 func TestChangesThatNeedNoRepairArePaced(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.watch()
 	f.managed("m", "a=1", "b=1")
@@ -206,6 +212,7 @@ func TestChangesThatNeedNoRepairArePaced(t *testing.T) {
 
 // MRB-34: changes that need no repair are no quarrel.
 func TestForeignAnnotationsAreNoQuarrel(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -223,6 +230,7 @@ func TestForeignAnnotationsAreNoQuarrel(t *testing.T) {
 
 // MRB-34: looks that found nothing, of runs that somebody asked for, do not put off the next one any further.
 func TestLooksThatWereAskedForHoldNothing(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.watch()
 	objects := []string{"a=1", "c=1"}

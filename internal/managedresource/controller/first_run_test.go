@@ -12,6 +12,7 @@ import (
 
 // MR-2: a ManagedResource that is gone needs nothing.
 func TestNotFound(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	result, err := f.run("nobody")
 	f.must(err)
@@ -22,6 +23,7 @@ func TestNotFound(t *testing.T) {
 
 // MR-25: what was never applied is created without a look. MR-8: the inventory is sorted, whatever the order of manifests.
 func TestFirstRun(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "b=1", "a=1")
 	f.settle("m")
@@ -37,6 +39,7 @@ func TestFirstRun(t *testing.T) {
 
 // TestOrderOfAReconciliation: an ignored ManagedResource is not handed over, and a deletion does not wait for a hand-over.
 func TestOrderOfAReconciliation(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")

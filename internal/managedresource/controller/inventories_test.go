@@ -39,6 +39,7 @@ func (f *fixture) entries(name string) string {
 
 // Promises about ownership: what was created once, and moves to an equivalent kind while a deletion is pending, is on record as ours still.
 func TestCreatedOnceMovesToEquivalentKind(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"at once", "while a deletion is pending", "while a deletion is pending, and a restart"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
@@ -77,6 +78,7 @@ func TestCreatedOnceMovesToEquivalentKind(t *testing.T) {
 
 // Promises about ownership: an entry that somebody takes out, or changes, is mended: what was created once is ours still.
 func TestEntryOfCreatedOnceIsMended(t *testing.T) {
+	t.Parallel()
 	for _, restarted := range []bool{false, true} {
 		for how, edit := range map[string]func(*resourcesv1alpha1.ManagedResourceStatus){
 			"taken out":           func(s *resourcesv1alpha1.ManagedResourceStatus) { s.Resources = nil },
@@ -112,6 +114,7 @@ func TestEntryOfCreatedOnceIsMended(t *testing.T) {
 
 // Promises about ownership: an entry of a cluster-scoped object with a namespace, as others may have written it, and the manifest releases it.
 func TestReleasedThoughItsEntryHasANamespace(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.target.scope(true)
 	f.managed("m", "a=1")
@@ -127,6 +130,7 @@ func TestReleasedThoughItsEntryHasANamespace(t *testing.T) {
 
 // Promises about ownership: inventory names it twice; released in a run that fails for another; then the MR is deleted.
 func TestReleasedThoughNamedTwice(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"left out", "deleted"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
@@ -149,6 +153,7 @@ func TestReleasedThoughNamedTwice(t *testing.T) {
 
 // Promises about ownership: the inventory has it by two equivalent kinds, as after an unfinished run.
 func TestReleasedThoughNamedByTwoKinds(t *testing.T) {
+	t.Parallel()
 	for _, once := range []string{"", onceOnly} {
 		for _, how := range []string{"left out", "deleted"} {
 			t.Run(how+" "+once, func(t *testing.T) {
@@ -182,6 +187,7 @@ func TestReleasedThoughNamedByTwoKinds(t *testing.T) {
 
 // Promises about ownership: an entry of a former place, and the manifest releases the object by its present one.
 func TestReleasedWhereItsKindLives(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -206,6 +212,7 @@ func TestReleasedWhereItsKindLives(t *testing.T) {
 
 // Promises about ownership: an entry that can't exist hides the one that does.
 func TestImpossibleEntryHidesTheRealOne(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"", "a/b/c"} {
 		t.Run(version, func(t *testing.T) {
 			f := newFixture(t)
@@ -228,6 +235,7 @@ func TestImpossibleEntryHidesTheRealOne(t *testing.T) {
 
 // As above, and the old group is not served any more.
 func TestCreatedOnceMovesWhenTheOldGroupIsGone(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m")
 	f.equivalent("m")
@@ -255,6 +263,7 @@ func TestCreatedOnceMovesWhenTheOldGroupIsGone(t *testing.T) {
 // Promise: "Only an object is deleted that carries the origin of its ManagedResource, or that resource-manager is on record to have created for it." An
 // entry without a UID, as the reference writes it, is a record for its very place, and none for where its kind lives by now.
 func TestCreatedOnceAtAFormerPlaceIsNoProof(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		namespace     string
 		clusterScoped bool
@@ -294,6 +303,7 @@ func TestCreatedOnceAtAFormerPlaceIsNoProof(t *testing.T) {
 // MRV-71, and the reason that inventories_test.go gives for entries with a namespace, "as others may have written it": what was created once, and whose
 // entry names a namespace that its kind has not, is on record as ours still, and deleted when the manifest has it no more.
 func TestCreatedOnceThoughItsEntryHasANamespace(t *testing.T) {
+	t.Parallel()
 	for _, wanted := range []bool{false, true} {
 		f := newFixture(t)
 		f.target.scope(true)

@@ -18,6 +18,7 @@ import (
 
 // MRO-2, MR-30: what was created only once, and was let go of, stays, though another object of the run failed.
 func TestReleasedStaysThoughTheRunFails(t *testing.T) {
+	t.Parallel()
 	for _, first := range []string{"a!=1", "a=1"} {
 		for _, how := range []string{"left out", "deleted"} {
 			t.Run(first+" "+how, func(t *testing.T) {
@@ -41,6 +42,7 @@ func TestReleasedStaysThoughTheRunFails(t *testing.T) {
 
 // MRB-16: what a ManagedResource has again, whose last plan had dropped it, is not deleted by one that judged it before.
 func TestNotDeletedFromWhoHasItAgain(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("giver", "a=1", "z=1")
 	f.settle("giver")
@@ -80,6 +82,7 @@ func TestNotDeletedFromWhoHasItAgain(t *testing.T) {
 
 // MRB-16: as above, of one that puts it right.
 func TestNotDeletedFromWhoAppliesIt(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("keeper", "a=1")
 	f.settle("keeper")
@@ -130,6 +133,7 @@ func TestNotDeletedFromWhoAppliesIt(t *testing.T) {
 
 // MRB-16: a doubt that is left to a keeper that is not on record, as it is to be ignored, is nobody's.
 func TestDoubtsWithAnIgnoredKeeper(t *testing.T) {
+	t.Parallel()
 	for _, when := range []string{"after", "before"} { // The former is put right.
 		t.Run(when+" the answer", func(t *testing.T) { keeperIsIgnored(t, when == "before") })
 	}
@@ -171,6 +175,7 @@ func keeperIsIgnored(t *testing.T, before bool) {
 
 // Drift: a repair waits for the delay, though a ManagedResource that creates the object only once looks at it.
 func TestDelayOfSharedObjects(t *testing.T) {
+	t.Parallel()
 	for _, looks := range []bool{false, true} { // Without that it waits.
 		t.Run(map[bool]string{false: "alone", true: "it looks"}[looks], func(t *testing.T) { delayOfShared(t, looks) })
 	}
@@ -204,6 +209,7 @@ func delayOfShared(t *testing.T, looks bool) {
 
 // MR-30: what is created only once is on record as ours, though the run that created it was overtaken, and another one gave up the object before it.
 func TestGivenUpLate(t *testing.T) {
+	t.Parallel()
 	for _, late := range []bool{false, true} { // The former leaves nothing behind.
 		t.Run(map[bool]string{false: "nobody gives it up", true: "late"}[late], func(t *testing.T) { givenUpLate(t, late) })
 	}
@@ -254,6 +260,7 @@ func givenUpLate(t *testing.T, late bool) {
 
 // MRB-16: while the keeper cannot look, what changes between a write for another one and its answer is put right, too.
 func TestKeeperCannotLookBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
 	for _, before := range []bool{false, true} { // The former is put right.
 		t.Run(map[bool]string{false: "after the answer", true: "before the answer"}[before], func(t *testing.T) {
 			f := newFixture(t)
@@ -295,6 +302,7 @@ func TestKeeperCannotLookBeforeTheAnswer(t *testing.T) {
 // MRB-16: an object that moves is not deleted, though the answer to the write that put it into the other inventory was lost, and the cache does not have
 // that yet.
 func TestAnnouncementWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("giver", "a=1")
 	f.settle("giver")
@@ -329,6 +337,7 @@ func TestAnnouncementWithoutAnAnswer(t *testing.T) {
 
 // MRO-2, MRX-1: what was there before, could never be updated, and was let go of by the one that created it, stays.
 func TestLeftByItsCreator(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"released", "kept at the end"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)

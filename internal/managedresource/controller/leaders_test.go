@@ -27,6 +27,7 @@ func (f *fixture) originOf(name string) string {
 
 // MRB-16: a restart with an identity, where there was none, leaves an object to the one whose inventory got it last, and brings its origin up to date.
 func TestIdentityAppearsAndOriginStays(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.sharing("x", "y")
 	if got := f.originOf("a"); got != "n/y" {
@@ -44,6 +45,7 @@ func TestIdentityAppearsAndOriginStays(t *testing.T) {
 
 // MRB-16: nor does it take back what that one wrote.
 func TestIdentityAppearsAndContentStays(t *testing.T) {
+	t.Parallel()
 	for _, identity := range []string{"", "foo"} {
 		t.Run("identity "+identity, func(t *testing.T) {
 			f := newFixture(t)
@@ -73,6 +75,7 @@ func TestIdentityAppearsAndContentStays(t *testing.T) {
 
 // MRO-2: what is released loses an origin from before there was an identity, too.
 func TestReleaseAfterIdentityAppears(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -87,6 +90,7 @@ func TestReleaseAfterIdentityAppears(t *testing.T) {
 
 // MRB-3: what a former leader creates after the next one has dropped it from the inventory gets its entry back, and is deleted.
 func TestCreationOfAFormerLeader(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1", "b=1")
 	p := f.anotherProcess()
@@ -109,6 +113,7 @@ func TestCreationOfAFormerLeader(t *testing.T) {
 // MRB-23, promise about deletions: a former leader that stood still for longer than its lease, between two deletions, asks the API server before it goes on:
 // the next one may have the object again.
 func TestDeletionAfterAPause(t *testing.T) {
+	t.Parallel()
 	for _, told := range []bool{false, true} {
 		t.Run(map[bool]string{false: "nobody has told", true: "the watch tells"}[told], func(t *testing.T) { deletionAfterAPause(t, told) })
 	}
@@ -153,6 +158,7 @@ func deletionAfterAPause(t *testing.T, told bool) {
 
 // MRB-23: two processes with the same class, by mistake, write nothing at rest.
 func TestTwoProcessesAtRest(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1", "c!=1")
 	p := f.anotherProcess()
@@ -172,6 +178,7 @@ func TestTwoProcessesAtRest(t *testing.T) {
 
 // MRB-23: nothing is deleted for the sake of a form of the ManagedResource that only the cache still has.
 func TestDeletesNothingForAStaleForm(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -194,6 +201,7 @@ func TestDeletesNothingForAStaleForm(t *testing.T) {
 // MRB-3, MRV-71: the end of the process in the middle of creations: what was sent is waited for, and what it created is on record, so that it is deleted
 // once the manifest has it no more, though no origin says whose it is.
 func TestEndOfTheProcessDuringCreations(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a!=1", "b!=1")
 	ctx, end := context.WithCancel(f.ctx)
@@ -222,6 +230,7 @@ func TestEndOfTheProcessDuringCreations(t *testing.T) {
 
 // Honest conditions, also after changes of leader: that a process is told to end in the middle of a run says nothing about what it applies.
 func TestTheEndOfTheProcessIsNoFailure(t *testing.T) {
+	t.Parallel()
 	for name, endIn := range map[string]func(*fixture, func()){
 		"while an object is read": func(f *fixture, end func()) {
 			f.target.hook(func(method, name string) int {
@@ -263,6 +272,7 @@ func TestTheEndOfTheProcessIsNoFailure(t *testing.T) {
 // MRK-5, MR-30: a ManagedResource that goes to another class hands an object that was created only once to another ManagedResource, which releases it.
 // The record of the creation ends with the hand-over, so that no later instance takes it for a proof and deletes the object.
 func TestRecordEndsWithTheHandOver(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a!=1")
 	f.settle("m")
@@ -279,6 +289,7 @@ func TestRecordEndsWithTheHandOver(t *testing.T) {
 
 // MR-30: an entry is no record of a creation once the object carries the origin of another ManagedResource, whatever becomes of that origin later.
 func TestRecordEndsWithAnotherOrigin(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a!=1")
 	f.settle("m")
@@ -298,6 +309,7 @@ func TestRecordEndsWithAnotherOrigin(t *testing.T) {
 // MRB-3: a run that ends as its ManagedResource is another one by now puts those objects on record that carry its origin since it wrote them, whether it
 // created them or took them over; an object that stays another one's is not on record.
 func TestTakenOverIsOnRecord(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		done outcome
 		want bool

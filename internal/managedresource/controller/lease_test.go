@@ -142,6 +142,7 @@ func (f *fixture) annotate(name, annotation, value string) {
 
 // MRX-16, promise about deletions: the claims of a StatefulSet are not deleted any more once nobody asks for that.
 func TestClaimsAreStillAskedFor(t *testing.T) {
+	t.Parallel()
 	for how, change := range map[string]func(*fixture){
 		"the Secret has it again": func(f *fixture) { f.manifests("one", "2", statefulSetManifest) },
 		"the class is taken back": func(f *fixture) { f.edit("one", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil }) },
@@ -170,6 +171,7 @@ func TestClaimsAreStillAskedFor(t *testing.T) {
 
 // MRX-7, MRX-8: a StatefulSet is deleted in the foreground, after its claims, and not before their deletion was accepted.
 func TestDeletionOfAStatefulSet(t *testing.T) {
+	t.Parallel()
 	for _, refused := range []bool{false, true} {
 		f, s := newStateful(t)
 		s.refusesClaims = refused
@@ -190,6 +192,7 @@ func TestDeletionOfAStatefulSet(t *testing.T) {
 
 // TestClaimsStayByDefault: the claims of a StatefulSet are deleted only where the ManagedResource says so.
 func TestClaimsStayByDefault(t *testing.T) {
+	t.Parallel()
 	f, s := newStateful(t)
 	f.edit("one", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.DeletePersistentVolumeClaims = nil })
 	_, err := f.run("one")
@@ -201,6 +204,7 @@ func TestClaimsStayByDefault(t *testing.T) {
 
 // MRX-16, MRB-16: a StatefulSet that moves to another ManagedResource keeps its claims.
 func TestClaimsOfAStatefulSetThatMoves(t *testing.T) {
+	t.Parallel()
 	f, s := newStateful(t)
 	f.managed("two")
 	f.manifests("two", "2", statefulSetManifest)
@@ -222,6 +226,7 @@ func TestClaimsOfAStatefulSetThatMoves(t *testing.T) {
 // MR-33, promise about deletions: what nobody asks for any more is not deleted to be created anew. Nobody would create it if the ManagedResource
 // is ignored, or leaves its objects.
 func TestReplacingIsStillAskedFor(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"ignored", "deleted with keepObjects", "the Secret is taken back"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
@@ -260,6 +265,7 @@ func TestReplacingIsStillAskedFor(t *testing.T) {
 
 // MRA-4, promise about emergencies: a run that writes ends soon after its ManagedResource is to be ignored, or to wait.
 func TestWritesAreStillAskedFor(t *testing.T) {
+	t.Parallel()
 	for annotation, value := range map[string]string{
 		resourcesv1alpha1.AnnotationIgnore: "true", resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationWaitForState,
 	} {
@@ -300,6 +306,7 @@ func TestWritesAreStillAskedFor(t *testing.T) {
 
 // MRX-9, promise about deletions: finalizers of others are not removed any more once nobody asks for the deletion.
 func TestFinalizersAreStillAskedFor(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1", "z=1")
 	f.settle("m")
@@ -331,6 +338,7 @@ func TestFinalizersAreStillAskedFor(t *testing.T) {
 
 // MRT-7: deletions that are under way end with wait-for-state.
 func TestDeletionsWaitForAState(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1", "z=1")
 	f.settle("m")
@@ -357,6 +365,7 @@ func TestDeletionsWaitForAState(t *testing.T) {
 
 // MRX-14: requests for a kind that take too long are not tried on, in deletions as in writes: they would hold a place that others need.
 func TestDeletionsOfASlowKind(t *testing.T) {
+	t.Parallel()
 	for _, released := range []bool{false, true} {
 		t.Run(map[bool]string{false: "deleted", true: "released"}[released], func(t *testing.T) {
 			f := newFixture(t)

@@ -40,6 +40,7 @@ func (f *fixture) goneNow(name string) {
 // MRL-6, MRB-3: a label that a run gave another value is taken away when no manifest has it any more, though that run was overtaken by a new
 // specification and did not come to say what it wrote.
 func TestChangedLabelOfAnOvertakenRunIsRemoved(t *testing.T) {
+	t.Parallel()
 	for what, metadata := range map[string]string{"labels": "labels: {x: '%s'}", "annotations": "annotations: {x: '%s'}"} {
 		t.Run(what, func(t *testing.T) {
 			f := newFixture(t)
@@ -71,6 +72,7 @@ func TestChangedLabelOfAnOvertakenRunIsRemoved(t *testing.T) {
 // MRT-2: an ignored ManagedResource that was deleted and created again, ignored as well, in a gap of the watch is another one (MR-3: it gets
 // its conditions).
 func TestIgnoredAndCreatedAnewInAGap(t *testing.T) {
+	t.Parallel()
 	before := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{UID: "1", Annotations: map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}}}
 	after := before.DeepCopy()
 	after.UID = "2"
@@ -83,6 +85,7 @@ func TestIgnoredAndCreatedAnewInAGap(t *testing.T) {
 // Drift: the delay is for what somebody else did. An object that this instance deleted, as its manifest was gone for a while, and that its
 // manifests have again by the time at which its finalizers are done, is created anew at once.
 func TestOwnDeletionIsNotHeldOnceItIsWantedAgain(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, heldBack)
 	f.watch()
 	f.managed("m", "a=1", "b=1")
@@ -108,6 +111,7 @@ func TestOwnDeletionIsNotHeldOnceItIsWantedAgain(t *testing.T) {
 
 // The same for a class that went and came back.
 func TestOwnDeletionIsNotHeldOnceTheClassIsBack(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, heldBack)
 	f.watch()
 	f.managed("m", "a=1", "b=1")
@@ -132,6 +136,7 @@ func TestOwnDeletionIsNotHeldOnceTheClassIsBack(t *testing.T) {
 // ResourcesApplied=True: an object whose deletion was sent by a run that was overtaken is looked at by the next one, which wants it, though the
 // watch has not told of its end.
 func TestDeletedByAnOvertakenRunIsLookedAt(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.watch()
 	f.managed("m", "a=1", "b=1")
@@ -153,6 +158,7 @@ func TestDeletedByAnOvertakenRunIsLookedAt(t *testing.T) {
 // ResourcesApplied=True, lost answers: a write that was not answered may have been carried out. Once the manifest is as it was before, the
 // object is looked at, though the watch has not told of the write.
 func TestUnansweredWriteOfATakenBackManifest(t *testing.T) {
+	t.Parallel()
 	for _, held := range []bool{false, true} {
 		t.Run(fmt.Sprintf("told later, with a delay: %t", held), func(t *testing.T) {
 			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) {
@@ -192,6 +198,7 @@ func TestUnansweredWriteOfATakenBackManifest(t *testing.T) {
 
 // The same as above, where the watch tells of the end between the two runs: with a delay the object stays away for all of it.
 func TestDeletedByAnOvertakenRunIsNotHeld(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, heldBack)
 	f.watch()
 	f.managed("m", "a=1", "b=1")
@@ -219,6 +226,7 @@ func TestDeletedByAnOvertakenRunIsNotHeld(t *testing.T) {
 
 // Drift: alwaysUpdate writes all objects once a sync period; what is held for the delay of repairs is held there, too.
 func TestDelayWithAlwaysUpdate(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, heldBack, func(cfg *config.ManagedResourceControllerConfig) { *cfg.AlwaysUpdate = true })
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -238,6 +246,7 @@ func TestDelayWithAlwaysUpdate(t *testing.T) {
 // Drift: a start looks at all objects that are not known to be right, once. While another object fails, those that this process has verified, and
 // that watches cover, are not read with each attempt.
 func TestFailingFirstRunLooksOnce(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1", "b=1")
 	f.settle("m")

@@ -34,6 +34,7 @@ func withTarget(t *testing.T, serve http.HandlerFunc) *fixture {
 // MR-21, promise about changes of leader: after a restart replicas stay as an autoscaler set them that is not there, and everything else is as the
 // manifest says. Replicas that somebody else set are put right at once.
 func TestReplicasStayAfterARestart(t *testing.T) {
+	t.Parallel()
 	for subresource, want := range map[string]int64{"scale": 5, "": 1} {
 		t.Run(subresource, func(t *testing.T) {
 			asked := 0
@@ -77,6 +78,7 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 // MR-20: an object whose turn in its tier comes late is merged by what is known of autoscalers then, not when the tier began: the doubt that told of the
 // difference came before its look.
 func TestOptionsAreOfTheLook(t *testing.T) {
+	t.Parallel()
 	items := ""
 	f := withTarget(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -13,6 +13,7 @@ import (
 // MRB-8: where only the API server knows that a write changes nothing, it is asked once: until the manifest or the object is another
 // one, somebody asks for it, or a while has passed.
 func TestWritesInVain(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.target.drop("gated")
 	manifest := func(version, value string) {
@@ -75,6 +76,7 @@ func (f *fixture) sweepFor(name string, long time.Duration) {
 // MRB-8, promise of ResourcesApplied: what an API server left out of a write that it took is written once more after a while, also where
 // watches tell of all changes, and is neither drift nor asked for more often. An object that was kept is not looked at.
 func TestWhatWasDroppedIsWrittenAgain(t *testing.T) {
+	t.Parallel()
 	const kind = "apiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: a}\ndata: "
 	for how, prepare := range map[string]func(*fixture){
 		"created": func(f *fixture) {
@@ -127,6 +129,7 @@ func TestWhatWasDroppedIsWrittenAgain(t *testing.T) {
 // MRB-8: as soon as a definition is known to have changed, what was dropped of objects of its kind is written, though the same write was in vain
 // a moment ago.
 func TestWhatWasDroppedIsWrittenWithAnotherDefinition(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.watch()
 	drain := f.woken()
@@ -155,6 +158,7 @@ func TestWhatWasDroppedIsWrittenWithAnotherDefinition(t *testing.T) {
 // MR-33: what is written only as the API server may keep more of it by now is not deleted to be created anew, should that be refused as invalid: it
 // would be the same again. Another manifest is another matter.
 func TestRetryReplacesNothing(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.watch()
 	f.target.drop("gated")
@@ -180,6 +184,7 @@ func TestRetryReplacesNothing(t *testing.T) {
 
 // MRB-34, MR-33: what is written once more, and refused, is not taken for right if somebody else has put another object in its place.
 func TestRetryOfAnotherObject(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.watch()
 	f.target.drop("gated")

@@ -39,6 +39,7 @@ func measured(t *testing.T, histogram prometheus.Collector, limit float64) (n, w
 
 // MRB-34: the repair of drift is measured from when it was noticed, and from when it may be repaired where that is delayed.
 func TestTimeOfRepairs(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		delay, runs time.Duration
 		within      uint64
@@ -69,6 +70,7 @@ func TestTimeOfRepairs(t *testing.T) {
 
 // MRB-21: a change is measured from its first event until a run that read all of it ended well.
 func TestTimeOfChanges(t *testing.T) {
+	t.Parallel()
 	type step func(f *fixture)
 	secret := func(version, value string) step { return func(f *fixture) { f.secret("m", version, "a="+value) } }
 	wait := func(d time.Duration) step { return func(f *fixture) { f.clock.SetTime(f.clock.Now().Add(d)) } }
@@ -118,6 +120,7 @@ func TestTimeOfChanges(t *testing.T) {
 
 // MR-30: a ManagedResource with ignored objects has a series with their number and one with the time at which they were found first.
 func TestIgnoredObjects(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	registry := prometheus.NewRegistry()
 	f.Metrics = NewMetrics(registry)
@@ -177,6 +180,7 @@ func valuesOf(t testing.TB, registry *prometheus.Registry, family string) map[st
 
 // MR-3: whatever a cache delivers, there are series of exactly the ManagedResources that are ignored, since their condition says so.
 func TestLawIgnoredSeries(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		registry := prometheus.NewRegistry()
 		handler := NewMetrics(registry).Follow(meta.NewClass(""))

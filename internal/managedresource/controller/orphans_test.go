@@ -20,6 +20,7 @@ import (
 // TestOrphans holds that an object that carries our origin and that no inventory names is told of, that it is deleted only where
 // that is configured, and that nothing else is ever taken for one.
 func TestOrphans(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		collect bool
 		prepare func(*fixture)
@@ -112,6 +113,7 @@ func wroteOrigin(manager string) []metav1.ManagedFieldsEntry {
 
 // MRB-16: an orphan that a run is about to have is not deleted, or created anew.
 func TestOrphanBecomesWanted(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
 		t.Run("at its "+method, func(t *testing.T) {
 			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })

@@ -24,6 +24,7 @@ import (
 // MR-13: what a run leaves alone, as it was as it should be a moment ago, counts as applied only if nobody has told otherwise by the time at
 // which the run says so.
 func TestAppliedIsNotSaidOfWhatChangedSince(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.watch()
 	f.managed("m", "a=1", "b=1")
@@ -86,6 +87,7 @@ func (f *fixture) deletesOne(then func()) (result func() (looks, deleted []strin
 
 // MRX-5: before each deletion it is asked for still, as far as anybody told.
 func TestDeletionsEndWhenTheyAreNotAskedForAnyMore(t *testing.T) {
+	t.Parallel()
 	for how, tc := range map[string]struct {
 		begin, change func(*fixture)
 	}{
@@ -135,6 +137,7 @@ func TestDeletionsEndWhenTheyAreNotAskedForAnyMore(t *testing.T) {
 
 // MRX-5: what a run created that was overtaken before it said so is ours, and put on record by the next one.
 func TestOvertakenRunRemembersWhatItCreated(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.watch()
 	f.managed("m", "a=1", "c1!=1", "c2!=1", "c3!=1", "c4!=1") // So many that one watch tells of all that is created only once.
@@ -172,6 +175,7 @@ func TestOvertakenRunRemembersWhatItCreated(t *testing.T) {
 // MRL-6, MRX-5: a process that stood still and is not the leader any more leaves the entries alone that the next one wrote: with those the next
 // one takes away what no manifest has any more.
 func TestFormerLeaderReportsLate(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -215,6 +219,7 @@ func (f *fixture) anotherProcess() *fixture {
 
 // MRX-5: a Secret that is gone ends deletions, also if it was gone before.
 func TestDeletionsEndWithTheSecret(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1", "b=1")
 	f.settle("m")

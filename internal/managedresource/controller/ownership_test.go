@@ -32,6 +32,7 @@ import (
 
 // MR-30, ownership: a foreign object that could never be written, and that the manifest then says to ignore, is not ours.
 func TestForeignObjectThatIsIgnoredLater(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"left out", "deleted"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
@@ -62,6 +63,7 @@ func TestForeignObjectThatIsIgnoredLater(t *testing.T) {
 
 // MR-30, ownership: what somebody else put in the place of ours, after the manifest said to ignore it, stays.
 func TestReplacedAfterIgnored(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -78,6 +80,7 @@ func TestReplacedAfterIgnored(t *testing.T) {
 
 // MRO-2: a released object stays, though another object of the run failed.
 func TestReleasedStays(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"left out", "deleted"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
@@ -113,6 +116,7 @@ func (f *fixture) staysThough(how string) {
 
 // MRB-16: an object that names somebody else by now is not deleted, whoever created it.
 func TestTakenOverByAnotherInstance(t *testing.T) {
+	t.Parallel()
 	for name, origin := range map[string]string{"another class": "n/other", "another source": "elsewhere:n/x"} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -141,6 +145,7 @@ func TestTakenOverByAnotherInstance(t *testing.T) {
 
 // MRC-8, MRB-16: the ManagedResource of the same name in another source is another one; an identity may be new.
 func TestOfTheSameNameElsewhere(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		identity, origin string
 		stays            bool
@@ -177,6 +182,7 @@ func (s *staleReader) Get(ctx context.Context, key client.ObjectKey, into client
 
 // MRB-23: what went to another class before the annotation is removed is not applied here.
 func TestClassChangesBeforeOperationIsRemoved(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	mr := f.get("m")
@@ -194,6 +200,7 @@ func TestClassChangesBeforeOperationIsRemoved(t *testing.T) {
 
 // MRB-3: labels and annotations that a run wrote which did not end well are removed by the next manifest that has them not.
 func TestRevertAfterFailure(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"another object fails", "overtaken"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
@@ -228,6 +235,7 @@ func TestRevertAfterFailure(t *testing.T) {
 
 // MR-30, MRV-71: what was created once, in a run that was overtaken, is on record as ours after the next run.
 func TestCreatedOnceInARunThatWasOvertaken(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a!=1")
 	f.beforeStatus(2, func() error {
@@ -248,6 +256,7 @@ func TestCreatedOnceInARunThatWasOvertaken(t *testing.T) {
 
 // MR-30, MRV-71: what was created once more, in a run that failed for another object, is on record as ours.
 func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a!=1")
 	f.settle("m")
@@ -276,6 +285,7 @@ func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 
 // MRB-16: of three that have an object, the one whose inventory got it last keeps it after a restart, too.
 func TestThreeThatHaveAnObject(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for _, name := range []string{"one", "three", "two"} {
 		f.managed(name, "a=1")
@@ -304,6 +314,7 @@ func TestThreeThatHaveAnObject(t *testing.T) {
 
 // MRB-16: an object that another ManagedResource is about to have is not deleted, whenever that begins.
 func TestMovesWhileItIsDeleted(t *testing.T) {
+	t.Parallel()
 	for name, hook := range map[string]struct {
 		method string
 		// waits is true if the other one waits for the answer.
@@ -366,6 +377,7 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, into client.
 
 // MRB-16: an object that is handed to a ManagedResource which looks whose it is at that moment, as it loses it, too, goes.
 func TestHandedToWhoLosesIt(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	var asked atomic.Bool
 	handed := make(chan struct{})
@@ -409,6 +421,7 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 
 // MRB-16, MRO-2: an object is not handed to a ManagedResource that is releasing it: no inventory would have it.
 func TestNotHandedToWhoReleasesIt(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.sharing("heir", "giver")
 	f.manifests("heir", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}"))
@@ -430,6 +443,7 @@ func TestNotHandedToWhoReleasesIt(t *testing.T) {
 
 // MRB-16: an object is not handed to a ManagedResource that has dropped it since it was looked for who has it.
 func TestNotHandedToWhoDroppedIt(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.sharing("heir", "giver")
 	giver, heir, ref := ownerOf(f.get("giver")), ownerOf(f.get("heir")), f.get("giver").Status.Resources[0]
@@ -448,6 +462,7 @@ func TestNotHandedToWhoDroppedIt(t *testing.T) {
 // MRB-16, MRX-5: what says that it must not be deleted goes to who has it, too, and that one makes of it what it wants, also while the
 // run that handed it over fails elsewhere, and though its own had nothing in doubt.
 func TestKeptObjectIsHandedOver(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("two", "a=1")
 	f.settle("two")
@@ -470,6 +485,7 @@ func TestKeptObjectIsHandedOver(t *testing.T) {
 
 // MRB-16: two ManagedResources that have an object no more, and fail elsewhere, do not hand it to each other again and again.
 func TestBothFailAndLoseAnObject(t *testing.T) {
+	t.Parallel()
 	for _, kept := range []bool{false, true} {
 		t.Run(fmt.Sprint("it must not be deleted: ", kept), func(t *testing.T) {
 			f := newFixture(t)
@@ -496,6 +512,7 @@ func TestBothFailAndLoseAnObject(t *testing.T) {
 
 // MR-9: nothing is deleted or written for the sake of a Secret as it was before the ManagedResource named it: the watch that told of it may be behind.
 func TestNothingIsDoneForAnOldSecret(t *testing.T) {
+	t.Parallel()
 	for how, contents := range map[string][]string{"an object is left out": {"b=1"}, "an object is another one": {"a=1", "b=7"}} {
 		t.Run(how, func(t *testing.T) { testOldSecret(t, contents) })
 	}
@@ -533,6 +550,7 @@ func testOldSecret(t *testing.T, contents []string) {
 
 // MR-9, MRB-3: what is created is in the inventory, also if a write that took it out was not answered, and no cache tells of that either.
 func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
+	t.Parallel()
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprint("after a restart: ", restarted), func(t *testing.T) {
 			f := newFixture(t)
@@ -574,6 +592,7 @@ func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
 
 // MR-33, MRB-16: what somebody else has by now is not deleted to be created anew, and what was created once, and is on record, is.
 func TestMayReplace(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		origin  string
 		restart bool
@@ -625,6 +644,7 @@ func TestMayReplace(t *testing.T) {
 // Promise about deletion: what a manifest has is not deleted. An inventory may name an object twice: older implementations keep one entry for each document,
 // also if two describe one object, and whoever may write to the status can do so.
 func TestInventoryNamesItTwice(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"the manifest has it once", "the manifest has it twice, and is mended later"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
@@ -657,6 +677,7 @@ func TestInventoryNamesItTwice(t *testing.T) {
 // Promise: what a ManagedResource leaves behind stays. Somebody takes its finalizer away, and one of its name comes, which wants what the former one has
 // created only once, and cannot change it.
 func TestLeftBehindByAFormerOneOfItsName(t *testing.T) {
+	t.Parallel()
 	for name, comes := range map[string]func(f *fixture, before, after *resourcesv1alpha1.ManagedResource){
 		"two events": func(f *fixture, before, after *resourcesv1alpha1.ManagedResource) {
 			f.predicate().Delete(event.DeleteEvent{Object: before})

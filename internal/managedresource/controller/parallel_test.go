@@ -71,6 +71,7 @@ func (p *panicking) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // MRC-12, COM-5: a panic while one object is worked on is that object's error, without content; the others go on, and so does a later run.
 func TestPanicIsOneObjectsError(t *testing.T) {
+	t.Parallel()
 	const ignored = "annotations: {resources.gardener.cloud/mode: Ignore}"
 	for name, tc := range map[string]struct {
 		method    string

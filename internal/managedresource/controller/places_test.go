@@ -19,6 +19,7 @@ import (
 
 // MRD-13, promise: an object is an orphan if no inventory names it; one that names it by an equivalent kind does.
 func TestEquivalentKindIsNoOrphan(t *testing.T) {
+	t.Parallel()
 	for _, manifest := range []string{"v1", "old.example/v1"} {
 		t.Run("the inventory has "+manifest, func(t *testing.T) {
 			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })
@@ -49,6 +50,7 @@ func TestEquivalentKindIsNoOrphan(t *testing.T) {
 
 // MRX-5: an entry is looked for where its kind lives - now, and not where it lived for a while.
 func TestDeletedWhereItsKindLives(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -72,6 +74,7 @@ func TestDeletedWhereItsKindLives(t *testing.T) {
 // MRD-12: an entry without a namespace is one with the namespace "default". It is from before the kind had namespaces; another ManagedResource, which let go
 // of the object there, has handed it over for its sake.
 func TestEntryWithoutNamespaceIsInDefault(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m")
 	mr := f.get("m")
@@ -90,6 +93,7 @@ func TestEntryWithoutNamespaceIsInDefault(t *testing.T) {
 // Promise: what a manifest has is not deleted. A kind has another scope by now, and while another object fails the inventory has the object at both
 // places.
 func TestKindHasAnotherScopeWhileAnotherObjectFails(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -116,6 +120,7 @@ func TestKindHasAnotherScopeWhileAnotherObjectFails(t *testing.T) {
 // Promise: what a manifest has is not deleted. The CustomResourceDefinition of a kind without namespaces comes after its object, whose manifest has one
 // nevertheless, and another object of the ManagedResource fails.
 func TestKindWithoutNamespacesComesLater(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		namespace string
 		fails     bool
@@ -152,6 +157,7 @@ func TestKindWithoutNamespacesComesLater(t *testing.T) {
 
 // Promise: an orphan is what no inventory names; nothing is deleted by what a cache says that lags behind: another process, the leader by now, has it.
 func TestOrphanThatAnInventoryNamesByNow(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(f *fixture, mr *resourcesv1alpha1.ManagedResource){
 		"its inventory names it": func(f *fixture, mr *resourcesv1alpha1.ManagedResource) {
 			entry := *mr.Status.Resources[0].DeepCopy()
@@ -184,6 +190,7 @@ func TestOrphanThatAnInventoryNamesByNow(t *testing.T) {
 
 // MRB-16: what another ManagedResource has by its present place is handed to that one by who has it by a former one.
 func TestHandedOverFromAFormerPlace(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("former", "a=1")
 	f.settle("former")
@@ -207,6 +214,7 @@ func TestHandedOverFromAFormerPlace(t *testing.T) {
 
 // MRD-13, MRD-16: an entry of a former place is about what the plan has by an equivalent kind where it lives by now, and that is not deleted.
 func TestFormerPlaceOfAnEquivalentKind(t *testing.T) {
+	t.Parallel()
 	const old = "---\napiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: 'a'}\ndata: {v: '1'}\n"
 	f := newFixture(t)
 	f.managed("m")
@@ -229,6 +237,7 @@ func TestFormerPlaceOfAnEquivalentKind(t *testing.T) {
 
 // MRX-4, MRS-8: the finalizer stays until all objects are gone, also where the kind has another scope by now than the entry.
 func TestPendingAtAnotherPlace(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -252,6 +261,7 @@ func TestPendingAtAnotherPlace(t *testing.T) {
 
 // MRD-13, MRX-18: an object whose entry names a version that is not served any more is deleted in the one that is.
 func TestEntryOfAnotherVersion(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -269,6 +279,7 @@ func TestEntryOfAnotherVersion(t *testing.T) {
 
 // MRO-2, MRD-13: what is released loses its origin also if its entry names a version that is not served any more; the audit would take it for an orphan.
 func TestReleasedInAnotherVersion(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })
 	f.managed("m", "a=1")
 	f.settle("m")

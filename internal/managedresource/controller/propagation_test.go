@@ -8,6 +8,7 @@ import (
 
 // MRX-8: workloads are deleted in the foreground, so that their Pods are gone with them; the API server chooses for all others.
 func TestPropagation(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		group string
 		want  metav1.DeletionPropagation

@@ -13,6 +13,7 @@ import (
 
 // MR-36: the refusal of an update names the annotation that would help, where it would: a field is immutable, and the object is ours and may be deleted.
 func TestRefusalNamesTheAnnotation(t *testing.T) {
+	t.Parallel()
 	const immutable = `Deployment.apps "d" is invalid: spec.selector: Invalid value: {}: field is immutable`
 	for name, tc := range map[string]struct {
 		origin, keep, cause string

@@ -14,6 +14,7 @@ import (
 // MRB-39: the end of a run writes a condition of health no sooner than a second after the last time, and has it judged
 // where it does not.
 func TestEndOfARunKeepsTheBudgetOfHealth(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")

@@ -12,6 +12,7 @@ import (
 
 // MRB-36: doubtful manifests are told of in one Event, however many there are, each time that they change.
 func TestDoubtfulManifestsAreToldOnce(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m")
 	doubtful := func(objects int) (manifests []string) {

@@ -38,6 +38,7 @@ func (l *laggingCache) List(ctx context.Context, into client.ObjectList, opts ..
 
 // MRB-16: an object is not handed to a ManagedResource that the leader before let drop it, though the cache does not have that yet.
 func TestNotHandedToWhoDroppedItBeforeARestart(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.sharing("heir", "giver")
 	before := f.get("heir")
@@ -65,6 +66,7 @@ func TestNotHandedToWhoDroppedItBeforeARestart(t *testing.T) {
 
 // MRB-16: a plan that was overtaken before anything was done says nothing of what a ManagedResource keeps.
 func TestOvertakenPlanDropsNothing(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.sharing("keeper", "giver")
 	uid := f.uid("a")
@@ -92,6 +94,7 @@ func TestOvertakenPlanDropsNothing(t *testing.T) {
 
 // As above, and the cache has not heard of the move: what the manifests of no moment had no more is kept.
 func TestPlanOfAnOlderFormDropsNothing(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.sharing("keeper", "giver")
 	f.secret("other", "1", "a=1")
@@ -127,6 +130,7 @@ func TestPlanOfAnOlderFormDropsNothing(t *testing.T) {
 
 // MRB-16: what the last plan had no more says nothing of a later specification, whose Secret is not there yet.
 func TestLaterSpecificationDropsNothing(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.sharing("keeper", "giver")
 	uid := f.uid("a")
@@ -178,6 +182,7 @@ func (f *fixture) woken() (drain func()) {
 
 // MRB-16: while the one that keeps an object cannot look at it, another one that has it puts each drift right, and not only the first.
 func TestKeeperCannotLook(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.tellOfWrites()
 	f.sharing("one", "two")
@@ -197,6 +202,7 @@ func TestKeeperCannotLook(t *testing.T) {
 
 // MRB-16: who was handed an object while the answer to its own write was on its way is told of drift from then on.
 func TestHandedOverBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("heir", "a=1")
 	f.settle("heir")
@@ -232,6 +238,7 @@ func TestHandedOverBeforeTheAnswer(t *testing.T) {
 
 // MRB-16: while the one that keeps an object applies nothing, another one that has it puts drift right.
 func TestKeeperWaits(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"for the end of another object", "for a state"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
@@ -261,6 +268,7 @@ func TestKeeperWaits(t *testing.T) {
 
 // MRB-16, MRB-34: what two write that want an object differently, while the one that keeps it cannot look, counts as a quarrel, which slows down.
 func TestQuarrelWhileTheKeeperCannotLook(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for _, name := range []string{"one", "two", "keeper"} {
 		f.managed(name, "a="+name)
@@ -284,6 +292,7 @@ func TestQuarrelWhileTheKeeperCannotLook(t *testing.T) {
 
 // MRB-16, MR-30: what one creates only once, and another one wants, is put right for the latter, whoever had it first or last.
 func TestCreatedOnceByAnother(t *testing.T) {
+	t.Parallel()
 	for how, tc := range map[string]struct {
 		begin func(*fixture)
 	}{
@@ -344,6 +353,7 @@ func TestCreatedOnceByAnother(t *testing.T) {
 
 // MRB-16: who creates an object only once has not looked at it for those who cannot: others that have it are asked, too.
 func TestCreatedOnceSettlesNoDoubt(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.tellOfWrites()
 	drain := f.woken()
@@ -374,6 +384,7 @@ func TestCreatedOnceSettlesNoDoubt(t *testing.T) {
 // MR-30, MRB-16: what one has created only once, and leaves to another one that creates it only once, too, is that one's from then on, also after
 // restarts: its entry would be no proof.
 func TestCreatedOnceForTwo(t *testing.T) {
+	t.Parallel()
 	for how, tc := range map[string]struct {
 		manifest string // of the heir in the end
 		stays    bool

@@ -33,6 +33,7 @@ func (f *fixture) restart(names ...string) {
 // Promise: "An object that was released, with mode: Ignore, stays, also if it was created by resource-manager"; MRX-1 with keepObjects. The other one
 // has never created or written it: that this process did, for somebody else, is no record that it was created for that one.
 func TestLeftByItsCreatorToWhoCreatesItOnce(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"released", "released by one that creates it once", "kept at the end"} {
 		for _, restart := range []bool{true, false} { // With a restart before the other one comes it stays.
 			t.Run(how+map[bool]string{true: ", restart before"}[restart], func(t *testing.T) {
@@ -69,6 +70,7 @@ func TestLeftByItsCreatorToWhoCreatesItOnce(t *testing.T) {
 
 // MRO-2: what was created only once, in a run that was overtaken, and then released in a run that fails elsewhere, stays.
 func TestReleasedThoughItsCreationIsNotOnRecord(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"left out", "deleted"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
@@ -93,6 +95,7 @@ func TestReleasedThoughItsCreationIsNotOnRecord(t *testing.T) {
 
 // MRO-2, MRX-1: as above, and another one that has it, too, drops it.
 func TestLeftThoughItsCreationIsNotOnRecord(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"released", "kept at the end"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
@@ -123,6 +126,7 @@ func TestLeftThoughItsCreationIsNotOnRecord(t *testing.T) {
 
 // Promise: of two that have an object, the one whose inventory got it last is its origin.
 func TestLastInventoryIsTheOrigin(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.tellOfWrites()
 	drain := f.woken()
@@ -145,6 +149,7 @@ func TestLastInventoryIsTheOrigin(t *testing.T) {
 // MRB-16: what a plan had no more that was made from an older Secret than the API server has, as the watch is behind, says nothing of what its
 // ManagedResource keeps: the run has ended for that reason.
 func TestPlanFromAnOldSecretDropsNothing(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.sharing("keeper", "giver")
 	uid := f.uid("a")
@@ -179,6 +184,7 @@ func TestPlanFromAnOldSecretDropsNothing(t *testing.T) {
 
 // The new hand-over of what was created only once: whatever becomes of its answer, the object goes when the last one drops it, also after a restart.
 func TestHandOverOfWhatWasCreatedOnce(t *testing.T) {
+	t.Parallel()
 	for _, lost := range []bool{false, true} {
 		for _, heirs := range [][]string{{"heir"}, {"heir", "last"}} {
 			for _, entry := range []string{"a!=1", "a=1"} {
@@ -224,6 +230,7 @@ func TestHandOverOfWhatWasCreatedOnce(t *testing.T) {
 
 // MRX-1: what was left by keepObjects stays, though somebody took its origin away, and one that has never written it drops it.
 func TestKeptAndWithoutItsOrigin(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("creator", "a=1")
 	f.settle("creator")
@@ -244,6 +251,7 @@ func TestKeptAndWithoutItsOrigin(t *testing.T) {
 
 // MRB-16: both release, or one releases and the other one drops, at the same moment, in both orders, with one that creates it only once as the heir.
 func TestReleaseAndDrop(t *testing.T) {
+	t.Parallel()
 	for _, entries := range [][]string{{"a!=1", "a!=1"}, {"a=1", "a!=1"}, {"a!=1", "a=1"}} {
 		for _, first := range []string{"drops", "releases"} {
 			t.Run(fmt.Sprint(entries, first), func(t *testing.T) {
@@ -284,6 +292,7 @@ func TestReleaseAndDrop(t *testing.T) {
 // MRB-16: who has an object takes it over when the one that is its origin is gone - also if that one was ignored until a moment ago, so that it is not on
 // record as one that has it.
 func TestOriginThatIsNotOnRecordGoes(t *testing.T) {
+	t.Parallel()
 	for how, wasIgnored := range map[string]bool{"never ignored": false, "ignored, and no more": true} {
 		for _, end := range []string{"deleted with keepObjects", "its class changes, with keepObjects", "its finalizer is taken away"} {
 			for _, secret := range []string{"its Secret is missing", "both changes before its next run"} {
@@ -358,6 +367,7 @@ func TestOriginThatIsNotOnRecordGoes(t *testing.T) {
 
 // As above: the origin is created anew while its Secret is missing, and both events lead to one run, which fails before it has looked at anything.
 func TestOriginIsCreatedAnewWithoutItsSecret(t *testing.T) {
+	t.Parallel()
 	for _, secret := range []bool{true, false} {
 		for _, gap := range []bool{false, true} {
 			t.Run(map[bool]string{true: "with its Secret", false: "without its Secret"}[secret]+map[bool]string{true: ", in a gap of the watch", false: ", two events and one run"}[gap], func(t *testing.T) {
@@ -406,6 +416,7 @@ func TestOriginIsCreatedAnewWithoutItsSecret(t *testing.T) {
 
 // As above: a run for the former one is under way meanwhile, and looks at the object after it was called into question.
 func TestOriginIsCreatedAnewDuringARun(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.watch()
 	f.sharing("stays", "leaves")
@@ -448,6 +459,7 @@ func TestOriginIsCreatedAnewDuringARun(t *testing.T) {
 // Promise: of two that have an object, the one whose inventory got it last is its origin - also if the other one is ignored at that time, and the first
 // write fails once (TestLastInventoryIsTheOrigin has the same without ignore).
 func TestLastInventoryIsTheOriginThoughTheOtherOneIsIgnored(t *testing.T) {
+	t.Parallel()
 	for _, ignored := range []bool{false, true} {
 		t.Run(map[bool]string{false: "not ignored", true: "ignored"}[ignored], func(t *testing.T) {
 			f := newFixture(t)
@@ -486,6 +498,7 @@ func TestLastInventoryIsTheOriginThoughTheOtherOneIsIgnored(t *testing.T) {
 
 // An object is handed to a ManagedResource that another class has still to clean up, in whatever cluster: this instance has never had anything of it.
 func TestNotHandedToWhoWaitsForAnotherClass(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("giver", "a=1")
 	f.settle("giver")

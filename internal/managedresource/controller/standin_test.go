@@ -19,6 +19,7 @@ import (
 
 // MRB-16, promise about drift: while the manifest of the keeper can't be decoded, or is not tried, another one that has it puts it right.
 func TestKeeperDoesNotTry(t *testing.T) {
+	t.Parallel()
 	for how, manifest := range map[string]string{
 		"its document can't be decoded":  "---\napiVersion: v1\nkind: [\n",
 		"the Secret is missing":          "", // This one is put right.
@@ -52,6 +53,7 @@ func TestKeeperDoesNotTry(t *testing.T) {
 
 // Promise: an object that one creates only once, and another one wants, is put right for the latter - also while the one that the origin names is ignored.
 func TestOnceLeavesToIgnoredKeeper(t *testing.T) {
+	t.Parallel()
 	for _, once := range []bool{false, true} { // The former is put right.
 		t.Run(map[bool]string{false: "two", true: "and one that creates it once"}[once], func(t *testing.T) {
 			f := newFixture(t)
@@ -78,6 +80,7 @@ func TestOnceLeavesToIgnoredKeeper(t *testing.T) {
 // MRB-16: two that create an object only once do not wake each other while the one that its origin names is ignored, though each looks at it with each
 // attempt, as another object of it can't be applied: with runs that overlap there would be no end of it.
 func TestAttemptsWakeNobody(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	drain := f.woken()
 	f.managed("ignored", "a=1")
@@ -102,6 +105,7 @@ func TestAttemptsWakeNobody(t *testing.T) {
 
 // Promise: a change is told in an Event, and put right after the delay, also by one that stands in for the keeper.
 func TestDelayAndEventWhileTheKeeperCannotLook(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"keeper looks", "its Secret is missing", "ignored"} {
 		t.Run(how, func(t *testing.T) {
 			setUp := func(delay time.Duration) (*fixture, func()) {
@@ -156,6 +160,7 @@ func (f *fixture) checkDriftWhileGoing(drain func()) {
 // MRB-16, promise about drift: one that is being deleted, and waits for the end of another object, does not keep the doubts about an object that
 // another one has.
 func TestDoubtsOfOneThatIsBeingDeleted(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"no restart", "restart", "ignored before", "its heir is ignored"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
@@ -191,6 +196,7 @@ func TestDoubtsOfOneThatIsBeingDeleted(t *testing.T) {
 
 // MRB-16, promise about drift: one that has dropped an object, and has it in its inventory until the end of another one, does not keep the doubts.
 func TestDoubtsOfOneThatDroppedIt(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprint("restart: ", restart), func(t *testing.T) {
 			f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.ApplyWhileDeletionPending = ptr.To(true) })
@@ -216,6 +222,7 @@ func TestDoubtsOfOneThatDroppedIt(t *testing.T) {
 // Promise: an object that one creates only once, and another one wants, is put right for the latter - also if the former creates it anew, before
 // the latter has looked, or while it waits for the delay.
 func TestOnceCreatesWhatAnotherOneWants(t *testing.T) {
+	t.Parallel()
 	for _, delay := range []time.Duration{0, 10 * time.Minute} {
 		t.Run(delay.String(), func(t *testing.T) {
 			f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.DriftRepairDelay.Duration = delay })
@@ -255,6 +262,7 @@ func TestOnceCreatesWhatAnotherOneWants(t *testing.T) {
 // MRB-16, MR-30: after a restart with nothing changed nothing is written: what one creates only once is left to another one that has it, though that
 // one has not looked yet, or is to be ignored.
 func TestOnceWritesNothingAfterARestart(t *testing.T) {
+	t.Parallel()
 	for _, ignored := range []bool{false, true} {
 		t.Run(fmt.Sprint("wants is ignored: ", ignored), func(t *testing.T) {
 			f := newFixture(t)
@@ -289,6 +297,7 @@ func TestOnceWritesNothingAfterARestart(t *testing.T) {
 
 // MRB-34, drift: one that stands in for the keeper, and creates the object anew, does not lose it to nobody; three in turn.
 func TestStandInCreatesAnew(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.tellOfWrites()
 	drain := f.woken()
@@ -334,6 +343,7 @@ func TestStandInCreatesAnew(t *testing.T) {
 // Promise: as nothing goes unnoticed, a sync period in which nothing changed sends no request - also if what was changed last is created only once
 // by one, and the other one that wants it is ignored: nobody puts it right, and everybody was asked.
 func TestOnceIsAtRestWhileItsKeeperIsIgnored(t *testing.T) {
+	t.Parallel()
 	for name, drift := range map[string]bool{"nothing was changed": false, "it was changed": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -366,6 +376,7 @@ func TestOnceIsAtRestWhileItsKeeperIsIgnored(t *testing.T) {
 
 // Promise about drift, MRB-16: while those that cannot look pass a doubt on, one of them goes. The others are asked nevertheless.
 func TestDoubtIsPassedOnThoughOneThatPassedItGoes(t *testing.T) {
+	t.Parallel()
 	for _, first := range []bool{true, false} {
 		t.Run(map[bool]string{true: "three is ignored before the drift", false: "three is ignored after it has passed the doubt on"}[first], func(t *testing.T) {
 			f := newFixture(t)
@@ -406,6 +417,7 @@ func TestDoubtIsPassedOnThoughOneThatPassedItGoes(t *testing.T) {
 
 // MRB-16: who has an object of which one that was ignored is the origin, takes it over when that one is gone, or is another class's by now.
 func TestOriginOfWhatAnIgnoredOneLeaves(t *testing.T) {
+	t.Parallel()
 	other := "other"
 	for name, leaves := range map[string]func(f *fixture, before *resourcesv1alpha1.ManagedResource){
 		"it is gone": func(f *fixture, before *resourcesv1alpha1.ManagedResource) {
@@ -458,6 +470,7 @@ func TestOriginOfWhatAnIgnoredOneLeaves(t *testing.T) {
 // Promise about drift: what the keeper of an object holds until its time it puts right then, though neither it nor another one that has the object could
 // look for a while, and the other one, which wants it otherwise, looked since.
 func TestHeldDriftStaysWhileAnotherOneLooks(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.DriftRepairDelay.Duration = time.Minute })
 	f.watch()
 	for _, name := range []string{"other", "keeper"} {
@@ -488,6 +501,7 @@ func TestHeldDriftStaysWhileAnotherOneLooks(t *testing.T) {
 // Promise about drift: while the keeper cannot look, or is ignored, others put its objects right "after the same delay", and a change is told in an Event -
 // also if the process was started anew since the keeper looked last. In each case nothing but the edit differs from both manifests, which are the same.
 func TestDelayOfAStandInAfterARestart(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"its Secret is missing", "ignored"} {
 		for _, restart := range []bool{false, true} {
 			t.Run(how+map[bool]string{true: ", restart"}[restart], func(t *testing.T) {
@@ -539,6 +553,7 @@ func TestDelayOfAStandInAfterARestart(t *testing.T) {
 // could put it right. Two came later, and the API server refuses what two makes of the object, as a validating webhook does, or an immutable field.
 // Two alone is told of drift, and does not pass it on.
 func TestDriftWhileTheLastOneIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, what := range []string{"changed", "deleted"} {
 		for _, how := range []string{"two has never written it", "two was its origin"} {
 			t.Run(what+", "+how, func(t *testing.T) {
@@ -605,6 +620,7 @@ func TestDriftWhileTheLastOneIsRefused(t *testing.T) {
 // Honest conditions, "ResourcesApplied=True means that every object was found or made as its manifest says": what happened to an object while its keeper
 // waited for a state, the keeper looks at afterwards. The two manifests agree: one has a label more, which the other one leaves alone.
 func TestKeeperLooksAfterItHasWaited(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"waits for a state", "its Secret is missing", "ignored"} {
 		for _, what := range []string{"its label is taken away", "deleted"} {
 			t.Run(how+", "+what, func(t *testing.T) {
@@ -669,6 +685,7 @@ func TestKeeperLooksAfterItHasWaited(t *testing.T) {
 
 // Promise about drift: while it is not known what is scaled, so that the keeper of an object applies nothing, another one that has the object puts it right.
 func TestDriftWhileAutoscalersAreUnknown(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.watch()
 	f.managed("one", "a=1")

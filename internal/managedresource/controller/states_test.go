@@ -18,6 +18,7 @@ import (
 
 // TestReadersOfSecrets: who reads a Secret is told of its changes, from the moment on at which the run is about to read it.
 func TestReadersOfSecrets(t *testing.T) {
+	t.Parallel()
 	mr := &resourcesv1alpha1.ManagedResource{}
 	mr.Namespace, mr.Name, mr.UID, mr.Generation = "n", "m", "u", 1
 	mr.Spec.SecretRefs = []corev1.LocalObjectReference{{Name: "s"}}
@@ -55,6 +56,7 @@ func TestReadersOfSecrets(t *testing.T) {
 
 // MR-13: after a gap a Secret may have other data in a version that was read before, as in a restored source; the checksum is that of what it has.
 func TestVersionThatComesAgainAfterAGap(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=2")
 	f.settle("m")
@@ -73,6 +75,7 @@ func TestVersionThatComesAgainAfterAGap(t *testing.T) {
 
 // Liveness, MRT-3: a look at everything that takes longer than a sync period goes on where it ended, as a first run does.
 func TestAskedRunGoesOnAfterTheSyncPeriod(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) {
 		c.SyncPeriod = &metav1.Duration{Duration: 500 * time.Millisecond}
 	})

@@ -45,6 +45,7 @@ func (f *fixture) passMinute(name string) {
 
 // MRX-12: what is said of an object is about that object, and not about one by its name that is gone.
 func TestStuckBefore(t *testing.T) {
+	t.Parallel()
 	for name, between := range map[string]func(*fixture){
 		"put back and dropped again": func(f *fixture) {
 			f.secret("m", "3", "a=1", "b=1")
@@ -81,6 +82,7 @@ func TestStuckBefore(t *testing.T) {
 
 // MRX-9: a negative duration means at once, in the second pass.
 func TestNegativeFinalizeAfter(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -101,6 +103,7 @@ func TestNegativeFinalizeAfter(t *testing.T) {
 // MRX-9, MRX-12: a deletion, or the removal of finalizers, that is refused costs one try a minute, says why all the time, and goes
 // on within a minute once it is not refused any more.
 func TestRefusedDeletionsAreCheap(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		refuse string
 		change func(*unstructured.Unstructured)
@@ -172,6 +175,7 @@ func TestRefusedDeletionsAreCheap(t *testing.T) {
 // MRB-5, MRS-8, MRB-19: with the switch new objects do not wait for old ones. Until those are gone the condition says so, with each run
 // the same, and no status is written for that.
 func TestApplyWhileDeletionPending(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.ApplyWhileDeletionPending = ptr.To(true) })
 	f.managed("m", "a=1", "b=1")
 	f.settle("m")
@@ -217,6 +221,7 @@ func TestApplyWhileDeletionPending(t *testing.T) {
 
 // MRX-16: what a changed specification asks for of a terminating object is done at once.
 func TestClaimsAskedForWhileTerminating(t *testing.T) {
+	t.Parallel()
 	f, s := newStateful(t)
 	f.edit("one", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.DeletePersistentVolumeClaims = nil })
 	f.must(f.source.Delete(f.ctx, f.get("one")))
@@ -238,6 +243,7 @@ func TestClaimsAskedForWhileTerminating(t *testing.T) {
 
 // MRX-14: who asks for a run has deletions looked at that were refused.
 func TestReconcileLooksAtRefusedDeletions(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -260,6 +266,7 @@ func TestReconcileLooksAtRefusedDeletions(t *testing.T) {
 
 // MRX-12: the message about a Service has its Events also after an error.
 func TestEventsBesideAnError(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/events") {
@@ -283,6 +290,7 @@ func TestEventsBesideAnError(t *testing.T) {
 
 // MRO-3: the messages about an object that could not be read, or written, to release it.
 func TestReleaseFails(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{http.MethodGet, http.MethodPatch} {
 		f := newFixture(t)
 		f.managed("m", "a=1")
@@ -300,6 +308,7 @@ func TestReleaseFails(t *testing.T) {
 
 // MRX-9, MRV-76: finalizers go when their time is up, and not before.
 func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.settle("m")
@@ -325,6 +334,7 @@ func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
 
 // MRX-12: Events are read of the Services that a condition names, not of all that are pending.
 func TestEventsOfManyServices(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	var events atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -375,6 +385,7 @@ func TestEventsOfManyServices(t *testing.T) {
 
 // Economy, MRX-12: while one object of many is held by a finalizer, those that are gone already, or stay, cost next to nothing.
 func TestGoneOnesAreCheapWhileOneIsStuck(t *testing.T) {
+	t.Parallel()
 	for name, drop := range map[string]func(*fixture){
 		"of a ManagedResource that is deleted": func(f *fixture) { f.must(f.source.Delete(f.ctx, f.get("m"))) },
 		"of a manifest that has them no more":  func(f *fixture) { f.secret("m", "2", "z=1") },
@@ -412,12 +423,14 @@ func TestGoneOnesAreCheapWhileOneIsStuck(t *testing.T) {
 
 // Economy, MRT-5: while a deletion is pending, the Secrets are read once a minute, and whenever something is told.
 func TestSecretsAreNotReadAllTheTimeWhileADeletionIsPending(t *testing.T) {
+	t.Parallel()
 	for _, applies := range []bool{false, true} {
 		t.Run(map[bool]string{false: "new objects wait", true: "new objects are applied"}[applies], func(t *testing.T) { testReadsWhilePending(t, applies) })
 	}
 }
 
 func testReadsWhilePending(t *testing.T, applies bool) {
+	t.Parallel()
 	pending := func(t *testing.T) *fixture {
 		f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.ApplyWhileDeletionPending = &applies })
 		f.managed("m", "a=1", "b=1", "c=1")
@@ -469,6 +482,7 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 		},
 	} {
 		t.Run(news, func(t *testing.T) {
+			t.Parallel()
 			f := pending(t)
 			_, _ = f.run("m")
 			f.secrets.ClearActions()
@@ -489,6 +503,7 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 		"a new object, as nobody told": func(f *fixture) { f.passMinute("m") },
 	} {
 		t.Run(told, func(t *testing.T) {
+			t.Parallel()
 			f := pending(t)
 			_, _ = f.run("m")
 			f.edited("b", setValue("meddled"))
@@ -513,6 +528,7 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 
 // Economy, MRT-7: operation=migrate asks once that everything is looked at, though it stays.
 func TestAnOperationThatStaysAsksOnce(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	operation := func(value string) {
 		before := f.get("m")

@@ -21,6 +21,7 @@ import (
 
 // MRT-3: which events of a ManagedResource lead to a run.
 func TestPredicate(t *testing.T) {
+	t.Parallel()
 	type mr = resourcesv1alpha1.ManagedResource
 	annotate := func(key, value string) func(*mr) {
 		return func(m *mr) { m.Annotations = map[string]string{key: value} }
@@ -82,6 +83,7 @@ func TestPredicate(t *testing.T) {
 }
 
 func TestBackOffIsBounded(t *testing.T) {
+	t.Parallel()
 	limiter := kit.RetriesUpTo(lastRetry)
 	last := limiter.When(reconcile.Request{})
 	if last != 5*time.Millisecond {
@@ -105,6 +107,7 @@ func (d *delays) AddAfter(_ reconcile.Request, after time.Duration) { d.after = 
 
 // OPB-16: after a gap in the watch of Secrets every ManagedResource is in doubt, and they are woken one after the other.
 func TestGapsWakeOneAfterTheOther(t *testing.T) {
+	t.Parallel()
 	r := &Reconciler{Options: Options{Tracker: objects.New()}}
 	triggers, queue := &Triggers{reconciler: r}, &delays{}
 	if err := triggers.queue.Start(t.Context(), queue); err != nil {
@@ -134,6 +137,7 @@ func TestGapsWakeOneAfterTheOther(t *testing.T) {
 // MRT-4: whoever looks late, and has the ManagedResource that had the name before, does not keep changes of Secrets from the one that is there, nor the
 // sweep.
 func TestLateLooksTakeNothingFromWhatHasTheName(t *testing.T) {
+	t.Parallel()
 	former := func(f *fixture) *resourcesv1alpha1.ManagedResource {
 		mr := f.get("m")
 		mr.UID = "former"
@@ -160,6 +164,7 @@ func TestLateLooksTakeNothingFromWhatHasTheName(t *testing.T) {
 }
 
 func TestPeriodsDoNotMarchInStep(t *testing.T) {
+	t.Parallel()
 	r := &Reconciler{Options: Options{Config: config.ManagedResourceControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Minute}}}}
 	seen := map[time.Duration]bool{}
 	for range 50 {

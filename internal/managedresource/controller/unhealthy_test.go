@@ -19,6 +19,7 @@ import (
 
 // TestUnhealthyOf: what is not as it should be has a series, what is not known yet has none.
 func TestUnhealthyOf(t *testing.T) {
+	t.Parallel()
 	at := metav1.NewTime(time.Unix(1700000000, 0))
 	for name, c := range map[string]struct {
 		conditionType resourcesv1alpha1.ConditionType
@@ -50,6 +51,7 @@ func TestUnhealthyOf(t *testing.T) {
 
 // TestLawUnhealthySeries: whatever a cache delivers, there are series of exactly what it has of the own class and is not as it should be.
 func TestLawUnhealthySeries(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		registry := prometheus.NewRegistry()
 		handler := NewMetrics(registry).Follow(meta.NewClass("seed"))

@@ -18,6 +18,7 @@ import (
 
 // MRX-16: claims are deleted as long as the StatefulSet is there, also if somebody has deleted it already.
 func TestClaimsOfTerminatingStatefulSet(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	var deleted atomic.Bool
 	meta := func(name string) map[string]any {
