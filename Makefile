@@ -36,13 +36,14 @@ up: build controlplane ## Start a local garden, seed and shoot, run the executab
 cluster: controlplane ## Start an empty API server on this machine, with a Node that runs the executables of bin/, for docs/quickstart.md and docs/walkthrough.md, until Ctrl-C.
 	@go run ./test/quickstart
 
+# -p 4, as the suites with executables wait for processes more than they work.
 .PHONY: test
 test: controlplane test-unit ## Run all tests: unit, property, integration and process tests.
 	@rm -rf $(REQUESTS)
 	@mkdir -p $(BINARIES)
 	go build $(GOFLAGS_TEST) -o $(BINARIES)/ ./cmd/...
 	$(SUITES) go test $(GOFLAGS_TEST) -count=1 -timeout 10m ./test/integration ./test/simulation/...
-	$(SUITES) go test -count=1 -timeout 10m $$(go list ./test/... | grep -v -e '/test/integration$$' -e '/test/simulation')
+	$(SUITES) go test -p 4 -count=1 -timeout 10m $$(go list ./test/... | grep -v -e '/test/integration$$' -e '/test/simulation')
 	go test -C internal/tools/charts -count=1 -timeout 10m .
 	go test -C internal/tools/monitoring -count=1 ./...
 	go test -C internal/tools ./rulecheck ./floors ./docscheck ./mutate
