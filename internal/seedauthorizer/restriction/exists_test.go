@@ -33,8 +33,8 @@ func TestExistenceIsReadForRefusedCreations(t *testing.T) {
 				tc.change(r)
 			}
 			response := respond(h.Decide, r)
-			if response.Allowed || response.Result.Code != tc.code || reader.reads != tc.reads {
-				t.Errorf("RES-2: got %d after %d reads (%s), want %d after %d", response.Result.Code, reader.reads, response.Result.Message, tc.code, tc.reads)
+			if response.Allowed || response.Result.Code != tc.code || len(reader.read) != tc.reads {
+				t.Errorf("RES-2: got %d after %d reads (%s), want %d after %d", response.Result.Code, len(reader.read), response.Result.Message, tc.code, tc.reads)
 			}
 		})
 	}

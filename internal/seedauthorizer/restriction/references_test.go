@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/espalier-project/espalier/test/builders"
@@ -33,10 +34,29 @@ func updated(t *testing.T, g garden, checked bool, question string, old, object 
 		r.OldObject.Raw = old.JSON()
 	}
 	response := respond(decide, r)
+	reads := len(reader.read)
 	if response.Allowed {
-		return "allowed", reader.reads
+		neverAllowedUnreadable(t, decide, r)
+		return "allowed", reads
 	}
-	return fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message), reader.reads
+	return fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message), len(reader.read)
+}
+
+// neverAllowedUnreadable checks that an update of which the object, or the object before, cannot be read is refused if it would be refused with
+// another content.
+func neverAllowedUnreadable(t *testing.T, decide decide, r *admissionv1.AdmissionRequest) {
+	t.Helper()
+	for what, raw := range map[string]*[]byte{"the object": &r.Object.Raw, "the object before": &r.OldObject.Raw} {
+		was := *raw
+		*raw = []byte("{}")
+		if !respond(decide, r).Allowed {
+			*raw = []byte("{]")
+			if got := respond(decide, r); got.Allowed || got.Result.Code < 400 {
+				t.Errorf("RES-6: %s cannot be read: got %+v", what, got)
+			}
+		}
+		*raw = was
+	}
 }
 
 // TestReferences: a client names in its own objects only what it reaches anyway (T3-4), in every mode, but for the objects with which a
