@@ -31,6 +31,9 @@ func (o *Object) GetObjectMeta() metav1.Object {
 	}
 }
 
+// Metadata is the metadata itself, to be changed; objects that embed it have the method, too.
+func (o *Object) Metadata() *Object { return o }
+
 // Reference names an object of any kind.
 type Reference struct {
 	APIVersion string `json:"apiVersion,omitempty"`

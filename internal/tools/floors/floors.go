@@ -67,6 +67,7 @@ var house = []floor{
 			"internal/managedresource/target",
 			"internal/managedresource/source",
 			"internal/seedauthorizer/garden",
+			"internal/seedauthorizer/dump",
 			"internal/nodeagentauthorizer/view",
 		},
 	},

@@ -1,0 +1,49 @@
+package relation
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+
+	"github.com/espalier-project/espalier/internal/graph"
+)
+
+// Garden is both graphs, kept from the same objects: the one for seeds and the one for self-hosted shoots.
+type Garden struct {
+	Seeds, Shoots *State
+}
+
+// NewGarden returns the graphs of an empty garden.
+func NewGarden(c clock.PassiveClock) *Garden {
+	return &Garden{
+		Seeds:  NewState(graph.New(Schema), c, nil),
+		Shoots: NewState(graph.New(SelfHostedSchema), c, nil),
+	}
+}
+
+// Set takes note of an object of a watched kind, or of a Namespace, that was added or changed. Others change nothing.
+func (g *Garden) Set(kind graph.Kind, object runtime.Object) {
+	g.each(func(state *State, table Table) {
+		if namespace, is := object.(*corev1.Namespace); is && kind == Namespace {
+			state.SetNamespace(namespace)
+		} else if watch := table.Of(kind); watch != nil {
+			state.Set(watch, object)
+		}
+	})
+}
+
+// Delete takes note that an object is gone.
+func (g *Garden) Delete(kind graph.Kind, namespace, name string) {
+	g.each(func(state *State, table Table) {
+		if kind == Namespace {
+			state.DeleteNamespace(name)
+		} else if watch := table.Of(kind); watch != nil {
+			state.Delete(watch, namespace, name)
+		}
+	})
+}
+
+func (g *Garden) each(do func(*State, Table)) {
+	do(g.Seeds, Watches)
+	do(g.Shoots, SelfHosted)
+}
