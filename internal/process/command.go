@@ -15,7 +15,7 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// Command is one of the executables.
+// Command is one of the executables, or without Prepare another name of one, under which it answers for some of its verbs.
 type Command struct {
 	// Name of the executable.
 	Name string
@@ -31,7 +31,7 @@ type Command struct {
 	Documents []string
 	// Flags adds its own flags.
 	Flags func(*pflag.FlagSet)
-	// Prepare reads the configuration. It returns the logger and what runs.
+	// Prepare reads the configuration. It returns the logger and what runs. It is nil for a command that is nothing but its verbs.
 	Prepare func(*pflag.FlagSet) (logr.Logger, func() error, error)
 	// Subcommands print something instead of running it.
 	Subcommands []Subcommand
@@ -47,9 +47,17 @@ type Subcommand struct {
 	Long string
 	// Operand is the name of its one argument; "" if it has none.
 	Operand string
-	Flags   func(*pflag.FlagSet)
+	// Arguments, if it is set, says what is wrong with the arguments of a verb that has not just one: Operand names all of them then.
+	Arguments func(arguments []string) error
+	// Complete, if it is set, returns what the shell offers for the next argument. Flags are those that are given already.
+	Complete func(flags *pflag.FlagSet, arguments []string, begun string) []string
+	// CompleteFlags is the same for the values of flags, by their names.
+	CompleteFlags map[string]func(flags *pflag.FlagSet, begun string) []string
+	Flags         func(*pflag.FlagSet)
 	// Fault is the exit code of an error; 0 means 1.
 	Fault int
+	// Codes are the exit codes, if the verb has some of its own.
+	Codes []Term
 	// Run prints to out what flags and arguments ask for.
 	Run func(flags *pflag.FlagSet, out io.Writer) error
 }
@@ -61,6 +69,11 @@ func (s *Subcommand) command(out io.Writer) *cobra.Command {
 	}
 	if s.Operand != "" {
 		command.Use += " " + s.Operand
+	}
+	switch {
+	case s.Arguments != nil:
+		command.Args = commandLine(func(_ *cobra.Command, arguments []string) error { return s.Arguments(arguments) })
+	case s.Operand != "":
 		command.Args = commandLine(func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) != 1 {
 				return fmt.Errorf("want one %s, got %d", s.Operand, len(arguments))
@@ -68,24 +81,53 @@ func (s *Subcommand) command(out io.Writer) *cobra.Command {
 			return nil
 		})
 	}
+	command.Annotations = map[string]string{}
 	if s.Fault != 0 {
-		command.Annotations = map[string]string{faultCode: strconv.Itoa(s.Fault)}
+		command.Annotations[faultCode] = strconv.Itoa(s.Fault)
+	}
+	for _, code := range s.Codes {
+		command.Annotations[codesOfVerb] += code.Name + "\t" + code.Text + "\n"
 	}
 	if s.Flags != nil {
 		s.Flags(command.Flags())
 	}
+	s.addCompletion(command)
 	command.Use += " [flags]"
 	return command
 }
 
-// faultCode is the annotation with the exit code of errors.
-const faultCode = "fault"
+// addCompletion has the shell offer what the verb knows of.
+func (s *Subcommand) addCompletion(command *cobra.Command) {
+	command.ValidArgsFunction = cobra.NoFileCompletions
+	if s.Complete != nil {
+		command.ValidArgsFunction = func(cmd *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return s.Complete(cmd.Flags(), arguments, begun), cobra.ShellCompDirectiveNoFileComp
+		}
+	} else if s.Operand != "" {
+		command.ValidArgsFunction = nil // An operand may be a file.
+	}
+	for name, complete := range s.CompleteFlags {
+		// It fails only for a flag that there is not, which the test of the verbs would tell.
+		_ = command.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return complete(cmd.Flags(), begun), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+}
 
-// exitCode is the error of a verb whose exit code is part of its answer: there is nothing more to say.
-type exitCode int
+const (
+	// faultCode is the annotation with the exit code of errors, codesOfVerb the one with what the codes of a verb mean.
+	faultCode   = "fault"
+	codesOfVerb = "codes"
+)
+
+// CommandLineError is an error about the command line: the usage is printed with it.
+func CommandLineError(err error) error { return commandLineError{err} }
+
+// ExitCode is the error of a verb whose exit code is part of its answer: there is nothing more to say.
+type ExitCode int
 
 // Error implements error.
-func (c exitCode) Error() string { return "exit code " + strconv.Itoa(int(c)) }
+func (c ExitCode) Error() string { return "exit code " + strconv.Itoa(int(c)) }
 
 // codeOf returns the exit code of an error of a command.
 func codeOf(command *cobra.Command) int {
@@ -113,6 +155,31 @@ func (c *Command) root(stdout io.Writer, started func(logr.Logger)) *cobra.Comma
 		Use: c.Name + " --config FILE [flags]", Short: c.Short, Long: c.Long, Args: commandLine(noArguments),
 		SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: true, SuggestionsMinimumDistance: 2,
 	}
+	if c.Prepare != nil {
+		c.addRun(root, stdout, started)
+	} else {
+		root.Use, root.Annotations = strings.ReplaceAll(c.Name, " ", "-"), map[string]string{cobra.CommandDisplayNameAnnotation: c.Name}
+		root.CompletionOptions.DisableDefaultCmd = true // It is by another name that the shell asks.
+		root.RunE = func(cmd *cobra.Command, _ []string) error {
+			_, err := io.WriteString(stdout, c.page(cmd).text())
+			return err
+		}
+	}
+	for _, s := range c.Subcommands {
+		root.AddCommand(s.command(stdout))
+	}
+	man, reference, versionOf := c.manPages(root), c.reference(root), c.versionVerb()
+	ofMan, ofReference := man.command(stdout), reference.command(stdout)
+	ofMan.Hidden = c.Prepare == nil
+	ofReference.Hidden = true // It is of use for this project only.
+	root.AddCommand(ofMan, versionOf.command(stdout), ofReference)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return commandLineError{err} })
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _, _ = io.WriteString(stdout, c.page(cmd).text()) })
+	return root
+}
+
+// addRun makes the command itself one that runs.
+func (c *Command) addRun(root *cobra.Command, stdout io.Writer, started func(logr.Logger)) {
 	var wanted versionFlag
 	c.Flags(root.Flags())
 	root.Flags().Var(&wanted, "version", "print the version and exit; raw prints all of it, a version that starts with v overrides the reported one")
@@ -130,17 +197,6 @@ func (c *Command) root(stdout io.Writer, started func(logr.Logger)) *cobra.Comma
 		tellFlags(cmd.Flags(), log)
 		return run()
 	}
-	for _, s := range c.Subcommands {
-		root.AddCommand(s.command(stdout))
-	}
-	man, reference, versionOf := c.manPages(root), c.reference(root), c.versionVerb()
-	root.AddCommand(man.command(stdout), versionOf.command(stdout))
-	ofReference := reference.command(stdout)
-	ofReference.Hidden = true // It is of use for this project only.
-	root.AddCommand(ofReference)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return commandLineError{err} })
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _, _ = io.WriteString(stdout, c.page(cmd).text()) })
-	return root
 }
 
 // Execute runs a command and returns its exit code (CLI-1 … CLI-7): 0 for an end in order, 1 for everything else, unless a verb has codes of its
@@ -153,7 +209,7 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	command, err := root.ExecuteC()
 	var wrongLine commandLineError
-	var answer exitCode
+	var answer ExitCode
 	switch {
 	case err == nil:
 		return 0

@@ -267,3 +267,51 @@ func TestValidateConfig(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }
+
+// CLI-9 (a command of verbs alone): it prints its help, its verbs have exit codes of their own, and the shell completes their arguments.
+func TestVerbsAlone(t *testing.T) {
+	c := Command{Name: "kubectl thing", Short: "Ask things", Subcommands: []Subcommand{{
+		Name: "ask", Short: "Ask", Operand: "KIND NAME", Fault: 2, Codes: []Term{{"0", "nothing found"}, {"1", "something found"}, {"2", "an error"}},
+		Arguments: func(arguments []string) error {
+			if len(arguments) != 2 {
+				return errors.New("want a kind and a name")
+			}
+			return nil
+		},
+		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
+			return []string{strings.Join(append(arguments, begun+"…"), "/")}
+		},
+		CompleteFlags: map[string]func(*pflag.FlagSet, string) []string{"in": func(*pflag.FlagSet, string) []string { return []string{"there"} }},
+		Flags:         func(set *pflag.FlagSet) { set.String("in", "", "where") },
+		Run: func(set *pflag.FlagSet, _ io.Writer) error {
+			if set.Arg(0) == "fault" {
+				return errors.New("away")
+			}
+			return ExitCode(1)
+		},
+	}}}
+	for name, tc := range map[string]struct {
+		arguments   []string
+		code        int
+		out, errOut string
+	}{
+		"CLI-9/no verb":          {nil, 0, "Ask things\n\nUsage:\n  kubectl thing\n\nCommands:\n  ask      Ask\n  version  Print the version\n", ""},
+		"CLI-9/something found":  {[]string{"ask", "a", "b"}, 1, "", ""},
+		"CLI-9/a fault":          {[]string{"ask", "fault", "b"}, 2, "", "Error: away\n"},
+		"CLI-9/an argument less": {[]string{"ask", "a"}, 2, "", "Error: want a kind and a name\n\nUsage:\n  kubectl thing ask KIND NAME [flags]\n"},
+		"CLI-9/codes":            {[]string{"ask", "--help"}, 0, "Ask\n\nUsage:\n  kubectl thing ask KIND NAME [flags]\n", ""},
+		"CLI-9/names":            {[]string{"__complete", "ask", "a", "b"}, 0, "a/b…\n:4\n", ""},
+		"CLI-9/values of flags":  {[]string{"__complete", "ask", "--in", ""}, 0, "there\n:4\n", ""},
+		"CLI-9/an unknown verb":  {[]string{"aks"}, 1, "", "Error: unknown command \"aks\" for \"kubectl thing\", did you mean ask?\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := run(t, c, tc.arguments...)
+			if code != tc.code || !strings.HasPrefix(out, tc.out) || !strings.HasPrefix(errOut, tc.errOut) && tc.arguments[0] != "__complete" {
+				t.Errorf("exit code %d, stdout:\n%s\nstderr:\n%s", code, out, errOut)
+			}
+			if name == "CLI-9/codes" && !strings.Contains(out, "Exit codes:\n  0  nothing found\n  1  something found\n  2  an error\n") {
+				t.Errorf("CLI-9: no exit codes in\n%s", out)
+			}
+		})
+	}
+}

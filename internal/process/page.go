@@ -51,7 +51,7 @@ var (
 		{"0", "it ended in order after SIGTERM or SIGINT, or has printed what --help or --version ask for"},
 		{"1", "anything else: a wrong command line or configuration, a lost election, an API server that refuses it, a second signal, or no end within five seconds"},
 	}
-	exitCodesOfVerb = []Term{{"0", "it did what it says"}, {"1", "it did not; stderr says why"}}
+	exitCodesOfVerbs = []Term{{"0", "it did what it says"}, {"1", "it did not; stderr says why"}}
 )
 
 // page describes a command of the executable: itself or one of its verbs.
@@ -66,7 +66,12 @@ func (c *Command) page(cmd *cobra.Command) *page {
 	}
 	p.add(section{title: flagsTitle, terms: flagTerms(cmd.NonInheritedFlags(), false)})
 	if cmd.HasParent() {
-		p.add(section{title: "Exit codes", terms: exitCodesOfVerb})
+		p.add(section{title: "Exit codes", terms: exitCodesOf(cmd)})
+		return p
+	}
+	if c.Prepare == nil {
+		p.add(section{title: "Environment", terms: c.Environment})
+		p.add(section{title: "Documents", code: strings.Join(c.Documents, "\n") + "\n"})
 		return p
 	}
 	p.add(section{title: "Deprecated flags", terms: flagTerms(cmd.NonInheritedFlags(), true)})
@@ -75,6 +80,19 @@ func (c *Command) page(cmd *cobra.Command) *page {
 	p.add(section{title: "Smallest configuration", code: c.Smallest})
 	p.add(section{title: "Documents", code: strings.Join(c.Documents, "\n") + "\n"})
 	return p
+}
+
+// exitCodesOf are those of a verb.
+func exitCodesOf(cmd *cobra.Command) []Term {
+	var terms []Term
+	for line := range strings.Lines(cmd.Annotations[codesOfVerb]) {
+		name, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		terms = append(terms, Term{name, text})
+	}
+	if terms == nil {
+		return exitCodesOfVerbs
+	}
+	return terms
 }
 
 func (p *page) add(s section) {

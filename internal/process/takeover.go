@@ -19,7 +19,7 @@ import (
 
 // Exit codes of the takeover: some writes, and an answer that is not known.
 const (
-	someWrites = exitCode(1)
+	someWrites = ExitCode(1)
 	takeoverOf = 2
 )
 
