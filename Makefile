@@ -48,6 +48,7 @@ test: controlplane test-unit ## Run all tests: unit, property, integration and p
 	go test -C internal/tools/monitoring -count=1 ./...
 	go test -C internal/tools ./rulecheck ./floors ./docscheck ./mutate
 	go test -C internal/tools/release ./...
+	go test -C internal/tools/site ./check
 	@go run -C internal/tools ./rulecheck ../..
 	@go run ./test/rights $(REQUESTS)
 
@@ -111,7 +112,7 @@ hostile: build ## Play hostile clients against the executables, within three min
 .PHONY: lint
 lint: $(TOOLS)/.stamp ## Run the linters, and check the floors of the house and the documents.
 	$(TOOLS)/golangci-lint run ./...
-	@for m in internal/tools internal/tools/release test/controlplane; do echo "$$m:"; (cd $$m && $(TOOLS)/golangci-lint run ./...) || exit 1; done
+	@for m in internal/tools internal/tools/release internal/tools/site test/controlplane; do echo "$$m:"; (cd $$m && $(TOOLS)/golangci-lint run ./...) || exit 1; done
 	@go run -C internal/tools ./floors ../..
 	@go run -C internal/tools ./docscheck ../..
 
@@ -127,6 +128,16 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 	@go run ./test/quickstart -garden-api > docs/examples/garden/api.yaml
 	@mkdir -p deploy/rbac && rm -f deploy/rbac/*.yaml && go run ./internal/gen/docs rbac deploy/rbac
 	@comment="$$(go run ./internal/gen/docs relation-doc)" && echo "$$comment" > internal/seedauthorizer/relation/doc.go
+
+.PHONY: docs
+docs: $(TOOLS)/hugo ## Build the documents as static pages with a search into bin/site, and check their links; open bin/site/index.html.
+	@HUGO_PARAMS_ROOT=$(CURDIR) $(TOOLS)/hugo --source internal/tools/site --destination $(CURDIR)/bin/site --cacheDir $(CURDIR)/.local/hugo --cleanDestinationDir --noBuildLock --quiet
+	@go run -C internal/tools/site ./check $(CURDIR)/bin/site
+
+$(TOOLS)/hugo: internal/tools/site/go.mod
+	@echo "building Hugo into $(TOOLS) (some minutes, once)"
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 go build -C internal/tools/site -o $@ github.com/gohugoio/hugo
 
 .PHONY: build
 build: ## Build the executables into bin/.

@@ -1,0 +1,99 @@
+// The search: the index is a script, so that it loads from the disk as well, and only once somebody searches.
+"use strict";
+(() => {
+  const query = document.getElementById("query");
+  const results = document.getElementById("results");
+  const root = new URL(".", document.currentScript.src).href;
+  let loading;
+
+  const load = () => loading ??= new Promise((done, failed) => {
+    const script = document.createElement("script");
+    script.src = root + "search-index.js";
+    script.onload = () => done(window.searchIndex.map((page) => ({ ...page, lower: page.text.toLowerCase(), lowerTitle: page.title.toLowerCase() })));
+    script.onerror = failed;
+    document.head.append(script);
+  });
+
+  // score is 0 for a page that lacks a word; words in titles and headings count more than those in the text.
+  const score = (page, words) => {
+    let sum = 0;
+    for (const word of words) {
+      const inTitle = page.lowerTitle.includes(word), inHeading = page.headings.some(({ text }) => text.toLowerCase().includes(word));
+      const times = page.lower.split(word).length - 1;
+      if (!inTitle && !inHeading && times === 0) return 0;
+      sum += (inTitle ? 50 : 0) + (inHeading ? 20 : 0) + Math.min(times, 10);
+    }
+    return page.url.startsWith("docs/contract/") || page.url.startsWith("docs/track-record") ? sum / 3 : sum;
+  };
+
+  const marked = (text, words) => {
+    const fragment = document.createDocumentFragment();
+    const lower = text.toLowerCase();
+    for (let at = 0; at < text.length;) {
+      let next = text.length, length = 0;
+      for (const word of words) {
+        const i = lower.indexOf(word, at);
+        if (i >= 0 && i < next) [next, length] = [i, word.length];
+      }
+      fragment.append(text.slice(at, next));
+      if (length) {
+        const mark = document.createElement("mark");
+        mark.textContent = text.slice(next, next + length);
+        fragment.append(mark);
+      }
+      at = next + length;
+    }
+    return fragment;
+  };
+
+  const show = (found, words) => {
+    results.replaceChildren();
+    if (found.length === 0) {
+      const nothing = document.createElement("p");
+      nothing.textContent = "No page has all of these words.";
+      results.append(nothing);
+    }
+    for (const page of found.slice(0, 15)) {
+      const link = document.createElement("a");
+      const heading = page.headings.find(({ text }) => words.some((word) => text.toLowerCase().includes(word)));
+      link.href = root + page.url + (heading ? "#" + heading.id : "");
+      link.append(marked(page.title + (heading ? " › " + heading.text : ""), words));
+      const at = Math.max(0, page.lower.indexOf(words[0]) - 60);
+      const small = document.createElement("small");
+      small.append(marked(page.text.slice(at, at + 180), words));
+      link.append(small);
+      results.append(link);
+    }
+    results.hidden = false;
+  };
+
+  query.addEventListener("input", async () => {
+    const words = query.value.toLowerCase().split(/\s+/).filter((word) => word.length > 1);
+    if (words.length === 0) {
+      results.hidden = true;
+      return;
+    }
+    const index = await load();
+    show(index.map((page) => [score(page, words), page]).filter(([n]) => n > 0).sort((a, b) => b[0] - a[0]).map(([, page]) => page), words);
+  });
+  query.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") results.querySelector("a")?.click();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") results.hidden = true;
+    if (event.key === "/" && document.activeElement !== query) {
+      event.preventDefault();
+      query.focus();
+    }
+  });
+  document.addEventListener("click", (event) => {
+    if (!results.contains(event.target) && event.target !== query) results.hidden = true;
+  });
+  const button = document.getElementById("menu-button");
+  button.addEventListener("click", () => button.setAttribute("aria-expanded", document.getElementById("menu").classList.toggle("open")));
+  const asked = new URLSearchParams(location.search).get("q");
+  if (asked) {
+    query.value = asked;
+    query.dispatchEvent(new Event("input"));
+  }
+})();
