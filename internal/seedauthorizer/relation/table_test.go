@@ -1,6 +1,7 @@
 package relation
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -104,7 +105,7 @@ func leaves(t reflect.Type, path string) []string {
 func samples() map[*Watch][]*builders.Object {
 	return map[*Watch][]*builders.Object{
 		seeds:                   {seedA(), childSeed("2026-11-21T13:00:00Z"), childSeed("2026-11-21T11:00:00Z"), builders.Seed("a")},
-		shoots:                  {web(), web().OnSeed("child"), builders.Shoot("garden", "child-shoot").OnSeed("a").With("spec.exposureClassName", "internet")},
+		shoots:                  {web(), web().UID("5678"), web().OnSeed("child").Annotated(names.Issuer, ""), builders.Shoot("garden", "child-shoot").OnSeed("a").With("spec.exposureClassName", "internet")},
 		backupBuckets:           {bucket(), builders.BackupBucket("b").OnSeed("child"), builders.BackupBucket("b").With("spec.shootRef", builders.At("garden-dev/web"))},
 		backupEntries:           {entry(), entry().StillOnSeed("child")},
 		bastions:                {builders.Bastion("garden-dev", "b").OnSeed("a")},
@@ -223,6 +224,10 @@ func TestLawOfEvents(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			r.Fatalf("CT-G-18: got %v\nwant %v", got, want)
 		}
+		// Nothing of an object that is gone is kept.
+		if got, want := g.remembered(), again.remembered(); got != want {
+			r.Fatalf("CT-G-18: got %s, want %s", got, want)
+		}
 		for _, n := range want {
 			for _, seed := range []string{"a", "child"} {
 				if g.Graph.Check(n.Vertex, SeedVertex(seed)) != again.Graph.Check(n.Vertex, SeedVertex(seed)) {
@@ -231,4 +236,20 @@ func TestLawOfEvents(t *testing.T) {
 			}
 		}
 	})
+}
+
+// remembered tells what a state keeps beside its graph.
+func (g *garden) remembered() string {
+	issuers := map[string]string{}
+	for namespace, shoots := range g.issuers {
+		issuers[namespace] = ""
+		for name, shoot := range shoots {
+			issuers[namespace] += name + " " + string(shoot.UID) + " "
+		}
+	}
+	dependents := map[string]int{}
+	for seed, all := range g.bootstrapping {
+		dependents[seed] = len(all)
+	}
+	return fmt.Sprint(g.seeds, dependents, g.projects, issuers) // Maps are printed in the order of their keys.
 }

@@ -149,4 +149,8 @@ func TestAcceptedSurvivors(t *testing.T) {
 	if sum.rate() != 50 || sum[acceptedVerdict] != 1 || len(told) != 1 {
 		t.Errorf("%v, %q: one of two is accepted", sum, told)
 	}
+	sum, told = tallyOf(mutants, []verdict{survived, unreached}, acceptedSurvivors("# generated pages\na.go *\n"))
+	if sum[acceptedVerdict] != 2 || len(told) != 0 {
+		t.Errorf("%v, %q: all of the file are accepted", sum, told)
+	}
 }

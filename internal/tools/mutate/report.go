@@ -37,7 +37,7 @@ func tallyOf(mutants []mutant, verdicts []verdict, accepted map[string]bool) (ta
 	var t tally
 	var survivors []string
 	for i, v := range verdicts {
-		if (v == survived || v == unreached) && accepted[mutants[i].key()] {
+		if (v == survived || v == unreached) && (accepted[mutants[i].key()] || accepted[mutants[i].file+" *"]) {
 			v = acceptedVerdict
 		}
 		t[v]++
@@ -51,7 +51,8 @@ func tallyOf(mutants []mutant, verdicts []verdict, accepted map[string]bool) (ta
 	return t, survivors
 }
 
-// acceptedSurvivors reads "file function defect text" keys, one a line; a line that begins with # gives the reason of those after it.
+// acceptedSurvivors reads "file function defect text" keys, or "file *" for each defect of a file, one a line; a line that begins with # gives
+// the reason of those after it.
 func acceptedSurvivors(text string) map[string]bool {
 	keys := map[string]bool{}
 	for line := range strings.Lines(text) {
