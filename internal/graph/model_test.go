@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -99,15 +100,108 @@ func check(t interface{ Fatalf(string, ...any) }, g *Graph, m model) {
 				continue
 			}
 			want := search(out, from, to)
-			if got := g.CheckManaged(from, to); got.Reached != want || !got.Known {
-				t.Fatalf("BH-GR-4: %s leads to %s: got %+v, want %v", testSchema.String(from), testSchema.String(to), got, want)
+			managed := slices.ContainsFunc(out[from], func(e Edge) bool { return e.Class == Manages && searchTransitive(out, e.To, to) })
+			if got := g.CheckManaged(from, to); got.Reached != want || !got.Known || got.Managed != managed {
+				t.Fatalf("BH-GR-4: %s leads to %s: got %+v, want %v, managed %v", testSchema.String(from), testSchema.String(to), got, want, managed)
 			}
 			if path := g.Explain(from, to).Path; (path != nil) != want {
 				t.Fatalf("%s leads to %s: the path is %v, want one: %v", testSchema.String(from), testSchema.String(to), path, want)
 			}
 		}
 	}
+	checkContents(t, g, m)
 	checkSupports(t, g)
+}
+
+// checkContents compares what a graph says of its owners, their contributions and single vertices.
+func checkContents(t interface{ Fatalf(string, ...any) }, g *Graph, m model) {
+	vertices, out := m.vertices(), m.out()
+	for kind := range testSchema.Names {
+		owners := g.Owners(Kind(kind))
+		for _, owner := range owners {
+			if _, is := m[owner]; !is || owner.Kind != Kind(kind) {
+				t.Fatalf("%s is no owner of kind %d", testSchema.String(owner), kind)
+			}
+		}
+		for owner := range m {
+			if owner.Kind == Kind(kind) && !slices.Contains(owners, owner) {
+				t.Fatalf("%s is missing in %v", testSchema.String(owner), owners)
+			}
+		}
+	}
+	for v := range vertices {
+		if !g.Has(v) {
+			t.Fatalf("CT-G-2: %s should be there", testSchema.String(v))
+		}
+		contributed, is := m[v]
+		if got, watched := g.Contribution(v); watched != is || !sameEdges(got, contributed) {
+			t.Fatalf("%s contributes %v, %v, want %v, %v", testSchema.String(v), got, watched, contributed, is)
+		}
+		edges := g.EdgesFrom(v)
+		compare := func(a, b Edge) int { return cmp.Or(testSchema.Compare(a.To, b.To), cmp.Compare(a.Class, b.Class)) }
+		if !slices.IsSortedFunc(edges, compare) || len(edges) != len(out[v]) || !sameEdges(edges, out[v]) {
+			t.Fatalf("%s has the edges %v, want %v", testSchema.String(v), edges, out[v])
+		}
+	}
+	gone := Vertex{Kind: 1, Namespace: "nowhere", Name: "gone"}
+	if _, watched := g.Contribution(gone); g.Has(gone) || watched || len(g.EdgesFrom(gone)) > 0 {
+		t.Fatalf("GR-5: %s is there", testSchema.String(gone))
+	}
+}
+
+// searchTransitive is search from a vertex that is not the start: edges of class Direct of it do not count.
+func searchTransitive(out map[Vertex][]Edge, from, to Vertex) bool {
+	before := Vertex{Kind: 0, Namespace: "before", Name: "before"}
+	with := maps.Clone(out)
+	with[before] = []Edge{{From: before, To: from, Class: Refers}}
+	return search(with, before, to)
+}
+
+// TestLawOfCheckWith: CheckWith says of edges what Check and CheckManaged say once the object of the start contributes them.
+func TestLawOfCheckWith(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(what string, start *Vertex) (edges []Edge) {
+			for range rapid.IntRange(0, 4).Draw(t, what) {
+				e := Edge{From: drawVertex(t, "from"), To: drawVertex(t, "to"), Class: Class(rapid.IntRange(0, 2).Draw(t, "class"))}
+				if start != nil && rapid.IntRange(0, 3).Draw(t, "elsewhere") > 0 {
+					e.From = *start
+				}
+				if e.From.Kind < e.To.Kind { // Edges of the tables climb, so that no path comes back to its start.
+					edges = append(edges, e)
+				}
+			}
+			return edges
+		}
+		m := model{}
+		for range rapid.IntRange(0, 5).Draw(t, "owners") {
+			m[drawVertex(t, "owner")] = draw("edges", nil)
+		}
+		start, sink := drawVertex(t, "start"), drawVertex(t, "sink")
+		sink.Kind = testSchema.Sink
+		for owner, edges := range m { // A watched object says by itself what it leads to.
+			if _, watched := m[start]; watched && owner != start {
+				m[owner] = slices.DeleteFunc(edges, func(e Edge) bool { return e.From == start })
+			}
+		}
+		g := New(testSchema)
+		for owner, edges := range m {
+			g.Set(owner, edges)
+		}
+		asked := draw("asked", &start)
+		got := g.CheckWith(start, asked, sink)
+		m[start] = slices.DeleteFunc(slices.Clone(asked), func(e Edge) bool { return e.From != start })
+		then := New(testSchema)
+		for owner, edges := range m {
+			then.Set(owner, edges)
+		}
+		want := then.CheckManaged(start, sink)
+		if start == sink {
+			want.Reached = true
+		}
+		if !got.Known || !got.Watched || got.Reached != want.Reached || got.Managed != want.Managed {
+			t.Fatalf("%s with %v to %s: got %+v, want %+v", testSchema.String(start), asked, testSchema.String(sink), got, want)
+		}
+	})
 }
 
 // checkSupports compares the index with its definition: a vertex has a sink as often as its edges lead to it.
