@@ -73,7 +73,7 @@ var backupEntries = watch(watchOptions[gardencorev1beta1.BackupEntry]{
 		},
 	},
 	row[gardencorev1beta1.BackupEntry]{
-		Row{ID: "GE-8", From: kinds(BackupEntry), To: kinds(Shoot), Fields: []string{"metadata.ownerReferences[]"}, When: "the first one of kind Shoot, in the entry's namespace"},
+		Row{ID: "GE-8", Joins: sameNamespace, From: kinds(BackupEntry), To: kinds(Shoot), Fields: []string{"metadata.ownerReferences[]"}, When: "the first one of kind Shoot, in the entry's namespace"},
 		func(b *gardencorev1beta1.BackupEntry, add *collector, _ Facts) {
 			for _, owner := range b.OwnerReferences {
 				if owner.Kind == "Shoot" {
@@ -115,7 +115,7 @@ var controllerDeployments = watch(watchOptions[gardencorev1.ControllerDeployment
 	identify: func(c *gardencorev1.ControllerDeployment) (string, string) { return "", c.Name }, onlyWithEdges: true,
 },
 	row[gardencorev1.ControllerDeployment]{
-		Row{ID: "GE-12", From: kinds(Secret), To: kinds(ControllerDeployment), Fields: []string{"helm.ociRepository.pullSecretRef", "helm.ociRepository.caBundleSecretRef"}, When: "in namespace garden"},
+		Row{ID: "GE-12", Joins: inGarden, From: kinds(Secret), To: kinds(ControllerDeployment), Fields: []string{"helm.ociRepository.pullSecretRef", "helm.ociRepository.caBundleSecretRef"}, When: "in namespace garden"},
 		func(c *gardencorev1.ControllerDeployment, add *collector, _ Facts) {
 			if c.Helm == nil || c.Helm.OCIRepository == nil {
 				return
@@ -125,7 +125,7 @@ var controllerDeployments = watch(watchOptions[gardencorev1.ControllerDeployment
 		},
 	},
 	row[gardencorev1.ControllerDeployment]{
-		Row{ID: "GE-13", From: kinds(Secret, ConfigMap), To: kinds(ControllerDeployment), Fields: []string{"resources[].resourceRef"}, When: "in namespace garden"},
+		Row{ID: "GE-13", Joins: inGarden, From: kinds(Secret, ConfigMap), To: kinds(ControllerDeployment), Fields: []string{"resources[].resourceRef"}, When: "in namespace garden"},
 		func(c *gardencorev1.ControllerDeployment, add *collector, _ Facts) {
 			add.resources(c.Resources, names.Garden, add.self, kinds(Secret, ConfigMap))
 		},
@@ -207,7 +207,7 @@ var serviceAccounts = watch(watchOptions[corev1.ServiceAccount]{
 	identify: func(s *corev1.ServiceAccount) (string, string) { return s.Namespace, s.Name }, onlyWithEdges: true,
 },
 	row[corev1.ServiceAccount]{
-		Row{ID: "GE-33", From: kinds(Secret), To: kinds(ServiceAccount), Fields: []string{"secrets[]"}, When: "the ServiceAccount's name starts with " + names.BootstrapServiceAccount},
+		Row{ID: "GE-33", Joins: bootstrapSecret, From: kinds(Secret), To: kinds(ServiceAccount), Fields: []string{"secrets[]"}, When: "the ServiceAccount's name starts with " + names.BootstrapServiceAccount},
 		func(s *corev1.ServiceAccount, add *collector, _ Facts) {
 			if !strings.HasPrefix(s.Name, names.BootstrapServiceAccount) {
 				return

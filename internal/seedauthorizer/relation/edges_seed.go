@@ -17,17 +17,17 @@ var seeds = watch(watchOptions[gardencorev1beta1.Seed]{
 	notFollowed: map[string]string{"status.clientCertificateExpirationTimestamp": "a fact for GE-22 and GE-29 to GE-31, no reference"},
 },
 	row[gardencorev1beta1.Seed]{
-		Row{ID: "GE-34", From: kinds(Namespace), To: kinds(Seed), When: "Namespace seed-<seed>"},
+		Row{ID: "GE-34", Joins: seedNamespace, From: kinds(Namespace), To: kinds(Seed), When: "Namespace seed-<seed>"},
 		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) {
 			add.from(Namespace, "", names.SeedNamespace(s.Name))
 		},
 	},
 	row[gardencorev1beta1.Seed]{
-		Row{ID: "GE-35", From: kinds(Lease), To: kinds(Seed), When: "Lease " + names.SeedLease + "/<seed>", Class: graph.Manages},
+		Row{ID: "GE-35", Joins: seedLease, From: kinds(Lease), To: kinds(Seed), When: "Lease " + names.SeedLease + "/<seed>", Class: graph.Manages},
 		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) { add.from(Lease, names.SeedLease, s.Name) },
 	},
 	row[gardencorev1beta1.Seed]{
-		Row{ID: "GE-36", From: kinds(ConfigMap), To: kinds(Seed), When: "ConfigMap " + names.KubeSystem + "/" + names.ClusterIdentity + ", for every Seed"},
+		Row{ID: "GE-36", Joins: clusterIdentity, From: kinds(ConfigMap), To: kinds(Seed), When: "ConfigMap " + names.KubeSystem + "/" + names.ClusterIdentity + ", for every Seed"},
 		func(_ *gardencorev1beta1.Seed, add *collector, _ Facts) {
 			add.from(ConfigMap, names.KubeSystem, names.ClusterIdentity)
 		},
@@ -53,7 +53,7 @@ var seeds = watch(watchOptions[gardencorev1beta1.Seed]{
 		},
 	},
 	row[gardencorev1beta1.Seed]{
-		Row{ID: "GE-41", From: resources, To: kinds(Seed), Fields: []string{"spec.resources[].resourceRef"}, When: "in namespace garden"},
+		Row{ID: "GE-41", Joins: inGarden, From: resources, To: kinds(Seed), Fields: []string{"spec.resources[].resourceRef"}, When: "in namespace garden"},
 		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) {
 			add.resources(s.Spec.Resources, names.Garden, add.self, resources)
 		},
@@ -83,7 +83,7 @@ var gardenlets = watch(watchOptions[seedmanagementv1alpha1.Gardenlet]{
 	identify: func(g *seedmanagementv1alpha1.Gardenlet) (string, string) { return g.Namespace, g.Name },
 },
 	row[seedmanagementv1alpha1.Gardenlet]{
-		Row{ID: "GE-20", From: kinds(Gardenlet), To: kinds(Seed), When: "the Seed with the Gardenlet's name; not for names that start with " + names.SelfHostedShootPrefix},
+		Row{ID: "GE-20", Joins: ofSeedGardenlet, From: kinds(Gardenlet), To: kinds(Seed), When: "the Seed with the Gardenlet's name; not for names that start with " + names.SelfHostedShootPrefix},
 		func(g *seedmanagementv1alpha1.Gardenlet, add *collector, _ Facts) {
 			if !strings.HasPrefix(g.Name, names.SelfHostedShootPrefix) {
 				add.to(Seed, "", g.Name)
@@ -99,7 +99,7 @@ var gardenlets = watch(watchOptions[seedmanagementv1alpha1.Gardenlet]{
 		},
 	},
 	row[seedmanagementv1alpha1.Gardenlet]{
-		Row{ID: "GE-22", From: kinds(Secret), To: kinds(Gardenlet), Needs: kinds(Seed), Class: graph.Manages,
+		Row{ID: "GE-22", Joins: bootstrapToken, From: kinds(Secret), To: kinds(Gardenlet), Needs: kinds(Seed), Class: graph.Manages,
 			When: "the bootstrap token's Secret, if the Seed exists and its certificate has expired or the Gardenlet is annotated " + names.Operation + "=" + names.RenewKubeconfig},
 		func(g *seedmanagementv1alpha1.Gardenlet, add *collector, facts Facts) {
 			if _, err := gardenletv1alpha1.Decode(g.Spec.Config); err != nil {
@@ -111,7 +111,7 @@ var gardenlets = watch(watchOptions[seedmanagementv1alpha1.Gardenlet]{
 		},
 	},
 	row[seedmanagementv1alpha1.Gardenlet]{
-		Row{ID: "GE-23", From: kinds(Secret), To: kinds(Gardenlet), Fields: []string{"spec.deployment.helm.ociRepository.pullSecretRef", "spec.deployment.helm.ociRepository.caBundleSecretRef"}},
+		Row{ID: "GE-23", Joins: sameNamespace, From: kinds(Secret), To: kinds(Gardenlet), Fields: []string{"spec.deployment.helm.ociRepository.pullSecretRef", "spec.deployment.helm.ociRepository.caBundleSecretRef"}},
 		func(g *seedmanagementv1alpha1.Gardenlet, add *collector, _ Facts) {
 			repository := &g.Spec.Deployment.Helm.OCIRepository
 			add.from(Secret, g.Namespace, nameOf(repository.PullSecretRef))
@@ -128,13 +128,13 @@ var managedSeeds = watch(watchOptions[seedmanagementv1alpha1.ManagedSeed]{
 	notFollowed: map[string]string{"spec.gardenlet.bootstrap": "decides about GE-29 to GE-31, no reference"},
 },
 	row[seedmanagementv1alpha1.ManagedSeed]{
-		Row{ID: "GE-24", From: kinds(ManagedSeed), To: kinds(Shoot), Fields: []string{"spec.shoot"}},
+		Row{ID: "GE-24", Joins: sameNamespace, From: kinds(ManagedSeed), To: kinds(Shoot), Fields: []string{"spec.shoot"}},
 		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, _ Facts) {
 			add.to(Shoot, m.Namespace, nameOf(m.Spec.Shoot))
 		},
 	},
 	row[seedmanagementv1alpha1.ManagedSeed]{
-		Row{ID: "GE-25", From: kinds(Seed), To: kinds(ManagedSeed), When: "the Seed with the ManagedSeed's name, for requests for the Seed itself", Class: graph.Direct},
+		Row{ID: "GE-25", Joins: sameName, From: kinds(Seed), To: kinds(ManagedSeed), When: "the Seed with the ManagedSeed's name, for requests for the Seed itself", Class: graph.Direct},
 		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, _ Facts) { add.from(Seed, "", m.Name) },
 	},
 	row[seedmanagementv1alpha1.ManagedSeed]{
@@ -146,11 +146,11 @@ var managedSeeds = watch(watchOptions[seedmanagementv1alpha1.ManagedSeed]{
 		},
 	},
 	row[seedmanagementv1alpha1.ManagedSeed]{
-		Row{ID: "GE-27", From: kinds(ManagedSeed), To: kinds(Seed), When: "the Seed with the ManagedSeed's name"},
+		Row{ID: "GE-27", Joins: sameName, From: kinds(ManagedSeed), To: kinds(Seed), When: "the Seed with the ManagedSeed's name"},
 		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, _ Facts) { add.to(Seed, "", m.Name) },
 	},
 	row[seedmanagementv1alpha1.ManagedSeed]{
-		Row{ID: "GE-28", From: resources, To: kinds(Seed), Fields: []string{managedSeedConfig}, When: "seedConfig.spec.resources of the configuration, in namespace garden"},
+		Row{ID: "GE-28", Joins: inGarden, From: resources, To: kinds(Seed), Fields: []string{managedSeedConfig}, When: "seedConfig.spec.resources of the configuration, in namespace garden"},
 		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, _ Facts) {
 			if config := configOf(m); config != nil && config.SeedConfig != nil {
 				add.resources(config.SeedConfig.Spec.Resources, names.Garden, SeedVertex(m.Name), resources)
@@ -158,7 +158,7 @@ var managedSeeds = watch(watchOptions[seedmanagementv1alpha1.ManagedSeed]{
 		},
 	},
 	row[seedmanagementv1alpha1.ManagedSeed]{
-		Row{ID: "GE-29", From: kinds(Secret), To: kinds(ManagedSeed), Needs: kinds(Seed), Class: graph.Manages,
+		Row{ID: "GE-29", Joins: bootstrapToken, From: kinds(Secret), To: kinds(ManagedSeed), Needs: kinds(Seed), Class: graph.Manages,
 			When: "the bootstrap token's Secret, while bootstrapping with mode " + seedmanagementv1alpha1.BootstrapToken},
 		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, facts Facts) {
 			if bootstraps(m, seedmanagementv1alpha1.BootstrapToken, facts) {
@@ -167,7 +167,7 @@ var managedSeeds = watch(watchOptions[seedmanagementv1alpha1.ManagedSeed]{
 		},
 	},
 	row[seedmanagementv1alpha1.ManagedSeed]{
-		Row{ID: "GE-30", From: kinds(ServiceAccount), To: kinds(ManagedSeed), Needs: kinds(Seed), Class: graph.Manages,
+		Row{ID: "GE-30", Joins: bootstrapAccount, From: kinds(ServiceAccount), To: kinds(ManagedSeed), Needs: kinds(Seed), Class: graph.Manages,
 			When: names.BootstrapServiceAccount + "<name>, while bootstrapping with mode " + seedmanagementv1alpha1.BootstrapServiceAccount},
 		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, facts Facts) {
 			if bootstraps(m, seedmanagementv1alpha1.BootstrapServiceAccount, facts) {
@@ -176,7 +176,7 @@ var managedSeeds = watch(watchOptions[seedmanagementv1alpha1.ManagedSeed]{
 		},
 	},
 	row[seedmanagementv1alpha1.ManagedSeed]{
-		Row{ID: "GE-31", From: kinds(ClusterRoleBinding), To: kinds(ManagedSeed), Needs: kinds(Seed), Class: graph.Manages,
+		Row{ID: "GE-31", Joins: bootstrapBinding, From: kinds(ClusterRoleBinding), To: kinds(ManagedSeed), Needs: kinds(Seed), Class: graph.Manages,
 			When: "the ServiceAccount's, as GE-30"},
 		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, facts Facts) {
 			if bootstraps(m, seedmanagementv1alpha1.BootstrapServiceAccount, facts) {

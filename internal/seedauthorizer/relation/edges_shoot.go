@@ -11,7 +11,7 @@ const apiServer = "spec.kubernetes.kubeAPIServer."
 
 // issuerRow is also computed alone, when the label of a Shoot's namespace changes.
 var issuerRow = row[gardencorev1beta1.Shoot]{
-	Row{ID: "GE-57", From: kinds(Secret), To: kinds(Shoot), Needs: kinds(Namespace), Class: graph.Manages,
+	Row{ID: "GE-57", Joins: issuerSecret, From: kinds(Secret), To: kinds(Shoot), Needs: kinds(Namespace), Class: graph.Manages,
 		When: "Secret " + names.ShootIssuer + "/<project>--<uid>, if annotated " + names.Issuer + "=" + names.ManagedIssuer + " and the namespace's label names the project"},
 	func(s *gardencorev1beta1.Shoot, add *collector, facts Facts) {
 		if !hasManagedIssuer(s) {
@@ -36,18 +36,18 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 	},
 },
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-42", From: kinds(Namespace), To: kinds(Shoot), When: "the Shoot's namespace"},
+		Row{ID: "GE-42", Joins: namespaceOf, From: kinds(Namespace), To: kinds(Shoot), When: "the Shoot's namespace"},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) { add.from(Namespace, "", s.Namespace) },
 	},
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-43", From: kinds(SecretBinding, CredentialsBinding), To: kinds(Shoot), Fields: []string{"spec.secretBindingName", "spec.credentialsBindingName"}},
+		Row{ID: "GE-43", Joins: sameNamespace, From: kinds(SecretBinding, CredentialsBinding), To: kinds(Shoot), Fields: []string{"spec.secretBindingName", "spec.credentialsBindingName"}},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			add.from(SecretBinding, s.Namespace, deref(s.Spec.SecretBindingName))
 			add.from(CredentialsBinding, s.Namespace, deref(s.Spec.CredentialsBindingName))
 		},
 	},
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-44", From: kinds(CloudProfile, NamespacedCloudProfile), To: kinds(Shoot), Fields: []string{"spec.cloudProfile", "spec.cloudProfileName"}, When: "spec.cloudProfile comes first"},
+		Row{ID: "GE-44", Joins: profile, From: kinds(CloudProfile, NamespacedCloudProfile), To: kinds(Shoot), Fields: []string{"spec.cloudProfile", "spec.cloudProfileName"}, When: "spec.cloudProfile comes first"},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			switch profile := s.Spec.CloudProfile; {
 			case profile == nil:
@@ -60,7 +60,7 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 		},
 	},
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-45", From: resources, To: kinds(Shoot), Fields: []string{"spec.resources[].resourceRef"}},
+		Row{ID: "GE-45", Joins: sameNamespace, From: resources, To: kinds(Shoot), Fields: []string{"spec.resources[].resourceRef"}},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			add.resources(s.Spec.Resources, s.Namespace, add.self, resources)
 		},
@@ -80,7 +80,7 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 		},
 	},
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-49", From: kinds(ConfigMap), To: kinds(Shoot), Fields: []string{apiServer + "auditConfig.auditPolicy.configMapRef"}},
+		Row{ID: "GE-49", Joins: sameNamespace, From: kinds(ConfigMap), To: kinds(Shoot), Fields: []string{apiServer + "auditConfig.auditPolicy.configMapRef"}},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			if k := s.Spec.Kubernetes.KubeAPIServer; k != nil && k.AuditConfig != nil && k.AuditConfig.AuditPolicy != nil {
 				add.from(ConfigMap, s.Namespace, nameOf(k.AuditConfig.AuditPolicy.ConfigMapRef))
@@ -88,7 +88,7 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 		},
 	},
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-50", From: kinds(ConfigMap), To: kinds(Shoot), Fields: []string{apiServer + "structuredAuthentication.configMapName"}},
+		Row{ID: "GE-50", Joins: sameNamespace, From: kinds(ConfigMap), To: kinds(Shoot), Fields: []string{apiServer + "structuredAuthentication.configMapName"}},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			if k := s.Spec.Kubernetes.KubeAPIServer; k != nil && k.StructuredAuthentication != nil {
 				add.from(ConfigMap, s.Namespace, k.StructuredAuthentication.ConfigMapName)
@@ -96,7 +96,7 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 		},
 	},
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-51", From: kinds(ConfigMap, Secret), To: kinds(Shoot), Fields: []string{apiServer + "structuredAuthorization.configMapName", apiServer + "structuredAuthorization.kubeconfigs[].secretName"}},
+		Row{ID: "GE-51", Joins: sameNamespace, From: kinds(ConfigMap, Secret), To: kinds(Shoot), Fields: []string{apiServer + "structuredAuthorization.configMapName", apiServer + "structuredAuthorization.kubeconfigs[].secretName"}},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			k := s.Spec.Kubernetes.KubeAPIServer
 			if k == nil || k.StructuredAuthorization == nil {
@@ -109,7 +109,7 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 		},
 	},
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-52", From: credentials, To: kinds(Shoot), Fields: []string{"spec.dns.providers[].credentialsRef", "spec.dns.providers[].secretName"}},
+		Row{ID: "GE-52", Joins: sameNamespace, From: credentials, To: kinds(Shoot), Fields: []string{"spec.dns.providers[].credentialsRef", "spec.dns.providers[].secretName"}},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			if s.Spec.DNS == nil {
 				return
@@ -125,25 +125,25 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 		},
 	},
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-53", From: kinds(Secret), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ssh-keypair, .ssh-keypair.old, .monitoring", Class: graph.Manages},
+		Row{ID: "GE-53", Joins: byShootName(names.ShootSecrets), From: kinds(Secret), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ssh-keypair, .ssh-keypair.old, .monitoring", Class: graph.Manages},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			add.byName(Secret, &s.Object, names.ShootSecrets)
 		},
 	},
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-54", From: kinds(InternalSecret), To: kinds(Shoot), When: "<shoot>.ca-client", Class: graph.Manages},
+		Row{ID: "GE-54", Joins: byShootName(names.ShootInternalSecrets), From: kinds(InternalSecret), To: kinds(Shoot), When: "<shoot>.ca-client", Class: graph.Manages},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			add.byName(InternalSecret, &s.Object, names.ShootInternalSecrets)
 		},
 	},
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-55", From: kinds(ConfigMap), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ca-kubelet", Class: graph.Manages},
+		Row{ID: "GE-55", Joins: byShootName(names.ShootConfigMaps), From: kinds(ConfigMap), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ca-kubelet", Class: graph.Manages},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
 			add.byName(ConfigMap, &s.Object, names.ShootConfigMaps)
 		},
 	},
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-56", From: kinds(ShootState), To: kinds(Shoot), When: "the ShootState with the Shoot's name", Class: graph.Manages},
+		Row{ID: "GE-56", Joins: itself, From: kinds(ShootState), To: kinds(Shoot), When: "the ShootState with the Shoot's name", Class: graph.Manages},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) { add.from(ShootState, s.Namespace, s.Name) },
 	},
 	issuerRow,

@@ -35,7 +35,7 @@ var SelfHosted = Table{
 			},
 		},
 		row[gardencorev1beta1.BackupBucket]{
-			Row{ID: "SHG-7", From: kinds(Secret), To: kinds(BackupBucket), Fields: []string{"status.generatedSecretRef"}, Class: graph.Manages,
+			Row{ID: "SHG-7", Joins: generatedBucket, From: kinds(Secret), To: kinds(BackupBucket), Fields: []string{"status.generatedSecretRef"}, Class: graph.Manages,
 				When: "Secret " + names.Garden + "/" + names.GeneratedBucketPrefix + "<name>, which the gardenlet writes"},
 			func(b *gardencorev1beta1.BackupBucket, add *collector, _ Facts) {
 				if ref := b.Status.GeneratedSecretRef; ref != nil && ref.Namespace == names.Garden && ref.Name == names.GeneratedBucketPrefix+b.Name {
@@ -53,7 +53,7 @@ var SelfHosted = Table{
 		},
 	}),
 	derive(bastions, nil, row[operationsv1alpha1.Bastion]{
-		Row{ID: "SHG-2", From: kinds(Bastion), To: kinds(Shoot), Fields: []string{"spec.shootRef"}, When: "in the Bastion's namespace"},
+		Row{ID: "SHG-2", Joins: sameNamespace, From: kinds(Bastion), To: kinds(Shoot), Fields: []string{"spec.shootRef"}, When: "in the Bastion's namespace"},
 		func(b *operationsv1alpha1.Bastion, add *collector, _ Facts) {
 			add.to(Shoot, b.Namespace, nameOf(b.Spec.ShootRef))
 		},
@@ -70,7 +70,7 @@ var SelfHosted = Table{
 	derive[gardencorev1beta1.ControllerInstallation](controllerInstallations, []string{"GE-14", "GE-16", "GE-17"}),
 	derive[securityv1alpha1.CredentialsBinding](credentialsBindings, []string{"GE-18"}),
 	derive(gardenlets, nil, row[seedmanagementv1alpha1.Gardenlet]{
-		Row{ID: "SHG-3", From: kinds(Gardenlet), To: kinds(Shoot), When: "for a name that starts with " + names.SelfHostedShootPrefix + ", the Shoot that the rest names"},
+		Row{ID: "SHG-3", Joins: ofShootGardenlet, From: kinds(Gardenlet), To: kinds(Shoot), When: "for a name that starts with " + names.SelfHostedShootPrefix + ", the Shoot that the rest names"},
 		func(g *seedmanagementv1alpha1.Gardenlet, add *collector, _ Facts) {
 			if shoot, found := strings.CutPrefix(g.Name, names.SelfHostedShootPrefix); found {
 				add.to(Shoot, g.Namespace, shoot)
@@ -78,7 +78,7 @@ var SelfHosted = Table{
 		},
 	}),
 	derive(managedSeeds, []string{"GE-24", "GE-25", "GE-27"}, row[seedmanagementv1alpha1.ManagedSeed]{
-		Row{ID: "SHG-4", From: kinds(Secret), To: kinds(ManagedSeed), Class: graph.Manages,
+		Row{ID: "SHG-4", Joins: bootstrapToken, From: kinds(Secret), To: kinds(ManagedSeed), Class: graph.Manages,
 			When: "the bootstrap token's Secret, with mode " + seedmanagementv1alpha1.BootstrapToken},
 		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, _ Facts) {
 			if m.Spec.Gardenlet != nil && deref(m.Spec.Gardenlet.Bootstrap) == seedmanagementv1alpha1.BootstrapToken {
@@ -88,7 +88,7 @@ var SelfHosted = Table{
 	}),
 	derive[gardencorev1beta1.Project](projects, []string{"GE-32"}),
 	derive(serviceAccounts, nil, row[corev1.ServiceAccount]{
-		Row{ID: "SHG-5", From: kinds(ServiceAccount), To: kinds(Shoot), Class: graph.Manages,
+		Row{ID: "SHG-5", Joins: ofShootExtension, From: kinds(ServiceAccount), To: kinds(Shoot), Class: graph.Manages,
 			When: "ServiceAccounts named " + names.ExtensionOfShootPrefix + "<shoot>--…"},
 		func(s *corev1.ServiceAccount, add *collector, _ Facts) {
 			if shoot, ok := identity.ShootOfExtension(s.Name); ok {

@@ -31,6 +31,8 @@ type Row struct {
 	// Needs names the other kinds of objects that are looked at.
 	Needs []graph.Kind
 	Class graph.Class
+	// Joins says which names of the kinds an edge can join; nil means any.
+	Joins func(from, to graph.Vertex) bool
 }
 
 // Watch is a kind of objects that is watched.

@@ -1,0 +1,87 @@
+package graph
+
+// Step is a vertex that a walk came to.
+type Step struct {
+	Vertex Vertex
+	// Watched says that the vertex's own object contributes.
+	Watched bool
+	// From is the index of the step before, -1 for the start.
+	From int
+}
+
+// Onward walks the edges from some vertices on, the nearest first, to at most so many vertices; those that the graph does not have are steps
+// all the same. The first edge of a way may be of class Direct, as in a check, if direct says so; with managed it is one of class Manages.
+// Checks do not wait for it.
+func (g *Graph) Onward(starts []Vertex, direct, managed bool, most int) []Step {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	steps := make([]Step, 0, len(starts))
+	numbers := make([]id, 0, len(starts)) // Those of the steps; 0 is none.
+	seen := map[id]bool{}
+	for _, start := range starts {
+		number, found := g.names.find(g, start)
+		if found && seen[number] {
+			continue
+		}
+		seen[number] = found
+		steps = append(steps, Step{Vertex: start, Watched: found && g.vertices.at(number).watched, From: -1})
+		numbers = append(numbers, number)
+	}
+	for at := 0; at < len(steps) && len(steps) < most; at++ {
+		if numbers[at] == 0 {
+			continue
+		}
+		first := steps[at].From < 0
+		for _, out := range g.edgesOf.at(numbers[at]).out.all() {
+			next := out.link.vertex()
+			if seen[next] || first && managed && out.link.class() != Manages || !out.link.transitive() && (!first || !direct) {
+				continue
+			}
+			if len(steps) >= most {
+				break
+			}
+			seen[next] = true
+			steps = append(steps, Step{Vertex: g.vertexLocked(next), Watched: g.vertices.at(next).watched, From: at})
+			numbers = append(numbers, next)
+		}
+	}
+	return steps
+}
+
+// Leading returns vertices from which transitive edges lead to a sink, the sink first and the nearest next, at most so many.
+func (g *Graph) Leading(sink Vertex, most int) []Vertex {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	result := []Vertex{sink}
+	end, found := g.names.find(g, sink)
+	if !found {
+		return result
+	}
+	queue, seen := []id{end}, map[id]bool{end: true}
+	for len(queue) > 0 && len(result) < most {
+		at := queue[0]
+		queue = queue[1:]
+		for _, in := range g.edgesOf.at(at).in.all() {
+			if next := in.vertex(); in.transitive() && !seen[next] && len(result) < most {
+				seen[next] = true
+				queue = append(queue, next)
+				result = append(result, g.vertexLocked(next))
+			}
+		}
+	}
+	return result
+}
+
+// Find returns vertices that a filter wants, in no order, at most so many. Changes of the graph wait for a small part of it only.
+func (g *Graph) Find(want func(Vertex) bool, most int) (found []Vertex) {
+	for next := 1; next >= 0 && len(found) < most; {
+		var part []numbered
+		part, next = g.part(next)
+		for _, n := range part {
+			if len(found) < most && want(n.vertex) {
+				found = append(found, n.vertex)
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,101 @@
+package relation
+
+import (
+	"strings"
+
+	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/graph"
+)
+
+// Which names the edges of a row can join. A law holds that no object contributes an edge that its row does not join.
+
+func sameNamespace(from, to graph.Vertex) bool { return from.Namespace == to.Namespace }
+
+func sameName(from, to graph.Vertex) bool { return from.Name == to.Name }
+
+func itself(from, to graph.Vertex) bool { return sameNamespace(from, to) && sameName(from, to) }
+
+func inGarden(from, _ graph.Vertex) bool { return from.Namespace == names.Garden }
+
+func ofSeedGardenlet(from, to graph.Vertex) bool {
+	return sameName(from, to) && !strings.HasPrefix(from.Name, names.SelfHostedShootPrefix)
+}
+
+func ofShootGardenlet(from, to graph.Vertex) bool {
+	return sameNamespace(from, to) && from.Name == names.SelfHostedShootPrefix+to.Name
+}
+
+func ofShootExtension(from, to graph.Vertex) bool {
+	return sameNamespace(from, to) && strings.HasPrefix(from.Name, names.ExtensionOfShootPrefix+to.Name+"--")
+}
+
+func bootstrapToken(from, to graph.Vertex) bool {
+	return from.Namespace == names.KubeSystem && from.Name == names.BootstrapTokenSecret(to.Namespace, to.Name)
+}
+
+func bootstrapAccount(from, to graph.Vertex) bool {
+	return sameNamespace(from, to) && from.Name == names.BootstrapServiceAccount+to.Name
+}
+
+func bootstrapBinding(from, to graph.Vertex) bool {
+	return from.Name == names.Bootstrapper(to.Namespace, to.Name)
+}
+
+func bootstrapSecret(from, to graph.Vertex) bool {
+	return sameNamespace(from, to) && strings.HasPrefix(to.Name, names.BootstrapServiceAccount)
+}
+
+func seedNamespace(from, to graph.Vertex) bool { return from.Name == names.SeedNamespace(to.Name) }
+
+func seedLease(from, to graph.Vertex) bool {
+	return from.Namespace == names.SeedLease && sameName(from, to)
+}
+
+func clusterIdentity(from, _ graph.Vertex) bool {
+	return from.Namespace == names.KubeSystem && from.Name == names.ClusterIdentity
+}
+
+func namespaceOf(from, to graph.Vertex) bool { return from.Name == to.Namespace }
+
+func profile(from, to graph.Vertex) bool {
+	return from.Kind == CloudProfile || sameNamespace(from, to)
+}
+
+// issuerSecret cannot say more: the name is that of a project and the UID of the Shoot.
+func issuerSecret(from, _ graph.Vertex) bool { return from.Namespace == names.ShootIssuer }
+
+func generatedBucket(from, to graph.Vertex) bool {
+	return from.Namespace == names.Garden && from.Name == names.GeneratedBucketPrefix+to.Name
+}
+
+func byShootName(suffixes []string) func(from, to graph.Vertex) bool {
+	return func(from, to graph.Vertex) bool {
+		suffix, found := strings.CutPrefix(from.Name, to.Name)
+		if !found || !sameNamespace(from, to) {
+			return false
+		}
+		for _, s := range suffixes {
+			if s == suffix {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// CanJoin says whether an edge of the row can join two vertices.
+func (r *Row) CanJoin(from, to graph.Vertex) bool {
+	if from == to || !hasKind(r.From, from.Kind) || !hasKind(r.To, to.Kind) {
+		return false
+	}
+	return r.Joins == nil || r.Joins(from, to)
+}
+
+func hasKind(kinds []graph.Kind, kind graph.Kind) bool {
+	for _, k := range kinds {
+		if k == kind {
+			return true
+		}
+	}
+	return false
+}

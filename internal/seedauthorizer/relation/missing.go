@@ -1,0 +1,288 @@
+package relation
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/graph"
+)
+
+// Link is an edge that is not there and that the table of edges would make, if an object said so.
+type Link struct {
+	graph.Edge
+	// Row is the rule of the edge, Watch the kind of object that would have it.
+	Row   *Row
+	Watch *Watch
+	// Owner is the object that would have to say so; New says that the graph does not have it.
+	Owner graph.Vertex
+	New   bool
+}
+
+// Candidate is a set of links of which none can be left out: with all of them the start leads to the sink.
+type Candidate struct {
+	Links []Link
+	// Path is the way that there would be, from the start to the sink.
+	Path []graph.Vertex
+}
+
+// NewName stands for the name of an object that there is not yet.
+const NewName = "<new>"
+
+const (
+	// maxLinks is the length of the longest way that rows make: Secret, ControllerDeployment, ControllerInstallation, Shoot, Seed.
+	maxLinks = 4
+	// shownCandidates is how many sets are named: who reads them wants the likely ones. shownPerRow leaves room for other rules.
+	shownCandidates = 5
+	shownPerRow     = 2
+	// nearStarts bounds from how many vertices links are looked for, and leading to how many: their product is some milliseconds' work for each
+	// row. New links of a further level are looked for from fewer.
+	nearStarts     = 200
+	leading     = 20_000
+	startsAgain = 40
+	foundAgain  = 2000
+)
+
+// Missing returns the smallest sets of links that would make a vertex lead to a sink, the likeliest first; managed says that the first edge
+// must be one of class Manages. It returns nothing where the vertex leads there already. Every set has as few links as possible, as far as
+// the bounds above reach.
+func (t Table) Missing(g *graph.Graph, start, sink graph.Vertex, managed bool) []Candidate {
+	s := search{table: t, graph: g, start: start, sink: sink, managed: managed, goals: map[graph.Kind][]graph.Vertex{}, seen: map[graph.Vertex]bool{}}
+	isGoal := map[graph.Vertex]bool{}
+	for _, v := range g.Leading(sink, leading) {
+		s.goals[v.Kind] = append(s.goals[v.Kind], v)
+		isGoal[v] = true
+	}
+	for i, step := range g.Onward([]graph.Vertex{start}, true, managed, nearStarts) {
+		if isGoal[step.Vertex] && (i > 0 || !managed) {
+			return nil
+		}
+		s.note(node{step.Vertex, step.From, nil})
+	}
+	for level := 1; level <= maxLinks; level++ {
+		if found := s.last(); len(found) > 0 {
+			return found
+		}
+		s.further(isGoal)
+	}
+	return nil
+}
+
+// search is a breadth-first search in which edges that are there cost nothing and links cost one.
+type search struct {
+	table       Table
+	graph       *graph.Graph
+	start, sink graph.Vertex
+	managed     bool
+	// goals are the vertices that lead to the sink, by kind.
+	goals map[graph.Kind][]graph.Vertex
+	nodes []node
+	seen  map[graph.Vertex]bool
+	// from is the first node of the level.
+	from int
+}
+
+// node is a vertex that can be reached from the start, over an edge or a link.
+type node struct {
+	vertex graph.Vertex
+	before int // The index of the node before; negative for the start.
+	link   *Link
+}
+
+func (s *search) note(n node) {
+	s.nodes = append(s.nodes, n)
+	s.seen[n.vertex] = true
+}
+
+// each calls do for all rows that may make an edge from a node.
+func (s *search) each(n node, do func(*Watch, *Row)) {
+	first := n.before < 0
+	for _, w := range s.table {
+		for i := range w.Rows {
+			r := &w.Rows[i]
+			if hasKind(r.From, n.vertex.Kind) && (first || r.Class != graph.Direct) && (!first || !s.managed || r.Class == graph.Manages) {
+				do(w, r)
+			}
+		}
+	}
+}
+
+// last looks for a link from a node of the level to a vertex that leads to the sink.
+func (s *search) last() []Candidate {
+	var found []ranked
+	for at := s.from; at < len(s.nodes) && at < s.from+nearStarts; at++ {
+		n := s.nodes[at]
+		s.each(n, func(w *Watch, r *Row) {
+			count := 0
+			for _, to := range r.To {
+				for _, goal := range s.goals[to] {
+					if count >= shownPerRow {
+						return
+					}
+					link, possible := s.link(w, r, n.vertex, goal)
+					if !possible {
+						continue
+					}
+					count++
+					found = append(found, s.candidate(at, link))
+				}
+			}
+		})
+	}
+	return best(found)
+}
+
+// link is the link between two vertices by a row. A row without fields says what always is: its edge is missing only where the object is.
+func (s *search) link(w *Watch, r *Row, from, to graph.Vertex) (Link, bool) {
+	if !r.CanJoin(from, to) {
+		return Link{}, false
+	}
+	l := Link{Edge: graph.Edge{From: from, To: to, Class: r.Class}, Row: r, Watch: w, Owner: ownerOf(w, from, to)}
+	l.New = !s.graph.Check(l.Owner, l.Owner).Watched
+	return l, l.New || len(r.Fields) > 0 || len(r.Needs) > 0
+}
+
+// ownerOf is the object that has an edge: one of its ends, or the ManagedSeed with the name of a Seed (GE-28).
+func ownerOf(w *Watch, from, to graph.Vertex) graph.Vertex {
+	switch w.Kind {
+	case from.Kind:
+		return from
+	case to.Kind:
+		return to
+	}
+	return graph.Vertex{Kind: w.Kind, Namespace: names.Garden, Name: to.Name}
+}
+
+// further adds to the nodes what one link more leads to: objects that there are, and new ones.
+func (s *search) further(isGoal map[graph.Vertex]bool) {
+	end := len(s.nodes)
+	perKind := map[graph.Kind]int{}
+	var added []node
+	for at := s.from; at < end && len(added) < foundAgain; at++ {
+		n := s.nodes[at]
+		if perKind[n.vertex.Kind]++; perKind[n.vertex.Kind] > startsAgain {
+			continue
+		}
+		s.each(n, func(w *Watch, r *Row) {
+			for _, to := range s.ends(r, n.vertex) {
+				if link, possible := s.link(w, r, n.vertex, to); possible && !isGoal[to] && !s.seen[to] {
+					s.seen[to] = true
+					added = append(added, node{to, at, &link})
+				}
+			}
+		})
+	}
+	s.from = end
+	starts := make([]graph.Vertex, len(added))
+	for i, n := range added {
+		starts[i] = n.vertex
+	}
+	base := len(s.nodes)
+	for i, step := range s.graph.Onward(starts, false, false, len(starts)+foundAgain) {
+		if i < len(added) {
+			s.note(added[i])
+			continue
+		}
+		s.note(node{step.Vertex, base + step.From, nil})
+	}
+}
+
+// ends are vertices to which a row can make an edge that goes on from there.
+func (s *search) ends(r *Row, from graph.Vertex) []graph.Vertex {
+	kinds := slices.DeleteFunc(slices.Clone(r.To), func(k graph.Kind) bool { return k == s.sink.Kind })
+	if len(kinds) == 0 {
+		return nil
+	}
+	there := s.graph.Find(func(v graph.Vertex) bool { return hasKind(kinds, v.Kind) && r.CanJoin(from, v) && !s.seen[v] }, nearStarts)
+	slices.SortFunc(there, Schema.Compare)
+	for _, kind := range kinds {
+		for _, v := range invented(kind, from) {
+			if r.CanJoin(from, v) && !s.seen[v] {
+				there = append(there, v)
+				break
+			}
+		}
+	}
+	return there
+}
+
+// invented are the names that a new object of a kind could have to be joined with a vertex, the likeliest first.
+func invented(kind graph.Kind, from graph.Vertex) []graph.Vertex {
+	if ClusterScoped(kind) {
+		return []graph.Vertex{{Kind: kind, Name: NewName}, {Kind: kind, Name: from.Name}}
+	}
+	result := make([]graph.Vertex, 0, 5)
+	for _, suffixes := range [][]string{names.ShootSecrets, names.ShootInternalSecrets, names.ShootConfigMaps} {
+		if shoot, found := names.CutShootSuffix(from.Name, suffixes); found {
+			result = append(result, graph.Vertex{Kind: kind, Namespace: from.Namespace, Name: shoot})
+		}
+	}
+	namespace := cmp.Or(from.Namespace, names.Garden)
+	if from.Kind == Namespace {
+		namespace = from.Name
+	}
+	name := NewName
+	if kind == ServiceAccount { // Only those of bootstrapping gardenlets are watched.
+		name = names.BootstrapServiceAccount + NewName
+	}
+	return append(result, graph.Vertex{Kind: kind, Namespace: namespace, Name: name}, graph.Vertex{Kind: kind, Namespace: namespace, Name: from.Name})
+}
+
+// ranked is a candidate with what orders candidates.
+type ranked struct {
+	Candidate
+	news, before, quality int
+	rule                  string
+}
+
+// candidate is the set of links on the way to a node, and one more.
+func (s *search) candidate(at int, last Link) ranked {
+	c := ranked{rule: last.Row.ID}
+	links, path := []Link{last}, []graph.Vertex{last.To}
+	for ; at >= 0; at = s.nodes[at].before {
+		n := s.nodes[at]
+		path = append(path, n.vertex)
+		if n.link != nil {
+			links = append(links, *n.link)
+		} else {
+			c.before++
+		}
+	}
+	slices.Reverse(links)
+	slices.Reverse(path)
+	c.Links, c.Path = links, path
+	if last.To != s.sink {
+		if rest := s.graph.Explain(last.To, s.sink).Path; len(rest) > 0 {
+			c.Path = append(c.Path, rest[1:]...)
+		}
+	}
+	for _, l := range links {
+		if l.New {
+			c.news++
+		}
+		if l.Owner.Namespace != s.start.Namespace {
+			c.quality++
+		}
+		if len(l.Row.Fields) > 0 && strings.HasPrefix(l.Row.Fields[0], "status.") {
+			c.quality += 2 // A status tells what is, and nobody sets it to get something.
+		}
+	}
+	return c
+}
+
+// best orders candidates and returns the first ones, few of each rule: objects that there are come before new ones, then what goes on from the
+// farthest vertex that is reached, then what the object's own namespace can say.
+func best(all []ranked) []Candidate {
+	slices.SortStableFunc(all, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(a.news, b.news), cmp.Compare(b.before, a.before), cmp.Compare(a.quality, b.quality))
+	})
+	var result []Candidate
+	perRow := map[string]int{}
+	for _, c := range all {
+		if perRow[c.rule]++; perRow[c.rule] <= shownPerRow && len(result) < shownCandidates {
+			result = append(result, c.Candidate)
+		}
+	}
+	return result
+}
