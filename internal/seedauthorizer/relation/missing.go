@@ -38,7 +38,7 @@ const (
 	shownPerRow     = 2
 	// nearStarts bounds from how many vertices links are looked for, and leading to how many: their product is some milliseconds' work for each
 	// row. New links of a further level are looked for from fewer.
-	nearStarts     = 200
+	nearStarts  = 200
 	leading     = 20_000
 	startsAgain = 40
 	foundAgain  = 2000

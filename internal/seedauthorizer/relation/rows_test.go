@@ -127,3 +127,23 @@ func TestKinds(t *testing.T) {
 		t.Error("BH-GR-11: there are Quotas in the graph")
 	}
 }
+
+// TestWriters: of each link it is said who could make it, and of no other.
+func TestWriters(t *testing.T) {
+	known := map[string]bool{}
+	for _, table := range []Table{Watches, SelfHosted} {
+		for _, w := range table {
+			for i := range w.Rows {
+				known[w.Rows[i].ID] = true
+				if (Link{Row: &w.Rows[i], Watch: w}).Writer() == "" {
+					t.Errorf("%s: nobody writes it", w.Rows[i].ID)
+				}
+			}
+		}
+	}
+	for id := range writersOfRows {
+		if !known[id] {
+			t.Errorf("%s is no row", id)
+		}
+	}
+}

@@ -492,7 +492,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("a path: got %+v", e)
 	}
 	e = a.Explain(context.Background(), ask(t, "G get exposureclasses x"))
-	if len(e.Missing) != 1 || e.Missing[0] != "ExposureClass:x -> Shoot (GE-48: spec.exposureClassName of the Shoot)" {
+	if len(e.Missing) != 1 || e.Missing[0] != "ExposureClass:x -> Shoot:n/own (GE-48: spec.exposureClassName of the Shoot)" || e.Candidates[0].Links[0].Writer != "members of the project" {
 		t.Errorf("an unknown vertex: got %+v", e)
 	}
 	if e = a.Explain(context.Background(), ask(t, "O get shoots n/x")); e.Step != "SA-1" || e.Client != "" {

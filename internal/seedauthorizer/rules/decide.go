@@ -38,6 +38,8 @@ type verdict struct {
 	// vertex is set if the graph was asked.
 	vertex  graph.Vertex
 	checked bool
+	// narrow says that only a path whose first edge is a managed one gives the right (B-6).
+	narrow bool
 }
 
 func (q *request) allow(step string) verdict { return verdict{allowed: true, step: step} }
@@ -266,8 +268,8 @@ func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request) verdict {
 
 // judge says what follows from a check, be it of the graph's edges or of those of an object that was looked up.
 func (a *Authorizer) judge(r *rule, q *request, checked graph.Verdict, v *verdict) {
-	narrow := a.WriteOwned && r.referenced && q.verb.has(writes)
-	v.allowed, v.step, v.reason = checked.Reached && (!narrow || checked.Managed), "SA-13", ""
+	v.narrow = a.WriteOwned && r.referenced && q.verb.has(writes)
+	v.allowed, v.step, v.reason = checked.Reached && (!v.narrow || checked.Managed), "SA-13", ""
 	switch {
 	case v.allowed:
 	case checked.Reached:

@@ -2,51 +2,51 @@ package rules
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// Explanation is a decision with what led to it, for people.
-type Explanation struct {
-	// Decision is Allow, NoOpinion or Error.
-	Decision string `json:"decision"`
-	Reason   string `json:"reason,omitempty"`
-	// Client is the type of the client, Of the vertex of its seed or shoot; empty for others.
-	Client string `json:"client,omitempty"`
-	Of     string `json:"of,omitempty"`
-	// Rule and Step say where in the rules it was decided.
-	Rule string `json:"rule,omitempty"`
-	Step string `json:"step"`
-	// Path from the object to the seed, if the graph was asked and there is one.
-	Path []string `json:"path,omitempty"`
-	// Instead are paths from the object that end elsewhere, Missing the edges that would lead to the seed.
-	Instead []string `json:"instead,omitempty"`
-	Missing []string `json:"missing,omitempty"`
+// Decides says whether the authorizer decides about a user at all.
+func (a *Authorizer) Decides(attributes authorizer.Attributes) bool {
+	return a.clientOf(attributes) != nil
 }
 
 // Explain decides without any request, and says why. Nothing is counted.
-func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attributes) Explanation {
+func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attributes) explain.Answer {
 	v, err := a.decide(ctx, attributes, asking{})
-	e := Explanation{Decision: "NoOpinion", Reason: v.reason, Rule: v.rule, Step: v.step}
+	e := explain.Answer{Decision: explain.NoOpinion, Reason: v.reason, Rule: v.rule, Step: v.step}
 	switch {
 	case err != nil:
-		e.Decision, e.Reason = "Error", err.Error()
+		e.Decision, e.Reason = explain.Error, err.Error()
 	case v.allowed:
-		e.Decision = "Allow"
+		e.Decision = explain.Allow
 	}
+	e.Summarize(a.table.name)
+	e.StepSays = a.table.meaning(v)
 	c := a.clientOf(attributes)
-	if c != nil {
-		e.Client, e.Of = string(c.Type), relation.Schema.String(c.sink)
+	if c == nil {
+		return e
 	}
-	if c == nil || !v.checked {
+	e.Client, e.Of = string(c.Type), relation.Schema.String(c.sink)
+	if r := a.table.ruleFor(attributes.GetAPIGroup(), attributes.GetResource(), c.Type); r != nil && r.id == v.rule {
+		e.RuleSays = r.meaning()
+	}
+	if !a.Graph.Check(c.sink, c.sink).Watched {
+		e.Notes = append(e.Notes, e.Of+" itself is not known")
+	}
+	if !v.checked {
 		return e
 	}
 	found := a.Graph.Explain(v.vertex, c.sink)
-	if e.Path = texts(found.Path); e.Path != nil {
+	e.Path = texts(found.Path)
+	if v.allowed && e.Path != nil {
 		return e
 	}
 	for _, way := range append(found.Elsewhere, found.Ends...) {
@@ -54,51 +54,39 @@ func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attribut
 			e.Instead = append(e.Instead, strings.Join(texts(way), " -> "))
 		}
 	}
-	e.Missing = a.missing(v.vertex, found, c.sink)
+	a.candidates(&e, v, c)
 	return e
 }
 
-// missing names the edges that would lead to the seed: where a path leads to another one, its last edge; otherwise what the table
-// knows of edges from the vertices where the paths end.
-func (a *Authorizer) missing(start graph.Vertex, found graph.Explanation, sink graph.Vertex) []string {
-	var result []string
-	for _, way := range found.Elsewhere {
-		if len(way) > 1 {
-			from := way[len(way)-2]
-			result = append(result, relation.Schema.String(from)+" -> "+relation.Schema.String(sink)+a.possible(from.Kind, sink.Kind))
-		}
+// missing returns the smallest sets of links that would allow what was refused for want of a path. A link that would make a Secret one with a
+// token of a bootstrapping gardenlet opens it for no extension (SP-11).
+func (a *Authorizer) missing(v verdict, c *client) []relation.Candidate {
+	found := a.Watches.Missing(a.Graph, v.vertex, c.sink, v.narrow)
+	if c.Type == identity.Extension {
+		found = slices.DeleteFunc(found, func(candidate relation.Candidate) bool {
+			return slices.ContainsFunc(candidate.Links, func(l relation.Link) bool { return l.To.Kind == relation.ServiceAccount })
+		})
 	}
-	if len(result) > 0 {
-		return result
-	}
-	ends := [][]graph.Vertex{{start}}
-	if len(found.Ends) > 0 {
-		ends = found.Ends
-	}
-	for _, way := range ends {
-		from := way[len(way)-1]
-		for _, w := range a.Watches {
-			for _, r := range w.Rows {
-				for _, kind := range r.From {
-					if kind == from.Kind {
-						result = append(result, relation.Schema.String(from)+" -> "+kindNames(r.To)+" ("+r.ID+": "+says(w, r)+")")
-					}
-				}
-			}
-		}
-	}
-	return result
+	return found
 }
 
-func (a *Authorizer) possible(from, to graph.Kind) string {
-	for _, w := range a.Watches {
-		for _, r := range w.Rows {
-			if r.Class != graph.Direct && len(r.From) > 0 && r.From[0] == from && r.To[0] == to {
-				return " (" + r.ID + ": " + says(w, r) + ")"
-			}
+// candidates names what is missing, the likeliest first.
+func (a *Authorizer) candidates(e *explain.Answer, v verdict, of *client) {
+	for _, c := range a.missing(v, of) {
+		candidate := explain.Candidate{Path: texts(c.Path)}
+		for _, l := range c.Links {
+			candidate.Links = append(candidate.Links, explain.Link{
+				From: relation.Schema.String(l.From), To: relation.Schema.String(l.To), Rule: l.Row.ID, Says: says(l.Watch, *l.Row),
+				Object: relation.Schema.String(l.Owner), New: l.New, Writer: l.Writer(),
+			})
+		}
+		e.Candidates = append(e.Candidates, candidate)
+	}
+	if len(e.Candidates) > 0 {
+		for i := range e.Candidates[0].Links {
+			e.Missing = append(e.Missing, e.Candidates[0].Links[i].String())
 		}
 	}
-	return ""
 }
 
 func says(w *relation.Watch, r relation.Row) string {
@@ -110,14 +98,6 @@ func says(w *relation.Watch, r relation.Row) string {
 		text = strings.TrimPrefix(text+"; "+r.When, "; ")
 	}
 	return text
-}
-
-func kindNames(kinds []graph.Kind) string {
-	var result []string
-	for _, kind := range kinds {
-		result = append(result, relation.Schema.Names[kind])
-	}
-	return strings.Join(result, ", ")
 }
 
 func texts(path []graph.Vertex) []string {

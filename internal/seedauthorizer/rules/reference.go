@@ -30,20 +30,11 @@ and extensions alike; where extensions have a rule of their own, it follows that
 
 | step | if | then |
 |---|---|---|
-| SA-1 | the user is no client of a seed | no opinion |
-| SA-2 | the request is not for a resource | no opinion |
-| SA-3 | the resource is not in the table | no opinion |
-| SA-4 | a special case applies | as it says |
-| SA-5 | the namespace is not the one of the rule | no opinion |
-| SA-6 | the subresource is not in the rule | no opinion |
-| SA-7 | the verb is always allowed | allow |
-| SA-8 | the verb is not in the rule | no opinion |
-| SA-9 | list or watch of several objects, and the API server sends selectors | allow with the rule's selector, else no opinion |
-| SA-10 | there is no name | no opinion |
-| SA-12 | delete of an object that the graph does not know, and that does not exist | allow |
-| SA-13 | the object leads to the Seed | allow |
-| SA-14 | otherwise | no opinion |
-
+`)
+	for _, s := range steps {
+		fmt.Fprintf(&out, "| %s | %s | %s |\n", s.id, s.when, s.then)
+	}
+	out.WriteString(`
 An object of a watched kind that the graph has not seen yet is read once before SA-14.
 
 ## Special cases

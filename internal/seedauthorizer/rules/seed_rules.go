@@ -19,7 +19,7 @@ const (
 )
 
 // seeds is the table of the SeedAuthorizer (section 4 of the authorization contract).
-var seeds = newTable(func(user string, groups []string) (client, bool) {
+var seeds = newTable("SeedAuthorizer", func(user string, groups []string) (client, bool) {
 	c, ok := identity.OfSeed(user, groups)
 	if !ok {
 		return client{}, false

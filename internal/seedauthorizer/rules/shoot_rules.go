@@ -27,7 +27,7 @@ func NewShootAuthorizer(o Options, seeds *Authorizer) *Authorizer {
 var shoots = shootTable()
 
 func shootTable() *table {
-	t := newTable(func(user string, groups []string) (client, bool) {
+	t := newTable("ShootAuthorizer", func(user string, groups []string) (client, bool) {
 		c, ok := identity.OfShoot(user, groups)
 		if !ok {
 			return client{}, false

@@ -75,6 +75,8 @@ const (
 
 // table is all rules of an authorizer.
 type table struct {
+	// name of the authorizer, in explanations.
+	name       string
 	identify   func(user string, groups []string) (client, bool)
 	rules      []*rule
 	byResource map[string]map[string]*rule
@@ -83,8 +85,8 @@ type table struct {
 }
 
 // newTable completes the rules of extensions, writes the lists of reasons down once, and makes rules findable (SA-3).
-func newTable(identify func(string, []string) (client, bool), rules []*rule) *table {
-	t := &table{identify: identify, rules: rules, byResource: map[string]map[string]*rule{}}
+func newTable(name string, identify func(string, []string) (client, bool), rules []*rule) *table {
+	t := &table{name: name, identify: identify, rules: rules, byResource: map[string]map[string]*rule{}}
 	for _, r := range rules {
 		if e := r.extension; e != nil {
 			e.group, e.version, e.resource, e.kind, e.referenced = r.group, r.version, r.resource, r.kind, r.referenced

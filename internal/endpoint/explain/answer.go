@@ -1,0 +1,160 @@
+package explain
+
+import "strings"
+
+// Decisions.
+const (
+	Allow     = "Allow"
+	Deny      = "Deny"
+	NoOpinion = "NoOpinion"
+	Error     = "Error"
+)
+
+// Answer is a decision with what led to it, for people.
+type Answer struct {
+	// Decision is Allow, Deny, NoOpinion or Error; Summary says what that means.
+	Decision string `json:"decision"`
+	Summary  string `json:"summary"`
+	Reason   string `json:"reason,omitempty"`
+	// Authorizer is the name of who decided.
+	Authorizer string `json:"authorizer,omitempty"`
+	// Client is the type of the client, Of the vertex of its seed or shoot; empty for others.
+	Client string `json:"client,omitempty"`
+	Of     string `json:"of,omitempty"`
+	// Rule and Step say where in the rules it was decided; RuleSays and StepSays what they say.
+	Rule     string `json:"rule,omitempty"`
+	RuleSays string `json:"ruleSays,omitempty"`
+	Step     string `json:"step,omitempty"`
+	StepSays string `json:"stepSays,omitempty"`
+	// Path from the object to the seed, if the graph was asked and there is one.
+	Path []string `json:"path,omitempty"`
+	// Instead are paths from the object that end elsewhere, Missing the links of the likeliest candidate, a line each.
+	Instead []string `json:"instead,omitempty"`
+	Missing []string `json:"missing,omitempty"`
+	// Candidates are the smallest sets of links that would allow it, the likeliest first.
+	Candidates []Candidate `json:"candidates,omitempty"`
+	// Notes say what else counts.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Candidate is a set of links of which none can be left out.
+type Candidate struct {
+	Links []Link `json:"links"`
+	// Path is the way that there would be.
+	Path []string `json:"path"`
+}
+
+// Link is an edge that is not there.
+type Link struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Rule of the edge, and Says what makes it.
+	Rule string `json:"rule"`
+	Says string `json:"says"`
+	// Object would have to say so; New says that it is not known.
+	Object string `json:"object"`
+	New    bool   `json:"new,omitempty"`
+	// Writer says who usually writes it.
+	Writer string `json:"writer"`
+}
+
+// String is the link in a line.
+func (l *Link) String() string { return l.From + " -> " + l.To + " (" + l.Rule + ": " + l.Says + ")" }
+
+// Summarize sets the words of the decision; name is that of the authorizer.
+func (a *Answer) Summarize(name string) {
+	a.Authorizer = name
+	switch a.Decision {
+	case Allow:
+		a.Summary = "allowed by the " + name
+	case Deny:
+		a.Summary = "denied by the " + name + " (Deny: no other authorizer is asked)"
+	case NoOpinion:
+		a.Summary = "not allowed by the " + name + " (NoOpinion: other authorizers, such as RBAC, may still allow it)"
+	default:
+		a.Summary = "not decided by the " + name + " (an error)"
+	}
+}
+
+// Text is the answer for people.
+func (a *Answer) Text(q *Question) string {
+	var b strings.Builder
+	line := func(parts ...string) {
+		for _, part := range parts {
+			b.WriteString(part)
+		}
+		b.WriteByte('\n')
+	}
+	line(q.Text(), ": ", a.Summary)
+	if a.Client != "" {
+		line("  client: the ", a.Client, " of ", a.Of)
+	} else {
+		line("  client: ", q.User, " is nobody that this authorizer decides about")
+	}
+	if a.Reason != "" {
+		line("  reason: ", a.Reason)
+	}
+	if a.Rule != "" {
+		line("  rule:   ", a.Rule, said(a.RuleSays))
+	}
+	if a.Step != "" {
+		line("  step:   ", a.Step, said(a.StepSays))
+	}
+	if len(a.Path) > 0 {
+		line("  path:   ", strings.Join(a.Path, " -> "))
+	}
+	for i, way := range a.Instead {
+		title := "          "
+		if i == 0 {
+			title = "  leads:  "
+		}
+		line(title, way)
+	}
+	a.candidates(line)
+	for _, note := range a.Notes {
+		line("  note:   ", note)
+	}
+	return b.String()
+}
+
+// candidates writes the sets of missing links.
+func (a *Answer) candidates(line func(parts ...string)) {
+	for i, c := range a.Candidates {
+		title := "  or:"
+		if i == 0 {
+			title = "  missing, the likeliest first:"
+		}
+		line(title)
+		for j := range c.Links {
+			l := &c.Links[j]
+			line("    ", l.String())
+			exists := ""
+			if l.New {
+				exists = ", which is not known"
+			}
+			line("      in ", l.Object, exists, "; written by ", l.Writer)
+		}
+	}
+}
+
+func said(meaning string) string {
+	if meaning == "" {
+		return ""
+	}
+	return ", " + meaning
+}
+
+// Text is the question in a line: verb, resource and object.
+func (q *Question) Text() string {
+	text := q.Verb + " " + q.Resource
+	if q.Group != "" {
+		text += "." + q.Group
+	}
+	if q.Subresource != "" {
+		text += "/" + q.Subresource
+	}
+	if q.Namespace != "" || q.Name != "" {
+		text += " " + strings.Trim(q.Namespace+"/"+q.Name, "/")
+	}
+	return text
+}

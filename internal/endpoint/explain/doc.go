@@ -1,0 +1,5 @@
+// Package explain is a decision of an authorizer with what led to it: as a question and an answer, as text for people, and as an endpoint and
+// its client. Every authorizer fills the same answer, so that every executable prints and serves it alike.
+//
+// An answer has names of objects, never what is in them.
+package explain

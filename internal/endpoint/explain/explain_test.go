@@ -1,0 +1,135 @@
+package explain
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+var question = Question{
+	User: "gardener.cloud:system:seed:a", Groups: []string{"gardener.cloud:system:seeds", "b"}, Verb: "list", Group: "core.gardener.cloud", Resource: "shoots",
+	Subresource: "status", Namespace: "garden-dev", Name: "web", FieldSelector: "metadata.name=web", LabelSelector: "a=b",
+}
+
+func TestQuestion(t *testing.T) {
+	if diff := cmp.Diff(question, QuestionOf(question.Values())); diff != "" {
+		t.Error(diff)
+	}
+	a, err := question.Attributes()
+	if err != nil || a.GetUser().GetName() != question.User || len(a.FieldSelectorRequirements) != 1 || len(a.LabelSelectorRequirements) != 1 || !a.IsResourceRequest() {
+		t.Errorf("got %+v, %v", a, err)
+	}
+	if got, want := question.Text(), "list shoots.core.gardener.cloud/status garden-dev/web"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for want, change := range map[string]func(*Question){
+		"user is missing": func(q *Question) { q.User = "" }, "verb is missing": func(q *Question) { q.Verb = "" }, "resource is missing": func(q *Question) { q.Resource = "" },
+		"fieldSelector": func(q *Question) { q.FieldSelector = "a" }, "labelSelector": func(q *Question) { q.LabelSelector = "a in" },
+	} {
+		q := question
+		change(&q)
+		if _, err := q.Attributes(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestText: a refusal is never a bare NoOpinion, and the text says what is missing, where, and who writes it.
+func TestText(t *testing.T) {
+	a := Answer{
+		Decision: NoOpinion, Client: "gardenlet", Of: "Seed:a", Rule: "SR-22", RuleSays: "secrets: get", Step: "SA-14", Reason: "no relationship found", Instead: []string{"x -> y"},
+		Candidates: []Candidate{
+			{Links: []Link{{From: "Shoot:n/s", To: "Seed:a", Rule: "GE-46", Says: "spec.seedName of the Shoot", Object: "Shoot:n/s", Writer: "gardener-scheduler"}}},
+			{Links: []Link{{From: "Secret:n/x", To: "Shoot:n/<new>", Rule: "GE-45", Says: "spec.resources", Object: "Shoot:n/<new>", New: true, Writer: "members of the project"}}},
+		},
+		Notes: []string{"a note"},
+	}
+	a.Summarize("SeedAuthorizer")
+	want := `list shoots.core.gardener.cloud/status garden-dev/web: not allowed by the SeedAuthorizer (NoOpinion: other authorizers, such as RBAC, may still allow it)
+  client: the gardenlet of Seed:a
+  reason: no relationship found
+  rule:   SR-22, secrets: get
+  step:   SA-14
+  leads:  x -> y
+  missing, the likeliest first:
+    Shoot:n/s -> Seed:a (GE-46: spec.seedName of the Shoot)
+      in Shoot:n/s; written by gardener-scheduler
+  or:
+    Secret:n/x -> Shoot:n/<new> (GE-45: spec.resources)
+      in Shoot:n/<new>, which is not known; written by members of the project
+  note:   a note
+`
+	if diff := cmp.Diff(want, a.Text(&question)); diff != "" {
+		t.Error(diff)
+	}
+	for decision, want := range map[string]string{Allow: "allowed by the X", Deny: "no other authorizer is asked", NoOpinion: "may still allow it", Error: "an error"} {
+		a := Answer{Decision: decision}
+		if a.Summarize("X"); !strings.Contains(a.Summary, want) {
+			t.Errorf("%s: %s", decision, a.Summary)
+		}
+	}
+	if text := (&Answer{}).Text(&question); !strings.Contains(text, "is nobody that this authorizer decides about") {
+		t.Errorf("no client: %s", text)
+	}
+}
+
+// TestServe: what the client asks is what the handler explains, and each refusal says what to do.
+func TestServe(t *testing.T) {
+	var ready atomic.Bool
+	handler := NewHandler(func(_ context.Context, a authorizer.Attributes) Answer {
+		return Answer{Decision: Allow, Of: a.GetUser().GetName() + " " + a.GetVerb() + " " + a.GetName()}
+	}, ready.Load, logr.Discard())
+	status := http.StatusOK
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		switch {
+		case request.Header.Get("Authorization") != "Bearer t" || request.URL.Path != "/below"+Path:
+			http.Error(w, "", http.StatusTeapot)
+		case status != http.StatusOK:
+			http.Error(w, "a text", status)
+		default:
+			handler.ServeHTTP(w, request)
+		}
+	}))
+	t.Cleanup(server.Close)
+	ask := func() (Answer, error) {
+		return Ask(t.Context(), server.Client(), server.URL+"/below/", "t", &question)
+	}
+	if _, err := ask(); err == nil || !strings.Contains(err.Error(), "503 Service Unavailable: not synced yet") {
+		t.Errorf("before it is complete: %v", err)
+	}
+	ready.Store(true)
+	if got, err := ask(); err != nil || got.Of != "gardener.cloud:system:seed:a list web" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for code, want := range map[int]string{
+		http.StatusUnauthorized: "does not know the token", http.StatusForbidden: "no right to get the nonResourceURL /below/explain", http.StatusNotFound: "debugging.authentication.enabled is false",
+		http.StatusBadGateway: "502 Bad Gateway: a text",
+	} {
+		if status = code; true {
+			if _, err := ask(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%d: %v", code, err)
+			}
+		}
+	}
+	if _, err := Ask(t.Context(), server.Client(), "http://x", "t", &question); err == nil || !strings.Contains(err.Error(), "https://") {
+		t.Errorf("a token without TLS: %v", err)
+	}
+	for target, want := range map[string]int{Path + "?" + url.Values{"user": {"u"}}.Encode(): http.StatusBadRequest} {
+		w := httptest.NewRecorder()
+		if handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, http.NoBody)); w.Code != want {
+			t.Errorf("%s: %d", target, w.Code)
+		}
+	}
+	w := httptest.NewRecorder()
+	if handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, http.NoBody)); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", w.Code)
+	}
+}
