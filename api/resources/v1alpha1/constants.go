@@ -56,6 +56,17 @@ const (
 	AnnotationPreserveReplicas = "resources.gardener.cloud/preserve-replicas"
 	// AnnotationPreserveResources on an object: the resources of the live containers are kept.
 	AnnotationPreserveResources = "resources.gardener.cloud/preserve-resources"
+	// AnnotationIgnoreFields on an object in its manifest: JSON pointers of fields that are written at creation, and left alone afterwards.
+	AnnotationIgnoreFields = "resources.gardener.cloud/ignore-fields"
+	// AnnotationLeaveAloneUntil on a live object or on a ManagedResource, a time in RFC 3339: nothing is repaired there until then.
+	AnnotationLeaveAloneUntil = "resources.gardener.cloud/leave-alone-until"
+	// AnnotationLeaveAloneFields next to AnnotationLeaveAloneUntil: JSON pointers of the only fields that are left alone.
+	AnnotationLeaveAloneFields = "resources.gardener.cloud/leave-alone-fields"
+	// AnnotationLeaveAloneReason next to AnnotationLeaveAloneUntil tells people why.
+	AnnotationLeaveAloneReason = "resources.gardener.cloud/leave-alone-reason"
+	// AnnotationAllowHolds on a ManagedResource, "true" or "false": whether AnnotationLeaveAloneUntil counts on its live objects.
+	// Unset means what the configuration says.
+	AnnotationAllowHolds = "resources.gardener.cloud/allow-holds"
 	// AnnotationFinalizeDeletionAfter on a live object: its finalizers are removed so long after its deletion.
 	AnnotationFinalizeDeletionAfter = "resources.gardener.cloud/finalize-deletion-after"
 	// AnnotationOrigin names the ManagedResource that an object comes from.

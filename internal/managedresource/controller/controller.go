@@ -218,6 +218,7 @@ func (r *Reconciler) forgetObjects(owner objects.Owner) {
 	r.Watches.Track(owner, nil)
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
 	r.Metrics.ignoredObjects.are(owner, 0, r.Clock.Now())
+	setGauge(r.Metrics.ignoredFields, owner, 0)
 }
 
 // refsOf are entries as the tracker knows them.

@@ -652,7 +652,7 @@ func total(t *testing.T, metric prometheus.Collector) (sum float64) {
 	}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			sum += m.GetCounter().GetValue()
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
 	return sum

@@ -22,6 +22,7 @@ type Metrics struct {
 	changes        prometheus.Histogram
 	ignored        *prometheus.GaugeVec
 	ignoredObjects ignoredObjects
+	ignoredFields  *prometheus.GaugeVec
 }
 
 // NewMetrics returns metrics that a registry knows.
@@ -82,8 +83,12 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Help: "Since when a ManagedResource is ignored, by its annotation; there is no series of one that is not.",
 		}, []string{labelNamespace, "name"}),
 		ignoredObjects: newIgnoredObjects(),
+		ignoredFields: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "espalier_managedresource_objects_with_ignored_fields",
+			Help: "Objects in the manifests of a ManagedResource with fields that are left alone, by their annotation ignore-fields; there is no series where none is.",
+		}, []string{labelNamespace, "name"}),
 	}
 	registry.MustRegister(m.objects, m.drift, m.objectsHeld, m.driftNoticed, m.failures, m.deleted, m.takeovers, m.orphans, m.lastSuccess, m.unhealthy,
-		m.repairs, m.changes, m.ignored, m.ignoredObjects.count, m.ignoredObjects.since)
+		m.repairs, m.changes, m.ignored, m.ignoredObjects.count, m.ignoredObjects.since, m.ignoredFields)
 	return m
 }

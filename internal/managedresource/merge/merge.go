@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/fieldpointer"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
@@ -67,6 +68,17 @@ func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Optio
 			preserveResources: literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveResources),
 		})
 	}
+	return keepFields(merged, live, desired.IgnoredFields)
+}
+
+// keepFields leaves fields as they are in the live object (MRF-1). It comes last, so that no rule of a kind counts more.
+func keepFields(merged, live *unstructured.Unstructured, pointers []fieldpointer.Pointer) *unstructured.Unstructured {
+	if len(pointers) == 0 {
+		return merged
+	}
+	merged = merged.DeepCopy() // It may share parts with the live object.
+	kind, _ := typed.Of(merged.GroupVersionKind())
+	fieldpointer.Keep(merged.Object, live.Object, kind, pointers)
 	return merged
 }
 

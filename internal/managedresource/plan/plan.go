@@ -15,6 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
+	"github.com/espalier-project/espalier/internal/managedresource/fieldpointer"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
@@ -49,6 +50,8 @@ type Desired struct {
 	Reference resourcesv1alpha1.ObjectReference
 	// CreateOnly is true for an object with the ignore annotation (MR-30).
 	CreateOnly bool
+	// IgnoredFields are written when the object is created, and left alone afterwards.
+	IgnoredFields []fieldpointer.Pointer
 }
 
 // Name names the object in messages.
@@ -105,6 +108,10 @@ func NewPlan(decoded decode.Result, inventory []resourcesv1alpha1.ObjectReferenc
 		if object.Released() {
 			entriesOf[completed] = index.takeAll(key, scope)
 			released = append(released, completed)
+			continue
+		}
+		if err := completed.ignoreFields(); err != nil {
+			plan.Errors = append(plan.Errors, fmt.Errorf("error during apply of object %q: %w", completed.Name(), err))
 			continue
 		}
 		completed.Old = index.take(key)
@@ -335,6 +342,24 @@ func complete(object decode.Object, scope Scope, options Options) *Desired {
 	kind, _ := typed.Of(desired.GroupVersionKind())
 	kind.DropEmpty(desired.Object)
 	return desired
+}
+
+// ignoreFields reads which fields of the object are to be left alone. With a pointer that cannot be read, or that must not be, nothing is
+// written to the object: the field that is meant might be overwritten.
+func (d *Desired) ignoreFields() error {
+	text, found := d.GetAnnotations()[resourcesv1alpha1.AnnotationIgnoreFields]
+	if !found {
+		return nil
+	}
+	pointers, err := fieldpointer.ParseList(text)
+	if err == nil {
+		err = fieldpointer.Check(pointers, d.Key.Group, d.Key.Kind)
+	}
+	if err != nil {
+		return fmt.Errorf("annotation %s: %w", resourcesv1alpha1.AnnotationIgnoreFields, err)
+	}
+	d.IgnoredFields = pointers
+	return nil
 }
 
 type inventoryIndex struct {
