@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -43,7 +46,13 @@ func (s streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // send sends an event about an object of some metadata.
 func (s streams) send(t *testing.T, resource, kind string, metadata map[string]any) {
 	t.Helper()
-	text, err := json.Marshal(map[string]any{"type": kind, "object": map[string]any{"metadata": metadata}})
+	s.sendObject(t, resource, kind, map[string]any{"metadata": metadata})
+}
+
+// sendObject sends an event about an object.
+func (s streams) sendObject(t *testing.T, resource, kind string, object any) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"type": kind, "object": object})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,12 +66,23 @@ func (s streams) send(t *testing.T, resource, kind string, metadata map[string]a
 // following returns a view of such an API server that is synced.
 func following(t *testing.T, machineNamespace string) (*View, streams) {
 	t.Helper()
-	s := streams{"machines": make(chan string), "nodes": make(chan string)}
+	return followed(t, machineNamespace, nil)
+}
+
+// followed is following with metrics.
+func followed(t *testing.T, machineNamespace string, metrics *Metrics) (*View, streams) {
+	t.Helper()
+	s := streams{}
+	for _, resource := range []string{"machines", "nodes", "pods", "certificatesigningrequests", "secrets"} {
+		s[resource] = make(chan string)
+	}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
 	connection := cluster.Connection{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
-	v, err := New(Options{Source: connection, MachineNamespace: machineNamespace, Target: connection, Clock: clock.RealClock{}, Log: logr.Discard()})
+	v, err := New(Options{
+		Source: connection, MachineNamespace: machineNamespace, Target: connection, Clock: clock.RealClock{}, Log: logr.Discard(), Metrics: metrics,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,4 +159,101 @@ func TestFirstLabels(t *testing.T) {
 	eventually(t, "9.4: forgotten", func() bool { _, found, err := v.Node(t.Context(), "n"); return err == nil && !found })
 	send("ADDED", "3", "h", "d", "d-1")
 	becomes("9.4/created anew", agent.Node{UID: "3", Hostname: "h", Pool: "d", Secret: "d-1", FirstSecret: "d-1"})
+}
+
+// TestEveryKindIsFollowed: objects of each kind are known by events, without a read, until they are deleted or a new list does not have them.
+func TestEveryKindIsFollowed(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	v, s := followed(t, "ns", NewMetrics(registry))
+	named := func(namespace, name string, labels map[string]string) map[string]any {
+		return map[string]any{"namespace": namespace, "name": name, "resourceVersion": "2", "labels": labels}
+	}
+	objects := func(suffix string) map[string]map[string]any {
+		return map[string]map[string]any{
+			"machines":                   {"metadata": named("ns", "m"+suffix, nil)},
+			"nodes":                      {"metadata": named("", "n"+suffix, nil)},
+			"pods":                       {"metadata": named("default", "p"+suffix, nil), "spec": map[string]any{"nodeName": "n"}},
+			"certificatesigningrequests": {"metadata": named("", "c"+suffix, nil), "spec": map[string]any{"username": "agent"}},
+			"secrets":                    {"metadata": named("kube-system", "s"+suffix, map[string]string{agent.PoolLabel: "pool"})},
+		}
+	}
+	known := func(suffix string) map[string]bool {
+		v.mu.RLock()
+		defer v.mu.RUnlock()
+		_, machine := v.machines["m"+suffix]
+		_, node := v.nodes["n"+suffix]
+		return map[string]bool{
+			"machines": machine, "nodes": node, "pods": v.pods[podKey{"default", "p" + suffix}] == "n",
+			"certificatesigningrequests": v.requests["c"+suffix] == "agent", "secrets": v.configurations["s"+suffix].pool == "pool",
+		}
+	}
+	all := func(suffix string, want bool) func() bool {
+		return func() bool {
+			for _, is := range known(suffix) {
+				if is != want {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	for _, suffix := range []string{"1", "2"} {
+		for resource, object := range objects(suffix) {
+			s.sendObject(t, resource, "ADDED", object)
+		}
+		eventually(t, "NA-11: known by events", all(suffix, true))
+	}
+	if names, err := v.Configurations(t.Context()); err != nil || !slices.Equal(names, []string{"s1", "s2"}) {
+		t.Errorf("NA-9: the configurations are %v, %v", names, err)
+	}
+	for resource, object := range objects("1") {
+		object["metadata"].(map[string]any)["resourceVersion"] = "3"
+		s.sendObject(t, resource, "DELETED", object)
+	}
+	eventually(t, "CT-NA-11: deleted", all("1", false))
+	if !all("2", true)() {
+		t.Errorf("CT-NA-11: of the others there are %v", known("2"))
+	}
+	s.sendObject(t, "pods", "ADDED", map[string]any{"metadata": named("default", "odd", nil), "spec": map[string]any{"nodeName": 5}})
+	eventually(t, "OBS-7: counted as undecodable", func() bool {
+		return samples(t, registry, "espalier_node_agent_authorizer_undecodable_objects_total")["Pod"] >= 1
+	})
+	if got := samples(t, registry, "espalier_node_agent_authorizer_last_contact_seconds"); len(got) != 5 {
+		t.Errorf("OBS-7: there is word of %d kinds, want 5: %v", len(got), got)
+	}
+	for resource := range s { // The new lists, after that, have no objects.
+		s.sendObject(t, resource, "ERROR", map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410})
+	}
+	eventually(t, "CT-NA-11: not in a new list", all("2", false))
+}
+
+// TestNamesAreShared: equal names are kept once, and a bounded number of them.
+func TestNamesAreShared(t *testing.T) {
+	v := &View{names: map[string]string{}}
+	for i := range namesKept + 1 {
+		name := fmt.Sprint("n", i)
+		if v.same(name) != name || v.same(strings.Clone(name)) != name {
+			t.Fatalf("%s is another name", name)
+		}
+		if len(v.names) > namesKept {
+			t.Fatalf("%d names are kept, want %d at most", len(v.names), namesKept)
+		}
+	}
+	if len(v.names) != 1 {
+		t.Errorf("%d names are kept, want 1", len(v.names))
+	}
+	first, second := "kept", strings.Clone("kept")
+	v.same(first)
+	if unsafe.StringData(v.same(second)) != unsafe.StringData(first) {
+		t.Error("the second copy of a name is kept")
+	}
+}
+
+// TestSelectorsMode: the configuration decides whether selectors are looked at, unless it leaves that to the API server.
+func TestSelectorsMode(t *testing.T) {
+	for mode, want := range map[SelectorMode]bool{SelectorsAlways: true, SelectorsNever: false} {
+		if got, err := (&View{mode: mode}).Selectors(t.Context()); got != want || err != nil {
+			t.Errorf("NAA-6: with mode %v: got %v, %v, want %v", mode, got, err, want)
+		}
+	}
 }
