@@ -51,7 +51,7 @@ const (
 )
 
 var copies = []copied{
-	{"README.md", "| an edited object is put right: half of all, 95 % | {} ms, {} ms | {} s, {} s (sync period 1 min) |", []string{
+	{"README.md", "| an edited object is repaired: median, 95 % | {} ms, {} ms | {} s, {} s (sync period 1 min) |", []string{
 		row(edited, value), row(edited, `[^\n]* p95 ([\d.]+) ms \(`), row(edited, `[^\n]*: p50 (\d+) s`), row(edited, `[^\n]* p95 (\d+) s;`)}},
 	{"README.md", "| requests a minute while nothing changes, 200 ManagedResources | {} | {} |", []string{
 		row("steady state, sync period 1 min: requests", value), row("steady state, sync period 1 min: requests", `[^\n]* the reference: (\d+)`)}},
@@ -66,7 +66,7 @@ var copies = []copied{
 	{"README.md", "| … decisions a second, one connection: allowed Secret; refused CloudProfile | {}; {} | {}; {} |", []string{
 		row("decisions, 1 connections: Secret of a Shoot, allowed", value), row("decisions, 1 connections: CloudProfile, refused", value),
 		row("decisions, 1 connections: Secret of a Shoot, allowed", reference), row("decisions, 1 connections: CloudProfile, refused", reference)}},
-	{"README.md", "| … from a Shoot's write until the decision flips, half of all | {} ms | {} ms |", []string{
+	{"README.md", "| … from a Shoot's write until the decision flips, median | {} ms | {} ms |", []string{
 		row("write of a Shoot until the decision flips, p50", value), row("write of a Shoot until the decision flips, p50", reference)}},
 
 	{sizing, "| nothing to do | {} MiB | {} to {} s a minute |", []string{
