@@ -24,6 +24,13 @@ import (
 type streams map[string]chan string
 
 func (s streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// Agents ask for Machines of one namespace and for marked Secrets alone: the view has no right to more, and no use for it.
+	switch path := r.URL.Path; {
+	case strings.HasSuffix(path, "/machines") && !strings.HasSuffix(path, "/namespaces/ns/machines"),
+		strings.HasSuffix(path, "/secrets") && (!strings.HasSuffix(path, "/namespaces/kube-system/secrets") || r.URL.Query().Get("labelSelector") != agent.PoolLabel):
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Query().Get("watch") != "true" {
 		w.WriteHeader(http.StatusNotFound)

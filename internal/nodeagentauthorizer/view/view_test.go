@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -295,5 +296,24 @@ func TestUnseenNode(t *testing.T) {
 	}
 	if n, found, err := v.Node(t.Context(), "n"); err != nil || !found || n != (agent.Node{UID: "1", Pool: "p", Secret: "s", FirstSecret: "s"}) {
 		t.Errorf("9.4: got %+v, %v, %v", n, found, err)
+	}
+}
+
+// TestReadsAreCounted: each read of what no watch has brought is counted by its outcome, and all outcomes are there from the start.
+func TestReadsAreCounted(t *testing.T) {
+	v, _ := newView(t, map[string]string{"/api/v1/nodes/n": `{"metadata":{"name":"n"}}`, "/api/v1/nodes/broken": "error"})
+	registry := prometheus.NewRegistry()
+	v.metrics = NewMetrics(registry)
+	const name = "espalier_node_agent_authorizer_live_reads_total"
+	want := map[string]float64{outcomeFound: 0, outcomeAbsent: 0, outcomeLimited: 0, outcomeError: 0}
+	if got := samples(t, registry, name); !maps.Equal(got, want) {
+		t.Errorf("OBS-7: at the start there is %v, want %v", got, want)
+	}
+	for _, node := range []string{"n", "gone", "gone", "broken", "broken", "broken"} {
+		_, _, _ = v.Node(t.Context(), node)
+	}
+	want = map[string]float64{outcomeFound: 1, outcomeAbsent: 2, outcomeLimited: 0, outcomeError: 3}
+	if got := samples(t, registry, name); !maps.Equal(got, want) {
+		t.Errorf("OBS-7: got %v, want %v", got, want)
 	}
 }
