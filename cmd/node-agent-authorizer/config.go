@@ -24,7 +24,7 @@ var printed = process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kin
 
 func taken() []shared.Alias {
 	all := slices.Clone(resourcemanager.Aliases)
-	for _, key := range []string{"machineNamespace", "authorizeWithSelectors", "nodes", "maxStaleness"} {
+	for _, key := range []string{"machineNamespace", "authorizeWithSelectors", "nodes", "maxStaleness", "shadow"} {
 		all = append(all, shared.Alias{Old: "webhooks.nodeAgentAuthorizer." + key, New: key})
 	}
 	return all
@@ -45,6 +45,10 @@ func fromResourceManager(content []byte, strict bool) (any, []shared.Warning, er
 		return config.ClientConnection{Kubeconfig: c.Kubeconfig, QPS: c.QPS, Burst: c.Burst}
 	}
 	agents := file.Webhooks.NodeAgentAuthorizer
+	var shadow *config.Shadow
+	if s := agents.Shadow; s != nil {
+		shadow = &config.Shadow{AuthorizeWithSelectors: s.AuthorizeWithSelectors, Nodes: config.ShadowNodes(s.Nodes)}
+	}
 	return &config.NodeAgentAuthorizerConfiguration{
 		TypeMeta:               metav1.TypeMeta{APIVersion: config.APIVersion, Kind: config.Kind},
 		SourceClientConnection: connection(&file.SourceClientConnection), TargetClientConnection: connection(file.TargetClientConnection),
@@ -54,6 +58,7 @@ func fromResourceManager(content []byte, strict bool) (any, []shared.Warning, er
 			MachineNamespace:       agents.MachineNamespace,
 			AuthorizeWithSelectors: config.Selectors(strconv.FormatBool(ptr.Deref(agents.AuthorizeWithSelectors, false))),
 			Nodes:                  config.NodesConfiguration(agents.Nodes),
+			Shadow:                 shadow,
 		},
 		MaxStaleness: agents.MaxStaleness,
 	}, warnings, nil

@@ -73,6 +73,7 @@ var scenarios = []scenario{
 	{"flapping", flapping},
 	{"secrets", unrelatedSecrets},
 	{"checks", checks},
+	{"shadow", shadow},
 	{"gatekeeper", gatekeeper},
 	{"endpoint", endpoint},
 	{"hostility", hostility},
@@ -108,7 +109,7 @@ func run(ctx context.Context, b *bench, only string) error {
 
 // isolated runs a scenario with clusters of its own, so that none works on what another one has left.
 func (b *bench) isolated(ctx context.Context, s scenario) error {
-	if !slices.Contains([]string{"executable", "checks", "gatekeeper", "endpoint", "agents", "networkpolicies", "gardenwebhooks"}, s.name) {
+	if !slices.Contains([]string{"executable", "checks", "shadow", "gatekeeper", "endpoint", "agents", "networkpolicies", "gardenwebhooks"}, s.name) {
 		var err error
 		b.scenario = s.name
 		if b.Landscape, err = harness.StartLandscape(ctx, filepath.Join(b.dir, s.name), s.name == "landscape" || s.name == "drift", nil); err != nil {

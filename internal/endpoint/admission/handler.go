@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/ratelimit"
@@ -73,11 +74,15 @@ type Options struct {
 	// Ready says whether what Decide needs is complete; before that each request is answered with 503. Nil means always. It may wait a little:
 	// no body is in memory yet, and none keeps another one from its turn.
 	Ready func() bool
+	// OnlyReport admits what Decide refuses, and tells it (report.go). A webhook that changes objects has no such mode.
+	OnlyReport bool
 	// Bodies bounds what is in memory at once, for all endpoints that share it; nil means that this endpoint has one of its own.
 	Bodies *endpoint.Bodies
 	// Metrics may be nil: then nobody reads them.
 	Metrics *Metrics
-	Log     logr.Logger
+	// Clock may be nil: then it is that of the machine.
+	Clock clock.PassiveClock
+	Log   logr.Logger
 }
 
 // Handler answers AdmissionReviews of v1 and v1beta1. What a review says is answered in a review with HTTP status 200 (CW-2). Where the
@@ -89,6 +94,7 @@ type Handler struct {
 	// working counts the requests that are being worked on.
 	working  int32
 	duration prometheus.Observer
+	reported reported
 }
 
 // New returns an endpoint.
@@ -98,6 +104,9 @@ func New(o Options) *Handler {
 	}
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(prometheus.NewRegistry())
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
 	}
 	return &Handler{Options: o, duration: o.Metrics.duration.WithLabelValues(o.Name)}
 }
@@ -160,6 +169,8 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *ht
 		err := Refuse(http.StatusBadRequest, "the review has no request")
 		h.Log.V(1).Info("Not a review", "reason", err.Error())
 		return answerOf(review, &admissionv1.AdmissionResponse{Result: statusOf(err)}), nil
+	case !ready && h.OnlyReport:
+		return answerOf(review, h.admitUnjudged(review.Request)), nil
 	case !ready:
 		return nil, endpoint.WithStatus(http.StatusServiceUnavailable, errors.New("not synced yet"))
 	}
@@ -181,6 +192,9 @@ func (h *Handler) unread(err error) *admissionv1.AdmissionReview {
 func (h *Handler) Respond(ctx context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	call := &call{request: r}
 	patch, err := h.decide(context.WithValue(ctx, callKey{}, call), r)
+	if err != nil && h.OnlyReport {
+		return h.admitReported(r, statusOf(err))
+	}
 	if err != nil {
 		status := statusOf(err)
 		resource := (&metav1.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}).String()
@@ -188,7 +202,9 @@ func (h *Handler) Respond(ctx context.Context, r *admissionv1.AdmissionRequest) 
 			"resource", resource, "namespace", r.Namespace, "name", called(r))
 		return &admissionv1.AdmissionResponse{Result: status}
 	}
-	response := &admissionv1.AdmissionResponse{Allowed: true, Result: &metav1.Status{Code: http.StatusOK, Message: call.explanation}}
+	response := &admissionv1.AdmissionResponse{
+		Allowed: true, Result: &metav1.Status{Code: http.StatusOK, Message: call.explanation}, AuditAnnotations: call.annotations,
+	}
 	if len(patch) == 0 {
 		return response
 	}
@@ -226,6 +242,7 @@ func (h *Handler) decide(ctx context.Context, r *admissionv1.AdmissionRequest) (
 type call struct {
 	request     *admissionv1.AdmissionRequest
 	explanation string
+	annotations map[string]string
 }
 
 // callKey is where a context has the call.

@@ -1,13 +1,14 @@
 package admission
 
 import (
-	"errors"
 	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/espalier-project/espalier/internal/endpoint"
 )
 
 // Metrics are those of all webhooks of a process.
@@ -15,20 +16,25 @@ type Metrics struct {
 	reviews  *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	panics   *prometheus.CounterVec
+	reported *prometheus.CounterVec
 }
 
 // NewMetrics registers metrics, and shares those that the registry has already.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return &Metrics{
-		reviews: shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+		reviews: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "espalier_admission_reviews_total", Help: "Answers of webhooks by the code in the review, or the HTTP status where there is none.",
 		}, []string{"webhook", "code"})),
-		duration: shared(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: endpoint.Shared(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "espalier_admission_review_duration_seconds", Help: "Time from the request to the answer, the body's arrival included.",
 			Buckets: []float64{0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10},
 		}, []string{"webhook"})),
+		reported: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "espalier_admission_only_reported_total",
+			Help: "Requests that a webhook of onlyReport admitted and would have refused, by the code of the refusal; 503 if it could not judge them.",
+		}, []string{"webhook", "code"})),
 		// The library that serves webhooks registers this one in its own registry, and dashboards know it (CW-6).
-		panics: shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+		panics: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "controller_runtime_webhook_panics_total", Help: "Total number of webhook panics",
 		}, []string{})),
 	}
@@ -36,7 +42,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 
 // Collectors are those of the metrics that are ours by name.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.reviews, m.duration}
+	return []prometheus.Collector{m.reviews, m.duration, m.reported}
 }
 
 // rejectionsKept bounds the series of refusals: a landscape has some thousand projects, and a namespace is whatever a request says.
@@ -55,7 +61,7 @@ type Rejections struct {
 
 // NewRejections registers the metric, or shares the one that is registered.
 func NewRejections(registry prometheus.Registerer) *Rejections {
-	return &Rejections{kept: map[[4]string]bool{}, count: shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+	return &Rejections{kept: map[[4]string]bool{}, count: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gardener_admission_controller_rejected_resources_total", Help: "Requests that were refused, by what was to be done, to what and where, and why.",
 	}, []string{"operation", "kind", "namespace", "reason"}))}
 }
@@ -84,19 +90,4 @@ func (c *Rejections) labels(r *admissionv1.AdmissionRequest, reason string) [4]s
 		c.kept[labels] = true
 	}
 	return labels
-}
-
-// shared registers a collector, or returns the one that is registered with the same names. Names that mean something else are an error
-// in the program.
-func shared[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
-	err := registry.Register(collector)
-	if known := (prometheus.AlreadyRegisteredError{}); errors.As(err, &known) {
-		if existing, same := known.ExistingCollector.(C); same {
-			return existing
-		}
-	}
-	if err != nil {
-		panic(err)
-	}
-	return collector
 }

@@ -35,6 +35,33 @@ type Answer struct {
 	Candidates []Candidate `json:"candidates,omitempty"`
 	// Notes say what else counts.
 	Notes []string `json:"notes,omitempty"`
+	// Shadow is what the shadow policy says; nil without one.
+	Shadow *Shadow `json:"shadow,omitempty"`
+}
+
+// Undecided is the decision of a shadow policy that would have had to read an object first.
+const Undecided = "Undecided"
+
+// Shadow is what a shadow policy says (SHD-4).
+type Shadow struct {
+	// Decision is Allow, Deny, NoOpinion or Undecided.
+	Decision string `json:"decision"`
+	Reason   string `json:"reason,omitempty"`
+	Step     string `json:"step,omitempty"`
+	// Differs says that the policy that answers decides otherwise.
+	Differs bool `json:"differs"`
+}
+
+// String is the shadow policy's decision in a line.
+func (s *Shadow) String() string {
+	if !s.Differs && s.Decision != Undecided {
+		return "decides alike"
+	}
+	text := "decides " + s.Decision
+	if s.Reason != "" {
+		text += ": " + s.Reason
+	}
+	return text
 }
 
 // Candidate is a set of links of which none can be left out.
@@ -109,6 +136,9 @@ func (a *Answer) Text(q *Question) string {
 			title = "  leads:  "
 		}
 		line(title, way)
+	}
+	if a.Shadow != nil {
+		line("  shadow: ", a.Shadow.String())
 	}
 	a.candidates(line)
 	for _, note := range a.Notes {

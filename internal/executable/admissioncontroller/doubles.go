@@ -5,9 +5,11 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 	certificates "sigs.k8s.io/controller-runtime/pkg/certwatcher/metrics"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -20,7 +22,8 @@ const doubled = "gardener_admission_controller_"
 func registerDoubles(registry prometheus.Registerer) {
 	again := feature.Prefixed(doubled, registry)
 	known := prometheus.AlreadyRegisteredError{}
-	for _, c := range slices.Concat(process.Metrics(registry), admission.NewMetrics(registry).Collectors(), []prometheus.Collector{certificates.ReadCertificateErrors}) {
+	for _, c := range slices.Concat(process.Metrics(registry), admission.NewMetrics(registry).Collectors(),
+		authorization.NewDifferences(registry, clock.RealClock{}).Collectors(), []prometheus.Collector{certificates.ReadCertificateErrors}) {
 		if err := again.Register(c); err != nil && !errors.As(err, &known) {
 			panic(err) // Names that mean something else are an error in the program.
 		}

@@ -30,7 +30,7 @@ type decision = func(context.Context, *admissionv1.AdmissionRequest) error
 func restricting(row Row, decides func(*Process, logr.Logger) decision) Row {
 	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admission.NewMetrics)
 	row.Start = func(_ context.Context, p *Process) error {
-		p.Manager.GetWebhookServer().Register(row.Path, p.restricts(row.Name, decides(p, p.Log.WithName("webhook."+row.Name)), p.watches.Synced))
+		p.Manager.GetWebhookServer().Register(row.Path, p.restricts(&row, decides(p, p.Log.WithName("webhook."+row.Name)), p.watches.Synced))
 		return nil
 	}
 	return row
@@ -38,9 +38,10 @@ func restricting(row Row, decides func(*Process, logr.Logger) decision) Row {
 
 // restricts is the endpoint of a restriction. Restrictions ask the graph, too: while it is not complete they would refuse what it does not
 // have yet, and a 403 is final for whoever gets it.
-func (p *Process) restricts(name string, decides decision, synced func() bool) http.Handler {
+func (p *Process) restricts(row *Row, decides decision, synced func() bool) http.Handler {
 	return admission.New(admission.Options{
-		Name: name, Decide: admission.Decide(decides), Ready: synced, Bodies: p.judged, Metrics: p.hooks, Log: p.Log.WithName("webhook." + name),
+		Name: row.Name, Decide: admission.Decide(decides), Ready: synced, OnlyReport: p.onlyReports(row), Bodies: p.judged, Metrics: p.hooks,
+		Log: p.Log.WithName("webhook." + row.Name),
 	})
 }
 
@@ -72,7 +73,9 @@ func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
 		if err != nil {
 			return err
 		}
-		options := admission.Options{Name: row.Name, Decide: does, Bodies: p.bodies, Metrics: p.hooks, Log: p.Log.WithName("webhook." + row.Name)}
+		options := admission.Options{
+			Name: row.Name, Decide: does, OnlyReport: p.onlyReports(&row), Bodies: p.bodies, Metrics: p.hooks, Log: p.Log.WithName("webhook." + row.Name),
+		}
 		if kept := p.kept[row.Path]; !kept.Empty() {
 			options.Ready = p.first.ready(kept.Synced)
 		}

@@ -59,6 +59,8 @@ type Process struct {
 	// guard decides who sees them; nil means everybody.
 	guard      *guard.Guard
 	rejections *admission.Rejections
+	// differences are where the shadow policy decides differently.
+	differences *authorization.Differences
 	// kept is what each enabled feature reads from the cache, by its key, and first has it begin.
 	kept  map[string]*cluster.Kept
 	first *asked
@@ -94,6 +96,7 @@ func assemble(
 		reviews: authorization.NewBodies(), judged: admission.NewBodies(), bodies: admission.NewBodies(), pages: debug.NewPages(), guard: keeper,
 		hooks: admission.NewMetrics(registry), rejections: admission.NewRejections(registry), kept: map[string]*cluster.Kept{}, first: &asked{clock: clock.RealClock{}},
 	}
+	p.differences = authorization.NewDifferences(registry, p.Clock)
 	registerDoubles(registry)
 	if err := p.follow(restConfig); err != nil {
 		return nil, fmt.Errorf("garden cluster: %w", err)
@@ -148,18 +151,22 @@ func (p *Process) follow(restConfig *rest.Config) error {
 	options := rules.Options{
 		Graph: seedGraph, Watches: relation.Watches, Facts: seedState.Facts(), Live: ofSeeds, Queue: ofSeeds.queue,
 		Selectors: &selectors.Checker{Client: watching.Bare(), Clock: p.Clock}, Metrics: rules.NewMetrics(p.Registry),
-		ReadAll:    p.Config.Server.SeedAuthorizer.ReadScope == config.ReadScopeAll,
-		WriteOwned: p.Config.Server.SeedAuthorizer.WriteScope == config.WriteScopeOwned,
-		Log:        p.Log.WithName("webhook." + rules.SeedName),
+		ReadAll: policyOf(p.Config).ReadAll, WriteOwned: policyOf(p.Config).WriteOwned,
+		Shadow: shadowOf(p.Config), Differences: p.differences,
+		Log: p.Log.WithName("webhook." + rules.SeedName),
 	}
 	p.seeds = rules.NewSeedAuthorizer(options)
 	options.Graph, options.Watches, options.Facts = shootGraph, relation.SelfHosted, shootState.Facts()
 	options.Live, options.Queue = ofShoots, ofShoots.queue
 	options.WriteOwned = false
+	if options.Shadow != nil { // A self-hosted shoot has no writeScope.
+		options.Shadow = &rules.Policy{ReadAll: options.Shadow.ReadAll}
+	}
 	options.Log = p.Log.WithName("webhook." + rules.ShootName)
 	p.shoots = rules.NewShootAuthorizer(options, p.seeds)
 	p.seedRestriction = restriction.Handler{
 		Reader: ofSeeds, Graph: seedGraph, Shoots: shootGraph, Queue: ofSeeds.queue, Clock: p.Clock, Checked: p.Config.Server.SeedAuthorizer.References == config.ReferencesChecked,
+		Shadow: shadowReferences(p.Config), Differences: p.differences,
 	}
 	p.shootRestriction = p.seedRestriction
 	p.shootRestriction.Reader, p.shootRestriction.Queue = ofShoots, ofShoots.queue

@@ -24,7 +24,7 @@ func TestRestrictionsWaitForTheGraph(t *testing.T) {
 	synced := false
 	h := restriction.Handler{Graph: graph.New(relation.Schema), Clock: clock.RealClock{}, Log: logr.Discard()}
 	for name, decides := range map[string]decision{restriction.SeedName: h.Decide, restriction.ShootName: restriction.SelfHosted{Handler: &h}.Decide} {
-		endpoint := p.restricts(name, decides, func() bool { return synced })
+		endpoint := p.restricts(&Row{Name: name}, decides, func() bool { return synced })
 		ask := func() *httptest.ResponseRecorder {
 			request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(review))
 			request.Header.Set("Content-Type", "application/json")

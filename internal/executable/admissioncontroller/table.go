@@ -45,7 +45,7 @@ func Table() []Row {
 			Name: rules.SeedName, Runs: feature.EveryReplica,
 			Doc:   "Decides what the clients of a seed may do, as a webhook authorizer.",
 			Path:  rules.SeedPath,
-			Reads: reads(rules.SeedReads), Writes: writes(selectorQuestion), Metrics: feature.Registers(rules.NewMetrics),
+			Reads: reads(rules.SeedReads), Writes: writes(selectorQuestion), Metrics: authorizerMetrics,
 			Start: func(_ context.Context, p *Process) error {
 				return p.review(rules.SeedName, rules.SeedPath, p.seeds)
 			},
@@ -54,7 +54,7 @@ func Table() []Row {
 			Name: rules.ShootName, Runs: feature.EveryReplica,
 			Doc:   "Decides what the clients of a self-hosted shoot may do, as a webhook authorizer.",
 			Path:  rules.ShootPath,
-			Reads: reads(rules.ShootReads), Writes: writes(selectorQuestion), Metrics: feature.Registers(rules.NewMetrics),
+			Reads: reads(rules.ShootReads), Writes: writes(selectorQuestion), Metrics: authorizerMetrics,
 			Start: func(_ context.Context, p *Process) error {
 				return p.review(rules.ShootName, rules.ShootPath, p.shoots)
 			},

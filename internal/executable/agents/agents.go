@@ -5,6 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
@@ -19,7 +20,10 @@ import (
 type Options struct {
 	View          view.Options
 	AllowWatchAll bool
-	Metrics       *rules.Metrics
+	// Shadow is the policy that decides without any effect; nil means that there is none.
+	Shadow      *rules.Policy
+	Differences *authorization.Differences
+	Metrics     *rules.Metrics
 	// Bodies bounds what is in memory at once, for all shoots that share it; nil means that this shoot has one of its own.
 	Bodies *endpoint.Bodies
 }
@@ -36,7 +40,10 @@ func New(o Options) (*Shoot, error) {
 	if err != nil {
 		return nil, err
 	}
-	decides := &rules.Authorizer{View: followed, ByMachine: followed.ByMachine(), AllowWatchAll: o.AllowWatchAll, Metrics: o.Metrics, Log: o.View.Log}
+	decides := &rules.Authorizer{
+		View: followed, ByMachine: followed.ByMachine(), AllowWatchAll: o.AllowWatchAll, Shadow: o.Shadow, Differences: o.Differences,
+		Metrics: o.Metrics, Log: o.View.Log,
+	}
 	return &Shoot{View: followed, Reviews: authorization.New(authorization.Options{
 		Authorizer: decides, Ready: followed.Synced, Concerns: rules.IsAgent, DenyOnError: true, Bodies: o.Bodies, Log: o.View.Log,
 	})}, nil
@@ -45,6 +52,7 @@ func New(o Options) (*Shoot, error) {
 // Metrics registers the metrics of the authorizer and of what it knows.
 func Metrics(registry prometheus.Registerer) {
 	rules.NewMetrics(registry)
+	authorization.NewDifferences(registry, clock.RealClock{})
 	view.NewMetrics(registry)
 }
 

@@ -36,7 +36,9 @@ type Process struct {
 
 	source  cluster.Connection
 	metrics *rules.Metrics
-	views   *view.Metrics
+	// differences are where shadow policies decide differently, of all shoots together.
+	differences *authorization.Differences
+	views       *view.Metrics
 	// bodies are of all shoots together.
 	bodies *endpoint.Bodies
 	log    logr.Logger
@@ -58,7 +60,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 		return nil, err
 	}
 	p := &Process{
-		Config: cfg, Manager: mgr, metrics: rules.NewMetrics(registry), views: view.NewMetrics(registry), bodies: authorization.NewBodies(),
+		Config: cfg, Manager: mgr, metrics: rules.NewMetrics(registry), differences: authorization.NewDifferences(registry, clock.RealClock{}), views: view.NewMetrics(registry), bodies: authorization.NewBodies(),
 		log: log.WithName("webhook." + rules.Name),
 	}
 	if cfg.MachineNamespace != nil || cfg.ShootsDirectory != "" {
@@ -137,8 +139,16 @@ func (p *Process) shoot(name string, c *config.Agents, target cluster.Connection
 			Source: p.source, MachineNamespace: ptr.Deref(c.MachineNamespace, ""), Target: target, Selectors: mode,
 			Shoot: name, Metrics: p.views, Clock: clock.RealClock{}, Log: log,
 		},
-		AllowWatchAll: c.Nodes.AllowWatchAll, Metrics: p.metrics, Bodies: p.bodies,
+		AllowWatchAll: c.Nodes.AllowWatchAll, Shadow: shadowOf(c), Differences: p.differences, Metrics: p.metrics, Bodies: p.bodies,
 	})
+}
+
+// shadowOf is the shadow policy of a shoot's agents; nil means that there is none.
+func shadowOf(c *config.Agents) *rules.Policy {
+	if c.Shadow == nil {
+		return nil
+	}
+	return &rules.Policy{AllowWatchAll: c.Shadow.Nodes.AllowWatchAll, Selectors: c.Shadow.AuthorizeWithSelectors}
 }
 
 // serveMany serves the shoots of a folder, each under a path of its own. Readiness does not wait for shoots: one that cannot be reached

@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
@@ -28,7 +30,7 @@ func startNodeAgents(_ context.Context, p *Process) error {
 			Source: p.Source.Connection, MachineNamespace: ptr.Deref(c.MachineNamespace, ""), Target: p.Target.Connection, Selectors: mode,
 			Metrics: view.NewMetrics(p.Registry), Clock: p.Clock, Log: p.Log.WithName("webhook." + rules.Name),
 		},
-		AllowWatchAll: c.Nodes.AllowWatchAll, Metrics: rules.NewMetrics(p.Registry),
+		AllowWatchAll: c.Nodes.AllowWatchAll, Shadow: shadowOf(c), Differences: authorization.NewDifferences(p.Registry, p.Clock), Metrics: rules.NewMetrics(p.Registry),
 	})
 	if err != nil {
 		return err
@@ -40,4 +42,12 @@ func startNodeAgents(_ context.Context, p *Process) error {
 		return err
 	}
 	return p.Manager.Add(shoot.View)
+}
+
+// shadowOf is the shadow policy of the node-agent authorizer; nil means that there is none.
+func shadowOf(c *config.NodeAgentAuthorizerWebhookConfig) *rules.Policy {
+	if c.Shadow == nil {
+		return nil
+	}
+	return &rules.Policy{AllowWatchAll: c.Shadow.Nodes.AllowWatchAll, Selectors: c.Shadow.AuthorizeWithSelectors}
 }

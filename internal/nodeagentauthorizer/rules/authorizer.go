@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 	"github.com/espalier-project/espalier/internal/ratelimit"
 )
@@ -27,8 +28,12 @@ type Authorizer struct {
 	ByMachine bool
 	// AllowWatchAll lets agents watch all Nodes (C9).
 	AllowWatchAll bool
-	Log           logr.Logger
-	Metrics       *Metrics
+	// Shadow is the policy by which each request is decided, too, without any effect (shadow.go); nil means that there is none.
+	Shadow *Policy
+	// Differences counts and logs where the shadow policy decides differently.
+	Differences *authorization.Differences
+	Log         logr.Logger
+	Metrics     *Metrics
 }
 
 var _ authorizer.Authorizer = &Authorizer{}
@@ -40,6 +45,9 @@ type request struct {
 	user, identity           string
 	verb, namespace, name    string
 	attributes               authorizer.Attributes
+	// policy is the shadow policy, asShadow says that the decision is made by it, and differs that it may be another one (shadow.go).
+	policy            *Policy
+	asShadow, differs bool
 }
 
 // Authorize implements authorizer.Authorizer (9.2).
@@ -50,6 +58,7 @@ func (a *Authorizer) Authorize(ctx context.Context, attributes authorizer.Attrib
 		return authorizer.DecisionNoOpinion, "", nil
 	}
 	v, err := a.decide(ctx, identity, attributes)
+	a.countShadow(v, attributes)
 	switch {
 	case err != nil:
 		a.Metrics.decided(v.rule, "error")
@@ -109,9 +118,14 @@ func (a *Authorizer) decide(ctx context.Context, identity string, attributes aut
 	q := &request{
 		view: a.View, byMachine: a.ByMachine, allowWatchAll: a.AllowWatchAll, user: attributes.GetUser().GetName(), identity: identity,
 		verb: attributes.GetVerb(), namespace: attributes.GetNamespace(), name: attributes.GetName(), attributes: attributes,
+		policy: a.Shadow,
 	}
-	v, err := r.object(ratelimit.WithClient(ctx, q.user), q)
+	ctx = ratelimit.WithClient(ctx, q.user)
+	v, err := r.object(ctx, q)
 	v.rule = r.id
+	if err == nil && q.differs {
+		v.shadow = decideAsShadow(ctx, r, q, v.allowed)
+	}
 	return v, err
 }
 

@@ -78,6 +78,8 @@ type verdict struct {
 	allowed bool
 	reason  string
 	rule    string
+	// shadow is what the shadow policy says.
+	shadow shadowed
 }
 
 var allowed = verdict{allowed: true}
@@ -137,7 +139,7 @@ func (q *request) rollout(ctx context.Context, home home) (string, error) {
 // ownNode lets an agent see all Nodes while it looks for its own: it knows no more than its host's name before the kubelet has registered
 // the Node. Where the list is allowed a watch shows the same.
 func ownNode(ctx context.Context, q *request) (verdict, error) {
-	if q.verb == "list" || q.verb == "watch" && q.allowWatchAll {
+	if q.verb == "list" || q.verb == "watch" && q.watchesAll() {
 		return q.ifMachine(ctx)
 	}
 	home, v, err := q.home(ctx)
@@ -170,7 +172,7 @@ func ownPod(ctx context.Context, q *request) (verdict, error) {
 		return deref(v), err
 	}
 	if q.verb == "list" || q.verb == "watch" {
-		looked, err := q.view.Selectors(ctx)
+		looked, err := q.looksAtSelectors(ctx)
 		if err != nil {
 			return verdict{}, err
 		}

@@ -320,6 +320,9 @@ func stateWith(found bool, node string) state {
 
 // read reads an object that is not known.
 func (v *View) read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into runtime.Object) (bool, error) {
+	if !agent.MayRead(ctx) {
+		return false, agent.ErrUnseen
+	}
 	found, err := v.readShared(ctx, resource, namespace, name, into)
 	switch {
 	case errors.Is(err, ratelimit.ErrRefused):

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
@@ -51,6 +52,10 @@ type Handler struct {
 	Shoots *graph.Graph
 	// Checked says that the references with which a gardenlet registers itself are checked, too (references.go).
 	Checked bool
+	// Shadow is the second value of Checked by which requests are judged, too, without any effect; nil means that there is none.
+	Shadow *bool
+	// Differences counts and logs where the shadow policy judges differently.
+	Differences *authorization.Differences
 	// Queue shares the reads between clients; nil means that none of them waits.
 	Queue Queue
 	Clock clock.PassiveClock
@@ -87,7 +92,9 @@ func (h *Handler) Decide(ctx context.Context, r *admissionv1.AdmissionRequest) e
 		return nil
 	}
 	q := h.ofSeed(r, client)
-	return q.alreadyExists(ctx, dispatch(ctx, q, r, q.rules()))
+	err := dispatch(ctx, q, r, q.rules())
+	q.judgeAsShadow(ctx, err)
+	return q.alreadyExists(ctx, err)
 }
 
 // ofSeed is a request of a client of a seed.

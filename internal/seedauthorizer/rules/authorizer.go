@@ -6,6 +6,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
@@ -39,7 +40,11 @@ type Options struct {
 	Metrics *Metrics
 	// ReadAll is readScope All, WriteOwned writeScope Owned.
 	ReadAll, WriteOwned bool
-	Log                 logr.Logger
+	// Shadow is the policy by which each request is decided, too, without any effect (shadow.go); nil means that there is none.
+	Shadow *Policy
+	// Differences counts and logs where the shadow policy decides differently.
+	Differences *authorization.Differences
+	Log         logr.Logger
 }
 
 // Authorizer is the SeedAuthorizer or the ShootAuthorizer.
@@ -62,14 +67,15 @@ func (a *Authorizer) Authorize(ctx context.Context, attributes authorizer.Attrib
 
 // asking says how a decision is made.
 type asking struct {
-	// live says that requests may be made, counted that metrics and the log take note of it.
-	live, counted bool
+	// live says that requests may be made, counted that metrics and the log take note of it. shadow says that it is the shadow policy's.
+	live, counted, shadow bool
 }
 
 func (a *Authorizer) authorize(ctx context.Context, attributes authorizer.Attributes, how asking) (authorizer.Decision, string, error) {
 	v, err := a.decide(ctx, attributes, how)
 	if how.counted {
 		a.Metrics.decided(v, err)
+		a.countShadow(v, attributes)
 	}
 	switch {
 	case err != nil:

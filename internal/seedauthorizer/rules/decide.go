@@ -25,7 +25,14 @@ type request struct {
 	name        string
 	subresource string
 	attributes  authorizer.Attributes
-	readAll     bool
+	policy      Policy
+	// differs says that the shadow policy would have answered a question about the policy differently (shadow.go).
+	differs bool
+	// judged is what a decision by path was made of that the shadow policy may make differently; valid says that there was one.
+	judged struct {
+		graph.Verdict
+		valid bool
+	}
 	asking
 }
 
@@ -35,11 +42,15 @@ type verdict struct {
 	reason  string
 	// rule that decided; step of the algorithm or special of the rule.
 	rule, step string
+	// undecided says that a shadow policy would have had to read something.
+	undecided bool
 	// vertex is set if the graph was asked.
 	vertex  graph.Vertex
 	checked bool
 	// narrow says that only a path whose first edge is a managed one gives the right (B-6).
 	narrow bool
+	// shadow is what the shadow policy says.
+	shadow shadowed
 }
 
 func (q *request) allow(step string) verdict { return verdict{allowed: true, step: step} }
@@ -88,7 +99,7 @@ func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attribute
 	}
 	q := &request{
 		authorizer: a, client: client, verb: verbOf(attributes.GetVerb()), namespace: attributes.GetNamespace(), name: attributes.GetName(),
-		subresource: attributes.GetSubresource(), attributes: attributes, readAll: a.ReadAll, asking: how,
+		subresource: attributes.GetSubresource(), attributes: attributes, policy: a.policy(), asking: how,
 	}
 	if a.table.before != nil {
 		if v, decided, err := a.table.before(ctx, q); decided || err != nil {
@@ -103,6 +114,9 @@ func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attribute
 	v.rule = r.id
 	if err == nil && !v.allowed {
 		v.reason += " (" + r.id + ")"
+	}
+	if err == nil && q.differs {
+		v.shadow = a.decideAsShadow(ctx, r, q, v.allowed)
 	}
 	return v, err
 }
@@ -123,11 +137,9 @@ func (a *Authorizer) apply(ctx context.Context, r *rule, q *request) (verdict, e
 	if r.namespace != nil {
 		openNamespace = r.namespace(&q.client)
 	}
-	if r.seedReads && q.readAll {
+	if r.seedReads && q.verb.has(reads) && q.readsAll() {
 		always |= reads
-		if q.verb.has(reads) {
-			openNamespace = "" // Reads are open in any namespace (D-2).
-		}
+		openNamespace = "" // Reads are open in any namespace (D-2).
 	}
 	switch {
 	case openNamespace != "" && q.namespace != openNamespace:
@@ -250,17 +262,25 @@ func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request) verdict {
 		from.Namespace = "" // The API server sends the name in both.
 	}
 	v := verdict{step: "SA-13", vertex: from, checked: true}
-	checked := a.check(from, q)
+	if q.shadow && q.judged.valid {
+		a.judge(r, q, q.judged.Verdict, &v)
+		return v
+	}
+	managed := r.referenced && q.verb.has(writes) && a.asksManaged()
+	checked := a.check(from, q, managed)
 	if !checked.Known {
 		if shoot, found := olderName(from); found {
-			if of := a.check(shoot, q); of.Reached {
+			if of := a.check(shoot, q, managed); of.Reached {
 				v.vertex, checked = shoot, of
 				checked.Managed = true
 			}
 		}
 	}
 	a.judge(r, q, checked, &v)
-	if !checked.Reached && q.live && a.Live != nil {
+	switch {
+	case q.shadow && !v.allowed && !checked.Watched && a.Watches.Of(r.kind) != nil:
+		v.undecided = true // The object has not been seen yet, and a shadow policy reads nothing.
+	case !checked.Reached && q.live && a.Live != nil:
 		a.lookAgain(ctx, r, q, checked, &v)
 	}
 	return v
@@ -268,8 +288,9 @@ func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request) verdict {
 
 // judge says what follows from a check, be it of the graph's edges or of those of an object that was looked up.
 func (a *Authorizer) judge(r *rule, q *request, checked graph.Verdict, v *verdict) {
-	v.narrow = a.WriteOwned && r.referenced && q.verb.has(writes)
-	v.allowed, v.step, v.reason = checked.Reached && (!v.narrow || checked.Managed), "SA-13", ""
+	v.narrow = r.referenced && q.verb.has(writes) && q.policy.WriteOwned
+	narrow := checked.Reached && !checked.Managed && r.referenced && q.verb.has(writes) && q.writesOwned(checked)
+	v.allowed, v.step, v.reason = checked.Reached && !narrow, "SA-13", ""
 	switch {
 	case v.allowed:
 	case checked.Reached:
@@ -298,19 +319,20 @@ func refusal(from, to graph.Vertex, known bool) string {
 		relation.Schema.Names[to.Kind] + ":" + to.Namespace + toSlash + to.Name
 }
 
-func (a *Authorizer) check(from graph.Vertex, q *request) graph.Verdict {
+// check asks the graph; managed says that it also matters whether the vertex is managed.
+func (a *Authorizer) check(from graph.Vertex, q *request, managed bool) graph.Verdict {
 	to := q.client.sink
 	if a.Metrics == nil || !q.counted {
-		return a.ask(from, to)
+		return a.ask(from, to, managed)
 	}
 	started := time.Now()
-	result := a.ask(from, to)
+	result := a.ask(from, to, managed)
 	a.Metrics.checked(from.Kind, to.Kind, time.Since(started))
 	return result
 }
 
-func (a *Authorizer) ask(from, to graph.Vertex) graph.Verdict {
-	if a.WriteOwned {
+func (a *Authorizer) ask(from, to graph.Vertex, managed bool) graph.Verdict {
+	if managed {
 		return a.Graph.CheckManaged(from, to)
 	}
 	return a.Graph.Check(from, to)

@@ -21,7 +21,7 @@ func (a *Authorizer) Decides(attributes authorizer.Attributes) bool {
 // Explain decides without any request, and says why. Nothing is counted.
 func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attributes) explain.Answer {
 	v, err := a.decide(ctx, attributes, asking{})
-	e := explain.Answer{Decision: explain.NoOpinion, Reason: v.reason, Rule: v.rule, Step: v.step}
+	e := explain.Answer{Decision: explain.NoOpinion, Reason: v.reason, Rule: v.rule, Step: v.step, Shadow: a.explainShadow(v, err)}
 	switch {
 	case err != nil:
 		e.Decision, e.Reason = explain.Error, err.Error()

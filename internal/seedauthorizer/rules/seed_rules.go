@@ -108,10 +108,10 @@ var (
 		return q.allow("SP-3"), true
 	}}
 	leaderElection = special{"SP-3b", "create, get, list, watch, update of " + names.GardenletLeaderElection + " in any namespace, under readScope All", func(q *request) (verdict, bool) {
-		return q.allowIf(q.readAll && q.name == names.GardenletLeaderElection && q.verb.has(verbCreate|reads|verbUpdate), "SP-3b")
+		return q.allowIf(q.name == names.GardenletLeaderElection && q.verb.has(verbCreate|reads|verbUpdate) && q.readsAll(), "SP-3b")
 	}}
 	gardenNamespace = special{"SP-4", "get, list, watch of garden by name, under readScope All", func(q *request) (verdict, bool) {
-		return q.allowIf(q.readAll && q.verb.has(reads) && q.name == names.Garden, "SP-4")
+		return q.allowIf(q.verb.has(reads) && q.name == names.Garden && q.readsAll(), "SP-4")
 	}}
 	secretsOfSeed = special{"SP-5", "get, list, watch in the own seed's namespace", func(q *request) (verdict, bool) {
 		return q.allowIf(q.verb.has(reads) && q.inSeedNamespace(), "SP-5")
@@ -135,14 +135,16 @@ var (
 	}}
 	// Under readScope Related, GE-36 leads to each Seed that exists. A self-hosted shoot has no such edge, so that the Shoot itself is asked for.
 	clusterIdentity = special{"D-4", "get, list, watch of " + names.KubeSystem + "/" + names.ClusterIdentity + " by name, under readScope All, and while the own self-hosted Shoot exists", func(q *request) (verdict, bool) {
-		open := q.readAll || q.client.Shoot != "" && q.ownShootExists()
-		return q.allowIf(open && q.verb.has(reads) && q.namespace == names.KubeSystem && q.name == names.ClusterIdentity, "D-4")
+		if !q.verb.has(reads) || q.namespace != names.KubeSystem || q.name != names.ClusterIdentity {
+			return verdict{}, false
+		}
+		return q.allowIf(q.client.Shoot != "" && q.ownShootExists() || q.readsAll(), "D-4")
 	}}
 	ownLease = special{"C1", "delete of " + names.SeedLease + "/<own seed>", func(q *request) (verdict, bool) {
 		return q.allowIf(q.verb == verbDelete && q.namespace == names.SeedLease && q.name == q.client.Seed, "C1")
 	}}
 	ownSeed = special{"BH-SA-27", "get, list, watch of the own Seed by name, also before it exists, under readScope All", func(q *request) (verdict, bool) {
-		return q.allowIf(q.readAll && q.verb.has(reads) && q.name == q.client.Seed && q.subresource == "", "BH-SA-27")
+		return q.allowIf(q.verb.has(reads) && q.name == q.client.Seed && q.subresource == "" && q.readsAll(), "BH-SA-27")
 	}}
 )
 

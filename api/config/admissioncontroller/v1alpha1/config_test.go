@@ -57,6 +57,15 @@ func TestValidate(t *testing.T) {
 		"staleness/never":                    {"server: {seedAuthorizer: {maxStaleness: 0s}}", ""},
 		"staleness/too short":                {"server: {seedAuthorizer: {maxStaleness: 1m}}", `server.seedAuthorizer.maxStaleness: Invalid value: "1m0s": must be 0 or at least 5m0s`},
 		"staleness/negative":                 {"server: {seedAuthorizer: {maxStaleness: -1s}}", `server.seedAuthorizer.maxStaleness: Invalid value: "-1s"`},
+		"SHD-1/shadow":                       {"server: {seedAuthorizer: {shadow: {readScope: Related, writeScope: Owned, references: Checked}}}", ""},
+		"SHD-1/shadow of one of them":        {"server: {seedAuthorizer: {shadow: {writeScope: Owned}}}", ""},
+		"SHD-1/shadow of nothing":            {"server: {seedAuthorizer: {shadow: {}}}", "server.seedAuthorizer.shadow: Required value: at least one of readScope, writeScope or references"},
+		"SHD-1/read scope of the shadow":     {"server: {seedAuthorizer: {shadow: {readScope: Some}}}", `server.seedAuthorizer.shadow.readScope: Unsupported value: "Some": supported values: "All", "Related"`},
+		"SHD-1/write scope of the shadow":    {"server: {seedAuthorizer: {shadow: {writeScope: All}}}", `server.seedAuthorizer.shadow.writeScope: Unsupported value: "All": supported values: "Referenced", "Owned"`},
+		"SHD-1/references of the shadow":     {"server: {seedAuthorizer: {shadow: {references: Owned}}}", `server.seedAuthorizer.shadow.references: Unsupported value: "Owned": supported values: "Trusted", "Checked"`},
+		"SHD-6/webhooks that only report":    {"server: {onlyReport: [seedrestriction, namespace_validator]}", ""},
+		"SHD-6/an unknown webhook":           {"server: {onlyReport: [seedrestriction, sync-provider-secret-labels]}", `server.onlyReport[1]: Unsupported value: "sync-provider-secret-labels"`},
+		"SHD-6/a webhook twice":              {"server: {onlyReport: [seedrestriction, seedrestriction]}", `server.onlyReport[1]: Duplicate value: "seedrestriction"`},
 		"B-6/write scope":                    {"server: {seedAuthorizer: {writeScope: Some}}", `server.seedAuthorizer.writeScope: Unsupported value: "Some": supported values: "Referenced", "Owned"`},
 	} {
 		t.Run(name, func(t *testing.T) {

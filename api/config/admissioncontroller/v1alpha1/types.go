@@ -91,6 +91,10 @@ type ServerConfiguration struct {
 	// SeedAuthorizer configures how wide the rights of seeds are.
 	// +optional
 	SeedAuthorizer SeedAuthorizerConfiguration `json:"seedAuthorizer,omitempty"`
+	// OnlyReport are the names of webhooks that admit what they would refuse, and tell it as a warning, as an audit annotation, in a metric and
+	// in the log. Names are those of the table of features; webhooks that change objects have no such mode. Default none.
+	// +optional
+	OnlyReport []string `json:"onlyReport,omitempty"`
 }
 
 // ProviderSecretLabelsConfiguration configures the labels of Secrets with the credentials of providers.
@@ -145,6 +149,26 @@ type SeedAuthorizerConfiguration struct {
 	// MaxStaleness is how long nothing may be heard of a watch until the instance is not ready any more; at least 5m. 0 means for ever. Default 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
+	// Shadow is a second policy by which each request is decided, too, without any effect: what it decides differently is counted by rule and
+	// class of client, and a sample is logged. Unset means none.
+	// +optional
+	Shadow *SeedAuthorizerShadow `json:"shadow,omitempty"`
+}
+
+// SeedAuthorizerShadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.
+type SeedAuthorizerShadow struct {
+	// ReadScope of the shadow policy.
+	// +kubebuilder:validation:Enum=All;Related
+	// +optional
+	ReadScope ReadScope `json:"readScope,omitempty"`
+	// WriteScope of the shadow policy.
+	// +kubebuilder:validation:Enum=Referenced;Owned
+	// +optional
+	WriteScope WriteScope `json:"writeScope,omitempty"`
+	// References of the shadow policy.
+	// +kubebuilder:validation:Enum=Trusted;Checked
+	// +optional
+	References References `json:"references,omitempty"`
 }
 
 // ResourceAdmissionConfiguration limits the size and the number of objects.

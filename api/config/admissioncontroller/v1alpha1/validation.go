@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -26,22 +27,72 @@ func Validate(c *AdmissionControllerConfiguration) field.ErrorList {
 	if r := c.Server.ResourceAdmissionConfiguration; r != nil {
 		all = append(all, validateResourceAdmission(r, server.Child("resourceAdmissionConfiguration"))...)
 	}
+	all = append(all, validateOnlyReport(c.Server.OnlyReport, server.Child("onlyReport"))...)
 	return append(all, validateScopes(&c.Server.SeedAuthorizer, server.Child("seedAuthorizer"))...)
+}
+
+// Judging are the names of the webhooks that refuse requests and change nothing.
+func Judging() []string {
+	return []string{
+		"auditpolicy_validator", "authenticationconfig_validator", "authorizationconfig_validator", "internal_domain", "kubeconfig_validator",
+		"namespace_validator", "resource_size_validator", "seedrestriction", "shootkubeconfigsecretref_validator", "shootrestriction", "update_restriction",
+	}
+}
+
+func validateOnlyReport(listed []string, path *field.Path) field.ErrorList {
+	var all field.ErrorList
+	for i, name := range listed {
+		switch {
+		case !slices.Contains(Judging(), name):
+			all = append(all, field.NotSupported(path.Index(i), name, Judging()))
+		case slices.Contains(listed[:i], name):
+			all = append(all, field.Duplicate(path.Index(i), name))
+		}
+	}
+	return all
+}
+
+var (
+	readScopes  = []ReadScope{ReadScopeAll, ReadScopeRelated}
+	writeScopes = []WriteScope{WriteScopeReferenced, WriteScopeOwned}
+	references  = []References{ReferencesTrusted, ReferencesChecked}
+)
+
+// validateShadow looks at what is set.
+func validateShadow(s *SeedAuthorizerShadow, path *field.Path) field.ErrorList {
+	var all field.ErrorList
+	if s.ReadScope != "" {
+		all = append(all, oneOf(s.ReadScope, readScopes, path.Child("readScope"))...)
+	}
+	if s.WriteScope != "" {
+		all = append(all, oneOf(s.WriteScope, writeScopes, path.Child("writeScope"))...)
+	}
+	if s.References != "" {
+		all = append(all, oneOf(s.References, references, path.Child("references"))...)
+	}
+	if len(all) == 0 && *s == (SeedAuthorizerShadow{}) {
+		all = append(all, field.Required(path, "at least one of readScope, writeScope or references"))
+	}
+	return all
+}
+
+func oneOf[T ~string](value T, valid []T, path *field.Path) field.ErrorList {
+	if slices.Contains(valid, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, valid)}
 }
 
 func validateScopes(s *SeedAuthorizerConfiguration, path *field.Path) field.ErrorList {
 	var all field.ErrorList
-	if s.ReadScope != ReadScopeAll && s.ReadScope != ReadScopeRelated {
-		all = append(all, field.NotSupported(path.Child("readScope"), s.ReadScope, []ReadScope{ReadScopeAll, ReadScopeRelated}))
-	}
-	if s.WriteScope != WriteScopeReferenced && s.WriteScope != WriteScopeOwned {
-		all = append(all, field.NotSupported(path.Child("writeScope"), s.WriteScope, []WriteScope{WriteScopeReferenced, WriteScopeOwned}))
-	}
-	if s.References != ReferencesTrusted && s.References != ReferencesChecked {
-		all = append(all, field.NotSupported(path.Child("references"), s.References, []References{ReferencesTrusted, ReferencesChecked}))
-	}
+	all = append(all, oneOf(s.ReadScope, readScopes, path.Child("readScope"))...)
+	all = append(all, oneOf(s.WriteScope, writeScopes, path.Child("writeScope"))...)
+	all = append(all, oneOf(s.References, references, path.Child("references"))...)
 	if d := s.MaxStaleness; d.Duration != 0 && d.Duration < minStaleness {
 		all = append(all, field.Invalid(path.Child("maxStaleness"), d.Duration.String(), "must be 0 or at least "+minStaleness.String()))
+	}
+	if s.Shadow != nil {
+		all = append(all, validateShadow(s.Shadow, path.Child("shadow"))...)
 	}
 	return all
 }

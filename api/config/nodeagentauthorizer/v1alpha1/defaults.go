@@ -67,10 +67,14 @@ func ValidateEntry(e *ShootEntry) field.ErrorList {
 }
 
 func validateAgents(a *Agents) field.ErrorList {
+	var all field.ErrorList
 	if a.MachineNamespace != nil && *a.MachineNamespace == "" {
-		return field.ErrorList{field.Required(field.NewPath("machineNamespace"), "machine namespace must be nil or not empty")}
+		all = append(all, field.Required(field.NewPath("machineNamespace"), "machine namespace must be nil or not empty"))
 	}
-	return nil
+	if s := a.Shadow; s != nil && s.AuthorizeWithSelectors == nil && s.Nodes.AllowWatchAll == nil {
+		all = append(all, field.Required(field.NewPath("shadow"), "at least one of authorizeWithSelectors or nodes.allowWatchAll"))
+	}
+	return all
 }
 
 func validateConnection(c *ClientConnection, path *field.Path) field.ErrorList {

@@ -63,6 +63,27 @@ type Agents struct {
 	// Nodes configures what agents may do with Nodes.
 	// +optional
 	Nodes NodesConfiguration `json:"nodes,omitempty"`
+	// Shadow is a second policy by which each request is decided, too, without any effect: what it decides differently is counted by rule, and
+	// a sample is logged. Unset means none.
+	// +optional
+	Shadow *Shadow `json:"shadow,omitempty"`
+}
+
+// Shadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.
+type Shadow struct {
+	// AuthorizeWithSelectors of the shadow policy: true or false.
+	// +optional
+	AuthorizeWithSelectors *bool `json:"authorizeWithSelectors,omitempty"`
+	// Nodes of the shadow policy.
+	// +optional
+	Nodes ShadowNodes `json:"nodes,omitempty"`
+}
+
+// ShadowNodes is what the shadow policy lets agents do with Nodes.
+type ShadowNodes struct {
+	// AllowWatchAll of the shadow policy.
+	// +optional
+	AllowWatchAll *bool `json:"allowWatchAll,omitempty"`
 }
 
 // NodesConfiguration configures what agents may do with Nodes.

@@ -465,6 +465,27 @@ type NodeAgentAuthorizerWebhookConfig struct {
 	// Default 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
+	// Shadow is a second policy by which each request is decided, too, without any effect: what it decides differently is counted by rule, and
+	// a sample is logged. Unset means none.
+	// +optional
+	Shadow *NodeAgentAuthorizerShadow `json:"shadow,omitempty"`
+}
+
+// NodeAgentAuthorizerShadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.
+type NodeAgentAuthorizerShadow struct {
+	// AuthorizeWithSelectors of the shadow policy.
+	// +optional
+	AuthorizeWithSelectors *bool `json:"authorizeWithSelectors,omitempty"`
+	// Nodes of the shadow policy.
+	// +optional
+	Nodes NodeAgentAuthorizerShadowNodes `json:"nodes,omitempty"`
+}
+
+// NodeAgentAuthorizerShadowNodes is what the shadow policy lets agents do with Nodes.
+type NodeAgentAuthorizerShadowNodes struct {
+	// AllowWatchAll of the shadow policy.
+	// +optional
+	AllowWatchAll *bool `json:"allowWatchAll,omitempty"`
 }
 
 // NodeAgentAuthorizerNodes configures what agents may do with Nodes.

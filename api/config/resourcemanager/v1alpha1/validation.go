@@ -177,6 +177,9 @@ func validateWebhooks(w *WebhookConfiguration, path *field.Path) field.ErrorList
 	if w.NodeAgentAuthorizer.Enabled {
 		all = append(all, machineNamespace(w.NodeAgentAuthorizer.MachineNamespace, path.Child("nodeAgentAuthorizer"))...)
 	}
+	if s := w.NodeAgentAuthorizer.Shadow; s != nil && s.AuthorizeWithSelectors == nil && s.Nodes.AllowWatchAll == nil {
+		all = append(all, field.Required(path.Child("nodeAgentAuthorizer", "shadow"), "at least one of authorizeWithSelectors or nodes.allowWatchAll"))
+	}
 	if m := w.NodeAgentAuthorizer.MaxStaleness; m != nil && m.Duration < 0 {
 		all = append(all, field.Invalid(path.Child("nodeAgentAuthorizer", "maxStaleness"), m.Duration.String(), "must not be negative"))
 	}

@@ -1,0 +1,94 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// OnlyReported is the audit annotation of a request that a webhook admits because it only reports (SHD-6); API servers put the name of the
+	// webhook before it. Its value is the code and the reason of the refusal.
+	OnlyReported = "only-reported"
+	// ShadowRefuses is the audit annotation of a request that a webhook admits and its shadow policy refuses (SHD-5).
+	ShadowRefuses = "shadow-refuses"
+
+	// warningLength is how long a warning may be: API servers cut longer ones at 256 bytes.
+	warningLength = 256
+	// logPeriod is how long nothing more is logged after a line about what a webhook only reports.
+	logPeriod = 10 * time.Second
+	// unjudged is the code under which requests are counted that were admitted without a judgement.
+	unjudged = http.StatusServiceUnavailable
+)
+
+// reported samples what is logged of a webhook that only reports.
+type reported struct {
+	mu     sync.Mutex
+	logged time.Time
+	silent int
+}
+
+// due says whether a line is due, and how many requests had none since the last line.
+func (p *reported) due(now time.Time) (silent int, due bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.logged.IsZero() && now.Sub(p.logged) < logPeriod {
+		p.silent++
+		return 0, false
+	}
+	silent, p.silent, p.logged = p.silent, 0, now
+	return silent, true
+}
+
+// admitReported admits a request that the function refuses: the refusal is counted, a sample is logged, and it is told as a warning and as an
+// audit annotation.
+func (h *Handler) admitReported(r *admissionv1.AdmissionRequest, status *metav1.Status) *admissionv1.AdmissionResponse {
+	h.Metrics.reported.WithLabelValues(h.Name, strconv.Itoa(int(status.Code))).Inc()
+	if silent, due := h.reported.due(h.Clock.Now()); due {
+		resource := (&metav1.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}).String()
+		h.Log.Info("Only reported", "code", status.Code, "reason", status.Message, "user", r.UserInfo.Username, "operation", r.Operation,
+			"resource", resource, "namespace", r.Namespace, "name", called(r), "notLogged", silent)
+	}
+	text := fmt.Sprintf("%d %s", status.Code, status.Message)
+	return &admissionv1.AdmissionResponse{
+		Allowed: true, Result: &metav1.Status{Code: http.StatusOK}, Warnings: []string{cut(h.Name+" would refuse this: "+text, warningLength)},
+		AuditAnnotations: map[string]string{OnlyReported: text},
+	}
+}
+
+// admitUnjudged admits a request that cannot be judged yet: a webhook that only reports holds nobody up.
+func (h *Handler) admitUnjudged(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	h.Metrics.reported.WithLabelValues(h.Name, strconv.Itoa(unjudged)).Inc()
+	h.Log.V(1).Info("Admitted without a judgement", "reason", "not synced yet", "user", r.UserInfo.Username)
+	return &admissionv1.AdmissionResponse{
+		Allowed: true, Result: &metav1.Status{Code: http.StatusOK}, AuditAnnotations: map[string]string{OnlyReported: "503 not synced yet"},
+	}
+}
+
+// Annotate gives the answer to a request that is admitted an audit annotation. Its value is names and reasons, never content.
+func Annotate(ctx context.Context, key, value string) {
+	if c, _ := ctx.Value(callKey{}).(*call); c != nil {
+		if c.annotations == nil {
+			c.annotations = map[string]string{}
+		}
+		c.annotations[key] = value
+	}
+}
+
+func cut(text string, length int) string {
+	if len(text) <= length {
+		return text
+	}
+	const ellipsis = "…"
+	end := length - len(ellipsis)
+	for end > 0 && text[end]&0xc0 == 0x80 { // Not within a character.
+		end--
+	}
+	return text[:end] + ellipsis
+}

@@ -1,0 +1,105 @@
+package authorization
+
+import (
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/utils/clock"
+
+	"github.com/espalier-project/espalier/internal/endpoint"
+)
+
+// Outcome says how a shadow policy decides about a request, compared with the policy that answers.
+type Outcome string
+
+// Outcomes. Undecided means that the shadow policy would have had to read an object first: it sends no request.
+const (
+	Same        Outcome = ""
+	WouldRefuse Outcome = "would_refuse"
+	WouldAllow  Outcome = "would_allow"
+	Undecided   Outcome = "undecided"
+)
+
+// Difference is a request about which a shadow policy decides differently.
+type Difference struct {
+	// Authorizer is the name of the handler, Client the class of the client: gardenlet, extension, gardenadm, node-agent.
+	Authorizer, Rule, Client string
+	Outcome                  Outcome
+}
+
+// samplePeriod is how long nothing more is logged after a line about the same authorizer, rule, class of client and outcome. Ten seconds are 360
+// lines an hour for each of them, of some 40 that a landscape has.
+const samplePeriod = 10 * time.Second
+
+// Differences counts where shadow policies decide differently (SHD-2), and logs a sample of the requests (SHD-3). Nil counts nothing.
+type Differences struct {
+	total *prometheus.CounterVec
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	samples map[Difference]*sample
+}
+
+// sample is what is known of one series.
+type sample struct {
+	counter prometheus.Counter
+	logged  time.Time
+	// silent is the number of differences since the last line.
+	silent int
+}
+
+// NewDifferences registers the metric, or shares the one that is registered. Its labels are bounded: rules and classes of clients are those of the
+// tables.
+func NewDifferences(registry prometheus.Registerer, clock clock.PassiveClock) *Differences {
+	return &Differences{clock: clock, samples: map[Difference]*sample{}, total: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "espalier_authorizer_shadow_total",
+		Help: "Requests about which the shadow policy decides differently, or cannot decide without a read, by rule, class of client and outcome.",
+	}, []string{"authorizer", "rule", "client", "outcome"}))}
+}
+
+// Collectors are those of the metric.
+func (d *Differences) Collectors() []prometheus.Collector { return []prometheus.Collector{d.total} }
+
+// Count counts a difference, and logs it unless one of the same series was logged a moment ago. The key-value pairs say what was asked, and carry
+// names only.
+func (d *Differences) Count(difference Difference, log logr.Logger, reason string, about ...any) {
+	if d == nil || difference.Outcome == Same {
+		return
+	}
+	silent, due := d.count(difference)
+	if !due || difference.Outcome == Undecided {
+		return
+	}
+	log.WithValues(about...).Info("Shadow policy decides differently", "outcome", difference.Outcome, "rule", difference.Rule, "reason", reason,
+		"client", difference.Client, "notLogged", silent)
+}
+
+// About are the key-value pairs of a request.
+func About(attributes authorizer.Attributes) []any {
+	return []any{
+		"user", attributes.GetUser().GetName(), "verb", attributes.GetVerb(), "resource", attributes.GetResource(),
+		"subresource", attributes.GetSubresource(), "namespace", attributes.GetNamespace(), "name", attributes.GetName(),
+	}
+}
+
+// count says whether a line is due, and how many differences had none since the last line.
+func (d *Differences) count(difference Difference) (silent int, due bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.samples[difference]
+	if s == nil {
+		s = &sample{counter: d.total.WithLabelValues(difference.Authorizer, difference.Rule, difference.Client, string(difference.Outcome))}
+		d.samples[difference] = s
+	}
+	s.counter.Inc()
+	now := d.clock.Now()
+	if !s.logged.IsZero() && now.Sub(s.logged) < samplePeriod {
+		s.silent++
+		return 0, false
+	}
+	silent, s.silent, s.logged = s.silent, 0, now
+	return silent, true
+}

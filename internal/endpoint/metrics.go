@@ -1,0 +1,22 @@
+package endpoint
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Shared registers a collector, or returns the one that is registered with the same names. Names that mean something else are an error
+// in the program.
+func Shared[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
+	err := registry.Register(collector)
+	if known := (prometheus.AlreadyRegisteredError{}); errors.As(err, &known) {
+		if existing, same := known.ExistingCollector.(C); same {
+			return existing
+		}
+	}
+	if err != nil {
+		panic(err)
+	}
+	return collector
+}

@@ -1,0 +1,80 @@
+package rules
+
+import (
+	"context"
+
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/endpoint/authorization"
+	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
+)
+
+// Policy is what agents may do, where that is configurable. Nil fields are as the policy that answers has them.
+type Policy struct {
+	// AllowWatchAll lets agents watch all Nodes, Selectors says that the selectors of list and watch requests for Pods are looked at.
+	AllowWatchAll, Selectors *bool
+}
+
+// A shadow policy decides about the same requests without any effect (SHD-1), and only where the decision asks a question about the policy. It
+// sends no request: where an object has not been seen yet, it is undecided.
+
+// shadowed is what a shadow policy says about a request.
+type shadowed struct {
+	asked, allowed bool
+	outcome        authorization.Outcome
+	reason         string
+}
+
+// watchesAll says whether agents watch all Nodes. It notes whether the shadow policy says something else.
+func (q *request) watchesAll() bool {
+	return q.either(q.allowWatchAll, func(p *Policy) *bool { return p.AllowWatchAll })
+}
+
+// looksAtSelectors says whether selectors are looked at. It notes whether the shadow policy says something else.
+func (q *request) looksAtSelectors(ctx context.Context) (bool, error) {
+	looked, err := q.view.Selectors(ctx)
+	return q.either(looked, func(p *Policy) *bool { return p.Selectors }), err
+}
+
+func (q *request) either(answers bool, shadow func(*Policy) *bool) bool {
+	if q.policy == nil {
+		return answers
+	}
+	other := shadow(q.policy)
+	switch {
+	case other == nil || *other == answers:
+		return answers
+	case q.asShadow:
+		return *other
+	}
+	q.differs = true
+	return answers
+}
+
+// decideAsShadow asks the rule about the object once more, by the shadow policy.
+func decideAsShadow(ctx context.Context, r *rule, q *request, allowed bool) shadowed {
+	again := *q
+	again.asShadow = true
+	v, err := r.object(agent.WithoutReads(ctx), &again)
+	s := shadowed{asked: true, allowed: v.allowed, reason: v.reason}
+	switch {
+	case err != nil:
+		s.outcome, s.reason = authorization.Undecided, err.Error()
+	case v.allowed == allowed:
+		s.outcome = authorization.Same
+	case allowed:
+		s.outcome = authorization.WouldRefuse
+	default:
+		s.outcome = authorization.WouldAllow
+	}
+	return s
+}
+
+// countShadow counts and logs what the shadow policy decides differently.
+func (a *Authorizer) countShadow(v verdict, attributes authorizer.Attributes) {
+	if v.shadow.outcome == authorization.Same || a.Differences == nil {
+		return
+	}
+	difference := authorization.Difference{Authorizer: Name, Rule: v.rule, Client: "node-agent", Outcome: v.shadow.outcome}
+	a.Differences.Count(difference, a.Log, v.shadow.reason, authorization.About(attributes)...)
+}

@@ -1,0 +1,105 @@
+package rules
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/endpoint/authorization"
+	"github.com/espalier-project/espalier/internal/endpoint/explain"
+	"github.com/espalier-project/espalier/internal/graph"
+)
+
+// Policy is how wide the rights of clients are, where that is configurable.
+type Policy struct {
+	// ReadAll is readScope All, WriteOwned writeScope Owned.
+	ReadAll, WriteOwned bool
+}
+
+// A shadow policy decides about the same requests without any effect (SHD-1). Most decisions ask no question about the policy, so that both policies
+// decide alike and nothing is done twice. A decision that asks one, and gets another answer than the shadow policy's, is made again from the
+// rule on: with what the graph said already where the first decision asked the graph, and never with a request to the garden.
+
+// shadowed is what a shadow policy says about a request.
+type shadowed struct {
+	// asked says that the policies had to be compared.
+	asked, allowed bool
+	outcome        authorization.Outcome
+	step, reason   string
+}
+
+func (a *Authorizer) policy() Policy { return Policy{a.ReadAll, a.WriteOwned} }
+
+// readsAll says whether reads are open. It notes whether the shadow policy says something else.
+func (q *request) readsAll() bool {
+	if s := q.authorizer.Shadow; s != nil && !q.shadow && s.ReadAll != q.policy.ReadAll {
+		q.differs = true
+	}
+	return q.policy.ReadAll
+}
+
+// writesOwned says whether writes need a managed edge. It notes whether the shadow policy says something else, and what was judged.
+func (q *request) writesOwned(checked graph.Verdict) bool {
+	if s := q.authorizer.Shadow; s != nil && !q.shadow && s.WriteOwned != q.policy.WriteOwned {
+		q.differs = true
+		q.judged.Verdict, q.judged.valid = checked, true
+	}
+	return q.policy.WriteOwned
+}
+
+// asksManaged says whether a check has to tell whether a vertex is managed.
+func (a *Authorizer) asksManaged() bool {
+	return a.WriteOwned || a.Shadow != nil && a.Shadow.WriteOwned
+}
+
+// decideAsShadow applies a rule once more, by the shadow policy. It is the last use of the request.
+func (a *Authorizer) decideAsShadow(ctx context.Context, r *rule, q *request, allowed bool) shadowed {
+	q.policy, q.asking = *a.Shadow, asking{shadow: true}
+	v, err := a.apply(ctx, r, q)
+	s := shadowed{asked: true, allowed: v.allowed, step: v.step, reason: v.reason}
+	if !v.allowed {
+		s.reason += " (" + r.id + ")"
+	}
+	switch {
+	case err != nil:
+		s.outcome, s.reason = authorization.Undecided, err.Error()
+	case v.allowed == allowed:
+		s.outcome = authorization.Same
+	case v.undecided:
+		s.outcome = authorization.Undecided
+	case allowed:
+		s.outcome = authorization.WouldRefuse
+	default:
+		s.outcome = authorization.WouldAllow
+	}
+	return s
+}
+
+// countShadow counts and logs what the shadow policy decides differently.
+func (a *Authorizer) countShadow(v verdict, attributes authorizer.Attributes) {
+	if v.shadow.outcome == authorization.Same || a.Differences == nil {
+		return
+	}
+	difference := authorization.Difference{Authorizer: strings.ToLower(a.table.name), Rule: v.rule, Client: string(a.clientOf(attributes).Type), Outcome: v.shadow.outcome}
+	a.Differences.Count(difference, a.Log, v.shadow.reason, authorization.About(attributes)...)
+}
+
+// explainShadow returns what the shadow policy says, nil without one. Where no question about the policy was asked, it says the same.
+func (a *Authorizer) explainShadow(v verdict, err error) *explain.Shadow {
+	if a.Shadow == nil || err != nil || v.rule == "" {
+		return nil
+	}
+	allowed, e := v.allowed, &explain.Shadow{Decision: explain.NoOpinion, Step: v.step, Reason: v.reason}
+	if v.shadow.asked {
+		allowed, e.Step, e.Reason = v.shadow.allowed, v.shadow.step, v.shadow.reason
+		e.Differs = v.shadow.outcome == authorization.WouldRefuse || v.shadow.outcome == authorization.WouldAllow
+	}
+	switch {
+	case v.shadow.outcome == authorization.Undecided:
+		e.Decision = explain.Undecided
+	case allowed:
+		e.Decision = explain.Allow
+	}
+	return e
+}

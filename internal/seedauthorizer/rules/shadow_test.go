@@ -1,0 +1,280 @@
+package rules
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/espalier-project/espalier/internal/endpoint/authorization"
+	"github.com/espalier-project/espalier/internal/endpoint/explain"
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/builders"
+	"github.com/espalier-project/espalier/test/gardengen"
+)
+
+// shadowing is an authorizer with the widest policy, and with the narrowest one as its shadow.
+func shadowing() *Authorizer {
+	a := ruled()
+	a.ReadAll, a.Shadow = true, &Policy{WriteOwned: true}
+	return a
+}
+
+// TestShadow: what the shadow policy decides differently, by the rule that asks about the policy; everything else is decided once.
+func TestShadow(t *testing.T) {
+	for name, c := range map[string]struct {
+		question string
+		want     authorization.Outcome
+		step     string
+		asked    bool
+	}{
+		"SHD-1/D-1 a Shoot of another seed":      {"G get shoots n/foreign", authorization.WouldRefuse, "SA-14", true},
+		"SHD-1/D-1 the own Shoot":                {"G get shoots n/own", authorization.Same, "SA-13", true},
+		"SHD-1/D-1 a list without a selector":    {"G list shoots", authorization.WouldRefuse, "SEL-2", true},
+		"SHD-1/D-2 another namespace":            {"G list gardenlets other/", authorization.WouldRefuse, "SA-5", true},
+		"SHD-1/SP-3b the Lease of an election":   {"G get leases x/gardenlet-leader-election", authorization.WouldRefuse, "SA-14", true},
+		"SHD-1/SP-4 Namespace garden":            {"G get namespaces garden", authorization.WouldRefuse, "SA-14", true},
+		"SHD-1/D-4 the garden's identity":        {"E get configmaps kube-system/cluster-identity", authorization.WouldRefuse, "SA-14", true},
+		"SHD-1/BH-SA-27 the own Seed, which is":  {"G get seeds seed", authorization.Same, "SA-13", true},
+		"SHD-1/B-6 a Secret that is referred to": {"G update secrets n/own", authorization.WouldRefuse, "B-6", true},
+		"SHD-1/B-6 not for reads":                {"G get secrets n/own", authorization.Same, "", false},
+		"SHD-1/no question about the policy":     {"G get cloudprofiles own", authorization.Same, "", false},
+		"SHD-1/a refusal of both":                {"G update secrets n/foreign", authorization.Same, "", false},
+		"SHD-1/an object that is not seen yet":   {"G get shoots n/unseen", authorization.Undecided, "SA-14", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := shadowing()
+			v, err := a.decide(t.Context(), ask(t, c.question), asking{live: true, counted: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v.shadow.outcome != c.want || v.shadow.asked != c.asked || c.asked && v.shadow.step != c.step {
+				t.Errorf("got %+v, want %q at %s", v.shadow, c.want, c.step)
+			}
+			if asked := a.Live.(*live).asked; c.asked && asked != 0 {
+				t.Errorf("SHD-1: %d reads", asked)
+			}
+		})
+	}
+}
+
+// TestShadowWider: a shadow policy may also be the wider one.
+func TestShadowWider(t *testing.T) {
+	a := ruled()
+	a.WriteOwned, a.Shadow = true, &Policy{ReadAll: true}
+	for _, question := range []string{"G get shoots n/foreign", "G update secrets n/own"} {
+		v, err := a.decide(t.Context(), ask(t, question), asking{})
+		if err != nil || v.allowed || v.shadow.outcome != authorization.WouldAllow {
+			t.Errorf("SHD-1: %s: got %+v, %v", question, v, err)
+		}
+	}
+}
+
+// TestShadowOfLookedUp: an object that was looked up is judged by both policies, with one read.
+func TestShadowOfLookedUp(t *testing.T) {
+	w := newWorld(time.Unix(0, 0))
+	w.has(t, relation.Seed, builders.Seed("seed"))
+	w.live.objects["shoots:n/new"] = objectOf(t, relation.Shoot, builders.Shoot("n", "new").OnSeed("seed"))
+	w.seeds.Shadow = &Policy{ReadAll: true, WriteOwned: true}
+	v, err := w.seeds.decide(t.Context(), ask(t, "G get shoots n/new"), asking{live: true})
+	if err != nil || !v.allowed || v.shadow.outcome != authorization.Same || w.live.asked != 1 {
+		t.Errorf("SHD-1: got %+v, %v, %d reads", v, err, w.live.asked)
+	}
+}
+
+// TestLawOfShadow: on drawn gardens, whatever is asked by whomever, the shadow policy says what an authorizer with this policy says, or that it is
+// undecided where that one refuses; and the answer is the one that is given without a shadow policy.
+func TestLawOfShadow(t *testing.T) {
+	compared, different := 0, 0
+	for seed := range law(40) {
+		g := gardengen.New(2_000_000 + seed)
+		objects := draw(g, 5+g.IntN(20))
+		policy := Policy{g.IntN(2) == 0, g.IntN(2) == 0}
+		shadow := Policy{!policy.ReadAll, policy.WriteOwned != (g.IntN(2) == 0)}
+		both, alone, second := newWorld(gardengen.Now), newWorld(gardengen.Now), newWorld(gardengen.Now)
+		for _, w := range []*world{both, alone, second} {
+			w.populate(objects)
+			w.seeds.Live, w.shoots.Live = nil, nil
+			of := policy
+			if w == second {
+				of = shadow
+			}
+			w.seeds.ReadAll, w.seeds.WriteOwned, w.shoots.ReadAll = of.ReadAll, of.WriteOwned, of.ReadAll
+		}
+		both.seeds.Shadow, both.shoots.Shadow = &shadow, &Policy{ReadAll: shadow.ReadAll}
+		for range reviewsPerGarden {
+			q := review(g, objects)
+			for _, of := range []func(*world) *Authorizer{func(w *world) *Authorizer { return w.seeds }, func(w *world) *Authorizer { return w.shoots }} {
+				v, err := of(both).decide(t.Context(), q, asking{})
+				first, _ := of(alone).decide(t.Context(), q, asking{})
+				other, _ := of(second).decide(t.Context(), q, asking{})
+				if err != nil || v.allowed != first.allowed || v.reason != first.reason {
+					t.Fatalf("SHD-1, seed %d: %+v by %s: got %+v, %v with a shadow policy, and %+v without", seed, q, q.User.GetName(), v, err, first)
+				}
+				said := v.allowed
+				if v.shadow.asked {
+					compared++
+					said = v.shadow.allowed
+				}
+				delegatedToSeeds := v.step == "SH-23" || other.step == "SH-23"
+				if said != other.allowed && !delegatedToSeeds {
+					t.Fatalf("SHD-1, seed %d: %+v by %s: shadow says %v of %+v, and an authorizer with %+v says %+v", seed, q, q.User.GetName(), said, v, shadow, other)
+				}
+				if v.shadow.outcome != authorization.Same {
+					different++
+				}
+			}
+		}
+	}
+	t.Logf("%d compared, %d different", compared, different)
+	if compared < 300 || different < 200 {
+		t.Error("the reviews say little")
+	}
+}
+
+// TestShadowCounted: differences are counted by rule, class of client and outcome, and one line a series and ten seconds is logged.
+func TestShadowCounted(t *testing.T) {
+	var lines []string
+	a, clock, registry := shadowing(), clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), prometheus.NewRegistry()
+	a.Log = funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+	a.Differences, a.Metrics = authorization.NewDifferences(registry, clock), NewMetrics(prometheus.NewRegistry())
+	for range 3 {
+		decided(a, ask(t, "G get shoots n/foreign"))
+	}
+	decided(a, ask(t, "E get shoots n/foreign"))
+	decided(a, ask(t, "G get shoots n/unseen"))
+	decided(a, ask(t, "G get shoots n/own"))
+	a.Explain(t.Context(), ask(t, "G get shoots n/foreign"))
+	want := map[string]float64{"seedauthorizer SR-26 extension would_refuse": 1, "seedauthorizer SR-26 gardenlet undecided": 1, "seedauthorizer SR-26 gardenlet would_refuse": 3}
+	if diff := cmp.Diff(want, shadowSeries(t, registry)); diff != "" {
+		t.Errorf("SHD-2: %s", diff)
+	}
+	if len(lines) != 2 {
+		t.Errorf("SHD-3: got %d lines: %q", len(lines), lines)
+	}
+	clock.SetTime(clock.Now().Add(10 * time.Second))
+	decided(a, ask(t, "G get shoots n/foreign"))
+	if last := lines[len(lines)-1]; len(lines) != 3 || !strings.Contains(last, `"notLogged"=2`) || !strings.Contains(last, `"rule"="SR-26"`) ||
+		!strings.Contains(last, "does not lead to") || !strings.Contains(last, `"name"="foreign"`) {
+		t.Errorf("SHD-3: got %q", lines)
+	}
+}
+
+// shadowSeries are the values of the metric, by its labels.
+func shadowSeries(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != "espalier_authorizer_shadow_total" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			got[strings.Join([]string{labels["authorizer"], labels["rule"], labels["client"], labels["outcome"]}, " ")] = m.GetCounter().GetValue()
+		}
+	}
+	return got
+}
+
+// TestShadowExplained: an explanation says what both policies decide.
+func TestShadowExplained(t *testing.T) {
+	a := shadowing()
+	for question, want := range map[string]explain.Shadow{
+		"G get shoots n/foreign":  {Decision: "NoOpinion", Step: "SA-14", Differs: true, Reason: "no relationship found: Shoot:n/foreign does not lead to Seed:seed (SR-26)"},
+		"G get shoots n/unseen":   {Decision: "Undecided", Step: "SA-14", Reason: "no relationship found: Shoot:n/unseen is not known to lead to Seed:seed (SR-26)"},
+		"G get cloudprofiles own": {Decision: "Allow", Step: "SA-13"},
+	} {
+		got := a.Explain(t.Context(), ask(t, question)).Shadow
+		if got == nil || *got != want {
+			t.Errorf("SHD-4: %s: got %+v, want %+v", question, got, want)
+		}
+	}
+	if got := a.Explain(t.Context(), ask(t, "O get shoots n/own")).Shadow; got != nil {
+		t.Errorf("SHD-4: %+v is said of a user who is no client", got)
+	}
+	a.Shadow = nil
+	if got := a.Explain(t.Context(), ask(t, "G get shoots n/foreign")).Shadow; got != nil {
+		t.Errorf("SHD-4: %+v is said without a shadow policy", got)
+	}
+}
+
+// BenchmarkShadow measures a mix of decisions as a gardenlet asks for, in turns without and with a shadow policy, and the ratio of the fastest turns:
+//
+//	go test -run '^$' -bench Shadow -count 6 ./internal/seedauthorizer/rules
+//
+// Of ten reviews, four ask for a Secret, one writes a Secret, one a status, two read a Shoot, one lists and one creates an Event. The shadow
+// policy is the narrowest one, so that three of ten reviews ask a question about the policy.
+func BenchmarkShadow(b *testing.B) {
+	authorizers := [2]*Authorizer{}
+	var mix []authorizer.AttributesRecord
+	for i, shadow := range []*Policy{nil, {WriteOwned: true}} {
+		a := newAuthorizer()
+		a.Live, a.ReadAll, a.Shadow = nil, true, shadow
+		a.Metrics, a.Differences = NewMetrics(prometheus.NewRegistry()), authorization.NewDifferences(prometheus.NewRegistry(), clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
+		mix = shadowMix(a.Graph)
+		authorizers[i] = a
+	}
+	fastest := [2]time.Duration{time.Hour, time.Hour}
+	for b.Loop() {
+		for i, a := range authorizers {
+			started := time.Now()
+			for _, q := range mix {
+				if _, _, err := a.Authorize(context.Background(), q); err != nil {
+					b.Fatal(err)
+				}
+			}
+			fastest[i] = min(fastest[i], time.Since(started))
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(fastest[0].Nanoseconds())/float64(len(mix)), "ns/review")
+	b.ReportMetric(float64(fastest[1].Nanoseconds())/float64(len(mix)), "ns/review-with-shadow")
+	b.ReportMetric(float64(fastest[1])/float64(fastest[0]), "ratio")
+}
+
+// shadowMix fills a graph with 10,000 Shoots, a hundredth of them on the gardenlet's seed, and returns a mix of reviews.
+func shadowMix(g *graph.Graph) []authorizer.AttributesRecord {
+	var mix []authorizer.AttributesRecord
+	add := func(verb, group, resource, subresource, namespace, name string) {
+		mix = append(mix, authorizer.AttributesRecord{
+			User: gardenlet, Verb: verb, APIGroup: group, Resource: resource, Subresource: subresource, Namespace: namespace, Name: name, ResourceRequest: true,
+		})
+	}
+	for i := range 10_000 {
+		shoot := graph.Vertex{Kind: relation.Shoot, Namespace: fmt.Sprint("garden-", i/10), Name: fmt.Sprint("shoot-", i)}
+		secret := graph.Vertex{Kind: relation.Secret, Namespace: shoot.Namespace, Name: shoot.Name + ".ca-cluster"}
+		seed := "other"
+		if i%100 == 0 {
+			seed = "seed"
+		}
+		g.Set(shoot, []graph.Edge{{From: shoot, To: relation.SeedVertex(seed)}, {From: secret, To: shoot, Class: graph.Manages}})
+		if seed == "other" {
+			continue
+		}
+		for range 4 {
+			add("get", "", "secrets", "", shoot.Namespace, secret.Name)
+		}
+		add("patch", core, "shoots", "status", shoot.Namespace, shoot.Name)
+		add("update", "", "secrets", "", shoot.Namespace, secret.Name)
+		add("get", core, "shoots", "", shoot.Namespace, shoot.Name)
+		add("watch", core, "shoots", "", shoot.Namespace, shoot.Name)
+		add("list", core, "controllerregistrations", "", "", "")
+		add("create", "", "events", "", shoot.Namespace, "")
+	}
+	return mix
+}
