@@ -15,6 +15,8 @@ REQUESTS     := $(CURDIR)/.local/requests
 BINARIES     := $(CURDIR)/.local/binaries
 SUITES       := ESPALIER_REQUESTS=$(REQUESTS) ESPALIER_BINARIES=$(BINARIES)
 COMMANDS     := $(notdir $(wildcard cmd/*))
+# Names by which resource-manager answers for kubectl espalier, and completes its arguments.
+PLUGINS      := kubectl-espalier kubectl_complete-espalier
 # What images are made for.
 ARCHITECTURES ?= amd64 arm64
 RELEASE      := go run -C internal/tools/release .
@@ -125,6 +127,8 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 	@for c in resource-manager admission-controller node-agent-authorizer; do go run -C internal/tools ./configdoc ../.. $$c > docs/reference/$$c-configuration.md; done
 	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules resource-manager-features admission-controller-features node-agent-authorizer-features metrics profiles; do go run ./internal/gen/docs $$p > docs/reference/$$p.md; done
 	@for c in $(COMMANDS); do go run ./cmd/$$c reference > docs/reference/$$c-command-line.md; go run ./cmd/$$c man --dir docs/man; done
+	@mkdir -p $(CACHE)/plugin && go build -o $(CACHE)/plugin/kubectl-espalier ./cmd/resource-manager
+	@$(CACHE)/plugin/kubectl-espalier reference > docs/reference/kubectl-espalier-command-line.md && $(CACHE)/plugin/kubectl-espalier man --dir docs/man
 	@go run ./test/quickstart -garden-api > docs/examples/garden/api.yaml
 	@mkdir -p deploy/rbac && rm -f deploy/rbac/*.yaml && go run ./internal/gen/docs rbac deploy/rbac
 	@comment="$$(go run ./internal/gen/docs relation-doc)" && echo "$$comment" > internal/seedauthorizer/relation/doc.go
@@ -143,6 +147,7 @@ $(TOOLS)/hugo: internal/tools/site/go.mod
 build: ## Build the executables into bin/.
 	@mkdir -p bin
 	@for c in $(COMMANDS); do echo "building bin/$$c"; CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/$$c ./cmd/$$c; done
+	@for l in $(PLUGINS); do ln -sf resource-manager bin/$$l; done
 
 .PHONY: clients
 clients: bin/oras ## Build kubectl, Helm and oras into bin/.

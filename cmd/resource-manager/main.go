@@ -4,9 +4,11 @@ package main
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -14,10 +16,21 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
+	"github.com/espalier-project/espalier/internal/kubectl"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-func main() { process.Main(command()) }
+func main() {
+	switch filepath.Base(os.Args[0]) {
+	case kubectl.Executable:
+		process.Main(kubectl.Command())
+	case kubectl.Completer: // kubectl has it complete the arguments of kubectl espalier.
+		os.Args = slices.Insert(os.Args, 1, cobra.ShellCompRequestCmd)
+		process.Main(kubectl.Command())
+	default:
+		process.Main(command())
+	}
+}
 
 func command() process.Command {
 	flags := options{ConfigFlags: &process.ConfigFlags{}}
@@ -61,7 +74,7 @@ func subcommands() []process.Subcommand {
 			return cfg, warnings, err
 		}),
 		takeover(),
-	}, resourcemanager.Executable(flags.add, configuration).Subcommands()...)
+	}, slices.Concat(kubectl.Verbs(), resourcemanager.Executable(flags.add, configuration).Subcommands())...)
 }
 
 // takeover prints what the first pass would write.

@@ -295,7 +295,7 @@ func TestVerbsAlone(t *testing.T) {
 		code        int
 		out, errOut string
 	}{
-		"CLI-9/no verb":          {nil, 0, "Ask things\n\nUsage:\n  kubectl thing\n\nCommands:\n  ask      Ask\n  version  Print the version\n", ""},
+		"CLI-9/no verb":          {nil, 0, "Ask things\n\nUsage:\n  kubectl thing COMMAND\n\nCommands:\n  ask      Ask\n  version  Print the version\n", ""},
 		"CLI-9/something found":  {[]string{"ask", "a", "b"}, 1, "", ""},
 		"CLI-9/a fault":          {[]string{"ask", "fault", "b"}, 2, "", "Error: away\n"},
 		"CLI-9/an argument less": {[]string{"ask", "a"}, 2, "", "Error: want a kind and a name\n\nUsage:\n  kubectl thing ask KIND NAME [flags]\n"},

@@ -275,6 +275,43 @@ func TestGeneratedPages(t *testing.T) {
 	}
 }
 
+// CLI-9: by another name resource-manager answers for kubectl espalier, says where the other verbs are, and its pages are in the repository, too.
+func TestKubectlEspalier(t *testing.T) {
+	if err := os.Symlink(filepath.Join(binaries, "resource-manager"), filepath.Join(binaries, "kubectl-espalier")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("resource-manager", filepath.Join(binaries, "kubectl_complete-espalier")); err != nil {
+		t.Fatal(err)
+	}
+	help := run(t, "kubectl-espalier", nil)
+	for _, part := range []string{"\nUsage:\n  kubectl espalier COMMAND\n", "\n  why ", "admission-controller has explain"} {
+		if help.code != 0 || !strings.Contains(help.stdout, part) {
+			t.Errorf("CLI-9: exit code %d, no %q in\n%s%s", help.code, part, help.stdout, help.stderr)
+		}
+	}
+	for _, document := range strings.Fields(section(help.stdout, "Documents")) {
+		if _, err := os.Stat(filepath.Join(root, document)); err != nil {
+			t.Errorf("CLI-9: %v", err)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs/reference/kubectl-espalier-command-line.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(page), run(t, "kubectl-espalier", nil, "reference").stdout); diff != "" {
+		t.Errorf("make generate was forgotten: %s", diff)
+	}
+	if got := run(t, "kubectl-espalier", nil, "why", "pod"); got.code != 2 || !strings.HasPrefix(got.stderr, "Error: want KIND NAME or KIND/NAME\n\nUsage:\n  kubectl espalier why KIND[.GROUP] NAME [flags]\n") {
+		t.Errorf("CLI-10: exit code %d, %s", got.code, got.stderr)
+	}
+	if got := run(t, "kubectl-espalier", []string{"KUBECONFIG=/none", "KUBERNETES_SERVICE_HOST="}, "why", "pod", "x"); got.code != 2 || !strings.HasPrefix(got.stderr, "Error: source: no configuration has been provided") {
+		t.Errorf("CLI-10: exit code %d, %s", got.code, got.stderr)
+	}
+	if got := run(t, "kubectl_complete-espalier", []string{"KUBECONFIG=/none"}, "why", "--output", "j"); got.code != 0 || !strings.HasPrefix(got.stdout, "json\n:4\n") {
+		t.Errorf("CLI-9: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
 // What is effective has the defaults, the kind and what the environment says.
 func TestEffectiveConfiguration(t *testing.T) {
 	for name, parts := range map[string][]string{

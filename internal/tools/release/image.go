@@ -110,7 +110,7 @@ func (o *options) image(binary, executable, architecture string, labels map[stri
 	for _, part := range []struct {
 		by    string
 		files []file
-	}{{"user, certificates, defaults, /tmp", o.base()}, {executable, []file{{name: executable, mode: 0o555, content: content}}}} {
+	}{{"user, certificates, defaults, /tmp", o.base()}, {executable, ownFiles(executable, content)}} {
 		layer, err := newLayer(part.files)
 		if err != nil {
 			return nil, err
@@ -157,11 +157,24 @@ func checkStatic(binary, architecture string) error {
 	return nil
 }
 
-// file is one of an image. A name that ends in a slash is a folder's.
+// otherNames are those by which an executable answers for kubectl espalier, and completes its arguments: links to it.
+var otherNames = map[string][]string{"resource-manager": {"kubectl-espalier", "kubectl_complete-espalier"}}
+
+// ownFiles are an executable and its other names.
+func ownFiles(executable string, content []byte) []file {
+	files := []file{{name: executable, mode: 0o555, content: content}}
+	for _, name := range otherNames[executable] {
+		files = append(files, file{name: name, mode: 0o777, link: executable})
+	}
+	return files
+}
+
+// file is one of an image. A name that ends in a slash is a folder's; link is set for a symbolic link.
 type file struct {
 	name    string
 	mode    int64
 	content []byte
+	link    string
 }
 
 // defaults is the file that the executables read below their configuration.
@@ -200,8 +213,11 @@ func newLayer(files []file) (v1.Layer, error) {
 	w := tar.NewWriter(&packed)
 	for _, f := range files {
 		header := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
-		if f.name[len(f.name)-1] == '/' {
+		switch {
+		case f.name[len(f.name)-1] == '/':
 			header.Typeflag = tar.TypeDir
+		case f.link != "":
+			header.Typeflag, header.Linkname = tar.TypeSymlink, f.link
 		}
 		if err := w.WriteHeader(header); err != nil {
 			return nil, err

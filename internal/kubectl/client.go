@@ -1,0 +1,130 @@
+package kubectl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+)
+
+// page is how many objects one request lists: as many as kubectl asks for.
+const page = 500
+
+var managedResources = resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources")
+
+// reader reads a cluster. It counts its requests, and sends no other ones than GET.
+type reader struct {
+	dynamic  dynamic.Interface
+	metadata metadata.Interface
+	raw      rest.Interface
+	sent     *atomic.Int64
+	kinds    kinds
+}
+
+func newReader(config *rest.Config, sent *atomic.Int64) (*reader, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // The API server says when that is too many.
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	config.UserAgent = rest.DefaultKubernetesUserAgent()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &readOnly{next: next, sent: sent} })
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := rest.UnversionedRESTClientForConfigAndClient(rawConfig(config), httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &reader{dynamic: client, metadata: metadataClient, raw: raw, sent: sent}, nil
+}
+
+func rawConfig(config *rest.Config) *rest.Config {
+	config = dynamic.ConfigFor(config)
+	config.GroupVersion = nil
+	return config
+}
+
+// readOnly refuses every request that is not a GET: whatever a verb does, it writes nothing.
+type readOnly struct {
+	next http.RoundTripper
+	sent *atomic.Int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *readOnly) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet {
+		return nil, fmt.Errorf("%s %s was not sent: this command only reads", request.Method, request.URL.Path)
+	}
+	t.sent.Add(1)
+	return t.next.RoundTrip(request)
+}
+
+// WrappedRoundTripper lets clients find what is below.
+func (t *readOnly) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+func (r *reader) get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+	return r.dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// list reads all pages of a list.
+func (r *reader) list(ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
+	options.Limit = page
+	var all []unstructured.Unstructured
+	for {
+		list, err := r.dynamic.Resource(resource).Namespace(namespace).List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list.Items...)
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// typed converts what was read into a type.
+func typed[T any](object *unstructured.Unstructured) (*T, error) {
+	into := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
+		return nil, fmt.Errorf("%s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+	}
+	return into, nil
+}
+
+func typedAll[T any](objects []unstructured.Unstructured) ([]*T, error) {
+	all := make([]*T, 0, len(objects))
+	for i := range objects {
+		object, err := typed[T](&objects[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, object)
+	}
+	return all, nil
+}
+
+// isUnserved says whether an API server has nothing at a path: the kind is not served in that version.
+func isUnserved(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
+}

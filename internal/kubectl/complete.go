@@ -1,0 +1,97 @@
+package kubectl
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// completeWithin is how long a shell waits for names: longer than an API server takes, and shorter than a user has patience.
+const completeWithin = 3 * time.Second
+
+// completeObject offers kinds, then names.
+func (c *connection) completeObject(arguments []string, begun string) []string {
+	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
+	defer cancel()
+	found, err := c.open()
+	if err != nil {
+		return nil
+	}
+	switch len(arguments) {
+	case 0:
+		return begin(found.target.kindNames(ctx), begun)
+	case 1:
+		k, err := found.target.resolve(ctx, arguments[0])
+		if err != nil {
+			return nil
+		}
+		namespace := ""
+		if k.namespaced {
+			namespace = found.targetNamespace
+		}
+		return begin(found.target.names(ctx, k.at(), namespace), begun)
+	}
+	return nil
+}
+
+// kindNames are the kinds of a cluster, custom ones with their groups.
+func (r *reader) kindNames(ctx context.Context) []string {
+	var names []string
+	for _, k := range builtin() {
+		names = append(names, strings.ToLower(k.Kind))
+	}
+	all, _ := r.discover(ctx)
+	for _, k := range all {
+		if isCustom(k.Group) {
+			names = append(names, k.resource+"."+k.Group)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// names are those of the first page of objects.
+func (r *reader) names(ctx context.Context, resource schema.GroupVersionResource, namespace string) []string {
+	list, err := r.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: page})
+	if err != nil {
+		return nil
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].GetName()
+	}
+	return names
+}
+
+func (c *connection) completeNamespace(_ *pflag.FlagSet, begun string) []string {
+	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
+	defer cancel()
+	found, err := c.open()
+	if err != nil {
+		return nil
+	}
+	return begin(found.source.names(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, ""), begun)
+}
+
+func (c *connection) completeContext(_ *pflag.FlagSet, begun string) []string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.source.kubeconfig
+	config, err := rules.Load()
+	if err != nil {
+		return nil
+	}
+	return begin(sortedKeys(config.Contexts), begun)
+}
+
+func completeOutput(_ *pflag.FlagSet, begun string) []string { return begin(formats, begun) }
+
+// begin are the words that begin like one.
+func begin(words []string, begun string) []string {
+	return slices.DeleteFunc(slices.Clone(words), func(word string) bool { return !strings.HasPrefix(word, begun) })
+}

@@ -1,0 +1,321 @@
+package kubectl
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/inspect"
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// mostRequests is how many requests the question about one object may cost, with one Secret. A request that is only of use is not sent beyond that.
+const mostRequests = 5
+
+// question is one about an object.
+type question struct {
+	*clusters
+	kind            *kind
+	namespace, name string
+	// within limits where ManagedResources are looked for that no origin names; "" means everywhere.
+	within string
+	facts  *inspect.Facts
+}
+
+// gather reads what there is to know about an object.
+func (q *question) gather(ctx context.Context, now time.Time) (*inspect.Report, error) {
+	q.facts = &inspect.Facts{Now: now, Kind: q.kind.GroupVersionKind, ClusterScoped: !q.kind.namespaced, Namespace: q.namespace, Name: q.name}
+	if err := q.readLive(ctx); err != nil {
+		return nil, err
+	}
+	if err := q.findOwner(ctx); err != nil {
+		return nil, err
+	}
+	if q.facts.ManagedResource == nil {
+		return inspect.Explain(ctx, q.facts)
+	}
+	if err := q.readSource(ctx); err != nil {
+		return nil, err
+	}
+	if err := q.readWantedVersion(ctx); err != nil {
+		return nil, err
+	}
+	report, err := inspect.Explain(ctx, q.facts)
+	if err != nil {
+		return nil, err
+	}
+	if report.State == inspect.Differs {
+		q.refine(ctx, report)
+	}
+	if q.eventsLast() {
+		q.readEvents(ctx)
+	}
+	return inspect.Explain(ctx, q.facts)
+}
+
+// eventsLast says whether the Events are read only if there is a request left: the definition of a custom resource, whose kind had to be looked for,
+// says more.
+func (q *question) eventsLast() bool { return isCustom(q.kind.Group) && q.kind.definition == nil }
+
+// readLive reads the object, where its kind is served now.
+func (q *question) readLive(ctx context.Context) error {
+	live, err := q.target.get(ctx, q.kind.at(), q.namespace, q.name)
+	if isUnserved(err) && q.kind.definition == nil {
+		all, discoverErr := q.target.discover(ctx)
+		if discoverErr != nil {
+			return discoverErr
+		}
+		if q.kind, discoverErr = choose(all, q.kind.Kind, q.kind.Kind, "", q.kind.Group); discoverErr != nil {
+			return discoverErr
+		}
+		q.facts.Kind, q.facts.ClusterScoped = q.kind.GroupVersionKind, !q.kind.namespaced
+		live, err = q.target.get(ctx, q.kind.at(), q.namespace, q.name)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading %s: %w", q.described(), err)
+	}
+	if err == nil {
+		q.facts.Live = live
+	}
+	return nil
+}
+
+func (q *question) described() string { return describeObject(q.kind.GroupKind(), q.namespace, q.name) }
+
+func describeObject(gk schema.GroupKind, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return gk.String() + " " + name
+}
+
+// findOwner reads the ManagedResource that the object's origin names, and all of them if that does not have it.
+func (q *question) findOwner(ctx context.Context) error {
+	var read []*resourcesv1alpha1.ManagedResource
+	if origin, found := inspect.OriginOf(q.facts.Live); found {
+		mr, err := q.readNamed(ctx, origin.Key)
+		if err != nil {
+			return err
+		}
+		if mr != nil {
+			read = append(read, mr)
+		}
+	}
+	q.facts.ManagedResource, q.facts.Proof = inspect.FindOwner(q.facts.Key(), q.facts.ClusterScoped, q.facts.Live, read)
+	controlled := q.facts.Live != nil && metav1.GetControllerOf(q.facts.Live) != nil
+	if q.facts.ManagedResource != nil || controlled && len(read) > 0 {
+		return nil
+	}
+	objects, err := q.source.list(ctx, managedResources, q.within, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) && q.within == "" {
+		q.facts.Unknown = append(q.facts.Unknown, fmt.Sprintf("the inventories of ManagedResources were not read, so that an owner may be missing: %v; --source-namespace looks in one namespace", err))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking for the ManagedResource that has %s: %w", q.described(), err)
+	}
+	all, err := typedAll[resourcesv1alpha1.ManagedResource](objects)
+	if err != nil {
+		return err
+	}
+	q.facts.ManagedResource, q.facts.Proof = inspect.FindOwner(q.facts.Key(), q.facts.ClusterScoped, q.facts.Live, all)
+	return nil
+}
+
+// readNamed reads a ManagedResource, nil if it is not there.
+func (q *question) readNamed(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
+	object, err := q.source.get(ctx, managedResources, key.Namespace, key.Name)
+	if isUnserved(err) {
+		return nil, fmt.Errorf("the source has no ManagedResources: --context and --kubeconfig lead to it, --target-context and --target-kubeconfig to the target")
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ManagedResource %s: %w", key, err)
+	}
+	return typed[resourcesv1alpha1.ManagedResource](object)
+}
+
+// ownWarnings selects the Warnings of resource-manager.
+const ownWarnings = "type=Warning,reportingComponent=gardener-resource-manager"
+
+// readEvents reads what resource-manager tells of the owner: the latest page of it.
+func (q *question) readEvents(ctx context.Context) {
+	mr := q.facts.ManagedResource
+	if q.sent.Load() >= mostRequests {
+		q.facts.Unknown = append(q.facts.Unknown, "Events were not asked for, as that would be one request more: repairs and fights may be missing")
+		return
+	}
+	events, err := q.source.events(ctx, mr.Namespace, ownWarnings+",involvedObject.kind=ManagedResource,involvedObject.name="+mr.Name)
+	if err != nil {
+		q.facts.Unknown = append(q.facts.Unknown, fmt.Sprintf("the Events in namespace %s were not read: %v", mr.Namespace, err))
+		return
+	}
+	q.facts.Events = events
+}
+
+var eventResource = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+
+// events are the Events that a selector selects, at most a page of them.
+func (r *reader) events(ctx context.Context, namespace, selector string) ([]corev1.Event, error) {
+	list, err := r.dynamic.Resource(eventResource).Namespace(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: page})
+	if err != nil {
+		return nil, err
+	}
+	events := make([]corev1.Event, 0, len(list.Items))
+	for i := range list.Items {
+		event, err := typed[corev1.Event](&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, *event)
+	}
+	return events, nil
+}
+
+// readSource reads the Secrets that the owner names, and the Events about it.
+func (q *question) readSource(ctx context.Context) error {
+	mr := q.facts.ManagedResource
+	var together sync.WaitGroup
+	if !q.eventsLast() {
+		together.Go(func() { q.readEvents(ctx) })
+	}
+	secrets, unread := q.source.secretsOf(ctx, mr)
+	together.Wait()
+	q.facts.Secrets, q.facts.Unknown = secrets, append(q.facts.Unknown, unread...)
+	return ctx.Err()
+}
+
+var secretResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+
+// secretsOf reads the Secrets that a ManagedResource names, and says which could not be read.
+func (r *reader) secretsOf(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (found map[string]*corev1.Secret, unread []string) {
+	found = map[string]*corev1.Secret{}
+	names := map[string]struct{}{}
+	for _, ref := range mr.Spec.SecretRefs {
+		names[ref.Name] = struct{}{}
+	}
+	var mu sync.Mutex
+	parallel(len(names), sortedKeys(names), func(name string) {
+		object, err := r.get(ctx, secretResource, mr.Namespace, name)
+		var secret *corev1.Secret
+		if err == nil {
+			secret, err = asSecret(object)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			unread = append(unread, fmt.Sprintf("Secret %s/%s was not read: %v", mr.Namespace, name, err))
+			return
+		}
+		found[name] = secret
+	})
+	slices.Sort(unread)
+	return found, unread
+}
+
+// asSecret is a Secret that was read, or is in a file.
+func asSecret(object *unstructured.Unstructured) (*corev1.Secret, error) {
+	secret, err := typed[corev1.Secret](object)
+	if err != nil {
+		return nil, fmt.Errorf("secret %s/%s cannot be decoded", object.GetNamespace(), object.GetName()) // The error of the decoder may have a value.
+	}
+	for key, value := range secret.StringData {
+		if secret.Data == nil {
+			secret.Data = map[string][]byte{}
+		}
+		secret.Data[key] = []byte(value)
+	}
+	return secret, nil
+}
+
+// readWantedVersion reads the object once more if its manifest has another version: what is compared is of one version.
+func (q *question) readWantedVersion(ctx context.Context) error {
+	wanted := inspect.WantedVersion(ctx, q.facts)
+	if q.facts.Live == nil || wanted == "" || wanted == q.kind.Version {
+		return nil
+	}
+	q.kind = q.kind.in(wanted)
+	live, err := q.target.get(ctx, q.kind.at(), q.namespace, q.name)
+	if err != nil {
+		return fmt.Errorf("reading %s in version %s, as its manifest has it: %w", q.described(), wanted, err)
+	}
+	q.facts.Live, q.facts.Kind = live, q.kind.GroupVersionKind
+	return nil
+}
+
+// refine reads what may explain a difference.
+func (q *question) refine(ctx context.Context, report *inspect.Report) {
+	replicas := slices.ContainsFunc(report.Differences, func(d inspect.Difference) bool { return d.Path == "spec.replicas" })
+	switch {
+	case replicas && isScalable(q.kind.GroupKind()):
+		q.readScaled(ctx)
+	case isCustom(q.kind.Group):
+		q.readDefaults(ctx)
+	}
+}
+
+func (q *question) readScaled(ctx context.Context) {
+	if q.sent.Load() >= mostRequests {
+		q.facts.Unknown = append(q.facts.Unknown, "whether an autoscaler has its replicas was not asked: that would be one request more")
+		return
+	}
+	scaled, err := q.target.scaled(ctx, q.namespace)
+	if err != nil {
+		q.facts.Unknown = append(q.facts.Unknown, fmt.Sprintf("whether an autoscaler has its replicas is not known: %v", err))
+		return
+	}
+	q.facts.Scaled = slices.ContainsFunc(plan.NewEquivalences(q.facts.ManagedResource.Spec.Equivalences).Keys(q.facts.Key()), func(key plan.Key) bool { return scaled[key] })
+}
+
+func (q *question) readDefaults(ctx context.Context) {
+	if q.kind.definition == nil && q.sent.Load() >= mostRequests {
+		q.facts.Unknown = append(q.facts.Unknown, "what its CustomResourceDefinition fills in was not asked, so that a field may only seem to differ: with its group, as "+
+			q.kind.GroupKind().String()+", the definition is read first")
+		return
+	}
+	definition, err := q.target.definitionOf(ctx, q.kind)
+	if err != nil {
+		q.facts.Unknown = append(q.facts.Unknown, fmt.Sprintf("what its CustomResourceDefinition fills in is not known: %v", err))
+		return
+	}
+	if definition != nil {
+		q.facts.Defaults = merge.NewCustomDefaults(definition, q.kind.Version)
+	}
+}
+
+var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v1", Resource: "horizontalpodautoscalers"}
+
+// isScalable says whether the engine asks for autoscalers of a kind.
+func isScalable(gk schema.GroupKind) bool {
+	return (gk.Group == "apps" || gk.Group == "extensions") && (gk.Kind == "Deployment" || gk.Kind == "StatefulSet")
+}
+
+// scaled are the objects of a namespace, or of all, that an autoscaler has.
+func (r *reader) scaled(ctx context.Context, namespace string) (map[plan.Key]bool, error) {
+	objects, err := r.list(ctx, autoscalers, namespace, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	scaled := map[plan.Key]bool{}
+	for i := range objects {
+		apiVersion, _, _ := unstructured.NestedString(objects[i].Object, "spec", "scaleTargetRef", "apiVersion")
+		name, _, _ := unstructured.NestedString(objects[i].Object, "spec", "scaleTargetRef", "name")
+		kind, _, _ := unstructured.NestedString(objects[i].Object, "spec", "scaleTargetRef", "kind")
+		ref := corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: objects[i].GetNamespace(), Name: name}
+		scaled[plan.KeyOfReference(&ref)] = true
+	}
+	return scaled, nil
+}

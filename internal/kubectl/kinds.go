@@ -1,0 +1,246 @@
+package kubectl
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// kind is where the objects of a kind are served.
+type kind struct {
+	schema.GroupVersionKind
+	resource   string
+	namespaced bool
+	// definition is the CustomResourceDefinition, if that was read.
+	definition *unstructured.Unstructured
+}
+
+func (k *kind) at() schema.GroupVersionResource { return k.GroupVersion().WithResource(k.resource) }
+
+func (k *kind) in(version string) *kind {
+	other := *k
+	other.Version = version
+	return &other
+}
+
+// clusterScoped are Kubernetes' own kinds that have no namespaces. No type says it, and discovery would cost a request.
+var clusterScoped = []string{
+	"APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle", "ComponentStatus",
+	"CustomResourceDefinition", "DeviceClass", "DeviceTaintRule", "FlowSchema", "IPAddress", "IngressClass", "MutatingAdmissionPolicy",
+	"MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace", "Node", "PersistentVolume", "PriorityClass",
+	"PriorityLevelConfiguration", "ResourcePoolStatusRequest", "ResourceSlice", "RuntimeClass", "SelfSubjectAccessReview", "SelfSubjectReview", "SelfSubjectRulesReview",
+	"ServiceCIDR", "StorageClass", "StorageVersion", "StorageVersionMigration", "SubjectAccessReview", "TokenReview", "ValidatingAdmissionPolicy",
+	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
+}
+
+// shortNames are those that people type, by kind.
+var shortNames = map[string]string{
+	"cm": "ConfigMap", "crd": "CustomResourceDefinition", "crds": "CustomResourceDefinition", "cj": "CronJob", "csr": "CertificateSigningRequest",
+	"deploy": "Deployment", "ds": "DaemonSet", "ep": "Endpoints", "ev": "Event", "hpa": "HorizontalPodAutoscaler", "ing": "Ingress",
+	"limits": "LimitRange", "netpol": "NetworkPolicy", "no": "Node", "ns": "Namespace", "pc": "PriorityClass", "pdb": "PodDisruptionBudget",
+	"po": "Pod", "pv": "PersistentVolume", "pvc": "PersistentVolumeClaim", "quota": "ResourceQuota", "rc": "ReplicationController",
+	"rs": "ReplicaSet", "sa": "ServiceAccount", "sc": "StorageClass", "sts": "StatefulSet", "svc": "Service",
+}
+
+// lateGroups have kinds by names that others have, too: those are meant, unless the group is named.
+var lateGroups = []string{"extensions", "events.k8s.io"}
+
+// builtin are Kubernetes' own kinds, by group and kind, in the version that is likely to be served and preferred.
+var builtin = sync.OnceValue(func() map[schema.GroupKind]*kind {
+	versions := map[schema.GroupKind][]string{
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {"v1"}, {Group: "apiregistration.k8s.io", Kind: "APIService"}: {"v1"},
+	}
+	for gvk, goType := range scheme.Scheme.AllKnownTypes() {
+		_, isObject := goType.FieldByName("ObjectMeta")
+		if isObject && gvk.Version != "__internal" {
+			versions[gvk.GroupKind()] = append(versions[gvk.GroupKind()], gvk.Version)
+		}
+	}
+	kinds := map[schema.GroupKind]*kind{}
+	for gk, all := range versions {
+		slices.SortFunc(all, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
+		gvk := gk.WithVersion(all[0])
+		plural, _ := apimeta.UnsafeGuessKindToResource(gvk)
+		kinds[gk] = &kind{GroupVersionKind: gvk, resource: plural.Resource, namespaced: !slices.Contains(clusterScoped, gk.Kind)}
+	}
+	return kinds
+})
+
+// builtinOf returns the built-in kind that a word means, nil if it means none: a kind, a plural or a short name, and a group, if it is named.
+func builtinOf(word, group string, grouped bool) *kind {
+	var found []*kind
+	for gk, k := range builtin() {
+		named := strings.EqualFold(word, gk.Kind) || strings.EqualFold(word, k.resource) || shortNames[strings.ToLower(word)] == gk.Kind
+		if named && (!grouped || gk.Group == group) {
+			found = append(found, k)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return slices.MinFunc(found, func(a, b *kind) int {
+		return cmp.Or(cmp.Compare(slices.Index(lateGroups, a.Group), slices.Index(lateGroups, b.Group)), cmp.Compare(a.Group, b.Group))
+	})
+}
+
+// kinds are those of a cluster, asked for at most once.
+type kinds struct {
+	mu         sync.Mutex
+	discovered []*kind
+}
+
+// resolve finds the kind that an argument names: KIND, KIND.GROUP or KIND.VERSION.GROUP. Kubernetes' own kinds cost no request; a custom one with
+// its group costs that for its definition, and without it that for all kinds.
+func (r *reader) resolve(ctx context.Context, argument string) (*kind, error) {
+	word, version, group := splitKind(argument)
+	if k := builtinOf(word, group, group != "" || strings.Contains(argument, ".")); k != nil {
+		if version != "" {
+			k = k.in(version)
+		}
+		return k, nil
+	}
+	if group != "" {
+		if k := r.defined(ctx, word, version, group); k != nil {
+			return k, nil
+		}
+	}
+	all, err := r.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return choose(all, argument, word, version, group)
+}
+
+// splitKind splits KIND, KIND.GROUP or KIND.VERSION.GROUP.
+func splitKind(argument string) (word, version, group string) {
+	word, rest, _ := strings.Cut(argument, ".")
+	if first, group, found := strings.Cut(rest, "."); found && isVersion(first) {
+		return word, first, group
+	}
+	return word, "", rest
+}
+
+func isVersion(text string) bool {
+	return len(text) > 1 && text[0] == 'v' && text[1] >= '0' && text[1] <= '9'
+}
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// defined reads the CustomResourceDefinition of a kind, if its name can be guessed and it may be read.
+func (r *reader) defined(ctx context.Context, word, wanted, group string) *kind {
+	plural := strings.ToLower(word)
+	if !strings.HasSuffix(plural, "s") || strings.HasSuffix(plural, "ss") {
+		guessed, _ := apimeta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: plural})
+		plural = guessed.Resource
+	}
+	definition, err := r.get(ctx, definitions, "", plural+"."+group)
+	if err != nil {
+		return nil
+	}
+	return kindOf(definition, wanted)
+}
+
+// kindOf is what a CustomResourceDefinition defines, in a version or in the one that API servers prefer.
+func kindOf(definition *unstructured.Unstructured, wanted string) *kind {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	name, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	best := ""
+	for _, entry := range versions {
+		fields, _ := entry.(map[string]any)
+		served, _ := fields["served"].(bool)
+		v, _ := fields["name"].(string)
+		if served && (wanted == "" || wanted == v) && (best == "" || version.CompareKubeAwareVersionStrings(v, best) > 0) {
+			best = v
+		}
+	}
+	if best == "" {
+		return nil
+	}
+	return &kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: best, Kind: name}, resource: plural, namespaced: scope != "Cluster", definition: definition}
+}
+
+// aggregated asks for all groups with their kinds in one answer.
+const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+
+// discover returns all kinds that have a group, asked for once.
+func (r *reader) discover(ctx context.Context) ([]*kind, error) {
+	r.kinds.mu.Lock()
+	defer r.kinds.mu.Unlock()
+	if r.kinds.discovered != nil {
+		return r.kinds.discovered, nil
+	}
+	content, err := r.raw.Get().AbsPath("/apis").SetHeader("Accept", aggregated).Do(ctx).Raw()
+	if err != nil {
+		return nil, fmt.Errorf("asking for the kinds of the cluster: %w", err)
+	}
+	var groups apidiscoveryv2.APIGroupDiscoveryList
+	if err := json.Unmarshal(content, &groups); err != nil {
+		return nil, fmt.Errorf("asking for the kinds of the cluster: %w", err)
+	}
+	if groups.Kind != "APIGroupDiscoveryList" {
+		return nil, errors.New("asking for the kinds of the cluster: it has no aggregated discovery, which Kubernetes has from version 1.27 on")
+	}
+	for _, group := range groups.Items {
+		for _, v := range group.Versions {
+			for _, resource := range v.Resources {
+				if resource.ResponseKind == nil {
+					continue
+				}
+				gvk := schema.GroupVersionKind{Group: cmp.Or(resource.ResponseKind.Group, group.Name), Version: cmp.Or(resource.ResponseKind.Version, v.Version), Kind: resource.ResponseKind.Kind}
+				r.kinds.discovered = append(r.kinds.discovered, &kind{GroupVersionKind: gvk, resource: resource.Resource, namespaced: resource.Scope == apidiscoveryv2.ScopeNamespace})
+			}
+		}
+	}
+	return r.kinds.discovered, nil
+}
+
+// choose returns the kind that a word means; it is an error if it means several, or none.
+func choose(all []*kind, argument, word, version, group string) (*kind, error) {
+	var found []*kind
+	for _, k := range all {
+		named := strings.EqualFold(k.Kind, word) || strings.EqualFold(k.resource, word)
+		if named && (group == "" || k.Group == group) && (version == "" || k.Version == version) &&
+			!slices.ContainsFunc(found, func(f *kind) bool { return f.GroupKind() == k.GroupKind() }) { // The preferred version comes first.
+			found = append(found, k)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("the cluster serves no kind %q", argument)
+	case 1:
+		return found[0], nil
+	}
+	names := make([]string, len(found))
+	for i, k := range found {
+		names[i] = k.GroupKind().String()
+	}
+	return nil, fmt.Errorf("several kinds are named like %q: name one of %s", argument, strings.Join(names, ", "))
+}
+
+// definitionOf reads the definition of a custom kind; nil if it has none, or it may not be read.
+func (r *reader) definitionOf(ctx context.Context, k *kind) (*unstructured.Unstructured, error) {
+	if k.definition != nil {
+		return k.definition, nil
+	}
+	definition, err := r.get(ctx, definitions, "", k.resource+"."+k.Group)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	return definition, err
+}

@@ -1,0 +1,119 @@
+package kubectl
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
+)
+
+// format is what -o asks for.
+type format string
+
+// Formats; text is the default.
+const (
+	asText format = ""
+	asWide format = "wide"
+	asJSON format = "json"
+	asYAML format = "yaml"
+	asName format = "name"
+)
+
+var formats = []string{string(asWide), string(asJSON), string(asYAML), string(asName)}
+
+// String implements pflag.Value.
+func (f *format) String() string { return string(*f) }
+
+// Type implements pflag.Value.
+func (f *format) Type() string { return "form" }
+
+// Set implements pflag.Value.
+func (f *format) Set(value string) error {
+	if !slices.Contains(formats, value) {
+		return fmt.Errorf("want %s", strings.Join(formats, ", "))
+	}
+	*f = format(value)
+	return nil
+}
+
+func (f *format) add(set *pflag.FlagSet) {
+	set.VarP(f, "output", "o", "`form` of what is printed: wide, json, yaml or name")
+}
+
+// encode prints a value as JSON or YAML.
+func encode(out io.Writer, f format, value any) error {
+	content, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	if f == asYAML {
+		if content, err = yaml.JSONToYAML(content); err != nil {
+			return err
+		}
+	} else {
+		content = append(content, '\n')
+	}
+	_, err = out.Write(content)
+	return err
+}
+
+// style colours text on terminals.
+type style struct{ colours bool }
+
+// styleOf returns the style for a writer: colours are for terminals whose user does not object (NO_COLOR).
+func styleOf(out io.Writer) style {
+	return style{colours: isTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// Colours by their codes.
+const (
+	bold   = "1"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	cyan   = "36"
+)
+
+func (s style) in(colour, text string) string {
+	if !s.colours || text == "" {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// ago is how long ago a time was, as kubectl prints ages.
+func ago(now, then time.Time) string {
+	if then.IsZero() {
+		return "?"
+	}
+	return duration.HumanDuration(max(0, now.Sub(then)))
+}
+
+// oneLine is a text that may have several lines, or characters that move a terminal's cursor, as one line.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || r == '\r' {
+			return ' '
+		}
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, text)
+}

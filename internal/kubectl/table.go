@@ -1,0 +1,57 @@
+package kubectl
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// Exit codes of the verbs.
+const (
+	somethingFound = process.ExitCode(1)
+	faultCode      = 2
+)
+
+// Name is the command by which kubectl runs the verbs.
+const Name = "kubectl espalier"
+
+// Executable is the file that kubectl looks for, Completer the one that it asks for completion.
+const (
+	Executable = "kubectl-espalier"
+	Completer  = "kubectl_complete-espalier"
+)
+
+// Verbs are all that need no graph.
+func Verbs() []process.Subcommand {
+	return []process.Subcommand{why()}
+}
+
+// clustersLong says in the help of a verb what the flags lead to.
+const clustersLong = "ManagedResources and their Secrets are in the source, managed objects in the target.\n" +
+	"--kubeconfig and --context lead to the source, --target-kubeconfig and --target-context to the target; without those the source is the target, too, as in a seed."
+
+// Command answers for the verbs by the name Executable.
+func Command() process.Command {
+	return process.Command{
+		Name: Name, Short: "Ask what is in a cluster because of ManagedResources, and why",
+		Long: clustersLong + "\n\n" +
+			"The verbs are those of resource-manager, of which kubectl-espalier is another name.\n" +
+			"Verbs about authorization are elsewhere: admission-controller has explain, dump and replay, node-agent-authorizer has explain.",
+		Environment: []process.Term{
+			{Name: "KUBECONFIG", Text: "path of the kubeconfig of the source, if no flag has one"},
+			{Name: "NO_COLOR", Text: "set to anything: no colours, not even on a terminal"},
+		},
+		Documents:   []string{"docs/operations/kubectl-espalier.md"},
+		Subcommands: Verbs(),
+	}
+}
+
+// interruptible runs what ends early with SIGINT or SIGTERM.
+func interruptible(do func(context.Context) error) error {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	return do(ctx)
+}

@@ -1,0 +1,336 @@
+package kubectl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/espalier-project/espalier/internal/managedresource/inspect"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// why is the verb that says why an object is as it is.
+func why() process.Subcommand {
+	var to connection
+	var output format
+	var within string
+	return process.Subcommand{
+		Name: "why", Operand: "KIND[.GROUP] NAME", Fault: faultCode,
+		Short: "Say whose an object is, whether it is as it should be, who changed it, and how to change it for good",
+		Long: "KIND may be a kind, its plural or a short name, with the group or VERSION.GROUP behind a dot where the name alone is not clear; KIND/NAME is the same.\n" +
+			"The owner is the ManagedResource that the object's origin annotation names, else the one that has the object in its inventory.\n\n" +
+			clustersLong + "\n\n" +
+			"The live object is compared with its manifest as resource-manager does that. Values of Secrets are masked.\n" +
+			"It costs five requests at most, and one for each further Secret of the ManagedResource.",
+		Codes: []process.Term{
+			{Name: "0", Text: "the object is as it should be, or nobody keeps it"},
+			{Name: "1", Text: "there is something to look at: it differs or is missing, somebody fights for it, or it cannot be deleted"},
+			{Name: "2", Text: "an error; stderr says which"},
+		},
+		Arguments: func(arguments []string) error {
+			_, _, err := kindAndName(arguments)
+			return err
+		},
+		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
+			return to.completeObject(arguments, begun)
+		},
+		CompleteFlags: map[string]func(*pflag.FlagSet, string) []string{
+			"namespace": to.completeNamespace, "source-namespace": to.completeNamespace, "context": to.completeContext, "target-context": to.completeContext, "output": completeOutput,
+		},
+		Flags: func(set *pflag.FlagSet) {
+			to.add(set)
+			output.add(set)
+			set.StringVar(&within, "source-namespace", "", "`namespace` of the source where inventories are looked at, if no origin names the owner; all otherwise")
+		},
+		Run: func(set *pflag.FlagSet, out io.Writer) error {
+			return interruptible(func(ctx context.Context) error {
+				report, err := answerWhy(ctx, &to, set.Args(), within)
+				if err != nil {
+					return err
+				}
+				if err := printWhy(out, styleOf(out), output, report, time.Now()); err != nil {
+					return err
+				}
+				if report.Found() {
+					return somethingFound
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func answerWhy(ctx context.Context, to *connection, arguments []string, within string) (*inspect.Report, error) {
+	kindName, name, err := kindAndName(arguments)
+	if err != nil {
+		return nil, err
+	}
+	found, err := to.open()
+	if err != nil {
+		return nil, err
+	}
+	q := &question{clusters: found, name: name, within: within}
+	if q.kind, err = found.target.resolve(ctx, kindName); err != nil {
+		return nil, err
+	}
+	if q.kind.namespaced {
+		q.namespace = found.targetNamespace
+	}
+	return q.gather(ctx, time.Now())
+}
+
+// kindAndName reads KIND NAME or KIND/NAME.
+func kindAndName(arguments []string) (kind, name string, err error) {
+	switch len(arguments) {
+	case 1:
+		kind, name, _ = strings.Cut(arguments[0], "/")
+	case 2:
+		kind, name = arguments[0], arguments[1]
+	}
+	if kind == "" || name == "" || strings.Contains(name, "/") {
+		return "", "", errors.New("want KIND NAME or KIND/NAME")
+	}
+	return kind, name, nil
+}
+
+// printWhy prints a report.
+func printWhy(out io.Writer, s style, f format, r *inspect.Report, now time.Time) error {
+	switch f {
+	case asJSON, asYAML:
+		return encode(out, f, r)
+	case asName:
+		if r.Owner == nil {
+			return nil
+		}
+		_, err := fmt.Fprintf(out, "managedresource.resources.gardener.cloud/%s\n", r.Owner.Name)
+		return err
+	}
+	p := &whyPrinter{style: s, now: now, wide: f == asWide}
+	p.report(r)
+	_, err := io.WriteString(out, p.text.String())
+	return err
+}
+
+// whyPrinter prints a report: a heading, then one part a question.
+type whyPrinter struct {
+	style
+	now  time.Time
+	wide bool
+	text strings.Builder
+}
+
+func (p *whyPrinter) report(r *inspect.Report) {
+	name := r.Name
+	if r.Namespace != "" {
+		name = r.Namespace + "/" + name
+	}
+	p.text.WriteString(p.in(bold, fmt.Sprintf("%s %s", r.Kind, name)) + fmt.Sprintf(" (%s)", r.APIVersion))
+	if r.Created != nil {
+		p.text.WriteString(", created " + ago(p.now, r.Created.Time) + " ago")
+	}
+	p.text.WriteString("\n")
+	p.part("Owner", p.owner(r)...)
+	p.part("Manifest", p.manifest(r)...)
+	p.part("State", p.state(r)...)
+	p.part("Writers", p.writers(r)...)
+	p.part("Repairs", p.news(r.Repairs)...)
+	p.part("Fights", p.news(r.Fights)...)
+	p.part("Deletion", p.deletion(r)...)
+	p.part("Left alone", p.ignored(r)...)
+	p.part("If you edit it", p.edits(r)...)
+	p.part("To change it", r.Lasting...)
+	p.part("Faults", oneLines(r.Faults)...)
+	p.part("Not known", oneLines(r.NotKnown)...)
+}
+
+// part prints a part that has lines.
+func (p *whyPrinter) part(title string, lines ...string) {
+	for i, line := range lines {
+		if i > 0 {
+			title = ""
+		}
+		p.text.WriteString(p.in(cyan, fmt.Sprintf("%-15s", title)) + " " + line + "\n")
+	}
+}
+
+func (p *whyPrinter) owner(r *inspect.Report) []string {
+	if r.Owner == nil {
+		return []string{"nobody: " + r.Says}
+	}
+	o := r.Owner
+	lines := []string{fmt.Sprintf("ManagedResource %s/%s of class %s, by %s", o.Namespace, o.Name, o.Class, o.Proof)}
+	if o.Deleting {
+		lines = append(lines, p.in(yellow, "it is being deleted"))
+	}
+	if len(o.Conditions) > 0 {
+		lines = append(lines, strings.Join(o.Conditions, ", "))
+	}
+	if o.By != nil {
+		lines = append(lines, "written by "+p.writer(o.By))
+	}
+	return lines
+}
+
+func (p *whyPrinter) manifest(r *inspect.Report) []string {
+	if r.Manifest == nil {
+		return nil
+	}
+	m := r.Manifest
+	lines := []string{fmt.Sprintf("document %d of key %s in Secret %s", m.Document, m.Key, m.Secret)}
+	if m.By != nil {
+		lines = append(lines, "written by "+p.writer(m.By))
+	}
+	return lines
+}
+
+// mostDifferences is how many differences are printed without -o wide, so that what follows is seen.
+const mostDifferences = 10
+
+func (p *whyPrinter) state(r *inspect.Report) []string {
+	if r.Owner == nil {
+		return p.health(r)
+	}
+	colour := map[inspect.State]string{inspect.InSync: green, inspect.Differs: red, inspect.Missing: red, inspect.Unknown: red}[r.State]
+	lines := []string{p.in(colour, r.Says)}
+	shown := r.Differences
+	if !p.wide {
+		shown = shown[:min(len(shown), mostDifferences)]
+	}
+	for _, d := range shown {
+		lines = append(lines, p.difference(&d))
+	}
+	if more := len(r.Differences) - len(shown); more > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more: -o wide shows them", more))
+	}
+	return append(lines, p.health(r)...)
+}
+
+func (p *whyPrinter) health(r *inspect.Report) []string {
+	if r.Health == "" {
+		return nil
+	}
+	return []string{oneLine(r.Health)}
+}
+
+func (p *whyPrinter) difference(d *inspect.Difference) string {
+	value := func(colour, text string) string {
+		if text == "" {
+			text = "(none)"
+		}
+		return p.in(colour, oneLine(text))
+	}
+	line := "  " + oneLine(d.Path)
+	if d.Live != "" || d.Wanted != "" {
+		line += ": " + value(red, d.Live) + " instead of " + value(green, d.Wanted)
+	}
+	if d.By != nil {
+		line += ", by " + p.writer(d.By)
+	}
+	return line
+}
+
+func (p *whyPrinter) writer(w *inspect.Writer) string {
+	text := oneLine(w.Manager)
+	if w.Subresource != "" {
+		text += " (" + w.Subresource + ")"
+	}
+	if w.Time != nil {
+		text += " " + ago(p.now, w.Time.Time) + " ago"
+	}
+	return text
+}
+
+// mostWriters is how many writers are printed without -o wide.
+const mostWriters = 3
+
+func (p *whyPrinter) writers(r *inspect.Report) []string {
+	writers := r.Writers
+	if !p.wide {
+		writers = slices.DeleteFunc(slices.Clone(writers), func(w inspect.Writer) bool { return w.Subresource != "" })
+		writers = writers[:min(len(writers), mostWriters)]
+	}
+	var lines []string
+	for i := range writers {
+		line := p.writer(&writers[i])
+		if writers[i].Ours && !strings.HasSuffix(writers[i].Manager, "resource-manager") {
+			line += ", which is resource-manager"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// mostNews is how many Events are printed without -o wide.
+const mostNews = 3
+
+func (p *whyPrinter) news(news []inspect.News) []string {
+	if !p.wide {
+		news = news[:min(len(news), mostNews)]
+	}
+	var lines []string
+	for _, n := range news {
+		lines = append(lines, fmt.Sprintf("%s ago: %s", ago(p.now, n.Time.Time), oneLine(n.Text)))
+	}
+	return lines
+}
+
+func (p *whyPrinter) deletion(r *inspect.Report) []string {
+	var lines []string
+	if r.Deletion.Since != nil {
+		lines = append(lines, p.in(yellow, "it is being deleted, since "+ago(p.now, r.Deletion.Since.Time)))
+	}
+	for _, hold := range r.Deletion.Holds {
+		lines = append(lines, oneLine(hold))
+	}
+	return lines
+}
+
+func (p *whyPrinter) ignored(r *inspect.Report) []string {
+	var lines []string
+	for _, i := range r.Ignored {
+		line := fmt.Sprintf("%s (%s=%s %s", oneLine(i.What), i.Annotation, oneLine(i.Value), i.Where)
+		if i.By != "" {
+			line += ", set by " + oneLine(i.By)
+		}
+		if i.Since != nil {
+			line += " " + ago(p.now, i.Since.Time) + " ago"
+		}
+		lines = append(lines, line+")")
+	}
+	return lines
+}
+
+func oneLines(texts []string) []string {
+	lines := make([]string, len(texts))
+	for i, text := range texts {
+		lines[i] = oneLine(text)
+	}
+	return lines
+}
+
+func (p *whyPrinter) edits(r *inspect.Report) []string {
+	if r.EditsSay != "" {
+		return []string{r.EditsSay}
+	}
+	if len(r.Edits) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 1, 2, ' ', 0)
+	for _, edit := range r.Edits {
+		becomes := "is taken back"
+		if edit.Stays {
+			becomes = "stays"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", becomes, edit.Of, oneLine(edit.Path))
+	}
+	_ = w.Flush()
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}

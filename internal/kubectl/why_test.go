@@ -1,0 +1,152 @@
+package kubectl
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/managedresource/inspect"
+	"github.com/espalier-project/espalier/test/golden"
+)
+
+var now = time.Date(2026, 11, 24, 18, 0, 0, 0, time.UTC)
+
+func minutesAgo(minutes int) *metav1.Time {
+	at := metav1.NewTime(now.Add(-time.Duration(minutes) * time.Minute))
+	return &at
+}
+
+// fullReport has something to say in each part.
+func fullReport() *inspect.Report {
+	kubectl, ours := inspect.Writer{Manager: "kubectl-edit", Operation: "Update", Time: minutesAgo(1)}, inspect.Writer{Manager: "resource-manager", Operation: "Update", Time: minutesAgo(90), Ours: true}
+	gardenlet := inspect.Writer{Manager: "gardenlet", Operation: "Update", Time: minutesAgo(120)}
+	r := &inspect.Report{
+		APIVersion: "apps/v1", Kind: "Deployment", Namespace: "kube-system", Name: "dns", Created: minutesAgo(60 * 24 * 3), State: inspect.Differs,
+		Says:     "it differs from its manifest in 12 fields",
+		Owner:    &inspect.Owner{Namespace: "shoot--a--b", Name: "dns", Class: "resources", Proof: inspect.ByOrigin, Conditions: []string{"ResourcesApplied=True (ApplySucceeded)"}, By: &gardenlet, Deleting: true},
+		Manifest: &inspect.Manifest{Secret: "shoot--a--b/dns", Key: "all.yaml.br", Document: 3, By: &gardenlet},
+		Differences: []inspect.Difference{
+			{Path: "spec.replicas", Live: "3", Wanted: "2", By: &kubectl}, {Path: "spec.template.spec.containers[dns].image", Live: `"dns:2"`, Wanted: `"dns:1"`, By: &kubectl},
+			{Path: "metadata.labels.app", Wanted: `"dns"`},
+		},
+		Health:   "unhealthy: condition \"Available\" has invalid status False\nnext line \x1b[31m",
+		Writers:  []inspect.Writer{kubectl, {Manager: "kube-controller-manager", Subresource: "status", Time: minutesAgo(1)}, ours},
+		Repairs:  []inspect.News{{Time: *minutesAgo(5), Reason: "ObjectChanged", Text: `was changed by "kubectl-edit" at spec.replicas; it was put right`, By: "kubectl-edit"}},
+		Fights:   []inspect.News{{Time: *minutesAgo(5), Reason: "SourceFight", Text: "Secret dns is overwritten in turn"}},
+		Deletion: inspect.Deletion{Since: minutesAgo(10), Holds: []string{"finalizer example.com/hold (holder)"}},
+		Ignored:  []inspect.Ignored{{What: "spec.replicas", Where: "in the manifest", Annotation: "resources.gardener.cloud/preserve-replicas", Value: "true", By: "gardenlet", Since: minutesAgo(120)}},
+		Edits:    []inspect.Edit{{Of: "a field of its manifest", Path: "spec.paused"}, {Of: "a label of your own", Path: "metadata.labels.example.com/mine", Stays: true}},
+		Lasting:  []string{"change document 3 of key all.yaml.br in Secret shoot--a--b/dns"}, NotKnown: []string{"Events were not read"}, Faults: []string{"the object is described twice"},
+	}
+	for _, name := range strings.Split("abcdefghi", "") {
+		r.Differences = append(r.Differences, inspect.Difference{Path: "metadata.annotations." + name, Live: `"x"`})
+	}
+	return r
+}
+
+// CLI-10: reports are printed part by part, colours only where they are wanted, and nothing in them moves the cursor of a terminal.
+func TestPrintWhy(t *testing.T) {
+	nobody := &inspect.Report{APIVersion: "v1", Kind: "Node", Name: "one", State: inspect.Unmanaged, Says: "no ManagedResource has it", EditsSay: "an edit stays"}
+	for file, tc := range map[string]struct {
+		report *inspect.Report
+		style  style
+		format format
+	}{
+		"why.txt":          {fullReport(), style{}, asText},
+		"why-wide.txt":     {fullReport(), style{}, asWide},
+		"why-coloured.txt": {fullReport(), style{colours: true}, asText},
+		"why.yaml":         {fullReport(), style{}, asYAML},
+		"why-nobody.txt":   {nobody, style{}, asText},
+		"why-name.txt":     {fullReport(), style{}, asName},
+	} {
+		t.Run("CLI-10/"+file, func(t *testing.T) {
+			var out strings.Builder
+			if err := printWhy(&out, tc.style, tc.format, tc.report, now); err != nil {
+				t.Fatal(err)
+			}
+			golden.Compare(t, "testdata/"+file, out.String())
+		})
+	}
+}
+
+// CLI-10: kinds are named as for kubectl; Kubernetes' own cost no request.
+func TestKinds(t *testing.T) {
+	for argument, want := range map[string]string{
+		"po": "/v1, Kind=Pod pods namespaced", "Deployment": "apps/v1, Kind=Deployment deployments namespaced", "deployments.apps": "apps/v1, Kind=Deployment deployments namespaced",
+		"ingress": "networking.k8s.io/v1, Kind=Ingress ingresses namespaced", "ingress.extensions": "extensions/v1beta1, Kind=Ingress ingresses namespaced", "hpa": "autoscaling/v2, Kind=HorizontalPodAutoscaler horizontalpodautoscalers namespaced",
+		"crd": "apiextensions.k8s.io/v1, Kind=CustomResourceDefinition customresourcedefinitions", "clusterrole": "rbac.authorization.k8s.io/v1, Kind=ClusterRole clusterroles",
+		"event": "/v1, Kind=Event events namespaced", "netpol": "networking.k8s.io/v1, Kind=NetworkPolicy networkpolicies namespaced", "endpoints": "/v1, Kind=Endpoints endpoints namespaced",
+		"node": "/v1, Kind=Node nodes", "flower.example.org": "", "flower": "",
+	} {
+		word, _, group := splitKind(argument)
+		got := ""
+		if k := builtinOf(word, group, strings.Contains(argument, ".")); k != nil {
+			got = k.String() + " " + k.resource
+			if k.namespaced {
+				got += " namespaced"
+			}
+		}
+		if got != want {
+			t.Errorf("CLI-10: %s: got %q, want %q", argument, got, want)
+		}
+	}
+	for argument, want := range map[string][3]string{
+		"a": {"a", "", ""}, "a.b": {"a", "", "b"}, "a.v1.b.c": {"a", "v1", "b.c"}, "a.vb.c": {"a", "", "vb.c"},
+	} {
+		if word, version, group := splitKind(argument); [3]string{word, version, group} != want {
+			t.Errorf("CLI-10: %s: %s, %s, %s", argument, word, version, group)
+		}
+	}
+	several := []*kind{{GroupVersionKind: inGroup("a.example", "v2"), resource: "xs"}, {GroupVersionKind: inGroup("a.example", "v1"), resource: "xs"}, {GroupVersionKind: inGroup("b.example", "v1"), resource: "xs"}}
+	if k, err := choose(several, "xs.a.example", "xs", "", "a.example"); err != nil || k.Version != "v2" {
+		t.Errorf("CLI-10: %v, %v", k, err)
+	}
+	if _, err := choose(several, "xs", "xs", "", ""); err == nil || !strings.Contains(err.Error(), "name one of X.a.example, X.b.example") {
+		t.Errorf("CLI-10: %v", err)
+	}
+}
+
+func inGroup(group, version string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: group, Version: version, Kind: "X"}
+}
+
+// CLI-10: which kinds have no namespaces is what the types of k8s.io/api say for their clients.
+func TestClusterScoped(t *testing.T) {
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "*", "*", "types*.go"))
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	scoped := map[string]bool{"CustomResourceDefinition": true, "APIService": true} // These are in other modules.
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		without := false
+		for line := range strings.Lines(string(content)) {
+			if strings.HasPrefix(line, "// +genclient:nonNamespaced") {
+				without = true
+			} else if name, found := strings.CutPrefix(line, "type "); found {
+				if without {
+					scoped[strings.Fields(name)[0]] = true
+				}
+				without = false
+			}
+		}
+	}
+	for _, k := range builtin() {
+		if scoped[k.Kind] == k.namespaced {
+			t.Errorf("CLI-10: %s has a namespace: %t", k.GroupVersionKind, k.namespaced)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+)
+
+// Deletion is what is to say about the end of an object.
+type Deletion struct {
+	// Since is when somebody deleted it; nil if nobody did.
+	Since *metav1.Time `json:"since,omitempty"`
+	// Holds keep the object, now or when it is deleted.
+	Holds []string `json:"holds,omitempty"`
+}
+
+func deletionOf(live *unstructured.Unstructured, mr *resourcesv1alpha1.ManagedResource) Deletion {
+	if live == nil {
+		return Deletion{}
+	}
+	d := Deletion{Since: live.GetDeletionTimestamp()}
+	for _, finalizer := range live.GetFinalizers() {
+		d.Holds = append(d.Holds, fmt.Sprintf("finalizer %s%s", finalizer, addedBy(writerOf(live, "metadata", "finalizers"))))
+	}
+	if meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) {
+		d.Holds = append(d.Holds, fmt.Sprintf("annotation %s: resource-manager does not delete it", resourcesv1alpha1.AnnotationKeepObject))
+	}
+	if value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]; found {
+		d.Holds = append(d.Holds, fmt.Sprintf("annotation %s: resource-manager removes its finalizers %s after its deletion", resourcesv1alpha1.AnnotationFinalizeDeletionAfter, value))
+	}
+	if isCollectable(live) {
+		d.Holds = append(d.Holds, fmt.Sprintf("label %s: the garbage collector deletes it when nothing refers to it", resourcesv1alpha1.LabelGarbageCollectableReference))
+	}
+	if mr != nil && mr.Spec.KeepObjects != nil && *mr.Spec.KeepObjects {
+		d.Holds = append(d.Holds, "spec.keepObjects of its ManagedResource: it stays when the ManagedResource goes")
+	}
+	return d
+}
+
+func isCollectable(live *unstructured.Unstructured) bool {
+	return live.GetAPIVersion() == "v1" && slices.Contains([]string{"ConfigMap", "Secret"}, live.GetKind()) &&
+		meta.Truthy(live.GetLabels(), resourcesv1alpha1.LabelGarbageCollectableReference)
+}
+
+func addedBy(writer *Writer) string {
+	if writer == nil {
+		return ""
+	}
+	return " (" + writer.Manager + ")"
+}

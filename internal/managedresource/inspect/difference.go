@@ -1,0 +1,229 @@
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/schema"
+)
+
+// Difference is a field that a write would change.
+type Difference struct {
+	// Path of the field, such as spec.template.spec.containers[web].image.
+	Path string `json:"path"`
+	// Live and Wanted are the values, shortened, and masked for Secrets; empty for a field that is not there.
+	Live   string `json:"live,omitempty"`
+	Wanted string `json:"wanted,omitempty"`
+	// By is who wrote the live value, if managed fields tell.
+	By *Writer `json:"by,omitempty"`
+
+	steps []string
+}
+
+// Comparison is a live object, and how it would be after a write.
+type Comparison struct {
+	// Live and Wanted have no managed fields, and no values of Secrets.
+	Live, Wanted *unstructured.Unstructured
+	Differences  []Difference
+}
+
+// Compare lays a desired object over a live one, as a run does, and returns what that changes.
+func Compare(desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, defaults merge.CustomDefaults) Comparison {
+	merged := merge.Merge(desired, live, options)
+	settled := settle(live, merged, defaults)
+	compared := Comparison{Live: withoutManagedFields(live), Wanted: withoutManagedFields(settled)}
+	compared.Differences = differences(nil, compared.Live.Object, compared.Wanted.Object)
+	if len(compared.Differences) == 0 && !merge.Equal(live, merged) && !merge.Equal(live, settled) {
+		compared.Differences = []Difference{{Path: merge.Difference(live, merged)}} // It is nothing that can be shown.
+	}
+	attribute(compared.Differences, live)
+	mask(compared.Live, compared.Wanted)
+	for i := range compared.Differences {
+		compared.Differences[i].mask(desired.Key)
+	}
+	return compared
+}
+
+// settle is a merged object as it would be read after it was written.
+func settle(live, merged *unstructured.Unstructured, defaults merge.CustomDefaults) *unstructured.Unstructured {
+	kind, _ := schema.Of(live.GroupVersionKind())
+	if schema.IsCustom(live.GroupVersionKind().Group) {
+		merged = merged.DeepCopy()
+		defaults.Fill(merged)
+	}
+	return &unstructured.Unstructured{Object: kind.Settle(live.Object, merged.Object)}
+}
+
+func withoutManagedFields(object *unstructured.Unstructured) *unstructured.Unstructured {
+	object = object.DeepCopy()
+	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
+	return object
+}
+
+// differences are those of two values, in the order of their paths. Items of lists are compared by their names, those without one by their places.
+func differences(steps []string, live, wanted any) []Difference {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		if live, ok := live.(map[string]any); ok {
+			return differencesOfFields(steps, live, wanted)
+		}
+	case []any:
+		if live, ok := live.([]any); ok && len(live) == len(wanted) || ok && isNamed(live) && isNamed(wanted) {
+			return differencesOfFields(steps, itemsOf(live), itemsOf(wanted))
+		}
+	}
+	if same(live, wanted) {
+		return nil
+	}
+	return []Difference{{Path: pathOf(steps), Live: shown(live), Wanted: shown(wanted), steps: slices.Clone(steps)}}
+}
+
+func differencesOfFields(steps []string, live, wanted map[string]any) []Difference {
+	var all []Difference
+	for _, name := range slices.Compact(slices.Sorted(joined(maps.Keys(live), maps.Keys(wanted)))) {
+		all = append(all, differences(append(slices.Clone(steps), name), live[name], wanted[name])...)
+	}
+	return all
+}
+
+func joined(sequences ...func(func(string) bool)) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, sequence := range sequences {
+			for value := range sequence {
+				if !yield(value) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func same(a, b any) bool {
+	var anything schema.Type
+	return a == nil && b == nil || a != nil && b != nil && anything.Same(a, b)
+}
+
+// isNamed says whether all items of a list have names.
+func isNamed(list []any) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, func(item any) bool { return itemName(item) == "" })
+}
+
+func itemName(item any) string {
+	fields, _ := item.(map[string]any)
+	name, _ := fields["name"].(string)
+	return name
+}
+
+// itemsOf are the items of a list by their steps in a path.
+func itemsOf(list []any) map[string]any {
+	items := make(map[string]any, len(list))
+	for i, item := range list {
+		step := "[" + itemName(item) + "]"
+		if _, twice := items[step]; step == "[]" || twice {
+			step = "[" + strconv.Itoa(i) + "]"
+		}
+		items[step] = item
+	}
+	return items
+}
+
+func pathOf(steps []string) string { return strings.ReplaceAll(strings.Join(steps, "."), ".[", "[") }
+
+// shownValue is the longest value that a report shows, in bytes: a line of a terminal has room for two of them and a path.
+const shownValue = 60
+
+// shown is a value as a report has it, empty for none.
+func shown(value any) string {
+	if value == nil {
+		return ""
+	}
+	content, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprintf("%T", value)
+	}
+	text := string(content)
+	if len(text) <= shownValue {
+		return text
+	}
+	cut := shownValue
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
+
+// secretFields are the fields of a Secret whose values are masked. An annotation of kubectl repeats the others.
+var secretFields = []string{"data", "stringData"}
+
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+const masked = "***"
+
+func isSecret(key plan.Key) bool { return key.Group == "" && key.Kind == "Secret" }
+
+// mask hides the values of a Secret: whether two of them differ is still to be seen.
+func (d *Difference) mask(key plan.Key) {
+	if !isSecret(key) || len(d.steps) == 0 || !slices.Contains(secretFields, d.steps[0]) && !slices.Contains(d.steps, lastApplied) {
+		return
+	}
+	for _, value := range []*string{&d.Live, &d.Wanted} {
+		if *value != "" {
+			*value = masked
+		}
+	}
+}
+
+// mask hides the values of the forms of a Secret, in the way of kubectl diff.
+func mask(live, wanted *unstructured.Unstructured) {
+	if form := cmpForm(live, wanted); form == nil || !isSecret(plan.KeyOf(form)) {
+		return
+	}
+	for _, path := range [][]string{{"data"}, {"stringData"}, {"metadata", "annotations"}} {
+		before, after := fieldsAt(live, path), fieldsAt(wanted, path)
+		for _, name := range slices.Compact(slices.Sorted(joined(maps.Keys(before), maps.Keys(after)))) {
+			if len(path) == 1 || name == lastApplied {
+				maskValue(before, after, name)
+			}
+		}
+	}
+}
+
+func cmpForm(live, wanted *unstructured.Unstructured) *unstructured.Unstructured {
+	if live != nil {
+		return live
+	}
+	return wanted
+}
+
+func fieldsAt(object *unstructured.Unstructured, path []string) map[string]any {
+	if object == nil {
+		return nil
+	}
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+	fields, _ := value.(map[string]any)
+	return fields
+}
+
+func maskValue(before, after map[string]any, name string) {
+	old, was := before[name]
+	now, is := after[name]
+	switch {
+	case was && is && !same(old, now):
+		before[name], after[name] = masked+" (before)", masked+" (after)"
+	case was && is:
+		before[name], after[name] = masked, masked
+	case was:
+		before[name] = masked
+	case is:
+		after[name] = masked
+	}
+}

@@ -1,0 +1,134 @@
+package inspect
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// News is what an Event of resource-manager says of an object or of its ManagedResource.
+type News struct {
+	Time   metav1.Time `json:"time"`
+	Reason string      `json:"reason"`
+	Text   string      `json:"text"`
+	// By is who changed the object, if the Event names somebody.
+	By string `json:"by,omitempty"`
+}
+
+// about is what Events of a reason are about.
+type about int
+
+const (
+	// repairs name objects that somebody changed, and that were or are to be repaired.
+	repairs about = iota + 1
+	// sourceFights name two writers of what a ManagedResource is made from.
+	sourceFights
+)
+
+// reasons are the Events of resource-manager that reports look at. All other Warnings about a ManagedResource are told as they are.
+var reasons = map[string]about{
+	"ObjectChanged": repairs,
+	"SourceFight":   sourceFights,
+}
+
+// fightText is how the Event of a repair says that two writers fight.
+const fightText = "is changed again and again"
+
+// eventTime is when an Event was told last.
+func eventTime(event *corev1.Event) metav1.Time {
+	if !event.LastTimestamp.IsZero() {
+		return event.LastTimestamp
+	}
+	if !event.EventTime.IsZero() {
+		return metav1.NewTime(event.EventTime.Time)
+	}
+	return event.CreationTimestamp
+}
+
+// isAbout says whether an Event is about a ManagedResource.
+func isAbout(event *corev1.Event, owner types.NamespacedName) bool {
+	return event.InvolvedObject.Kind == "ManagedResource" && event.InvolvedObject.Name == owner.Name && event.InvolvedObject.Namespace == owner.Namespace
+}
+
+// repairsOf are the repairs that Events tell of, by the names of objects, the latest first.
+func repairsOf(events []corev1.Event, owner types.NamespacedName) map[string][]News {
+	found := map[string][]News{}
+	for i := range events {
+		event := &events[i]
+		if reasons[event.Reason] != repairs || !isAbout(event, owner) {
+			continue
+		}
+		for sentence := range strings.SplitSeq(event.Message, ". ") {
+			name, what, told := strings.Cut(sentence, " ")
+			if told && strings.Count(name, "/") >= 3 {
+				found[name] = append(found[name], News{Time: eventTime(event), Reason: event.Reason, Text: what, By: quoted(what)})
+			}
+		}
+	}
+	for _, news := range found {
+		sortNews(news)
+	}
+	return found
+}
+
+func sortNews(news []News) {
+	slices.SortStableFunc(news, func(a, b News) int { return b.Time.Compare(a.Time.Time) })
+}
+
+// quoted is what stands in the quotation marks of: was changed by "kubectl-edit".
+func quoted(what string) string {
+	_, after, found := strings.Cut(what, ` by "`)
+	if !found {
+		return ""
+	}
+	name, _, _ := strings.Cut(after, `"`)
+	return name
+}
+
+// namesObject says whether the name in an Event, <apiVersion>/<kind>/<namespace>/<name>, is the one of an object, whatever its version.
+func namesObject(name string, key plan.Key) bool {
+	version, rest, _ := strings.Cut(name, "/")
+	group := ""
+	if !strings.HasPrefix(rest, key.Kind+"/") {
+		group = version
+		_, rest, _ = strings.Cut(rest, "/")
+	}
+	namespaced := plan.ObjectName("", key.Kind, key.Namespace, key.Name)
+	return group == key.Group && "/"+rest == namespaced
+}
+
+// newsOf is what Events say of one object: its repairs, and whether a fight is among them.
+func newsOf(events []corev1.Event, owner types.NamespacedName, key plan.Key) (all []News, fights []News) {
+	for name, news := range repairsOf(events, owner) {
+		if namesObject(name, key) {
+			all = append(all, news...)
+		}
+	}
+	sortNews(all)
+	for _, news := range all {
+		if strings.Contains(news.Text, fightText) {
+			fights = append(fights, news)
+		}
+	}
+	return all, fights
+}
+
+// sourceFightsOf are the fights about what a ManagedResource is made from: itself and its Secrets.
+func sourceFightsOf(events []corev1.Event, owner types.NamespacedName, secrets []corev1.LocalObjectReference) []News {
+	var found []News
+	for i := range events {
+		event := &events[i]
+		ofSecret := event.InvolvedObject.Kind == "Secret" && event.InvolvedObject.Namespace == owner.Namespace &&
+			slices.ContainsFunc(secrets, func(ref corev1.LocalObjectReference) bool { return ref.Name == event.InvolvedObject.Name })
+		if reasons[event.Reason] == sourceFights && (ofSecret || isAbout(event, owner)) {
+			found = append(found, News{Time: eventTime(event), Reason: event.Reason, Text: event.Message})
+		}
+	}
+	sortNews(found)
+	return found
+}

@@ -1,0 +1,97 @@
+package inspect
+
+import (
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+)
+
+// Ignored is something that resource-manager leaves alone.
+type Ignored struct {
+	// The part that is left alone, and which object has the annotation that asks for it.
+	What       string `json:"what"`
+	Where      string `json:"where"`
+	Annotation string `json:"annotation"`
+	Value      string `json:"value"`
+	// Since and By are from managed fields; they are empty if those do not tell.
+	Since *metav1.Time `json:"since,omitempty"`
+	By    string       `json:"by,omitempty"`
+	// Everything is true if nothing of the object is repaired.
+	Everything bool `json:"everything,omitempty"`
+}
+
+// place is an object that may carry annotations which ask to leave something alone.
+type place int
+
+const (
+	onManagedResource place = 1 << iota
+	inManifest
+	onLiveObject
+)
+
+var placeNames = map[place]string{onManagedResource: "on the ManagedResource", inManifest: "in the manifest", onLiveObject: "on the live object"}
+
+// leavesAlone says what an annotation with a value leaves alone at a time, "" for nothing, and whether that is everything.
+type leavesAlone func(value string, now time.Time) (what string, everything bool)
+
+// annotations are those that ask to leave something alone: the one place where reports learn of them.
+var annotations = []struct {
+	name  string
+	on    place
+	means leavesAlone
+}{
+	{resourcesv1alpha1.AnnotationIgnore, onManagedResource, ifTrue("everything: nothing of the ManagedResource is applied, repaired or deleted", true)},
+	{resourcesv1alpha1.AnnotationIgnore, inManifest, ifTrue("everything once the object is there: it is created, and not repaired", true)},
+	{resourcesv1alpha1.AnnotationMode, inManifest, func(value string, _ time.Time) (string, bool) {
+		if value != resourcesv1alpha1.ModeIgnore {
+			return "", false
+		}
+		return "everything: the object is released, and nobody's", true
+	}},
+	{resourcesv1alpha1.AnnotationPreserveReplicas, inManifest, ifLiteral("spec.replicas")},
+	{resourcesv1alpha1.AnnotationPreserveResources, inManifest, ifLiteral("resources of containers")},
+	{resourcesv1alpha1.AnnotationSkipHealthCheck, onLiveObject, ifLiteral("its health: it counts as healthy and rolled out")},
+}
+
+func ifTrue(what string, everything bool) leavesAlone {
+	return func(value string, _ time.Time) (string, bool) {
+		if !meta.Truthy(map[string]string{"": value}, "") {
+			return "", false
+		}
+		return what, everything
+	}
+}
+
+func ifLiteral(what string) leavesAlone {
+	return func(value string, _ time.Time) (string, bool) {
+		if strings.TrimSpace(value) != "true" {
+			return "", false
+		}
+		return what, false
+	}
+}
+
+// ignoredOn is what the annotations of an object leave alone.
+func ignoredOn(object metav1.Object, on place, now time.Time) []Ignored {
+	var all []Ignored
+	for _, a := range annotations {
+		value, found := object.GetAnnotations()[a.name]
+		if !found || a.on&on == 0 {
+			continue
+		}
+		what, everything := a.means(value, now)
+		if what == "" {
+			continue
+		}
+		ignored := Ignored{What: what, Where: placeNames[on], Annotation: a.name, Value: value, Everything: everything}
+		if writer := writerOf(object, "metadata", "annotations", a.name); writer != nil {
+			ignored.Since, ignored.By = writer.Time, writer.Manager
+		}
+		all = append(all, ignored)
+	}
+	return all
+}

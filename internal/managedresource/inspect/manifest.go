@@ -1,0 +1,141 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/decode"
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// DefaultManagedByValue is the value of the managed-by label where neither a configuration nor an inventory says another one.
+const DefaultManagedByValue = "gardener"
+
+// missingSecret says which Secret of a ManagedResource was not read, "" if all were.
+func missingSecret(mr *resourcesv1alpha1.ManagedResource, secrets map[string]*corev1.Secret) string {
+	for _, ref := range mr.Spec.SecretRefs {
+		if secrets[ref.Name] == nil {
+			return fmt.Sprintf("Secret %s/%s was not read", mr.Namespace, ref.Name)
+		}
+	}
+	return ""
+}
+
+// Decode reads the manifests of a ManagedResource from its Secrets, in the order in which it names them. All of them must have been read.
+func Decode(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, secrets map[string]*corev1.Secret) (decode.Result, error) {
+	var sources decode.Sources
+	for _, ref := range mr.Spec.SecretRefs {
+		if secret := secrets[ref.Name]; secret != nil && !sources.Add(decode.Source{Secret: types.NamespacedName{Namespace: mr.Namespace, Name: ref.Name}, Data: secret.Data}) {
+			break
+		}
+	}
+	return decode.Decode(ctx, sources.All)
+}
+
+// Settings are what a run knows by its configuration and by the source, as far as the objects tell.
+type Settings struct {
+	Origin              string
+	ManagedByLabelValue string
+}
+
+// SettingsOf reads the settings of the resource-manager that keeps a ManagedResource from what it has written: the inventory, and the origin of a live
+// object.
+func SettingsOf(mr *resourcesv1alpha1.ManagedResource, live ...*unstructured.Unstructured) Settings {
+	settings := Settings{Origin: keyOf(mr).String(), ManagedByLabelValue: DefaultManagedByValue}
+	for i := range mr.Status.Resources {
+		if value := mr.Status.Resources[i].Labels[resourcesv1alpha1.LabelManagedBy]; value != "" {
+			settings.ManagedByLabelValue = value
+			break
+		}
+	}
+	for _, object := range live {
+		if origin, found := OriginOf(object); found && origin.Key == keyOf(mr) {
+			settings.Origin = origin.String()
+			break
+		}
+	}
+	return settings
+}
+
+// PlanOptions are those of a run for a ManagedResource.
+func (s Settings) PlanOptions(mr *resourcesv1alpha1.ManagedResource, scope func(runtimeschema.GroupVersionKind) (plan.Scope, error)) plan.Options {
+	return plan.Options{Spec: &mr.Spec, Origin: s.Origin, ManagedByLabelValue: s.ManagedByLabelValue, Scope: scope}
+}
+
+// MergeOptions are those of a run for an object of a ManagedResource.
+func (s Settings) MergeOptions(mr *resourcesv1alpha1.ManagedResource, scaled bool) merge.Options {
+	return merge.Options{
+		ForceOverwriteLabels:      mr.Spec.ForceOverwriteLabels != nil && *mr.Spec.ForceOverwriteLabels,
+		ForceOverwriteAnnotations: mr.Spec.ForceOverwriteAnnotations != nil && *mr.Spec.ForceOverwriteAnnotations,
+		Origin:                    s.Origin, HorizontallyScaled: scaled,
+	}
+}
+
+// described is what the manifests of a ManagedResource say of one object.
+type described struct {
+	// desired is nil if no manifest describes the object, or none that can be applied.
+	desired *plan.Desired
+	place   *decode.Place
+	// object is the manifest as it is, and released is true if it has mode Ignore.
+	object   metav1.Object
+	released bool
+	// faults say why the manifests cannot be applied, or why it is not known what they say.
+	faults []string
+}
+
+// describe plans one object: everything that is not about it is left out, so that nothing has to be known of other kinds.
+func describe(decoded decode.Result, mr *resourcesv1alpha1.ManagedResource, key plan.Key, scope plan.Scope, settings Settings) described {
+	var found described
+	for _, err := range decoded.Errors {
+		found.faults = append(found.faults, err.Error())
+	}
+	keys := plan.NewEquivalences(mr.Spec.Equivalences).Keys(key)
+	isIt := func(other plan.Key) bool {
+		return slices.ContainsFunc(keys, func(key plan.Key) bool { return key.Same(other, scope == plan.ScopeCluster) })
+	}
+	only := decode.Result{}
+	for _, object := range decoded.Objects {
+		if isIt(plan.KeyOf(object.Unstructured)) {
+			only.Objects = append(only.Objects, object)
+			found.released = object.Released()
+			found.object, found.place = object, &object.Place
+		}
+	}
+	var inventory []resourcesv1alpha1.ObjectReference
+	if entry := EntryOf(mr, key, scope == plan.ScopeCluster); entry != nil {
+		inventory = append(inventory, *entry)
+	}
+	planned := plan.NewPlan(only, inventory, settings.PlanOptions(mr, func(runtimeschema.GroupVersionKind) (plan.Scope, error) { return scope, nil }))
+	for _, err := range planned.Errors {
+		found.faults = append(found.faults, err.Error())
+	}
+	if len(planned.Apply) > 0 {
+		found.desired = planned.Apply[0]
+	}
+	return found
+}
+
+// WantedVersion is the version in which the owner describes the object, "" if it does not: what is compared has to be read in that version.
+func WantedVersion(ctx context.Context, facts *Facts) string {
+	if facts.ManagedResource == nil {
+		return ""
+	}
+	decoded, err := Decode(ctx, facts.ManagedResource, facts.Secrets)
+	if err != nil {
+		return ""
+	}
+	found := describe(decoded, facts.ManagedResource, facts.Key(), facts.scope(), SettingsOf(facts.ManagedResource, facts.Live))
+	if found.desired == nil || found.desired.Key.GroupKind() != facts.Key().GroupKind() {
+		return ""
+	}
+	return found.desired.GroupVersionKind().Version
+}

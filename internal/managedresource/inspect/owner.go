@@ -1,0 +1,96 @@
+package inspect
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/ownership"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// Proof is how the owner of an object is known.
+type Proof string
+
+// Proofs.
+const (
+	// ByOrigin is the origin annotation of an object that the inventory of the ManagedResource has, too.
+	ByOrigin Proof = "origin annotation"
+	// ByInventory is an entry of the inventory alone: the object has no origin, or that of a ManagedResource that is not there.
+	ByInventory Proof = "inventory"
+	// ByManifest is an object that is in the manifests alone: it is not on record yet.
+	ByManifest Proof = "origin annotation; its inventory does not have the object yet"
+)
+
+// OriginOf is what a live object says of its owner; false if it says nothing that can be read.
+func OriginOf(live *unstructured.Unstructured) (meta.Origin, bool) {
+	if live == nil {
+		return meta.Origin{}, false
+	}
+	origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
+	return origin, err == nil
+}
+
+// FindOwner returns the ManagedResource that owns an object: of those that were read the one that the object's origin names, else the next one that has
+// it in its inventory.
+func FindOwner(key plan.Key, clusterScoped bool, live *unstructured.Unstructured, read []*resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, Proof) {
+	origin, named := OriginOf(live)
+	if named {
+		at := slices.IndexFunc(read, func(mr *resourcesv1alpha1.ManagedResource) bool { return keyOf(mr) == origin.Key })
+		switch {
+		case at < 0:
+		case EntryOf(read[at], key, clusterScoped) != nil:
+			return read[at], ByOrigin
+		case metav1.GetControllerOf(live) == nil:
+			return read[at], ByManifest // Its controller would have copied the annotation.
+		}
+	}
+	var claims []ownership.Claim
+	for _, mr := range read {
+		if entry := EntryOf(mr, key, clusterScoped); entry != nil {
+			claims = append(claims, claimOf(mr, entry))
+		}
+	}
+	next, found := ownership.NextOwner(claims)
+	if !found {
+		return nil, ""
+	}
+	return read[slices.IndexFunc(read, func(mr *resourcesv1alpha1.ManagedResource) bool { return keyOf(mr) == next.Owner })], ByInventory
+}
+
+func keyOf(mr *resourcesv1alpha1.ManagedResource) types.NamespacedName {
+	return types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}
+}
+
+// EntryOf is the entry of an object in the inventory of a ManagedResource, nil if there is none.
+func EntryOf(mr *resourcesv1alpha1.ManagedResource, key plan.Key, clusterScoped bool) *resourcesv1alpha1.ObjectReference {
+	keys := plan.NewEquivalences(mr.Spec.Equivalences).Keys(key)
+	for i := range mr.Status.Resources {
+		entry := &mr.Status.Resources[i]
+		own := plan.KeyOfReference(&entry.ObjectReference)
+		if slices.ContainsFunc(keys, func(key plan.Key) bool { return own.Same(key, clusterScoped) }) {
+			return entry
+		}
+	}
+	return nil
+}
+
+// claimOf is the claim of a ManagedResource on an object of its inventory. A ManagedResource that goes keeps it as long as nothing else is known.
+func claimOf(mr *resourcesv1alpha1.ManagedResource, entry *resourcesv1alpha1.ObjectReference) ownership.Claim {
+	return ownership.Claim{
+		Owner: keyOf(mr), Entry: plan.KeyOfReference(&entry.ObjectReference), Keeps: true,
+		CreateOnly: meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore), Ignored: meta.Ignored(mr),
+	}
+}
+
+// ClassOf is the class of a ManagedResource.
+func ClassOf(mr *resourcesv1alpha1.ManagedResource) string {
+	if mr.Spec.Class == nil || *mr.Spec.Class == "" {
+		return resourcesv1alpha1.DefaultClass
+	}
+	return *mr.Spec.Class
+}

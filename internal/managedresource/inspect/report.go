@@ -1,0 +1,300 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// Facts are what was read about one object.
+type Facts struct {
+	Now time.Time
+	// Kind is where the object was looked for, ClusterScoped whether its kind has no namespaces.
+	Kind            runtimeschema.GroupVersionKind
+	ClusterScoped   bool
+	Namespace, Name string
+	// Live is the object, nil if it is not there.
+	Live *unstructured.Unstructured
+	// ManagedResource is the owner, as FindOwner found it; nil for nobody.
+	ManagedResource *resourcesv1alpha1.ManagedResource
+	Proof           Proof
+	// Secrets are those that the owner names, as they were read; Events are those of resource-manager in its namespace.
+	Secrets map[string]*corev1.Secret
+	Events  []corev1.Event
+	// Scaled is true if an autoscaler has the replicas.
+	Scaled bool
+	// Defaults are those of a custom resource.
+	Defaults merge.CustomDefaults
+	// Unknown says what could not be read, and why.
+	Unknown []string
+}
+
+// Key is that of the object.
+func (f *Facts) Key() plan.Key {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(f.Kind)
+	object.SetNamespace(f.Namespace)
+	object.SetName(f.Name)
+	return plan.KeyOf(object)
+}
+
+func (f *Facts) scope() plan.Scope {
+	if f.ClusterScoped {
+		return plan.ScopeCluster
+	}
+	return plan.ScopeNamespaced
+}
+
+// State is how the live object stands to its manifest.
+type State string
+
+// States.
+const (
+	InSync    State = "InSync"
+	Differs   State = "Differs"
+	Missing   State = "Missing"
+	Unmanaged State = "Unmanaged"
+	// LeftAlone is an object that is not compared: it, or its ManagedResource, is ignored.
+	LeftAlone State = "LeftAlone"
+	// Leaving is an object that no manifest describes any more.
+	Leaving State = "Leaving"
+	Unknown State = "Unknown"
+)
+
+// Owner is what a report says of a ManagedResource.
+type Owner struct {
+	Namespace  string   `json:"namespace"`
+	Name       string   `json:"name"`
+	Class      string   `json:"class"`
+	Proof      Proof    `json:"proof"`
+	Conditions []string `json:"conditions,omitempty"`
+	// By is who writes the ManagedResource.
+	By *Writer `json:"by,omitempty"`
+	// Deleting is true if it is being deleted.
+	Deleting bool `json:"deleting,omitempty"`
+}
+
+// Manifest is where an object is described.
+type Manifest struct {
+	Secret   string `json:"secret"`
+	Key      string `json:"key"`
+	Document int    `json:"document"`
+	// By is who wrote that key of the Secret last.
+	By *Writer `json:"by,omitempty"`
+}
+
+// Report says why an object is as it is.
+type Report struct {
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	Namespace  string       `json:"namespace,omitempty"`
+	Name       string       `json:"name"`
+	Created    *metav1.Time `json:"created,omitempty"`
+	State      State        `json:"state"`
+	// Says is the state as a sentence.
+	Says        string       `json:"says"`
+	Owner       *Owner       `json:"owner,omitempty"`
+	Manifest    *Manifest    `json:"manifest,omitempty"`
+	Differences []Difference `json:"differences,omitempty"`
+	Health      string       `json:"health,omitempty"`
+	Writers     []Writer     `json:"writers,omitempty"`
+	Repairs     []News       `json:"repairs,omitempty"`
+	// Fights are writers that overwrite each other, of the object or of what it is made from.
+	Fights   []News    `json:"fights,omitempty"`
+	Deletion Deletion  `json:"deletion"`
+	Ignored  []Ignored `json:"ignored,omitempty"`
+	Edits    []Edit    `json:"edits,omitempty"`
+	// EditsSay is what becomes of every edit, if that is the same for all.
+	EditsSay string `json:"editsSay,omitempty"`
+	// Lasting are the ways to change the object for good.
+	Lasting []string `json:"lasting,omitempty"`
+	// Faults are those of manifests.
+	Faults []string `json:"faults,omitempty"`
+	// NotKnown is what could not be read, or was not.
+	NotKnown []string `json:"notKnown,omitempty"`
+}
+
+// Found says whether there is something to look at: the object is not as it should be, somebody fights for it, or it cannot go.
+func (r *Report) Found() bool {
+	return r.State == Differs || r.State == Missing || r.State == Unknown || len(r.Fights) > 0 || len(r.Faults) > 0 ||
+		r.Deletion.Since != nil && len(r.Deletion.Holds) > 0
+}
+
+// Explain makes a report of facts.
+func Explain(ctx context.Context, facts *Facts) (*Report, error) {
+	r := &Report{
+		APIVersion: facts.Kind.GroupVersion().String(), Kind: facts.Kind.Kind, Namespace: facts.Namespace, Name: facts.Name,
+		Deletion: deletionOf(facts.Live, facts.ManagedResource), NotKnown: slices.Clone(facts.Unknown),
+	}
+	if facts.Live != nil {
+		if created := facts.Live.GetCreationTimestamp(); !created.IsZero() {
+			r.Created = &created
+		}
+		r.Writers = WritersOf(facts.Live)
+		r.Ignored = ignoredOn(facts.Live, onLiveObject, facts.Now)
+		r.Health = healthOf(facts.Live)
+	}
+	if facts.ManagedResource == nil {
+		r.unmanaged(facts)
+		return r, nil
+	}
+	return r, r.managed(ctx, facts)
+}
+
+// healthOf is what the health checks say, "" for a kind without any.
+func healthOf(live *unstructured.Unstructured) string {
+	verdict := healthcheck.Options{}.Assess(live)
+	switch {
+	case !healthcheck.Options{}.NeedsWholeObject(live.GroupVersionKind()):
+		return ""
+	case verdict.Unhealthy != "":
+		return "unhealthy: " + verdict.Unhealthy
+	case verdict.Progressing != "":
+		return "progressing: " + verdict.Progressing
+	}
+	return "healthy"
+}
+
+// unmanaged is the report about an object that no ManagedResource has.
+func (r *Report) unmanaged(facts *Facts) {
+	r.State, r.Says = Unmanaged, "no ManagedResource has it"
+	if facts.Live == nil {
+		r.State, r.Says = Missing, "it is not there, and no ManagedResource has it"
+		return
+	}
+	r.EditsSay = "an edit stays, as far as resource-manager is concerned"
+	if origin, found := OriginOf(facts.Live); found {
+		r.Says = fmt.Sprintf("its origin names ManagedResource %s, which does not have it", origin.Key)
+	}
+	if controller := metav1.GetControllerOf(facts.Live); controller != nil {
+		r.Says += fmt.Sprintf("; its controller is %s %s", controller.Kind, controller.Name)
+		r.EditsSay = fmt.Sprintf("its controller, %s %s, decides about an edit", controller.Kind, controller.Name)
+		r.Lasting = []string{fmt.Sprintf("change %s %s, which made it", controller.Kind, controller.Name)}
+	}
+}
+
+// managed is the report about an object of a ManagedResource.
+func (r *Report) managed(ctx context.Context, facts *Facts) error {
+	mr := facts.ManagedResource
+	r.Owner = ownerOf(mr, facts.Proof)
+	news, fights := newsOf(facts.Events, keyOf(mr), facts.Key())
+	r.Repairs, r.Fights = news, slices.Concat(fights, sourceFightsOf(facts.Events, keyOf(mr), mr.Spec.SecretRefs))
+	r.Ignored = append(r.Ignored, ignoredOn(mr, onManagedResource, facts.Now)...)
+	settings := SettingsOf(mr, facts.Live)
+	if missing := missingSecret(mr, facts.Secrets); missing != "" {
+		r.State, r.Says = Unknown, "what it should be is not known: "+missing
+		return nil
+	}
+	decoded, err := Decode(ctx, mr, facts.Secrets)
+	if err != nil {
+		return err
+	}
+	found := describe(decoded, mr, facts.Key(), facts.scope(), settings)
+	r.Faults = append(r.Faults, found.faults...)
+	if found.place != nil {
+		r.Manifest = &Manifest{Secret: found.place.Secret.String(), Key: found.place.Key, Document: found.place.Index}
+		if secret := facts.Secrets[found.place.Secret.Name]; secret != nil {
+			r.Manifest.By = writerOf(secret, "data", found.place.Key)
+		}
+	}
+	if found.object != nil {
+		r.Ignored = append(r.Ignored, ignoredOn(found.object, inManifest, facts.Now)...)
+	}
+	r.compare(facts, found, settings)
+	r.Lasting = append(r.Lasting, lastingWays(r, found)...)
+	return nil
+}
+
+func ownerOf(mr *resourcesv1alpha1.ManagedResource, proof Proof) *Owner {
+	owner := &Owner{Namespace: mr.Namespace, Name: mr.Name, Class: ClassOf(mr), Proof: proof, Deleting: mr.DeletionTimestamp != nil}
+	for _, condition := range mr.Status.Conditions {
+		owner.Conditions = append(owner.Conditions, fmt.Sprintf("%s=%s (%s)", condition.Type, condition.Status, condition.Reason))
+	}
+	for _, writer := range WritersOf(mr) {
+		if writer.Subresource == "" && writer.wrote("spec") {
+			owner.By = &writer
+			break
+		}
+	}
+	return owner
+}
+
+// compare says how the live object stands to its manifest.
+func (r *Report) compare(facts *Facts, found described, settings Settings) {
+	mr, live := facts.ManagedResource, facts.Live
+	switch {
+	case meta.Ignored(mr):
+		r.State, r.Says = LeftAlone, "its ManagedResource is ignored"
+	case mr.DeletionTimestamp != nil:
+		r.State, r.Says = Leaving, "its ManagedResource is being deleted"
+	case found.released:
+		r.State, r.Says = LeftAlone, "its manifest releases it"
+	case found.desired == nil && len(found.faults) > 0:
+		r.State, r.Says = Unknown, "what it should be is not known: its manifests cannot be applied as they are"
+	case found.desired == nil:
+		r.State, r.Says = Leaving, "no manifest describes it any more: it is deleted, or left to another ManagedResource"
+	case live == nil:
+		r.State, r.Says = Missing, "it is not there, and is created with the next run"
+	case found.desired.CreateOnly:
+		r.State, r.Says = LeftAlone, "it is created once, and not repaired"
+	default:
+		r.compareContent(facts, found, settings)
+		return
+	}
+	if live != nil {
+		r.EditsSay = "an edit stays: " + r.Says
+	}
+	if r.State == Leaving {
+		r.EditsSay = "an edit stays as long as the object does: " + r.Says
+	}
+}
+
+func (r *Report) compareContent(facts *Facts, found described, settings Settings) {
+	options := settings.MergeOptions(facts.ManagedResource, facts.Scaled)
+	compared := Compare(found.desired, facts.Live, options, facts.Defaults)
+	r.Differences = compared.Differences
+	r.State, r.Says = InSync, "it is as its manifest says"
+	if n := len(r.Differences); n > 0 {
+		r.State, r.Says = Differs, fmt.Sprintf("it differs from its manifest in %s", counted(n, "field"))
+	}
+	r.Edits = editsOf(found.desired, facts.Live, options, facts.Defaults)
+	if facts.Live.GetDeletionTimestamp() != nil {
+		r.Says += "; it is being deleted, and created anew"
+	}
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// lastingWays are how to change an object for good.
+func lastingWays(r *Report, found described) []string {
+	var ways []string
+	if m := r.Manifest; m != nil {
+		way := fmt.Sprintf("change document %d of key %s in Secret %s", m.Document, m.Key, m.Secret)
+		if m.By != nil {
+			way += fmt.Sprintf(", which %s writes: it has to be changed where that takes it from", m.By.Manager)
+		}
+		ways = append(ways, way)
+	}
+	if found.desired != nil && !found.desired.CreateOnly && r.State != LeftAlone {
+		ways = append(ways, fmt.Sprintf("annotate ManagedResource %s/%s with %s=true: nothing of it is repaired until that is removed",
+			r.Owner.Namespace, r.Owner.Name, resourcesv1alpha1.AnnotationIgnore))
+	}
+	return ways
+}
