@@ -114,7 +114,7 @@ func neverAllowedUnread(t *testing.T, read []string, g garden, question, object 
 		}
 		broken[key] = "error"
 		if r := respond(of(with(broken)), ask(t, question, object)); r.Allowed || r.Result.Code != 500 || r.Result.Message != errFake.Error() {
-			t.Errorf("RES-10: %s with %s that cannot be read: got %+v", question, key, r)
+			t.Errorf("section 7.2: %s with %s that cannot be read: got %+v", question, key, r)
 		}
 	}
 	if object == "{]" || respond(of(with(g)), ask(t, question, "{}")).Allowed {

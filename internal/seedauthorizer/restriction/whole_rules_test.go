@@ -183,6 +183,6 @@ func TestReadsHaveRights(t *testing.T) {
 		"shoots.core.gardener.cloud", "shootstates.core.gardener.cloud",
 	}
 	if got := resources(SeedReads()); !slices.Equal(got, want) {
-		t.Errorf("RES-10: SeedRestriction may read %v, want %v", got, want)
+		t.Errorf("RES-2: SeedRestriction may read %v, want %v", got, want)
 	}
 }
