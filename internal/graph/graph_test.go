@@ -70,6 +70,26 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplainIsBounded: an explanation of a refusal names five ends of each sort at most, and edges that count for their own start only are
+// followed from the start alone.
+func TestExplainIsBounded(t *testing.T) {
+	g := New(testSchema)
+	var edges []Edge
+	for i := range 7 {
+		edges = append(edges, Edge{From: low("l"), To: sink(fmt.Sprint(i))}, Edge{From: low("l"), To: high(fmt.Sprint(i))})
+	}
+	g.Set(low("l"), append(edges, Edge{From: low("l"), To: middle("m")}))
+	g.Set(middle("m"), []Edge{{From: middle("m"), To: high("direct"), Class: Direct}})
+	e := g.Explain(low("l"), sink("other"))
+	if len(e.Elsewhere) != 5 || len(e.Ends) != 5 {
+		t.Errorf("DBG-4: %d ends elsewhere and %d other ones are named, want 5 and 5", len(e.Elsewhere), len(e.Ends))
+	}
+	g.Set(low("l"), []Edge{{From: low("l"), To: middle("m")}})
+	if got, want := g.Explain(low("l"), sink("other")).Ends, [][]Vertex{{low("l"), middle("m")}}; !cmp.Equal(got, want) {
+		t.Errorf("DBG-4: got the ends %v, want %v", got, want)
+	}
+}
+
 // TestReadersNeverSeeHalf is CT-SA-26: while one owner moves between two sinks, a reader always sees exactly one of them through
 // each of its edges, and what the owner keeps is never lost.
 func TestReadersNeverSeeHalf(t *testing.T) {

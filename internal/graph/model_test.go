@@ -88,11 +88,11 @@ func check(t interface{ Fatalf(string, ...any) }, g *Graph, m model) {
 		if _, owner := m[n.Vertex]; owner != n.Watched {
 			t.Fatalf("%s: watched is %v", testSchema.String(n.Vertex), n.Watched)
 		}
-		for _, to := range n.Out {
-			if !links[[2]Vertex{n.Vertex, to.Vertex}] {
-				t.Fatalf("GR-3/GR-4: %s should not lead to %s", testSchema.String(n.Vertex), testSchema.String(to.Vertex))
-			}
-		}
+		checkNeighbours(t, n.Vertex, n.In, edges, func(e Edge) (self, other Vertex) { return e.To, e.From })
+		checkNeighbours(t, n.Vertex, n.Out, edges, func(e Edge) (self, other Vertex) { return e.From, e.To })
+	}
+	if !slices.IsSortedFunc(shown, func(a, b Neighbourhood) int { return testSchema.Compare(a.Vertex, b.Vertex) }) {
+		t.Fatalf("DBG-4: the vertices are not sorted: %v", shown)
 	}
 	for from := range vertices {
 		for to := range vertices {
@@ -111,6 +111,75 @@ func check(t interface{ Fatalf(string, ...any) }, g *Graph, m model) {
 	}
 	checkContents(t, g, m)
 	checkSupports(t, g)
+}
+
+// checkWalks compares walks from and to a few vertices with searches for each pair.
+func checkWalks(t interface{ Fatalf(string, ...any) }, g *Graph, m model) {
+	vertices, out := m.vertices(), m.out()
+	const all = 1000
+	starts := slices.SortedFunc(maps.Keys(vertices), testSchema.Compare)
+	for _, start := range starts[:min(len(starts), 4)] {
+		for _, direct := range []bool{false, true} {
+			want := map[Vertex]bool{}
+			for to := range vertices {
+				if direct && search(out, start, to) || !direct && searchTransitive(out, start, to) {
+					want[to] = true
+				}
+			}
+			steps := g.Onward([]Vertex{start, start}, direct, false, all)
+			for i, step := range steps {
+				_, watched := m[step.Vertex]
+				if !want[step.Vertex] || step.Watched != watched || (step.From < 0) != (step.Vertex == start) || step.From >= i {
+					t.Fatalf("from %s: got the step %+v", testSchema.String(start), step)
+				}
+			}
+			if len(steps) != len(want) {
+				t.Fatalf("from %s: %d steps, want %d", testSchema.String(start), len(steps), len(want))
+			}
+			if some := g.Onward([]Vertex{start}, direct, false, 2); len(some) != min(2, len(want)) {
+				t.Fatalf("from %s: %d steps, want %d", testSchema.String(start), len(some), min(2, len(want)))
+			}
+		}
+		to := 0
+		for from := range vertices {
+			if searchTransitive(out, from, start) {
+				to++
+			}
+		}
+		leading := g.Leading(start, all)
+		for _, from := range leading {
+			if !searchTransitive(out, from, start) {
+				t.Fatalf("%s should not lead to %s", testSchema.String(from), testSchema.String(start))
+			}
+		}
+		if len(leading) != to || leading[0] != start || len(g.Leading(start, 2)) != min(2, to) {
+			t.Fatalf("%v lead to %s, want %d", leading, testSchema.String(start), to)
+		}
+	}
+	if got := g.Find(func(v Vertex) bool { return v.Kind == 0 }, all); len(got) != len(slices.DeleteFunc(slices.Collect(maps.Keys(vertices)), func(v Vertex) bool { return v.Kind != 0 })) {
+		t.Fatalf("%v are found", got)
+	}
+	if got := g.Find(func(Vertex) bool { return true }, 1); len(got) != min(1, len(vertices)) {
+		t.Fatalf("%d vertices are found, want %d", len(got), min(1, len(vertices)))
+	}
+}
+
+// checkNeighbours compares the neighbours of a vertex on one side: each once, sorted, with the strongest class of the edges between them.
+func checkNeighbours(t interface{ Fatalf(string, ...any) }, v Vertex, got []Neighbour, edges map[Edge]int, side func(Edge) (self, other Vertex)) {
+	want := map[Vertex]bool{} // Whether an edge manages.
+	for e := range edges {
+		if self, other := side(e); self == v {
+			want[other] = want[other] || e.Class == Manages
+		}
+	}
+	if len(got) != len(want) || !slices.IsSortedFunc(got, func(a, b Neighbour) int { return testSchema.Compare(a.Vertex, b.Vertex) }) {
+		t.Fatalf("GR-3/GR-4: %s has the neighbours %v, want %v", testSchema.String(v), got, want)
+	}
+	for _, n := range got {
+		if manages, is := want[n.Vertex]; !is || manages != (n.Class == Manages) {
+			t.Fatalf("GR-3/GR-4: %s has the neighbour %v, want %v", testSchema.String(v), n, want)
+		}
+	}
 }
 
 // checkContents compares what a graph says of its owners, their contributions and single vertices.
@@ -280,6 +349,7 @@ func TestLaw(t *testing.T) {
 			"": func(*rapid.T) { checkSupports(t, g) },
 		})
 		check(t, g, m)
+		checkWalks(t, g, m)
 		// Built anew from what is there, in any order, it is the same; and nothing is left when all is gone.
 		again := New(testSchema)
 		for owner, edges := range m {
