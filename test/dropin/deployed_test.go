@@ -142,8 +142,8 @@ func fresh(t *testing.T, target *audited) {
 }
 
 // TestDeployedSeed: under profile gardener, with exactly what gardenlet renders for a seed, everything stays as rendered, and works
-// (DPL-20 … DPL-51, DPL-60 … DPL-88, DPL-100, WHC-1 … WHC-16). The garbage collector takes a configuration of before, and nothing that the
-// deployer refers to.
+// (DPL-20 … DPL-51, DPL-60 … DPL-88, DPL-100, WHC-1 … WHC-16). The garbage collector condemns a configuration of before, which it
+// deletes half a day later, and nothing that the deployer refers to.
 func TestDeployedSeed(t *testing.T) {
 	s := get(t, seed)
 	d := newDeployer(t, mode{file: "seed.yaml", hooks: "seed-webhooks.yaml", namespace: "garden", priority: "gardener-system-critical"}, s, s)
@@ -155,11 +155,14 @@ func TestDeployedSeed(t *testing.T) {
 	must(t, s.client.Create(t.Context(), former))
 	p := d.up()
 	eventually(t, patience, func() error {
-		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(former), &corev1.ConfigMap{})
-		if err == nil {
-			return fmt.Errorf("GC-5: the configuration of before is still there")
+		got := &corev1.ConfigMap{}
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(former), got); err != nil {
+			return err
 		}
-		return client.IgnoreNotFound(err)
+		if got.Labels[resourcesv1alpha1.LabelCondemned] != "true" {
+			return fmt.Errorf("GC-5/GC-17: the configuration of before is not condemned")
+		}
+		return nil
 	})
 	mr := d.release("deployed-seed", ptr.To("seed"))
 	// NP-1, R1: under the profile there are policies for Pods that exist.

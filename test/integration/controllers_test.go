@@ -97,14 +97,14 @@ func TestControllersAfterKill(t *testing.T) {
 		}
 		return nil
 	}
-	f.eventually(right)
+	f.collected(right)
 	f.kill(process)
 	f.collectable("second")
 	f.must(f.shoot.Patch(f.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, harness.MergePatch(map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{"node-agent.gardener.cloud/reconciliation-delay": nil}}, "spec": map[string]any{"taints": taints},
 	})))
 	f.controllers(config())
-	f.eventually(right)
+	f.collected(right)
 	if !f.hasConfigMap("kept") {
 		t.Error("GC-8: what is in use was deleted")
 	}

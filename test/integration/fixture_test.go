@@ -67,6 +67,14 @@ func (f *fixture) eventually(check func() error) {
 	}
 }
 
+// collected waits for what two runs of the garbage collector bring about, which are a period apart (GC-18).
+func (f *fixture) collected(check func() error) {
+	f.Helper()
+	if err := harness.Poll(f.ctx, 2*patience, check); err != nil {
+		f.Fatal(err)
+	}
+}
+
 // stays makes sure that a check does not fail for a while.
 func (f *fixture) stays(forHowLong time.Duration, check func() error) {
 	f.Helper()

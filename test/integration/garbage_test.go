@@ -16,6 +16,8 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/webhook/seccompprofile"
 	"github.com/espalier-project/espalier/test/harness"
 )
 
@@ -80,7 +82,7 @@ func TestGarbageCollector(t *testing.T) {
 	f.must(f.shoot.Create(f.ctx, secret))
 
 	process := f.controllers(map[string]any{"garbageCollector": map[string]any{"enabled": true, "minimumAge": "0s", "syncPeriod": "15s"}})
-	f.eventually(func() error {
+	f.collected(func() error {
 		if f.hasConfigMap("unused") || !apierrors.IsNotFound(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(secret), secret)) {
 			return errors.New("BH-GC-6: unused is still there: " + lastLog(process))
 		}
@@ -94,7 +96,7 @@ func TestGarbageCollector(t *testing.T) {
 
 	began := time.Now()
 	f.must(f.shoot.Delete(f.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: "by-init"}}, client.GracePeriodSeconds(0)))
-	f.eventually(func() error {
+	f.collected(func() error {
 		if f.hasConfigMap("by-init") {
 			return fmt.Errorf("by-init is still there after %s", time.Since(began))
 		}
@@ -102,5 +104,50 @@ func TestGarbageCollector(t *testing.T) {
 	})
 	if status, metrics := process.Get(process.Metrics, "/metrics"); status != 200 || !strings.Contains(metrics, "espalier_garbage_collector_last_success_timestamp_seconds") {
 		t.Errorf("metrics: %d", status)
+	}
+}
+
+// TestCondemned: the first run condemns and deletes nothing (GC-17), a selector shows what is condemned (GC-21), and an object that the
+// engine applies and one that a webhook admits acquit what they refer to (GC-20).
+func TestCondemned(t *testing.T) {
+	f := newFixture(t)
+	f.collectable("by-engine", "by-webhook", "unused")
+	process := f.controllersAndWebhooks(
+		map[string]any{"garbageCollector": map[string]any{"enabled": true, "minimumAge": "0s", "syncPeriod": "1h"}},
+		map[string]any{"seccompProfile": map[string]any{"enabled": true}},
+	)
+	f.registers(process, seccompprofile.Registration(feature.Installation{}), seccompprofile.Path)
+	condemned := func(want string) func() error {
+		return func() error {
+			list := &corev1.ConfigMapList{}
+			f.must(f.shoot.List(f.ctx, list, client.InNamespace(f.ns), client.MatchingLabels{resourcesv1alpha1.LabelCondemned: "true"}))
+			var names []string
+			for i := range list.Items {
+				names = append(names, list.Items[i].Name)
+			}
+			if got := strings.Join(names, " "); got != want {
+				return fmt.Errorf("GC-17/GC-20/GC-21: condemned are %q, want %q: %s", got, want, lastLog(process))
+			}
+			return nil
+		}
+	}
+	f.eventually(condemned("by-engine by-webhook unused"))
+	f.managed("applied", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: applied, namespace: $NS}, spec: {replicas: 0, selector: {matchLabels: {app: a}}, template: {
+metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: c, envFrom: [{configMapRef: {name: by-engine}}]}]}}}}`, func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = &f.ns })
+	f.eventually(condemned("by-webhook unused"))
+	spec := mounting("by-webhook")
+	spec.Containers = []corev1.Container{{Name: "c", Image: "c"}}
+	pod := func(name string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: name}, Spec: spec}
+	}
+	f.must(f.shoot.Create(f.ctx, pod("tried"), client.DryRunAll))
+	f.must(condemned("by-webhook unused")())
+	f.must(f.shoot.Create(f.ctx, pod("admitted")))
+	f.must(condemned("unused")())
+	_, metrics := process.Get(process.Metrics, "/metrics")
+	for _, series := range []string{`espalier_garbage_collector_acquittals_total{by="managedresource"} 1`, `espalier_garbage_collector_acquittals_total{by="webhook"} 1`} {
+		if !strings.Contains(metrics, series) {
+			t.Errorf("GC-20: there is no %s", series)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -8,6 +9,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	"github.com/espalier-project/espalier/internal/condemned"
+	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
 )
 
@@ -18,6 +22,11 @@ const (
 	collectsMarked   = "nothing is collected that is not marked"
 	collectsAll      = "an incomplete view collects nothing"
 	becomesCollected = "garbage is collected"
+	condemnsFirst    = "nothing is collected that was not condemned for long enough"
+	leavesTouched    = "nothing is collected that was touched after it was condemned"
+	marksOnly        = "a mark changes nothing else"
+	keepsPassed      = "nothing is collected to which a referrer refers that passed an instance"
+	endsUnmarked     = "what is referred to is not condemned in the end"
 )
 
 const (
@@ -31,9 +40,14 @@ const (
 type collector struct {
 	*stage
 	referred since
+	// marks are the versions of objects that instances condemned; passed are the referrers that passed an instance, by reference.
+	marks  map[apiserver.Key]string
+	passed map[apiserver.Key]bool
 }
 
-func newCollector(s *stage) act { return &collector{stage: s, referred: since{}} }
+func newCollector(s *stage) act {
+	return &collector{stage: s, referred: since{}, marks: map[apiserver.Key]string{}, passed: map[apiserver.Key]bool{}}
+}
 
 func (c *collector) configure(cfg *config.ResourceManagerConfiguration) {
 	cfg.Controllers.GarbageCollector = config.GarbageCollectorControllerConfig{
@@ -75,9 +89,50 @@ func (c *collector) do(step Step) {
 		c.patch(c.target, key, object{"metadata": object{"annotations": object{"touched": fmt.Sprint(step.B)}}})
 	case "refer":
 		c.put(c.target, holder, referring(holder, key, step.A+step.B))
+	case "pass":
+		c.pass(holder, key, step.A+step.B)
 	case "unrefer":
 		c.remove(c.target, holder)
 	}
+}
+
+// pass lets a referrer pass the leader before it is written, as an object that the engine applies does, or one that a webhook admits. It counts as
+// passed if what it refers to is there then, and is not condemned.
+func (c *collector) pass(holder, key apiserver.Key, way int) {
+	key.Namespace = holder.Namespace
+	c.mu.Lock()
+	name := ""
+	if c.leader != nil {
+		name = c.leader.name
+	}
+	c.mu.Unlock()
+	c.hearing.Lock()
+	process := c.processes[name]
+	c.hearing.Unlock()
+	if process == nil {
+		return
+	}
+	passing := c.passThrough(process.Condemned, key)
+	if c.put(c.target, holder, referring(holder, key, way)); passing {
+		c.lock.Lock()
+		c.passed[heldKey(holder, key)] = true
+		c.lock.Unlock()
+	}
+}
+
+// passThrough says whether what a referrer refers to is there and not condemned once it has passed.
+func (c *collector) passThrough(set *condemned.Set, key apiserver.Key) bool {
+	kind := references.ConfigMap
+	if key.Resource == "secrets" {
+		kind = references.Secret
+	}
+	set.Refers(context.Background(), condemned.ByEngine, key.Namespace, func() []references.Reference {
+		return []references.Reference{{Kind: kind, Name: key.Name}}
+	})
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	o := c.target.GetLocked(key)
+	return o != nil && apiserver.Text(o, "metadata", "labels", "resources.gardener.cloud/condemned") == ""
 }
 
 // referring returns a holder that refers to what has the name of the key in the namespace of the holder, in one of several ways.
@@ -142,6 +197,13 @@ func (c *collector) look() {
 		}
 		for _, holder := range holderKeys {
 			c.referred.note(heldKey(holder, key), held[holder])
+			if !held[holder] {
+				delete(c.passed, heldKey(holder, key))
+			}
+		}
+		// A restore may bring a version back from before the mark.
+		if version := apiserver.Text(c.target.GetLocked(key), "metadata", "resourceVersion"); len(version) < len(c.marks[key]) || len(version) == len(c.marks[key]) && version < c.marks[key] {
+			delete(c.marks, key)
 		}
 	}
 }
@@ -150,26 +212,74 @@ func (c *collector) changed(cluster string, change apiserver.Change) {
 	if !isInstance(change.By) {
 		return
 	}
-	if cluster != "target" || change.Verb != "delete" || change.Key.Resource != "configmaps" && change.Key.Resource != "secrets" {
+	if cluster != "target" || change.Key.Resource != "configmaps" && change.Key.Resource != "secrets" {
 		c.violateLocked(collectsMarked, "%s %ss %s in the %s", change.By, change.Verb, change.Key, cluster)
 		return
 	}
+	switch change.Verb {
+	case "patch":
+		c.marked(change)
+	case "delete":
+		c.deleted(change)
+	default:
+		c.violateLocked(marksOnly, "%s %ss %s", change.By, change.Verb, change.Key)
+	}
+}
+
+const (
+	condemnedLabel = "resources.gardener.cloud/condemned"
+	condemnedAt    = "resources.gardener.cloud/condemned-at"
+)
+
+// marked judges a mark, or one that is removed.
+func (c *collector) marked(change apiserver.Change) {
+	if other := onlyChanges(change, "metadata labels "+condemnedLabel, "metadata annotations "+condemnedAt, "metadata annotations resources.gardener.cloud/condemned-as"); other != "" {
+		c.violateLocked(marksOnly, "%s patches %s: %s", change.By, change.Key, other)
+	}
+	if apiserver.Text(change.After, "metadata", "labels", condemnedLabel) == "" {
+		delete(c.marks, change.Key)
+		return
+	}
+	c.marks[change.Key] = apiserver.Text(change.After, "metadata", "resourceVersion")
+	c.judged(change)
+}
+
+// deleted judges a deletion.
+func (c *collector) deleted(change apiserver.Change) {
+	at, err := time.Parse(time.RFC3339Nano, apiserver.Text(change.Before, "metadata", "annotations", condemnedAt))
+	if grace := internalreferences.Grace(collectorPeriod); err != nil || time.Since(at) < grace {
+		c.violateLocked(condemnsFirst, "%s deleted %s, which was condemned at %v (%v)", change.By, change.Key, at, err)
+	}
+	version := apiserver.Text(change.Before, "metadata", "resourceVersion")
+	if mark := c.marks[change.Key]; mark != "" && mark != version {
+		c.violateLocked(leavesTouched, "%s deleted version %s of %s, which was condemned in version %s", change.By, version, change.Key, mark)
+	}
+	for _, holder := range c.holdersOf(change.Key) {
+		if c.passed[heldKey(holder, change.Key)] {
+			c.violateLocked(keepsPassed, "%s deleted %s, to which %s refers", change.By, change.Key, holder)
+		}
+	}
+	c.judged(change)
+}
+
+// judged judges a mark or a deletion by what the instance has looked at.
+func (c *collector) judged(change apiserver.Change) {
 	label := apiserver.Text(change.Before, "metadata", "labels", "resources.gardener.cloud/garbage-collectable-reference")
 	if label != "true" && label != "True" {
-		c.violateLocked(collectsMarked, "%s deleted %s, which has the label %q", change.By, change.Key, label)
+		c.violateLocked(collectsMarked, "%s %ss %s, which has the label %q", change.By, change.Verb, change.Key, label)
 	}
 	created, err := time.Parse(time.RFC3339, apiserver.Text(change.Before, "metadata", "creationTimestamp"))
 	if err != nil || time.Since(created) < collectorAge {
-		c.violateLocked(collectsOld, "%s deleted %s, which is %v old", change.By, change.Key, time.Since(created))
+		c.violateLocked(collectsOld, "%s %ss %s, which is %v old", change.By, change.Verb, change.Key, time.Since(created))
 	}
 	for _, holder := range holderKeys {
 		listed, failed := c.heardAt(change.By, "target", "list", holder.Resource, "", ""), c.failedAt(change.By, "target", "list", holder.Resource, "", "")
 		if listed.IsZero() || failed.After(listed) {
-			c.violateLocked(collectsAll, "%s deleted %s, and its last list of %s did not succeed", change.By, change.Key, holder.Resource)
+			c.violateLocked(collectsAll, "%s %ss %s, and its last list of %s did not succeed", change.By, change.Verb, change.Key, holder.Resource)
 		}
 		// What refers to it since before the list was seen by it.
 		if began, holds := c.referred[heldKey(holder, change.Key)]; holds && began.Before(listed) {
-			c.violateLocked(collectsUnused, "%s deleted %s, which %s refers to since %v; it listed them at %v", change.By, change.Key, holder, began.Sub(c.begin), listed.Sub(c.begin))
+			c.violateLocked(collectsUnused, "%s %ss %s, which %s refers to since %v; it listed them at %v", change.By, change.Verb, change.Key, holder, began.Sub(c.begin), listed.Sub(c.begin))
 		}
 	}
 }
@@ -183,6 +293,9 @@ func (c *collector) settled() {
 		o := c.target.GetLocked(key)
 		if label := apiserver.Text(o, "metadata", "labels", "resources.gardener.cloud/garbage-collectable-reference"); o != nil && (label == "true" || label == "True") && len(c.holdersOf(key)) == 0 {
 			c.violateLocked(becomesCollected, "%s is still there", key)
+		}
+		if len(c.holdersOf(key)) > 0 && apiserver.Text(o, "metadata", "labels", condemnedLabel) != "" {
+			c.violateLocked(endsUnmarked, "%s is condemned", key)
 		}
 	}
 }

@@ -60,7 +60,13 @@ func (n *network) Carry(from *http.Request, r *apiserver.Request, do func() *htt
 		}
 		return nil, errors.Join(errGone, err)
 	}
+	if w.beside != nil {
+		w.beside(n, r, false)
+	}
 	response, err := n.answer(from, r, fault, do)
+	if w.beside != nil {
+		w.beside(n, r, true)
+	}
 	if w.heard != nil {
 		w.heard(n, r, response != nil && response.StatusCode < http.StatusBadRequest)
 	}

@@ -58,6 +58,8 @@ type world struct {
 	process func(context.Context, *instance) error
 	heard   func(n *network, r *apiserver.Request, answered bool)
 	meddler func(cluster string, r *apiserver.Request, remove bool)
+	// beside, if it is set, is called before and after a server carries out a request of an instance.
+	beside func(n *network, r *apiserver.Request, done bool)
 
 	chances  sync.Mutex
 	happened map[string]int

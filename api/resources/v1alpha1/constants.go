@@ -80,6 +80,12 @@ const (
 	LabelManagedBy = "resources.gardener.cloud/managed-by"
 	// LabelGarbageCollectableReference marks ConfigMaps and Secrets that the garbage collector deletes.
 	LabelGarbageCollectableReference = "resources.gardener.cloud/garbage-collectable-reference"
+	// LabelCondemned has the value "true" on objects that the garbage collector deletes in a later run, unless something refers to them before.
+	LabelCondemned = "resources.gardener.cloud/condemned"
+	// AnnotationCondemnedAt is when the garbage collector condemned the object, in RFC 3339 with nanoseconds.
+	AnnotationCondemnedAt = "resources.gardener.cloud/condemned-at"
+	// AnnotationCondemnedAs is a digest of the metadata that the object had then. A mark has no effect once the object has changed.
+	AnnotationCondemnedAs = "resources.gardener.cloud/condemned-as"
 	// AnnotationReferencePrefix starts the annotations that keep garbage-collectable objects.
 	AnnotationReferencePrefix = "reference.resources.gardener.cloud/"
 	// AnnotationOperation on a ManagedResource asks for an operation.

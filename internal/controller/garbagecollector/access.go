@@ -19,10 +19,10 @@ func Reads(*config.ResourceManagerConfiguration) []feature.Read {
 	return all
 }
 
-// Writes are deletions.
+// Writes are marks and deletions.
 func Writes(*config.ResourceManagerConfiguration) []feature.Write {
 	return []feature.Write{
-		{Cluster: feature.Target, Resource: "secrets", Verbs: []string{"delete"}},
-		{Cluster: feature.Target, Resource: "configmaps", Verbs: []string{"delete"}},
+		{Cluster: feature.Target, Resource: "secrets", Verbs: []string{"patch", "delete"}},
+		{Cluster: feature.Target, Resource: "configmaps", Verbs: []string{"patch", "delete"}},
 	}
 }

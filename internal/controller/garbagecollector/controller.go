@@ -1,5 +1,6 @@
-// Package garbagecollector deletes ConfigMaps and Secrets of the target that are marked as collectable and that nothing refers to any more.
-// Who refers to what is in package references.
+// Package garbagecollector deletes ConfigMaps and Secrets of the target that are marked as collectable and that nothing refers to any more: a run
+// condemns them by a mark, and a later one deletes those that still are (phases.go). Who refers to what is in package references, and
+// package condemned acquits those to which something refers that passes this process.
 package garbagecollector
 
 import (
@@ -9,10 +10,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -26,16 +27,16 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	"github.com/espalier-project/espalier/internal/condemned"
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
 // Name of the controller, in logs and metrics.
 const Name = "garbage-collector"
 
 const (
-	// parallel is how many objects are deleted at once.
+	// parallel is how many objects are written to at once.
 	parallel = 10
 	// page is how many objects are listed at once: what is listed is looked at and let go, page by page.
 	page = 500
@@ -51,9 +52,11 @@ type Options struct {
 	// Namespaces restrict what is collected; empty means all (COM-3). References do not cross namespaces, so that none is missed.
 	Namespaces []string
 	// Target lists and deletes in the target itself: what a cache has not seen yet must not cost anything its object.
-	Target  client.Client
-	Clock   clock.PassiveClock
-	Metrics *Metrics
+	Target client.Client
+	// Condemned is told what is condemned, and knows what is referred to by objects that pass this process.
+	Condemned *condemned.Set
+	Clock     clock.PassiveClock
+	Metrics   *Metrics
 }
 
 // Reconciler collects garbage. It has one worker.
@@ -71,26 +74,29 @@ func New(o Options) *Reconciler {
 	return &Reconciler{Options: o, refused: refusals{}, retries: newRetries()}
 }
 
-// Reconcile deletes what was not referred to in two looks at all holders of references, the second right before the deletion. A look that
-// is not complete ends the run: nothing is deleted (GC-4, GC-6). A deletion that failed is left alone for a while (GC-10).
+// Reconcile condemns what nothing refers to, and deletes what an earlier run condemned and nothing has referred to in two looks at all holders of
+// references, the second right before the deletion. A look that is not complete ends the run: nothing is deleted (GC-4, GC-6). A
+// write that failed is left alone for a while (GC-10).
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	r.retries.later.Store(0)
 	all, err := r.candidates(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	unused, failed := r.refused.split(all, r.Clock.Now())
-	for range 2 {
-		if len(unused) == 0 {
-			break
-		}
-		held, err := r.held(ctx)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		unused = without(unused, held)
+	r.learn(ctx, all)
+	tried, failed := r.refused.split(all, r.Clock.Now())
+	unused, used, err := r.look(ctx, tried)
+	if err != nil {
+		return reconcile.Result{}, err
 	}
-	failed = append(failed, r.deleteAll(ctx, unused)...)
+	failed = append(failed, r.each(ctx, marked(used), r.acquit)...)
+	free, doomed := r.judge(unused)
+	failed = append(failed, r.each(ctx, free, r.condemn)...)
+	if doomed, used, err = r.look(ctx, doomed); err != nil {
+		return reconcile.Result{}, err
+	}
+	failed = append(failed, r.each(ctx, marked(used), r.acquit)...)
+	failed = append(failed, r.each(ctx, doomed, r.delete)...)
 	if len(failed) > 0 {
 		r.retries.later.Store(int64(r.later()))
 		return reconcile.Result{}, aggregate(failed)
@@ -108,9 +114,9 @@ func (r *Reconciler) later() time.Duration {
 	return period
 }
 
-// marked selects what may be collected: whatever the controller of ManagedResources leaves to the collector (GC-13), which would stay for ever
+// collectable selects what may be collected: whatever the controller of ManagedResources leaves to the collector (GC-13), which would stay for ever
 // otherwise (GC-15).
-var marked = labels.SelectorFromSet(nil).Add(*must(labels.NewRequirement(resourcesv1alpha1.LabelGarbageCollectableReference, selection.In,
+var collectable = labels.SelectorFromSet(nil).Add(*must(labels.NewRequirement(resourcesv1alpha1.LabelGarbageCollectableReference, selection.In,
 	[]string{"1", "t", "T", "true", "TRUE", "True"})))
 
 // must returns what constants lead to.
@@ -121,14 +127,16 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// candidate is an object that is collected if nothing refers to it, in the version that was listed.
+// candidate is an object that is condemned, and deleted later, if nothing refers to it: what its judgement needs of the version that was listed.
 type candidate struct {
-	kind            references.Kind
-	namespace, name string
-	version         metav1.Preconditions
+	condemned.Key
+	uid              types.UID
+	version, content string
+	standing         internalreferences.Standing
+	marked           bool
 }
 
-func (c candidate) object() object { return object{c.kind, c.namespace, c.name, *c.version.UID} }
+func (c candidate) object() object { return object{c.Key, c.uid} }
 
 // candidates lists the metadata of what is marked and old enough (GC-4, GC-5).
 func (r *Reconciler) candidates(ctx context.Context) ([]candidate, error) {
@@ -142,21 +150,27 @@ func (r *Reconciler) candidates(ctx context.Context) ([]candidate, error) {
 			l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind.list))
 			return l
 		}
-		err := r.each(ctx, list, func(l client.ObjectList) error {
+		err := r.pages(ctx, list, func(l client.ObjectList) error {
 			for i := range l.(*metav1.PartialObjectMetadataList).Items {
 				object := &l.(*metav1.PartialObjectMetadataList).Items[i]
 				if internalreferences.Old(&object.ObjectMeta, r.Config.MinimumAge.Duration, r.Clock.Now()) {
-					all = append(all, candidate{kind: kind.Kind, namespace: object.Namespace, name: object.Name,
-						version: metav1.Preconditions{UID: ptr.To(object.UID), ResourceVersion: ptr.To(object.ResourceVersion)}})
+					all = append(all, r.candidate(kind.Kind, &object.ObjectMeta))
 				}
 			}
 			return nil
-		}, client.MatchingLabelsSelector{Selector: marked})
+		}, client.MatchingLabelsSelector{Selector: collectable})
 		if err != nil {
 			return nil, fmt.Errorf("failed listing %s: %w", kind.plural, err)
 		}
 	}
 	return all, nil
+}
+
+func (r *Reconciler) candidate(kind references.Kind, o *metav1.ObjectMeta) candidate {
+	return candidate{
+		Key: condemned.Key{Kind: kind, Namespace: o.Namespace, Name: o.Name}, uid: o.UID, version: o.ResourceVersion, content: internalreferences.Content(o),
+		standing: internalreferences.StandingOf(o, internalreferences.Grace(r.Config.SyncPeriod.Duration), r.Clock.Now()), marked: internalreferences.Marked(o),
+	}
 }
 
 // held lists all holders of references and returns what they refer to. An error means that this is not known in full; a holder that cannot be
@@ -168,7 +182,7 @@ func (r *Reconciler) held(ctx context.Context) (*internalreferences.Graph, error
 		if kind.specsOnly && !specs {
 			continue
 		}
-		err := r.each(ctx, kind.list(specs), func(list client.ObjectList) error {
+		err := r.pages(ctx, kind.list(specs), func(list client.ObjectList) error {
 			return hold(held, kind, list, unread)
 		})
 		if kind.optional && isUnknown(err) {
@@ -183,8 +197,8 @@ func (r *Reconciler) held(ctx context.Context) (*internalreferences.Graph, error
 	return held, nil
 }
 
-// each lists page by page in all namespaces.
-func (r *Reconciler) each(ctx context.Context, list func() client.ObjectList, visit func(client.ObjectList) error, options ...client.ListOption) error {
+// pages lists page by page in all namespaces.
+func (r *Reconciler) pages(ctx context.Context, list func() client.ObjectList, visit func(client.ObjectList) error, options ...client.ListOption) error {
 	for _, namespace := range r.Namespaces {
 		token := ""
 		for {
@@ -202,52 +216,6 @@ func (r *Reconciler) each(ctx context.Context, list func() client.ObjectList, vi
 	}
 	return nil
 }
-
-func without(all []candidate, held *internalreferences.Graph) []candidate {
-	var unused []candidate
-	for _, c := range all {
-		if !held.InUse(c.kind, c.namespace, c.name) {
-			unused = append(unused, c)
-		}
-	}
-	return unused
-}
-
-// deleteAll deletes the versions that were listed. One that has changed since is left for the next run, and one that fails stops no other
-// (GC-9, GC-10).
-func (r *Reconciler) deleteAll(ctx context.Context, unused []candidate) []error {
-	refused := make([]error, len(unused))
-	failed := kit.Parallel(ctx, parallel, len(unused), func(i int) error {
-		refused[i] = r.delete(ctx, unused[i])
-		return refused[i]
-	})
-	for i := range unused {
-		if refused[i] == nil {
-			delete(r.refused, unused[i].object())
-			continue
-		}
-		r.refused.failed(unused[i].object(), refused[i], r.Clock.Now(), r.Config.SyncPeriod.Duration)
-	}
-	return failed
-}
-
-func (r *Reconciler) delete(ctx context.Context, c candidate) error {
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: c.name}}
-	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindNames[c.kind]))
-	err := r.Target.Delete(ctx, object, client.Preconditions(c.version))
-	switch {
-	case err == nil:
-		log.FromContext(ctx).Info("Deleted what nothing refers to", "kind", kindNames[c.kind], "namespace", c.namespace, "name", c.name)
-		r.Metrics.deleted(kindNames[c.kind])
-		return nil
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return nil
-	}
-	// The text is an admission webhook's, and is remembered.
-	return fmt.Errorf("%s %s/%s: %s", kindNames[c.kind], c.namespace, c.name, meta.Shortened(err.Error(), maxText))
-}
-
-var kindNames = map[references.Kind]string{references.ConfigMap: "ConfigMap", references.Secret: "Secret"}
 
 // aggregate returns the errors of deletions in the words of the contract (GC-10); of many it names some.
 func aggregate(errs []error) error {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -32,11 +33,12 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	"github.com/espalier-project/espalier/internal/condemned"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// fixture is a target; onList and onDelete run ahead of requests, and may refuse them. Objects are deleted several at once.
+// fixture is a target; onList, onDelete and onPatch run ahead of requests, and may refuse them. Objects are deleted several at once.
 type fixture struct {
 	mu sync.Mutex
 	*Reconciler
@@ -45,6 +47,7 @@ type fixture struct {
 	clock    *clocktesting.FakePassiveClock
 	onList   func(kind string, number int) error
 	onDelete func(object client.Object) error
+	onPatch  func(object client.Object) error
 	lists    map[string]int
 }
 
@@ -83,6 +86,19 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 			}
 			return c.List(ctx, list, opts...)
 		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.onPatch != nil {
+				if err := f.onPatch(object); err != nil {
+					return err
+				}
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return c.Patch(ctx, object, patch, opts...)
+		},
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
 			o := (&client.DeleteOptions{}).ApplyOptions(opts)
 			if o.Preconditions == nil || o.Preconditions.UID == nil || o.Preconditions.ResourceVersion == nil {
@@ -105,9 +121,12 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 			return c.Delete(ctx, object)
 		},
 	}).Build()
+	period := time.Hour
+	set := condemned.New(condemned.Options{Target: f.target, Period: period, Clock: f.clock, Metrics: condemned.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard()})
 	f.Reconciler = New(Options{
-		Config: config.GarbageCollectorControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Hour}, MinimumAge: &metav1.Duration{Duration: 10 * time.Minute}},
-		Target: f.target, Clock: f.clock, Metrics: NewMetrics(prometheus.NewRegistry()),
+		Condemned: set,
+		Config:    config.GarbageCollectorControllerConfig{SyncPeriod: &metav1.Duration{Duration: period}, MinimumAge: &metav1.Duration{Duration: 10 * time.Minute}},
+		Target:    f.target, Clock: f.clock, Metrics: NewMetrics(prometheus.NewRegistry()),
 	})
 	return f
 }
@@ -135,9 +154,31 @@ func garbage(kind references.Kind, namespace, name string, age time.Duration, ch
 func (f *fixture) run() {
 	f.Helper()
 	result, err := f.Reconcile(f.Context(), reconcile.Request{})
-	if err != nil || result.RequeueAfter != time.Hour {
+	if err != nil || result.RequeueAfter != f.Config.SyncPeriod.Duration {
 		f.Errorf("GC-1: got %+v, %v", result, err)
 	}
+}
+
+// condemn lets a run condemn what nothing refers to; the next one is a period later (GC-17, GC-18).
+func (f *fixture) condemn() {
+	f.Helper()
+	onList := f.onList
+	f.onList = nil
+	f.run()
+	f.clock.SetTime(f.clock.Now().Add(f.Config.SyncPeriod.Duration))
+	f.onList, f.lists = onList, map[string]int{}
+}
+
+// collect lets a run condemn, and the next one delete.
+func (f *fixture) collect() {
+	f.Helper()
+	f.condemn()
+	f.run()
+}
+
+// every sets the period of runs.
+func (f *fixture) every(period time.Duration) {
+	f.Config.SyncPeriod = &metav1.Duration{Duration: period}
 }
 
 // left returns what is left, sorted.
@@ -184,19 +225,20 @@ func TestCandidates(t *testing.T) {
 		garbage(references.Secret, "a", "young", 5*time.Minute), garbage(references.Secret, "a", "unmarked", time.Hour, unmarked), garbage(references.ConfigMap, "a", "unmarked-too", time.Hour, unmarked),
 		garbage(references.ConfigMap, "a", "true", time.Hour, label("True")), garbage(references.Secret, "a", "one", time.Hour, label("1")),
 		garbage(references.ConfigMap, "a", "false", time.Hour, label("false")), garbage(references.ConfigMap, "a", "yes", time.Hour, label("yes")))
-	f.run()
+	f.every(time.Minute)
+	f.collect()
 	f.leaves("BH-GC-2/GC-15", "a/false", "a/unmarked", "a/unmarked-too", "a/yes", "a/young")
 	f.clock.SetTime(now.Add(5 * time.Minute))
-	f.run()
+	f.collect()
 	f.leaves("GC-5/BH-GC-6, ten minutes later", "a/false", "a/unmarked", "a/unmarked-too", "a/yes")
 
 	f = newFixture(t, garbage(references.Secret, "a", "young", time.Second))
 	f.Config.MinimumAge = &metav1.Duration{}
-	f.run()
+	f.collect()
 	f.leaves("R11, no minimum age")
 	f = newFixture(t, garbage(references.Secret, "a", "x", time.Hour), garbage(references.Secret, "b", "x", time.Hour))
 	f.Namespaces = []string{"b", "c"}
-	f.run()
+	f.collect()
 	f.leaves("COM-3, only these namespaces", "a/x")
 }
 
@@ -233,13 +275,13 @@ func TestHolders(t *testing.T) {
 			f := newFixture(t, h.DeepCopyObject().(client.Object), garbage(references.ConfigMap, "default", "kept", time.Hour), garbage(references.ConfigMap, "default", "other", time.Hour),
 				garbage(references.ConfigMap, "kube-system", "kept", time.Hour), garbage(references.Secret, "default", "kept", time.Hour))
 			f.Config.ScanPodSpecs = ptr.To(specs)
-			f.run()
+			f.collect()
 			f.leaves(fmt.Sprintf("%s: %T, specs %v", ruleOf(h), h, specs), "default/kept")
 		}
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", Annotations: map[string]string{"reference.resources.gardener.cloud/configmap-82a3537f": "test-5678"}}}
 	f := newFixture(t, pod, garbage(references.ConfigMap, "default", "test-1234", time.Hour), garbage(references.ConfigMap, "default", "test-5678", time.Hour))
-	f.run()
+	f.collect()
 	f.leaves("BH-GC-9: the document's example", "default/test-5678")
 	if both := slices.DeleteFunc(slices.Clone(holders), func(k holderKind) bool { return k.specsOnly }); len(all) != len(both) {
 		t.Errorf("there are %d kinds of holders", len(holders))
@@ -261,11 +303,11 @@ func TestSpecs(t *testing.T) {
 		}
 	}
 	f := newFixture(t, objects()...)
-	f.run()
+	f.collect()
 	f.leaves("by default", "a/ephemeral", "a/init", "a/mr", "a/template")
 	f = newFixture(t, objects()...)
 	f.Config.ScanPodSpecs = ptr.To(false)
-	f.run()
+	f.collect()
 	f.leaves("GC-11/annotations only")
 }
 
@@ -283,6 +325,7 @@ func TestIncompleteView(t *testing.T) {
 					continue // They are listed once.
 				}
 				f := newFixture(t, garbage(references.Secret, "a", "x", time.Hour))
+				f.condemn()
 				f.onList = func(k string, n int) error {
 					if k == kind && n == number {
 						return failure
@@ -312,7 +355,7 @@ func TestLateReference(t *testing.T) {
 		}
 		return nil
 	}
-	f.run()
+	f.collect()
 	f.leaves("1.6/live re-check", "a/old")
 }
 
@@ -331,7 +374,7 @@ func TestPreconditions(t *testing.T) {
 		current.Labels = nil // Its owner keeps it.
 		return f.target.Update(t.Context(), current)
 	}
-	f.run()
+	f.collect()
 	f.leaves("1.6/preconditions", "a/changed")
 	f.run()
 	f.leaves("it is no candidate any more", "a/changed")
@@ -344,6 +387,7 @@ func TestDeletions(t *testing.T) {
 		objects = append(objects, garbage(references.Secret, "a", fmt.Sprintf("s%02d", i), time.Hour))
 	}
 	f := newFixture(t, objects...)
+	f.condemn()
 	failing := map[string]error{"s07": errors.New("no"), "s11": apierrors.NewNotFound(schema.GroupResource{}, "s11")}
 	f.onDelete = func(object client.Object) error { return failing[object.GetName()] }
 	if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err == nil || err.Error() != "Could not delete all unused resources: 1 error occurred: Secret a/s07: no" {
@@ -393,6 +437,8 @@ func TestLawCollector(t *testing.T) {
 			objects = append(objects, draw("before"))
 		}
 		f := newFixture(t, objects...)
+		f.every(time.Second)
+		f.condemn()
 		if rapid.Bool().Draw(rt, "holder meanwhile") {
 			late, kind := draw("late"), rapid.SampledFrom([]string{"Secret", "ConfigMap", "Deployment", "Pod", "Prometheus"}).Draw(rt, "when")
 			f.onList = func(k string, n int) error {
@@ -429,7 +475,7 @@ func TestServiceAccountsHold(t *testing.T) {
 	for scan, want := range map[bool]string{true: "a/mounted a/pull", false: ""} {
 		f := newFixture(t, account.DeepCopy(), secret("a", "pull"), secret("a", "mounted"), secret("a", "unused"), secret("b", "pull"), garbage(references.ConfigMap, "a", "pull", time.Hour))
 		f.Config.ScanPodSpecs = ptr.To(scan)
-		f.run()
+		f.collect()
 		secrets, configs := &corev1.SecretList{}, &corev1.ConfigMapList{}
 		if err := errors.Join(f.target.List(t.Context(), secrets), f.target.List(t.Context(), configs)); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 // Metrics of the collector.
 type Metrics struct {
 	deletions *prometheus.CounterVec
+	marks     *prometheus.CounterVec
 	success   prometheus.Gauge
 	unread    prometheus.Gauge
 }
@@ -17,14 +18,17 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		deletions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "espalier_garbage_collector_deletions_total", Help: "ConfigMaps and Secrets that were deleted because nothing referred to them."}, []string{"kind"}),
+		marks:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "espalier_garbage_collector_condemnations_total", Help: "ConfigMaps and Secrets that were condemned because nothing referred to them."}, []string{"kind"}),
 		success:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "espalier_garbage_collector_last_success_timestamp_seconds", Help: "When the last run ended without a failure."}),
 		unread:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "espalier_garbage_collector_unreadable_holders", Help: "Objects that could not be read in the last look at holders of references; nothing is collected in their namespaces."}),
 	}
-	registry.MustRegister(m.deletions, m.success, m.unread)
+	registry.MustRegister(m.deletions, m.marks, m.success, m.unread)
 	return m
 }
 
 func (m *Metrics) deleted(kind string) { m.deletions.WithLabelValues(kind).Inc() }
+
+func (m *Metrics) condemned(kind string) { m.marks.WithLabelValues(kind).Inc() }
 
 func (m *Metrics) done(at time.Time) { m.success.Set(float64(at.Unix())) }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	"github.com/espalier-project/espalier/internal/condemned"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 )
 
@@ -22,12 +22,11 @@ const (
 
 // object is what is deleted; one that is made anew is another one.
 type object struct {
-	kind            references.Kind
-	namespace, name string
-	uid             types.UID
+	condemned.Key
+	uid types.UID
 }
 
-// refusal is a deletion that failed: how often in a row, with which error, and when it is tried again.
+// refusal is a mark or a deletion that failed: how often in a row, with which error, and when it is tried again.
 type refusal struct {
 	failures int
 	err      error

@@ -67,6 +67,7 @@ func TestUnreadableHolder(t *testing.T) {
 				defer writing.Unlock()
 				output.WriteString(args)
 			}, funcr.Options{}))
+			f.condemn()
 			if _, err := f.Reconcile(ctx, reconcile.Request{}); err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +84,7 @@ func TestUnreadableHolder(t *testing.T) {
 		t.Run("T3-8/scanPodSpecs: false, "+name, func(t *testing.T) {
 			f := newFixture(t, holderWith(tc.kind, "tenant", "p", tc.spec), garbage(references.ConfigMap, "tenant", "kept", time.Hour), garbage(references.Secret, "tenant", "unknown", time.Hour))
 			f.Config.ScanPodSpecs = new(bool)
-			f.run()
+			f.collect()
 			f.leaves("annotations", "tenant/kept")
 		})
 	}
@@ -120,6 +121,7 @@ func TestLawForeignHolders(t *testing.T) {
 			rt.Fatal(err)
 		}
 		f := newFixture(t, holder, garbage(references.ConfigMap, "tenant", "kept", time.Hour), garbage(references.Secret, "elsewhere", "kept", time.Hour))
+		f.condemn()
 		if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err != nil {
 			rt.Fatal(err)
 		}
@@ -139,6 +141,7 @@ func TestRefusedDeletion(t *testing.T) {
 		}
 		return nil
 	}
+	f.condemn()
 	f.onDelete = refused
 	queue := f.retries
 	lists := func(long time.Duration) map[string]int {
@@ -163,8 +166,11 @@ func TestRefusedDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.onDelete = nil
-	if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err == nil {
-		t.Error("nobody tells of what is left")
+	for range 2 {
+		if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err == nil {
+			t.Error("nobody tells of what is left")
+		}
+		f.clock.SetTime(f.clock.Now().Add(time.Hour))
 	}
 	f.leaves("GC-10, another one", "tenant/refused")
 	f.clock.SetTime(f.clock.Now().Add(25 * time.Hour))
@@ -178,6 +184,7 @@ func TestRefusedDeletion(t *testing.T) {
 // GC-2, COM-4: an incomplete view is repeated as before, also after a refusal.
 func TestRetriesOfRuns(t *testing.T) {
 	f := newFixture(t, garbage(references.ConfigMap, "a", "x", time.Hour))
+	f.condemn()
 	f.onDelete = func(client.Object) error { return fmt.Errorf("no") }
 	wait := func(want time.Duration) {
 		t.Helper()

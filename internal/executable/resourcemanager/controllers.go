@@ -4,7 +4,10 @@ import (
 	"context"
 	"os"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/condemned"
 	"github.com/espalier-project/espalier/internal/controller/csrapprover"
 	"github.com/espalier-project/espalier/internal/controller/garbagecollector"
 	"github.com/espalier-project/espalier/internal/controller/kit"
@@ -60,8 +63,23 @@ func startHighAvailability(_ context.Context, p *Process) error {
 
 func startGarbageCollector(_ context.Context, p *Process) error {
 	return garbagecollector.New(garbagecollector.Options{
-		Config: p.Config.Controllers.GarbageCollector, Namespaces: p.Config.TargetClientConnection.Namespaces, Target: p.Target.Client, Clock: p.Clock, Metrics: garbagecollector.NewMetrics(p.Registry),
+		Config: p.Config.Controllers.GarbageCollector, Namespaces: p.Config.TargetClientConnection.Namespaces, Target: p.Target.Client, Condemned: p.Condemned,
+		Clock: p.Clock, Metrics: garbagecollector.NewMetrics(p.Registry),
 	}).AddToManager(p.Manager, p.Config.Controllers.CacheSyncTimeout.Duration)
+}
+
+// NewCondemned returns what the collector, the engine and the webhooks of a process know of condemned objects.
+func NewCondemned(p *Process) *condemned.Set {
+	return condemned.New(condemned.Options{
+		Target: p.Target.Client, Namespaces: p.Config.TargetClientConnection.Namespaces, Period: p.Config.Controllers.GarbageCollector.SyncPeriod.Duration,
+		Clock: p.Clock, Metrics: condemned.NewMetrics(p.Registry), Log: p.Log.WithName(garbagecollector.Name),
+	})
+}
+
+// collectorMetrics are those of the collector and of acquittals.
+func collectorMetrics(registry prometheus.Registerer) {
+	garbagecollector.NewMetrics(registry)
+	condemned.NewMetrics(registry)
 }
 
 func startTokenInvalidator(_ context.Context, p *Process) error {

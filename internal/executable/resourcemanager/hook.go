@@ -3,6 +3,9 @@ package resourcemanager
 import (
 	"context"
 
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/espalier-project/espalier/internal/condemned"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
 )
@@ -15,10 +18,25 @@ func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
 		if err != nil {
 			return err
 		}
+		does = acquitting(p.Condemned, does)
 		p.Manager.GetWebhookServer().Register(row.Path, admission.New(admission.Options{
 			Name: row.Name, Decide: does, Ready: p.kept[row.Path].Synced, Bodies: p.bodies, Metrics: p.hooks, Log: p.Log.WithName("webhook." + row.Name),
 		}))
 		return nil
 	}
 	return row
+}
+
+// acquitting is a webhook that acquits what an object refers to that it admits (GC-20).
+func acquitting(set *condemned.Set, does admission.Func) admission.Func {
+	if set == nil {
+		return does
+	}
+	return func(ctx context.Context, request *admissionv1.AdmissionRequest) (admission.Patch, error) {
+		patch, err := does(ctx, request)
+		if err == nil {
+			set.Admits(ctx, request)
+		}
+		return patch, err
+	}
 }

@@ -19,6 +19,7 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/condemned"
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
@@ -41,6 +42,8 @@ type Process struct {
 
 	// Engine applies ManagedResources.
 	Engine *engine.Engine
+	// Condemned is what the garbage collector has condemned; nil if it is off.
+	Condemned *condemned.Set
 	// agents is what the node-agent authorizer knows; nil if it is off.
 	agents *view.View
 	// bodies and hooks are shared by all webhooks: what is in memory at once, and their metrics.
@@ -103,11 +106,14 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 	}); err != nil {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
+	if cfg.Controllers.GarbageCollector.Enabled {
+		p.Condemned = NewCondemned(p)
+	}
 	if p.Clientset, err = kubernetes.NewForConfigAndClient(cluster.Protobuf(sourceConfig), mgr.GetHTTPClient()); err != nil {
 		return nil, err
 	}
 	if p.Engine, err = engine.New(engine.Options{
-		Config: cfg, Manager: mgr, Source: p.Clientset, Target: target, Identified: func() { close(p.identified) }, Begun: func() { close(p.begun) }, Clock: p.Clock, Registry: p.Registry, Log: log,
+		Config: cfg, Manager: mgr, Source: p.Clientset, Target: target, Condemned: p.Condemned, Identified: func() { close(p.identified) }, Begun: func() { close(p.begun) }, Clock: p.Clock, Registry: p.Registry, Log: log,
 	}); err != nil {
 		return nil, err
 	}

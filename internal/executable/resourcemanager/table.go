@@ -60,9 +60,9 @@ func Table() []Row {
 		},
 		{
 			Name: garbagecollector.Name, Switch: "controllers.garbageCollector.enabled", Runs: feature.Leader,
-			Doc:   "Deletes ConfigMaps and Secrets that nothing refers to any more.",
+			Doc:   "Condemns ConfigMaps and Secrets that nothing refers to any more, and deletes them later.",
 			Reads: garbagecollector.Reads, Writes: garbagecollector.Writes, Start: startGarbageCollector,
-			Metrics: feature.Registers(garbagecollector.NewMetrics),
+			Metrics: collectorMetrics,
 		},
 		{
 			Name: tokenrequestor.Name, Switch: "controllers.tokenRequestor.enabled", Runs: feature.Leader,

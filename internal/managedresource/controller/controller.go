@@ -20,6 +20,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/condemned"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
@@ -42,6 +43,8 @@ type Options struct {
 	Identity string
 	// GarbageCollector is true if ConfigMaps and Secrets that it collects are left to it (MRX-6).
 	GarbageCollector bool
+	// Condemned acquits what an object refers to that is about to be written (GC-20). Nil means that nothing is collected.
+	Condemned *condemned.Set
 
 	Statuses *source.Statuses
 	Secrets  *source.Secrets

@@ -88,6 +88,7 @@ func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *un
 		done, err = a.invalid(ctx, desired, options, done, err)
 		return done, false, err
 	}
+	a.Condemned.Writes(ctx, merged)
 	answer, err := a.Target.Update(ctx, merged, a.Watches.View())
 	a.unanswered(desired, err)
 	switch {
@@ -125,6 +126,7 @@ func (a *applier) get(ctx context.Context, desired *plan.Desired) (*unstructured
 // create creates an object; a kind whose CRD has just been applied is waited for (MR-31).
 func (a *applier) create(ctx context.Context, desired *plan.Desired, options merge.Options) (target.Answer, error) {
 	object := merge.ForCreation(desired, options)
+	a.Condemned.Writes(ctx, object)
 	created, err := a.Target.Create(ctx, object, a.Watches.View())
 	if !a.notServedYet(desired, err) {
 		return created, err

@@ -23,6 +23,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/condemned"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/managedresource/controller"
 	healthcontroller "github.com/espalier-project/espalier/internal/managedresource/health"
@@ -41,6 +42,8 @@ type Options struct {
 	// Source is the client of the source for built-in kinds.
 	Source kubernetes.Interface
 	Target cluster.Connection
+	// Condemned acquits what applied objects refer to; nil if the garbage collector is off.
+	Condemned *condemned.Set
 	// Identified, if it is set, is called on the leader once the identity of the source is known: what else it runs begins then.
 	Identified func()
 	// Begun, if it is set, is called once the controllers have been added.
@@ -140,8 +143,8 @@ func (e *Engine) start(group *kit.Group) error {
 	}
 	reconciler := controller.New(controller.Options{
 		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
-		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled,
-		Statuses:         statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Tracker: e.tracker, Watches: e.watches,
+		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled, Condemned: e.Condemned,
+		Statuses: statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Tracker: e.tracker, Watches: e.watches,
 		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Applied: news,
 	})
 	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses, Clock: e.Clock, Await: reconciler.FirstRunPending}

@@ -63,6 +63,7 @@ var house = []floor{
 			"internal/cluster",
 			"internal/reflector",
 			"internal/livefallback",
+			"internal/condemned",
 			"internal/crdwatch",
 			"internal/selectors",
 			"internal/shadow",

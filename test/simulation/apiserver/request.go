@@ -23,7 +23,7 @@ import (
 // Request is a request as the API knows it.
 type Request struct {
 	By string
-	// Manager is the name in managed fields: the first part of the client's User-Agent, By if it sends none.
+	// Manager is the name in managed fields: the one that the request asks for, else the first part of the client's User-Agent, By if it sends none.
 	Manager     string
 	Verb        string // get, list, watch, create, update, patch, delete; discovery
 	Path        string
@@ -67,6 +67,9 @@ func parse(by string, from *http.Request) (*Request, error) {
 	r := &Request{By: by, Path: from.URL.Path, Query: from.URL.Query(), ContentType: from.Header.Get("Content-Type")}
 	if r.Manager, _, _ = strings.Cut(from.Header.Get("User-Agent"), "/"); r.Manager == "" {
 		r.Manager = by
+	}
+	if manager := from.URL.Query().Get("fieldManager"); manager != "" {
+		r.Manager = manager
 	}
 	r.Partial = strings.Contains(from.Header.Get("Accept"), "as=PartialObjectMetadata")
 	if from.Body != nil {

@@ -1,0 +1,239 @@
+// Package condemned knows which ConfigMaps and Secrets of the target the garbage collector has condemned, and acquits those to which something
+// refers that passes this process: an object that the engine applies, or one that a webhook admits.
+//
+// Where the collector runs it tells the Set what it finds and what it marks, so that references cost no request. A replica without
+// the collector lists what is condemned when a reference passes, at most once in a while: an object is condemned for longer than that before it is deleted.
+package condemned
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
+)
+
+const (
+	// budget is how long a reference waits for acquittals. Webhooks have ten seconds in all.
+	budget = 2 * time.Second
+	// atOnce is how many objects one referrer acquits: a Pod refers to a few. The looks of the collector see the reference to others.
+	atOnce = 64
+	// retryLooks is how long a list that failed is not repeated, so that an API server that is slow delays one reference and not all.
+	retryLooks = 10 * time.Second
+	// page is how many objects are listed at once.
+	page = 500
+)
+
+// Names of those that acquit, in metrics.
+const (
+	ByCollector = "collector"
+	ByEngine    = "managedresource"
+	ByWebhook   = "webhook"
+)
+
+// Key names a ConfigMap or Secret.
+type Key struct {
+	Kind            references.Kind
+	Namespace, Name string
+}
+
+// KindNames are the names of kinds in requests.
+var KindNames = map[references.Kind]string{references.ConfigMap: "ConfigMap", references.Secret: "Secret"}
+
+// Options are all that a Set needs; each is required.
+type Options struct {
+	Target client.Client
+	// Namespaces restrict what is known; empty means all.
+	Namespaces []string
+	// Period is the time between two runs of the collector.
+	Period  time.Duration
+	Clock   clock.PassiveClock
+	Metrics *Metrics
+	Log     logr.Logger
+}
+
+// Set is what is condemned, as far as this process knows. A nil Set knows of nothing and asks nobody: nothing is collected then.
+type Set struct {
+	Options
+	// looking has a place for the one that lists.
+	looking chan struct{}
+
+	mu sync.Mutex
+	// known are the condemned objects by namespace; spared are those of them to which something referred and that could not be acquitted yet.
+	known  map[string]map[Key]struct{}
+	spared map[Key]struct{}
+	// kept is true once the collector of this process tells what is condemned: looks are needed no more.
+	kept           bool
+	looked, failed time.Time
+}
+
+// New returns a Set that knows of nothing yet.
+func New(o Options) *Set {
+	if len(o.Namespaces) == 0 {
+		o.Namespaces = []string{metav1.NamespaceAll}
+	}
+	return &Set{Options: o, looking: make(chan struct{}, 1), known: map[string]map[Key]struct{}{}, spared: map[Key]struct{}{}}
+}
+
+// Replace is told by the collector what is condemned, at the beginning of each of its runs, and returns what was known before. Objects stay
+// spared until they are acquitted.
+func (s *Set) Replace(all []Key) (before []Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, in := range s.known {
+		before = slices.AppendSeq(before, maps.Keys(in))
+	}
+	s.kept = true
+	s.setLocked(all)
+	return before
+}
+
+func (s *Set) setLocked(all []Key) {
+	s.known = map[string]map[Key]struct{}{}
+	spared := s.spared
+	s.spared = map[Key]struct{}{}
+	for _, key := range all {
+		s.addLocked(key)
+		if _, is := spared[key]; is {
+			s.spared[key] = struct{}{}
+		}
+	}
+}
+
+func (s *Set) addLocked(key Key) {
+	in := s.known[key.Namespace]
+	if in == nil {
+		in = map[Key]struct{}{}
+		s.known[key.Namespace] = in
+	}
+	in[key] = struct{}{}
+}
+
+// Condemned is told by the collector that it has marked an object, whose mark is younger than any reference that passed before.
+func (s *Set) Condemned(key Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.spared, key)
+	s.addLocked(key)
+}
+
+// Forget is told that an object is condemned no more, or gone.
+func (s *Set) Forget(key Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.spared, key)
+	delete(s.known[key.Namespace], key)
+}
+
+// Spared says whether something referred to a condemned object in this process, whatever its mark says.
+func (s *Set) Spared(key Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, is := s.spared[key]
+	return is
+}
+
+// Count returns how many condemned objects are known.
+func (s *Set) Count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, in := range s.known {
+		n += len(in)
+	}
+	return n
+}
+
+// Refers acquits what an object refers to, before the object is written or admitted. It costs no request if nothing in the namespace is
+// condemned. An acquittal that fails is logged, and does not keep anybody from writing: the collector of this process spares the object.
+func (s *Set) Refers(ctx context.Context, by, namespace string, refers func() []references.Reference) {
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	s.refresh(ctx)
+	if !s.knows(namespace) {
+		return
+	}
+	for _, key := range s.spare(namespace, refers()) {
+		if err := s.Acquit(ctx, by, key); err != nil {
+			s.Log.Info("A condemned object could not be acquitted", "kind", KindNames[key.Kind], "namespace", key.Namespace, "name", key.Name, "reason", err.Error())
+		}
+	}
+}
+
+func (s *Set) knows(namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.known[namespace]) > 0
+}
+
+// spare returns the condemned objects among those that are referred to, and spares them from now on.
+func (s *Set) spare(namespace string, refers []references.Reference) []Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []Key
+	for _, reference := range refers {
+		key := Key{reference.Kind, namespace, reference.Name}
+		if _, condemned := s.known[namespace][key]; condemned && !slices.Contains(found, key) && len(found) < atOnce {
+			s.spared[key] = struct{}{}
+			found = append(found, key)
+		}
+	}
+	return found
+}
+
+// Acquit removes the mark of an object. The write makes each deletion fail that was decided before it, of whatever process.
+func (s *Set) Acquit(ctx context.Context, by string, key Key) error {
+	gone := map[string]any{resourcesv1alpha1.AnnotationCondemnedAt: nil, resourcesv1alpha1.AnnotationCondemnedAs: nil}
+	err := Patch(ctx, s.Target, key, map[string]any{"labels": map[string]any{resourcesv1alpha1.LabelCondemned: nil}, "annotations": gone})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the mark: %w", err)
+	}
+	if err == nil {
+		s.Metrics.acquitted(by)
+		s.Log.Info("Acquitted what is referred to", "by", by, "kind", KindNames[key.Kind], "namespace", key.Namespace, "name", key.Name)
+	}
+	s.Forget(key)
+	return nil
+}
+
+// Patch changes the metadata of a ConfigMap or Secret as the collector.
+func Patch(ctx context.Context, target client.Client, key Key, metadata map[string]any) error {
+	body, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(KindNames[key.Kind]))
+	return target.Patch(ctx, object, client.RawPatch(types.MergePatchType, body), client.FieldOwner(internalreferences.Collector))
+}
+
+// Metrics of acquittals.
+type Metrics struct{ acquittals *prometheus.CounterVec }
+
+// NewMetrics registers the metrics.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{acquittals: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "espalier_garbage_collector_acquittals_total", Help: "Condemned ConfigMaps and Secrets that are kept because something refers to them, by who found that out.",
+	}, []string{"by"})}
+	registry.MustRegister(m.acquittals)
+	return m
+}
+
+func (m *Metrics) acquitted(by string) { m.acquittals.WithLabelValues(by).Inc() }

@@ -1,0 +1,144 @@
+package garbagecollector
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/espalier-project/espalier/internal/condemned"
+	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+)
+
+// learn tells those whom references pass what is condemned, before the first look. Marks of objects that may not be collected any more are
+// removed: their owners have kept them.
+func (r *Reconciler) learn(ctx context.Context, all []candidate) {
+	var now []condemned.Key
+	candidates := make(map[condemned.Key]bool, len(all))
+	for _, c := range all {
+		if candidates[c.Key] = true; c.marked {
+			now = append(now, c.Key)
+		}
+	}
+	for _, key := range r.Condemned.Replace(now) {
+		if candidates[key] {
+			continue
+		}
+		if err := r.Condemned.Acquit(ctx, condemned.ByCollector, key); err != nil {
+			log.FromContext(ctx).Info("The mark of an object that is not collected could not be removed",
+				"kind", condemned.KindNames[key.Kind], "namespace", key.Namespace, "name", key.Name, "reason", err.Error())
+		}
+	}
+}
+
+// look lists all holders and separates what something refers to from what nothing refers to. It asks nothing about nothing.
+func (r *Reconciler) look(ctx context.Context, all []candidate) (unused, used []candidate, _ error) {
+	if len(all) == 0 {
+		return nil, nil, nil
+	}
+	held, err := r.held(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range all {
+		if held.InUse(c.Kind, c.Namespace, c.Name) {
+			used = append(used, c)
+		} else {
+			unused = append(unused, c)
+		}
+	}
+	return unused, used, nil
+}
+
+// judge separates what is to be condemned from what is deleted now. An object that was spared is condemned anew: something referred to it.
+func (r *Reconciler) judge(unused []candidate) (free, doomed []candidate) {
+	for _, c := range unused {
+		switch {
+		case c.standing == internalreferences.Free || r.Condemned.Spared(c.Key):
+			free = append(free, c)
+		case c.standing == internalreferences.Due:
+			doomed = append(doomed, c)
+		}
+	}
+	return free, doomed
+}
+
+// marked returns the candidates that have a mark.
+func marked(all []candidate) []candidate {
+	var found []candidate
+	for _, c := range all {
+		if c.marked {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// each writes to objects, several at once. An object that has changed since it was listed is left for the next run, and a write that fails
+// stops no other (GC-9, GC-10).
+func (r *Reconciler) each(ctx context.Context, all []candidate, write func(context.Context, candidate) error) []error {
+	refused := make([]error, len(all))
+	failed := kit.Parallel(ctx, parallel, len(all), func(i int) error {
+		err := write(ctx, all[i])
+		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return nil
+		}
+		c := all[i]
+		// The text is an admission webhook's, and is remembered.
+		refused[i] = fmt.Errorf("%s %s/%s: %s", condemned.KindNames[c.Kind], c.Namespace, c.Name, meta.Shortened(err.Error(), maxText))
+		return refused[i]
+	})
+	for i := range all {
+		if refused[i] == nil {
+			delete(r.refused, all[i].object())
+			continue
+		}
+		r.refused.failed(all[i].object(), refused[i], r.Clock.Now(), r.Config.SyncPeriod.Duration)
+	}
+	return failed
+}
+
+// acquit removes the mark of what something refers to (GC-19).
+func (r *Reconciler) acquit(ctx context.Context, c candidate) error {
+	return r.Condemned.Acquit(ctx, condemned.ByCollector, c.Key)
+}
+
+// condemn marks the version of an object that was judged (GC-17).
+func (r *Reconciler) condemn(ctx context.Context, c candidate) error {
+	labels, annotations := internalreferences.Mark(c.content, r.Clock.Now())
+	err := condemned.Patch(ctx, r.Target, c.Key, map[string]any{
+		"uid": c.uid, "resourceVersion": c.version, "labels": labels, "annotations": annotations,
+	})
+	if err != nil {
+		return err
+	}
+	r.Condemned.Condemned(c.Key)
+	log.FromContext(ctx).Info("Condemned what nothing refers to", "kind", condemned.KindNames[c.Kind], "namespace", c.Namespace, "name", c.Name)
+	r.Metrics.condemned(condemned.KindNames[c.Kind])
+	return nil
+}
+
+// delete deletes the version of an object that was listed, unless something that passed this process has referred to it meanwhile (GC-18).
+func (r *Reconciler) delete(ctx context.Context, c candidate) error {
+	if r.Condemned.Spared(c.Key) {
+		return nil
+	}
+	kind := condemned.KindNames[c.Kind]
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}}
+	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	err := r.Target.Delete(ctx, object, client.Preconditions{UID: ptr.To(c.uid), ResourceVersion: ptr.To(c.version)})
+	if err != nil {
+		return err
+	}
+	r.Condemned.Forget(c.Key)
+	log.FromContext(ctx).Info("Deleted what nothing refers to", "kind", kind, "namespace", c.Namespace, "name", c.Name)
+	r.Metrics.deleted(kind)
+	return nil
+}

@@ -1,0 +1,113 @@
+package references
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+)
+
+// The collector deletes in two phases (GC-17 to GC-20):
+//
+//	unreferenced in a look ──▶ condemned ──▶ unreferenced in a look that began Grace later ──▶ deleted
+//	                               │
+//	                               ├──▶ referenced, or a referrer passes this process ──▶ acquitted
+//	                               └──▶ changed by somebody else ──▶ condemned anew
+
+// Collector is the field manager of marks: its own writes do not count as changes.
+const Collector = "resource-manager-garbage-collector"
+
+// Standing is how far an object is on its way to its deletion.
+type Standing int
+
+const (
+	// Free objects are not condemned, or were changed since.
+	Free Standing = iota
+	// Waiting objects are condemned, but not for long enough.
+	Waiting
+	// Due objects are deleted if nothing refers to them.
+	Due
+)
+
+// Grace is how long an object is condemned at least before it is deleted. Half of a period: a run at the usual time finds it due, one that is
+// earlier, after a failure or a change of leader, does not.
+func Grace(period time.Duration) time.Duration { return period / 2 }
+
+// Fresh is how old the knowledge of what is condemned may be where references pass. A condemned object is known for the
+// difference to Grace at least before it is deleted. That is more than the time from an admission until what was admitted is stored.
+func Fresh(period time.Duration) time.Duration { return period / 4 }
+
+// Marked says whether an object has a mark of any kind, which is removed once the object is referenced.
+func Marked(object *metav1.ObjectMeta) bool {
+	for _, key := range []string{resourcesv1alpha1.AnnotationCondemnedAt, resourcesv1alpha1.AnnotationCondemnedAs} {
+		if _, found := object.Annotations[key]; found {
+			return true
+		}
+	}
+	_, found := object.Labels[resourcesv1alpha1.LabelCondemned]
+	return found
+}
+
+// StandingOf returns the standing of an object. Only a mark that is whole, and that was made of the object as it is, counts.
+func StandingOf(object *metav1.ObjectMeta, grace time.Duration, now time.Time) Standing {
+	at := object.Annotations[resourcesv1alpha1.AnnotationCondemnedAt]
+	since, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil || object.Labels[resourcesv1alpha1.LabelCondemned] != "true" || object.Annotations[resourcesv1alpha1.AnnotationCondemnedAs] != seal(at, Content(object)) {
+		return Free
+	}
+	if since.Add(grace).After(now) {
+		return Waiting
+	}
+	return Due
+}
+
+// Mark returns the label and the annotations that condemn an object of a content.
+func Mark(content string, now time.Time) (labels, annotations map[string]string) {
+	at := now.UTC().Format(time.RFC3339Nano)
+	return map[string]string{resourcesv1alpha1.LabelCondemned: "true"}, map[string]string{
+		resourcesv1alpha1.AnnotationCondemnedAt: at, resourcesv1alpha1.AnnotationCondemnedAs: seal(at, content),
+	}
+}
+
+// seal binds the time of a mark to the content that was judged.
+func seal(at, content string) string { return digest([]byte(at + " " + content)) }
+
+// digest is short: it has to differ after an accident, and whoever may forge one may delete the object as well.
+func digest(of []byte) string {
+	sum := sha256.Sum256(of)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Content returns a digest of the metadata of an object without its mark, and of who else wrote to it when, which tells of changes of its data.
+func Content(object *metav1.ObjectMeta) string {
+	content := struct {
+		Labels, Annotations map[string]string
+		Owners              []metav1.OwnerReference
+		Finalizers          []string
+		Writers             []metav1.ManagedFieldsEntry
+	}{map[string]string{}, map[string]string{}, object.OwnerReferences, object.Finalizers, nil}
+	for key, value := range object.Labels {
+		if key != resourcesv1alpha1.LabelCondemned {
+			content.Labels[key] = value
+		}
+	}
+	for key, value := range object.Annotations {
+		if key != resourcesv1alpha1.AnnotationCondemnedAt && key != resourcesv1alpha1.AnnotationCondemnedAs {
+			content.Annotations[key] = value
+		}
+	}
+	for _, writer := range object.ManagedFields {
+		if writer.Manager != Collector {
+			content.Writers = append(content.Writers, metav1.ManagedFieldsEntry{Manager: writer.Manager, Operation: writer.Operation, Subresource: writer.Subresource, Time: writer.Time})
+		}
+	}
+	encoded, err := json.Marshal(content)
+	if err != nil {
+		panic(err) // It is texts and times.
+	}
+	return digest(encoded)
+}
