@@ -19,7 +19,7 @@ func main() { process.Main(command()) }
 func command() process.Command {
 	var flags process.ConfigFlags
 	return process.Command{
-		Name: "admission-controller", Short: "Decide in the garden cluster what seeds may do", Long: long, Smallest: smallest,
+		Name: "admission-controller", Short: "Authorize the clients of seeds in the garden cluster", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
 		Subcommands: append([]process.Subcommand{
 			process.ValidateConfig(format, func(file *process.ConfigFlags) (any, []shared.Warning, error) { return configuration(file) }), takeover(),

@@ -2,9 +2,9 @@ package main
 
 import "github.com/espalier-project/espalier/internal/process"
 
-// What the help says.
+// Texts of the help.
 const (
-	long = `It runs beside the kube-apiserver of a shoot, or once for many shoots, in two replicas or more, without leader election.
+	long = `It runs next to the kube-apiserver of a shoot, or once for many shoots, in two replicas or more, without leader election.
 
 The shoot's kube-apiserver asks it about every request of the agents of the shoot's nodes.
 It decides by the Nodes, Pods and certificate signing requests of the shoot (the target) and by the Machines of the

@@ -18,7 +18,7 @@ func main() { process.Main(command()) }
 func command() process.Command {
 	var flags process.ConfigFlags
 	return process.Command{
-		Name: "node-agent-authorizer", Short: "Decide what the agents of a shoot's nodes may do", Long: long, Smallest: smallest,
+		Name: "node-agent-authorizer", Short: "Authorize the agents of a shoot's nodes", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
 		Subcommands: append([]process.Subcommand{process.ValidateConfig(printed, func(file *process.ConfigFlags) (any, []shared.Warning, error) { return configuration(file) })}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {

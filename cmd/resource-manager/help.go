@@ -7,12 +7,12 @@ const (
 	targetVariable = "TARGET_KUBECONFIG"
 )
 
-// What the help says.
+// Texts of the help.
 const (
 	long = `It runs once per seed, where source and target are that seed, and once per shoot, where the source is the
 namespace of the shoot's control plane in the seed and the target is the shoot.
 
-It applies what the ManagedResources of the source describe to the target, keeps it so, and reports health and
+It applies the objects of the source's ManagedResources to the target, repairs drift, and reports health and
 roll-out in their status. The configuration switches on more controllers, and webhooks for the target.
 One of several replicas leads, by a Lease in the source; all of them serve webhooks, probes and metrics.`
 

@@ -35,7 +35,7 @@ func main() {
 func command() process.Command {
 	flags := options{ConfigFlags: &process.ConfigFlags{}}
 	return process.Command{
-		Name: "resource-manager", Short: "Apply ManagedResources to a target cluster and keep them so", Long: long, Smallest: smallest,
+		Name: "resource-manager", Short: "Apply ManagedResources to a target cluster and repair drift", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Subcommands: subcommands(), Flags: flags.add,
 		Prepare: func(set *pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := flags.configuration(set)

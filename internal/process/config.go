@@ -59,13 +59,13 @@ type ConfigFlags struct {
 // Add adds the flags.
 func (f *ConfigFlags) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.File, "config", "", "path of the configuration file")
-	flags.BoolVar(&f.Strict, "strict-config", false, "take unknown keys of the configuration file for errors, not for warnings")
+	flags.BoolVar(&f.Strict, "strict-config", false, "treat unknown keys of the configuration file as errors instead of warnings")
 	f.addDefaults(flags)
 }
 
 func (f *ConfigFlags) addDefaults(flags *pflag.FlagSet) {
-	flags.StringVar(&f.Defaults, "defaults", "", "path of a file with defaults below the configuration; without it "+DefaultsFile+" is read if it is there")
-	flags.StringVar(&f.Profile, "profile", "", "defaults by name: contract, or gardener for those of Gardener v1.150.0-dev (b312835d); it overrides the defaults file's profile")
+	flags.StringVar(&f.Defaults, "defaults", "", "path of a file with defaults below the configuration; default "+DefaultsFile+" if it exists")
+	flags.StringVar(&f.Profile, "profile", "", "defaults by name: contract, or gardener for those of Gardener v1.150.0-dev (b312835d); overrides the profile of the defaults file")
 }
 
 // ErrNoConfig says that no configuration file is given (CLI-5).

@@ -32,13 +32,13 @@ func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Con
 	return Subcommand{
 		Name: "takeover", Fault: takeoverOf,
 		Short: "Print each write that the first pass would make, and make none",
-		Long: "The command runs what " + name + " runs as the leader, with the same configuration and the same kubeconfigs, until nothing is left to do.\n" +
+		Long: "The command runs the controllers that " + name + " runs as the leader, with the same configuration and kubeconfigs, until no work is left.\n" +
 			"It sends nothing but reads: writes are recorded, and what they lead to is laid over what is read. It takes no lease and opens no port.\n\n" +
 			"The exit code is 0 if there is nothing to write, 1 if there is something, 2 if that is not known, as after a read that failed.\n" +
 			"Fields are printed as paths, never with their values. Defaults, admission and validation of the API server are not imitated.",
 		Flags: func(set *pflag.FlagSet) {
 			flags(set)
-			set.BoolVar(&dryRun, "dry-run", false, "has to be given: nothing is ever written")
+			set.BoolVar(&dryRun, "dry-run", false, "required: the command never writes")
 			set.DurationVar(&limit, "timeout", 10*time.Minute, "how long the pass may take")
 			set.VarP(&format, "output", "o", "`form` of what is printed: text, json or yaml")
 		},

@@ -33,11 +33,11 @@ func ValidateConfig(format FileFormat, read func(*ConfigFlags) (any, []shared.Wa
 	var below ConfigFlags
 	return Subcommand{
 		Name: "validate-config", Operand: "FILE",
-		Short: "Check a configuration file, and tell each fault with its line",
-		Long: "FILE may be - for standard input. Nothing is started and no cluster is asked.\nFaults are printed on stderr, one a line, as FILE:LINE: KEY: FAULT; warnings on stdout.\n" +
+		Short: "Check a configuration file, and report each fault with its line",
+		Long: "FILE may be - for standard input. The command starts nothing and sends no request to a cluster.\nFaults are printed on stderr, one a line, as FILE:LINE: KEY: FAULT; warnings on stdout.\n" +
 			"An unknown key is a fault here; at a start it is one with --strict-config only.",
 		Flags: func(set *pflag.FlagSet) {
-			set.BoolVar(&strict, "strict-config", true, "take unknown keys for faults; with =false they are warnings, as at a start")
+			set.BoolVar(&strict, "strict-config", true, "treat unknown keys as faults; with =false they are warnings, as at a start")
 			set.BoolVar(&effective, "effective", false, "print the configuration with all defaults, and where each value comes from, if there is no fault")
 			below.addDefaults(set)
 		},

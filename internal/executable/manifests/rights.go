@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Rights returns the command that prints the roles which what a configuration switches on needs in one of its clusters.
+// Rights returns the command that prints the roles that a configuration needs in one of its clusters.
 func (x Executable[C, E]) Rights() process.Subcommand {
 	cluster, account := string(x.Clusters[0]), x.Account
 	var form process.OutputFormat
@@ -22,12 +22,12 @@ func (x Executable[C, E]) Rights() process.Subcommand {
 	}
 	return process.Subcommand{
 		Name:  "rights",
-		Short: "Print the roles that what the configuration switches on needs",
+		Short: "Print the RBAC roles that this configuration needs",
 		Flags: func(set *pflag.FlagSet) {
 			x.Flags(set)
 			form.Add(set)
-			set.StringVar(&cluster, "cluster", cluster, "cluster to print them for: "+strings.Join(names, " or "))
-			set.StringVar(&account, "service-account", account, "ServiceAccount that gets them, as <namespace>/<name>; a name alone is a user")
+			set.StringVar(&cluster, "cluster", cluster, "cluster of the roles: "+strings.Join(names, " or "))
+			set.StringVar(&account, "service-account", account, "ServiceAccount that gets the roles, as <namespace>/<name>; a name alone is a user")
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
 			cfg, err := x.Configuration(set)

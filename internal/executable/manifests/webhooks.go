@@ -33,7 +33,7 @@ type hookFlags struct {
 func (f *hookFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.url, "url", "", "base URL under which API servers reach the webhooks, such as https://gardener-"+f.executable+".garden")
 	set.StringVar(&f.service, "service", "", "Service under which API servers reach the webhooks, as <namespace>/<name>[:<port>]; instead of --url")
-	set.StringVar(&f.ca, "ca-file", "", "file with the certificates that signed the server's, for caBundle")
+	set.StringVar(&f.ca, "ca-file", "", "file with the CA certificates of the server's certificate, for caBundle")
 	f.form.Add(set)
 	usual := "empty means gardener-" + f.executable
 	if f.places {
@@ -45,9 +45,9 @@ func (f *hookFlags) add(set *pflag.FlagSet) {
 		return
 	}
 	set.StringVar(&f.installation.Prefix, "prefix", "", "prefix of the deployment's name, such as virtual-garden-")
-	set.BoolVar(&f.installation.Shoot, "shoot", false, "the target is a shoot or the virtual garden, and not the cluster in which resource-manager runs; no webhook judges there")
+	set.BoolVar(&f.installation.Shoot, "shoot", false, "the target is a shoot or the virtual garden, and not the cluster in which resource-manager runs; it gets no validating webhooks")
 	set.BoolVar(&f.installation.Garden, "garden", false, "the target is the cluster of a garden")
-	set.StringVar(&f.namespaces, "namespace-selector", "", "label selector of the namespaces that most webhooks are about, in place of the usual ones: those with a role, or the system's of a shoot")
+	set.StringVar(&f.namespaces, "namespace-selector", "", "label selector of the namespaces of most webhooks; default: namespaces with a role, or the system namespaces of a shoot")
 }
 
 // Webhooks returns the command that prints the webhook configurations of what a configuration switches on.
@@ -55,7 +55,7 @@ func (x Executable[C, E]) Webhooks() process.Subcommand {
 	own := &hookFlags{executable: x.Name, places: x.Places}
 	return process.Subcommand{
 		Name:  "webhooks",
-		Short: "Print the webhook configurations of what the configuration switches on",
+		Short: "Print the webhook configurations that this configuration needs",
 		Flags: func(set *pflag.FlagSet) { x.Flags(set); own.add(set) },
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
 			cfg, err := x.Configuration(set)
