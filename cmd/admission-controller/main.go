@@ -22,7 +22,7 @@ func command() process.Command {
 		Name: "admission-controller", Short: "Authorize the clients of seeds in the garden cluster", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
 		Subcommands: append([]process.Subcommand{
-			process.ValidateConfig(format, func(file *process.ConfigFlags) (any, []shared.Warning, error) { return configuration(file) }), takeover(),
+			process.ValidateConfig(format, func(file *process.ConfigFlags) (any, []shared.Warning, error) { return configuration(file) }), takeover(), explained(), admissioncontroller.Dump(),
 		}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
@@ -50,6 +50,19 @@ func takeover() process.Subcommand {
 	})
 }
 
+// explained explains decisions.
+func explained() process.Subcommand {
+	flags := &process.ConfigFlags{}
+	return admissioncontroller.Explain(flags.Add, func() (*config.AdmissionControllerConfiguration, error) {
+		read := flags.Read
+		if flags.File == "" {
+			read = flags.ReadDefaults
+		}
+		cfg, _, err := completed(read)
+		return cfg, err
+	})
+}
+
 // format is that of the configuration file.
 var format = process.FileFormat{
 	APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases,
@@ -68,8 +81,12 @@ func subcommands() []process.Subcommand {
 
 // configuration reads, defaults and validates the configuration (CFG-4).
 func configuration(flags *process.ConfigFlags) (*config.AdmissionControllerConfiguration, []shared.Warning, error) {
+	return completed(flags.Read)
+}
+
+func completed(read func(process.FileFormat, any) ([]shared.Warning, error)) (*config.AdmissionControllerConfiguration, []shared.Warning, error) {
 	cfg := &config.AdmissionControllerConfiguration{}
-	warnings, err := flags.Read(format, cfg)
+	warnings, err := read(format, cfg)
 	config.SetDefaults(cfg)
 	process.FromEnvironment(&cfg.GardenClientConnection.Kubeconfig, "KUBECONFIG")
 	if err := process.Faults(err, config.Validate(cfg)); err != nil {

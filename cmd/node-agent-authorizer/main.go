@@ -9,6 +9,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -20,7 +21,7 @@ func command() process.Command {
 	return process.Command{
 		Name: "node-agent-authorizer", Short: "Authorize the agents of a shoot's nodes", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
-		Subcommands: append([]process.Subcommand{process.ValidateConfig(printed, func(file *process.ConfigFlags) (any, []shared.Warning, error) { return configuration(file) })}, subcommands()...),
+		Subcommands: append([]process.Subcommand{process.ValidateConfig(printed, func(file *process.ConfigFlags) (any, []shared.Warning, error) { return configuration(file) }), agents.Explain("node-agent-authorizer", true)}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
 			if err != nil {

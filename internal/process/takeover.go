@@ -26,7 +26,7 @@ const (
 // Takeover returns the command that prints what the first pass of an executable would write. rehearse runs that pass in a rehearsal; flags are those
 // that lead to its configuration.
 func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Context, *pflag.FlagSet, *Rehearsal) error) Subcommand {
-	var format reportFormat
+	var format ReportFormat
 	var dryRun bool
 	var limit time.Duration
 	return Subcommand{
@@ -40,7 +40,7 @@ func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Con
 			flags(set)
 			set.BoolVar(&dryRun, "dry-run", false, "required: the command never writes")
 			set.DurationVar(&limit, "timeout", 10*time.Minute, "how long the pass may take")
-			set.VarP(&format, "output", "o", "`form` of what is printed: text, json or yaml")
+			format.Add(set)
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
 			if !dryRun {
@@ -72,7 +72,7 @@ type takeoverReport struct {
 	TokensTakenForAccepted int `json:"tokensTakenForAccepted,omitempty"`
 }
 
-func (r *takeoverReport) print(out io.Writer, format reportFormat, complete bool) error {
+func (r *takeoverReport) print(out io.Writer, format ReportFormat, complete bool) error {
 	if format.OutputFormat != "" {
 		return format.Print(out, r)
 	}
@@ -119,11 +119,16 @@ func line(w shadow.Write) string {
 	return text
 }
 
-// reportFormat is an OutputFormat that may also be text.
-type reportFormat struct{ OutputFormat }
+// ReportFormat is an OutputFormat that may also be text, which is the form of the verb.
+type ReportFormat struct{ OutputFormat }
+
+// Add adds the flag with which the form is chosen.
+func (f *ReportFormat) Add(set *pflag.FlagSet) {
+	set.VarP(f, "output", "o", "`form` of what is printed: text, json or yaml")
+}
 
 // Set implements pflag.Value.
-func (f *reportFormat) Set(value string) error {
+func (f *ReportFormat) Set(value string) error {
 	if value == "text" {
 		f.OutputFormat = ""
 		return nil

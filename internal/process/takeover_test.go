@@ -33,7 +33,7 @@ Tokens that were taken for accepted, as to ask the API server is a write: 2.
 		"CLI-8 yaml":        {takeoverReport{Writes: []shadow.Write{}}, "yaml", true, "writes: []\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var format reportFormat
+			var format ReportFormat
 			if err := format.Set(tc.format); err != nil {
 				t.Fatal(err)
 			}

@@ -100,7 +100,7 @@ func TestServe(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	ask := func() (Answer, error) {
-		return Ask(t.Context(), server.Client(), server.URL+"/below/", "t", &question)
+		return Ask(t.Context(), server.Client(), server.URL+"/below/", "", "t", &question)
 	}
 	if _, err := ask(); err == nil || !strings.Contains(err.Error(), "503 Service Unavailable: not synced yet") {
 		t.Errorf("before it is complete: %v", err)
@@ -119,7 +119,7 @@ func TestServe(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Ask(t.Context(), server.Client(), "http://x", "t", &question); err == nil || !strings.Contains(err.Error(), "https://") {
+	if _, err := Ask(t.Context(), server.Client(), "http://x", "", "t", &question); err == nil || !strings.Contains(err.Error(), "https://") {
 		t.Errorf("a token without TLS: %v", err)
 	}
 	for target, want := range map[string]int{Path + "?" + url.Values{"user": {"u"}}.Encode(): http.StatusBadRequest} {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -74,10 +75,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// Ask asks the endpoint of a running process, below a URL without a query. The token is sent nowhere else.
-func Ask(ctx context.Context, client *http.Client, server, token string, q *Question) (Answer, error) {
+// Ask asks the endpoint of a running process, below a URL without a query; shoot is the name of one of many that it serves, or empty. The token
+// is sent nowhere else.
+func Ask(ctx context.Context, client *http.Client, server, shoot, token string, q *Question) (Answer, error) {
 	var answer Answer
-	endpoint, err := url.Parse(strings.TrimSuffix(server, "/") + Path)
+	endpoint, err := url.Parse(strings.TrimSuffix(server, "/") + path.Join(Path, shoot))
 	if err != nil {
 		return answer, fmt.Errorf("server: %w", err)
 	}

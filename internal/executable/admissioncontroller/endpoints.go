@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
+	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/debug"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
@@ -43,6 +44,19 @@ func (p *Process) restricts(row *Row, decides decision, synced func() bool) http
 		Name: row.Name, Decide: admission.Decide(decides), Ready: synced, OnlyReport: p.onlyReports(row), Bodies: p.judged, Metrics: p.hooks,
 		Log: p.Log.WithName("webhook." + row.Name),
 	})
+}
+
+// explains is the row of the endpoint that explains decisions. It is there where there is a guard, as nobody else may read it.
+func explains() Row {
+	return Row{
+		Name: "explanations", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,
+		Doc: "Explains decisions of both authorizers to those with the right to `get` the nonResourceURL.", Path: explain.Path,
+		Start: func(_ context.Context, p *Process) error {
+			answers := explain.NewHandler(deciders{p.seeds, p.shoots}.explain, p.watches.Synced, p.Log.WithName("explain"))
+			p.Manager.GetWebhookServer().Register(explain.Path, p.guard.Wrap(answers))
+			return nil
+		},
+	}
 }
 
 // page is the row of the debug page of a graph.

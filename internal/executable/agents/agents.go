@@ -2,6 +2,9 @@
 package agents
 
 import (
+	"net/http"
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -9,6 +12,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
+	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
 	machinev1alpha1 "github.com/espalier-project/espalier/internal/externalapi/machine/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
@@ -28,10 +32,12 @@ type Options struct {
 	Bodies *endpoint.Bodies
 }
 
-// Shoot is what is known of a shoot and the endpoint that decides by it.
+// Shoot is what is known of a shoot, who decides by it, and the endpoints that answer and explain.
 type Shoot struct {
-	View    *view.View
-	Reviews *authorization.Handler
+	View       *view.View
+	Authorizer *rules.Authorizer
+	Reviews    *authorization.Handler
+	Explains   *explain.Handler
 }
 
 // New returns a shoot; it is followed once its view is started.
@@ -44,9 +50,22 @@ func New(o Options) (*Shoot, error) {
 		View: followed, ByMachine: followed.ByMachine(), AllowWatchAll: o.AllowWatchAll, Shadow: o.Shadow, Differences: o.Differences,
 		Metrics: o.Metrics, Log: o.View.Log,
 	}
-	return &Shoot{View: followed, Reviews: authorization.New(authorization.Options{
-		Authorizer: decides, Ready: followed.Synced, Concerns: rules.IsAgent, DenyOnError: true, Bodies: o.Bodies, Log: o.View.Log,
-	})}, nil
+	return &Shoot{
+		View: followed, Authorizer: decides, Explains: explain.NewHandler(decides.Explain, followed.Synced, o.View.Log),
+		Reviews: authorization.New(authorization.Options{
+			Authorizer: decides, Ready: followed.Synced, Concerns: rules.IsAgent, DenyOnError: true, Bodies: o.Bodies, Log: o.View.Log,
+		}),
+	}, nil
+}
+
+// ServeHTTP answers for one of many shoots: what is asked below the path of explanations is explained, all else is decided. Only guarded requests
+// get there (process.Guard).
+func (s *Shoot) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	if strings.HasPrefix(request.URL.Path, explain.Path+"/") {
+		s.Explains.ServeHTTP(w, request)
+		return
+	}
+	s.Reviews.ServeHTTP(w, request)
 }
 
 // Metrics registers the metrics of the authorizer and of what it knows.

@@ -22,7 +22,7 @@ func Table() []Row {
 	return []Row{
 		{
 			Name: rules.Name, Runs: feature.EveryReplica,
-			Doc:  "Decides what the agents of Nodes may do, as a webhook authorizer.",
+			Doc:  "Decides what the agents of Nodes may do, as a webhook authorizer; with `debugging.authentication` it explains decisions under `/explain`, too.",
 			Path: rules.Path, Reads: reads, Writes: writes, Metrics: agents.Metrics, Start: start,
 		},
 		{

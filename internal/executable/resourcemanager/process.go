@@ -22,6 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/condemned"
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/endpoint/guard"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/view"
@@ -46,6 +47,8 @@ type Process struct {
 	Condemned *condemned.Set
 	// agents is what the node-agent authorizer knows; nil if it is off.
 	agents *view.View
+	// guard decides who reads explanations; without one there are none.
+	guard *guard.Guard
 	// bodies and hooks are shared by all webhooks: what is in memory at once, and their metrics.
 	bodies *endpoint.Bodies
 	hooks  *admission.Metrics
@@ -79,7 +82,11 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 		// One limit for all clients of the target; those of the source have one each, so that the lease is always renewed.
 		targetConfig.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(targetConfig.QPS, targetConfig.Burst)
 	}
-	mgr, err := newManager(cfg, rows, sourceConfig, log)
+	keeper, err := process.Guard(cfg.Debugging, sourceConfig, log)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := newManager(cfg, rows, sourceConfig, keeper, log)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +95,7 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 		return nil, fmt.Errorf("source cluster: %w", err)
 	}
 	p := &Process{
-		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source,
+		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source, guard: keeper,
 		bodies: admission.NewBodies(), hooks: admission.NewMetrics(registry), kept: map[string]*cluster.Kept{}, identified: make(chan struct{}), begun: make(chan struct{}),
 	}
 	scheme, err := targetScheme()
@@ -120,7 +127,7 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 	return p, p.add(rows)
 }
 
-func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, log logr.Logger) (manager.Manager, error) {
+func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, keeper *guard.Guard, log logr.Logger) (manager.Manager, error) {
 	scheme, err := engine.Scheme()
 	if err != nil {
 		return nil, err
@@ -130,10 +137,6 @@ func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, log l
 	kept, err := cluster.CacheOptions(feature.Source, cluster.Options{
 		Scheme: scheme, Reads: reads, Namespaces: cfg.SourceClientConnection.Namespaces, Resync: &cfg.SourceClientConnection.CacheResyncPeriod.Duration,
 	})
-	if err != nil {
-		return nil, err
-	}
-	keeper, err := process.Guard(cfg.Debugging, sourceConfig, log)
 	if err != nil {
 		return nil, err
 	}

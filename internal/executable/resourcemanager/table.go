@@ -108,7 +108,7 @@ func Table() []Row {
 		},
 		{
 			Name: rules.Name, Switch: "webhooks.nodeAgentAuthorizer.enabled", Runs: feature.EveryReplica,
-			Doc:  "Decides what the agents of Nodes may do, as a webhook authorizer.",
+			Doc:  "Decides what the agents of Nodes may do, as a webhook authorizer; with `debugging.authentication` it explains decisions under `/explain`, too.",
 			Path: rules.Path, Reads: nodeAgentReads, Metrics: agents.Metrics, Start: startNodeAgents,
 		},
 		// Mutating webhooks, in the order in which they are registered (DEP-2).

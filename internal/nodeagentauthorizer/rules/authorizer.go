@@ -115,11 +115,7 @@ func (a *Authorizer) decide(ctx context.Context, identity string, attributes aut
 	case r.object == nil:
 		return verdict{rule: r.id, allowed: true}, nil
 	}
-	q := &request{
-		view: a.View, byMachine: a.ByMachine, allowWatchAll: a.AllowWatchAll, user: attributes.GetUser().GetName(), identity: identity,
-		verb: attributes.GetVerb(), namespace: attributes.GetNamespace(), name: attributes.GetName(), attributes: attributes,
-		policy: a.Shadow,
-	}
+	q := a.request(identity, attributes)
 	ctx = ratelimit.WithClient(ctx, q.user)
 	v, err := r.object(ctx, q)
 	v.rule = r.id
@@ -127,6 +123,14 @@ func (a *Authorizer) decide(ctx context.Context, identity string, attributes aut
 		v.shadow = decideAsShadow(ctx, r, q, v.allowed)
 	}
 	return v, err
+}
+
+func (a *Authorizer) request(identity string, attributes authorizer.Attributes) *request {
+	return &request{
+		view: a.View, byMachine: a.ByMachine, allowWatchAll: a.AllowWatchAll, user: attributes.GetUser().GetName(), identity: identity,
+		verb: attributes.GetVerb(), namespace: attributes.GetNamespace(), name: attributes.GetName(), attributes: attributes,
+		policy: a.Shadow,
+	}
 }
 
 // home is the Node of an agent. Without Machines, labels has what the Node's labels say.

@@ -123,3 +123,21 @@ func (a *Authorizer) clientOf(attributes authorizer.Attributes) *client {
 func (a *Authorizer) pathOf(v verdict, attributes authorizer.Attributes) string {
 	return strings.Join(texts(a.Graph.Explain(v.vertex, a.clientOf(attributes).sink).Path), " -> ")
 }
+
+// Resource returns the API group of a resource that the rules know, and whether its objects have no namespace.
+func Resource(resource string) (group string, clusterScoped, known bool) {
+	for _, t := range []*table{seeds, shoots} {
+		for group, r := range t.byResource[resource] {
+			if r.free && group != "" {
+				continue // Of Events, those of the core group.
+			}
+			return group, !r.free && relation.ClusterScoped(r.kind), true
+		}
+	}
+	for _, r := range gardenadmRules {
+		if r.resource == resource {
+			return r.group, r.of == ofGarden, true
+		}
+	}
+	return "", false, false
+}

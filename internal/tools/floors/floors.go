@@ -90,7 +90,7 @@ var house = []floor{
 	{name: "engine", rooms: []string{"internal/managedresource/engine", "internal/seedauthorizer/debug", "internal/nodeagentauthorizer/tenants"}},
 	{name: "process", rooms: []string{"internal/process"}},
 	{name: "verbs", rooms: []string{"internal/kubectl"}},
-	{name: "features", rooms: []string{"internal/executable/..."}, shared: []string{"internal/executable/agents", "internal/executable/manifests"}},
+	{name: "features", rooms: []string{"internal/executable/..."}, shared: []string{"internal/executable/agents", "internal/executable/explaining", "internal/executable/manifests"}},
 	{name: "executables", rooms: []string{"cmd/...", "internal/gen/docs", "internal/gen/charts"}},
 	{name: "tests", rooms: []string{"test/..."}, together: true},
 }
