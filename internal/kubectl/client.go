@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -127,4 +128,7 @@ func typedAll[T any](objects []unstructured.Unstructured) ([]*T, error) {
 func isUnserved(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
+}
+func (r *reader) watch(ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions) (watch.Interface, error) {
+	return r.dynamic.Resource(resource).Namespace(namespace).Watch(ctx, options)
 }

@@ -95,3 +95,17 @@ func completeOutput(_ *pflag.FlagSet, begun string) []string { return begin(form
 func begin(words []string, begun string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(word string) bool { return !strings.HasPrefix(word, begun) })
 }
+
+// completeManagedResource offers the ManagedResources of the namespace.
+func (c *connection) completeManagedResource(arguments []string, begun string) []string {
+	if len(arguments) > 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
+	defer cancel()
+	found, err := c.open()
+	if err != nil {
+		return nil
+	}
+	return begin(found.source.names(ctx, managedResources, found.namespace), begun)
+}

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
 // kind is where the objects of a kind are served.
@@ -243,4 +245,26 @@ func (r *reader) definitionOf(ctx context.Context, k *kind) (*unstructured.Unstr
 		return nil, nil
 	}
 	return definition, err
+}
+func (k *kind) scope() plan.Scope {
+	if k.namespaced {
+		return plan.ScopeNamespaced
+	}
+	return plan.ScopeCluster
+}
+
+// served returns where a kind of a manifest is served, nil if it is not.
+func (r *reader) served(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
+	if k := builtin()[gvk.GroupKind()]; k != nil {
+		return k.in(gvk.Version), nil
+	}
+	all, err := r.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(all, func(k *kind) bool { return k.GroupVersionKind == gvk })
+	if at < 0 {
+		return nil, nil
+	}
+	return all[at], nil
 }

@@ -302,7 +302,7 @@ func TestVerbsAlone(t *testing.T) {
 		"CLI-9/codes":            {[]string{"ask", "--help"}, 0, "Ask\n\nUsage:\n  kubectl thing ask KIND NAME [flags]\n", ""},
 		"CLI-9/names":            {[]string{"__complete", "ask", "a", "b"}, 0, "a/b…\n:4\n", ""},
 		"CLI-9/values of flags":  {[]string{"__complete", "ask", "--in", ""}, 0, "there\n:4\n", ""},
-		"CLI-9/an unknown verb":  {[]string{"aks"}, 1, "", "Error: unknown command \"aks\" for \"kubectl thing\", did you mean ask?\n"},
+		"CLI-9/an unknown verb":  {[]string{"aks"}, 2, "", "Error: unknown command \"aks\" for \"kubectl thing\", did you mean ask?\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := run(t, c, tc.arguments...)

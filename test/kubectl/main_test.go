@@ -7,23 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -33,7 +25,7 @@ import (
 var (
 	landscape      *harness.Landscape
 	plugin         string
-	source, target *front
+	source, target *harness.Front
 )
 
 func TestMain(m *testing.M) {
@@ -43,10 +35,10 @@ func TestMain(m *testing.M) {
 			return nil, err
 		}
 		var err error
-		if source, err = newFront(s.Dir, "source", s.SeedREST); err != nil {
+		if source, err = harness.NewFront(s.Dir, "source", s.SeedREST); err != nil {
 			return nil, err
 		}
-		if target, err = newFront(s.Dir, "target", s.ShootREST); err != nil {
+		if target, err = harness.NewFront(s.Dir, "target", s.ShootREST); err != nil {
 			return nil, err
 		}
 		// Drift stays long enough to be looked at.
@@ -60,66 +52,12 @@ func TestMain(m *testing.M) {
 		}
 		return func() error {
 			p.Kill()
-			if refused := append(source.refused, target.refused...); len(refused) > 0 {
+			if refused := append(source.Refused(), target.Refused()...); len(refused) > 0 {
 				return fmt.Errorf("CLI-9: the verbs sent writes: %v", refused)
 			}
 			return nil
 		}, nil
 	}))
-}
-
-// front stands before an API server: it refuses every request that is not a GET, and counts the others.
-type front struct {
-	kubeconfig string
-
-	mu      sync.Mutex
-	sent    []string
-	refused []string
-}
-
-func newFront(dir, name string, config *rest.Config) (*front, error) {
-	at, err := url.Parse(config.Host)
-	if err != nil {
-		return nil, err
-	}
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		return nil, err
-	}
-	f := &front{kubeconfig: filepath.Join(dir, name+".kubeconfig")}
-	proxy := httputil.NewSingleHostReverseProxy(at)
-	proxy.Transport, proxy.FlushInterval = transport, -1
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !f.admits(r) {
-			http.Error(w, "this API server takes no writes", http.StatusForbidden)
-			return
-		}
-		proxy.ServeHTTP(w, r)
-	}))
-	return f, clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{name: {Server: server.URL}}, AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {}},
-		Contexts: map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}}, CurrentContext: name,
-	}, f.kubeconfig)
-}
-
-func (f *front) admits(r *http.Request) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.sent = append(f.sent, r.Method+" "+r.URL.Path)
-	if r.Method == http.MethodGet {
-		return true
-	}
-	f.refused = append(f.refused, r.Method+" "+r.URL.Path)
-	return false
-}
-
-// taken returns what was sent since it was asked last.
-func (f *front) taken() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	sent := f.sent
-	f.sent = nil
-	return sent
 }
 
 // answer is what a command printed.
@@ -133,9 +71,9 @@ type answer struct {
 // ask runs a verb with both clusters.
 func ask(t *testing.T, arguments ...string) answer {
 	t.Helper()
-	source.taken()
-	target.taken()
-	command := exec.CommandContext(t.Context(), plugin, append(arguments, "--kubeconfig="+source.kubeconfig, "--target-kubeconfig="+target.kubeconfig)...)
+	source.Taken()
+	target.Taken()
+	command := exec.CommandContext(t.Context(), plugin, append(arguments, "--kubeconfig="+source.Kubeconfig, "--target-kubeconfig="+target.Kubeconfig)...)
 	var out, errOut bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errOut
 	began := time.Now()
@@ -144,7 +82,7 @@ func ask(t *testing.T, arguments ...string) answer {
 	if err != nil && !errors.As(err, &ended) {
 		t.Fatal(err)
 	}
-	return answer{command.ProcessState.ExitCode(), out.String(), errOut.String(), append(source.taken(), target.taken()...), time.Since(began)}
+	return answer{command.ProcessState.ExitCode(), out.String(), errOut.String(), append(source.Taken(), target.Taken()...), time.Since(began)}
 }
 
 func decoded[T any](t *testing.T, a answer) T {

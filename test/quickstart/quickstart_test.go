@@ -143,6 +143,11 @@ func workplace(t *testing.T, root string, executables []string) string {
 			t.Fatal(err)
 		}
 	}
+	for _, name := range []string{"kubectl-espalier", "kubectl_complete-espalier"} { // As make build does.
+		if err := os.Symlink("resource-manager", filepath.Join(work, "bin", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := os.WriteFile(filepath.Join(work, "Makefile"), []byte("build clients:\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -92,12 +92,3 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		m.repairs, m.changes, m.ignored, m.ignoredObjects.count, m.ignoredObjects.since, m.ignoredFields)
 	return m
 }
-
-// Forget drops the series of the ManagedResources of a namespace, which this process has nothing to do with any more.
-func (m *Metrics) Forget(namespace string) {
-	labels := prometheus.Labels{labelNamespace: namespace}
-	for _, series := range []*prometheus.GaugeVec{m.lastSuccess, m.unhealthy, m.ignored, m.ignoredFields} {
-		series.DeletePartialMatch(labels)
-	}
-	m.ignoredObjects.forget(namespace)
-}

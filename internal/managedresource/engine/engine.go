@@ -51,23 +51,6 @@ type Options struct {
 	Clock    clock.PassiveClock
 	Registry prometheus.Registerer
 	Log      logr.Logger
-	// Shared is what engines of one process have in common; nil for a process with one target.
-	Shared *Shared
-}
-
-// Shared is what the engines of a process with many targets have in common, and how one of them is told apart.
-type Shared struct {
-	// Namespace is that of the source with the ManagedResources of the target. The manager's cache shows no others.
-	Namespace string
-	// Secrets have one watch for all namespaces; they are started by somebody else.
-	Secrets *source.Secrets
-	// Identity is that of the source.
-	Identity string
-	// Metrics and Requests count for all targets.
-	Metrics  *controller.Metrics
-	Requests *target.Metrics
-	// Panicked takes what a goroutine of the engine panicked with; whoever starts the engine ends it then.
-	Panicked func(cause any)
 }
 
 // Engine applies ManagedResources and judges them. It is a runnable of the leader.
@@ -96,15 +79,8 @@ func Scheme() (*runtime.Scheme, error) {
 // New returns an engine. It sends nothing before it is started.
 func New(options Options) (*Engine, error) {
 	cfg := options.Config
-	shared := options.Shared
-	if shared == nil {
-		shared = &Shared{
-			Secrets:  source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock, options.Log.WithName("secrets")),
-			Requests: target.NewMetrics(options.Registry), Metrics: controller.NewMetrics(options.Registry),
-		}
-	}
-	requests := shared.Requests
-	client, err := target.NewIsolatedClient(options.Target.REST, options.Target.HTTP, requests, shared.Panicked)
+	requests := target.NewMetrics(options.Registry)
+	client, err := target.NewClient(options.Target.REST, options.Target.HTTP, requests)
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +93,9 @@ func New(options Options) (*Engine, error) {
 		Metrics:       requests,
 		Log:           options.Log.WithName("target"),
 	})
+	secrets := source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock, options.Log.WithName("secrets"))
 	return &Engine{
-		Options: options, client: client, watches: watches, tracker: l, secrets: shared.Secrets, metrics: shared.Metrics,
+		Options: options, client: client, watches: watches, tracker: l, secrets: secrets, metrics: controller.NewMetrics(options.Registry),
 		events: source.NewEvents(options.Source.CoreV1(), options.Clock),
 	}, nil
 }
@@ -183,7 +160,9 @@ func (e *Engine) start(group *kit.Group) error {
 	}
 	triggers := reconciler.Triggers
 	e.tracker.Subscribe(triggers.Drift, news)
-	if err := e.followSecrets(group, triggers); err != nil {
+	e.secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
+
+	if err := group.Add(leaderOnly{e.secrets.Start}); err != nil {
 		return err
 	}
 	timeout := e.Config.Controllers.CacheSyncTimeout.Duration
@@ -207,17 +186,6 @@ func (e *Engine) start(group *kit.Group) error {
 	if e.Begun != nil {
 		e.Begun()
 	}
-	return nil
-}
-
-// followSecrets has changes of Secrets told to the controller: by a watch of its own, or by the one of all targets.
-func (e *Engine) followSecrets(group *kit.Group, triggers *controller.Triggers) error {
-	if e.Shared == nil {
-		e.secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
-		return group.Add(leaderOnly{e.secrets.Start})
-	}
-	unsubscribe := e.secrets.SubscribeNamespace(e.Shared.Namespace, triggers.SecretChanged, triggers.SecretsMissed)
-	context.AfterFunc(group.Context(), unsubscribe)
 	return nil
 }
 

@@ -52,6 +52,7 @@ var annotations = []struct {
 		}
 		return "everything: the object is released, and nobody's", true
 	}},
+	{resourcesv1alpha1.AnnotationIgnoreFields, inManifest, func(value string, _ time.Time) (string, bool) { return "the fields " + value, false }},
 	{resourcesv1alpha1.AnnotationPreserveReplicas, inManifest, ifLiteral("spec.replicas")},
 	{resourcesv1alpha1.AnnotationPreserveResources, inManifest, ifLiteral("resources of containers")},
 	{resourcesv1alpha1.AnnotationSkipHealthCheck, onLiveObject, ifLiteral("its health: it counts as healthy and rolled out")},

@@ -1,0 +1,244 @@
+package kubectl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/inspect"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// diff is the verb that says what the next run of a ManagedResource would change.
+func diff() process.Subcommand {
+	var to connection
+	var output format
+	var files diffFiles
+	return process.Subcommand{
+		Name: "diff", Operand: "[MANAGEDRESOURCE]", Fault: faultCode,
+		Short: "Print what the next run of a ManagedResource would create, change and delete",
+		Long: "With a name, the ManagedResource and its Secrets are those of the source; --secret puts a Secret of a file in the place of the one by that name.\n" +
+			"With --filename, a ManagedResource of a file, with Secrets of the file before those of the source, is compared with what is there.\n" +
+			"A file without a ManagedResource holds manifests: each object is compared as if it stood in the place of the one that its owner describes, and nothing is deleted.\n\n" +
+			clustersLong + "\n\n" +
+			"Plan, merge and comparison are those of resource-manager. Nothing is written, not even as a dry run: webhooks and validation of the API server have no say.\n" +
+			"Values of Secrets are masked. It costs a request for each object, and some more.",
+		Codes: []process.Term{
+			{Name: "0", Text: "the next run changes nothing"},
+			{Name: "1", Text: "the next run changes something"},
+			{Name: "2", Text: "an error, or a part is not known; stderr says which"},
+		},
+		Arguments: func(arguments []string) error {
+			if len(arguments) > 1 || (len(arguments) == 1) == (files.manifests != "") {
+				return errors.New("want either a MANAGEDRESOURCE or --filename")
+			}
+			return nil
+		},
+		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
+			return to.completeManagedResource(arguments, begun)
+		},
+		CompleteFlags: map[string]func(*pflag.FlagSet, string) []string{
+			"namespace": to.completeNamespace, "context": to.completeContext, "target-context": to.completeContext, "output": completeOutput,
+		},
+		Flags: func(set *pflag.FlagSet) {
+			to.add(set)
+			output.add(set)
+			set.StringVarP(&files.manifests, "filename", "f", "", "`file` with a ManagedResource and its Secrets, or with manifests; - for standard input")
+			set.StringArrayVar(&files.secrets, "secret", nil, "`file` with a Secret that is to stand in the place of the one by its name; may be repeated")
+		},
+		Run: func(set *pflag.FlagSet, out io.Writer) error {
+			return interruptible(func(ctx context.Context) error {
+				found, err := answerDiff(ctx, &to, set.Arg(0), files)
+				if err != nil {
+					return err
+				}
+				if err := printDiff(out, os.Stderr, styleOf(out), output, found); err != nil {
+					return err
+				}
+				return found.verdict()
+			})
+		},
+	}
+}
+
+// diffFiles are the files that diff reads.
+type diffFiles struct {
+	manifests string
+	secrets   []string
+}
+
+// differing is the answer of diff.
+type differing struct {
+	// Changes are those of all ManagedResources in question.
+	Changes []inspect.Change `json:"changes"`
+	// Notes say what holds for a whole ManagedResource, Faults what is not known.
+	Notes  []string `json:"notes,omitempty"`
+	Faults []string `json:"faults,omitempty"`
+}
+
+// verdict is the exit code.
+func (d *differing) verdict() error {
+	if len(d.Faults) > 0 {
+		return fmt.Errorf("the answer is not complete: %s", strings.Join(d.Faults, "; "))
+	}
+	for i := range d.Changes {
+		if d.Changes[i].Writes() {
+			return somethingFound
+		}
+	}
+	return nil
+}
+
+func answerDiff(ctx context.Context, to *connection, name string, files diffFiles) (*differing, error) {
+	given, err := readFiles(files)
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := to.open()
+	if err != nil {
+		return nil, err
+	}
+	r := &runReader{clusters: clusters, given: given, progress: newProgress(os.Stderr, time.Now)}
+	defer r.progress.done()
+	if name == "" && given.managedResource == nil {
+		return r.manifests(ctx)
+	}
+	mr := given.managedResource
+	if mr == nil {
+		if mr, err = r.readOwner(ctx, clusters.namespace, name); err != nil {
+			return nil, err
+		}
+		if mr == nil {
+			return nil, fmt.Errorf("ManagedResource %s/%s is not there", clusters.namespace, name)
+		}
+	} else if err := r.asInCluster(ctx, mr); err != nil {
+		return nil, err
+	}
+	found := &differing{}
+	return found, r.managedResource(ctx, mr, found)
+}
+
+// asInCluster gives a ManagedResource of a file the namespace, the inventory and the state that the one of the source has.
+func (r *runReader) asInCluster(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	if mr.Namespace == "" {
+		mr.Namespace = r.namespace
+	}
+	current, err := r.readOwner(ctx, mr.Namespace, mr.Name)
+	if err != nil || current == nil {
+		return err
+	}
+	mr.Status, mr.UID, mr.DeletionTimestamp = current.Status, current.UID, current.DeletionTimestamp
+	return nil
+}
+
+// note says what holds for a whole ManagedResource.
+func note(mr *resourcesv1alpha1.ManagedResource) string {
+	name := "ManagedResource " + mr.Namespace + "/" + mr.Name
+	switch {
+	case meta.Ignored(mr):
+		return name + " is ignored: the next run changes nothing"
+	case mr.DeletionTimestamp != nil:
+		return name + " is being deleted"
+	}
+	return ""
+}
+
+// printDiff prints changes as kubectl diff does, and what else there is to say on stderr.
+func printDiff(out, notes io.Writer, s style, f format, found *differing) error {
+	if f == asJSON || f == asYAML {
+		if found.Changes == nil {
+			found.Changes = []inspect.Change{}
+		}
+		return encode(out, f, found)
+	}
+	for _, text := range found.Notes {
+		if _, err := fmt.Fprintln(notes, text); err != nil {
+			return err
+		}
+	}
+	for i := range found.Changes {
+		if err := printChange(out, notes, s, f, &found.Changes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printChange(out, notes io.Writer, s style, f format, c *inspect.Change) error {
+	if f == asName {
+		_, err := fmt.Fprintf(out, "%s %s\n", c.Action, fileOf(c))
+		return err
+	}
+	if c.Live == nil && c.Wanted == nil {
+		_, err := fmt.Fprintf(notes, "%s: %s: %s\n", fileOf(c), c.Action, oneLine(c.Why))
+		return err
+	}
+	before, err := text(c.Live)
+	if err != nil {
+		return err
+	}
+	after, err := text(c.Wanted)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "diff -u -N LIVE/%s MERGED/%s\n--- LIVE/%s\n+++ MERGED/%s\n", fileOf(c), fileOf(c), fileOf(c), fileOf(c))
+	b.WriteString(inspect.Unified(before, after))
+	for line := range strings.Lines(b.String()) {
+		if _, err := io.WriteString(out, s.diffLine(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fileOf names an object as kubectl diff names its files.
+func fileOf(c *inspect.Change) string {
+	group, version, found := strings.Cut(c.APIVersion, "/")
+	if !found {
+		group, version = "", group
+	}
+	var parts []string
+	for _, part := range []string{group, version, c.Kind, c.Namespace, c.Name} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+func text(object *unstructured.Unstructured) (string, error) {
+	if object == nil {
+		return "", nil
+	}
+	content, err := yaml.Marshal(object.Object)
+	return string(content), err
+}
+
+func (s style) diffLine(line string) string {
+	line = strings.TrimSuffix(line, "\n")
+	colour := ""
+	switch {
+	case strings.HasPrefix(line, "diff "), strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
+		colour = bold
+	case strings.HasPrefix(line, "@@ "):
+		colour = cyan
+	case strings.HasPrefix(line, "-"):
+		colour = red
+	case strings.HasPrefix(line, "+"):
+		colour = green
+	default:
+		return line + "\n"
+	}
+	return s.in(colour, line) + "\n"
+}

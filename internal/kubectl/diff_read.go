@@ -1,0 +1,398 @@
+package kubectl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/decode"
+	"github.com/espalier-project/espalier/internal/managedresource/inspect"
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// given is what files hold.
+type given struct {
+	managedResource *resourcesv1alpha1.ManagedResource
+	secrets         map[types.NamespacedName]*corev1.Secret
+	manifests       decode.Result
+}
+
+// mostBytes bounds a file: what a ManagedResource and its Secrets may have in etcd, and some more.
+const mostBytes = 16 << 20
+
+// readFiles decodes files in the way in which resource-manager decodes manifests.
+func readFiles(files diffFiles) (*given, error) {
+	g := &given{secrets: map[types.NamespacedName]*corev1.Secret{}}
+	for _, file := range files.secrets {
+		objects, err := readFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects.Objects {
+			if object.GetKind() != "Secret" || object.GetAPIVersion() != "v1" {
+				return nil, fmt.Errorf("%s holds a %s: --secret takes Secrets", file, object.GetKind())
+			}
+			if err := g.addSecret(object); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if files.manifests == "" {
+		return g, nil
+	}
+	objects, err := readFile(files.manifests)
+	if err != nil {
+		return nil, err
+	}
+	return g, g.take(objects)
+}
+
+// take sorts what a file holds: with a ManagedResource in it, its Secrets are those of the ManagedResource, and not manifests.
+func (g *given) take(objects decode.Result) error {
+	ofKind := func(object decode.Object) bool {
+		return object.GetKind() == "ManagedResource" && object.GroupVersionKind().Group == resourcesv1alpha1.SchemeGroupVersion.Group
+	}
+	if !slices.ContainsFunc(objects.Objects, ofKind) {
+		g.manifests = objects
+		return nil
+	}
+	for _, object := range objects.Objects {
+		switch {
+		case ofKind(object) && g.managedResource != nil:
+			return errors.New("the file holds several ManagedResources: one at a time is compared")
+		case ofKind(object):
+			mr, err := typed[resourcesv1alpha1.ManagedResource](object.Unstructured)
+			if err != nil {
+				return err
+			}
+			g.managedResource = mr
+		case object.GetKind() == "Secret" && object.GetAPIVersion() == "v1":
+			if err := g.addSecret(object); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("the file holds a ManagedResource, and a %s that is none of its Secrets", object.GetKind())
+		}
+	}
+	return nil
+}
+
+func (g *given) addSecret(object decode.Object) error {
+	secret, err := asSecret(object.Unstructured)
+	if err != nil {
+		return err
+	}
+	g.secrets[types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}] = secret
+	return nil
+}
+
+// secret is one of a file, if it has one by the name; its namespace may be left out.
+func (g *given) secret(namespace, name string) *corev1.Secret {
+	if secret := g.secrets[types.NamespacedName{Namespace: namespace, Name: name}]; secret != nil {
+		return secret
+	}
+	return g.secrets[types.NamespacedName{Name: name}]
+}
+
+func readFile(file string) (decode.Result, error) {
+	in := io.Reader(os.Stdin)
+	if file != "-" {
+		opened, err := os.Open(file)
+		if err != nil {
+			return decode.Result{}, err
+		}
+		defer func() { _ = opened.Close() }()
+		in = opened
+	}
+	content, err := io.ReadAll(io.LimitReader(in, mostBytes+1))
+	if err != nil {
+		return decode.Result{}, err
+	}
+	if len(content) > mostBytes {
+		return decode.Result{}, fmt.Errorf("%s has more than %d MiB", file, mostBytes>>20)
+	}
+	objects, err := decode.Decode(context.Background(), []decode.Source{{Secret: types.NamespacedName{Name: "file"}, Data: map[string][]byte{file: content}}})
+	if err == nil && len(objects.Errors) > 0 {
+		err = fmt.Errorf("%s, document %d: %w", file, objects.Errors[0].Place.Index, objects.Errors[0].Err)
+	}
+	return objects, err
+}
+
+// runReader reads what a run would go by.
+type runReader struct {
+	*clusters
+	given    *given
+	progress *progress
+}
+
+func (r *runReader) readOwner(ctx context.Context, namespace, name string) (*resourcesv1alpha1.ManagedResource, error) {
+	q := question{clusters: r.clusters}
+	return q.readNamed(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// managedResource adds what the next run of a ManagedResource would do.
+func (r *runReader) managedResource(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, found *differing) error {
+	if text := note(mr); text != "" {
+		found.Notes = append(found.Notes, text)
+	}
+	secrets, unread := r.secrets(ctx, mr)
+	if len(unread) > 0 {
+		return errors.New(strings.Join(unread, "; "))
+	}
+	decoded, err := inspect.Decode(ctx, mr, secrets)
+	if err != nil {
+		return err
+	}
+	if len(decoded.Errors) > 0 { // What can be decoded is applied all the same.
+		found.Faults = append(found.Faults, decode.ErrorsMessage(decoded.Errors))
+	}
+	if mr.DeletionTimestamp != nil { // Nothing of its manifests is applied any more.
+		decoded = decode.Result{}
+		if mr.Spec.KeepObjects != nil && *mr.Spec.KeepObjects {
+			found.Notes = append(found.Notes, "its objects stay: spec.keepObjects is set")
+			return nil
+		}
+	}
+	return r.run(ctx, mr, decoded, mr.Status.Resources, found)
+}
+
+// secrets are those that a ManagedResource names: of files, else of the source.
+func (r *runReader) secrets(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (map[string]*corev1.Secret, []string) {
+	rest := mr.DeepCopy()
+	rest.Spec.SecretRefs = slices.DeleteFunc(rest.Spec.SecretRefs, func(ref corev1.LocalObjectReference) bool { return r.given.secret(mr.Namespace, ref.Name) != nil })
+	secrets, unread := r.source.secretsOf(ctx, rest)
+	for _, ref := range mr.Spec.SecretRefs {
+		if secret := r.given.secret(mr.Namespace, ref.Name); secret != nil {
+			secrets[ref.Name] = secret
+		}
+	}
+	return secrets, unread
+}
+
+// run adds what a run with these manifests and this inventory would do.
+func (r *runReader) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, decoded decode.Result, inventory []resourcesv1alpha1.ObjectReference, found *differing) error {
+	settings := inspect.SettingsOf(mr)
+	planned := plan.NewPlan(decoded, inventory, settings.PlanOptions(mr, func(gvk schema.GroupVersionKind) (plan.Scope, error) {
+		k, err := r.target.served(ctx, gvk)
+		if err != nil || k == nil {
+			return plan.ScopeUnknown, err
+		}
+		return k.scope(), nil
+	}))
+	run := &inspect.Run{ManagedResource: mr, Planned: planned}
+	r.readObjects(ctx, run)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if run.NeedsOthers() {
+		objects, err := r.source.list(ctx, managedResources, "", metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("looking for other ManagedResources that have the objects: %w", err)
+		}
+		if run.Others, err = typedAll[resourcesv1alpha1.ManagedResource](objects); err != nil {
+			return err
+		}
+	}
+	changes, faults := run.Changes()
+	more, err := r.refine(ctx, run, changes)
+	if err != nil {
+		return err
+	}
+	if more {
+		changes, faults = run.Changes()
+	}
+	found.Changes, found.Faults = append(found.Changes, changes...), append(found.Faults, faults...)
+	return nil
+}
+
+// readObjects reads every object that a run would look at.
+func (r *runReader) readObjects(ctx context.Context, run *inspect.Run) {
+	run.Live, run.Unread = map[plan.Key]*unstructured.Unstructured{}, map[plan.Key]error{}
+	refs := map[plan.Key]*resourcesv1alpha1.ObjectReference{}
+	for _, desired := range run.Planned.Apply {
+		refs[desired.Key] = &desired.Reference
+	}
+	for _, left := range [][]resourcesv1alpha1.ObjectReference{run.Planned.Delete, run.Planned.Release} {
+		for i := range left {
+			refs[plan.KeyOfReference(&left[i].ObjectReference)] = &left[i]
+		}
+	}
+	keys := make([]plan.Key, 0, len(refs))
+	for key := range refs {
+		keys = append(keys, key)
+	}
+	r.progress.begin("objects read", len(keys))
+	var mu sync.Mutex
+	parallel(len(keys), keys, func(key plan.Key) {
+		live, err := r.readObject(ctx, refs[key])
+		mu.Lock()
+		defer mu.Unlock()
+		r.progress.step()
+		switch {
+		case err != nil:
+			run.Unread[key] = err
+		case live != nil:
+			run.Live[key] = live
+		}
+	})
+}
+
+// readObject reads the object of a reference; nil if it is not there, or its kind is not served.
+func (r *runReader) readObject(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	k, err := r.target.served(ctx, ref.GroupVersionKind())
+	if err != nil || k == nil {
+		return nil, err
+	}
+	namespace := ref.Namespace
+	if !k.namespaced {
+		namespace = ""
+	}
+	live, err := r.target.get(ctx, k.at(), namespace, ref.Name)
+	switch {
+	case isUnserved(err):
+		return nil, fmt.Errorf("the target does not serve %s", ref.GroupVersionKind())
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	}
+	return live, err
+}
+
+// refine reads what may explain differences, and says whether it read anything: autoscalers, and definitions of custom resources.
+func (r *runReader) refine(ctx context.Context, run *inspect.Run, changes []inspect.Change) (more bool, err error) {
+	for i := range changes {
+		c := &changes[i]
+		if c.Action != inspect.Update {
+			continue
+		}
+		gvk := schema.FromAPIVersionAndKind(c.APIVersion, c.Kind)
+		replicas := slices.ContainsFunc(c.Differences, func(d inspect.Difference) bool { return d.Path == "spec.replicas" })
+		switch {
+		case replicas && isScalable(gvk.GroupKind()) && run.Scaled == nil:
+			if run.Scaled, err = r.target.scaled(ctx, ""); err != nil {
+				return false, fmt.Errorf("looking for autoscalers: %w", err)
+			}
+			more = true
+		case isCustom(gvk.Group):
+			if err := r.readDefaults(ctx, run, gvk); err != nil {
+				return false, err
+			}
+			more = true
+		}
+	}
+	return more, nil
+}
+
+func (r *runReader) readDefaults(ctx context.Context, run *inspect.Run, gvk schema.GroupVersionKind) error {
+	if _, known := run.Defaults[gvk]; known {
+		return nil
+	}
+	if run.Defaults == nil {
+		run.Defaults = map[schema.GroupVersionKind]merge.CustomDefaults{}
+	}
+	run.Defaults[gvk] = merge.CustomDefaults{}
+	k, err := r.target.served(ctx, gvk)
+	if err != nil || k == nil {
+		return err
+	}
+	definition, err := r.target.definitionOf(ctx, k)
+	if definition != nil {
+		run.Defaults[gvk] = merge.NewCustomDefaults(definition, gvk.Version)
+	}
+	return err
+}
+
+// manifests compares the objects of a file one by one, each as a manifest of the ManagedResource that has the live one. Nothing is deleted.
+func (r *runReader) manifests(ctx context.Context) (*differing, error) {
+	found := &differing{}
+	owners := map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{}
+	manifests := map[types.NamespacedName]decode.Result{}
+	for _, object := range r.given.manifests.Objects {
+		owner, err := r.ownerOfManifest(ctx, object, owners)
+		if err != nil {
+			return nil, err
+		}
+		of := manifests[owner]
+		of.Objects = append(of.Objects, object)
+		manifests[owner] = of
+	}
+	var keys []types.NamespacedName
+	for key := range manifests {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range keys {
+		mr := owners[key]
+		if text := note(mr); text != "" {
+			found.Notes = append(found.Notes, text)
+		}
+		if err := r.run(ctx, mr, manifests[key], entriesOf(mr, manifests[key]), found); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// entriesOf are the entries of an inventory about objects of manifests.
+func entriesOf(mr *resourcesv1alpha1.ManagedResource, manifests decode.Result) []resourcesv1alpha1.ObjectReference {
+	var entries []resourcesv1alpha1.ObjectReference
+	for _, object := range manifests.Objects {
+		if entry := inspect.EntryOf(mr, plan.KeyOf(object.Unstructured), object.GetNamespace() == ""); entry != nil {
+			entries = append(entries, *entry)
+		}
+	}
+	return entries
+}
+
+// newOwner is the name of the ManagedResource that objects are compared for which nobody has.
+const newOwner = "new"
+
+// ownerOfManifest reads the ManagedResource that has the object of a manifest; a new one if nobody has it.
+func (r *runReader) ownerOfManifest(ctx context.Context, object decode.Object, known map[types.NamespacedName]*resourcesv1alpha1.ManagedResource) (types.NamespacedName, error) {
+	nobody := types.NamespacedName{Namespace: r.namespace, Name: newOwner}
+	if known[nobody] == nil {
+		known[nobody] = &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: nobody.Namespace, Name: nobody.Name}}
+	}
+	k, err := r.target.served(ctx, object.GroupVersionKind())
+	if err != nil || k == nil {
+		return nobody, err
+	}
+	switch { // As the plan does.
+	case !k.namespaced:
+		object.SetNamespace("")
+	case object.GetNamespace() == "":
+		object.SetNamespace(metav1.NamespaceDefault)
+	}
+	live, err := r.target.get(ctx, k.at(), object.GetNamespace(), object.GetName())
+	if apierrors.IsNotFound(err) {
+		return nobody, nil
+	}
+	if err != nil {
+		return nobody, err
+	}
+	origin, found := inspect.OriginOf(live)
+	if !found {
+		return nobody, nil
+	}
+	if known[origin.Key] == nil {
+		mr, err := r.readOwner(ctx, origin.Key.Namespace, origin.Key.Name)
+		if err != nil || mr == nil {
+			return nobody, err
+		}
+		known[origin.Key] = mr
+	}
+	return origin.Key, nil
+}

@@ -1,0 +1,88 @@
+package kubectl
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/espalier-project/espalier/internal/managedresource/inspect"
+	"github.com/espalier-project/espalier/test/golden"
+)
+
+func configMap(value string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web", "namespace": "default"}, "data": map[string]any{"colour": value},
+	}}
+}
+
+// CLI-12: changes are printed as kubectl diff prints them; what has no forms to compare is told beside them.
+func TestPrintDiff(t *testing.T) {
+	change := func(action inspect.Action, live, wanted *unstructured.Unstructured, why string) inspect.Change {
+		return inspect.Change{Action: action, APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "web", Why: why, Live: live, Wanted: wanted,
+			Differences: []inspect.Difference{{Path: "data.colour", Live: `"blue"`, Wanted: `"red"`}}}
+	}
+	found := &differing{Notes: []string{"ManagedResource garden/web is being deleted"}, Changes: []inspect.Change{
+		change(inspect.Delete, configMap("red"), nil, "no manifest describes it any more"), change(inspect.Create, nil, configMap("red"), ""),
+		change(inspect.Update, configMap("blue"), configMap("red"), ""), change(inspect.Leave, nil, nil, "no manifest describes it any more, but it stays"),
+		{Action: inspect.HandOver, APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "web", Why: "garden/other has it, too"},
+	}}
+	for file, tc := range map[string]struct {
+		style  style
+		format format
+	}{
+		"diff.txt": {style{}, asText}, "diff-coloured.txt": {style{colours: true}, asText}, "diff-name.txt": {style{}, asName}, "diff.json": {style{}, asJSON},
+	} {
+		t.Run("CLI-12/"+file, func(t *testing.T) {
+			var out, notes strings.Builder
+			if err := printDiff(&out, &notes, tc.style, tc.format, found); err != nil {
+				t.Fatal(err)
+			}
+			golden.Compare(t, "testdata/"+file, out.String()+"stderr:\n"+notes.String())
+		})
+	}
+	for name, tc := range map[string]struct {
+		found *differing
+		want  string
+	}{
+		"CLI-12/nothing":          {&differing{}, ""},
+		"CLI-12/something":        {found, "exit code 1"},
+		"CLI-12/nothing written":  {&differing{Changes: []inspect.Change{{Action: inspect.Leave}}}, ""},
+		"CLI-12/not known":        {&differing{Changes: found.Changes, Faults: []string{"x was not read"}}, "the answer is not complete: x was not read"},
+		"CLI-12/only what is not": {&differing{Faults: []string{"a", "b"}}, "the answer is not complete: a; b"},
+	} {
+		got := ""
+		if err := tc.found.verdict(); err != nil {
+			got = err.Error()
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// CLI-13: a tree is a table whose first column is indented; classes are headed with -A.
+func TestPrintTree(t *testing.T) {
+	branches := []inspect.Branch{
+		{Namespace: "garden", Name: "dns", Class: "resources", Level: inspect.Problem, State: "unhealthy (DeploymentUnhealthy): " + strings.Repeat("a long story ", 10), Created: *minutesAgo(600),
+			Leaves: []inspect.Leaf{
+				{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "kube-system", Name: "dns", Level: inspect.Problem, State: "unhealthy: no replicas", Created: minutesAgo(600)},
+				{APIVersion: "v1", Kind: "ConfigMap", Namespace: "kube-system", Name: "dns", Level: inspect.Fine, State: "there", Created: minutesAgo(600), Drift: &inspect.News{Time: *minutesAgo(3), By: "kubectl-edit"}},
+				{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "dns", Level: inspect.Underway, State: "being deleted, held by x/y"},
+			}},
+		{Namespace: "garden", Name: "web", Class: "seed", Level: inspect.Fine, State: "ignored", Created: *minutesAgo(3),
+			Ignored: []inspect.Ignored{{Annotation: "resources.gardener.cloud/ignore", By: "kubectl-annotate"}}},
+	}
+	for file, p := range map[string]treePrinter{
+		"tree.txt": {}, "tree-wide.txt": {format: asWide}, "tree-classes.txt": {byClass: true}, "tree-coloured.txt": {style: style{colours: true}}, "tree-name.txt": {format: asName}, "tree.yaml": {format: asYAML},
+	} {
+		t.Run("CLI-13/"+file, func(t *testing.T) {
+			var out strings.Builder
+			p.out = &out
+			if err := p.print(branches, now); err != nil {
+				t.Fatal(err)
+			}
+			golden.Compare(t, "testdata/"+file, out.String())
+		})
+	}
+}

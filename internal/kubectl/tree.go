@@ -1,0 +1,224 @@
+package kubectl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+
+	"github.com/espalier-project/espalier/internal/managedresource/inspect"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// treeFlags are what is asked of tree.
+type treeFlags struct {
+	connection
+	output format
+	all    bool
+	watch  bool
+}
+
+// tree is the verb that shows ManagedResources with their objects.
+func tree() process.Subcommand {
+	var flags treeFlags
+	return process.Subcommand{
+		Name: "tree", Operand: "[MANAGEDRESOURCE]", Fault: faultCode,
+		Short: "Show ManagedResources and their objects: health, roll-out, the last drift and who caused it",
+		Long: "Without a name all ManagedResources of the namespace are shown, with -A those of all namespaces, by class. Problems come first.\n\n" +
+			clustersLong + "\n\n" +
+			"Objects are judged by the health checks of resource-manager. Many objects of a kind are one list, by the label that managed objects have.",
+		Codes: []process.Term{
+			{Name: "0", Text: "everything that is shown is well, or on its way"},
+			{Name: "1", Text: "something is not"},
+			{Name: "2", Text: "an error; stderr says which"},
+		},
+		Arguments: func(arguments []string) error {
+			if len(arguments) > 1 || len(arguments) == 1 && flags.all {
+				return errors.New("want one MANAGEDRESOURCE at most, and none with --all-namespaces")
+			}
+			return nil
+		},
+		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
+			return flags.completeManagedResource(arguments, begun)
+		},
+		CompleteFlags: map[string]func(*pflag.FlagSet, string) []string{
+			"namespace": flags.completeNamespace, "context": flags.completeContext, "target-context": flags.completeContext, "output": completeOutput,
+		},
+		Flags: func(set *pflag.FlagSet) {
+			flags.add(set)
+			flags.output.add(set)
+			set.BoolVarP(&flags.all, "all-namespaces", "A", false, "show the ManagedResources of all namespaces, by class")
+			set.BoolVarP(&flags.watch, "watch", "w", false, "go on, and show a ManagedResource again whenever it changes")
+		},
+		Run: func(set *pflag.FlagSet, out io.Writer) error {
+			return interruptible(func(ctx context.Context) error { return runTree(ctx, &flags, set.Arg(0), out) })
+		},
+	}
+}
+
+func runTree(ctx context.Context, flags *treeFlags, name string, out io.Writer) error {
+	clusters, err := flags.open()
+	if err != nil {
+		return err
+	}
+	g := &treeReader{clusters: clusters, name: name, within: clusters.namespace, progress: newProgress(os.Stderr, time.Now)}
+	if flags.all {
+		g.within = ""
+	}
+	p := &treePrinter{out: out, style: styleOf(out), format: flags.output, byClass: flags.all}
+	if flags.watch {
+		return g.watch(ctx, p)
+	}
+	branches, err := g.read(ctx)
+	g.progress.done()
+	if err != nil {
+		return err
+	}
+	if err := p.print(branches, time.Now()); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(branches, func(b inspect.Branch) bool { return b.Level == inspect.Problem }) {
+		return somethingFound
+	}
+	return nil
+}
+
+// treePrinter prints branches.
+type treePrinter struct {
+	style
+	out    io.Writer
+	format format
+	// byClass heads the branches of each class.
+	byClass bool
+	// again is true if the heading was printed before.
+	again bool
+}
+
+// print prints branches as they are at a time.
+func (p *treePrinter) print(branches []inspect.Branch, now time.Time) error {
+	switch p.format {
+	case asJSON, asYAML:
+		return encode(p.out, p.format, branches)
+	case asName:
+		for i := range branches {
+			if _, err := fmt.Fprintf(p.out, "managedresource.resources.gardener.cloud/%s\n", branches[i].Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rows := []row{{columns: [4]string{"NAME", "STATE", "AGE", "LAST DRIFT"}, level: -1}}
+	if p.again {
+		rows = nil
+	}
+	p.again = true
+	class := ""
+	for i := range branches {
+		if p.byClass && branches[i].Class != class {
+			class = branches[i].Class
+			rows = append(rows, row{columns: [4]string{"CLASS " + class}, level: -1})
+		}
+		rows = append(rows, p.branch(&branches[i], now)...)
+	}
+	return p.table(rows)
+}
+
+// row is a line of the table, and how urgent it is; -1 is a heading.
+type row struct {
+	columns [4]string
+	level   inspect.Level
+}
+
+// mostState is the longest state that is printed without -o wide.
+const mostState = 70
+
+func (p *treePrinter) state(text string) string {
+	text = oneLine(text)
+	if p.format == asWide || utf8.RuneCountInString(text) <= mostState {
+		return text
+	}
+	return string([]rune(text)[:mostState-1]) + "…"
+}
+
+func (p *treePrinter) branch(b *inspect.Branch, now time.Time) []row {
+	state := b.State
+	for _, i := range b.Ignored {
+		state += fmt.Sprintf(", %s set%s", i.Annotation, byWhom(i))
+	}
+	if len(b.Fights) > 0 {
+		state += "; fight at the source: " + b.Fights[0].Text
+	}
+	rows := []row{{columns: [4]string{"ManagedResource " + b.Namespace + "/" + b.Name, p.state(state), ago(now, b.Created.Time), ""}, level: b.Level}}
+	for i := range b.Leaves {
+		mark := "├─ "
+		if i == len(b.Leaves)-1 {
+			mark = "└─ "
+		}
+		rows = append(rows, p.leaf(mark, &b.Leaves[i], now))
+	}
+	return rows
+}
+
+func byWhom(i inspect.Ignored) string {
+	if i.By == "" {
+		return ""
+	}
+	return " by " + i.By
+}
+
+func (p *treePrinter) leaf(mark string, l *inspect.Leaf, now time.Time) row {
+	name := l.Name
+	if l.Namespace != "" {
+		name = l.Namespace + "/" + name
+	}
+	kind := l.Kind
+	if group, _, found := strings.Cut(l.APIVersion, "/"); found {
+		kind += "." + group
+	}
+	age, drift := "", ""
+	if l.Created != nil {
+		age = ago(now, l.Created.Time)
+	}
+	if l.Drift != nil {
+		drift = ago(now, l.Drift.Time.Time) + " ago"
+		if l.Drift.By != "" {
+			drift += " by " + oneLine(l.Drift.By)
+		}
+	}
+	return row{columns: [4]string{mark + kind + " " + name, p.state(l.State), age, drift}, level: l.Level}
+}
+
+// table prints rows in columns; colours do not count for their widths.
+func (p *treePrinter) table(rows []row) error {
+	var widths [4]int
+	for _, r := range rows {
+		if r.columns[1] == "" {
+			continue // The heading of a class.
+		}
+		for i, text := range r.columns {
+			widths[i] = max(widths[i], utf8.RuneCountInString(text))
+		}
+	}
+	for _, r := range rows {
+		var b strings.Builder
+		for i, text := range r.columns {
+			b.WriteString(text + strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(text))+3))
+		}
+		colour := map[inspect.Level]string{-1: bold, inspect.Problem: red, inspect.Underway: yellow}[r.level]
+		line := strings.TrimRight(b.String(), " ")
+		if colour != "" {
+			line = p.in(colour, line)
+		}
+		if _, err := io.WriteString(p.out, line+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,308 @@
+package kubectl
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/inspect"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// treeReader reads ManagedResources with their objects.
+type treeReader struct {
+	*clusters
+	// name is the one that is asked for, "" for all; within is its namespace, "" for all.
+	name, within string
+	progress     *progress
+}
+
+// fewObjects is how many objects of a kind are read one by one: a list by label has the objects of all ManagedResources.
+const fewObjects = 4
+
+func (g *treeReader) options() metav1.ListOptions {
+	if g.name == "" {
+		return metav1.ListOptions{}
+	}
+	return metav1.ListOptions{FieldSelector: "metadata.name=" + g.name}
+}
+
+// read reads everything once.
+func (g *treeReader) read(ctx context.Context) ([]inspect.Branch, error) {
+	objects, err := g.source.list(ctx, managedResources, g.within, g.options())
+	if err != nil {
+		return nil, fmt.Errorf("listing ManagedResources: %w", err)
+	}
+	all, err := typedAll[resourcesv1alpha1.ManagedResource](objects)
+	if err != nil {
+		return nil, err
+	}
+	if g.name != "" && len(all) == 0 {
+		return nil, fmt.Errorf("ManagedResource %s/%s is not there", g.within, g.name)
+	}
+	return g.branches(ctx, all)
+}
+
+// branches reads the objects of ManagedResources, and what is told of them.
+func (g *treeReader) branches(ctx context.Context, all []*resourcesv1alpha1.ManagedResource) ([]inspect.Branch, error) {
+	f := &inspect.TreeFacts{Now: time.Now(), ManagedResources: all, Live: map[plan.Key]*unstructured.Unstructured{}, Unread: map[plan.Key]error{}}
+	selector := ownWarnings
+	if g.name != "" {
+		selector += ",involvedObject.name=" + g.name
+	}
+	events, err := g.source.events(ctx, g.within, selector)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("listing Events: %w", err)
+	}
+	f.Events = events
+	g.readObjects(ctx, f)
+	return f.Branches(), ctx.Err()
+}
+
+// bunch are the objects of a kind that are to be read.
+type bunch struct {
+	gvk  schema.GroupVersionKind
+	refs []*resourcesv1alpha1.ObjectReference
+}
+
+func bunches(all []*resourcesv1alpha1.ManagedResource) []*bunch {
+	byKind := map[schema.GroupVersionKind]*bunch{}
+	var ordered []*bunch
+	for _, mr := range all {
+		for i := range mr.Status.Resources {
+			ref := &mr.Status.Resources[i]
+			b := byKind[ref.GroupVersionKind()]
+			if b == nil {
+				b = &bunch{gvk: ref.GroupVersionKind()}
+				byKind[b.gvk], ordered = b, append(ordered, b)
+			}
+			b.refs = append(b.refs, ref)
+		}
+	}
+	return ordered
+}
+
+// namespace is the one that all objects of the bunch have, "" if they have several.
+func (b *bunch) namespace() string {
+	first := b.refs[0].Namespace
+	if slices.ContainsFunc(b.refs, func(ref *resourcesv1alpha1.ObjectReference) bool { return ref.Namespace != first }) {
+		return ""
+	}
+	return first
+}
+
+// readObjects reads the objects of all inventories: many of a kind by one list, few of them one by one.
+func (g *treeReader) readObjects(ctx context.Context, f *inspect.TreeFacts) {
+	var mu sync.Mutex
+	took := func(key plan.Key, live *unstructured.Unstructured, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err != nil && !apierrors.IsNotFound(err):
+			f.Unread[key] = err
+		case err == nil && live != nil:
+			f.Live[key] = live
+		}
+	}
+	all := bunches(f.ManagedResources)
+	g.progress.begin("kinds read", len(all))
+	parallel(fewObjects, all, func(b *bunch) {
+		g.readBunch(ctx, b, took)
+		g.progress.step()
+	})
+}
+
+func (g *treeReader) readBunch(ctx context.Context, b *bunch, took func(plan.Key, *unstructured.Unstructured, error)) {
+	k, err := g.target.served(ctx, b.gvk)
+	if err == nil && k == nil {
+		err = fmt.Errorf("the target does not serve %s", b.gvk)
+	}
+	if err != nil {
+		for _, ref := range b.refs {
+			took(plan.KeyOfReference(&ref.ObjectReference), nil, err)
+		}
+		return
+	}
+	listed := map[plan.Key]*unstructured.Unstructured{}
+	if len(b.refs) > fewObjects {
+		if listed, err = g.listBunch(ctx, k, b); err != nil && !apierrors.IsForbidden(err) {
+			for _, ref := range b.refs {
+				took(plan.KeyOfReference(&ref.ObjectReference), nil, err)
+			}
+			return
+		}
+	}
+	var rest []*resourcesv1alpha1.ObjectReference
+	for _, ref := range b.refs {
+		key := plan.KeyOfReference(&ref.ObjectReference)
+		if live := listed[key]; live != nil {
+			took(key, live, nil)
+		} else {
+			rest = append(rest, ref) // It may be there without the label.
+		}
+	}
+	parallel(fewObjects, rest, func(ref *resourcesv1alpha1.ObjectReference) {
+		namespace := ref.Namespace
+		if !k.namespaced {
+			namespace = ""
+		}
+		live, err := g.target.get(ctx, k.at(), namespace, ref.Name)
+		took(plan.KeyOfReference(&ref.ObjectReference), live, err)
+	})
+}
+
+// managed selects the objects that have the label of managed ones, whatever its value.
+const managed = resourcesv1alpha1.LabelManagedBy
+
+// listBunch lists the managed objects of a kind, their metadata alone if that is all that is judged.
+func (g *treeReader) listBunch(ctx context.Context, k *kind, b *bunch) (map[plan.Key]*unstructured.Unstructured, error) {
+	options := metav1.ListOptions{LabelSelector: managed}
+	list := g.target.list
+	if !inspect.NeedsWhole(b.refs[0]) {
+		list = g.target.listMetadata
+	}
+	objects, err := list(ctx, k.at(), b.namespace(), options)
+	listed := make(map[plan.Key]*unstructured.Unstructured, len(objects))
+	for i := range objects {
+		objects[i].SetGroupVersionKind(b.gvk)
+		listed[plan.KeyOf(&objects[i])] = &objects[i]
+	}
+	return listed, err
+}
+
+// listMetadata reads the metadata of all pages of a list.
+func (r *reader) listMetadata(ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
+	options.Limit = page
+	var all []unstructured.Unstructured
+	for {
+		list, err := r.metadata.Resource(resource).Namespace(namespace).List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, unstructured.Unstructured{Object: content})
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// settleFor is how long changes are collected before they are shown: a run writes several conditions in a row.
+const settleFor = 200 * time.Millisecond
+
+// pauseBetween is how long watches are apart at least: an API server that ends each at once is not asked without end.
+const pauseBetween = time.Second
+
+// watch shows everything, and then each ManagedResource again that changes, until the context ends. API servers end watches from time to time: then
+// everything is shown again.
+func (g *treeReader) watch(ctx context.Context, p *treePrinter) error {
+	for ctx.Err() == nil {
+		pause := time.After(pauseBetween)
+		if err := g.watchOnce(ctx, p); err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-pause:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// watchOnce shows everything and watches until the watch ends.
+func (g *treeReader) watchOnce(ctx context.Context, p *treePrinter) error {
+	options := g.options()
+	list, err := g.source.dynamic.Resource(managedResources).Namespace(g.within).List(ctx, options)
+	if err != nil {
+		return fmt.Errorf("listing ManagedResources: %w", err)
+	}
+	options.ResourceVersion = list.GetResourceVersion()
+	resources, err := g.source.watch(ctx, managedResources, g.within, options)
+	if err != nil {
+		return fmt.Errorf("watching ManagedResources: %w", err)
+	}
+	defer resources.Stop()
+	all, err := typedAll[resourcesv1alpha1.ManagedResource](list.Items)
+	if err != nil {
+		return err
+	}
+	if err := g.show(ctx, p, all); err != nil {
+		return err
+	}
+	return g.follow(ctx, p, resources.ResultChan())
+}
+
+func (g *treeReader) show(ctx context.Context, p *treePrinter, all []*resourcesv1alpha1.ManagedResource) error {
+	branches, err := g.branches(ctx, all)
+	if err != nil {
+		return err
+	}
+	return p.print(branches, time.Now())
+}
+
+// follow shows what changes, all that comes within a moment at once.
+func (g *treeReader) follow(ctx context.Context, p *treePrinter, events <-chan watch.Event) error {
+	changed := map[string]*resourcesv1alpha1.ManagedResource{}
+	var due <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-due:
+			due = nil
+			var all []*resourcesv1alpha1.ManagedResource
+			for _, key := range sortedKeys(changed) {
+				all = append(all, changed[key])
+			}
+			clear(changed)
+			if err := g.show(ctx, p, all); err != nil {
+				return err
+			}
+		case event, open := <-events:
+			if !open || event.Type == watch.Error {
+				return nil
+			}
+			if err := collect(p, event, changed); err != nil {
+				return err
+			}
+			if due == nil && len(changed) > 0 {
+				due = time.After(settleFor)
+			}
+		}
+	}
+}
+
+// collect adds a ManagedResource to those that changed, and prints at once that one is gone.
+func collect(p *treePrinter, event watch.Event, changed map[string]*resourcesv1alpha1.ManagedResource) error {
+	object, ok := event.Object.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	mr, err := typed[resourcesv1alpha1.ManagedResource](object)
+	if err != nil {
+		return err
+	}
+	key := mr.Namespace + "/" + mr.Name
+	if event.Type != watch.Deleted {
+		changed[key] = mr
+		return nil
+	}
+	delete(changed, key)
+	_, err = fmt.Fprintf(p.out, "ManagedResource %s is gone\n", key)
+	return err
+}

@@ -1,0 +1,246 @@
+package inspect
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/ownership"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// Action is what the next run would do about an object.
+type Action string
+
+// Actions. An object that stays as it is has none.
+const (
+	Create   Action = "create"
+	Update   Action = "update"
+	Delete   Action = "delete"
+	Release  Action = "release"
+	HandOver Action = "handOver"
+	// Leave is an object that no manifest has any more, and that is not deleted.
+	Leave Action = "leave"
+)
+
+// Change is what the next run would do about an object, and why if that is not the manifest alone.
+type Change struct {
+	Action      Action       `json:"action"`
+	APIVersion  string       `json:"apiVersion"`
+	Kind        string       `json:"kind"`
+	Namespace   string       `json:"namespace,omitempty"`
+	Name        string       `json:"name"`
+	Why         string       `json:"why,omitempty"`
+	Differences []Difference `json:"differences,omitempty"`
+	// Live and Wanted are the forms before and after, nil where there is none; without values of Secrets.
+	Live   *unstructured.Unstructured `json:"-"`
+	Wanted *unstructured.Unstructured `json:"-"`
+}
+
+// Writes says whether a request would change the target.
+func (c *Change) Writes() bool { return c.Action != Leave }
+
+// Run is what the next run of a ManagedResource goes by.
+type Run struct {
+	ManagedResource *resourcesv1alpha1.ManagedResource
+	Planned         *plan.Plan
+	// Live are the objects that are there, by the keys of the plan; Unread says of those that could not be read why.
+	Live   map[plan.Key]*unstructured.Unstructured
+	Unread map[plan.Key]error
+	// Others are the other ManagedResources of the class, if there is a question about them.
+	Others []*resourcesv1alpha1.ManagedResource
+	// Scaled are the objects that autoscalers have, Defaults what custom resources have by their definitions.
+	Scaled   map[plan.Key]bool
+	Defaults map[runtimeschema.GroupVersionKind]merge.CustomDefaults
+}
+
+// NeedsOthers says whether the other ManagedResources decide about an object of the run: one that is left, or whose origin names another one.
+func (r *Run) NeedsOthers() bool {
+	if len(r.Planned.Delete) > 0 || len(r.Planned.Release) > 0 {
+		return true
+	}
+	for _, live := range r.Live {
+		if origin, found := OriginOf(live); found && origin.Key != keyOf(r.ManagedResource) {
+			return true
+		}
+	}
+	return false
+}
+
+// Changes are what the run would do, in the order in which it would: what is left goes first, then objects are applied.
+func (r *Run) Changes() (changes []Change, faults []string) {
+	for _, err := range r.Planned.Errors {
+		faults = append(faults, err.Error())
+	}
+	if meta.Ignored(r.ManagedResource) {
+		return nil, faults // Nothing is done.
+	}
+	settings := SettingsOf(r.ManagedResource, sortedLive(r.Live)...)
+	for i := range r.Planned.Delete {
+		if change := r.left(&r.Planned.Delete[i]); change != nil {
+			changes = append(changes, *change)
+		}
+	}
+	for i := range r.Planned.Release {
+		if change := r.released(&r.Planned.Release[i]); change != nil {
+			changes = append(changes, *change)
+		}
+	}
+	for _, desired := range r.Planned.Apply {
+		if change := r.applied(desired, settings); change != nil {
+			changes = append(changes, *change)
+		}
+	}
+	for _, key := range sortedKeys(r.Unread) {
+		faults = append(faults, key.String()+" was not read: "+r.Unread[key].Error())
+	}
+	return changes, faults
+}
+
+func sortedKeys[V any](m map[plan.Key]V) []plan.Key {
+	var keys []plan.Key
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b plan.Key) int { return strings.Compare(a.String(), b.String()) })
+	return keys
+}
+
+func sortedLive(live map[plan.Key]*unstructured.Unstructured) []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for _, key := range sortedKeys(live) {
+		all = append(all, live[key])
+	}
+	return all
+}
+
+func newChange(action Action, ref *resourcesv1alpha1.ObjectReference, why string) *Change {
+	return &Change{Action: action, APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Why: why}
+}
+
+// applied is what a run would do about an object of a manifest.
+func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
+	if r.Unread[desired.Key] != nil {
+		return nil
+	}
+	options := settings.MergeOptions(r.ManagedResource, r.Scaled[desired.Key])
+	live := r.Live[desired.Key]
+	if live == nil {
+		change := newChange(Create, &desired.Reference, "")
+		change.Wanted = merge.ForCreation(desired, options)
+		mask(nil, change.Wanted)
+		return change
+	}
+	if desired.CreateOnly {
+		return nil // It is there.
+	}
+	if owner := r.keeperOf(desired, live); owner != "" {
+		options.Origin = owner
+	}
+	compared := Compare(desired, live, options, r.Defaults[live.GroupVersionKind()])
+	if len(compared.Differences) == 0 {
+		return nil
+	}
+	change := newChange(Update, &desired.Reference, "")
+	change.Differences, change.Live, change.Wanted = compared.Differences, compared.Live, compared.Wanted
+	return change
+}
+
+// keeperOf is the origin of the other ManagedResource that keeps an object which this one has, too; "" if the object is this one's.
+func (r *Run) keeperOf(desired *plan.Desired, live *unstructured.Unstructured) string {
+	origin := r.originOf(live)
+	how := ownership.AsNew
+	if desired.Old != nil && !meta.Tentative(desired.Old) {
+		how = ownership.AsRecorded
+	}
+	if origin.Source != ownership.ThisSource || origin.Owner == keyOf(r.ManagedResource) {
+		return ""
+	}
+	if _, found := ownership.Owner(r.claimsOn(desired.Key, desired.GetNamespace() == ""), origin, how); !found {
+		return ""
+	}
+	return origin.Text
+}
+
+// originOf is what a live object says of its owner. Which source is meant is told by the others: one that is not there is of another one.
+func (r *Run) originOf(live *unstructured.Unstructured) ownership.Origin {
+	text := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
+	origin, err := meta.ParseOrigin(text)
+	switch {
+	case text == "":
+		return ownership.Origin{}
+	case err != nil:
+		return ownership.Origin{Source: ownership.Unreadable, Text: text}
+	}
+	found := ownership.Origin{Source: ownership.AnotherSource, Owner: origin.Key, Text: text}
+	if origin.Key == keyOf(r.ManagedResource) || slices.ContainsFunc(r.Others, func(mr *resourcesv1alpha1.ManagedResource) bool { return keyOf(mr) == origin.Key }) {
+		found.Source = ownership.ThisSource
+	}
+	return found
+}
+
+// claimsOn are those of the other ManagedResources of the class on an object.
+func (r *Run) claimsOn(key plan.Key, clusterScoped bool) []ownership.Claim {
+	var claims []ownership.Claim
+	for _, mr := range r.Others {
+		if keyOf(mr) == keyOf(r.ManagedResource) || ClassOf(mr) != ClassOf(r.ManagedResource) {
+			continue
+		}
+		if entry := EntryOf(mr, key, clusterScoped); entry != nil {
+			claim := claimOf(mr, entry)
+			claim.Keeps = mr.DeletionTimestamp == nil
+			claims = append(claims, claim)
+		}
+	}
+	return claims
+}
+
+// left is what a run would do about an object that no manifest has any more.
+func (r *Run) left(ref *resourcesv1alpha1.ObjectReference) *Change {
+	key := plan.KeyOfReference(&ref.ObjectReference)
+	live := r.Live[key]
+	if live == nil {
+		return nil // It is gone, or could not be read.
+	}
+	origin := r.originOf(live)
+	verdict := ownership.Decide(ownership.Left{
+		By: keyOf(r.ManagedResource), Claims: r.claimsOn(key, ref.Namespace == ""), Origin: origin,
+		Created:    origin.Source == ownership.NoOrigin && isRecordOf(ref, live),
+		KeepObject: meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject), Collected: isCollectable(live),
+	})
+	switch verdict.Action {
+	case ownership.Delete:
+		change := newChange(Delete, ref, "no manifest describes it any more")
+		change.Live = withoutManagedFields(live)
+		mask(change.Live, nil)
+		return change
+	case ownership.HandOver:
+		return newChange(HandOver, ref, "no manifest describes it any more, and "+verdict.Why)
+	case ownership.Wait:
+		return newChange(Leave, ref, "no manifest describes it any more; another ManagedResource that has it is about to let go of it, too")
+	}
+	return newChange(Leave, ref, "no manifest describes it any more, but "+verdict.Why)
+}
+
+// isRecordOf says whether an entry is the record that an object, which carries no origin, was created for its ManagedResource (MR-30).
+func isRecordOf(ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) bool {
+	createdOnce := meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore)
+	return createdOnce && !meta.Tentative(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
+}
+
+// released is what a run would do about an object of mode Ignore: it loses origin and description, and is nobody's.
+func (r *Run) released(ref *resourcesv1alpha1.ObjectReference) *Change {
+	live := r.Live[plan.KeyOfReference(&ref.ObjectReference)]
+	if live == nil {
+		return nil
+	}
+	if origin, found := OriginOf(live); !found || origin.Key != keyOf(r.ManagedResource) {
+		return nil
+	}
+	return newChange(Release, ref, "its manifest has mode Ignore: it loses its origin, and is nobody's")
+}

@@ -1,0 +1,202 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// Level is how urgent something is: what is urgent comes first.
+type Level int
+
+// Levels, the most urgent first.
+const (
+	Problem Level = iota
+	Underway
+	Fine
+)
+
+// MarshalText writes the level as a word.
+func (l Level) MarshalText() ([]byte, error) {
+	return []byte([]string{"problem", "underway", "fine"}[l]), nil
+}
+
+// UnmarshalText reads the word of a level.
+func (l *Level) UnmarshalText(text []byte) error {
+	for _, level := range []Level{Problem, Underway, Fine} {
+		if word, _ := level.MarshalText(); string(word) == string(text) {
+			*l = level
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown level %q", text)
+}
+
+// Branch is a ManagedResource with its objects.
+type Branch struct {
+	Namespace string      `json:"namespace"`
+	Name      string      `json:"name"`
+	Class     string      `json:"class"`
+	Level     Level       `json:"level"`
+	State     string      `json:"state"`
+	Created   metav1.Time `json:"created"`
+	// Ignored is what is left alone of all of its objects.
+	Ignored []Ignored `json:"ignored,omitempty"`
+	// Fights are those at the source.
+	Fights []News `json:"fights,omitempty"`
+	Leaves []Leaf `json:"objects,omitempty"`
+}
+
+// Leaf is a managed object.
+type Leaf struct {
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	Namespace  string       `json:"namespace,omitempty"`
+	Name       string       `json:"name"`
+	Level      Level        `json:"level"`
+	State      string       `json:"state"`
+	Created    *metav1.Time `json:"created,omitempty"`
+	// Drift is the last change by somebody else that an Event tells of.
+	Drift   *News     `json:"drift,omitempty"`
+	Ignored []Ignored `json:"ignored,omitempty"`
+}
+
+// TreeFacts is what a tree is made from.
+type TreeFacts struct {
+	Now              time.Time
+	ManagedResources []*resourcesv1alpha1.ManagedResource
+	// Live are the objects of the inventories that are there; Unread says of those that could not be read why.
+	Live   map[plan.Key]*unstructured.Unstructured
+	Unread map[plan.Key]error
+	// Events are those of resource-manager.
+	Events []corev1.Event
+}
+
+// Branches are the ManagedResources by class, problems first.
+func (f *TreeFacts) Branches() []Branch {
+	branches := make([]Branch, 0, len(f.ManagedResources))
+	for _, mr := range f.ManagedResources {
+		branches = append(branches, f.branch(mr))
+	}
+	slices.SortStableFunc(branches, func(a, b Branch) int {
+		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Level, b.Level), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return branches
+}
+
+func (f *TreeFacts) branch(mr *resourcesv1alpha1.ManagedResource) Branch {
+	b := Branch{Namespace: mr.Namespace, Name: mr.Name, Class: ClassOf(mr), Created: mr.CreationTimestamp,
+		Ignored: ignoredOn(mr, onManagedResource, f.Now), Fights: sourceFightsOf(f.Events, keyOf(mr), mr.Spec.SecretRefs)}
+	b.Level, b.State = stateOf(mr)
+	if len(b.Fights) > 0 {
+		b.Level = Problem
+	}
+	told := repairsOf(f.Events, keyOf(mr))
+	for i := range mr.Status.Resources {
+		leaf := f.leaf(&mr.Status.Resources[i], told)
+		if len(b.Ignored) == 0 {
+			b.Level = min(b.Level, leaf.Level)
+		}
+		b.Leaves = append(b.Leaves, leaf)
+	}
+	slices.SortStableFunc(b.Leaves, func(a, b Leaf) int {
+		return cmp.Or(cmp.Compare(a.Level, b.Level), plan.Compare(a.Kind, a.Name, b.Kind, b.Name), cmp.Compare(a.Namespace, b.Namespace))
+	})
+	return b
+}
+
+// stateOf is what the conditions of a ManagedResource say, the worst first.
+func stateOf(mr *resourcesv1alpha1.ManagedResource) (Level, string) {
+	if mr.DeletionTimestamp != nil {
+		return Underway, "being deleted" + because(meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied))
+	}
+	conditions := meta.Conditions(mr.Status.Conditions)
+	applied, healthy, progressing := conditions.Get(resourcesv1alpha1.ResourcesApplied), conditions.Get(resourcesv1alpha1.ResourcesHealthy), conditions.Get(resourcesv1alpha1.ResourcesProgressing)
+	switch {
+	case meta.Ignored(mr):
+		return Fine, "ignored"
+	case applied == nil:
+		return Underway, "not seen by any resource-manager yet"
+	case applied.Status == resourcesv1alpha1.ConditionFalse:
+		return Problem, "not applied" + because(applied)
+	case healthy != nil && healthy.Status == resourcesv1alpha1.ConditionFalse:
+		return Problem, "unhealthy" + because(healthy)
+	case applied.Status != resourcesv1alpha1.ConditionTrue || mr.Status.ObservedGeneration != mr.Generation:
+		return Underway, "being applied"
+	case progressing != nil && progressing.Status == resourcesv1alpha1.ConditionTrue:
+		return Underway, "progressing" + because(progressing)
+	case healthy == nil || healthy.Status != resourcesv1alpha1.ConditionTrue:
+		return Underway, "applied, not checked yet"
+	}
+	return Fine, "applied, healthy"
+}
+
+func because(condition *resourcesv1alpha1.Condition) string {
+	if condition == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s): %s", condition.Reason, condition.Message)
+}
+
+func (f *TreeFacts) leaf(ref *resourcesv1alpha1.ObjectReference, told map[string][]News) Leaf {
+	key := plan.KeyOfReference(&ref.ObjectReference)
+	leaf := Leaf{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+	for name, news := range told {
+		if namesObject(name, key) && (leaf.Drift == nil || leaf.Drift.Time.Before(&news[0].Time)) {
+			leaf.Drift = &news[0]
+		}
+	}
+	live := f.Live[key]
+	switch {
+	case f.Unread[key] != nil:
+		leaf.Level, leaf.State = Underway, "unknown: "+f.Unread[key].Error()
+	case live == nil && meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore):
+		leaf.Level, leaf.State = Fine, "not there; it is created once"
+	case live == nil:
+		leaf.Level, leaf.State = Problem, "missing"
+	default:
+		created := live.GetCreationTimestamp()
+		leaf.Created = &created
+		leaf.Ignored = ignoredOn(live, onLiveObject, f.Now)
+		leaf.Level, leaf.State = healthLevel(live)
+	}
+	return leaf
+}
+
+// healthLevel is what the health checks say of an object.
+func healthLevel(live *unstructured.Unstructured) (Level, string) {
+	since := live.GetDeletionTimestamp()
+	if since != nil {
+		state := "being deleted"
+		if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
+			state += ", held by " + strings.Join(finalizers, ", ")
+		}
+		return Underway, state
+	}
+	verdict := healthcheck.Options{}.Assess(live)
+	switch {
+	case verdict.Unhealthy != "":
+		return Problem, "unhealthy: " + verdict.Unhealthy
+	case verdict.Progressing != "":
+		return Underway, "progressing: " + verdict.Progressing
+	case !(healthcheck.Options{}).NeedsWholeObject(live.GroupVersionKind()):
+		return Fine, "there"
+	}
+	return Fine, "healthy"
+}
+
+// NeedsWhole says whether the health checks look at more than the metadata of objects of a kind.
+func NeedsWhole(ref *resourcesv1alpha1.ObjectReference) bool {
+	return healthcheck.Options{}.NeedsWholeObject(ref.GroupVersionKind())
+}
