@@ -22,7 +22,7 @@ func command() process.Command {
 		Name: "admission-controller", Short: "Authorize the clients of seeds in the garden cluster", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
 		Subcommands: append([]process.Subcommand{
-			process.ValidateConfig(format, func(file *process.ConfigFlags) (any, []shared.Warning, error) { return configuration(file) }), takeover(), explained(), admissioncontroller.Dump(),
+			process.ValidateConfig(format, func(file *process.ConfigFlags) (any, []shared.Warning, error) { return configuration(file) }), takeover(), explained(), admissioncontroller.Dump(), replayed(),
 		}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
@@ -57,6 +57,23 @@ func explained() process.Subcommand {
 		read := flags.Read
 		if flags.File == "" {
 			read = flags.ReadDefaults
+		}
+		cfg, _, err := completed(read)
+		return cfg, err
+	})
+}
+
+// replayed decides about audit logs once more.
+func replayed() process.Subcommand {
+	flags := &process.ConfigFlags{}
+	return admissioncontroller.Replay(flags.Add, func(file string) (*config.AdmissionControllerConfiguration, error) {
+		of := *flags
+		if file != "" {
+			of = process.ConfigFlags{File: file, Strict: flags.Strict, Defaults: flags.Defaults, Profile: flags.Profile}
+		}
+		read := of.Read
+		if of.File == "" {
+			read = of.ReadDefaults
 		}
 		cfg, _, err := completed(read)
 		return cfg, err

@@ -21,7 +21,7 @@ func command() process.Command {
 	return process.Command{
 		Name: "node-agent-authorizer", Short: "Authorize the agents of a shoot's nodes", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
-		Subcommands: append([]process.Subcommand{process.ValidateConfig(printed, func(file *process.ConfigFlags) (any, []shared.Warning, error) { return configuration(file) }), agents.Explain("node-agent-authorizer", true)}, subcommands()...),
+		Subcommands: append([]process.Subcommand{process.ValidateConfig(printed, func(file *process.ConfigFlags) (any, []shared.Warning, error) { return configuration(file) }), agents.Explain("node-agent-authorizer", true), replayed()}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
 			if err != nil {
@@ -45,10 +45,31 @@ func subcommands() []process.Subcommand {
 	}).Subcommands()
 }
 
+// replayed decides about audit logs once more.
+func replayed() process.Subcommand {
+	flags := &process.ConfigFlags{}
+	return nodeagentauthorizer.Replay(flags.Add, func(file string) (*config.NodeAgentAuthorizerConfiguration, error) {
+		of := *flags
+		if file != "" {
+			of = process.ConfigFlags{File: file, Strict: flags.Strict, Defaults: flags.Defaults, Profile: flags.Profile}
+		}
+		read := of.Read
+		if of.File == "" {
+			read = of.ReadDefaults
+		}
+		cfg, _, err := completed(read)
+		return cfg, err
+	})
+}
+
 // configuration reads, defaults and validates the configuration. A resource-manager's is accepted, too (NAA-2).
 func configuration(flags *process.ConfigFlags) (*config.NodeAgentAuthorizerConfiguration, []shared.Warning, error) {
+	return completed(flags.Read)
+}
+
+func completed(read func(process.FileFormat, any) ([]shared.Warning, error)) (*config.NodeAgentAuthorizerConfiguration, []shared.Warning, error) {
 	cfg := &config.NodeAgentAuthorizerConfiguration{}
-	warnings, err := flags.Read(format, cfg)
+	warnings, err := read(format, cfg)
 	config.SetDefaults(cfg)
 	process.FromEnvironment(&cfg.SourceClientConnection.Kubeconfig, "KUBECONFIG")
 	process.FromEnvironment(&cfg.TargetClientConnection.Kubeconfig, "TARGET_KUBECONFIG")

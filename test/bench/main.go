@@ -75,6 +75,7 @@ var scenarios = []scenario{
 	{"questions", questions},
 	{"checks", checks},
 	{"shadow", shadow},
+	{"replay", replayLog},
 	{"gatekeeper", gatekeeper},
 	{"endpoint", endpoint},
 	{"hostility", hostility},
@@ -110,7 +111,7 @@ func run(ctx context.Context, b *bench, only string) error {
 
 // isolated runs a scenario with clusters of its own, so that none works on what another one has left.
 func (b *bench) isolated(ctx context.Context, s scenario) error {
-	if !slices.Contains([]string{"executable", "checks", "shadow", "gatekeeper", "endpoint", "agents", "networkpolicies", "gardenwebhooks"}, s.name) {
+	if !slices.Contains([]string{"executable", "checks", "shadow", "replay", "gatekeeper", "endpoint", "agents", "networkpolicies", "gardenwebhooks"}, s.name) {
 		var err error
 		b.scenario = s.name
 		if b.Landscape, err = harness.StartLandscape(ctx, filepath.Join(b.dir, s.name), s.name == "landscape" || s.name == "drift", nil); err != nil {

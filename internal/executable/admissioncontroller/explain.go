@@ -107,9 +107,11 @@ func newDeciders(cfg *configuration, of *relation.Garden, selectors rules.Select
 		Graph: of.Seeds.Graph, Watches: relation.Watches, Facts: of.Seeds.Facts(), Selectors: selectors, Log: logr.Discard(),
 		ReadAll:    cfg.Server.SeedAuthorizer.ReadScope == config.ReadScopeAll,
 		WriteOwned: cfg.Server.SeedAuthorizer.WriteScope == config.WriteScopeOwned,
+		Shadow:     shadowOf(cfg),
 	}
 	seeds := rules.NewSeedAuthorizer(options)
 	options.Graph, options.Watches, options.Facts, options.WriteOwned = of.Shoots.Graph, relation.SelfHosted, of.Shoots.Facts(), false
+	options.Shadow = shadowOfShoots(options.Shadow)
 	return deciders{seeds, rules.NewShootAuthorizer(options, seeds)}
 }
 

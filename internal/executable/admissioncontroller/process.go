@@ -159,9 +159,7 @@ func (p *Process) follow(restConfig *rest.Config) error {
 	options.Graph, options.Watches, options.Facts = shootGraph, relation.SelfHosted, shootState.Facts()
 	options.Live, options.Queue = ofShoots, ofShoots.queue
 	options.WriteOwned = false
-	if options.Shadow != nil { // A self-hosted shoot has no writeScope.
-		options.Shadow = &rules.Policy{ReadAll: options.Shadow.ReadAll}
-	}
+	options.Shadow = shadowOfShoots(options.Shadow)
 	options.Log = p.Log.WithName("webhook." + rules.ShootName)
 	p.shoots = rules.NewShootAuthorizer(options, p.seeds)
 	p.seedRestriction = restriction.Handler{

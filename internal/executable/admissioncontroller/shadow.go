@@ -37,6 +37,14 @@ func shadowOf(cfg *configuration) *rules.Policy {
 	return &shadow
 }
 
+// shadowOfShoots is the shadow policy of the ShootAuthorizer: a self-hosted shoot has no writeScope.
+func shadowOfShoots(of *rules.Policy) *rules.Policy {
+	if of == nil {
+		return nil
+	}
+	return &rules.Policy{ReadAll: of.ReadAll}
+}
+
 // shadowReferences says whether the shadow policy of SeedRestriction checks the references of a registration: nil if there is none, or none that differs.
 func shadowReferences(cfg *configuration) *bool {
 	c := &cfg.Server.SeedAuthorizer

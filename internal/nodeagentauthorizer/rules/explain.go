@@ -38,7 +38,7 @@ func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attribut
 		return e
 	}
 	v, err := a.decide(ctx, identity, attributes)
-	e := explain.Answer{Decision: explain.Deny, Reason: v.reason, Rule: v.rule, Client: "node agent", Of: a.itself(identity)}
+	e := explain.Answer{Decision: explain.Deny, Reason: v.reason, Rule: v.rule, Client: "node agent", Of: a.itself(identity), Shadow: a.explainShadow(v, err)}
 	switch {
 	case err != nil:
 		e.Reason, e.Step, e.StepSays = err.Error(), "B-1", "an error denies, too"

@@ -78,7 +78,8 @@ func parts() []part {
 	return all
 }
 
-func readHeader(dir string) (Header, error) {
+// ReadHeader reads what a dump is of.
+func ReadHeader(dir string) (Header, error) {
 	var h Header
 	file, err := os.Open(filepath.Join(dir, headerName))
 	if errors.Is(err, fs.ErrNotExist) {

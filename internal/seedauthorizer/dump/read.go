@@ -22,7 +22,7 @@ const lineLimit = 2 << 20
 
 // Read hands over all objects of a dump, those with facts about others first: Namespaces, then Seeds. It holds one of them at a time.
 func Read(dir string, each func(kind graph.Kind, object runtime.Object) error) (Header, error) {
-	h, err := readHeader(dir)
+	h, err := ReadHeader(dir)
 	if err != nil {
 		return h, err
 	}
@@ -46,7 +46,7 @@ func Read(dir string, each func(kind graph.Kind, object runtime.Object) error) (
 
 // Load makes both graphs of a dump, with its time as the time of the garden.
 func Load(dir string) (*relation.Garden, Header, error) {
-	h, err := readHeader(dir)
+	h, err := ReadHeader(dir)
 	if err != nil {
 		return nil, h, err
 	}

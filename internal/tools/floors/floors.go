@@ -87,10 +87,10 @@ var house = []floor{
 			"internal/webhook/...",
 		},
 	},
-	{name: "engine", rooms: []string{"internal/managedresource/engine", "internal/seedauthorizer/debug", "internal/nodeagentauthorizer/tenants"}},
+	{name: "engine", rooms: []string{"internal/managedresource/engine", "internal/seedauthorizer/debug", "internal/seedauthorizer/replay", "internal/nodeagentauthorizer/replay", "internal/nodeagentauthorizer/tenants"}},
 	{name: "process", rooms: []string{"internal/process"}},
 	{name: "verbs", rooms: []string{"internal/kubectl"}},
-	{name: "features", rooms: []string{"internal/executable/..."}, shared: []string{"internal/executable/agents", "internal/executable/explaining", "internal/executable/manifests"}},
+	{name: "features", rooms: []string{"internal/executable/..."}, shared: []string{"internal/executable/agents", "internal/executable/explaining", "internal/executable/manifests", "internal/executable/replaying"}},
 	{name: "executables", rooms: []string{"cmd/...", "internal/gen/docs", "internal/gen/charts"}},
 	{name: "tests", rooms: []string{"test/..."}, together: true},
 }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/auditgen"
+	"github.com/espalier-project/espalier/test/builders"
+)
+
+// TestReplayPage: the page about replay shows what the verb prints.
+func TestReplayPage(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	page, err := os.ReadFile(filepath.Join("docs", "operations", "replay.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range [][]string{{"--compare", "docs/examples/replay/narrow.yaml"}, {"--without-edges", "GE-45"}} {
+		arguments := append([]string{"replay", "--audit-log", "docs/examples/replay/audit.log"}, more...)
+		var out strings.Builder
+		if code := process.Execute(command(), arguments, &out, &out); code != 1 {
+			t.Errorf("RPL-2: exit code %d: %s", code, out.String())
+		}
+		if shown := "$ admission-controller " + strings.Join(arguments, " ") + "\n" + out.String(); !strings.Contains(string(page), shown) {
+			t.Errorf("RPL-2: docs/operations/replay.md does not show\n%s", shown)
+		}
+	}
+}
+
+// TestReplay: the verb says with its exit code whether something differs, and prints the table.
+func TestReplay(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	var text strings.Builder
+	log := auditgen.New(&text)
+	log.Add(auditgen.Operator("create seeds.core.gardener.cloud /a", json.RawMessage(builders.Seed("a").JSON())))
+	log.Add(auditgen.Operator("create shoots.core.gardener.cloud garden-dev/web", json.RawMessage(builders.Shoot("garden-dev", "web").OnSeed("b").JSON())))
+	log.Add(auditgen.Seed("a", "get shoots.core.gardener.cloud garden-dev/web"))
+	if err := log.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	logged, junk := file("audit.log", text.String()+"junk\n"), file("junk.log", "junk\n")
+	narrow, wrong := file("narrow.yaml", "server: {seedAuthorizer: {readScope: Related}}"), file("wrong.yaml", "server: {seedAuthorizer: {readScope: Some}}")
+	const row = "1      SR-26  gardenlet of Seed:a  shoots.core.gardener.cloud  get    Allow  NoOpinion  log         get shoots.core.gardener.cloud garden-dev/web ("
+	for name, c := range map[string]struct {
+		arguments []string
+		code      int
+		want      string
+	}{
+		"RPL-1/as the log says":          {[]string{"--audit-log", logged}, 0, "0 of 1 decisions differ; 4 lines.\n1 lines are no audit events: " + logged + " line 4 is no JSON object\n"},
+		"RPL-1/not as the log says":      {[]string{"--audit-log", logged, "--config", narrow}, 1, row},
+		"RPL-2/two configurations":       {[]string{"--audit-log", logged, "--compare", narrow}, 1, row},
+		"RPL-2/two profiles":             {[]string{"--audit-log", logged, "--profile", "gardener"}, 1, "SR-26"},
+		"RPL-2/two of the same":          {[]string{"--audit-log", logged, "--config", narrow, "--compare", narrow}, 0, "0 of 1 decisions differ"},
+		"RPL-2/without an edge":          {[]string{"--audit-log", logged, "--without-edges", "GE-46"}, 0, "0 of 1"},
+		"RPL-1/as JSON":                  {[]string{"--audit-log", logged, "--config", narrow, "-o", "json"}, 1, `"differences": [`},
+		"RPL-2/no such edge":             {[]string{"--audit-log", logged, "--without-edges", "GE-0"}, 2, "there is no edge GE-0"},
+		"RPL-4/nothing but junk":         {[]string{"--audit-log", junk}, 2, "no line is an audit event: " + junk + " line 1 is no JSON object"},
+		"RPL-4/no log":                   {nil, 2, "replay needs --audit-log"},
+		"RPL-2/a wrong configuration":    {[]string{"--audit-log", logged, "--compare", wrong}, 2, "server.seedAuthorizer.readScope"},
+		"RPL-4/another form of printing": {[]string{"--audit-log", logged, "-o", "yaml"}, 2, "want text or json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			code := process.Execute(command(), append([]string{"replay"}, c.arguments...), &out, &out)
+			if code != c.code || !strings.Contains(out.String(), c.want) {
+				t.Errorf("exit code %d, want %d: %s", code, c.code, out.String())
+			}
+		})
+	}
+}

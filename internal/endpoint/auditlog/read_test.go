@@ -1,0 +1,216 @@
+package auditlog
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+const event = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","requestURI":"/api/v1/secrets?a=b","verb":"get","user":{"username":"u","groups":["a","b"],"extra":{"x":["y"]}},` +
+	`"objectRef":{"resource":"secrets","namespace":"n","name":"s","apiVersion":"v1"},"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-11-25T00:00:00.000000Z",` +
+	`"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"because"}}`
+
+func read(t *testing.T, s Source) ([]Event, Summary, error) {
+	t.Helper()
+	if s.Keep == nil {
+		s.Keep = func(*Event) bool { return true }
+	}
+	var all []Event
+	summary, err := s.Read(func(e *Event) error { all = append(all, *e); return nil })
+	return all, summary, err
+}
+
+// TestDecode is what is read of an event.
+func TestDecode(t *testing.T) {
+	whole := Event{
+		Stage: "ResponseComplete", Verb: "get", RequestURI: "/api/v1/secrets?a=b", User: "u", Groups: []string{"a", "b"}, Resource: "secrets", Namespace: "n", Name: "s", Code: 200,
+		Decision: "allow", Reason: "because", Received: "2026-11-25T00:00:00.000000Z",
+	}
+	impersonated := whole
+	impersonated.User, impersonated.Groups = "i", []string{"c"}
+	for name, c := range map[string]struct {
+		line string
+		want Event
+		err  string
+	}{
+		"RPL-4/an event":                 {event, whole, ""},
+		"RPL-4/white space":              {strings.ReplaceAll(event, `,"`, " ,\t\""), whole, ""},
+		"RPL-1/an impersonated user":     {strings.Replace(event, `"stage"`, `"impersonatedUser":{"username":"i","groups":["c"]},"stage"`, 1), impersonated, ""},
+		"RPL-4/escapes":                  {`{"kind":"Event","apiVersion":"audit.k8s.io\/v1","verb":"a\"\\\u00e4"}`, Event{Verb: `a"\ä`}, ""},
+		"RPL-3/bodies":                   {`{"kind":"Event","apiVersion":"audit.k8s.io/v1","requestObject":{"a":[{"b":"}\\\""}]},"responseObject":null}`, Event{RequestObject: `{"a":[{"b":"}\\\""}]}`}, ""},
+		"RPL-4/nothing but a type":       {`{"kind":"Event","apiVersion":"audit.k8s.io/v1","objectRef":null,"user":{},"annotations":{}}`, Event{}, ""},
+		"RPL-4/another kind":             {`{"kind":"Status","apiVersion":"v1"}`, Event{}, "is no event"},
+		"RPL-4/a list":                   {`[]`, Event{}, "is no JSON object"},
+		"RPL-4/half an event":            {event[:100], Event{}, "is no JSON object"},
+		"RPL-4/two events":               {event + event, Event{}, "is no JSON object"},
+		"RPL-4/a code that is no number": {`{"kind":"Event","apiVersion":"audit.k8s.io/v1","responseStatus":{"code":"x"}}`, Event{}, "is no JSON object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got Event
+			err := got.decode(c.line)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("got %v, want %s", err, c.err)
+				}
+				return
+			}
+			if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+				t.Errorf("got %v: %s", err, diff)
+			}
+		})
+	}
+}
+
+// TestLawOfScanner: whatever values an event has, they are read as the library reads them.
+func TestLawOfScanner(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var nested any = rapid.String().Draw(t, "text")
+		for range rapid.IntRange(0, 4).Draw(t, "depth") {
+			nested = map[string]any{rapid.String().Draw(t, "key"): []any{nested, rapid.Float64().Draw(t, "number"), true, nil}}
+		}
+		want := Event{
+			Verb: rapid.String().Draw(t, "verb"), User: rapid.StringMatching(`.+`).Draw(t, "user"), Groups: rapid.SliceOfN(rapid.String(), 1, 3).Draw(t, "groups"),
+			Name: rapid.String().Draw(t, "name"), Code: rapid.IntRange(100, 599).Draw(t, "code"),
+		}
+		line, err := json.Marshal(map[string]any{
+			"kind": "Event", "apiVersion": "audit.k8s.io/v1", "unknown": nested, "verb": want.Verb, "user": map[string]any{"username": want.User, "groups": want.Groups, "extra": nested},
+			"objectRef": map[string]any{"name": want.Name, "other": nested}, "responseStatus": map[string]any{"code": want.Code, "details": nested},
+		})
+		if err != nil {
+			t.Skip()
+		}
+		// What is no UTF-8 the library replaces when it writes.
+		_ = json.Unmarshal(line, &struct{}{})
+		var got Event
+		if err := got.decode(string(line)); err != nil {
+			t.Fatalf("RPL-4: %v: %s", err, line)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("RPL-4: %s: %s", line, diff)
+		}
+	})
+}
+
+// FuzzDecode: no line makes the scanner panic, and what the library takes for no JSON is at most ignored.
+func FuzzDecode(f *testing.F) {
+	f.Add(event)
+	f.Add(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","annotations":{"a":"\`)
+	f.Fuzz(func(t *testing.T, line string) {
+		var e Event
+		if err := e.decode(line); err == nil && json.Valid([]byte(line)) {
+			var said struct{ Kind string }
+			if err := json.Unmarshal([]byte(line), &said); err != nil {
+				t.Errorf("%q is read, and the library says %v", line, err)
+			}
+		}
+	})
+}
+
+// TestFiles: several files, compressed ones and standard input are read in their order; lines that are no events are named.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write([]byte(strings.Replace(event, `"get"`, `"third"`, 1)))
+	_ = z.Close()
+	first := file("first.log", []byte(strings.Replace(event, `"get"`, `"first"`, 1)+"\n\nno event\r\n"+strings.Replace(event, `"get"`, `"second"`, 1)+"\n"))
+	third := file("third.log.gz", zipped.Bytes())
+	events, summary, err := read(t, Source{Files: []string{first, third, "-"}, Stdin: iotest.OneByteReader(strings.NewReader(event))})
+	var got []string
+	for _, e := range events {
+		got = append(got, fmt.Sprintf("%s %s %d", e.Verb, filepath.Base(e.File), e.Line))
+	}
+	if diff := cmp.Diff([]string{"first first.log 1", "second first.log 4", "third third.log.gz 1", "get stdin 1"}, got); err != nil || diff != "" {
+		t.Errorf("RPL-4: %v: %s", err, diff)
+	}
+	if diff := cmp.Diff([]string{first + " line 3 is no JSON object"}, summary.Named); diff != "" || summary.Malformed != 1 || summary.Lines != 5 {
+		t.Errorf("RPL-4: %+v: %s", summary, diff)
+	}
+	if _, summary, err := read(t, Source{Files: []string{file("bad.log", []byte(strings.Repeat("x\n", 20)))}}); !errors.Is(err, ErrNothing) || summary.Malformed != 20 || len(summary.Named) != namedLines {
+		t.Errorf("RPL-4: a file without an event: got %+v, %v", summary, err)
+	}
+	if _, _, err := read(t, Source{Files: []string{filepath.Join(dir, "absent")}}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	if _, _, err := read(t, Source{Files: []string{"-"}, Stdin: iotest.ErrReader(errors.New("broken"))}); err == nil || err.Error() != "stdin: broken" {
+		t.Errorf("got %v", err)
+	}
+	failing := Source{Files: []string{first, third}, Keep: func(*Event) bool { return true }}
+	if _, err := failing.Read(func(*Event) error { return errors.New("no") }); err == nil || !strings.HasSuffix(err.Error(), "first.log line 1: no") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestLongLines: lines of any length up to the limit are read, longer ones are counted, and the numbers of the lines after them are right.
+func TestLongLines(t *testing.T) {
+	long := func(size int) string { return strings.Replace(event, `"u"`, `"`+strings.Repeat("u", size)+`"`, 1) }
+	text := strings.Join([]string{event, long(chunkSize), long(3 * chunkSize), long(lineLimit + chunkSize), event, long(2 * lineLimit)}, "\n")
+	events, summary, err := read(t, Source{Files: []string{"-"}, Stdin: strings.NewReader(text)})
+	var lines []int
+	for _, e := range events {
+		lines = append(lines, e.Line)
+	}
+	if diff := cmp.Diff([]int{1, 2, 3, 5}, lines); err != nil || diff != "" || summary.Lines != 6 ||
+		!cmp.Equal(summary.Named, []string{"stdin line 4 is longer than 8 MiB", "stdin line 6 is longer than 8 MiB"}) {
+		t.Errorf("RPL-4: %+v, %v: %s", summary, err, diff)
+	}
+}
+
+// TestLawOfLines: whatever the lines are and however they come, each is read once, under its number.
+func TestLawOfLines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var text strings.Builder
+		var want []int
+		for line := range rapid.IntRange(1, 40).Draw(t, "lines") {
+			switch rapid.IntRange(0, 3).Draw(t, "form") {
+			case 0:
+				text.WriteString("\n")
+			case 1:
+				text.WriteString("no event\n")
+			case 2:
+				text.WriteString(strings.Replace(event, `"u"`, `"`+strings.Repeat("u", rapid.IntRange(0, chunkSize).Draw(t, "size"))+`"`, 1) + "\n")
+				want = append(want, line+1)
+			default:
+				text.WriteString(event + "\n")
+				want = append(want, line+1)
+			}
+		}
+		s := Source{Files: []string{"-"}, Stdin: iotest.HalfReader(strings.NewReader(text.String())), Keep: func(*Event) bool { return true }}
+		var got []int
+		if _, err := s.Read(func(e *Event) error { got = append(got, e.Line); return nil }); err != nil && !errors.Is(err, ErrNothing) {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("RPL-4: %s", diff)
+		}
+	})
+}
+
+// TestTable: cells are bounded, and beyond the bound counted together.
+func TestTable(t *testing.T) {
+	var table Table
+	for i := range cellLimit + 5 {
+		table.Add(Key{Rule: "SR-1", Client: fmt.Sprint(i), Was: "Allow", Is: "NoOpinion"}, &Event{Verb: "get"}, func(*Cell) {})
+	}
+	cells := table.Cells()
+	if len(cells) != cellLimit+1 || cells[0].Client != Other || cells[0].Count != 5 || table.Total != cellLimit+5 {
+		t.Errorf("RPL-6: got %d cells, the first is %+v", len(cells), cells[0])
+	}
+}

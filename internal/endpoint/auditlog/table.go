@@ -1,0 +1,137 @@
+package auditlog
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Key says which decisions are counted together: those of one rule about one client and one resource that differ alike.
+type Key struct {
+	Rule     string `json:"rule"`
+	Client   string `json:"client"`
+	Resource string `json:"resource"`
+	// Was and Is are what is compared: Allow, Deny, NoOpinion.
+	Was string `json:"was"`
+	Is  string `json:"is"`
+}
+
+// Cell is a line of the table.
+type Cell struct {
+	Key
+	Count int      `json:"count"`
+	Verbs []string `json:"verbs"`
+	// Example is the first such request, At its place in the log.
+	Example string `json:"example"`
+	At      string `json:"at"`
+	Reason  string `json:"reason,omitempty"`
+	// Missing are sets of links that would allow the example, if it is refused for want of a path: any of them would.
+	Missing []string `json:"missing,omitempty"`
+	// Known says where the facts about the example come from: log, dump, both, or nothing.
+	Known string `json:"known,omitempty"`
+}
+
+// cellLimit bounds the table: a thousand seeds that each differ for ten rules.
+const cellLimit = 10_000
+
+// Other is the client of what is counted together beyond the limit.
+const Other = "<other>"
+
+// Table counts differences.
+type Table struct {
+	cells map[Key]*Cell
+	// Total is the number of all differences.
+	Total int
+}
+
+// Add counts a difference. Describe completes the cell of the first one of its kind.
+func (t *Table) Add(key Key, e *Event, describe func(*Cell)) {
+	t.Total++
+	if t.cells == nil {
+		t.cells = map[Key]*Cell{}
+	}
+	cell := t.cells[key]
+	if cell == nil && len(t.cells) >= cellLimit {
+		key = Key{Client: Other, Was: key.Was, Is: key.Is}
+		cell = t.cells[key]
+	}
+	if cell == nil {
+		key.Rule, key.Client, key.Resource = strings.Clone(key.Rule), strings.Clone(key.Client), strings.Clone(key.Resource)
+		cell = &Cell{Key: key, Example: Request(e), At: fmt.Sprintf("%s line %d", e.File, e.Line)}
+		t.cells[key] = cell
+		if key.Client != Other {
+			describe(cell)
+		}
+	}
+	cell.Count++
+	if !slices.Contains(cell.Verbs, e.Verb) && len(cell.Verbs) < 10 {
+		cell.Verbs = append(cell.Verbs, strings.Clone(e.Verb))
+	}
+}
+
+// Cells are the lines, the largest counts first.
+func (t *Table) Cells() []*Cell {
+	all := slices.Collect(maps.Values(t.cells))
+	for _, c := range all {
+		slices.Sort(c.Verbs)
+	}
+	slices.SortFunc(all, func(a, b *Cell) int {
+		return cmp.Or(-cmp.Compare(a.Count, b.Count), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Resource, b.Resource),
+			cmp.Compare(a.Was+a.Is, b.Was+b.Is))
+	})
+	return all
+}
+
+// Resource is group and subresource of a request in the form of kubectl.
+func Resource(group, resource, subresource string) string {
+	if group != "" {
+		resource += "." + group
+	}
+	if subresource != "" {
+		resource += "/" + subresource
+	}
+	return resource
+}
+
+// Request is what was asked, in a line.
+func Request(e *Event) string {
+	text := e.Verb + " " + Resource(e.APIGroup, e.Resource, e.Subresource)
+	if at := strings.Trim(e.Namespace+"/"+e.Name, "/"); at != "" {
+		text += " " + at
+	}
+	return strings.Clone(text)
+}
+
+// Write prints the table for people; was and is are the titles of what is compared.
+func (t *Table) Write(out io.Writer, was, is string) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if _, err := fmt.Fprintf(w, "COUNT\tRULE\tCLIENT\tRESOURCE\tVERBS\t%s\t%s\tKNOWN FROM\tEXAMPLE\tMISSING\n", strings.ToUpper(was), strings.ToUpper(is)); err != nil {
+		return err
+	}
+	for _, c := range t.Cells() {
+		if _, err := fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Count, dash(c.Rule), c.Client, dash(c.Resource), strings.Join(c.Verbs, ","), c.Was, c.Is,
+			dash(c.Known), c.Example+" ("+c.At+")", dash(first(c.Missing))); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// first is the likeliest set of missing links; the JSON form has the others, too.
+func first(all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0]
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

@@ -1,0 +1,80 @@
+package admissioncontroller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/espalier-project/espalier/internal/endpoint/auditlog"
+	"github.com/espalier-project/espalier/internal/executable/replaying"
+	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/replay"
+)
+
+// Replay returns the verb that decides about an audit log once more. flags lead to a configuration; read returns the one of a file, or with an empty
+// path the one that flags lead to, or the defaults.
+func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, error)) process.Subcommand {
+	var dir, compare string
+	var without []string
+	var selectorsSent bool
+	return replaying.Command(replaying.Options{
+		Long: "It decides as the SeedAuthorizer does about clients of seeds, and as the ShootAuthorizer does about those of self-hosted shoots.\n" +
+			"With one rule set, that of --config or of the defaults, it prints decisions that differ from those of the log.\n" +
+			"With a second one, of --compare, or without some edges of the graph, it prints decisions in which both differ.\n\n" +
+			"The graph begins as the dump, and follows writes that the log has with their bodies (level RequestResponse). KNOWN FROM tells which of\n" +
+			"both an example was decided by. Nothing is read from a cluster.",
+		Flags: func(set *pflag.FlagSet) {
+			flags(set)
+			set.StringVar(&dir, "dump", "", "`folder` with a dump of the garden (admission-controller dump)")
+			set.StringVar(&compare, "compare", "", "`file` with the configuration of the second rule set")
+			set.StringSliceVar(&without, "without-edges", nil, "`rules` of edges that the second rule set lacks, such as GE-27; docs/reference/graph.md has them")
+			set.BoolVar(&selectorsSent, "selectors", true, "whether the garden's API server sends selectors to authorizers")
+		},
+		Run: func(ctx context.Context, _ *pflag.FlagSet, source auditlog.Source) (*replaying.Result, error) {
+			if err := replay.CheckEdges(without); err != nil {
+				return nil, process.CommandLineError(fmt.Errorf("--without-edges: %w", err))
+			}
+			first, err := read("")
+			if err != nil {
+				return nil, err
+			}
+			options := replay.Options{Source: source, Dump: dir, First: replay.RuleSet{Policy: policyOf(first)}, Selectors: selectorsSent}
+			is := "now"
+			if compare != "" || len(without) > 0 {
+				second := first
+				if compare != "" {
+					if second, err = read(compare); err != nil {
+						return nil, fmt.Errorf("%s: %w", compare, err)
+					}
+				}
+				slices.Sort(without)
+				options.Second = &replay.RuleSet{Policy: policyOf(second), Without: without}
+				is = "second"
+			}
+			found, err := replay.Run(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			return replayed(found, is), nil
+		},
+	})
+}
+
+// replayed is what the verb prints.
+func replayed(r *replay.Result, is string) *replaying.Result {
+	was := "log"
+	if is == "second" {
+		was = "first"
+	}
+	notes := []string{fmt.Sprintf("The graph followed %d writes of the log; %d had no body and changed nothing.", r.Writes, r.Bodiless)}
+	if !r.Taken.IsZero() {
+		notes = append(notes, fmt.Sprintf("It began as the dump of %s, with %d objects.", r.Taken.Format(time.RFC3339), r.Objects))
+	}
+	if r.Elsewhere > 0 {
+		notes = append(notes, fmt.Sprintf("%d requests were allowed by another authorizer, as RBAC.", r.Elsewhere))
+	}
+	return &replaying.Result{Summary: r.Summary, Table: &r.Table, Was: was, Is: is, Decided: r.Decided, Undecided: r.Undecided, Notes: notes}
+}

@@ -1,0 +1,133 @@
+// Package replaying has what the verb replay of the executables is made of: its flags, and what it prints.
+package replaying
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/espalier-project/espalier/internal/endpoint/auditlog"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// Exit codes of the verb: something differs, and an answer that is not known.
+const (
+	differs = process.ExitCode(1)
+	fault   = 2
+)
+
+// Result is what a replay comes to.
+type Result struct {
+	auditlog.Summary
+	Table *auditlog.Table
+	// Was and Is are the titles of what is compared.
+	Was, Is string
+	// Decided are the requests of clients, Undecided those of them about which nobody can tell.
+	Decided, Undecided int
+	// Notes say what else counts.
+	Notes []string
+}
+
+// Options are what makes the verb one of an executable.
+type Options struct {
+	// Long says what is replayed, in some lines.
+	Long  string
+	Flags func(*pflag.FlagSet)
+	// Run replays files.
+	Run func(ctx context.Context, set *pflag.FlagSet, source auditlog.Source) (*Result, error)
+}
+
+// Command returns the verb.
+func Command(o Options) process.Subcommand {
+	var files []string
+	var form string
+	return process.Subcommand{
+		Name: "replay", Fault: fault,
+		Short: "Decide about the requests of an audit log once more, and print what differs",
+		Long: o.Long + "\n\nA file has an event of audit.k8s.io/v1 a line, as kube-apiserver writes them, and may be compressed by gzip. Only requests that are over count\n" +
+			"(stage ResponseComplete or Panic). A line that is no event is counted, and named by its number; it is an error if all lines are.",
+		Flags: func(set *pflag.FlagSet) {
+			o.Flags(set)
+			set.StringArrayVar(&files, "audit-log", nil, "`file` with audit events, or - for standard input; may be given several times, in the order of time")
+			set.StringVarP(&form, "output", "o", "text", "`form` of what is printed: text or json")
+		},
+		Codes: []process.Term{{Name: "0", Text: "nothing differs"}, {Name: "1", Text: "something differs"}, {Name: "2", Text: "an error"}},
+		Run: func(set *pflag.FlagSet, out io.Writer) error {
+			if len(files) == 0 {
+				return process.CommandLineError(errors.New("replay needs --audit-log"))
+			}
+			if form != "text" && form != "json" {
+				return process.CommandLineError(fmt.Errorf("--output: want text or json, got %q", form))
+			}
+			ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			defer cancel()
+			r, err := o.Run(ctx, set, auditlog.Source{Files: files, Stdin: os.Stdin})
+			if err != nil {
+				return err
+			}
+			if err := r.print(out, form); err != nil {
+				return err
+			}
+			if r.Table.Total > 0 {
+				return differs
+			}
+			return nil
+		},
+	}
+}
+
+// document is the JSON form.
+type document struct {
+	Lines       int              `json:"lines"`
+	Malformed   int              `json:"malformed,omitempty"`
+	Named       []string         `json:"malformedLines,omitempty"`
+	Decided     int              `json:"decided"`
+	Undecided   int              `json:"undecided,omitempty"`
+	Total       int              `json:"different"`
+	Was         string           `json:"was"`
+	Is          string           `json:"is"`
+	Differences []*auditlog.Cell `json:"differences"`
+	Notes       []string         `json:"notes,omitempty"`
+}
+
+func (r *Result) print(out io.Writer, form string) error {
+	cells := r.Table.Cells()
+	if form == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(document{
+			Lines: r.Lines, Malformed: r.Malformed, Named: r.Named, Decided: r.Decided, Undecided: r.Undecided, Total: r.Table.Total, Was: r.Was, Is: r.Is,
+			Differences: append([]*auditlog.Cell{}, cells...), Notes: r.Notes,
+		})
+	}
+	if len(cells) > 0 {
+		if err := r.Table.Write(out, r.Was, r.Is); err != nil {
+			return err
+		}
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d of %d decisions differ; %d lines.\n", r.Table.Total, r.Decided, r.Lines)
+	if r.Undecided > 0 {
+		fmt.Fprintf(&text, "%d more cannot be told: their objects are unknown here, or the log does not say what was decided.\n", r.Undecided)
+	}
+	if r.Malformed > 0 {
+		fmt.Fprintf(&text, "%d lines are no audit events: %s", r.Malformed, strings.Join(r.Named, ", "))
+		if r.Malformed > len(r.Named) {
+			text.WriteString(", …")
+		}
+		text.WriteByte('\n')
+	}
+	for _, note := range r.Notes {
+		text.WriteString(note + "\n")
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}

@@ -1,0 +1,460 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/internal/endpoint/auditlog"
+	"github.com/espalier-project/espalier/internal/endpoint/explain"
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/dump"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
+)
+
+// RuleSet is a policy, and a table of edges that may lack some.
+type RuleSet struct {
+	Policy rules.Policy
+	// Without are the rules of edges that are not made.
+	Without []string
+}
+
+// Options are what is replayed.
+type Options struct {
+	Source auditlog.Source
+	// Dump is the folder with a dump of the garden; empty means that nothing is known but what the log says.
+	Dump string
+	// First decides, and Second, too, if it is set: then the log's own decisions do not matter.
+	First  RuleSet
+	Second *RuleSet
+	// Selectors says that the API server sends selectors to authorizers.
+	Selectors bool
+}
+
+// Result is what came of it.
+type Result struct {
+	auditlog.Summary
+	auditlog.Table
+	// Decided are the requests of clients; of these Undecided could not be decided without a read, and Elsewhere were allowed by another authorizer.
+	Decided, Undecided, Elsewhere int
+	// Writes changed the graph; Bodiless are those without a body, which did not.
+	Writes, Bodiless int
+	// Objects are those of the dump, which was taken at Taken.
+	Objects int
+	Taken   time.Time
+}
+
+// Texts of decisions.
+const (
+	allow     = explain.Allow
+	noOpinion = explain.NoOpinion
+)
+
+// Run reads a log and decides about it.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	p, err := newPlayer(o)
+	if err != nil {
+		return nil, err
+	}
+	o.Source.Keep = keep
+	p.result.Summary, err = o.Source.Read(func(e *auditlog.Event) error { return p.play(ctx, e) })
+	return p.result, err
+}
+
+// keep keeps requests of clients, when they are over, and writes of others that change the graphs.
+func keep(e *auditlog.Event) bool {
+	if e.Resource == "" || e.Stage != "ResponseComplete" && e.Stage != "Panic" {
+		return false
+	}
+	return isClient(e) || isWrite(e)
+}
+
+func isClient(e *auditlog.Event) bool {
+	if _, is := identity.OfSeed(e.User, e.Groups); is {
+		return true
+	}
+	_, is := identity.OfShoot(e.User, e.Groups)
+	return is
+}
+
+// deciders are the authorizers of a rule set.
+type deciders struct {
+	seeds, shoots *rules.Authorizer
+	world         *world
+}
+
+// player decides about one event after the other.
+type player struct {
+	clock  *eventClock
+	worlds []*world
+	first  deciders
+	second *deciders
+	result *Result
+	// fromLog are the objects that a write of the log has set.
+	fromLog   map[graph.Vertex]struct{}
+	selectors map[rawSelectors]selection
+	record    authorizer.AttributesRecord
+	user      user.DefaultInfo
+}
+
+func newPlayer(o Options) (*player, error) {
+	p := &player{clock: &eventClock{}, result: &Result{}, fromLog: map[graph.Vertex]struct{}{}, selectors: map[rawSelectors]selection{}}
+	p.first = p.deciders(o.First, o.Selectors)
+	if o.Second != nil {
+		second := p.deciders(*o.Second, o.Selectors)
+		p.second = &second
+	}
+	if o.Dump == "" {
+		return p, nil
+	}
+	header, err := dump.ReadHeader(o.Dump)
+	if err != nil {
+		return nil, err
+	}
+	p.clock.now = header.Taken
+	_, err = dump.Read(o.Dump, func(kind graph.Kind, object runtime.Object) error {
+		for _, w := range p.worlds {
+			w.set(kind, object)
+		}
+		return nil
+	})
+	p.result.Objects, p.result.Taken = header.Objects(), header.Taken
+	return p, err
+}
+
+// deciders are those of a rule set. Rule sets with the same edges share their graphs.
+func (p *player) deciders(set RuleSet, selectors bool) deciders {
+	at := slices.IndexFunc(p.worlds, func(w *world) bool { return slices.Equal(w.withoutEdges, set.Without) })
+	if at < 0 {
+		at = len(p.worlds)
+		p.worlds = append(p.worlds, newWorld(set.Without, p.clock))
+	}
+	w := p.worlds[at]
+	options := rules.Options{
+		Graph: w.seeds.Graph, Watches: w.seedTable, Facts: w.seeds.Facts(), Selectors: sends(selectors), Log: logr.Discard(),
+		ReadAll: set.Policy.ReadAll, WriteOwned: set.Policy.WriteOwned,
+	}
+	d := deciders{seeds: rules.NewSeedAuthorizer(options), world: w}
+	options.Graph, options.Watches, options.Facts, options.WriteOwned = w.shoots.Graph, w.selfHosted, w.shoots.Facts(), false
+	d.shoots = rules.NewShootAuthorizer(options, d.seeds)
+	return d
+}
+
+// sends says whether an API server sends selectors.
+type sends bool
+
+// Possible implements rules.Selectors.
+func (s sends) Possible(context.Context) (bool, error) { return bool(s), nil }
+
+// Known implements rules.Selectors.
+func (s sends) Known() (possible, known bool) { return bool(s), true }
+
+// of returns the authorizer that decides about a client of a seed or of a self-hosted shoot.
+func (d *deciders) of(attributes authorizer.Attributes) *rules.Authorizer {
+	if d.seeds.Decides(attributes) {
+		return d.seeds
+	}
+	return d.shoots
+}
+
+// play decides about an event, and then has its write change the graphs.
+func (p *player) play(ctx context.Context, e *auditlog.Event) error {
+	if isClient(e) {
+		if err := p.decide(ctx, e); err != nil {
+			return err
+		}
+	}
+	if isWrite(e) {
+		p.write(e)
+	}
+	return nil
+}
+
+func (p *player) write(e *auditlog.Event) {
+	w, told := writtenBy(e)
+	if !told {
+		p.result.Bodiless++
+		return
+	}
+	p.result.Writes++
+	if received, err := time.Parse(time.RFC3339Nano, e.Received); err == nil {
+		p.clock.now = received
+	}
+	w.namespace, w.name = strings.Clone(w.namespace), strings.Clone(w.name)
+	for _, world := range p.worlds {
+		if w.gone {
+			world.delete(w.kind, w.namespace, w.name)
+		} else {
+			world.set(w.kind, w.object)
+		}
+	}
+	p.fromLog[graph.Vertex{Kind: w.kind, Namespace: w.namespace, Name: w.name}] = struct{}{}
+}
+
+// decide compares decisions about a request.
+func (p *player) decide(ctx context.Context, e *auditlog.Event) error {
+	p.attributes(e)
+	is, err := p.first.of(&p.record).Decide(ctx, &p.record)
+	if err != nil {
+		return err
+	}
+	p.result.Decided++
+	if p.second == nil {
+		p.compareLog(ctx, e, is)
+		return nil
+	}
+	other, err := p.second.of(&p.record).Decide(ctx, &p.record)
+	if err != nil || is.Allowed == other.Allowed {
+		return err
+	}
+	was, refused, refuses := is, other, p.second
+	if !is.Allowed {
+		refused, refuses = is, &p.first
+	}
+	if refused.Unseen {
+		p.result.Undecided++
+		return nil
+	}
+	key := p.key(e, was, text(is.Allowed), text(other.Allowed))
+	p.result.Add(key, e, func(c *auditlog.Cell) { p.describe(ctx, c, refused, refuses) })
+	return nil
+}
+
+func text(allowed bool) string {
+	if allowed {
+		return allow
+	}
+	return noOpinion
+}
+
+// compareLog compares a decision with that of the log: of its annotation, or else of the code.
+func (p *player) compareLog(ctx context.Context, e *auditlog.Event, is rules.Decision) {
+	allowed := e.Decision == "allow"
+	if e.Decision == "" {
+		allowed = e.Code != http.StatusForbidden
+	}
+	switch {
+	case e.Decision == "" && (e.Code == 0 || e.Code == http.StatusUnauthorized || e.Code >= http.StatusInternalServerError):
+		p.result.Undecided++ // Nobody can tell whether it was allowed.
+	case allowed == is.Allowed:
+	case allowed && e.Reason != "":
+		p.result.Elsewhere++ // RBAC gives a reason, and the authorizers here give none for what they allow.
+	case !is.Allowed && is.Unseen:
+		p.result.Undecided++
+	default:
+		key := p.key(e, is, text(allowed), text(is.Allowed))
+		p.result.Add(key, e, func(c *auditlog.Cell) { p.describe(ctx, c, is, &p.first) })
+	}
+}
+
+func (p *player) key(e *auditlog.Event, d rules.Decision, was, is string) auditlog.Key {
+	return auditlog.Key{
+		Rule: d.Rule, Client: p.first.of(&p.record).ClientOf(&p.record), Resource: auditlog.Resource(e.APIGroup, e.Resource, e.Subresource), Was: was, Is: is,
+	}
+}
+
+// describe says of an example what is missing, by whom refuses it, and where the facts come from.
+func (p *player) describe(ctx context.Context, c *auditlog.Cell, refused rules.Decision, by *deciders) {
+	path := p.pathOf(refused)
+	if refused.Asked {
+		c.Known = p.knownFrom(by, append(path, refused.Vertex))
+	}
+	if refused.Allowed {
+		return
+	}
+	c.Reason = refused.Reason
+	if c.Missing = by.lacks(&p.record, path); c.Missing == nil {
+		c.Missing = missing(by.of(&p.record).Explain(ctx, &p.record))
+	}
+}
+
+// pathOf is the path over which one of the rule sets allows a request.
+func (p *player) pathOf(d rules.Decision) []graph.Vertex {
+	for _, each := range []*deciders{&p.first, p.second} {
+		if each == nil {
+			continue
+		}
+		if found := each.of(&p.record).PathOf(d, &p.record); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// lacks are the edges of another rule set's path that these rules do not make.
+func (d *deciders) lacks(attributes authorizer.Attributes, path []graph.Vertex) []string {
+	var all []string
+	known := d.of(attributes).Graph
+	for i := 1; i < len(path); i++ {
+		from, to := path[i-1], path[i]
+		if slices.ContainsFunc(known.EdgesFrom(from), func(e graph.Edge) bool { return e.To == to }) {
+			continue
+		}
+		all = append(all, relation.Schema.String(from)+" -> "+relation.Schema.String(to)+d.without(from.Kind, to.Kind))
+	}
+	return all
+}
+
+// without names the edge between two kinds that is not made.
+func (d *deciders) without(from, to graph.Kind) string {
+	for _, w := range slices.Concat(d.world.seedTable, d.world.selfHosted) {
+		for _, r := range w.Rows {
+			if slices.Contains(d.world.withoutEdges, r.ID) && slices.Contains(r.From, from) && slices.Contains(r.To, to) {
+				return " (" + r.ID + ")"
+			}
+		}
+	}
+	return ""
+}
+
+// alternatives is the number of sets of missing links that an example shows.
+const alternatives = 3
+
+// missing are the likeliest sets of links that would allow a request, one a line.
+func missing(answer explain.Answer) []string {
+	var all []string
+	for _, candidate := range answer.Candidates[:min(alternatives, len(answer.Candidates))] {
+		var links []string
+		for i := range candidate.Links {
+			links = append(links, candidate.Links[i].String())
+		}
+		all = append(all, strings.Join(links, " and "))
+	}
+	return all
+}
+
+// knownFrom says who told of the objects on a path.
+func (p *player) knownFrom(by *deciders, path []graph.Vertex) string {
+	log, dumped := false, false
+	for _, v := range path {
+		if _, is := p.fromLog[v]; is {
+			log = true
+			continue
+		}
+		_, bySeeds := by.world.seeds.Graph.Contribution(v)
+		_, byShoots := by.world.shoots.Graph.Contribution(v)
+		dumped = dumped || bySeeds || byShoots
+	}
+	switch {
+	case log && dumped:
+		return "log and dump"
+	case log:
+		return "log"
+	case dumped:
+		return "dump"
+	}
+	return "nothing"
+}
+
+// selection is what a query selects.
+type selection struct {
+	labels                 labels.Requirements
+	fields                 fields.Requirements
+	labelFault, fieldFault error
+}
+
+// selectionsKept bounds what is remembered of queries: gardenlets ask with a selector for their seed, again and again.
+const selectionsKept = 4096
+
+// attributes makes a request of an event, in place.
+func (p *player) attributes(e *auditlog.Event) {
+	p.user = user.DefaultInfo{Name: e.User, Groups: e.Groups}
+	p.record = authorizer.AttributesRecord{
+		User: &p.user, Verb: e.Verb, Namespace: e.Namespace, APIGroup: e.APIGroup, Resource: e.Resource, Subresource: e.Subresource, Name: e.Name, ResourceRequest: true,
+	}
+	if e.Verb == "create" && e.Subresource == "" {
+		p.record.Name = "" // A log has the name of the new object, and authorizers have none.
+	}
+	if e.Verb != "list" && e.Verb != "watch" && e.Verb != "deletecollection" {
+		return
+	}
+	s := p.selection(e.RequestURI)
+	p.record.LabelSelectorRequirements, p.record.LabelSelectorParsingErr = s.labels, s.labelFault
+	p.record.FieldSelectorRequirements, p.record.FieldSelectorParsingErr = s.fields, s.fieldFault
+}
+
+// selection reads the selectors of a request.
+func (p *player) selection(uri string) selection {
+	_, query, _ := strings.Cut(uri, "?")
+	var q rawSelectors
+	for query != "" {
+		var parameter string
+		parameter, query, _ = strings.Cut(query, "&")
+		if text, is := strings.CutPrefix(parameter, "labelSelector="); is {
+			q.label = text
+		} else if text, is := strings.CutPrefix(parameter, "fieldSelector="); is {
+			q.field = text
+		}
+	}
+	if q == (rawSelectors{}) {
+		return selection{}
+	}
+	s, known := p.selectors[q]
+	if known {
+		return s
+	}
+	if len(p.selectors) >= selectionsKept {
+		clear(p.selectors)
+	}
+	s = q.parse()
+	p.selectors[rawSelectors{strings.Clone(q.label), strings.Clone(q.field)}] = s
+	return s
+}
+
+// rawSelectors are those of a query as they stand there.
+type rawSelectors struct{ label, field string }
+
+func (q rawSelectors) parse() (s selection) {
+	text, err := url.QueryUnescape(q.label)
+	if s.labelFault = err; err == nil {
+		selector, err := labels.Parse(text)
+		if s.labelFault = err; err == nil {
+			s.labels, _ = selector.Requirements()
+		}
+	}
+	text, err = url.QueryUnescape(q.field)
+	if s.fieldFault = err; err == nil {
+		selector, err := fields.ParseSelector(text)
+		if s.fieldFault = err; err == nil {
+			s.fields = selector.Requirements()
+		}
+	}
+	return s
+}
+
+// edges are the rules of all edges.
+func edges() map[string]bool {
+	all := map[string]bool{}
+	for _, table := range []relation.Table{relation.Watches, relation.SelfHosted} {
+		for _, w := range table {
+			for _, r := range w.Rows {
+				all[r.ID] = true
+			}
+		}
+	}
+	return all
+}
+
+// CheckEdges returns an error if a rule of an edge does not exist.
+func CheckEdges(ids []string) error {
+	known := edges()
+	for _, id := range ids {
+		if !known[id] {
+			return fmt.Errorf("there is no edge %s; docs/reference/graph.md has them", id)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/espalier-project/espalier/internal/endpoint/auditlog"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/dump"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
+	"github.com/espalier-project/espalier/test/auditgen"
+	"github.com/espalier-project/espalier/test/builders"
+	"github.com/espalier-project/espalier/test/landscape"
+)
+
+const core = ".core.gardener.cloud"
+
+func content(o *builders.Object) any { return json.RawMessage(o.JSON()) }
+
+// run replays what write logs.
+func run(t *testing.T, o Options, write func(*auditgen.Log)) *Result {
+	t.Helper()
+	var text bytes.Buffer
+	log := auditgen.New(&text)
+	write(log)
+	if err := log.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	o.Source, o.Selectors = auditlog.Source{Files: []string{"-"}, Stdin: &text}, true
+	result, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// cells are the lines of a table, short.
+func cells(r *Result) []string {
+	var all []string
+	for _, c := range r.Cells() {
+		all = append(all, strings.Join([]string{c.Rule, c.Client, c.Resource, strings.Join(c.Verbs, ","), c.Was + "→" + c.Is, c.Known, c.Example + " (" + c.At + ")", strings.Join(c.Missing, "; ")}, " | "))
+	}
+	return all
+}
+
+// hosted is a garden with a ManagedSeed, as its log tells.
+func hosted(log *auditgen.Log) {
+	log.Add(auditgen.Operator("create seeds"+core+" /host", content(builders.Seed("host"))))
+	log.Add(auditgen.Operator("create shoots"+core+" garden/web", content(builders.Shoot("garden", "web").OnSeed("host"))))
+	log.Add(auditgen.Operator("create managedseeds.seedmanagement.gardener.cloud garden/m", content(builders.ManagedSeed("garden", "m", "web"))))
+}
+
+// TestEdge: with one edge switched off, the replay of a landscape's log prints exactly what this edge decides.
+func TestEdge(t *testing.T) {
+	o := landscape.Options{Seeds: 10, Projects: 5, Shoots: 100}
+	write := func(log *auditgen.Log) {
+		if err := log.Landscape(o, 2000); err != nil {
+			t.Fatal(err)
+		}
+		hosted(log)
+		for range 3 {
+			log.Add(auditgen.Seed("m", "get managedseeds.seedmanagement.gardener.cloud garden/m"))
+			log.Add(auditgen.Seed("host", "get managedseeds.seedmanagement.gardener.cloud garden/m"))
+			log.Add(auditgen.Seed("m", "get shoots"+core+" garden/web").But())
+		}
+	}
+	r := run(t, Options{Second: &RuleSet{Without: []string{"GE-27"}}}, write)
+	const want = "SR-18 | gardenlet of Seed:m | managedseeds.seedmanagement.gardener.cloud | get | Allow→NoOpinion | log | get managedseeds.seedmanagement.gardener.cloud garden/m (stdin line 2454) | "
+	got := cells(r)
+	if len(got) != 1 || !strings.HasPrefix(got[0], want) || !strings.Contains(got[0], "ManagedSeed:garden/m -> Seed:m (GE-27)") || r.Cells()[0].Count != 3 || r.Decided != 2009 {
+		t.Errorf("RPL-2: %d decided: got %q, want %q", r.Decided, got, want)
+	}
+	if r := run(t, Options{}, write); r.Total != 0 || r.Undecided != 0 {
+		t.Errorf("RPL-1: %d undecided, and the log says otherwise: %q", r.Undecided, cells(r))
+	}
+	if r := run(t, Options{Second: &RuleSet{}}, write); r.Total != 0 {
+		t.Errorf("RPL-2: the same rule set decides differently: %q", cells(r))
+	}
+}
+
+// TestPolicies: two policies are compared, and what a read would have to decide is undecided.
+func TestPolicies(t *testing.T) {
+	first, second := RuleSet{Policy: rules.Policy{ReadAll: true}}, RuleSet{Policy: rules.Policy{WriteOwned: true}}
+	r := run(t, Options{First: first, Second: &second}, func(log *auditgen.Log) {
+		log.Add(auditgen.Operator("create seeds"+core+" /a", content(builders.Seed("a"))))
+		log.Add(auditgen.Operator("create shoots"+core+" garden-dev/web", content(builders.Shoot("garden-dev", "web").OnSeed("b"))))
+		log.Add(auditgen.Seed("a", "get shoots"+core+" garden-dev/web"))
+		log.Add(auditgen.Seed("a", "watch shoots"+core+" garden-dev/web"))
+		log.Add(auditgen.Seed("a", "get shoots"+core+" garden-dev/unseen"))
+		log.Add(auditgen.Seed("a", "list shoots"+core))
+		selected := auditgen.Seed("a", "list shoots"+core)
+		selected.Query = "?labelSelector=name.seed.gardener.cloud%2Fa%3Dtrue&limit=500"
+		log.Add(selected)
+		log.Add(auditgen.Operator("get shoots"+core+" garden-dev/web", nil))
+	})
+	want := []string{
+		"SR-26 | gardenlet of Seed:a | shoots.core.gardener.cloud | get,list,watch | Allow→NoOpinion | log | get shoots.core.gardener.cloud garden-dev/web (stdin line 3) | Shoot:garden-dev/web -> Seed:a (GE-48: spec.seedName of the Shoot)",
+	}
+	if got := cells(r); len(got) != 1 || got[0][:100] != want[0][:100] || r.Cells()[0].Count != 3 || r.Undecided != 1 || r.Decided != 5 {
+		t.Errorf("RPL-2, RPL-5: %d undecided of %d: got %q, want %q", r.Undecided, r.Decided, got, want)
+	}
+}
+
+// TestLog: decisions are compared with the annotations of the log, or with the codes of responses.
+func TestLog(t *testing.T) {
+	r := run(t, Options{}, func(log *auditgen.Log) {
+		log.Add(auditgen.Operator("create seeds"+core+" /a", content(builders.Seed("a"))))
+		log.Add(auditgen.Operator("create shoots"+core+" garden-dev/web", content(builders.Shoot("garden-dev", "web").OnSeed("a").Resource(builders.Ref("Secret", "own")))))
+		log.Add(auditgen.Seed("a", "get secrets garden-dev/own"))
+		log.Add(auditgen.Seed("a", "update secrets garden-dev/own").But()) // We allow it.
+		log.Add(auditgen.Seed("a", "get secrets garden-dev/foreign"))      // We refuse it.
+		byRBAC := auditgen.Seed("a", "get secrets garden-dev/other")       // Somebody else allows it.
+		byRBAC.Reason = "RBAC: allowed by ClusterRoleBinding \"x\""
+		log.Add(byRBAC)
+		refusedLater := auditgen.Seed("a", "create secrets garden-dev/x") // Admission refuses it.
+		refusedLater.Code = 403
+		log.Add(refusedLater)
+		untold := auditgen.Seed("a", "get secrets garden-dev/untold")
+		untold.Untold, untold.Code = true, 404
+		log.Add(untold)
+		untold.Code = 500
+		log.Add(untold)
+		started := auditgen.Seed("a", "get secrets garden-dev/foreign")
+		started.Stage = "RequestReceived"
+		log.Add(started)
+	})
+	want := []string{
+		"SR-22 | gardenlet of Seed:a | secrets | get | Allow→NoOpinion | nothing | get secrets garden-dev/foreign (stdin line 5) | ",
+		"SR-22 | gardenlet of Seed:a | secrets | update | NoOpinion→Allow | log | update secrets garden-dev/own (stdin line 4) | ",
+	}
+	got := cells(r)
+	for i := range got {
+		got[i] = got[i][:min(len(got[i]), strings.LastIndex(got[i], "| ")+2)]
+	}
+	if diff := cmp.Diff(want, got); diff != "" || r.Elsewhere != 1 || r.Undecided != 1 || r.Decided != 7 {
+		t.Errorf("RPL-1: %d elsewhere, %d undecided, %d decided: %s", r.Elsewhere, r.Undecided, r.Decided, diff)
+	}
+}
+
+// TestTimeTravel: requests are decided by the garden as the log has it at this time, and by the dump before.
+func TestTimeTravel(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dump")
+	to, err := dump.Create(dir, time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []*builders.Object{builders.Shoot("garden-dev", "web").OnSeed("a"), builders.Shoot("garden-dev", "old").OnSeed("a")} {
+		object := relation.WatchOf(relation.Shoot).New()
+		if err := o.Into(object); err != nil {
+			t.Fatal(err)
+		}
+		if err := to.Add(relation.Shoot, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	get := func(seed, name string) auditgen.Request {
+		return auditgen.Seed(seed, "get shoots"+core+" garden-dev/"+name)
+	}
+	r := run(t, Options{Dump: dir}, func(log *auditgen.Log) {
+		log.Add(get("a", "web"))
+		log.Add(get("b", "web").But())
+		log.Add(auditgen.Operator("patch shoots"+core+" garden-dev/web", content(builders.Shoot("garden-dev", "web").OnSeed("b"))))
+		log.Add(get("b", "web"))
+		log.Add(get("a", "web").But())
+		log.Add(auditgen.Operator("patch shoots"+core+"/status garden-dev/web", nil)) // Without a body nothing changes.
+		log.Add(get("b", "web"))
+		deleted := auditgen.Operator("delete shoots"+core+" garden-dev/web", map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
+		log.Add(deleted)
+		log.Add(get("b", "web").But())
+		log.Add(get("a", "old").But()) // The dump says otherwise.
+	})
+	if got := cells(r); len(got) != 1 || !strings.Contains(got[0], "NoOpinion→Allow | dump | get shoots.core.gardener.cloud garden-dev/old (stdin line 10)") ||
+		r.Objects != 2 || r.Writes != 2 || r.Bodiless != 1 {
+		t.Errorf("RPL-3: got %q of %d objects, %d writes, %d without a body", got, r.Objects, r.Writes, r.Bodiless)
+	}
+}
+
+// TestSpeed replays a generated log as it would be on disk: RPL-6 wants a million events in ten seconds and 150 MiB. It says how far away that is and
+// fails only where memory grows with the log.
+func TestSpeed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a log of 100,000 events")
+	}
+	path := filepath.Join(t.TempDir(), "audit.log")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := auditgen.New(file)
+	if err := log.Landscape(landscape.Options{Seeds: 20, Projects: 10, Shoots: 500}, 100_000); err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	_ = file.Close()
+	started := time.Now()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	r, err := Run(t.Context(), Options{Source: auditlog.Source{Files: []string{path}}, Selectors: true})
+	if err != nil || r.Total != 0 {
+		t.Fatalf("RPL-6: %v, %q", err, cells(r))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	t.Logf("%d lines, %d MiB in %s, %d MiB kept", r.Lines, r.Bytes>>20, time.Since(started), (after.HeapAlloc-before.HeapAlloc)>>20)
+	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 50<<20 {
+		t.Errorf("RPL-6: %d bytes are kept", kept)
+	}
+}
