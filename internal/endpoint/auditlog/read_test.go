@@ -89,8 +89,6 @@ func TestLawOfScanner(t *testing.T) {
 		if err != nil {
 			t.Skip()
 		}
-		// What is no UTF-8 the library replaces when it writes.
-		_ = json.Unmarshal(line, &struct{}{})
 		var got Event
 		if err := got.decode(string(line)); err != nil {
 			t.Fatalf("RPL-4: %v: %s", err, line)
