@@ -42,16 +42,11 @@ type ignoredObjects struct {
 }
 
 func newIgnoredObjects() ignoredObjects {
-	labels := []string{labelNamespace, "name"}
 	return ignoredObjects{
-		count: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "espalier_managedresource_ignored_objects",
-			Help: "Objects in the manifests of a ManagedResource that are ignored, by their annotations; there is no series where none is.",
-		}, labels),
-		since: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "espalier_managedresource_ignored_objects_since_timestamp_seconds",
-			Help: "Since when, at the latest, a ManagedResource has ignored objects: when this process first found some.",
-		}, labels),
+		count: gauges("espalier_managedresource_ignored_objects",
+			"Objects in the manifests of a ManagedResource that are ignored, by their annotations; there is no series where none is.", labelNamespace, "name"),
+		since: gauges("espalier_managedresource_ignored_objects_since_timestamp_seconds",
+			"Since when, at the latest, a ManagedResource has ignored objects: when this process first found some.", labelNamespace, "name"),
 		mu: &sync.Mutex{}, known: map[objects.Owner]struct{}{},
 	}
 }

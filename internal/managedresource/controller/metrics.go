@@ -8,87 +8,77 @@ const labelNamespace = "managedresource_namespace"
 
 // Metrics are those of the controller.
 type Metrics struct {
-	objects        *prometheus.CounterVec
-	drift          *prometheus.CounterVec
-	objectsHeld    prometheus.Counter
-	driftNoticed   *prometheus.CounterVec
-	failures       *prometheus.CounterVec
-	deleted        *prometheus.CounterVec
-	takeovers      prometheus.Counter
-	orphans        *prometheus.CounterVec
-	lastSuccess    *prometheus.GaugeVec
-	unhealthy      *prometheus.GaugeVec
-	repairs        prometheus.Histogram
-	changes        prometheus.Histogram
-	ignored        *prometheus.GaugeVec
-	ignoredObjects ignoredObjects
-	ignoredFields  *prometheus.GaugeVec
+	objects *prometheus.CounterVec
+	// sourceFights counts by the kind of the object that is fought over, Secret or ManagedResource.
+	sourceFights      *prometheus.CounterVec
+	sourceRunsDelayed prometheus.Counter
+	drift             *prometheus.CounterVec
+	objectsHeld       prometheus.Counter
+	driftNoticed      *prometheus.CounterVec
+	failures          *prometheus.CounterVec
+	deleted           *prometheus.CounterVec
+	takeovers         prometheus.Counter
+	orphans           *prometheus.CounterVec
+	lastSuccess       *prometheus.GaugeVec
+	unhealthy         *prometheus.GaugeVec
+	repairs           prometheus.Histogram
+	changes           prometheus.Histogram
+	ignored           *prometheus.GaugeVec
+	ignoredObjects    ignoredObjects
+	ignoredFields     *prometheus.GaugeVec
 }
 
 // NewMetrics returns metrics that a registry knows.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		objects: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "espalier_managedresource_objects_total",
-			Help: "Objects looked at, by kind and result: created, updated, unchanged, failed; skipped without a request because nothing about them changed.",
-		}, []string{"kind", "result"}),
-		drift: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "espalier_managedresource_drift_corrected_total",
-			Help: "Objects put right after somebody else changed or deleted them, by kind.",
-		}, []string{"kind"}),
-		objectsHeld: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "espalier_managedresource_repairs_delayed_total",
-			Help: "Changes by somebody else that were found and not put right at once: driftRepairDelay, a quarrel, or many changes that needed no repair.",
-		}),
-		driftNoticed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "espalier_managedresource_drift_noticed_total",
-			Help: "Objects that somebody else changed or deleted, by kind, whether they are put right at once or later.",
-		}, []string{"kind"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "espalier_managedresource_failures_total",
-			Help: "Runs that ended with ResourcesApplied=False, by reason.",
-		}, []string{"reason"}),
-		deleted: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "espalier_managedresource_deletions_total",
-			Help: "Deletions sent to the target cluster, by kind.",
-		}, []string{"kind"}),
-		takeovers: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "espalier_managedresource_takeovers_total",
-			Help: "Objects that were applied though another ManagedResource had applied them before.",
-		}),
-		orphans: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "espalier_managedresource_orphans_total",
-			Help: "Objects that name a ManagedResource as their origin and that no inventory names, as found by each audit, by kind.",
-		}, []string{"kind"}),
-		lastSuccess: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "espalier_managedresource_last_success_timestamp_seconds",
-			Help: "When a ManagedResource was last applied without any failure.",
-		}, []string{labelNamespace, "name"}),
-		unhealthy: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "espalier_managedresource_unhealthy_since_timestamp_seconds",
-			Help: "Since when a condition of a ManagedResource is not as it should be; there is no series where all is well.",
-		}, []string{labelNamespace, "name", "condition", "reason"}),
-		repairs: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "espalier_managedresource_drift_repair_duration_seconds",
-			Help:    "Time until an object was repaired that somebody else changed or deleted, from when it was noticed, or from when it may be repaired if repairs are delayed or limited.",
-			Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
-		}),
-		changes: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "espalier_managedresource_change_duration_seconds",
-			Help:    "Time from the event of a changed Secret or specification until all that is known of the ManagedResource's changes was applied.",
-			Buckets: []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300},
-		}),
-		ignored: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "espalier_managedresource_ignored_since_timestamp_seconds",
-			Help: "Since when a ManagedResource is ignored, by its annotation; there is no series of one that is not.",
-		}, []string{labelNamespace, "name"}),
+		objects: counters("espalier_managedresource_objects_total",
+			"Objects looked at, by kind and result: created, updated, unchanged, failed; skipped without a request because nothing about them changed.", "kind", "result"),
+		sourceFights: counters("espalier_managedresource_source_fights_total",
+			"Secrets and ManagedResources that several managers overwrite in turn, by kind: counted when that is noticed, and every half an hour while it lasts.", "kind"),
+		sourceRunsDelayed: counter("espalier_managedresource_source_runs_delayed_total",
+			"Runs for changed content that were delayed because several managers overwrite that in turn."),
+		drift: counters("espalier_managedresource_drift_corrected_total", "Objects put right after somebody else changed or deleted them, by kind.", "kind"),
+		objectsHeld: counter("espalier_managedresource_repairs_delayed_total",
+			"Changes by somebody else that were found and not put right at once: driftRepairDelay, a quarrel, or many changes that needed no repair."),
+		driftNoticed: counters("espalier_managedresource_drift_noticed_total", "Objects that somebody else changed or deleted, by kind, whether they are put right at once or later.", "kind"),
+		failures:     counters("espalier_managedresource_failures_total", "Runs that ended with ResourcesApplied=False, by reason.", "reason"),
+		deleted:      counters("espalier_managedresource_deletions_total", "Deletions sent to the target cluster, by kind.", "kind"),
+		takeovers:    counter("espalier_managedresource_takeovers_total", "Objects that were applied though another ManagedResource had applied them before."),
+		orphans: counters("espalier_managedresource_orphans_total",
+			"Objects that name a ManagedResource as their origin and that no inventory names, as found by each audit, by kind.", "kind"),
+		lastSuccess: gauges("espalier_managedresource_last_success_timestamp_seconds", "When a ManagedResource was last applied without any failure.", labelNamespace, "name"),
+		unhealthy: gauges("espalier_managedresource_unhealthy_since_timestamp_seconds",
+			"Since when a condition of a ManagedResource is not as it should be; there is no series where all is well.", labelNamespace, "name", "condition", "reason"),
+		repairs: histogram("espalier_managedresource_drift_repair_duration_seconds",
+			"Time until an object was repaired that somebody else changed or deleted, from when it was noticed, or from when it may be repaired if repairs are delayed or limited.",
+			0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+		changes: histogram("espalier_managedresource_change_duration_seconds",
+			"Time from the event of a changed Secret or specification until all that is known of the ManagedResource's changes was applied.",
+			0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
+		ignored: gauges("espalier_managedresource_ignored_since_timestamp_seconds",
+			"Since when a ManagedResource is ignored, by its annotation; there is no series of one that is not.", labelNamespace, "name"),
 		ignoredObjects: newIgnoredObjects(),
-		ignoredFields: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "espalier_managedresource_objects_with_ignored_fields",
-			Help: "Objects in the manifests of a ManagedResource with fields that are left alone, by their annotation ignore-fields; there is no series where none is.",
-		}, []string{labelNamespace, "name"}),
+		ignoredFields: gauges("espalier_managedresource_objects_with_ignored_fields",
+			"Objects in the manifests of a ManagedResource with fields that are left alone, by their annotation ignore-fields; there is no series where none is.",
+			labelNamespace, "name"),
 	}
-	registry.MustRegister(m.objects, m.drift, m.objectsHeld, m.driftNoticed, m.failures, m.deleted, m.takeovers, m.orphans, m.lastSuccess, m.unhealthy,
-		m.repairs, m.changes, m.ignored, m.ignoredObjects.count, m.ignoredObjects.since, m.ignoredFields)
+	registry.MustRegister(m.objects, m.sourceFights, m.sourceRunsDelayed, m.drift, m.objectsHeld, m.driftNoticed, m.failures, m.deleted, m.takeovers,
+		m.orphans, m.lastSuccess, m.unhealthy, m.repairs, m.changes, m.ignored, m.ignoredObjects.count, m.ignoredObjects.since, m.ignoredFields)
 	return m
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+}
+
+func histogram(name, help string, buckets ...float64) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 }

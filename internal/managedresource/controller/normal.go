@@ -35,6 +35,7 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, mr *resourcesv1alpha1.
 	defer run.close()
 	for _, step := range []func(context.Context) error{
 		run.readSecrets,    // The manifests, in one form for all steps.
+		run.noticeFight,    // Managers that overwrite the content in turn are named, and the next run waits.
 		run.makePlan,       // What is to be applied, deleted and released.
 		run.confirmLost,    // Nothing is taken out of the plan by Secrets that were not there together.
 		run.claimObjects,   // Drift is told from now on; other ManagedResources see what this one keeps, and what it leaves.
@@ -98,6 +99,11 @@ func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Ru
 	if commands.Has(lifecycle.AwaitDeletion) {
 		r.Tracker.Pass(ownerOf(mr), everything)
 		return nil, reconcile.Result{RequeueAfter: pendingRetry}
+	}
+	if command, found := commands.Find(lifecycle.HoldBack); found {
+		r.Metrics.sourceRunsDelayed.Inc()
+		r.Tracker.Pass(ownerOf(mr), everything)
+		return nil, reconcile.Result{RequeueAfter: command.After}
 	}
 	return taken, reconcile.Result{} // Without a run the sweep tells when there is something to do.
 }

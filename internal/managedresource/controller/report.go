@@ -190,7 +190,8 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	r.track(owner, &plan.Plan{}, inventory)
 	r.applier.passOn()
 	completed := lifecycle.Completed{
-		Generation: mr.Generation, Secrets: r.content.versions, Checksum: checksum, Applied: applied, Inventory: meta.InventoryDigest(inventory),
+		Generation: mr.Generation, Secrets: r.content.versions, Checksum: checksum, Content: meta.ContentDigest(&mr.Spec, checksum),
+		Applied: applied, Inventory: meta.InventoryDigest(inventory),
 	}
 	r.succeeded(ctx, completed)
 	if !settled || change.Later > 0 {

@@ -190,5 +190,14 @@ func (s *states) secretsMissed() []objects.Owner {
 	return owners
 }
 
+// sweep drops what is no longer needed of ManagedResources that are at rest.
+func (s *states) sweep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for owner := range s.byOwner {
+		s.stepKnownLocked(owner, lifecycle.Swept{})
+	}
+}
+
 // forget drops what is remembered of a ManagedResource.
 func (s *states) forget(owner objects.Owner) { s.stepKnown(owner, lifecycle.Gone{}) }

@@ -202,6 +202,7 @@ func (t *Triggers) sweep() {
 	r := t.reconciler
 	r.Tracker.RetryDue(r.Clock.Now())
 	r.Tracker.Expire(r.Clock.Now())
+	r.states.sweep()
 	for _, owner := range t.applied() {
 		if r.states.inDoubt(owner) || !r.nothingInDoubt(owner) {
 			t.add(owner, r.spread())

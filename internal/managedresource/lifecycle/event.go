@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
@@ -31,6 +32,8 @@ const (
 	fullRequested
 	periodEnded
 	runBegins
+	contentRead
+	writersFound
 	objectsVisited
 	runSucceeded
 	deletionsPending
@@ -39,13 +42,14 @@ const (
 	runStopped
 	pruneBegins
 	deletionBegins
+	swept
 	gone
 )
 
 func (k kind) String() string {
 	return [...]string{
 		"TakenUp", "OperationFound", "OperationChanged", "SpecChanged", "SecretChanged", "SecretsMissed", "FullRequested", "PeriodEnded", "RunBegins",
-		"ObjectsVisited", "RunSucceeded", "DeletionsPending", "RunFailed", "RunSuperseded", "RunStopped", "PruneBegins", "DeletionBegins", "Gone",
+		"ContentRead", "WritersFound", "ObjectsVisited", "RunSucceeded", "DeletionsPending", "RunFailed", "RunSuperseded", "RunStopped", "PruneBegins", "DeletionBegins", "Swept", "Gone",
 	}[k]
 }
 
@@ -75,6 +79,13 @@ type (
 		// Held is true if the run would find what the last one left: objects that are not gone, and nothing else to do.
 		Held bool
 	}
+	// ContentRead tells which content the run read: Digest is the same for the same content.
+	ContentRead struct{ Digest uint64 }
+	// WritersFound tells who owns the content that the run read, or a later one.
+	WritersFound struct {
+		Writers []meta.Writer
+		Later   bool
+	}
 	// ObjectsVisited tells that the run has visited these objects, and need not do so again if it does not end well.
 	ObjectsVisited struct{ Objects map[plan.Key]struct{} }
 	// RunSucceeded tells that the run did all that was to be done.
@@ -91,6 +102,8 @@ type (
 	PruneBegins struct{}
 	// DeletionBegins tells that the ManagedResource is being deleted, or went to another class.
 	DeletionBegins struct{}
+	// Swept tells that a sync period has passed.
+	Swept struct{}
 	// Gone tells that the ManagedResource is gone, ignored, or not this instance's any more.
 	Gone struct{}
 )
@@ -104,6 +117,8 @@ func (SecretsMissed) kind() kind    { return secretsMissed }
 func (FullRequested) kind() kind    { return fullRequested }
 func (PeriodEnded) kind() kind      { return periodEnded }
 func (RunBegins) kind() kind        { return runBegins }
+func (ContentRead) kind() kind      { return contentRead }
+func (WritersFound) kind() kind     { return writersFound }
 func (ObjectsVisited) kind() kind   { return objectsVisited }
 func (RunSucceeded) kind() kind     { return runSucceeded }
 func (DeletionsPending) kind() kind { return deletionsPending }
@@ -112,6 +127,7 @@ func (RunSuperseded) kind() kind    { return runSuperseded }
 func (RunStopped) kind() kind       { return runStopped }
 func (PruneBegins) kind() kind      { return pruneBegins }
 func (DeletionBegins) kind() kind   { return deletionBegins }
+func (Swept) kind() kind            { return swept }
 func (Gone) kind() kind             { return gone }
 
 // Action is what a Command asks for.
@@ -130,8 +146,14 @@ const (
 	Rest
 	// AwaitDeletion ends the run, and looks again soon.
 	AwaitDeletion
+	// HoldBack ends the run, and begins another one after a pause.
+	HoldBack
 	// Begin goes on with the run.
 	Begin
+	// FindWriters asks who owns the content that the run read.
+	FindWriters
+	// TellFight tells who overwrites the content in turn.
+	TellFight
 	// Measure observes how long a change took that is applied now.
 	Measure
 	// RequeueAfter begins another run after a pause.
@@ -143,14 +165,16 @@ const (
 )
 
 func (a Action) String() string {
-	return [...]string{"Wake", "ForgetFormer", "Pause", "RemoveOperation", "Rest", "AwaitDeletion", "Begin", "Measure", "RequeueAfter", "RetryDeletions", "Forget"}[a]
+	return [...]string{"Wake", "ForgetFormer", "Pause", "RemoveOperation", "Rest", "AwaitDeletion", "HoldBack", "Begin", "FindWriters", "TellFight", "Measure", "RequeueAfter", "RetryDeletions", "Forget"}[a]
 }
 
 // Command is what Step asks its caller to do.
 type Command struct {
 	Do Action
-	// After is the pause of RequeueAfter.
+	// After is the pause of HoldBack and RequeueAfter.
 	After time.Duration
+	// Fights are what TellFight is about.
+	Fights []meta.SourceFight
 	// Since is when the change came that Measure is about.
 	Since time.Time
 }

@@ -60,7 +60,24 @@ var (
 		return s.AtRest(f.Generation) && begins.Reported && begins.InSync
 	}}
 	stillHeld = &condition{"its objects are still held", func(_ State, e Event, _ Facts) bool { return e.(RunBegins).Held }}
-	isFull    = &condition{"the run took a wish for a full run over", func(s State, _ Event, _ Facts) bool { return s.Run.Full }}
+	isPaced   = &condition{"other content is to be applied which several managers overwrite in turn, it is not time for that yet, and nobody asked for a run",
+		func(s State, _ Event, f Facts) bool {
+			changed := len(s.Inbox.Secrets) > 0 || s.Last != nil && s.Last.Generation != f.Generation
+			return changed && !s.Inbox.Requested && s.Alternation.pause(f.Now) > 0
+		}}
+	isAsBefore = &condition{"the content is the one that was read before", func(s State, e Event, f Facts) bool {
+		return !s.Alternation.isNews(s.lastContent(), e.(ContentRead).Digest, f.Now)
+	}}
+	asksWhoWrote = &condition{"several managers overwrite the content in turn, or may do so, as it has come back", func(s State, e Event, f Facts) bool {
+		return noteContent.apply(s, e, f).Alternation.asksWhoWrote(f.Now)
+	}}
+	isUntold = &condition{"they show a fight that was not told of lately", func(s State, e Event, f Facts) bool {
+		return noteWriters.apply(s, e, f).Alternation.isUntold(f.Now)
+	}}
+	hasNoAlternation = &condition{"the content has not changed lately", func(s State, _ Event, _ Facts) bool { return s.Alternation == nil }}
+	isQuiet          = &condition{"the content has not changed for ten minutes", func(s State, _ Event, f Facts) bool { return s.Alternation.isOver(f.Now) }}
+
+	isFull = &condition{"the run took a wish for a full run over", func(s State, _ Event, _ Facts) bool { return s.Run.Full }}
 
 	nothingUnread  = &condition{"nothing arrived but Secrets that the run read", func(s State, e Event, f Facts) bool { return settle.apply(s, e, f).Inbox.Empty() }}
 	nothingArrived = &condition{"nothing arrived", func(s State, _ Event, _ Facts) bool { return s.Inbox.Empty() }}
@@ -69,6 +86,14 @@ var (
 		return s.Pruned.Requested || s.Pruned.Generation != f.Generation
 	}}
 )
+
+// lastContent is the content of the last run that ended well, 0 if none did.
+func (s State) lastContent() uint64 {
+	if s.Last == nil {
+		return 0
+	}
+	return s.Last.Content
+}
 
 // told returns the version of a Secret that a watch told of last, if no run that ended well has settled that.
 func (s State) told(name string) (version string, found bool) {
@@ -129,7 +154,24 @@ var (
 		s.Run, s.Inbox = &Run{Inbox: s.Inbox, Last: s.Last, Failed: s.Retry.Failed}, Inbox{}
 		return s
 	}}
-	noteVisited = &effect{"the next run need not visit these objects", func(s State, e Event, _ Facts) State {
+	noteContent = &effect{"the content is remembered", func(s State, e Event, f Facts) State {
+		s.Alternation = s.Alternation.after(s.lastContent(), e.(ContentRead).Digest, f.Now)
+		return s
+	}}
+	noteWriters = &effect{"the writers are remembered", func(s State, e Event, f Facts) State {
+		found := e.(WritersFound)
+		s.Alternation = s.Alternation.looksAt(found.Writers, found.Later, f.Now)
+		return s
+	}}
+	noteTold = &effect{"the writers are remembered, and that they were told of", func(s State, e Event, f Facts) State {
+		s = noteWriters.apply(s, e, f)
+		told := *s.Alternation
+		told.told = f.Now
+		s.Alternation = &told
+		return s
+	}}
+	forgetAlternation = &effect{"how the content changed is forgotten", func(s State, _ Event, _ Facts) State { s.Alternation = nil; return s }}
+	noteVisited       = &effect{"the next run need not visit these objects", func(s State, e Event, _ Facts) State {
 		run := *s.Run
 		run.Visited = e.(ObjectsVisited).Objects
 		s.Run = &run

@@ -66,6 +66,8 @@ type State struct {
 	Change Change
 	// Pruned is what objects were deleted for last.
 	Pruned Pruned
+	// Alternation is how the content changed lately; nil if it did not.
+	Alternation *Alternation
 }
 
 // Inbox is what happened and asks for a run.
@@ -147,6 +149,8 @@ type Completed struct {
 	// Secrets are the versions that were read, by name.
 	Secrets  map[string]string
 	Checksum string
+	// Content is the digest of the content that was read.
+	Content uint64
 	// Applied is the condition ResourcesApplied, without its message.
 	Applied   meta.ConditionChange
 	Inventory uint64

@@ -5,6 +5,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
 // Reading reads Secrets that one ManagedResource names. What it reads one after the other may never have been there together, and what a
@@ -33,6 +35,11 @@ func (r *Reading) Get(ctx context.Context, key types.NamespacedName) (data map[s
 		r.read[key] = secret
 	}
 	return secret.data, secret.version, nil
+}
+
+// Writers returns who owns the data of a Secret as it was read.
+func (r *Reading) Writers(key types.NamespacedName) []meta.Writer {
+	return meta.WritersOf(meta.SourceObject{Kind: meta.KindSecret, Name: key.Name}, r.read[key].fields)
 }
 
 // moment is the first one that is known of at which all may have been as they were read.
