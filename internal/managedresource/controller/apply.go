@@ -179,7 +179,7 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) || a.Tracker.IsBeingDeleted(keyOf(desired)) {
 		return func() { a.applyOne(ctx, desired, options, digest) }
 	}
-	a.Tracker.Waits(ownerOf(a.mr), keyOf(desired))
+	a.Tracker.KeepDoubt(ownerOf(a.mr), keyOf(desired))
 	if drift.Untold {
 		return func() { a.lookAtDrift(ctx, desired, options, digest, drift.Held) }
 	}
@@ -252,7 +252,7 @@ func (a *applier) skip(desired *plan.Desired) {
 
 // passOn leaves what the run was not to look at, or could not, to other ManagedResources that have it.
 func (a *applier) passOn() {
-	a.Tracker.Pass(ownerOf(a.mr), func(key objects.Key) bool {
+	a.Tracker.PassDoubts(ownerOf(a.mr), func(key objects.Key) bool {
 		_, failing := a.failing[key]
 		return failing || !describes(a.plan, key)
 	})

@@ -105,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	commands := r.states.step(mr, lifecycle.OperationFound{Operation: mr.Annotations[resourcesv1alpha1.AnnotationOperation]})
 	if commands.Has(lifecycle.Pause) {
-		r.Tracker.Pass(ownerOf(mr), everything)                // Other ManagedResources may repair the objects that they have, too.
+		r.Tracker.PassDoubts(ownerOf(mr), everything)          // Other ManagedResources may repair the objects that they have, too.
 		return reconcile.Result{RequeueAfter: r.period()}, nil // Nothing is done, not even deletion (MRT-7), and looked at again (MRB-22).
 	}
 	if commands.Has(lifecycle.RemoveOperation) {

@@ -64,6 +64,8 @@ func isTransient(err error) bool {
 
 // tryDelete reads an object and deletes it. gone is true if nothing remains to be done about it; else err says why not, nil if
 // its deletion was accepted and it may still be there.
+//
+// It is one list of guards, each of which may end it: their order is what makes a deletion safe.
 func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (gone bool, err error) {
 	if !plan.CanExist(&ref.ObjectReference) {
 		return true, nil

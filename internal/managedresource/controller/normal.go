@@ -97,12 +97,12 @@ func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Ru
 	event.Held = known.Pending != nil && r.stillHeld(mr, known.Pending)
 	taken, commands := r.states.begin(mr, event)
 	if commands.Has(lifecycle.AwaitDeletion) {
-		r.Tracker.Pass(ownerOf(mr), everything)
+		r.Tracker.PassDoubts(ownerOf(mr), everything)
 		return nil, reconcile.Result{RequeueAfter: pendingRetry}
 	}
 	if command, found := commands.Find(lifecycle.HoldBack); found {
 		r.Metrics.sourceRunsDelayed.Inc()
-		r.Tracker.Pass(ownerOf(mr), everything)
+		r.Tracker.PassDoubts(ownerOf(mr), everything)
 		return nil, reconcile.Result{RequeueAfter: command.After}
 	}
 	return taken, reconcile.Result{} // Without a run the sweep tells when there is something to do.
@@ -200,7 +200,7 @@ func (r *normalRun) deleteOld(ctx context.Context) (err error) {
 	}
 	change := pendingChange(r.pending, r.mr)
 	r.awaitDeletion(change, meta.InventoryDigest(r.mr.Status.Resources))
-	r.Tracker.Pass(ownerOf(r.mr), everything)
+	r.Tracker.PassDoubts(ownerOf(r.mr), everything)
 	if err := r.report(ctx, r.mr, change); err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 	r.states.stepPresent(mr, lifecycle.RunFailed{Content: r.content.name(mr.Generation)})
 	// Another ManagedResource that has the objects which are not even tried may be able to repair them.
 	if done == nil {
-		r.Tracker.Pass(ownerOf(mr), everything)
+		r.Tracker.PassDoubts(ownerOf(mr), everything)
 	} else {
 		done.passOn()
 	}

@@ -84,6 +84,8 @@ func (r *Reconciler) ownerOfOrphan(ctx context.Context, stray target.Orphan) (*r
 }
 
 // orphan returns a stray object as it is, if no inventory has it and it is proven to be the ManagedResource's; else nil.
+//
+// It is one list of proofs: without any of them the object stays.
 func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, stray target.Orphan, ref *resourcesv1alpha1.ObjectReference, names []resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	others, err := r.claimsOn(ctx, collector, names)
 	if err != nil || len(others.byKey) > 0 {

@@ -95,7 +95,7 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 	}
 	entry := target.RefOf(ref).Key
 	r.Tracker.TakenOver(heir, entry, live.GetUID())
-	r.Tracker.LeftTo(heir, owner, entry)
+	r.Tracker.LeaveTo(heir, owner, entry)
 	r.Tracker.MarkOutOfSync(entry)
 	return nil
 }
@@ -115,17 +115,17 @@ func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key plan.Key, 
 // leave leaves an object, as it was seen, to the ManagedResource that looks after it, unless that one has let go of it meanwhile.
 func (a *applier) leave(ctx context.Context, keeper objects.Owner, desired *plan.Desired, seen objects.Observation) {
 	owner := ownerOf(a.mr)
-	if desired.CreateOnly && a.Tracker.PassOn(owner, keeper, seen.Key) {
+	if desired.CreateOnly && a.Tracker.PassDoubt(owner, keeper, seen.Key) {
 		return // It would not put it right.
 	}
-	a.Tracker.Left(keeper, owner, seen)
+	a.Tracker.LeaveSeen(keeper, owner, seen)
 	latest, err := a.Statuses.Get(ctx, keeper)
 	if err == nil {
 		if entry, found := a.entry(latest, desired.Key, desired.GetNamespace() == ""); found && !createdOnce(&entry) {
 			return
 		}
 	}
-	a.Tracker.LeftTo(owner, keeper, seen.Key)
+	a.Tracker.LeaveTo(owner, keeper, seen.Key)
 	a.Tracker.MarkOutOfSync(seen.Key)
 }
 

@@ -45,7 +45,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.
 			return reconcile.Result{}, err
 		}
 		if pending != nil {
-			r.Tracker.Pass(ownerOf(mr), everything) // What others have, too, they look at.
+			r.Tracker.PassDoubts(ownerOf(mr), everything) // What others have, too, they look at.
 			return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, pendingChange(pending, mr))
 		}
 	}

@@ -76,7 +76,7 @@ func (a *applier) leavesCreation(ctx context.Context, desired *plan.Desired, sig
 	}
 	a.Tracker.ObservePresent(sighting)
 	if err == nil {
-		a.Tracker.LeftTo(keeper, ownerOf(a.mr), sighting.Key)
+		a.Tracker.LeaveTo(keeper, ownerOf(a.mr), sighting.Key)
 		a.Tracker.MarkOutOfSync(sighting.Key)
 	}
 	return true

@@ -63,6 +63,8 @@ func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.Manag
 }
 
 // tryRelease reads an object, and takes origin and description away if the origin is that of the ManagedResource.
+//
+// It is one list of guards, each of which may end it.
 func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference) error {
 	name := plan.NameOfReference(&ref.ObjectReference)
 	live, _, err := r.find(ctx, ref)

@@ -233,6 +233,8 @@ func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed
 }
 
 // inventory is what is on record once the run has ended: what is planned still is until it was written.
+//
+// Its branches are the ways in which an object that is created only once may have come about.
 func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 	inventory := slices.Clone(a.plan.Inventory)
 	createOnly := map[plan.Key]*plan.Desired{}

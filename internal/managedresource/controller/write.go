@@ -20,6 +20,8 @@ import (
 
 // write makes one object be as it should and returns what was done and the object as it is then (MR-25, MR-26). An object
 // that has never been there, or is known to be gone, is created without a look; any other is read first.
+//
+// It is one loop, as each answer decides whether the next attempt creates or updates.
 func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.Options, finding objects.Object) (outcome, error) {
 	expectAbsent := desired.Old == nil || finding.Known && !finding.Present
 	for attempt := 0; ; attempt++ {

@@ -105,6 +105,8 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // parts splits a stream at its separators: lines that start with "---" and go on with nothing, a comment or content that
 // belongs to the next document. No JSON value and no block scalar can contain such a line. JSON objects that are too large for
 // one part are split between objects, too. Empty parts are left out.
+//
+// It is one loop over chunks whose state is five variables; two functions would hand all of them to each other.
 func (b *buffers) parts(stream io.Reader) iter.Seq[*part] {
 	return func(yield func(*part) bool) {
 		reader := &b.reader

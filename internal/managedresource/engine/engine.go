@@ -114,7 +114,7 @@ func (e *Engine) Start(ctx context.Context) error {
 
 // start determines the identity of the source cluster and adds the controllers (PRC-11).
 func (e *Engine) start(group *kit.Group) error {
-	ctx := group.Context()
+	ctx, timeout := group.Context(), e.Config.Controllers.CacheSyncTimeout.Duration
 	identity, err := e.awaitSource(ctx)
 	if err != nil {
 		return fmt.Errorf("failed during bootstrapping: %w", err)
@@ -132,9 +132,28 @@ func (e *Engine) start(group *kit.Group) error {
 	if _, err := informer.AddEventHandler(e.metrics.Follow(class)); err != nil {
 		return err
 	}
+	reconciler, judges := e.reconcilers(class, identity)
+	// No change of a Secret is missed from here on, and the watches know what they are for before they begin.
+	if err := group.Add(leaderOnly{e.secrets.Start}); err != nil {
+		return err
+	}
+	if err := e.secrets.WaitUntilWatching(ctx, timeout); err != nil {
+		return err
+	}
+	e.expect(ctx, reconciler, timeout)
+	if err := e.addAll(group, reconciler, judges, timeout); err != nil {
+		return err
+	}
+	if e.Begun != nil {
+		e.Begun()
+	}
+	return nil
+}
+
+// reconcilers returns the controllers, which hear of objects and Secrets from now on.
+func (e *Engine) reconcilers(class meta.Class, identity string) (*controller.Reconciler, []*healthcontroller.Reconciler) {
 	statuses := source.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock, e.events)
 	assessor := target.NewAssessor(e.client, e.tracker, e.watches, e.Clock)
-
 	var judges []*healthcontroller.Reconciler
 	news := func(owner objects.Owner) {
 		for _, judge := range judges {
@@ -158,20 +177,15 @@ func (e *Engine) start(group *kit.Group) error {
 		health.Name, health.Condition, health.Assess, health.Confirm, health.Other = name, judge.condition, judge.assess, judge.confirm, judge.other
 		judges = append(judges, healthcontroller.New(health))
 	}
-	triggers := reconciler.Triggers
-	e.tracker.Subscribe(triggers.Drift, news)
-	e.secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
+	e.tracker.Subscribe(reconciler.Triggers.Drift, news)
+	e.secrets.Subscribe(reconciler.Triggers.SecretChanged, reconciler.Triggers.SecretsMissed)
+	return reconciler, judges
+}
 
-	if err := group.Add(leaderOnly{e.secrets.Start}); err != nil {
-		return err
-	}
-	timeout := e.Config.Controllers.CacheSyncTimeout.Duration
-	if err := e.secrets.WaitUntilWatching(ctx, timeout); err != nil {
-		return err
-	}
-	e.expect(ctx, reconciler, timeout)
-	for _, runnable := range []manager.Runnable{leaderOnly{e.watches.Start}, leaderOnly{triggers.Sweep}, leaderOnly{e.audit(reconciler)}} {
-		if err := group.Add(runnable); err != nil {
+// addAll adds what the leader runs: the watches of the target, their audit, the sweep, and the controllers.
+func (e *Engine) addAll(group *kit.Group, reconciler *controller.Reconciler, judges []*healthcontroller.Reconciler, timeout time.Duration) error {
+	for _, run := range []func(context.Context) error{e.watches.Start, reconciler.Triggers.Sweep, e.audit(reconciler)} {
+		if err := group.Add(leaderOnly{run}); err != nil {
 			return err
 		}
 	}
@@ -182,9 +196,6 @@ func (e *Engine) start(group *kit.Group) error {
 		if err := judge.AddToManager(group, timeout); err != nil {
 			return err
 		}
-	}
-	if e.Begun != nil {
-		e.Begun()
 	}
 	return nil
 }

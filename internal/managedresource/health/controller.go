@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -121,37 +122,48 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !isApplied(mr) || r.Await(mr) {
 		return reconcile.Result{RequeueAfter: r.period()}, nil // What is not applied has no health yet (MRH-2).
 	}
-	assessment, err := r.Assess(ctx, mr.Status.Resources)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if assessment.Unsettled {
-		if wait := r.wait(request.NamespacedName, heard); wait > 0 {
-			return reconcile.Result{RequeueAfter: min(wait, settleDelay)}, nil
-		}
-		if assessment, err = r.Confirm(ctx, mr.Status.Resources); err != nil {
-			return reconcile.Result{}, err
-		}
+	assessment, wait, err := r.assess(ctx, mr, heard)
+	if err != nil || wait > 0 {
+		return reconcile.Result{RequeueAfter: min(wait, settleDelay)}, err
 	}
 	r.settled(request.NamespacedName, assessment.Change.Status)
-	changes := []meta.ConditionChange{assessment.Change}
-	if assessment.Covered {
-		if other, err := r.Other(ctx, mr.Status.Resources); err == nil && other.Covered && !other.Unsettled {
-			changes = append(changes, other.Change)
-		}
-	}
-	later, err := r.write(ctx, mr, changes)
+	later, err := r.write(ctx, mr, r.changes(ctx, mr, assessment))
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	later = sooner(later, r.nextLook(request.NamespacedName, assessment.UnlabelledLive))
-	if later > 0 {
+	switch {
+	case later > 0:
 		return reconcile.Result{RequeueAfter: later}, nil
-	}
-	if assessment.Covered && !assessment.Problem {
+	case assessment.Covered && !assessment.Problem:
 		return reconcile.Result{RequeueAfter: rarely * r.period()}, nil
 	}
 	return reconcile.Result{RequeueAfter: r.period()}, nil
+}
+
+// assess judges the objects. If something is about to be put back, it returns how long to wait for that.
+func (r *Reconciler) assess(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, heard time.Time) (target.Assessment, time.Duration, error) {
+	assessment, err := r.Assess(ctx, mr.Status.Resources)
+	if err != nil || !assessment.Unsettled {
+		return assessment, 0, err
+	}
+	if wait := r.wait(types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}, heard); wait > 0 {
+		return assessment, wait, nil
+	}
+	assessment, err = r.Confirm(ctx, mr.Status.Resources)
+	return assessment, 0, err
+}
+
+// changes are what a judgement says, and what the other controller would say if that costs no request.
+func (r *Reconciler) changes(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, assessment target.Assessment) []meta.ConditionChange {
+	changes := []meta.ConditionChange{assessment.Change}
+	if !assessment.Covered {
+		return changes
+	}
+	if other, err := r.Other(ctx, mr.Status.Resources); err == nil && other.Covered && !other.Unsettled {
+		changes = append(changes, other.Change)
+	}
+	return changes
 }
 
 // write sets the conditions unless the content was exchanged since it was judged. Statuses writes a change of yes and

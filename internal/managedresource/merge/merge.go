@@ -61,7 +61,7 @@ func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Optio
 	} else {
 		delete(merged.Object, "status")
 	}
-	if rule := ruleFor(desired.Key.Group, desired.Key.Kind); rule != nil {
+	if rule := rules[desired.Key.Group][desired.Key.Kind]; rule != nil {
 		rule(mergeContext{
 			desired: desired.Unstructured, live: live, merged: merged,
 			preserveReplicas:  options.HorizontallyScaled || literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveReplicas),
@@ -144,58 +144,23 @@ type mergeContext struct {
 
 type mergeRule func(mergeContext)
 
-var coreRules = map[string]mergeRule{
-	"Namespace": mergeNamespace, "Node": mergeNode, "PersistentVolume": mergePersistentVolume, "PersistentVolumeClaim": mergePersistentVolumeClaim,
-	"Pod": mergePod, "Secret": mergeSecret, "Service": mergeService, "ServiceAccount": mergeServiceAccount,
+// rules are those of the kinds that have one, by group. Versions do not matter: the fields are the same in all of them.
+var rules = map[string]map[string]mergeRule{
+	"": {
+		"Namespace": mergeNamespace, "Node": mergeNode, "PersistentVolume": mergePersistentVolume, "PersistentVolumeClaim": mergePersistentVolumeClaim,
+		"Pod": mergePod, "Secret": mergeSecret, "Service": mergeService, "ServiceAccount": mergeServiceAccount,
+	},
+	"apps":                      workloadRules,
+	"extensions":                workloadRules,
+	"batch":                     {"Job": mergeJob, "CronJob": mergeCronJob},
+	"autoscaling":               {"HorizontalPodAutoscaler": mergeHorizontalPodAutoscaler},
+	"networking.k8s.io":         {"Ingress": mergeIngress},
+	"rbac.authorization.k8s.io": {"ClusterRole": mergeClusterRole},
+	"certificates.k8s.io":       {"CertificateSigningRequest": mergeCertificateSigningRequest},
+	"resource.k8s.io":           {"DeviceTaintRule": mergeDeviceTaintRule, "ResourceSlice": mergeResourceSlice},
 }
 
-// ruleFor returns the rule of a kind, or nil. Versions do not matter: the fields are the same in all of them.
-func ruleFor(group, kind string) mergeRule {
-	switch group {
-	case "apps", "extensions":
-		switch kind {
-		case "Deployment":
-			return mergeDeployment
-		case "StatefulSet":
-			return mergeStatefulSet
-		case "DaemonSet":
-			return mergeDaemonSet
-		}
-	case "batch":
-		switch kind {
-		case "Job":
-			return mergeJob
-		case "CronJob":
-			return mergeCronJob
-		}
-	case "autoscaling":
-		if kind == "HorizontalPodAutoscaler" {
-			return mergeHorizontalPodAutoscaler
-		}
-	case "networking.k8s.io":
-		if kind == "Ingress" {
-			return mergeIngress
-		}
-	case "rbac.authorization.k8s.io":
-		if kind == "ClusterRole" {
-			return mergeClusterRole
-		}
-	case "certificates.k8s.io":
-		if kind == "CertificateSigningRequest" {
-			return mergeCertificateSigningRequest
-		}
-	case "resource.k8s.io":
-		switch kind {
-		case "DeviceTaintRule":
-			return mergeDeviceTaintRule
-		case "ResourceSlice":
-			return mergeResourceSlice
-		}
-	case "":
-		return coreRules[kind]
-	}
-	return nil
-}
+var workloadRules = map[string]mergeRule{"Deployment": mergeDeployment, "StatefulSet": mergeStatefulSet, "DaemonSet": mergeDaemonSet}
 
 func mergeServiceAccount(c mergeContext) {
 	for _, field := range []string{"secrets", "imagePullSecrets"} {

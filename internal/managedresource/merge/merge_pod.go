@@ -42,6 +42,8 @@ func mergePod(c mergeContext) {
 }
 
 // overlay returns desired laid over live, which stays as it is but may be shared.
+//
+// Its branches are the cases of one recursion, which share live, desired and their type.
 func overlay(f *typed.Field, live, desired any) any {
 	if desired == nil || f != nil && f.Same(live, desired) {
 		return live
@@ -114,6 +116,8 @@ func added(item *typed.Type, live, desired any) any {
 // CheckUpdate returns an error of reason Invalid if writing merged over live would be refused whatever is tried again: a Pod
 // may only get other images, a shorter deadline, and more tolerations. The error names the field and no content. For all
 // other kinds the API server is asked.
+//
+// Its branches are the fields that may change, in the order of the API server's check.
 func CheckUpdate(live, merged *unstructured.Unstructured) error {
 	if live.GetKind() != "Pod" || live.GetAPIVersion() != "v1" {
 		return nil

@@ -134,7 +134,7 @@ func BenchmarkRun(b *testing.B) {
 				l.DeletionSent(owner, keys[0])
 				l.ForgetDeletions(owner, keys[0])
 				l.DeletionRefused(owner, keys[0])
-				l.Pass(owner, func(Key) bool { return true })
+				l.PassDoubts(owner, func(Key) bool { return true })
 				l.EndRun(owner)
 			}
 		})

@@ -2,7 +2,6 @@ package objects
 
 import (
 	"math"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -69,7 +68,8 @@ func (l *Tracker) WriteOutcomeUnknown(key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil {
-		r.verified, r.desired = false, 0
+		r.desired = 0
+		r.unverifyLocked()
 	}
 }
 
@@ -79,67 +79,7 @@ func (l *Tracker) Drifted(key Key, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
-	return r != nil && r.suspect && !r.retryPartial && r.desired == desired
-}
-
-// LeftTo says that another ManagedResource keeps an object that a ManagedResource has, too: that one looks at it from now on, at once if
-// it is in doubt. If it does not have the object on record, the next change raises a doubt anew.
-func (l *Tracker) LeftTo(keeper, owner Owner, key Key) { l.left(keeper, owner, key, Observation{}) }
-
-// Left is LeftTo by a ManagedResource that has looked at the object: what was seen since is not taken back.
-func (l *Tracker) Left(keeper, owner Owner, seen Observation) { l.left(keeper, owner, seen.Key, seen) }
-
-func (l *Tracker) left(keeper, owner Owner, key Key, seen Observation) {
-	var told notices
-	l.mu.Lock()
-	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {
-		r.leaveLocked(l.owners[keeper], o, seen, &told)
-	}
-	l.mu.Unlock()
-	told.send(l)
-}
-
-// Pass tells that a ManagedResource cannot look at objects at present, such as because a Secret of it is missing. Those in doubt
-// that others have, too, are left to them: each is asked once until one of them has verified the object, so that some that all
-// cannot do not wake each other for ever.
-func (l *Tracker) Pass(owner Owner, unable func(Key) bool) {
-	var told notices
-	l.mu.Lock()
-	if o := l.owners[owner]; o != nil {
-		for r := range o.dirty {
-			if unable(r.key()) {
-				r.passLocked(o, &told)
-			}
-		}
-	}
-	l.mu.Unlock()
-	told.send(l)
-}
-
-// PassOn tells that a ManagedResource does not put an object right, after another one has said that it cannot look at it, or if the keeper is not on
-// record and there is somebody left to be asked; else it does nothing, and returns false.
-func (l *Tracker) PassOn(owner, keeper Owner, key Key) bool {
-	var told notices
-	l.mu.Lock()
-	passed := false
-	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {
-		if absent := !slices.Contains(r.owners, l.owners[keeper]); absent || r.passed > 0 {
-			passed = r.passLocked(o, &told) || !absent
-		}
-	}
-	l.mu.Unlock()
-	told.send(l)
-	return passed
-}
-
-// Waits notes that a ManagedResource is going to look at an object in its time: it is none of those that cannot, so that the doubt stays its own when
-// another one that has the object looks meanwhile, and leaves it.
-func (l *Tracker) Waits(owner Owner, key Key) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {
-		r.canLocked(o)
-	}
+	return r != nil && r.certainty == suspect && !r.retryPartial && r.desired == desired
 }
 
 // Writing notes that requests are about to be sent that may change an object, or create it: a watch may tell of that before the answer
@@ -155,7 +95,7 @@ func (l *Tracker) Writing(key Key, desired uint64) (compared bool) {
 	if r.writes < math.MaxUint8 {
 		r.writes++
 	}
-	return r.desired == desired && (r.verified || r.suspect && !r.retryPartial)
+	return r.desired == desired && (r.certainty == verified || r.certainty == suspect && !r.retryPartial)
 }
 
 // Written ends what Writing began, after the answer was reported. An object that is in doubt then is told of.

@@ -73,7 +73,7 @@ func (l *Tracker) GetIn(ref Ref) Object {
 
 func (r *record) finding() Object {
 	return Object{
-		Tracked: true, Known: r.state != unseen, Present: r.state == present, MissingFromList: r.missingFromList, UnlabelledLive: r.unlabelledLive, OutOfSync: r.suspect, InSync: r.verified && !r.suspect, RetryPartial: r.retryPartial,
+		Tracked: true, Known: r.state != unseen, Present: r.state == present, MissingFromList: r.missingFromList, UnlabelledLive: r.unlabelledLive, OutOfSync: r.certainty == suspect, InSync: r.certainty == verified, RetryPartial: r.retryPartial,
 		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Revision: r.mark(),
 	}
 }

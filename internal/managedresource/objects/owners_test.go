@@ -67,7 +67,7 @@ func TestModelOfOwners(t *testing.T) {
 			}
 			r.Track(o, []Ref{cm})
 			if !able[o] {
-				r.Pass(o, everyKey)
+				r.PassDoubts(o, everyKey)
 				return
 			}
 			if runs(o) {
@@ -84,7 +84,7 @@ func TestModelOfOwners(t *testing.T) {
 		take := func(a answer) {
 			if a.left != (Owner{}) {
 				r.ObservePresent(a.x.s)
-				r.Left(a.left, a.o, a.x.s)
+				r.LeaveSeen(a.left, a.o, a.x.s)
 			} else {
 				r.MarkInSync(a.o, a.x.s)
 			}
@@ -189,7 +189,7 @@ func TestModelOfOwners(t *testing.T) {
 					t.Skip("it cannot run, or does not wait")
 				}
 				queued[o], held[o] = false, true
-				r.Waits(o, cm.Key)
+				r.KeepDoubt(o, cm.Key)
 			},
 			"left": func(t *rapid.T) {
 				o, k := pick.Draw(t, "o"), pick.Draw(t, "k")
@@ -259,24 +259,24 @@ func TestDriftAfterAllCouldNotLook(t *testing.T) {
 			r.ObservePresent(sighting(cm, "u", "5", 0))
 			r.ObservePresent(sighting(cm, "u", "6", 0)) // Somebody changes it.
 			if tc.all {
-				r.Pass(order[1], everyKey)
-				r.Pass(order[0], everyKey)
-				r.Pass(order[1], everyKey)
+				r.PassDoubts(order[1], everyKey)
+				r.PassDoubts(order[0], everyKey)
+				r.PassDoubts(order[1], everyKey)
 			} else {
-				r.Pass(keeper, everyKey)
+				r.PassDoubts(keeper, everyKey)
 			}
 			// The other one looks, as it was told, or as it can again: it puts it right, and leaves it to its keeper.
 			looks := func(version string) {
 				r.Writing(cm.Key, 1)
 				r.ObservePresent(sighting(cm, "u", version, 0))
-				r.Left(keeper, other, sighting(cm, "u", version, 0))
+				r.LeaveSeen(keeper, other, sighting(cm, "u", version, 0))
 				r.Written(cm.Key)
 			}
 			looks("7")
 			for i := range 3 {
 				r.drift = nil
 				r.ObservePresent(sighting(cm, "u", fmt.Sprint(8+2*i), 0)) // Somebody changes it again.
-				r.Pass(keeper, everyKey)                                  // As each of its runs does.
+				r.PassDoubts(keeper, everyKey)                            // As each of its runs does.
 				if len(r.drift) == 0 || r.drift[len(r.drift)-1] != other || len(r.OutOfSync(other)) == 0 {
 					t.Fatalf("drift %d: told to %v, in doubt of who can look: %v; the object: %+v", i, r.drift, r.OutOfSync(other), r.Get(cm.Key))
 				}
@@ -295,11 +295,11 @@ func TestWhoHasLookedIsAskedAgain(t *testing.T) {
 	}
 	r.ObservePresent(sighting(cm, "u", "5", 0))
 	r.ObservePresent(sighting(cm, "u", "6", 0)) // Somebody changes it.
-	r.Pass(able, everyKey)                      // A Secret of it is missing just now.
-	r.Left(keeper, able, sighting(cm, "u", "6", 0))
+	r.PassDoubts(able, everyKey)                // A Secret of it is missing just now.
+	r.LeaveSeen(keeper, able, sighting(cm, "u", "6", 0))
 	r.drift = nil
-	r.Pass(keeper, everyKey)
-	r.Pass(other, everyKey)
+	r.PassDoubts(keeper, everyKey)
+	r.PassDoubts(other, everyKey)
 	if len(r.drift) == 0 || r.drift[len(r.drift)-1] != able {
 		t.Errorf("told to %v, and not to the one that can look", r.drift)
 	}

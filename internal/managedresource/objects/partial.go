@@ -43,11 +43,11 @@ func (l *Tracker) RetryDue(now time.Time) {
 
 // retryLocked has an object written once more. One that is in doubt already is looked at anyway.
 func (l *Tracker) retryLocked(r *record) (doubted bool) {
-	if r.suspect {
+	if r.certainty == suspect {
 		return false
 	}
 	delete(l.partial, r)
-	r.verified, r.suspect, r.retryPartial = false, true, true
+	r.certainty, r.retryPartial = suspect, true
 	r.owners[len(r.owners)-1].dirty[r] = struct{}{}
 	return true
 }

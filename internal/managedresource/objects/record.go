@@ -19,6 +19,15 @@ const (
 	missing              // was not
 )
 
+// certainty says whether an object is known to be as it should.
+type certainty uint8
+
+const (
+	unverified certainty = iota // nobody knows, and nobody is to look
+	verified                    // it is as it should
+	suspect                     // the last of its owners is to look
+)
+
 // kind and name are a Key in a fifth of its size: a hundred thousand objects have few kinds and namespaces.
 type kind = unique.Handle[schema.GroupKind]
 
@@ -40,9 +49,9 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 //
 //   - resourceVersion is the latest that anybody reported since the last reset; state, uid, digest, terminating
 //     and verdict are what the object was like then. A report that is older changes nothing, whatever the state.
-//   - verified means: present, and what was compared with the desired state is the version at resourceVersion, or one with
+//   - certainty is verified: present, and what was compared with the desired state is the version at resourceVersion, or one with
 //     the same uid and digest. A verification that is older than that verifies nothing.
-//   - suspect means not verified, and in the dirty set of the last of its owners.
+//   - certainty is suspect: in the dirty set of the last of its owners.
 //   - missingFromList means missing, and resourceVersion that of a list that did not have it: the object may be there without the label that
 //     the list went by, in an older version.
 //   - unwatched means present, as a request found it though lists or watches had said that it is not there: it may be without the label, so that none tells
@@ -64,8 +73,7 @@ type record struct {
 	missingFromList bool
 	unlabelledLive  bool
 	terminating     bool
-	verified        bool
-	suspect         bool
+	certainty       certainty
 	disowned        bool
 	// unlabelled is true while one of the owners does not put the label there, so that the object may be without.
 	unlabelled bool
@@ -75,14 +83,14 @@ type record struct {
 	// writes is how many requests of ours may change the object at present.
 	writes uint8
 	untold bool
+	// passed is how many of the owners said, since the object was last verified, that they cannot look at it: the first ones.
+	passed uint16
 	// era counts how often all that is known was called into question. What answers to requests from before say does not end a doubt.
 	era uint16
 	// asked counts how often somebody asked for a look for a reason that no version of the object shows. A look that began before does not end that doubt.
 	asked uint16
 	// listed is the number of the latest listing that had the object, and since that of the latest that had begun when this was last moved.
 	listed, since uint32
-	// passed is how many of the owners said, since the object was last verified, that they cannot look at it: the first ones.
-	passed int
 
 	uid             types.UID
 	resourceVersion string
@@ -169,7 +177,7 @@ func (l *Tracker) movedLocked(r *record, told *notices) {
 // unsureLocked doubts an object of which nobody knows whether it is still there.
 func (r *record) unsureLocked(told *notices) {
 	r.era++
-	if r.state == present && !r.suspect {
+	if r.state == present && r.certainty != suspect {
 		r.changedLocked(told)
 	}
 }
@@ -182,9 +190,16 @@ func (r *record) changedLocked(told *notices) {
 
 // doubtLocked takes back what was verified and tells the ManagedResource that is to look, once no write of ours is under way.
 func (r *record) doubtLocked(told *notices) {
-	r.verified, r.suspect = false, true
+	r.certainty = suspect
 	r.owners[len(r.owners)-1].dirty[r] = struct{}{}
 	r.tellLocked(told)
+}
+
+// unverifyLocked takes back that the object is as it should; a doubt stays.
+func (r *record) unverifyLocked() {
+	if r.certainty == verified {
+		r.certainty = unverified
+	}
 }
 
 func (r *record) tellLocked(told *notices) {
@@ -193,69 +208,6 @@ func (r *record) tellLocked(told *notices) {
 	}
 	o := r.owners[len(r.owners)-1]
 	told.drift = append(told.drift, drift{o.owner, r.key()})
-}
-
-// leaveLocked takes a doubt from an owner, which has seen the object so, if at all, and gives it to the one that keeps it, nil if that is not on
-// record.
-func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Observation, told *notices) {
-	delete(owner.dirty, r)
-	if r.desired == 0 {
-		r.desired = seen.Desired // What happens to it next is drift, though its keeper has not compared it since the start.
-	}
-	r.canLocked(owner)
-	last := len(r.owners) - 1
-	i := slices.Index(r.owners, keeper) // -1, and less than how many said that they cannot look, if it is not on record.
-	switch {
-	case i < 0 && r.owners[last] != owner:
-	case i < r.passed && r.suspect && r.outdates(seen):
-		r.lastLocked(owner) // Nobody else can look at what came since.
-		r.doubtLocked(told)
-	case i < r.passed:
-		// The keeper said that it cannot look, and another one did. The next change is asked about anew.
-		r.lastLocked(keeper)
-		r.suspect, r.untold, r.retryPartial, r.passed = false, false, false, 0
-		for _, o := range r.owners {
-			delete(o.dirty, r)
-		}
-	case i < last:
-		r.lastLocked(keeper)
-		if r.suspect {
-			r.doubtLocked(told)
-		}
-	}
-}
-
-// lastLocked makes an owner the one that is told of what happens to the object.
-func (r *record) lastLocked(o *ownerRecord) {
-	if i := slices.Index(r.owners, o); i >= 0 {
-		r.owners = append(slices.Delete(r.owners, i, i+1), o)
-		if i < r.passed {
-			r.passed--
-		}
-	}
-}
-
-// canLocked takes an owner, which has looked at the object or is going to, from those who said that they cannot.
-func (r *record) canLocked(o *ownerRecord) {
-	if i := slices.Index(r.owners, o); i >= 0 && i < r.passed {
-		r.passed--
-		r.owners = slices.Insert(slices.Delete(r.owners, i, i+1), r.passed, o)
-	}
-}
-
-// passLocked gives a doubt of an owner that cannot look to the next one, unless all were asked. Those who were stand at the front.
-func (r *record) passLocked(o *ownerRecord, told *notices) (passed bool) {
-	last := len(r.owners) - 1
-	if !r.suspect || r.owners[last] != o || r.passed > last {
-		return false // Without a doubt there is nothing to pass on: two that look for another reason would wake each other for ever.
-	}
-	if r.passed++; r.passed > last {
-		return false
-	}
-	copy(r.owners[1:], r.owners[:last])
-	r.owners[0] = o
-	r.doubtLocked(told)
-	return true
 }
 
 func (r *record) mark() Revision { return Revision{r.resourceVersion, r.uid, r.state, r.era, r.asked} }

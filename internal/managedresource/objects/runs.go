@@ -89,7 +89,7 @@ func (l *Tracker) LeaveToo(owner Owner, ref Ref) (busy bool) {
 	}
 	r := l.recordLocked(ref)
 	if !slices.Contains(r.owners, o) {
-		r.owners = slices.Insert(r.owners, min(r.passed, len(r.owners)), o) // It need not be told of drift.
+		r.owners = slices.Insert(r.owners, min(int(r.passed), len(r.owners)), o) // It need not be told of drift.
 		o.records = append(o.records, r)
 	}
 	return l.leavesLocked(o, r)

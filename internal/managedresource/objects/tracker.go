@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -155,20 +156,7 @@ func (l *Tracker) trackLocked(owner Owner, refs []Ref, told *notices) {
 			continue // The first version is the manifest's, before the inventory's.
 		}
 		wanted[r] = struct{}{}
-		o.records = append(o.records, r)
-		if version := versionOf(ref); version != r.version {
-			o.versions = with(o.versions, r, version)
-		}
-		if slices.Contains(r.owners, o) {
-			if before.version(r) != o.version(r) {
-				l.movedLocked(r, told)
-			}
-			continue
-		}
-		r.owners = append(r.owners, o)
-		if r.suspect {
-			o.dirty[r] = struct{}{}
-		}
+		l.addLocked(o, r, versionOf(ref), &before, told)
 	}
 	for _, r := range before.records {
 		if _, kept := wanted[r]; !kept {
@@ -182,6 +170,24 @@ func (l *Tracker) trackLocked(owner Owner, refs []Ref, told *notices) {
 	l.recordedLocked(owner)
 	if len(refs) == 0 {
 		delete(l.owners, owner)
+	}
+}
+
+// addLocked adds an object to a ManagedResource, which had the objects of before until now.
+func (l *Tracker) addLocked(o *ownerRecord, r *record, version unique.Handle[string], before *ownerRecord, told *notices) {
+	o.records = append(o.records, r)
+	if version != r.version {
+		o.versions = with(o.versions, r, version)
+	}
+	if slices.Contains(r.owners, o) {
+		if before.version(r) != o.version(r) {
+			l.movedLocked(r, told)
+		}
+		return
+	}
+	r.owners = append(r.owners, o)
+	if r.certainty == suspect {
+		o.dirty[r] = struct{}{}
 	}
 }
 
@@ -221,7 +227,7 @@ func (l *Tracker) findLocked(key Key) *record {
 // dropOwnerLocked takes a ManagedResource from an object; another one that inherits it must look at it.
 func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 	wasLast := len(r.owners) > 0 && r.owners[len(r.owners)-1] == o
-	if at := slices.Index(r.owners, o); at >= 0 && at < r.passed {
+	if at := slices.Index(r.owners, o); at >= 0 && at < int(r.passed) {
 		r.passed-- // It was asked, and the others are still to be.
 	}
 	r.owners = slices.DeleteFunc(r.owners, func(other *ownerRecord) bool { return other == o })
@@ -266,7 +272,7 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, told 
 	r.foundLocked(s)
 	r.lastLocked(o)
 	if r.outdates(s) || s.Since.era != r.era || s.Since.asked != r.asked {
-		if r.verified && r.desired == s.Desired {
+		if r.certainty == verified && r.desired == s.Desired {
 			return // A later version has been compared with the same since.
 		}
 		if !ordered(r.resourceVersion, s.ResourceVersion) {
@@ -283,7 +289,7 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, told 
 		r.resourceVersion, r.terminating = s.ResourceVersion, s.Terminating
 	}
 	l.setUIDLocked(r, s.UID)
-	r.state, r.digest, r.desired, r.verified, r.suspect = present, s.Digest, s.Desired, true, false
+	r.state, r.digest, r.desired, r.certainty = present, s.Digest, s.Desired, verified
 	r.missingFromList, r.unlabelledLive, r.passed, r.untold = false, false, 0, false
 	l.notePartialLocked(r, s.RetryPartial)
 	for _, o := range r.owners {
@@ -305,6 +311,8 @@ func (l *Tracker) ObservePresent(s Observation) {
 	told.send(l)
 }
 
+// seenLocked takes an observation that compared nothing. Each of its conditions reads what was on record before the next line changes it, so that
+// parts of it could not stand alone.
 func (l *Tracker) seenLocked(r *record, s Observation, told *notices) {
 	if r.turnBackLocked(s, told) {
 		return
@@ -320,7 +328,7 @@ func (l *Tracker) seenLocked(r *record, s Observation, told *notices) {
 	r.unlabelledLive = s.Since != (Revision{}) && (r.unlabelledLive || r.state == missing)
 	l.setUIDLocked(r, s.UID)
 	r.state, r.resourceVersion, r.digest, r.terminating, r.missingFromList = present, s.ResourceVersion, s.Digest, s.Terminating, false
-	if known && !same && (!r.suspect || r.retryPartial) {
+	if known && !same && (r.certainty != suspect || r.retryPartial) {
 		r.changedLocked(told)
 	}
 	if changed {
@@ -358,7 +366,8 @@ func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, t
 		return
 	}
 	was := r.state
-	r.state, r.unlabelledLive, r.verdicts, r.terminating, r.digest, r.verified = missing, false, nil, false, 0, false
+	r.state, r.unlabelledLive, r.verdicts, r.terminating, r.digest = missing, false, nil, false, 0
+	r.unverifyLocked()
 	if was == present {
 		r.changedLocked(told)
 	}
@@ -409,7 +418,7 @@ func (l *Tracker) InSync(key Key, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
-	return r != nil && r.verified && !r.suspect && r.desired == desired
+	return r != nil && r.certainty == verified && r.desired == desired
 }
 
 // OthersHave says whether another ManagedResource has an object on record.

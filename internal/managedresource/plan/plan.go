@@ -79,78 +79,97 @@ type Plan struct {
 // NewPlan completes the decoded objects and compares them with the inventory. An object that can't be placed or named is an
 // error of its own and holds up no other.
 func NewPlan(decoded decode.Result, inventory []resourcesv1alpha1.ObjectReference, options Options) *Plan {
-	plan := &Plan{}
-	scopes := scopes{ask: options.Scope, defined: definedScopes(decoded.Objects), known: map[schema.GroupVersionKind]scopeAnswer{}}
-	index := newInventoryIndex(inventory, NewEquivalences(options.Spec.Equivalences))
-	places := map[Key]decode.Place{}
-	duplicates := map[Key]bool{}
-	var desired, released []*Desired
-	entriesOf := map[*Desired][]resourcesv1alpha1.ObjectReference{} // of those that are released
-
+	p := &planning{
+		Plan: &Plan{}, options: options,
+		scopes: scopes{ask: options.Scope, defined: definedScopes(decoded.Objects), known: map[schema.GroupVersionKind]scopeAnswer{}},
+		index:  newInventoryIndex(inventory, NewEquivalences(options.Spec.Equivalences)),
+		places: map[Key]decode.Place{}, duplicates: map[Key]bool{}, entriesOf: map[*Desired][]resourcesv1alpha1.ObjectReference{},
+	}
 	for _, object := range decoded.Objects {
-		if err := checkIdentity(object); err != nil {
-			plan.Errors = append(plan.Errors, err)
-			continue
+		if err := p.add(object); err != nil {
+			p.Errors = append(p.Errors, err)
 		}
-		scope, err := scopes.of(object.GroupVersionKind())
-		if err != nil {
-			plan.Errors = append(plan.Errors, fmt.Errorf("error during apply of object %q: %w", NameOf(object.Unstructured), err))
-			continue
-		}
-		completed := complete(object, scope, options)
-		key := completed.Key
-		if first, found := places[key]; found {
-			plan.Errors = append(plan.Errors, fmt.Errorf("error during apply of object %q: the object is described twice, at %s and at %s", completed.Name(), first, object.Place))
-			duplicates[key] = true
-			continue
-		}
-		places[key] = object.Place
-		if object.Released() {
-			entriesOf[completed] = index.takeAll(key, scope)
-			released = append(released, completed)
-			continue
-		}
-		if err := completed.ignoreFields(); err != nil {
-			plan.Errors = append(plan.Errors, fmt.Errorf("error during apply of object %q: %w", completed.Name(), err))
-			continue
-		}
-		completed.Old = index.take(key)
-		if completed.CreateOnly && scope == ScopeCluster && (completed.Old == nil || meta.Tentative(completed.Old)) {
-			completed.Old = cmp.Or(index.recordElsewhere(key), completed.Old)
-		}
-		completed.recallCreation()
-		desired = append(desired, completed)
 	}
+	p.assign()
+	slices.SortStableFunc(p.Apply, func(a, b *Desired) int { return Compare(a.GetKind(), a.GetName(), b.GetKind(), b.GetName()) })
+	// With any document unread nothing is deleted: the object may be the unread one (MRB-2).
+	if len(decoded.Errors) > 0 || len(p.Errors) > 0 {
+		p.Unmatched = append(p.Unmatched, p.index.rest()...)
+	} else {
+		p.Delete = p.index.rest()
+	}
+	p.Inventory = append(p.Inventory, p.Unmatched...)
+	SortReferences(p.Inventory)
+	return p.Plan
+}
 
-	for _, object := range released {
-		if duplicates[object.Key] { // Whether it is to be let go of is not said.
-			plan.Unmatched = append(plan.Unmatched, entriesOf[object]...)
+// planning is a plan that is being made.
+type planning struct {
+	*Plan
+	options Options
+	scopes  scopes
+	index   *inventoryIndex
+	// places says where each object is described; those that are described twice are duplicates.
+	places     map[Key]decode.Place
+	duplicates map[Key]bool
+	// desired are the objects to apply, released those to let go of, with their entries of the inventory.
+	desired, released []*Desired
+	entriesOf         map[*Desired][]resourcesv1alpha1.ObjectReference
+}
+
+// add completes an object, and takes its entries out of the inventory.
+func (p *planning) add(object decode.Object) error {
+	if err := checkIdentity(object); err != nil {
+		return err
+	}
+	scope, err := p.scopes.of(object.GroupVersionKind())
+	if err != nil {
+		return fmt.Errorf("error during apply of object %q: %w", NameOf(object.Unstructured), err)
+	}
+	completed := complete(object, scope, p.options)
+	key := completed.Key
+	if first, found := p.places[key]; found {
+		p.duplicates[key] = true
+		return fmt.Errorf("error during apply of object %q: the object is described twice, at %s and at %s", completed.Name(), first, object.Place)
+	}
+	p.places[key] = object.Place
+	if object.Released() {
+		p.entriesOf[completed] = p.index.takeAll(key, scope)
+		p.released = append(p.released, completed)
+		return nil
+	}
+	if err := completed.ignoreFields(); err != nil {
+		return fmt.Errorf("error during apply of object %q: %w", completed.Name(), err)
+	}
+	completed.Old = p.index.take(key)
+	if completed.CreateOnly && scope == ScopeCluster && (completed.Old == nil || meta.Tentative(completed.Old)) {
+		completed.Old = cmp.Or(p.index.recordElsewhere(key), completed.Old)
+	}
+	completed.recallCreation()
+	p.desired = append(p.desired, completed)
+	return nil
+}
+
+// assign says of each object what becomes of it. The entries of an object that is described twice stay: nobody knows which description counts.
+func (p *planning) assign() {
+	for _, object := range p.released {
+		if p.duplicates[object.Key] {
+			p.Unmatched = append(p.Unmatched, p.entriesOf[object]...)
 		} else {
-			plan.Release = append(plan.Release, entriesOf[object]...)
+			p.Release = append(p.Release, p.entriesOf[object]...)
 		}
 	}
-	for _, object := range desired {
-		if duplicates[object.Key] {
+	for _, object := range p.desired {
+		if p.duplicates[object.Key] {
 			if object.Old != nil {
-				plan.Unmatched = append(plan.Unmatched, *object.Old)
+				p.Unmatched = append(p.Unmatched, *object.Old)
 			}
 			continue
 		}
-		plan.Apply = append(plan.Apply, object)
-		plan.Inventory = append(plan.Inventory, object.Reference)
-		plan.Warnings = append(plan.Warnings, warnings(object)...)
+		p.Apply = append(p.Apply, object)
+		p.Inventory = append(p.Inventory, object.Reference)
+		p.Warnings = append(p.Warnings, warnings(object)...)
 	}
-	slices.SortStableFunc(plan.Apply, func(a, b *Desired) int { return Compare(a.GetKind(), a.GetName(), b.GetKind(), b.GetName()) })
-
-	// With any document unread nothing is deleted: the object may be the unread one (MRB-2).
-	if len(decoded.Errors) > 0 || len(plan.Errors) > 0 {
-		plan.Unmatched = append(plan.Unmatched, index.rest()...)
-	} else {
-		plan.Delete = index.rest()
-	}
-	plan.Inventory = append(plan.Inventory, plan.Unmatched...)
-	SortReferences(plan.Inventory)
-	return plan
 }
 
 // scopes tells where the objects of kinds live; the target is asked once for each kind.
@@ -211,6 +230,8 @@ func (d *Desired) recallCreation() {
 // be; entries that stay keep their old labels and annotations until their object was applied (MRB-3), beside the new ones, which it may
 // have from now on. New ones of objects that carry no origin are planned until then: whose object it is that may be there, nothing else
 // would tell. So are those of objects that other ManagedResources have: that this one got it last must not be forgotten before it was written.
+//
+// Its branches are the cases of that sentence.
 func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others func(*Desired) bool) []resourcesv1alpha1.ObjectReference {
 	pending := slices.Clone(inventory)
 	known := make(map[Key]int, len(inventory))

@@ -106,6 +106,7 @@ var unions = map[reflect.Type]bool{
 	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray](): true,
 }
 
+// buildLocked returns what a Go type takes. Its branches are one row for each kind of Go type.
 func (k *kinds) buildLocked(goType reflect.Type) *Type {
 	if t, found := k.built[goType]; found {
 		return t
@@ -157,6 +158,7 @@ func (k *kinds) buildLocked(goType reflect.Type) *Type {
 }
 
 // addFieldsLocked adds the fields of a struct and of those that are written in line.
+// Its branches are the ways in which encoding/json reads the tag of a field.
 func (k *kinds) addFieldsLocked(t *Type, goType reflect.Type) {
 	defaults := defaultsOf(goType)
 	for i := range goType.NumField() {

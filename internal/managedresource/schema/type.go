@@ -80,6 +80,8 @@ func (t *Type) At(path ...string) *Type {
 func (t *Type) Items() *Type { return t.items }
 
 // IsZero says whether a value means the same as none at all.
+//
+// Its branches are one row for each type of JSON.
 func (t *Type) IsZero(value any) bool {
 	if value == nil {
 		return true

@@ -47,6 +47,7 @@ func (e *Events) Flush(ctx context.Context) { e.sender.flush(ctx) }
 // End creates what was told, as far as that takes some seconds; what is told later is dropped. It is for when the process ends.
 func (e *Events) End() { e.sender.end() }
 
+// transitions tells of conditions that fail or recover. Its branches are the table of these.
 func (e *Events) transitions(ctx context.Context, before, after *resourcesv1alpha1.ManagedResource) {
 	if e == nil {
 		return

@@ -104,6 +104,8 @@ func (s *Secrets) watch(ctx context.Context, namespace string) {
 
 // follow watches a namespace from a position on, from now on if there is none, and returns the position that it reached; none
 // if the next watch cannot go on from there.
+//
+// It is one watch from its beginning to its end; each branch is a way for it to end.
 func (s *Secrets) follow(ctx context.Context, namespace, position string) (string, error) {
 	now, err := s.now(ctx, namespace)
 	if err != nil {
@@ -136,21 +138,28 @@ func (s *Secrets) follow(ctx context.Context, namespace, position string) (strin
 			if !open {
 				return position, nil
 			}
-			secret, isSecret := event.Object.(*corev1.Secret)
-			switch {
-			case event.Type == watch.Error:
+			if event.Type == watch.Error {
 				err := apierrors.FromObject(event.Object)
 				return lasting(position, true, err), explain("watch", namespace, err)
-			case !isSecret:
-				return "", fmt.Errorf("an event of type %s has no Secret", event.Type)
-			case event.Type == watch.Added || event.Type == watch.Modified:
-				s.written(secret)
-			case event.Type == watch.Deleted:
-				s.deleted(secret)
 			}
+			secret, isSecret := event.Object.(*corev1.Secret)
+			if !isSecret {
+				return "", fmt.Errorf("an event of type %s has no Secret", event.Type)
+			}
+			s.take(event.Type, secret)
 			position = secret.ResourceVersion
 			s.reach(namespace, position)
 		}
+	}
+}
+
+// take takes an event of a watch.
+func (s *Secrets) take(event watch.EventType, secret *corev1.Secret) {
+	switch event {
+	case watch.Added, watch.Modified:
+		s.written(secret)
+	case watch.Deleted:
+		s.deleted(secret)
 	}
 }
 

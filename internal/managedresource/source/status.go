@@ -364,6 +364,8 @@ func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourc
 
 // write sends the differing fields only, bound to the resource version that they were computed from (MR-14). Only the metadata
 // of the answer is asked for: the patch is bound, so that the rest is known, and it may be a long inventory.
+//
+// Each field that differs is one branch, and what is sent and what is returned are changed together.
 func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.ManagedResource, change *Change) (*resourcesv1alpha1.ManagedResource, bool, error) {
 	if change == nil {
 		return current, false, nil

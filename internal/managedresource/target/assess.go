@@ -264,16 +264,22 @@ func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	if err := a.slow[entry.GroupKind]; err != nil {
 		return objects.Object{}, nil, fmt.Errorf("not read, as another one of its kind was not: %w", err)
 	}
+	return a.read(ctx, ref, finding)
+}
+
+// read is find for an object that has to be read; finding is what was known before.
+func (a judgement) read(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, finding objects.Object) (objects.Object, error, error) {
+	key := RefOf(ref).Key
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	object, err := a.client.Get(reading, ref.GroupVersionKind(), ref.Namespace, ref.Name)
 	if a.slow != nil && reading.Err() != nil {
-		a.slow[entry.GroupKind] = err
+		a.slow[key.GroupKind] = err
 	}
 	switch {
 	case isNotFound(err) && Gone(err):
-		a.tracker.ObserveNotFound(entry.Key, finding)
-		return objects.Object{Known: true, OutOfSync: a.tracker.Get(entry.Key).OutOfSync}, nil, nil
+		a.tracker.ObserveNotFound(key, finding)
+		return objects.Object{Known: true, OutOfSync: a.tracker.Get(key).OutOfSync}, nil, nil
 	case Gone(err):
 		return objects.Object{Known: true}, err, nil
 	case err != nil:

@@ -111,48 +111,62 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]objec
 	}
 	options := metav1.ListOptions{}
 	w.selector(s)(&options)
-	var comparison *objects.ListSession
-	told := false
-	var differing []objects.Difference
-	var strays []Orphan
-	_, err = listPages(ctx, options, pagesOf(w.metrics, w.client.metadata.Resource(served.resource).Namespace(namespace).List), paging{
-		start: func() {
-			comparison = w.tracker.StartListSession(s.gvk.GroupKind(), a.version(), func(ref objects.Ref) bool { return w.scopeOf(ref) == s })
-			differing, strays = nil, nil
-		},
-		begin: func(version string) error {
-			if comparison.At(version) {
-				told = true
-				w.versionsWentBackwards(nil)
-			}
-			return nil
-		},
-		each: func(object runtime.Object) error {
-			accessor, err := apimeta.Accessor(object)
-			if err != nil {
-				return err
-			}
-			sighting := sightingOf(s.gvk, accessor)
-			if w.view.Whole(s.gvk) {
-				sighting.Digest = 0 // It stands for the metadata only.
-			}
-			difference, tracked := comparison.Compare(sighting)
-			if difference != nil {
-				differing = append(differing, *difference)
-			}
-			if origin := accessor.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; !tracked && origin != "" && accessor.GetDeletionTimestamp() == nil && w.client.WroteOrigin(accessor) {
-				strays = append(strays, Orphan{s.gvk, accessor.GetNamespace(), accessor.GetName(), accessor.GetUID(), origin})
-			}
-			return nil
-		},
-	})
-	if err != nil {
+	c := &comparison{Watches: w, scope: s, active: a}
+	page := pagesOf(w.metrics, w.client.metadata.Resource(served.resource).Namespace(namespace).List)
+	if _, err = listPages(ctx, options, page, paging{start: c.start, begin: c.begin, each: c.each}); err != nil {
 		return nil, nil, err
 	}
-	if comparison.VersionsWentBackwards() && !told {
+	if c.session.VersionsWentBackwards() && !c.told {
 		w.versionsWentBackwards(nil) // A watch that went on from a version which a restored store took for its own tells nothing of that.
 	}
-	return slices.Concat(differing, comparison.Absent()), strays, nil
+	return slices.Concat(c.differing, c.session.Absent()), c.strays, nil
+}
+
+// comparison is the list of an audit that is under way.
+type comparison struct {
+	*Watches
+	scope   scope
+	active  *activeWatch
+	session *objects.ListSession
+	// told is true if it was told that versions were turned back.
+	told      bool
+	differing []objects.Difference
+	strays    []Orphan
+}
+
+func (c *comparison) start() {
+	c.session = c.tracker.StartListSession(c.scope.gvk.GroupKind(), c.active.version(), func(ref objects.Ref) bool { return c.scopeOf(ref) == c.scope })
+	c.differing, c.strays = nil, nil
+}
+
+func (c *comparison) begin(version string) error {
+	if c.session.At(version) {
+		c.told = true
+		c.versionsWentBackwards(nil)
+	}
+	return nil
+}
+
+func (c *comparison) each(object runtime.Object) error {
+	accessor, err := apimeta.Accessor(object)
+	if err != nil {
+		return err
+	}
+	sighting := sightingOf(c.scope.gvk, accessor)
+	if c.view.Whole(c.scope.gvk) {
+		sighting.Digest = 0 // It stands for the metadata only.
+	}
+	difference, tracked := c.session.Compare(sighting)
+	if difference != nil {
+		c.differing = append(c.differing, *difference)
+	}
+	if tracked || accessor.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if origin := accessor.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "" && c.client.WroteOrigin(accessor) {
+		c.strays = append(c.strays, Orphan{c.scope.gvk, accessor.GetNamespace(), accessor.GetName(), accessor.GetUID(), origin})
+	}
+	return nil
 }
 
 // settle reports what the watch did not tell of in the meantime, and watches the scope anew.

@@ -197,7 +197,7 @@ func TestDeletedWhileAnotherCreatesItOnceInAnotherVersion(t *testing.T) {
 			w.Track(wants, []objects.Ref{ref})
 			w.Track(once, []objects.Ref{refOld})
 			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
-			l.LeftTo(wants, once, ref.Key)
+			l.LeaveTo(wants, once, ref.Key)
 			verify(l, wants, ref)
 			end := s.gap(t, func() bool { return !w.Covered(ref) }, func() { s.delete(widgets, "n", "a") })
 			end()

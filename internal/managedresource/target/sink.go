@@ -135,55 +135,71 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 	}
 	options := metav1.ListOptions{}
 	s.watches.selector(s.scope)(&options)
-	var listing *objects.ListSession
-	uids := map[types.UID]struct{}{} // of Pods and ReplicaSets only
-	told := false
-	version, err := listPages(ctx, options, page, paging{
-		start: func() {
-			clear(uids)
-			listing = s.watches.tracker.StartListSession(s.scope.gvk.GroupKind(), s.active.version(), s.covers)
-		},
-		begin: func(version string) error {
-			if !s.active.isCurrent() {
-				return errRenewed
-			}
-			if !listing.At(version) {
-				return nil
-			}
-			s.watches.log.Info("The resource versions of the target were turned back, everything is looked at anew", "groupVersionKind", s.scope.gvk.String())
-			told = true
-			s.watches.versionsWentBackwards(&s.scope)
-			s.active.reached(version)
-			if !whole && s.watches.live.expect(s.scope) {
-				return errTurnedBack
-			}
-			return nil
-		},
-		each: func(object runtime.Object) error {
-			sighting, err := s.sighting(object)
-			if err != nil {
-				return err
-			}
-			finding := listing.ObservePresent(sighting)
-			if u, ok := object.(*unstructured.Unstructured); ok && whole && finding.Tracked && !finding.InSync {
-				s.watches.live.hold(s.scope, u, finding.Revision.Era())
-			}
-			if _, counts := s.scope.counts(); counts {
-				uids[sighting.UID] = struct{}{}
-			}
-			return nil
-		},
-	})
+	l := &scopeList{sink: s, whole: whole, uids: map[types.UID]struct{}{}}
+	version, err := listPages(ctx, options, page, paging{start: l.start, begin: l.begin, each: l.each})
 	s.watches.live.listed(s.scope, err == nil && whole)
 	if err != nil {
 		return "", err
 	}
-	listing.End()
-	if listing.VersionsWentBackwards() && !told {
-		s.watches.versionsWentBackwards(nil) // Of the others of the scope it had those that look the same.
-	}
-	s.scope.forgetPods(s.watches.tracker, uids)
+	l.end()
 	return version, nil
+}
+
+// scopeList is a list of a scope that is under way.
+type scopeList struct {
+	*sink
+	whole   bool
+	session *objects.ListSession
+	// uids are those of Pods and ReplicaSets only.
+	uids map[types.UID]struct{}
+	// told is true if it was told that versions were turned back.
+	told bool
+}
+
+func (l *scopeList) start() {
+	clear(l.uids)
+	l.session = l.watches.tracker.StartListSession(l.scope.gvk.GroupKind(), l.active.version(), l.covers)
+}
+
+func (l *scopeList) begin(version string) error {
+	if !l.active.isCurrent() {
+		return errRenewed
+	}
+	if !l.session.At(version) {
+		return nil
+	}
+	l.watches.log.Info("The resource versions of the target were turned back, everything is looked at anew", "groupVersionKind", l.scope.gvk.String())
+	l.told = true
+	l.watches.versionsWentBackwards(&l.scope)
+	l.active.reached(version)
+	if !l.whole && l.watches.live.expect(l.scope) {
+		return errTurnedBack
+	}
+	return nil
+}
+
+func (l *scopeList) each(object runtime.Object) error {
+	sighting, err := l.sighting(object)
+	if err != nil {
+		return err
+	}
+	finding := l.session.ObservePresent(sighting)
+	if u, ok := object.(*unstructured.Unstructured); ok && l.whole && finding.Tracked && !finding.InSync {
+		l.watches.live.hold(l.scope, u, finding.Revision.Era())
+	}
+	if _, counts := l.scope.counts(); counts {
+		l.uids[sighting.UID] = struct{}{}
+	}
+	return nil
+}
+
+// end takes that the list is complete.
+func (l *scopeList) end() {
+	l.session.End()
+	if l.session.VersionsWentBackwards() && !l.told {
+		l.watches.versionsWentBackwards(nil) // Of the others of the scope it had those that look the same.
+	}
+	l.scope.forgetPods(l.watches.tracker, l.uids)
 }
 
 // covers says whether the sink's scope tells of an object.

@@ -1,0 +1,145 @@
+package objects
+
+import (
+	"math"
+	"slices"
+)
+
+// The owners of an object stand in an order, and that says who repairs it. Claims say which objects a run applies or drops, and end with the run;
+// the order outlives runs, and so cannot be one of their flags:
+//
+//	[those that cannot look | those to be asked | the one that is told]
+//
+// The last owner is told of drift: it verified the object last. If it cannot look, it goes to the front, and the one before it is told. The first
+// owners, passed in number, were told since the object was last verified, and could not look. Once all were told, the next change begins anew.
+
+// LeaveTo says that another ManagedResource keeps an object that a ManagedResource has, too: that one looks at it from now on, at once if
+// it is in doubt. If it does not have the object on record, the next change raises a doubt anew.
+func (l *Tracker) LeaveTo(keeper, owner Owner, key Key) { l.leave(keeper, owner, key, Observation{}) }
+
+// LeaveSeen is LeaveTo by a ManagedResource that has looked at the object: what was seen since is not taken back.
+func (l *Tracker) LeaveSeen(keeper, owner Owner, seen Observation) {
+	l.leave(keeper, owner, seen.Key, seen)
+}
+
+func (l *Tracker) leave(keeper, owner Owner, key Key, seen Observation) {
+	var told notices
+	l.mu.Lock()
+	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {
+		r.leaveLocked(l.owners[keeper], o, seen, &told)
+	}
+	l.mu.Unlock()
+	told.send(l)
+}
+
+// PassDoubts tells that a ManagedResource cannot look at objects at present, such as because a Secret of it is missing. Those in doubt
+// that others have, too, are left to them: each is asked once until one of them has verified the object, so that some that all
+// cannot do not wake each other for ever.
+func (l *Tracker) PassDoubts(owner Owner, unable func(Key) bool) {
+	var told notices
+	l.mu.Lock()
+	if o := l.owners[owner]; o != nil {
+		for r := range o.dirty {
+			if unable(r.key()) {
+				r.passLocked(o, &told)
+			}
+		}
+	}
+	l.mu.Unlock()
+	told.send(l)
+}
+
+// PassDoubt tells that a ManagedResource does not put an object right, after another one has said that it cannot look at it, or if the keeper is not on
+// record and there is somebody left to be asked; else it does nothing, and returns false.
+func (l *Tracker) PassDoubt(owner, keeper Owner, key Key) bool {
+	var told notices
+	l.mu.Lock()
+	passed := false
+	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {
+		if absent := !slices.Contains(r.owners, l.owners[keeper]); absent || r.passed > 0 {
+			passed = r.passLocked(o, &told) || !absent
+		}
+	}
+	l.mu.Unlock()
+	told.send(l)
+	return passed
+}
+
+// KeepDoubt notes that a ManagedResource is going to look at an object in its time: it is none of those that cannot, so that the doubt stays its own when
+// another one that has the object looks meanwhile, and leaves it.
+func (l *Tracker) KeepDoubt(owner Owner, key Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {
+		r.canLocked(o)
+	}
+}
+
+// leaveLocked takes a doubt from an owner, which has seen the object so, if at all, and gives it to the one that keeps it, nil if that is not on
+// record.
+func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Observation, told *notices) {
+	delete(owner.dirty, r)
+	if r.desired == 0 {
+		r.desired = seen.Desired // What happens to it next is drift, though its keeper has not compared it since the start.
+	}
+	r.canLocked(owner)
+	last := len(r.owners) - 1
+	i := slices.Index(r.owners, keeper) // -1, and less than how many said that they cannot look, if it is not on record.
+	switch {
+	case i < 0 && r.owners[last] != owner:
+	case i < int(r.passed) && r.certainty == suspect && r.outdates(seen):
+		r.lastLocked(owner) // Nobody else can look at what came since.
+		r.doubtLocked(told)
+	case i < int(r.passed):
+		// The keeper said that it cannot look, and another one did. The next change is asked about anew.
+		r.lastLocked(keeper)
+		if r.certainty == suspect {
+			r.certainty = unverified
+		}
+		r.untold, r.retryPartial, r.passed = false, false, 0
+		for _, o := range r.owners {
+			delete(o.dirty, r)
+		}
+	case i < last:
+		r.lastLocked(keeper)
+		if r.certainty == suspect {
+			r.doubtLocked(told)
+		}
+	}
+}
+
+// lastLocked makes an owner the one that is told of what happens to the object.
+func (r *record) lastLocked(o *ownerRecord) {
+	if i := slices.Index(r.owners, o); i >= 0 {
+		r.owners = append(slices.Delete(r.owners, i, i+1), o)
+		if i < int(r.passed) {
+			r.passed--
+		}
+	}
+}
+
+// canLocked takes an owner, which has looked at the object or is going to, from those who said that they cannot.
+func (r *record) canLocked(o *ownerRecord) {
+	if i := slices.Index(r.owners, o); i >= 0 && i < int(r.passed) {
+		r.passed--
+		r.owners = slices.Insert(slices.Delete(r.owners, i, i+1), int(r.passed), o)
+	}
+}
+
+// passLocked gives a doubt of an owner that cannot look to the next one, unless all were asked. Owners that were asked stand at the front.
+func (r *record) passLocked(o *ownerRecord, told *notices) (passed bool) {
+	last := len(r.owners) - 1
+	if r.certainty != suspect || r.owners[last] != o || int(r.passed) > last {
+		return false // Without a doubt there is nothing to pass on: two that look for another reason would wake each other for ever.
+	}
+	if r.passed == math.MaxUint16 {
+		return false // So many that cannot look are told, and no more.
+	}
+	if r.passed++; int(r.passed) > last {
+		return false
+	}
+	copy(r.owners[1:], r.owners[:last])
+	r.owners[0] = o
+	r.doubtLocked(told)
+	return true
+}
