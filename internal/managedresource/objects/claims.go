@@ -100,14 +100,10 @@ func (l *Tracker) Writing(key Key, desired uint64) (compared bool) {
 
 // Written ends what Writing began, after the answer was reported. An object that is in doubt then is told of.
 func (l *Tracker) Written(key Key) {
-	var told notices
-	l.mu.Lock()
-	if r := l.findLocked(key); r != nil {
+	l.updateObject(key, func(r *record, told *notices) {
 		r.writes = max(r.writes, 1) - 1
 		if r.untold && r.writes == 0 {
-			r.tellLocked(&told)
+			r.tellLocked(told)
 		}
-	}
-	l.mu.Unlock()
-	told.send(l)
+	})
 }

@@ -12,11 +12,7 @@ type Difference struct {
 // Compare reports an object of a list that is to change nothing but what it proves to be of a time that never was. It returns what
 // of it is not known yet, nil if all is, and whether any ManagedResource has the object.
 func (x *ListSession) Compare(s Observation) (missing *Difference, tracked bool) {
-	var told notices
-	x.tracker.mu.Lock()
-	missing, tracked = x.compareLocked(s, &told)
-	x.tracker.mu.Unlock()
-	told.send(x.tracker)
+	x.tracker.update(func(told *notices) { missing, tracked = x.compareLocked(s, told) })
 	return missing, tracked
 }
 
@@ -44,38 +40,33 @@ func (x *ListSession) concerns(r *record) bool {
 // Absent returns, after all objects of the list were compared, those that are known to be there and that it does not have. What it passes by is doubted.
 func (x *ListSession) Absent() []Difference {
 	l := x.tracker
-	var told notices
 	var absent []Difference
-	l.mu.Lock()
-	for _, r := range l.records[x.kind] {
-		if r.listed < x.number && x.cannotProveAbsence(r) {
-			r.unsureLocked(&told)
-			continue
+	l.update(func(told *notices) {
+		for _, r := range l.records[x.kind] {
+			if r.listed < x.number && x.cannotProveAbsence(r) {
+				r.unsureLocked(told)
+				continue
+			}
+			gone := Difference{Observation{Key: r.key(), ResourceVersion: x.version}, false}
+			if r.listed < x.number && r.since < x.number && r.authoritativeFor(x.inScope) && r.isBehind(gone) {
+				absent = append(absent, gone)
+			}
 		}
-		gone := Difference{Observation{Key: r.key(), ResourceVersion: x.version}, false}
-		if r.listed < x.number && r.since < x.number && r.authoritativeFor(x.inScope) && r.isBehind(gone) {
-			absent = append(absent, gone)
-		}
-	}
-	l.mu.Unlock()
-	told.send(l)
+	})
 	return absent
 }
 
 // Settle takes over a difference if it is still one, and reports whether it was.
-func (l *Tracker) Settle(d Difference) bool {
-	var told notices
-	l.mu.Lock()
-	r := l.findLocked(d.Key)
-	behind := r != nil && r.isBehind(d)
-	switch {
-	case behind && d.Present:
-		l.seenLocked(r, d.Observation, &told)
-	case behind:
-		l.unlistedLocked(r, d.ResourceVersion, &told)
-	}
-	l.mu.Unlock()
-	told.send(l)
+func (l *Tracker) Settle(d Difference) (behind bool) {
+	l.updateObject(d.Key, func(r *record, told *notices) {
+		behind = r.isBehind(d)
+		switch {
+		case behind && d.Present:
+			l.seenLocked(r, d.Observation, told)
+		case behind:
+			l.unlistedLocked(r, d.ResourceVersion, told)
+		}
+	})
 	return behind
 }
 

@@ -47,32 +47,26 @@ func (x *ListSession) At(resourceVersion string) (versionsWentBackwards bool) {
 	}
 	x.versionsWentBackwards = true
 	l := x.tracker
-	var told notices
-	l.mu.Lock()
-	for _, r := range l.records[x.kind] {
-		if r.authoritativeFor(x.inScope) {
-			r.resetLocked(&told)
+	l.update(func(told *notices) {
+		for _, r := range l.records[x.kind] {
+			if r.authoritativeFor(x.inScope) {
+				r.resetLocked(told)
+			}
 		}
-	}
-	l.mu.Unlock()
-	told.send(l)
+	})
 	return true
 }
 
 // ObservePresent reports an object of the list. It returns what is known of the object then.
 func (x *ListSession) ObservePresent(s Observation) Object {
 	l := x.tracker
-	var told notices
-	l.mu.Lock()
-	if r := l.findLocked(s.Key); r != nil {
+	l.updateObject(s.Key, func(r *record, told *notices) {
 		if r.authoritativeFor(x.inScope) || x.cannotProveAbsence(r) {
 			r.listed = max(r.listed, x.number)
 		}
-		x.proveLocked(r, s, &told)
-		l.seenLocked(r, s, &told)
-	}
-	l.mu.Unlock()
-	told.send(l)
+		x.proveLocked(r, s, told)
+		l.seenLocked(r, s, told)
+	})
 	return l.Get(s.Key)
 }
 
@@ -110,24 +104,22 @@ func (x *ListSession) cannotProveAbsence(r *record) bool {
 // and so is what a list had that began later: nobody knows whether this one had it, too.
 func (x *ListSession) End() {
 	l := x.tracker
-	var told notices
-	l.mu.Lock()
-	for _, r := range l.records[x.kind] {
-		switch {
-		case r.listed == x.number:
-		case x.cannotProveAbsence(r):
-			r.unsureLocked(&told)
-		case !r.authoritativeFor(x.inScope):
-		case r.listed > x.number || r.since >= x.number:
-			r.unsureLocked(&told)
-		case x.goesByLabel(r):
-			l.unlistedLocked(r, x.version, &told)
-		default:
-			l.goneLocked(r, "", x.version, &told)
+	l.update(func(told *notices) {
+		for _, r := range l.records[x.kind] {
+			switch {
+			case r.listed == x.number:
+			case x.cannotProveAbsence(r):
+				r.unsureLocked(told)
+			case !r.authoritativeFor(x.inScope):
+			case r.listed > x.number || r.since >= x.number:
+				r.unsureLocked(told)
+			case x.goesByLabel(r):
+				l.unlistedLocked(r, x.version, told)
+			default:
+				l.goneLocked(r, "", x.version, told)
+			}
 		}
-	}
-	l.mu.Unlock()
-	told.send(l)
+	})
 }
 
 // VersionsWentBackwards says whether what was reported of the list so far proves that resource versions were turned back.
@@ -140,17 +132,15 @@ func (x *ListSession) VersionsWentBackwards() bool {
 // VersionsWentBackwards reports that resource versions were turned back, as by a restore of etcd: whatever is known may be of a time that
 // never was, and is looked at anew. The objects for which except holds were reported since.
 func (l *Tracker) VersionsWentBackwards(except func(Ref) bool) {
-	var told notices
-	l.mu.Lock()
-	for _, byName := range l.records {
-		for _, r := range byName {
-			if r.resourceVersion != "" && !r.authoritativeFor(except) {
-				r.resetLocked(&told)
+	l.update(func(told *notices) {
+		for _, byName := range l.records {
+			for _, r := range byName {
+				if r.resourceVersion != "" && !r.authoritativeFor(except) {
+					r.resetLocked(told)
+				}
 			}
 		}
-	}
-	l.mu.Unlock()
-	told.send(l)
+	})
 }
 
 // resetLocked forgets when what is known was true.

@@ -23,45 +23,37 @@ func (l *Tracker) LeaveSeen(keeper, owner Owner, seen Observation) {
 }
 
 func (l *Tracker) leave(keeper, owner Owner, key Key, seen Observation) {
-	var told notices
-	l.mu.Lock()
-	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {
-		r.leaveLocked(l.owners[keeper], o, seen, &told)
-	}
-	l.mu.Unlock()
-	told.send(l)
+	l.updateObject(key, func(r *record, told *notices) {
+		if o := l.owners[owner]; o != nil {
+			r.leaveLocked(l.owners[keeper], o, seen, told)
+		}
+	})
 }
 
 // PassDoubts tells that a ManagedResource cannot look at objects at present, such as because a Secret of it is missing. Those in doubt
 // that others have, too, are left to them: each is asked once until one of them has verified the object, so that some that all
 // cannot do not wake each other for ever.
 func (l *Tracker) PassDoubts(owner Owner, unable func(Key) bool) {
-	var told notices
-	l.mu.Lock()
-	if o := l.owners[owner]; o != nil {
-		for r := range o.dirty {
-			if unable(r.key()) {
-				r.passLocked(o, &told)
+	l.update(func(told *notices) {
+		if o := l.owners[owner]; o != nil {
+			for r := range o.dirty {
+				if unable(r.key()) {
+					r.passLocked(o, told)
+				}
 			}
 		}
-	}
-	l.mu.Unlock()
-	told.send(l)
+	})
 }
 
 // PassDoubt tells that a ManagedResource does not put an object right, after another one has said that it cannot look at it, or if the keeper is not on
 // record and there is somebody left to be asked; else it does nothing, and returns false.
-func (l *Tracker) PassDoubt(owner, keeper Owner, key Key) bool {
-	var told notices
-	l.mu.Lock()
-	passed := false
-	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {
-		if absent := !slices.Contains(r.owners, l.owners[keeper]); absent || r.passed > 0 {
-			passed = r.passLocked(o, &told) || !absent
+func (l *Tracker) PassDoubt(owner, keeper Owner, key Key) (passed bool) {
+	l.updateObject(key, func(r *record, told *notices) {
+		o, absent := l.owners[owner], !slices.Contains(r.owners, l.owners[keeper])
+		if o != nil && (absent || r.passed > 0) {
+			passed = r.passLocked(o, told) || !absent
 		}
-	}
-	l.mu.Unlock()
-	told.send(l)
+	})
 	return passed
 }
 

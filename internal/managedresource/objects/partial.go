@@ -18,15 +18,13 @@ func (l *Tracker) notePartialLocked(r *record, again time.Time) {
 
 // RetryKind puts the objects of a kind into doubt that the API server kept a part of only, and tells of them: it may keep more by now.
 func (l *Tracker) RetryKind(gk schema.GroupKind) {
-	var told notices
-	l.mu.Lock()
-	for r := range l.partial {
-		if r.kind.Value() == gk && l.retryLocked(r) {
-			r.tellLocked(&told)
+	l.update(func(told *notices) {
+		for r := range l.partial {
+			if r.kind.Value() == gk && l.retryLocked(r) {
+				r.tellLocked(told)
+			}
 		}
-	}
-	l.mu.Unlock()
-	told.send(l)
+	})
 }
 
 // RetryDue puts the objects into doubt that the API server kept a part of only, and whose time has come. It tells nobody: whoever calls it

@@ -125,11 +125,7 @@ func (l *Tracker) OnVersionsWentBackwards(do func()) {
 
 // Track sets the objects of a ManagedResource; those that it no longer has are forgotten unless another one has them.
 func (l *Tracker) Track(owner Owner, refs []Ref) {
-	var told notices
-	l.mu.Lock()
-	l.trackLocked(owner, refs, &told)
-	l.mu.Unlock()
-	told.send(l)
+	l.update(func(told *notices) { l.trackLocked(owner, refs, told) })
 }
 
 func (l *Tracker) trackLocked(owner Owner, refs []Ref, told *notices) {
@@ -256,13 +252,7 @@ func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 // MarkInSync reports that an object was found, or made, as it should be. If something later was seen that may differ, the
 // object stays in doubt, and its ManagedResource is told.
 func (l *Tracker) MarkInSync(owner Owner, s Observation) {
-	var told notices
-	l.mu.Lock()
-	if r := l.findLocked(s.Key); r != nil {
-		l.verifiedLocked(r, l.owners[owner], s, &told)
-	}
-	l.mu.Unlock()
-	told.send(l)
+	l.updateObject(s.Key, func(r *record, told *notices) { l.verifiedLocked(r, l.owners[owner], s, told) })
 }
 
 func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, told *notices) {
@@ -302,13 +292,7 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, told 
 
 // ObservePresent reports what a watch saw, or what a read found that compared nothing.
 func (l *Tracker) ObservePresent(s Observation) {
-	var told notices
-	l.mu.Lock()
-	if r := l.findLocked(s.Key); r != nil {
-		l.seenLocked(r, s, &told)
-	}
-	l.mu.Unlock()
-	told.send(l)
+	l.updateObject(s.Key, func(r *record, told *notices) { l.seenLocked(r, s, told) })
 }
 
 // seenLocked takes an observation that compared nothing. Each of its conditions reads what was on record before the next line changes it, so that
@@ -339,13 +323,7 @@ func (l *Tracker) seenLocked(r *record, s Observation, told *notices) {
 // ObserveDeleted reports that an object is not there any more, as of a resource version; what was seen or verified later counts more.
 // Without a resource version only the object with the UID is meant.
 func (l *Tracker) ObserveDeleted(key Key, uid types.UID, resourceVersion string) {
-	var told notices
-	l.mu.Lock()
-	if r := l.findLocked(key); r != nil {
-		l.goneLocked(r, uid, resourceVersion, &told)
-	}
-	l.mu.Unlock()
-	told.send(l)
+	l.updateObject(key, func(r *record, told *notices) { l.goneLocked(r, uid, resourceVersion, told) })
 }
 
 // unlistedLocked is goneLocked for what a complete list of a resource version that goes by the label does not have.
@@ -377,25 +355,37 @@ func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, t
 // ObserveNotFound reports that a read found nothing. before is what Lookup said before the read: whatever was reported since counts
 // more than an answer that does not say when it was true.
 func (l *Tracker) ObserveNotFound(key Key, before Object) {
-	var told notices
-	l.mu.Lock()
-	if r := l.findLocked(key); r != nil && r.uid == before.UID && r.resourceVersion == before.ResourceVersion && (r.state == present) == before.Present {
-		l.goneLocked(r, "", "", &told)
-	}
-	l.mu.Unlock()
-	told.send(l)
+	l.updateObject(key, func(r *record, told *notices) {
+		if r.uid == before.UID && r.resourceVersion == before.ResourceVersion && (r.state == present) == before.Present {
+			l.goneLocked(r, "", "", told)
+		}
+	})
 }
 
 // MarkOutOfSync marks an object as one to look at, such as when an autoscaler came or went. Who looks already does not know of that.
 func (l *Tracker) MarkOutOfSync(key Key) {
+	l.updateObject(key, func(r *record, told *notices) {
+		r.asked++
+		r.changedLocked(told)
+	})
+}
+
+// update changes records under the lock, and tells subscribers of what follows once it is free.
+func (l *Tracker) update(change func(told *notices)) {
 	var told notices
 	l.mu.Lock()
-	if r := l.findLocked(key); r != nil {
-		r.asked++
-		r.changedLocked(&told)
-	}
+	change(&told)
 	l.mu.Unlock()
 	told.send(l)
+}
+
+// updateObject is update for one object, if any ManagedResource has it.
+func (l *Tracker) updateObject(key Key, change func(r *record, told *notices)) {
+	l.update(func(told *notices) {
+		if r := l.findLocked(key); r != nil {
+			change(r, told)
+		}
+	})
 }
 
 // OutOfSync returns the objects of a ManagedResource that must be looked at.
