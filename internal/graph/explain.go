@@ -161,6 +161,8 @@ func (g *Graph) Neighbourhoods(want func(Vertex) bool, bounds Bounds) (shown []N
 type numbered struct {
 	number id
 	vertex Vertex
+	// watched says that its own object contributes, leads that something leads to it.
+	watched, leads bool
 }
 
 // wanted returns at most so many vertices that a filter wants, and counts all of them.
@@ -188,7 +190,8 @@ func (g *Graph) part(from int) (part []numbered, next int) {
 	to := min(from+atOnce, end)
 	for number := from; number < to; number++ {
 		if g.vertices.at(id(number)).namespace != noNamespace {
-			part = append(part, numbered{id(number), g.vertexLocked(id(number))})
+			v := g.vertices.at(id(number))
+			part = append(part, numbered{id(number), g.vertexLocked(id(number)), v.watched, v.watched || len(g.edgesOf.at(id(number)).in.all()) > 0})
 		}
 	}
 	if to == end {

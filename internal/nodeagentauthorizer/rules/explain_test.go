@@ -95,3 +95,14 @@ func TestExplainWithoutMachines(t *testing.T) {
 		t.Errorf("got %s, %t, %t", group, clusterScoped, known)
 	}
 }
+
+// TestExplainShadow: an explanation says what the shadow policy decides (SHD-4).
+func TestExplainShadow(t *testing.T) {
+	a := &Authorizer{View: fixture(), ByMachine: true, Shadow: &Policy{AllowWatchAll: ptr.To(true)}, Log: logr.Discard()}
+	if e := a.Explain(context.Background(), ask(t, "foo-machine watch nodes")); e.Decision != explain.Deny || e.Shadow == nil || !e.Shadow.Differs || e.Shadow.Decision != explain.Allow {
+		t.Errorf("SHD-4: got %+v, shadow %+v", e, e.Shadow)
+	}
+	if e := a.Explain(context.Background(), ask(t, "foo-machine get nodes foo-node")); e.Shadow == nil || e.Shadow.Differs || e.Shadow.Decision != explain.Allow {
+		t.Errorf("SHD-4: got %+v, shadow %+v", e, e.Shadow)
+	}
+}

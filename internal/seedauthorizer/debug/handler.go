@@ -44,6 +44,8 @@ type Handler struct {
 	Path       string
 	Graph      *graph.Graph
 	Authorizer *rules.Authorizer
+	// Silences, if it is set, says for how long nothing has confirmed what is known of each watched kind.
+	Silences func() map[string]time.Duration
 	// Pages bounds how many pages are made at once.
 	Pages *Pages
 	Log   logr.Logger
@@ -95,6 +97,9 @@ func (h *Handler) write(w http.ResponseWriter, request *http.Request) {
 		Subresource: query.Get("subresource"), Namespace: query.Get("objectNamespace"), Name: query.Get("objectName"), Asked: query.Has("explain"),
 	}
 	v := view{Path: h.Path, Filter: f, Question: q, Vertices: vertices, Edges: edges, Kinds: kindNames()}
+	if !q.Asked && f.isEmpty() && query.Get("format") == "" {
+		v.Overview = h.overview()
+	}
 	if q.Asked {
 		explanation := h.explain(request, q)
 		v.Explanation = &explanation
@@ -125,6 +130,11 @@ func (h *Handler) explain(request *http.Request, q question) explain.Answer {
 		User: &user.DefaultInfo{Name: q.User, Groups: q.Groups}, Verb: q.Verb, APIGroup: q.Group, Resource: q.Resource,
 		Subresource: q.Subresource, Namespace: q.Namespace, Name: q.Name, ResourceRequest: true,
 	})
+}
+
+// isEmpty says that nothing was asked for: the page is the landing page.
+func (f filter) isEmpty() bool {
+	return (f.Kind == "" || f.Defaulted) && f.Namespace == "" && f.Name == "" && f.Search == "" && !f.All
 }
 
 // wants is the filter as a function; an unknown kind wants nothing.

@@ -15,4 +15,13 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"indent": func(levels int) template.HTML { return template.HTML(strings.Repeat("&nbsp;&nbsp;", levels)) }, //nolint:gosec // A constant.
 	"add":    func(a, b int) int { return a + b },
 	"half":   func(a int) int { return a / 2 },
+	"title":  title,
 }).Parse(strings.ReplaceAll(pageText, "~\n", "")))
+
+// title begins a sentence.
+func title(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}

@@ -13,6 +13,8 @@ const (
 	boxHeight = 40
 	rowHeight = 52
 	gap       = 110
+	// labelLength is how many letters fit into a box.
+	labelLength = 40
 )
 
 // picture is a vertex between those that lead to it and those that it leads to.
@@ -30,7 +32,9 @@ type box struct {
 	reference
 	X, Y, Width, Height int
 	Self                bool
-	Label               string
+	// New says that there is no such object yet.
+	New   bool
+	Label string
 }
 
 type line struct {
@@ -50,7 +54,7 @@ func draw(n graph.Neighbourhood) *picture {
 	p := &picture{Width: 3*boxWidth + 2*gap + 20, Height: rows*rowHeight + 30}
 	middle := 10 + (rows*rowHeight-(rowHeight-boxHeight))/2 - boxHeight/2
 	self := box{reference: referenceTo(n.Vertex), X: 10 + boxWidth + gap, Y: middle, Width: boxWidth, Height: boxHeight, Self: true}
-	self.Label = label(n.Vertex)
+	self.Label = label(n.Vertex, labelLength)
 	p.Boxes = append(p.Boxes, self)
 	p.side(in, 10, rows, func(y int, dashed bool) line { return curve(10+boxWidth, y, self.X, middle+boxHeight/2, dashed) })
 	right := self.X + boxWidth + gap
@@ -63,7 +67,7 @@ func (p *picture) side(neighbours []graph.Neighbour, x, rows int, connect func(y
 	top := (rows - shown) * rowHeight / 2
 	for i, n := range neighbours[:shown] {
 		y := 10 + top + i*rowHeight
-		p.Boxes = append(p.Boxes, box{reference: referenceTo(n.Vertex), X: x, Y: y, Width: boxWidth, Height: boxHeight, Label: label(n.Vertex)})
+		p.Boxes = append(p.Boxes, box{reference: referenceTo(n.Vertex), X: x, Y: y, Width: boxWidth, Height: boxHeight, Label: label(n.Vertex, labelLength)})
 		p.Lines = append(p.Lines, connect(y+boxHeight/2, n.Class == graph.Direct))
 		p.Dashed = p.Dashed || n.Class == graph.Direct
 	}
@@ -78,12 +82,11 @@ func curve(x1, y1, x2, y2 int, dashed bool) line {
 }
 
 // label shortens long names in the middle, where they differ least.
-func label(v graph.Vertex) string {
+func label(v graph.Vertex, most int) string {
 	text := v.Name
 	if v.Namespace != "" {
 		text = v.Namespace + "/" + v.Name
 	}
-	const most = 40
 	if len(text) > most {
 		text = text[:most/2-1] + "…" + text[len(text)-most/2:]
 	}

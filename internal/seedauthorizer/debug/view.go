@@ -33,6 +33,10 @@ type view struct {
 	Blocks  iter.Seq[block]
 	Picture *picture
 	Verbs   []string
+	// Overview is set on the landing page; Chain is the path of an explanation, and Candidates are its sets of missing links.
+	Overview   *overview
+	Chain      *chain
+	Candidates []*chain
 }
 
 // block is a vertex with its neighbours, as links.
@@ -88,6 +92,9 @@ func (v view) prepare() view {
 				return
 			}
 		}
+	}
+	if v.Explanation != nil {
+		v.Chain, v.Candidates = chains(v.Explanation)
 	}
 	if len(v.Shown) == 1 {
 		v.Picture = draw(v.Shown[0])
