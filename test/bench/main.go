@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/landscape"
 )
 
 func main() {
@@ -77,6 +78,10 @@ var scenarios = []scenario{
 	{"shadow", shadow},
 	{"replay", replayLog},
 	{"gatekeeper", gatekeeper},
+	{"size2", sizeOf(landscape.Options{Seeds: 2, Projects: 1, Shoots: 2})},
+	{"size10000", sizeOf(largest)},
+	{"size30000", sizeOf(larger)},
+	{"size100000", sizeOf(huge)},
 	{"endpoint", endpoint},
 	{"hostility", hostility},
 	{"agents", nodeAgents},
@@ -111,7 +116,7 @@ func run(ctx context.Context, b *bench, only string) error {
 
 // isolated runs a scenario with clusters of its own, so that none works on what another one has left.
 func (b *bench) isolated(ctx context.Context, s scenario) error {
-	if !slices.Contains([]string{"executable", "checks", "shadow", "replay", "gatekeeper", "endpoint", "agents", "networkpolicies", "gardenwebhooks"}, s.name) {
+	if !slices.Contains([]string{"executable", "checks", "shadow", "replay", "gatekeeper", "size2", "size10000", "size30000", "size100000", "endpoint", "agents", "networkpolicies", "gardenwebhooks"}, s.name) {
 		var err error
 		b.scenario = s.name
 		if b.Landscape, err = harness.StartLandscape(ctx, filepath.Join(b.dir, s.name), s.name == "landscape" || s.name == "drift", nil); err != nil {

@@ -162,7 +162,8 @@ func TestTakeoverDryRun(t *testing.T) {
 		`target create serviceaccounts/token kube-system/kube-scheduler`,
 		`target create services kube-system/dry`,
 		`target create widgets kube-system/w`,
-		`target patch configmaps kube-system/`+leftOver(name)+` metadata.annotations,metadata.labels["`+resourcesv1alpha1.LabelCondemned+`"]`,
+		`target patch configmaps kube-system/`+leftOver(name)+` metadata.annotations["`+resourcesv1alpha1.AnnotationCondemnedAs+`"],metadata.annotations["`+
+			resourcesv1alpha1.AnnotationCondemnedAt+`"],metadata.labels["`+resourcesv1alpha1.LabelCondemned+`"]`,
 		`target patch nodes /dry metadata.annotations["node-agent.gardener.cloud/reconciliation-delay"],spec.taints`,
 		`target update certificatesigningrequests/approval /`+request+` status.conditions`,
 		`target update secrets kube-system/dry data.a`)

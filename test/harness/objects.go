@@ -46,18 +46,31 @@ func CreateObject(ctx context.Context, client dynamic.Interface, object landscap
 	return nil
 }
 
-// StoreObject puts an object of a landscape straight into etcd, in the form in which kube-apiserver would have stored it after a create and,
-// if it has one, a write of its status: with a UID and with the managed fields of both. number tells objects apart.
+// StoreObject puts an object of a landscape straight into etcd, in the form in which kube-apiserver would have stored it. number tells objects
+// apart.
 func StoreObject(ctx context.Context, to *cluster.Cluster, object landscape.Object, number int) error {
-	content := object.Content
-	apiVersion, _ := content["apiVersion"].(string)
+	apiVersion, _ := object.Content["apiVersion"].(string)
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
 		return err
 	}
-	metadata, _ := content["metadata"].(map[string]any)
+	metadata, _ := object.Content["metadata"].(map[string]any)
 	namespace, _ := metadata["namespace"].(string)
 	name, _ := metadata["name"].(string)
+	Complete(object, number)
+	raw, err := json.Marshal(object.Content)
+	if err != nil {
+		return err
+	}
+	return to.Store(ctx, path.Join("/registry", version.Group, object.Resource, namespace, name), raw)
+}
+
+// Complete gives an object of a landscape what kube-apiserver adds after a create and, if it has one, a write of its status: a UID, and the managed
+// fields of both. number tells objects apart.
+func Complete(object landscape.Object, number int) {
+	content := object.Content
+	apiVersion, _ := content["apiVersion"].(string)
+	metadata, _ := content["metadata"].(map[string]any)
 	now := time.Now().UTC().Format(time.RFC3339)
 	metadata["uid"] = fmt.Sprintf("10000000-0000-0000-0000-%012d", number)
 	metadata["creationTimestamp"], metadata["generation"] = now, 1
@@ -91,11 +104,6 @@ func StoreObject(ctx context.Context, to *cluster.Cluster, object landscape.Obje
 	if object.Resource == "namespaces" {
 		content["spec"], content["status"] = map[string]any{"finalizers": []any{"kubernetes"}}, map[string]any{"phase": "Active"}
 	}
-	raw, err := json.Marshal(content)
-	if err != nil {
-		return err
-	}
-	return to.Store(ctx, path.Join("/registry", version.Group, object.Resource, namespace, name), raw)
 }
 
 // fieldsOf is a set of managed fields, in which lists are atomic.

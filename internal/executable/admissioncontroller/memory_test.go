@@ -19,6 +19,15 @@ func TestPercent(t *testing.T) {
 	}
 }
 
+// TestPause: the graph grows while the process begins, and is looked at more often then.
+func TestPause(t *testing.T) {
+	for since, want := range map[time.Duration]time.Duration{0: often, time.Minute: often, beginning: weighed, time.Hour: weighed} {
+		if got := pause(since); got != want {
+			t.Errorf("%v after the start: got %v, want %v", since, got, want)
+		}
+	}
+}
+
 // TestCollector: garbage is collected earlier when much is in use, unless the environment says when.
 func TestCollector(t *testing.T) {
 	before := debug.SetGCPercent(100)

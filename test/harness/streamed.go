@@ -1,0 +1,221 @@
+package harness
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/espalier-project/espalier/test/cluster"
+	"github.com/espalier-project/espalier/test/landscape"
+)
+
+// Streamed is a garden of any size that is only followed: each object is kept as the line that a stream has of it, so that 333,000 of them
+// take a gigabyte, and a stream costs this process no more than its bytes. Of requests it knows streams that begin with all that there
+// is, as client-go's reflectors ask for, and single reads, which find nothing.
+type Streamed struct {
+	*Garden
+	server  *http.Server
+	stopped context.CancelFunc
+
+	mu       sync.Mutex
+	version  int
+	lines    map[string][][]byte
+	places   map[string]int
+	versions map[string]string
+	streams  map[string]map[chan []byte]bool
+	// Objects is how many there are, Bytes how long their lines are.
+	Objects, Bytes int
+}
+
+// pending is how many events a stream may lag behind before it is ended.
+const pending = 4096
+
+// StartStreamed starts such a garden, filled with a landscape.
+func StartStreamed(dir string, objects landscape.Options) (*Streamed, error) {
+	prepared, err := cluster.Prepare(cluster.Options{Name: "garden", Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	s := &Streamed{lines: map[string][][]byte{}, places: map[string]int{}, versions: map[string]string{}, streams: map[string]map[chan []byte]bool{}}
+	for _, k := range gardenKinds {
+		s.versions[k.plural] = k.String()
+	}
+	if err := objects.Generate(func(object landscape.Object) error {
+		s.Objects++
+		Complete(object, s.Objects)
+		return s.Put(object)
+	}); err != nil {
+		return nil, err
+	}
+	ports, err := cluster.FreePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	s.Garden = &Garden{Cluster: prepared, REST: &rest.Config{Host: prepared.URL()}, Web: ports[0], dir: dir}
+	listener, err := net.Listen("tcp", strings.TrimPrefix(prepared.URL(), "https://"))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stopped = cancel
+	s.server = &http.Server{
+		Handler: s, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx },
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ErrorLog: log.New(io.Discard, "", 0),
+	}
+	go func() {
+		_ = s.server.ServeTLS(listener, filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key"))
+	}()
+	return s, nil
+}
+
+// Stop ends the server and all its streams.
+func (s *Streamed) Stop() {
+	s.stopped()
+	_ = s.server.Close()
+}
+
+// Put creates or replaces an object, and tells all who follow it.
+func (s *Streamed) Put(object landscape.Object) error {
+	metadata, _ := object.Content["metadata"].(map[string]any)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version++
+	metadata["resourceVersion"] = strconv.Itoa(s.version)
+	raw, err := json.Marshal(object.Content)
+	if err != nil {
+		return err
+	}
+	key := fmt.Sprintf("%s/%v/%v", object.Resource, metadata["namespace"], metadata["name"])
+	kind := "MODIFIED"
+	place, found := s.places[key]
+	if !found {
+		kind, place = "ADDED", len(s.lines[object.Resource])
+		s.places[key] = place
+		s.lines[object.Resource] = append(s.lines[object.Resource], nil)
+	}
+	s.Bytes += len(raw) - len(s.lines[object.Resource][place])
+	s.lines[object.Resource][place] = raw
+	event := line(kind, raw)
+	for stream := range s.streams[object.Resource] {
+		select {
+		case stream <- event:
+		default: // It is too slow.
+			delete(s.streams[object.Resource], stream)
+			close(stream)
+		}
+	}
+	return nil
+}
+
+func line(kind string, raw []byte) []byte {
+	return fmt.Appendf(make([]byte, 0, len(raw)+40), "{\"type\":%q,\"object\":%s}\n", kind, raw)
+}
+
+// follow returns all objects of a resource, the version of that, and the events from then on.
+func (s *Streamed) follow(resource string) (all [][]byte, version int, events chan []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	events = make(chan []byte, pending)
+	if s.streams[resource] == nil {
+		s.streams[resource] = map[chan []byte]bool{}
+	}
+	s.streams[resource][events] = true
+	return append([][]byte(nil), s.lines[resource]...), s.version, events
+}
+
+func (s *Streamed) leave(resource string, events chan []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams[resource], events)
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Streamed) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	path := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	resource := path[len(path)-1]
+	switch {
+	case request.URL.Path == "/version":
+		_, _ = io.WriteString(w, `{"major":"1","minor":"36","gitVersion":"v1.36.0"}`)
+	case request.URL.Query().Get("watch") == "true":
+		s.stream(w, request, resource)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":%q,"details":{"name":%q}}`, request.URL.Path, resource)
+	}
+}
+
+func (s *Streamed) stream(w http.ResponseWriter, request *http.Request, resource string) {
+	all, version, events := s.follow(resource)
+	defer s.leave(resource, events)
+	flush := http.NewResponseController(w).Flush
+	if request.URL.Query().Get("sendInitialEvents") == "true" {
+		for _, raw := range all {
+			if _, err := fmt.Fprintf(w, "{\"type\":\"ADDED\",\"object\":%s}\n", raw); err != nil {
+				return
+			}
+		}
+		_, _ = fmt.Fprintf(w, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":%q,\"apiVersion\":%q,\"metadata\":{\"resourceVersion\":\"%d\",\"annotations\":{%q:\"true\"}}}}\n",
+			s.kindOf(resource), s.versionOf(resource), version, metav1.InitialEventsAnnotationKey)
+	}
+	bookmarks := time.NewTicker(30 * time.Second)
+	defer bookmarks.Stop()
+	for {
+		if flush() != nil {
+			return
+		}
+		var event []byte
+		var open bool
+		select {
+		case <-request.Context().Done():
+			return
+		case <-bookmarks.C:
+			s.mu.Lock()
+			version = s.version
+			s.mu.Unlock()
+			event, open = fmt.Appendf(nil, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":%q,\"apiVersion\":%q,\"metadata\":{\"resourceVersion\":\"%d\"}}}\n", s.kindOf(resource), s.versionOf(resource), version), true
+		case event, open = <-events:
+		}
+		if !open {
+			return
+		}
+		if _, err := w.Write(event); err != nil {
+			return
+		}
+	}
+}
+
+func (s *Streamed) versionOf(resource string) string {
+	if version := s.versions[resource]; version != "" {
+		return version
+	}
+	if resource == "certificatesigningrequests" {
+		return "certificates.k8s.io/v1"
+	}
+	return "v1"
+}
+
+func (s *Streamed) kindOf(resource string) string {
+	for _, k := range gardenKinds {
+		if k.plural == resource {
+			return k.kind
+		}
+	}
+	return map[string]string{
+		"namespaces": "Namespace", "serviceaccounts": "ServiceAccount", "certificatesigningrequests": "CertificateSigningRequest", "leases": "Lease",
+		"configmaps": "ConfigMap", "secrets": "Secret",
+	}[resource]
+}
