@@ -1,6 +1,7 @@
 package kubectl
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,5 +93,40 @@ func TestDiff(t *testing.T) {
 	}
 	if err := landscape.ShootClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "found"}, harness.Object("v1", "ConfigMap", ns, "found")); !isNotFound(err) {
 		t.Errorf("CLI-11: an object was created: %v", err)
+	}
+}
+
+// CLI-12: the next run does what diff says, and nothing is left to do afterwards.
+func TestDiffComesTrue(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, "few", configMaps(ns, 3))
+	next := strings.Replace(strings.Replace(configMaps(ns, 4), "cm-0", "cm-new", 1), "name: cm-1,", "name: cm-1, labels: {a: b},", 1)
+	got := ask(t, "diff", "few", "-n", ns, "--secret", secretFile(t, ns, "few", next), "-o", "name")
+	want := []string{"delete v1.ConfigMap." + ns + ".cm-0", "create v1.ConfigMap." + ns + ".cm-3", "create v1.ConfigMap." + ns + ".cm-new", "update v1.ConfigMap." + ns + ".cm-1"}
+	for _, line := range want {
+		if got.code != 1 || !strings.Contains(got.stdout, line+"\n") {
+			t.Errorf("CLI-12: exit code %d, no %q in\n%s%s", got.code, line, got.stdout, got.stderr)
+		}
+	}
+	if strings.Count(got.stdout, "\n") != len(want) {
+		t.Errorf("CLI-12: more than that changes:\n%s", got.stdout)
+	}
+	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "few", map[string][]byte{"all.yaml": []byte(next)})))
+	eventually(t, func() error {
+		if got := ask(t, "diff", "few", "-n", ns); got.code != 0 {
+			return fmt.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+		}
+		return nil
+	})
+	objects := &corev1.ConfigMapList{}
+	must(t, landscape.ShootClient.List(t.Context(), objects, client.InNamespace(ns)))
+	var names []string
+	for _, object := range objects.Items {
+		if strings.HasPrefix(object.Name, "cm-") {
+			names = append(names, object.Name)
+		}
+	}
+	if strings.Join(names, " ") != "cm-1 cm-2 cm-3 cm-new" {
+		t.Errorf("CLI-12: %v are there", names)
 	}
 }

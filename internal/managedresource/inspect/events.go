@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
@@ -32,8 +33,8 @@ const (
 
 // reasons are the Events of resource-manager that reports look at. All other Warnings about a ManagedResource are told as they are.
 var reasons = map[string]about{
-	"ObjectChanged": repairs,
-	"SourceFight":   sourceFights,
+	"ObjectChanged":        repairs,
+	meta.ReasonSourceFight: sourceFights,
 }
 
 // fightText is how the Event of a repair says that two writers fight.
