@@ -40,8 +40,10 @@ const (
 	// row. New links of a further level are looked for from fewer.
 	nearStarts  = 200
 	leading     = 20_000
-	startsAgain = 40
+	startsAgain = 20
 	foundAgain  = 2000
+	// knownAtMost bounds the objects that new links may lead to: one look at the whole graph, and some megabytes.
+	knownAtMost = 100_000
 )
 
 // Missing returns the smallest sets of links that would make a vertex lead to a sink, the likeliest first; managed says that the first edge
@@ -79,6 +81,8 @@ type search struct {
 	goals map[graph.Kind][]graph.Vertex
 	nodes []node
 	seen  map[graph.Vertex]bool
+	// known are vertices to which edges can lead, by kind; nil until they are looked for.
+	known map[graph.Kind][]graph.Vertex
 	// from is the first node of the level.
 	from int
 }
@@ -194,8 +198,14 @@ func (s *search) ends(r *Row, from graph.Vertex) []graph.Vertex {
 	if len(kinds) == 0 {
 		return nil
 	}
-	there := s.graph.Find(func(v graph.Vertex) bool { return hasKind(kinds, v.Kind) && r.CanJoin(from, v) && !s.seen[v] }, nearStarts)
-	slices.SortFunc(there, Schema.Compare)
+	var there []graph.Vertex
+	for _, kind := range kinds {
+		for _, v := range s.knownOf(kind) {
+			if len(there) < nearStarts && r.CanJoin(from, v) && !s.seen[v] {
+				there = append(there, v)
+			}
+		}
+	}
 	for _, kind := range kinds {
 		for _, v := range invented(kind, from) {
 			if r.CanJoin(from, v) && !s.seen[v] {
@@ -205,6 +215,27 @@ func (s *search) ends(r *Row, from graph.Vertex) []graph.Vertex {
 		}
 	}
 	return there
+}
+
+// knownOf returns the vertices of a kind. The first call looks at the whole graph, once for all kinds to which edges can lead.
+func (s *search) knownOf(kind graph.Kind) []graph.Vertex {
+	if s.known == nil {
+		s.known = map[graph.Kind][]graph.Vertex{}
+		ends := map[graph.Kind]bool{}
+		for _, w := range s.table {
+			for i := range w.Rows {
+				for _, to := range w.Rows[i].To {
+					ends[to] = to != s.sink.Kind
+				}
+			}
+		}
+		found := s.graph.Find(func(v graph.Vertex) bool { return ends[v.Kind] }, knownAtMost)
+		slices.SortFunc(found, Schema.Compare)
+		for _, v := range found {
+			s.known[v.Kind] = append(s.known[v.Kind], v)
+		}
+	}
+	return s.known[kind]
 }
 
 // invented are the names that a new object of a kind could have to be joined with a vertex, the likeliest first.
