@@ -24,6 +24,8 @@ CONTENT       = -architectures '$(ARCHITECTURES)' $(if $(PROFILE),-profile $(PRO
 STAMP         = -version '$(VERSION)' -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)"
 DATE         := $(shell date -u +%Y%m%d)
 
+COMMA        := ,
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -100,8 +102,8 @@ mutate: ## Put small defects into packages PKG, or into the functions that chang
 	@$(CACHE)/mutate $(if $(filter 1,$(ENGINE)),-tests ./test/simulation -run '^TestSeeds$$' -arguments '-simulate.runs=150 -simulate.until -simulate.first=$(or $(FIRST),1)') $(if $(MUTATED),,-since $(or $(SINCE),HEAD~1)) $(if $(LIMIT),-limit $(LIMIT)) $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(MOST),-most $(MOST)) . $(MUTATED)
 
 .PHONY: bench
-bench: build controlplane ## Measure what baseline numbers exist for, and print a table.
-	@go run ./test/bench -bin bin
+bench: build controlplane ## Run the benchmarks and print a table; ONLY selects scenarios, UPDATE=1 writes the tables into docs/performance.md.
+	@go run ./test/bench -bin bin -only '$(ONLY)' $(if $(filter 1,$(UPDATE)),-update docs/performance.md$(COMMA)docs/performance-webhooks.md)
 
 .PHONY: versus
 versus: $(if $(and $(REF_RM),$(REF_AC)),build controlplane) ## Run the head-to-head with the reference's executables REF_RM and REF_AC: benchmarks side by side (ONLY selects scenarios), and TURNS (default 100) turns of the hand-over.

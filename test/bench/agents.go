@@ -85,7 +85,7 @@ func nodeAgents(ctx context.Context, b *bench) error {
 		return err
 	}
 	title := fmt.Sprintf("%d Nodes, %d Pods: ", benchNodes, benchPods)
-	b.add(title+"ready and settled", time.Since(started).Seconds(), "s", fmt.Sprintf("%.1f s processor time", large.CPU), "")
+	b.add(title+"ready and settled", time.Since(started).Seconds(), "s", fmt.Sprintf("%.1f s CPU time", large.CPU), "")
 	b.add(title+"memory", large.RSS, "MiB", fmt.Sprintf("peak %.0f", peakOf(g.process)), "target ≤ 80")
 	return agentDecisions(b, g, title)
 }
@@ -145,7 +145,7 @@ func manyDirectories(ctx context.Context, b *bench, g *gate, shoot *harness.Agen
 		if shoots == 0 {
 			before = u
 		} else {
-			b.add(fmt.Sprintf("%d shoots in one process: memory", shoots), u.RSS, "MiB", fmt.Sprintf("%.1f s processor time to settle", u.CPU), "")
+			b.add(fmt.Sprintf("%d shoots in one process: memory", shoots), u.RSS, "MiB", fmt.Sprintf("%.1f s CPU time to settle", u.CPU), "")
 			b.add("… a shoot", (u.RSS-before.RSS)*1024/float64(shoots), "KiB", "", "")
 		}
 		g.process.Stop()

@@ -25,13 +25,16 @@ type bench struct {
 	seconds               int
 	asAdmin               bool
 	rows                  []row
+	// running is the scenario that adds rows, and finished are those that have ended.
+	running  string
+	finished []string
 	// goroutines are those of the process that was idle last.
 	goroutines float64
 	processes  int
 }
 
 type row struct {
-	what, value, unit, spread, compared string
+	what, value, unit, spread, compared, scenario string
 }
 
 func (b *bench) add(what string, value float64, unit, spread, compared string) {
@@ -42,7 +45,7 @@ func (b *bench) add(what string, value float64, unit, spread, compared string) {
 	case value < 100:
 		format = "%.1f"
 	}
-	b.rows = append(b.rows, row{what, fmt.Sprintf(format, value), unit, spread, compared})
+	b.rows = append(b.rows, row{what, fmt.Sprintf(format, value), unit, spread, compared, b.running})
 }
 
 // reference says how a value compares with the reference's.

@@ -110,7 +110,7 @@ func (d *driftBench) run(ctx context.Context) error {
 			}
 			times = append(times, took)
 		}
-		d.add(fmt.Sprintf("%s %s, put right, p50", d.kind.name, action.name), milliseconds(quantile(times, 0.5)), "ms",
+		d.add(fmt.Sprintf("%s %s, repaired, p50", d.kind.name, action.name), milliseconds(quantile(times, 0.5)), "ms",
 			fmt.Sprintf("p95 %.1f ms (n=%d)", milliseconds(quantile(times, 0.95)), len(times)), action.reference)
 
 		started := time.Now()
@@ -122,7 +122,7 @@ func (d *driftBench) run(ctx context.Context) error {
 		if err := parallel(drifting, writer, func(i int) error { return d.awaitRepair(ctx, i, uids[i]) }); err != nil {
 			return err
 		}
-		d.add(fmt.Sprintf("… %d at once, all put right", drifting), milliseconds(time.Since(started)), "ms",
+		d.add(fmt.Sprintf("… %d at once, all repaired", drifting), milliseconds(time.Since(started)), "ms",
 			fmt.Sprintf("the changes alone took %.0f ms", milliseconds(changed)), "")
 	}
 	return nil
@@ -162,7 +162,7 @@ func (d *driftBench) awaitRepair(ctx context.Context, i int, deleted types.UID) 
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s is not put right: %v", name(i), err)
+			return fmt.Errorf("%s is not repaired: %v", name(i), err)
 		}
 		select {
 		case <-ctx.Done():

@@ -249,7 +249,7 @@ func (g *gate) overHTTP2(ctx context.Context) error {
 				our, ourCPU, p99 = append(our, each), append(ourCPU, cpu), quantile(took, 0.99)
 			}
 		}
-		g.add(fmt.Sprintf("… processor time of the server, %d streams: each", streams), median(ourCPU), "µs", spreadOf(ourCPU),
+		g.add(fmt.Sprintf("… CPU time of the server, %d streams: each", streams), median(ourCPU), "µs", spreadOf(ourCPU),
 			fmt.Sprintf("%.2f × a handler that answers without thinking, %.0f µs (%s); target ≤ 1.3", median(ourCPU)/median(theirCPU), median(theirCPU), spreadOf(theirCPU)))
 		g.add(fmt.Sprintf("decisions over HTTP/2 and TLS, %d streams: each", streams), median(our), "µs", spreadOf(our)+fmt.Sprintf(", p99 %.2f ms", milliseconds(p99)),
 			fmt.Sprintf("%.2f × a handler that answers without thinking, %.0f µs (%s); target ≤ 1.3", median(our)/median(their), median(their), spreadOf(their)))
@@ -308,7 +308,7 @@ func (g *gate) besideHostility(ctx context.Context, path string) error {
 	g.add(fmt.Sprintf("200 decisions a second beside a hostile client of %s, 200 connections: p99", path), milliseconds(quantile(beside, 0.99)), "ms",
 		fmt.Sprintf("p50 %.2f, worst %.1f ms (n=%d)", milliseconds(quantile(beside, 0.5)), milliseconds(slices.Max(beside)), len(beside)),
 		fmt.Sprintf("alone p99 %.2f ms; target ≤ 20", milliseconds(quantile(alone, 0.99))))
-	g.add("… memory meanwhile", after.RSS, "MiB", fmt.Sprintf("peak %.0f", peakOf(g.process)), fmt.Sprintf("before %.0f; %.1f s processor time", before.RSS, after.CPU-before.CPU))
+	g.add("… memory meanwhile", after.RSS, "MiB", fmt.Sprintf("peak %.0f", peakOf(g.process)), fmt.Sprintf("before %.0f; %.1f s CPU time", before.RSS, after.CPU-before.CPU))
 	return nil
 }
 

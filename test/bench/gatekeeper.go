@@ -226,7 +226,7 @@ func (g *gate) report(objects int) {
 	title := fmt.Sprintf("%d objects: ", objects)
 	g.add(title+"start to ready", median(g.ready), "s", spreadOf(g.ready), reference(median(g.ready), 14))
 	g.add("… a client that reads the same and forgets it", median(g.bare), "s", spreadOf(g.bare), fmt.Sprintf("ratio %.2f", median(g.ready)/median(g.bare)))
-	g.add(title+"processor time until ready", median(g.cpu), "s", spreadOf(g.cpu), reference(median(g.cpu), 9.8))
+	g.add(title+"CPU time until ready", median(g.cpu), "s", spreadOf(g.cpu), reference(median(g.cpu), 9.8))
 	g.add(title+"memory, settled", median(g.settled), "MiB", spreadOf(g.settled), reference(median(g.settled), 603))
 	g.add(title+"memory, peak of the start", g.peak, "MiB", "", reference(g.peak, 1130))
 }
@@ -407,7 +407,7 @@ func (g *gate) flips(ctx context.Context) error {
 	return nil
 }
 
-// updates measures the processor time for changes of Shoots that change nothing in the graph, as most do.
+// updates measures the CPU time for changes of Shoots that change nothing in the graph, as most do.
 func (g *gate) updates(ctx context.Context) error {
 	client, err := dynamic.NewForConfig(g.garden.REST)
 	if err != nil {
@@ -455,7 +455,7 @@ func (g *gate) updates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g.add("processor time for 10,000 updates of Shoots", after.CPU-before.CPU, "s", "", reference(after.CPU-before.CPU, 9.5))
+	g.add("CPU time for 10,000 updates of Shoots", after.CPU-before.CPU, "s", "", reference(after.CPU-before.CPU, 9.5))
 	g.add("memory, at the end", after.RSS, "MiB", fmt.Sprintf("peak %.0f", peakOf(g.process)), "")
 	return nil
 }

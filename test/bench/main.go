@@ -2,6 +2,7 @@
 // there is something to compare with, the ratio to it.
 //
 //	make bench                         everything, some minutes
+//	make bench UPDATE=1                the same, and writes the tables into docs/performance.md
 //	go run ./test/bench -bin bin -only drift
 //
 // Absolute figures move with the machine. Ratios "to the reference" are to figures measured once on a machine with two
@@ -18,6 +19,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -34,6 +36,7 @@ func main() {
 	seconds := flag.Int("seconds", 15, "length of the profiles")
 	asAdmin := flag.Bool("as-admin", false, "let the executables do everything, for those that do not print the rights that they need")
 	rows := flag.String("json", "", "file for the table as JSON")
+	update := flag.String("update", "", "pages, separated by commas, whose blocks get the tables of the scenarios that ran, with date, commit and machine")
 	own := flag.String("part", "", "part of a scenario that runs as a process of its own")
 	flag.Parse()
 	if *own != "" {
@@ -50,6 +53,11 @@ func main() {
 	err := run(ctx, b, *only)
 	if *rows != "" {
 		err = errors.Join(err, b.writeJSON(*rows))
+	}
+	for page := range strings.SplitSeq(*update, ",") {
+		if page != "" {
+			err = errors.Join(err, b.updatePage(page, now()))
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -107,9 +115,11 @@ func run(ctx context.Context, b *bench, only string) error {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "running %s\n", s.name)
+		b.running = s.name
 		if err := b.isolated(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
+		b.finished = append(b.finished, s.name)
 	}
 	return nil
 }

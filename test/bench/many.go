@@ -38,7 +38,7 @@ func manyManagedResources(ctx context.Context, b *bench) error {
 	total := requests(p) - sent
 	b.add("200 ManagedResources × 10 ConfigMaps, all conditions", took, "s", "", reference(took, 6.4)+"; target ≤ 3")
 	b.add("… requests", total, "", "", reference(total, 3217)+"; target ≤ 2700")
-	b.add("… processor time", after.CPU-before.CPU, "s", "", reference(after.CPU-before.CPU, 2.3)+"; target ≤ 1.5")
+	b.add("… CPU time", after.CPU-before.CPU, "s", "", reference(after.CPU-before.CPU, 2.3)+"; target ≤ 1.5")
 	if err := settle(ctx, p); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func manyManagedResources(ctx context.Context, b *bench) error {
 		return err
 	}
 	b.add("steady state, sync period 1 min: requests", (requests(p)-sent)/2, "/min", "over 2 min", "the reference: 406; target 0")
-	b.add("… processor time", (u.CPU-after.CPU)/2, "s/min", "", "the reference: 1.4; target ≤ 0.05")
+	b.add("… CPU time", (u.CPU-after.CPU)/2, "s/min", "", "the reference: 1.4; target ≤ 0.05")
 	return nil
 }
 
@@ -90,7 +90,7 @@ func largeManagedResource(ctx context.Context, b *bench) error {
 		cpus = append(cpus, after.CPU-before.CPU)
 	}
 	b.add("one ManagedResource × 2000 ConfigMaps", median(times), "s", spreadOf(times), reference(median(times), 5.6)+"; target ≤ 2.0")
-	b.add("… processor time", median(cpus), "s", spreadOf(cpus), reference(median(cpus), 2.0)+"; target ≤ 1.2")
+	b.add("… CPU time", median(cpus), "s", spreadOf(cpus), reference(median(cpus), 2.0)+"; target ≤ 1.2")
 	return nil
 }
 

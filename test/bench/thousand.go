@@ -70,7 +70,7 @@ func thousandManagedResources(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.add("1000 ManagedResources × 4 objects, all conditions", took, "s", fmt.Sprintf("%.0f requests, %.1f s processor time", total, u.CPU),
+	b.add("1000 ManagedResources × 4 objects, all conditions", took, "s", fmt.Sprintf("%.0f requests, %.1f s CPU time", total, u.CPU),
 		fmt.Sprintf("%.2f × the bare client's %.1f; target ≤ 2.0", took/bare, bare))
 	if err := settle(ctx, p); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (b *bench) restart(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	b.add("… after a restart: from ready until all objects are compared, default limits", took, "s", fmt.Sprintf("%.1f s processor time", u.CPU), "target ≤ 5")
+	b.add("… after a restart: from ready until all objects are compared, default limits", took, "s", fmt.Sprintf("%.1f s CPU time", u.CPU), "target ≤ 5")
 	var verbs []string
 	for _, verb := range []string{"discover", "list", "watch", "get"} {
 		verbs = append(verbs, fmt.Sprintf("%s %.0f", verb, metric(p, `espalier_target_requests_total{verb="`+verb+`"}`)))

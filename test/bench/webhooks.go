@@ -107,7 +107,7 @@ func (g *gate) compare(a asked, ours, theirs string, ourPID, theirPID int) error
 	g.add(fmt.Sprintf("%s, a review of %.1f KiB, TLS, %d connections: p99", a.name, float64(len(a.review))/1024, atOnce), median(our), "ms",
 		spreadOf(our)+fmt.Sprintf(", p50 %.2f ms, %.0f/s", milliseconds(quantile(all, 0.5)), float64(len(all))/(turns*during).Seconds()),
 		fmt.Sprintf("%.2f × a handler that answers without thinking, %.2f ms (%s)", median(our)/median(their), median(their), spreadOf(their)))
-	g.add("… processor time of the server: each", median(ourCPU), "µs", spreadOf(ourCPU),
+	g.add("… CPU time of the server: each", median(ourCPU), "µs", spreadOf(ourCPU),
 		fmt.Sprintf("%.2f × a handler that answers without thinking, %.0f µs (%s)", median(ourCPU)/median(theirCPU), median(theirCPU), spreadOf(theirCPU)))
 	return nil
 }

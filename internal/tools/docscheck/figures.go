@@ -43,7 +43,7 @@ const (
 )
 
 const (
-	edited = "ConfigMap (no generation) edited, put right, p50"
+	edited = "ConfigMap (no generation) edited, repaired, p50"
 	many   = "1000 ManagedResources × 4 objects, all conditions"
 	agents = "1,000 Nodes, 30,000 Pods: ready and settled"
 	sizing = "docs/operations/sizing.md"
@@ -72,15 +72,15 @@ var copies = []copied{
 	{sizing, "| nothing to do | {} MiB | {} to {} s a minute |", []string{
 		row("resident memory, idle, empty clusters", value), `steady state, ([\d.]+) to [\d.]+ s a minute`, `steady state, [\d.]+ to ([\d.]+) s a minute`}},
 	{sizing, "| 1000 ManagedResources × 4 objects | {} MiB | {} s to apply all of them, {} s after a restart |", []string{
-		row(many, "… resident memory then", value), row(many, `[^\n]*, ([\d.]+) s processor time`),
-		row(many, "… after a restart: from ready until all objects are compared, default limits", `[^\n]* ([\d.]+) s processor time`)}},
+		row(many, "… resident memory then", value), row(many, `[^\n]*, ([\d.]+) s CPU time`),
+		row(many, "… after a restart: from ready until all objects are compared, default limits", `[^\n]* ([\d.]+) s CPU time`)}},
 	{sizing, "| 80,000 unrelated Secrets in the source | {} MiB | no more |", []string{
 		row("start to ready, 80,000 unrelated Secrets in the source", "… resident memory then", value)}},
 	{sizing, "| 100 seeds, 10,000 shoots, 33,300 objects | {} MiB | {} MiB | {} MiB | {} s |", []string{
 		row("33300 objects: memory, settled", value), `(?s)\n\| decisions, .*?\n\| memory after the decisions \| ([\d.]+) \|`,
 		row("33300 objects: memory, peak of the start", value), row("33300 objects: start to ready", value)}},
 	{sizing, "one connection got {} a second", []string{row("decisions, 1 connections: Secret of a Shoot, allowed", value)}},
-	{sizing, "10,000 updates of Shoots cost {} s of CPU time", []string{row("processor time for 10,000 updates of Shoots", value)}},
+	{sizing, "10,000 updates of Shoots cost {} s of CPU time", []string{row("CPU time for 10,000 updates of Shoots", value)}},
 	{sizing, "| nothing to do | {} MiB |\n", []string{row("memory, idle", value)}},
 	{sizing, "| a shoot of 1,000 Nodes and 30,000 Pods | {} MiB, {} at the peak |", []string{row(agents, "… memory", value), row(agents, "… memory", `[^\n]* peak (\d+)`)}},
 	{sizing, "| 200 small shoots in one process | {} MiB, {} KiB for each |", []string{
