@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/client-go/rest"
@@ -36,12 +37,40 @@ func load(path string) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig: %w", err)
 	}
+	return checked(kubeconfig)
+}
+
+// checked returns the configuration of a kubeconfig in which nothing is harmful.
+func checked(kubeconfig *clientcmdapi.Config) (*rest.Config, error) {
 	for name, user := range kubeconfig.AuthInfos {
 		if err := checkUser(name, user); err != nil {
 			return nil, err
 		}
 	}
 	return clientcmd.NewDefaultClientConfig(*kubeconfig, &clientcmd.ConfigOverrides{}).ClientConfig()
+}
+
+// Kubeconfig returns the configuration of a kubeconfig that somebody else has written, such as one of a Secret. It may name no file at all: the token
+// in it would be sent, and its holder need not be whom it is meant for.
+func Kubeconfig(content []byte) (*rest.Config, error) {
+	kubeconfig, err := clientcmd.Load(content)
+	if err != nil {
+		return nil, errors.New("it is no kubeconfig") // The error may have content of a Secret.
+	}
+	for name, user := range kubeconfig.AuthInfos {
+		if user.TokenFile != "" {
+			return nil, fmt.Errorf("token files are not supported in the kubeconfig of a target (user %q)", name)
+		}
+	}
+	for name, cluster := range kubeconfig.Clusters {
+		switch {
+		case cluster.CertificateAuthority != "":
+			return nil, fmt.Errorf("files of certificate authorities are not supported in the kubeconfig of a target (cluster %q)", name)
+		case cluster.ProxyURL != "":
+			return nil, fmt.Errorf("proxies are not supported in the kubeconfig of a target (cluster %q)", name)
+		}
+	}
+	return checked(kubeconfig)
 }
 
 // checkUser refuses what would make the process read files or run programs that whoever writes the kubeconfig names (CCH-2).

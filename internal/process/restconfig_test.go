@@ -3,6 +3,7 @@ package process
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -63,5 +64,27 @@ func TestRESTConfig(t *testing.T) {
 	}
 	if config.QPS != 7 || config.Burst != 9 || config.AcceptContentTypes != "a/b" || config.ContentType != "c/d" {
 		t.Errorf("CCH-3: got %v, %v, %q, %q", config.QPS, config.Burst, config.AcceptContentTypes, config.ContentType)
+	}
+}
+
+// TestKubeconfig: a kubeconfig that somebody else has written names no file, program or proxy.
+func TestKubeconfig(t *testing.T) {
+	if config, err := Kubeconfig([]byte(oneCluster)); err != nil || config.Host != "https://named.example.org" || config.BearerToken != "t" {
+		t.Errorf("TGT-15: got %v, %v", config, err)
+	}
+	for name, c := range map[string]struct{ before, after, fails string }{
+		"TGT-15/a token file":       {"token: t", "tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token", `token files are not supported in the kubeconfig of a target (user "u")`},
+		"TGT-15/a file of CAs":      {`server: "`, `certificate-authority: /ca, server: "`, `files of certificate authorities are not supported in the kubeconfig of a target (cluster "c")`},
+		"TGT-15/a proxy":            {`server: "`, `proxy-url: "http://a", server: "`, `proxies are not supported in the kubeconfig of a target (cluster "c")`},
+		"TGT-15/a program":          {"token: t", "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never}", "exec configurations are not supported"},
+		"TGT-15/a certificate file": {"token: t", "client-certificate: /a", "client certificate files are not supported"},
+		"TGT-15/no kubeconfig":      {"apiVersion: v1", "secret: content: [", "it is no kubeconfig"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Kubeconfig([]byte(strings.Replace(oneCluster, c.before, c.after, 1)))
+			if err == nil || !strings.Contains(err.Error(), c.fails) || strings.Contains(err.Error(), "secret: content") {
+				t.Errorf("got %v, want %s", err, c.fails)
+			}
+		})
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
+	"github.com/espalier-project/espalier/internal/managedresource/targets"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/view"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -41,10 +42,12 @@ type Process struct {
 	Registry  prometheus.Registerer
 	Log       logr.Logger
 
-	// Engine applies ManagedResources.
+	// Engine applies ManagedResources; nil if there are many targets, each of which has its own.
 	Engine *engine.Engine
 	// Condemned is what the garbage collector has condemned; nil if it is off.
 	Condemned *condemned.Set
+	// Targets are looked after in place of the one of Target, which is nil then.
+	Targets *targets.Targets
 	// agents is what the node-agent authorizer knows; nil if it is off.
 	agents *view.View
 	// guard decides who reads explanations; without one there are none.
@@ -69,6 +72,9 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 }
 
 func assemble(cfg *configuration, rows []Row, reached connections, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
+	if cfg.Targets != nil {
+		return assembleMany(cfg, rows, reached, registry, log)
+	}
 	log.Info("Getting rest configs")
 	sourceConfig, err := reached.source(&cfg.SourceClientConnection)
 	if err != nil {
@@ -160,9 +166,11 @@ func targetScheme() (*runtime.Scheme, error) {
 // add gives the manager what is enabled: what every replica runs begins at once, the rest with the leader.
 func (p *Process) add(rows []Row) error {
 	byName := map[feature.Cluster]*cluster.Cluster{feature.Source: p.Source, feature.Target: p.Target}
-	// Nothing is kept of the target but what somebody asks for, which costs nothing here.
-	if err := p.Manager.Add(p.Target); err != nil {
-		return err
+	if p.Target != nil {
+		// Nothing is kept of the target but what somebody asks for, which costs nothing here.
+		if err := p.Manager.Add(p.Target); err != nil {
+			return err
+		}
 	}
 	var leaders []Row
 	for _, row := range rows {
@@ -209,7 +217,7 @@ func (p *Process) TargetAwaited(budget time.Duration) []string {
 
 // awaited returns what the cache of a cluster lacks.
 func (p *Process) awaited(name feature.Cluster, c *cluster.Cluster, budget time.Duration) []string {
-	if c.Synced(budget) {
+	if c == nil || c.Synced(budget) {
 		return nil
 	}
 	awaited := []string{"the cache of the " + string(name) + " cluster"}
@@ -224,7 +232,7 @@ func Namespaces(cfg *configuration) map[feature.Cluster][]string {
 	return map[feature.Cluster][]string{feature.Source: cfg.SourceClientConnection.Namespaces, feature.Target: cfg.TargetClientConnection.Namespaces}
 }
 
-// NotBuilt returns an error for each feature that is switched on and not part of this version, except for those given.
+// NotBuilt returns an error for each feature that is switched on and not part of this version, except for those given, or does not go with many targets.
 func NotBuilt(cfg *configuration, except []string) field.ErrorList {
-	return feature.NotBuilt(Table(), cfg, except)
+	return append(feature.NotBuilt(Table(), cfg, except), notWithTargets(cfg)...)
 }

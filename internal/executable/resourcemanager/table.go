@@ -46,7 +46,7 @@ func Table() []Row {
 		{
 			Name: "managedresource", Runs: feature.Leader,
 			Doc:   "Applies the objects of ManagedResources, keeps them so, and judges their health and progress.",
-			Reads: engine.Reads, Writes: engine.Writes, Metrics: engine.Metrics, Start: func(ctx context.Context, p *Process) error { return p.Engine.Start(ctx) },
+			Reads: managedResourceReads, Writes: engine.Writes, Metrics: managedResourceMetrics, Start: startManagedResources,
 		},
 		{
 			Name: "leader-election", Runs: feature.EveryReplica,

@@ -21,6 +21,9 @@ import (
 // Rehearse runs what the leader runs, until nothing is left to do. It takes no lease and serves nothing; what only answers requests writes nothing of
 // its own accord, and is left out.
 func Rehearse(ctx context.Context, cfg *configuration, r *process.Rehearsal) error {
+	if cfg.Targets != nil {
+		return errors.New("a takeover is rehearsed for one target: give its kubeconfig as targetClientConnection.kubeconfig, its namespace as sourceClientConnection.namespaces, and no targets")
+	}
 	cfg.LeaderElection.LeaderElect = ptr.To(false)
 	cfg.Server.HealthProbes, cfg.Server.Metrics, cfg.Debugging = nil, nil, nil
 	rows := slices.DeleteFunc(feature.Enabled(Table(), cfg), func(row Row) bool { return row.Runs != feature.Leader || !row.Built() })

@@ -88,3 +88,16 @@ func withIgnoredFields(planned *plan.Plan) (n int) {
 	}
 	return n
 }
+
+// forget drops the ManagedResources of a namespace.
+func (x ignoredObjects) forget(namespace string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for owner := range x.known {
+		if owner.Namespace == namespace {
+			delete(x.known, owner)
+			x.count.DeleteLabelValues(owner.Namespace, owner.Name)
+			x.since.DeleteLabelValues(owner.Namespace, owner.Name)
+		}
+	}
+}

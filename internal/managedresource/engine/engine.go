@@ -51,6 +51,23 @@ type Options struct {
 	Clock    clock.PassiveClock
 	Registry prometheus.Registerer
 	Log      logr.Logger
+	// Shared is what engines of one process have in common; nil for a process with one target.
+	Shared *Shared
+}
+
+// Shared is what the engines of a process with many targets have in common, and how one of them is told apart.
+type Shared struct {
+	// Namespace is that of the source with the ManagedResources of the target. The manager's cache shows no others.
+	Namespace string
+	// Secrets have one watch for all namespaces; they are started by somebody else.
+	Secrets *source.Secrets
+	// Identity is that of the source.
+	Identity string
+	// Metrics and Requests count for all targets.
+	Metrics  *controller.Metrics
+	Requests *target.Metrics
+	// Panicked takes what a goroutine of the engine panicked with; whoever starts the engine ends it then.
+	Panicked func(cause any)
 }
 
 // Engine applies ManagedResources and judges them. It is a runnable of the leader.
@@ -79,8 +96,15 @@ func Scheme() (*runtime.Scheme, error) {
 // New returns an engine. It sends nothing before it is started.
 func New(options Options) (*Engine, error) {
 	cfg := options.Config
-	requests := target.NewMetrics(options.Registry)
-	client, err := target.NewClient(options.Target.REST, options.Target.HTTP, requests)
+	shared := options.Shared
+	if shared == nil {
+		shared = &Shared{
+			Secrets:  source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock, options.Log.WithName("secrets")),
+			Requests: target.NewMetrics(options.Registry), Metrics: controller.NewMetrics(options.Registry),
+		}
+	}
+	requests := shared.Requests
+	client, err := target.NewIsolatedClient(options.Target.REST, options.Target.HTTP, requests, shared.Panicked)
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +117,8 @@ func New(options Options) (*Engine, error) {
 		Metrics:       requests,
 		Log:           options.Log.WithName("target"),
 	})
-	secrets := source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock, options.Log.WithName("secrets"))
 	return &Engine{
-		Options: options, client: client, watches: watches, tracker: l, secrets: secrets, metrics: controller.NewMetrics(options.Registry),
+		Options: options, client: client, watches: watches, tracker: l, secrets: shared.Secrets, metrics: shared.Metrics,
 		events: source.NewEvents(options.Source.CoreV1(), options.Clock),
 	}, nil
 }
@@ -134,7 +157,7 @@ func (e *Engine) start(group *kit.Group) error {
 	}
 	reconciler, judges := e.reconcilers(class, identity)
 	// No change of a Secret is missed from here on, and the watches know what they are for before they begin.
-	if err := group.Add(leaderOnly{e.secrets.Start}); err != nil {
+	if err := e.followSecrets(group, reconciler.Triggers); err != nil {
 		return err
 	}
 	if err := e.secrets.WaitUntilWatching(ctx, timeout); err != nil {
@@ -178,7 +201,6 @@ func (e *Engine) reconcilers(class meta.Class, identity string) (*controller.Rec
 		judges = append(judges, healthcontroller.New(health))
 	}
 	e.tracker.Subscribe(reconciler.Triggers.Drift, news)
-	e.secrets.Subscribe(reconciler.Triggers.SecretChanged, reconciler.Triggers.SecretsMissed)
 	return reconciler, judges
 }
 
@@ -197,6 +219,17 @@ func (e *Engine) addAll(group *kit.Group, reconciler *controller.Reconciler, jud
 			return err
 		}
 	}
+	return nil
+}
+
+// followSecrets has changes of Secrets told to the controller: by a watch of its own, or by the one of all targets.
+func (e *Engine) followSecrets(group *kit.Group, triggers *controller.Triggers) error {
+	if e.Shared == nil {
+		e.secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
+		return group.Add(leaderOnly{e.secrets.Start})
+	}
+	unsubscribe := e.secrets.SubscribeNamespace(e.Shared.Namespace, triggers.SecretChanged, triggers.SecretsMissed)
+	context.AfterFunc(group.Context(), unsubscribe)
 	return nil
 }
 

@@ -27,6 +27,8 @@ const (
 type start struct {
 	mu      sync.Mutex
 	waiting error
+	// told is called with each change; nil for nobody.
+	told func(error)
 }
 
 // Ready returns nil if nothing stands in the way of applying ManagedResources, or if this instance does not lead; else what
@@ -44,6 +46,17 @@ func (e *Engine) waiting(err error) {
 	e.started.mu.Lock()
 	defer e.started.mu.Unlock()
 	e.started.waiting = err
+	if e.started.told != nil {
+		e.started.told(err)
+	}
+}
+
+// Identify returns the identity of the source once the source can be worked with, as an engine finds it when it starts: once for all engines of a process.
+// Of the options it needs what is about the source. told is called with what it waits for, and with nil in the end.
+func Identify(ctx context.Context, options Options, told func(error)) (string, error) {
+	e := &Engine{Options: options}
+	e.started.told = told
+	return e.awaitSource(ctx)
 }
 
 // awaitSource returns the identity of the source once the source can be worked with. It waits as long as the source is away or
@@ -51,6 +64,9 @@ func (e *Engine) waiting(err error) {
 // for as long as caches are waited for.
 func (e *Engine) awaitSource(ctx context.Context) (string, error) {
 	defer e.waiting(nil)
+	if e.Shared != nil {
+		return e.Shared.Identity, nil // Asked once for all.
+	}
 	began, reported := e.Clock.Now(), time.Time{}
 	for {
 		identity, err := e.trySource(ctx)

@@ -54,6 +54,8 @@ type Secrets struct {
 	// onChange is called with every word on one Secret, onGap with every gap; outside the lock.
 	onChange func(types.NamespacedName, string)
 	onGap    func()
+	// subscribers are told beside these, each of one namespace.
+	subscribers map[string]map[*subscriber]struct{}
 
 	fresh map[types.NamespacedName]freshSecret
 	bytes int
@@ -248,9 +250,11 @@ func (s *Secrets) written(secret *corev1.Secret) {
 	s.overtakeLocked(func(r *read) bool { return r.key == key }, secret.ResourceVersion)
 	s.forgetLocked(key)
 	s.holdLocked(key, secret)
-	onChange := s.onChange
+	told := s.subscribersLocked(key.Namespace)
 	s.mu.Unlock()
-	onChange(key, version(secret))
+	for _, onChange := range told {
+		onChange(key, version(secret))
+	}
 }
 
 // deleted takes the word that a Secret was deleted.
@@ -259,9 +263,11 @@ func (s *Secrets) deleted(secret *corev1.Secret) {
 	s.mu.Lock()
 	s.overtakeLocked(func(r *read) bool { return r.key == key }, "")
 	s.forgetLocked(key)
-	onChange := s.onChange
+	told := s.subscribersLocked(key.Namespace)
 	s.mu.Unlock()
-	onChange(key, "")
+	for _, onChange := range told {
+		onChange(key, "")
+	}
 }
 
 // missed takes that words may have been lost. Resource versions may have turned back meanwhile, with a restored etcd.
@@ -269,9 +275,11 @@ func (s *Secrets) missed() {
 	s.mu.Lock()
 	s.overtakeLocked(func(*read) bool { return true }, "")
 	s.fresh, s.bytes, s.answered, s.positions = map[types.NamespacedName]freshSecret{}, 0, "", map[string]string{}
-	onGap := s.onGap
+	told := s.gapLocked()
 	s.mu.Unlock()
-	onGap()
+	for _, onGap := range told {
+		onGap()
+	}
 }
 
 func (s *Secrets) overtakeLocked(concerned func(*read) bool, version string) {

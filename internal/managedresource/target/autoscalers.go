@@ -180,11 +180,12 @@ func (a *Autoscalers) start(resource dynamic.ResourceInterface) {
 
 // run follows the autoscalers until the context ends, and begins anew whenever it is asked to.
 func (a *Autoscalers) run(ctx context.Context, resource dynamic.ResourceInterface) {
+	defer a.watches.panicked.caught()
 	log := a.watches.log.WithValues("groupVersionKind", autoscalerKind.String())
 	for ctx.Err() == nil {
 		following, cancel := context.WithCancel(ctx)
 		sink := &autoscalerSink{a, a.active.follows(cancel)}
-		reflector := cache.NewReflectorWithOptions(sink.requests(resource), nil, sink, cache.ReflectorOptions{
+		reflector := cache.NewReflectorWithOptions(sink.requests(resource), nil, a.watches.panicked.store(sink), cache.ReflectorOptions{
 			Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, TypeDescription: autoscalerKind.String(),
 		})
 		reflector.RunWithContext(following)
@@ -201,6 +202,7 @@ type autoscalerSink struct {
 
 func (s *autoscalerSink) requests(resource dynamic.ResourceInterface) listWatch {
 	return newListWatch(func(ctx context.Context) (string, error) {
+		defer s.watches.panicked.caught()
 		version := ""
 		// One that was given up ends before the next one begins: what it tells is older.
 		err := s.active.list(ctx, func() (err error) {
@@ -375,7 +377,7 @@ func (a *Autoscalers) set(uid types.UID, key plan.Key) {
 // leaveLocked begins the grace of an object without autoscalers.
 func (a *Autoscalers) leaveLocked(key plan.Key, grace time.Duration) {
 	var timer *time.Timer
-	timer = time.AfterFunc(grace, func() {
+	timer = time.AfterFunc(grace, a.watches.panicked.guarding(func() {
 		a.mu.Lock()
 		over := a.leaving[key] == timer
 		if over {
@@ -385,7 +387,7 @@ func (a *Autoscalers) leaveLocked(key plan.Key, grace time.Duration) {
 		if over {
 			a.suspect(key)
 		}
-	})
+	}))
 	a.leaving[key] = timer
 }
 

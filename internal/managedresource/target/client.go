@@ -39,10 +39,16 @@ type Client struct {
 	metrics     *Metrics
 	definitions definitions
 	manager     string
+	panicked    Panicked
 }
 
 // NewClient returns a client; it sends nothing yet.
 func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (*Client, error) {
+	return NewIsolatedClient(config, httpClient, metrics, nil)
+}
+
+// NewIsolatedClient returns a client that tells what its own goroutines, and those of the watches, panic with, where that must not end the process.
+func NewIsolatedClient(config *rest.Config, httpClient *http.Client, metrics *Metrics, panicked Panicked) (*Client, error) {
 	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
@@ -68,7 +74,7 @@ func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (
 	if err != nil {
 		return nil, err
 	}
-	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, rest: metadataREST, mappings: newMappings(discoveryClient.RESTClient(), metrics), metrics: metrics, manager: managerOf(config)}, nil
+	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, rest: metadataREST, mappings: newMappings(discoveryClient.RESTClient(), metrics, panicked), metrics: metrics, manager: managerOf(config), panicked: panicked}, nil
 }
 
 // object returns the client for an object that is on record. One with a namespace whose kind has none by now, or the other way

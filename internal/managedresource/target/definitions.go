@@ -115,6 +115,7 @@ func (c *Client) defaultsOf(ctx context.Context, gvk schema.GroupVersionKind) me
 
 // readDefinition works for all that wait, so that it ends with none of their contexts.
 func (c *Client) readDefinition(gvk schema.GroupVersionKind, d *definition) {
+	defer c.panicked.caught()
 	ctx, cancel := context.WithTimeout(context.Background(), discoveryTimeout)
 	defer cancel()
 	var defaults merge.CustomDefaults

@@ -31,7 +31,7 @@ type eras struct {
 
 // versionsWentBackwards takes the proof that resource versions were turned back. prover is the scope that is looked at anew already; nil for none.
 func (w *Watches) versionsWentBackwards(prover *scope) {
-	if w.eras.prove(func() { w.renew(nil) }) {
+	if w.eras.prove(w.panicked.guarding(func() { w.renew(nil) })) {
 		w.renew(prover)
 	}
 }

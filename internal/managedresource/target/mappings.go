@@ -63,6 +63,8 @@ type mappings struct {
 	byKind map[schema.GroupVersionKind]*mapping
 	// asking are questions that are under way, so that many objects of a kind ask once.
 	asking map[schema.GroupVersion]*question
+	// panicked takes what a question panicked with.
+	panicked Panicked
 }
 
 type question struct {
@@ -73,8 +75,8 @@ type question struct {
 	err    error
 }
 
-func newMappings(client rest.Interface, metrics *Metrics) *mappings {
-	return &mappings{client: client, metrics: metrics, byKind: map[schema.GroupVersionKind]*mapping{}, asking: map[schema.GroupVersion]*question{}}
+func newMappings(client rest.Interface, metrics *Metrics, panicked Panicked) *mappings {
+	return &mappings{client: client, metrics: metrics, panicked: panicked, byKind: map[schema.GroupVersionKind]*mapping{}, asking: map[schema.GroupVersion]*question{}}
 }
 
 // outdatedAnswers is how often discovery is asked again because a kind was seen to change meanwhile.
@@ -151,6 +153,7 @@ func (m *mappings) ask(ctx context.Context, gv schema.GroupVersion) (*question, 
 
 // answer works for all that wait, so that it ends with none of their contexts.
 func (m *mappings) answer(gv schema.GroupVersion, q *question) {
+	defer m.panicked.caught()
 	ctx, cancel := context.WithTimeout(context.Background(), discoveryTimeout)
 	defer cancel()
 	path := []string{"/apis", gv.Group, gv.Version}

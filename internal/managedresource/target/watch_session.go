@@ -146,7 +146,10 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 		}
 	}
 	log := w.log.WithValues("groupVersionKind", s.gvk.String(), "metadataOnly", !w.view.Whole(s.gvk))
-	source := newListWatch(func(ctx context.Context) (string, error) { return sink.list(ctx, requests) },
+	source := newListWatch(func(ctx context.Context) (string, error) {
+		defer w.panicked.caught()
+		return sink.list(ctx, requests)
+	},
 		func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			w.selector(s)(&options)
 			w.metrics.count("watch")
@@ -155,7 +158,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 	log.V(1).Info("Watching")
 	w.metrics.watching.Inc()
 	defer w.metrics.watching.Dec()
-	reflector := cache.NewReflectorWithOptions(source, requests.expected, sink, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(source, requests.expected, w.panicked.store(sink), cache.ReflectorOptions{
 		Name: "target " + s.gvk.String(), MinWatchTimeout: minWatchTimeout, Logger: &log,
 	})
 	reflector.RunWithContext(ctx)

@@ -59,7 +59,8 @@ type Watches struct {
 
 	autoscalers *Autoscalers
 	// after is time.AfterFunc, but for tests.
-	after func(time.Duration, func())
+	after    func(time.Duration, func())
+	panicked Panicked
 }
 
 // WatchOptions shape the watches.
@@ -83,8 +84,11 @@ func NewWatches(client *Client, l *objects.Tracker, options WatchOptions) *Watch
 		client: client, tracker: l, view: options.View, namespaces: options.Namespaces, labelSelector: options.LabelSelector,
 		disabled: options.Disabled, metrics: options.Metrics, log: options.Log,
 		active: map[scope]*activeWatch{}, byOwner: map[objects.Owner]map[scope]struct{}{}, live: newLive(),
-		after: func(wait time.Duration, do func()) { time.AfterFunc(wait, do) },
 	}
+	if client != nil {
+		w.panicked = client.panicked
+	}
+	w.after = func(wait time.Duration, do func()) { time.AfterFunc(wait, w.panicked.guarding(do)) }
 	w.autoscalers = newAutoscalers(w)
 	l.OnVersionsWentBackwards(func() { w.versionsWentBackwards(nil) })
 	return w
@@ -230,7 +234,7 @@ func (w *Watches) releaseLocked(s scope) {
 	if a.users--; a.users > 0 {
 		return
 	}
-	a.stop = time.AfterFunc(linger, func() {
+	a.stop = time.AfterFunc(linger, w.panicked.guarding(func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if a.users > 0 || w.active[s] != a {
@@ -242,7 +246,7 @@ func (w *Watches) releaseLocked(s scope) {
 		if a.cancel != nil {
 			a.cancel()
 		}
-	})
+	}))
 }
 
 func (w *Watches) runLocked(s scope, a *activeWatch) {
@@ -257,6 +261,7 @@ func (w *Watches) runLocked(s scope, a *activeWatch) {
 
 // run watches one scope: it waits until the kind is served, and then follows it, until it is served elsewhere or no more.
 func (w *Watches) run(ctx context.Context, s scope, a *activeWatch) {
+	defer w.panicked.caught()
 	log := w.log.WithValues("groupVersionKind", s.gvk.String())
 	for ctx.Err() == nil {
 		served, err := w.client.mappings.of(ctx, s.gvk)

@@ -88,6 +88,7 @@ var house = []floor{
 		},
 	},
 	{name: "engine", rooms: []string{"internal/managedresource/engine", "internal/seedauthorizer/debug", "internal/seedauthorizer/replay", "internal/nodeagentauthorizer/replay", "internal/nodeagentauthorizer/tenants"}},
+	{name: "targets", rooms: []string{"internal/managedresource/targets"}},
 	{name: "process", rooms: []string{"internal/process"}},
 	{name: "verbs", rooms: []string{"internal/kubectl"}},
 	{name: "features", rooms: []string{"internal/executable/..."}, shared: []string{"internal/executable/agents", "internal/executable/explaining", "internal/executable/manifests", "internal/executable/replaying"}},

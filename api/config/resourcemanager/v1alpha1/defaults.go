@@ -13,6 +13,7 @@ func SetDefaults(c *ResourceManagerConfiguration) {
 	}
 	shared.SetDefaultsClientConnection(&c.SourceClientConnection, 100, 130)
 	shared.SetDefaultsClientConnection(c.TargetClientConnection, 100, 130)
+	setDefaultsTargets(c.Targets)
 	shared.SetDefaultsLeaderElection(&c.LeaderElection, "gardener-resource-manager")
 	shared.SetDefaultValue(&c.LogLevel, shared.LogLevelInfo)
 	shared.SetDefaultValue(&c.LogFormat, shared.LogFormatJSON)

@@ -1,0 +1,297 @@
+package v1alpha1
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+// NamespacePlaceholder stands for the namespace of a target in targets.server.
+const NamespacePlaceholder = "{namespace}"
+
+// TargetsConfiguration has one process look after the ManagedResources of many targets. A target is a namespace of the source: its
+// ManagedResources and Secrets, and a kubeconfig of the cluster that they are for. Exactly one of namespaceSelector and directory says which
+// targets there are.
+type TargetsConfiguration struct {
+	// NamespaceSelector selects the namespaces by their labels. A namespace that gets the labels is looked after from then on, and one
+	// that loses them is let go at once: nothing is deleted.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+	// Directory is a folder with an entry <name>.yaml for each target; see TargetEntry.
+	// +optional
+	Directory string `json:"directory,omitempty"`
+	// Kubeconfig is the Secret in the namespace of the target with its kubeconfig. With server, ca and token no kubeconfig is needed.
+	// +optional
+	Kubeconfig *SecretKey `json:"kubeconfig,omitempty"`
+	// Server is the URL of the target's API server in place of the one of the kubeconfig; {namespace} in it stands for the namespace of
+	// the target.
+	// +optional
+	Server string `json:"server,omitempty"`
+	// CA is the Secret with the certificates of the target's certificate authority, in place of those of the kubeconfig.
+	// +optional
+	CA *SecretKey `json:"ca,omitempty"`
+	// Token is the Secret with a bearer token, in place of the one of the kubeconfig. A token that changes is used at once.
+	// +optional
+	Token *SecretKey `json:"token,omitempty"`
+	// Overrides is the Secret with a TargetOverrides in YAML: what is different for one target. A target may have none.
+	// +optional
+	Overrides *SecretKey `json:"overrides,omitempty"`
+	// AwaitLease is the name of a Lease in the namespace of the target. While somebody holds it, as a resource-manager for this target
+	// alone does, the target is not begun. Empty means that nothing is waited for. Default gardener-resource-manager.
+	// +optional
+	AwaitLease *string `json:"awaitLease,omitempty"`
+	// Limits are what one target, and all of them, may use of the process.
+	// +optional
+	Limits TargetLimits `json:"limits,omitempty"`
+}
+
+// SecretKey is a key of a Secret in the namespace of a target.
+type SecretKey struct {
+	// SecretName is the name of the Secret.
+	SecretName string `json:"secretName"`
+	// Key is the key of its data. Default: kubeconfig, bundle.crt, token or overrides.yaml.
+	// +optional
+	Key string `json:"key,omitempty"`
+}
+
+// TargetLimits are what targets may use of the process.
+type TargetLimits struct {
+	// RequestsInFlight is how many requests to one target may be under way, watches aside. Default 32.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	RequestsInFlight *int `json:"requestsInFlight,omitempty"`
+	// BytesInFlight is how large all answers of one target may be that are being read, watches aside; a request that exceeds it fails.
+	// Default 64Mi.
+	// +optional
+	BytesInFlight *resource.Quantity `json:"bytesInFlight,omitempty"`
+	// TotalBytesInFlight is the same for all targets together: the target that has most fails first. Default 256Mi.
+	// +optional
+	TotalBytesInFlight *resource.Quantity `json:"totalBytesInFlight,omitempty"`
+	// WatchBytesPerSecond is how much of the watches of one target is read in a second; eight times that may come at once. Default 2Mi.
+	// +optional
+	WatchBytesPerSecond *resource.Quantity `json:"watchBytesPerSecond,omitempty"`
+}
+
+// TargetOverrides are what is different for one target. Fields that are not set are as in the configuration.
+type TargetOverrides struct {
+	// ResourceClass is the class of the ManagedResources to look after.
+	// +optional
+	ResourceClass *string `json:"resourceClass,omitempty"`
+	// QPS is the limit of requests per second.
+	// +optional
+	QPS *float32 `json:"qps,omitempty"`
+	// Burst is how many requests may exceed QPS for a moment.
+	// +optional
+	Burst *int32 `json:"burst,omitempty"`
+	// ConcurrentSyncs is the number of workers of each controller.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+	// SyncPeriod is that of controllers.managedResource and controllers.health.
+	// +optional
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// DriftRepairDelay is that of controllers.managedResource.
+	// +optional
+	DriftRepairDelay *metav1.Duration `json:"driftRepairDelay,omitempty"`
+}
+
+// TargetEntry is a file in targets.directory.
+type TargetEntry struct {
+	// Namespace is the namespace of the source with the ManagedResources. Default: the name of the file without its ending.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Kubeconfig is the path of the target's kubeconfig; a relative one begins at the folder.
+	Kubeconfig string `json:"kubeconfig"`
+
+	TargetOverrides `json:",inline"`
+}
+
+func setDefaultsTargets(c *TargetsConfiguration) {
+	if c == nil {
+		return
+	}
+	for key, name := range map[*SecretKey]string{c.Kubeconfig: "kubeconfig", c.CA: "bundle.crt", c.Token: "token", c.Overrides: "overrides.yaml"} {
+		if key != nil {
+			shared.SetDefaultValue(&key.Key, name)
+		}
+	}
+	shared.SetDefault(&c.AwaitLease, "gardener-resource-manager")
+	shared.SetDefault(&c.Limits.RequestsInFlight, 32)
+	shared.SetDefault(&c.Limits.BytesInFlight, resource.MustParse("64Mi"))
+	shared.SetDefault(&c.Limits.TotalBytesInFlight, resource.MustParse("256Mi"))
+	shared.SetDefault(&c.Limits.WatchBytesPerSecond, resource.MustParse("2Mi"))
+}
+
+// validateTargets returns the faults of targets, and of what does not go with them.
+func validateTargets(c *ResourceManagerConfiguration, path *field.Path) field.ErrorList {
+	t := c.Targets
+	if t == nil {
+		return nil
+	}
+	var all field.ErrorList
+	switch {
+	case t.NamespaceSelector == nil && t.Directory == "":
+		all = append(all, field.Required(path.Child("namespaceSelector"), "must say which targets there are, or directory must"))
+	case t.NamespaceSelector != nil && t.Directory != "":
+		all = append(all, field.Forbidden(path.Child("directory"), "must not be set beside namespaceSelector"))
+	case t.NamespaceSelector != nil:
+		all = append(all, validateTargetNamespaces(t, path)...)
+	default:
+		all = append(all, validateTargetDirectory(t, path)...)
+	}
+	all = append(all, validateTargetLimits(&t.Limits, path.Child("limits"))...)
+	if lease := ptr.Deref(t.AwaitLease, ""); lease != "" {
+		for _, msg := range validation.IsDNS1123Subdomain(lease) {
+			all = append(all, field.Invalid(path.Child("awaitLease"), lease, msg))
+		}
+	}
+	return append(all, validateOneTarget(c)...)
+}
+
+func validateTargetNamespaces(t *TargetsConfiguration, path *field.Path) field.ErrorList {
+	all := selector(t.NamespaceSelector, path.Child("namespaceSelector"))
+	if len(t.NamespaceSelector.MatchLabels)+len(t.NamespaceSelector.MatchExpressions) == 0 {
+		all = append(all, field.Required(path.Child("namespaceSelector"), "must not select all namespaces"))
+	}
+	if t.Kubeconfig == nil && (t.Server == "" || t.Token == nil) {
+		all = append(all, field.Required(path.Child("kubeconfig"), "must be set, or both server and token"))
+	}
+	for _, key := range []struct {
+		name string
+		key  *SecretKey
+	}{{"kubeconfig", t.Kubeconfig}, {"ca", t.CA}, {"token", t.Token}, {"overrides", t.Overrides}} {
+		if key.key == nil {
+			continue
+		}
+		for _, msg := range validation.IsDNS1123Subdomain(key.key.SecretName) {
+			all = append(all, field.Invalid(path.Child(key.name, "secretName"), key.key.SecretName, msg))
+		}
+		for _, msg := range validation.IsConfigMapKey(key.key.Key) {
+			all = append(all, field.Invalid(path.Child(key.name, "key"), key.key.Key, msg))
+		}
+	}
+	if t.Server != "" {
+		server, err := url.Parse(strings.ReplaceAll(t.Server, NamespacePlaceholder, "namespace"))
+		if err != nil || server.Scheme != "https" || server.Host == "" {
+			all = append(all, field.Invalid(path.Child("server"), t.Server, "must be a URL that begins with https://"))
+		}
+	}
+	return all
+}
+
+func validateTargetDirectory(t *TargetsConfiguration, path *field.Path) field.ErrorList {
+	var all field.ErrorList
+	if !filepath.IsAbs(t.Directory) {
+		all = append(all, field.Invalid(path.Child("directory"), t.Directory, "must be an absolute path"))
+	}
+	for _, name := range []string{"kubeconfig", "ca", "token", "overrides"} {
+		key := map[string]*SecretKey{"kubeconfig": t.Kubeconfig, "ca": t.CA, "token": t.Token, "overrides": t.Overrides}[name]
+		if key != nil {
+			all = append(all, field.Forbidden(path.Child(name), "must not be set with directory: the entries say it"))
+		}
+	}
+	if t.Server != "" {
+		all = append(all, field.Forbidden(path.Child("server"), "must not be set with directory: the kubeconfigs say it"))
+	}
+	return all
+}
+
+func validateTargetLimits(l *TargetLimits, path *field.Path) field.ErrorList {
+	var all field.ErrorList
+	if n := l.RequestsInFlight; n != nil && *n < 1 {
+		all = append(all, field.Invalid(path.Child("requestsInFlight"), *n, "must be at least 1"))
+	}
+	for _, quantity := range []struct {
+		name  string
+		value *resource.Quantity
+		least int64
+	}{
+		// An object may have 1.5 MiB in etcd, and twice that as JSON.
+		{"bytesInFlight", l.BytesInFlight, 4 << 20}, {"totalBytesInFlight", l.TotalBytesInFlight, 4 << 20}, {"watchBytesPerSecond", l.WatchBytesPerSecond, 64 << 10},
+	} {
+		if quantity.value != nil && quantity.value.Value() < quantity.least {
+			all = append(all, field.Invalid(path.Child(quantity.name), quantity.value.String(), "must be at least "+resource.NewQuantity(quantity.least, resource.BinarySI).String()))
+		}
+	}
+	return all
+}
+
+// validateOneTarget returns an error for each setting that is about one target.
+func validateOneTarget(c *ResourceManagerConfiguration) field.ErrorList {
+	const message = "must not be set with targets: "
+	var all field.ErrorList
+	if c.TargetClientConnection != nil && c.TargetClientConnection.Kubeconfig != "" {
+		all = append(all, field.Forbidden(field.NewPath("targetClientConnection", "kubeconfig"), message+"each target has its own"))
+	}
+	if len(c.SourceClientConnection.Namespaces) > 0 {
+		all = append(all, field.Forbidden(field.NewPath("sourceClientConnection", "namespaces"), message+"the targets say which namespaces there are"))
+	}
+	return all
+}
+
+// ValidateOverrides returns the faults of what is different for one target.
+func ValidateOverrides(o *TargetOverrides) field.ErrorList {
+	var all field.ErrorList
+	if class := o.ResourceClass; class != nil && *class != "*" {
+		for _, msg := range validation.IsQualifiedName("resources.gardener.cloud/gardener-resource-manager-" + *class) {
+			all = append(all, field.Invalid(field.NewPath("resourceClass"), *class, msg))
+		}
+	}
+	if o.Burst != nil && *o.Burst < 0 {
+		all = append(all, field.Invalid(field.NewPath("burst"), *o.Burst, "must be non-negative"))
+	}
+	if o.ConcurrentSyncs != nil && *o.ConcurrentSyncs < 1 {
+		all = append(all, field.Invalid(field.NewPath("concurrentSyncs"), *o.ConcurrentSyncs, "must be at least 1"))
+	}
+	if d := o.SyncPeriod; d != nil && d.Duration < minSyncPeriod {
+		all = append(all, field.Invalid(field.NewPath("syncPeriod"), d.Duration.String(), "must be at least "+minSyncPeriod.String()))
+	}
+	if d := o.DriftRepairDelay; d != nil && d.Duration < 0 {
+		all = append(all, field.Invalid(field.NewPath("driftRepairDelay"), d.Duration.String(), "must be non-negative"))
+	}
+	return all
+}
+
+// ValidateTargetEntry returns the faults of an entry.
+func ValidateTargetEntry(e *TargetEntry) field.ErrorList {
+	all := ValidateOverrides(&e.TargetOverrides)
+	if e.Kubeconfig == "" {
+		all = append(all, field.Required(field.NewPath("kubeconfig"), "must name the kubeconfig of the target"))
+	}
+	for _, msg := range validation.IsDNS1123Label(e.Namespace) {
+		all = append(all, field.Invalid(field.NewPath("namespace"), e.Namespace, msg))
+	}
+	return all
+}
+
+// For returns the configuration for one target, in a namespace of the source.
+func (c *ResourceManagerConfiguration) For(namespace string, o *TargetOverrides) *ResourceManagerConfiguration {
+	own := c.DeepCopy()
+	own.Targets = nil
+	own.SourceClientConnection.Namespaces = []string{namespace}
+	if o == nil {
+		return own
+	}
+	set(&own.TargetClientConnection.QPS, o.QPS)
+	set(&own.TargetClientConnection.Burst, o.Burst)
+	set(own.Controllers.ResourceClass, o.ResourceClass)
+	set(own.Controllers.ManagedResource.ConcurrentSyncs, o.ConcurrentSyncs)
+	set(own.Controllers.Health.ConcurrentSyncs, o.ConcurrentSyncs)
+	set(own.Controllers.ManagedResource.SyncPeriod, o.SyncPeriod)
+	set(own.Controllers.Health.SyncPeriod, o.SyncPeriod)
+	set(own.Controllers.ManagedResource.DriftRepairDelay, o.DriftRepairDelay)
+	return own
+}
+
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}

@@ -1,0 +1,121 @@
+package resourcemanager
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/managedresource/engine"
+	"github.com/espalier-project/espalier/internal/managedresource/targets"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// withTargets are the features that go with many targets.
+var withTargets = map[string]bool{"managedresource": true, "leader-election": true, "guard": true}
+
+// notWithTargets returns an error for each feature that is switched on and is about one target.
+func notWithTargets(cfg *configuration) field.ErrorList {
+	var all field.ErrorList
+	if cfg.Targets == nil {
+		return nil
+	}
+	for _, row := range feature.Enabled(Table(), cfg) {
+		if !withTargets[row.Name] {
+			all = append(all, field.Forbidden(field.NewPath(row.Switch), "must not be switched on with targets: it is about one target, and stays with a resource-manager of its own"))
+		}
+	}
+	return all
+}
+
+// managedResourceReads are those of the engine, and of what finds targets.
+func managedResourceReads(cfg *configuration) []feature.Read {
+	reads := engine.Reads(cfg)
+	if cfg.Targets == nil {
+		return reads
+	}
+	if cfg.Targets.NamespaceSelector != nil {
+		reads = append(reads, feature.Read{
+			Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: "namespaces", ClusterScoped: true,
+			Form: feature.Metadata, Selector: metav1.FormatLabelSelector(cfg.Targets.NamespaceSelector),
+		})
+	}
+	if lease := ptr.Deref(cfg.Targets.AwaitLease, ""); lease != "" {
+		reads = append(reads, feature.Read{
+			Cluster: feature.Source, Kind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Resource: "leases", Names: []string{lease}, Form: feature.Live,
+		})
+	}
+	return reads
+}
+
+// startManagedResources runs the engine, or those of all targets.
+func startManagedResources(ctx context.Context, p *Process) error {
+	if p.Targets != nil {
+		return p.Targets.Start(ctx)
+	}
+	return p.Engine.Start(ctx)
+}
+
+// assembleMany returns a process with many targets.
+func assembleMany(cfg *configuration, rows []Row, reached connections, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
+	if err := notWithTargets(cfg).ToAggregate(); err != nil {
+		return nil, err
+	}
+	log.Info("Getting rest configs")
+	sourceConfig, err := reached.source(&cfg.SourceClientConnection)
+	if err != nil {
+		return nil, fmt.Errorf("source cluster: %w", err)
+	}
+	qps, burst := sourceConfig.QPS, sourceConfig.Burst
+	sourceConfig.QPS, sourceConfig.RateLimiter = -1, nil
+	sourceConfig.Wrap(func(inner http.RoundTripper) http.RoundTripper { return targets.Fair(inner, qps, burst) })
+	keeper, err := process.Guard(cfg.Debugging, sourceConfig, log)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := newManager(cfg, rows, sourceConfig, keeper, log)
+	if err != nil {
+		return nil, err
+	}
+	source, err := cluster.Managed(mgr, sourceConfig)
+	if err != nil {
+		return nil, fmt.Errorf("source cluster: %w", err)
+	}
+	p := &Process{
+		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source, guard: keeper,
+		kept: map[string]*cluster.Kept{}, identified: make(chan struct{}), begun: make(chan struct{}),
+	}
+	if p.Clientset, err = kubernetes.NewForConfigAndClient(cluster.Protobuf(sourceConfig), mgr.GetHTTPClient()); err != nil {
+		return nil, err
+	}
+	p.Targets = targets.New(targets.Options{
+		Config: cfg, Manager: mgr, Source: p.Clientset, Load: process.Kubeconfig,
+		Identified: func() { close(p.identified) }, Clock: p.Clock, Registry: registry, Log: log,
+	})
+	return p, p.add(rows)
+}
+
+// Ready returns what stands in the way of applying ManagedResources.
+func (p *Process) Ready() error {
+	if p.Targets != nil {
+		return p.Targets.Ready()
+	}
+	return p.Engine.Ready()
+}
+
+// managedResourceMetrics are those of the engine, and of many targets.
+func managedResourceMetrics(registry prometheus.Registerer) {
+	engine.Metrics(registry)
+	targets.NewMetrics(registry)
+}

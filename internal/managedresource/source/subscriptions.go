@@ -1,0 +1,54 @@
+package source
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// subscriber is who is told of the Secrets of one namespace.
+type subscriber struct {
+	onChange func(types.NamespacedName, string)
+	onGap    func()
+}
+
+// SubscribeNamespace is Subscribe for the Secrets of one namespace, by as many as like: one watch then serves many targets. The returned function ends it;
+// a call that is under way then may still come.
+func (s *Secrets) SubscribeNamespace(namespace string, onChange func(key types.NamespacedName, version string), onGap func()) (unsubscribe func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.subscribers == nil {
+		s.subscribers = map[string]map[*subscriber]struct{}{}
+	}
+	if s.subscribers[namespace] == nil {
+		s.subscribers[namespace] = map[*subscriber]struct{}{}
+	}
+	its := &subscriber{onChange, onGap}
+	s.subscribers[namespace][its] = struct{}{}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.subscribers[namespace], its)
+		if len(s.subscribers[namespace]) == 0 {
+			delete(s.subscribers, namespace)
+		}
+	}
+}
+
+// subscribersLocked returns who is told of a Secret.
+func (s *Secrets) subscribersLocked(namespace string) []func(types.NamespacedName, string) {
+	told := []func(types.NamespacedName, string){s.onChange}
+	for its := range s.subscribers[namespace] {
+		told = append(told, its.onChange)
+	}
+	return told
+}
+
+// gapLocked returns who is told of a gap.
+func (s *Secrets) gapLocked() []func() {
+	told := []func(){s.onGap}
+	for _, some := range s.subscribers {
+		for its := range some {
+			told = append(told, its.onGap)
+		}
+	}
+	return told
+}

@@ -1,0 +1,103 @@
+package targets
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestLawOfBodies: whatever targets answer, all open answers are within the limits; and one that is cut at the limit of all is of the target that has most.
+func TestLawOfBodies(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		total, limit := int64(rapid.IntRange(10, 100).Draw(rt, "total")), int64(rapid.IntRange(5, 100).Draw(rt, "limit"))
+		var cut atomic.Int32
+		all := newBodies(total, func() { cut.Add(1) })
+		var shares []*bodyShare
+		for range rapid.IntRange(1, 4).Draw(rt, "targets") {
+			shares = append(shares, all.share(limit))
+		}
+		type reading struct {
+			io.ReadCloser
+			share *bodyShare
+		}
+		var open []reading
+		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 3).Draw(rt, "step") {
+			case 0:
+				share := rapid.SampledFrom(shares).Draw(rt, "target")
+				open = append(open, reading{share.read(io.NopCloser(endless{}), func() {}), share})
+			case 1, 2:
+				if len(open) == 0 {
+					continue
+				}
+				at := rapid.IntRange(0, len(open)-1).Draw(rt, "body")
+				its := open[at]
+				before := map[*bodyShare]int64{}
+				for _, share := range shares {
+					before[share] = share.used
+				}
+				n := int64(rapid.IntRange(1, 40).Draw(rt, "bytes"))
+				before[its.share] += n
+				alive := map[*body]bool{}
+				for _, other := range open {
+					alive[other.ReadCloser.(*body)] = other.ReadCloser.(*body).failure == nil
+				}
+				_, _ = its.Read(make([]byte, n))
+				for _, other := range open {
+					b := other.ReadCloser.(*body)
+					if !alive[b] || b.failure == nil || before[b.share] > limit {
+						continue
+					}
+					for _, share := range shares {
+						if share != b.share && before[share] > before[b.share] {
+							rt.Fatalf("TGT-13: an answer of a target with %d bytes was cut, another one has %d", before[b.share], before[share])
+						}
+					}
+				}
+			case 3:
+				if len(open) == 0 {
+					continue
+				}
+				at := rapid.IntRange(0, len(open)-1).Draw(rt, "body")
+				_ = open[at].Close()
+				open = append(open[:at:at], open[at+1:]...)
+			}
+			var sum int64
+			for _, share := range shares {
+				if share.used > limit || share.used < 0 {
+					rt.Fatalf("TGT-13: a target has %d bytes of %d", share.used, limit)
+				}
+				sum += share.used
+			}
+			if all.used != sum || sum > total {
+				rt.Fatalf("TGT-13: all have %d bytes of %d, and %d are counted", sum, total, all.used)
+			}
+		}
+		for _, its := range open {
+			_ = its.Close()
+		}
+		if all.used != 0 {
+			rt.Fatalf("%d bytes are left", all.used)
+		}
+	})
+}
+
+// TestLeaving: the answers of a target that is let go are read no further, and count no more.
+func TestLeaving(t *testing.T) {
+	all := newBodies(1000, func() {})
+	share := all.share(1000)
+	its := share.read(io.NopCloser(endless{}), func() {})
+	if _, err := its.Read(make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	share.leave()
+	if _, err := its.Read(make([]byte, 10)); !errors.Is(err, errLeft) || all.used != 0 || len(all.shares) != 0 {
+		t.Errorf("got %v, %d bytes", err, all.used)
+	}
+	if err := its.Close(); err != nil || all.used != 0 {
+		t.Errorf("got %v, %d bytes", err, all.used)
+	}
+}

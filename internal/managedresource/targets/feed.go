@@ -1,0 +1,105 @@
+package targets
+
+import (
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// feed hands the events of one informer to those who follow one namespace. A handler of the informer's own for each of them would cost two goroutines,
+// and each event would go to all.
+//
+// Invariant: each follower gets the events of its namespace in their order, after one event for each object that is there when it begins. A follower that
+// panics is told so, and nobody else notices.
+type feed struct {
+	mu        sync.Mutex
+	known     map[string]map[string]any
+	followers map[string]map[*follower]struct{}
+}
+
+// follower is a handler of the events of a namespace.
+type follower struct {
+	cache.ResourceEventHandler
+	panicked func(any)
+}
+
+func newFeed() *feed {
+	return &feed{known: map[string]map[string]any{}, followers: map[string]map[*follower]struct{}{}}
+}
+
+// follow calls the handler with what is there, and with all that happens to it until the returned function is called.
+func (f *feed) follow(namespace string, handler cache.ResourceEventHandler, panicked func(any)) (end func()) {
+	its := &follower{handler, panicked}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.followers[namespace] == nil {
+		f.followers[namespace] = map[*follower]struct{}{}
+	}
+	f.followers[namespace][its] = struct{}{}
+	for _, object := range f.known[namespace] {
+		its.tell(func() { its.OnAdd(object, true) })
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.followers[namespace], its)
+		if len(f.followers[namespace]) == 0 {
+			delete(f.followers, namespace)
+		}
+	}
+}
+
+// tell calls a handler; it never waits for anything but locks that are held for moments.
+func (f *follower) tell(event func()) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			f.panicked(cause)
+		}
+	}()
+	event()
+}
+
+// OnAdd implements cache.ResourceEventHandler.
+func (f *feed) OnAdd(object any, initial bool) {
+	f.change(object, object, func(its *follower) { its.OnAdd(object, initial) })
+}
+
+// OnUpdate implements cache.ResourceEventHandler.
+func (f *feed) OnUpdate(before, after any) {
+	f.change(after, after, func(its *follower) { its.OnUpdate(before, after) })
+}
+
+// OnDelete implements cache.ResourceEventHandler.
+func (f *feed) OnDelete(object any) {
+	named := object
+	if lost, is := object.(cache.DeletedFinalStateUnknown); is {
+		named = lost.Obj
+	}
+	f.change(named, nil, func(its *follower) { its.OnDelete(object) })
+}
+
+// change notes what is there now, nil for nothing, and tells the followers of its namespace.
+func (f *feed) change(named, now any, tell func(*follower)) {
+	object, is := named.(metav1.Object)
+	if !is {
+		return
+	}
+	namespace, name := object.GetNamespace(), object.GetName()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now == nil {
+		delete(f.known[namespace], name)
+		if len(f.known[namespace]) == 0 {
+			delete(f.known, namespace)
+		}
+	} else {
+		if f.known[namespace] == nil {
+			f.known[namespace] = map[string]any{}
+		}
+		f.known[namespace][name] = now
+	}
+	for its := range f.followers[namespace] {
+		its.tell(func() { tell(its) })
+	}
+}

@@ -1,0 +1,138 @@
+package targets
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// period is the time between two looks at a folder: mounted Secrets change within a minute anyway.
+const period = 5 * time.Second
+
+// followNamespaces looks after the namespaces with the labels, until the context ends. A namespace that is let go is decided about once more when nothing is done
+// for it any more: it may have its labels again.
+func (t *Targets) followNamespaces(ctx context.Context) error {
+	selected, err := metav1.LabelSelectorAsSelector(t.Config.Targets.NamespaceSelector)
+	if err != nil {
+		return err
+	}
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(namespaceKind)
+	informer, err := t.Manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	queue := workqueue.NewTyped[string]()
+	defer queue.ShutDown()
+	context.AfterFunc(ctx, queue.ShutDown)
+	latest := newLatest()
+	registration, err := informer.AddEventHandler(latest.handler(queue.Add))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = informer.RemoveEventHandler(registration) }()
+	for {
+		name, over := queue.Get()
+		if over {
+			return nil
+		}
+		t.decide(ctx, name, latest.get(name), selected, func() { queue.Add(name) })
+		queue.Done(name)
+	}
+}
+
+// decide looks after a namespace, or lets it go if it has not the labels. A namespace that is being deleted is looked after until it is gone, as its
+// ManagedResources wait for their objects.
+func (t *Targets) decide(ctx context.Context, name string, namespace metav1.Object, selected labels.Selector, removed func()) {
+	if namespace == nil || !selected.Matches(labels.Set(namespace.GetLabels())) {
+		t.remove(name, removed)
+		return
+	}
+	t.add(ctx, name, name, namespace.GetUID(), t.fromSecrets(name))
+}
+
+// followDirectory looks after the entries of a folder until the context ends.
+func (t *Targets) followDirectory(ctx context.Context) error {
+	for {
+		if err := t.look(ctx); err != nil {
+			t.Log.Error(err, "Folder of targets cannot be read; those that were looked after are so on", "path", t.Config.Targets.Directory)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.Clock.After(period):
+		}
+	}
+}
+
+// look compares the folder with what is looked after.
+func (t *Targets) look(ctx context.Context) error {
+	files, err := os.ReadDir(t.Config.Targets.Directory)
+	if err != nil {
+		return err
+	}
+	present := []string{}
+	for _, file := range files {
+		name, is := strings.CutSuffix(file.Name(), suffix)
+		if !is || name == "" || strings.HasPrefix(name, ".") {
+			continue
+		}
+		present = append(present, name)
+		if err := t.lookAt(ctx, name, filepath.Join(t.Config.Targets.Directory, file.Name())); err != nil {
+			t.Log.Error(err, "Entry of a target cannot be used; the former one is used on", "target", name)
+		}
+	}
+	for _, name := range t.names() {
+		if !slices.Contains(present, name) {
+			t.remove(name, func() {})
+		}
+	}
+	return nil
+}
+
+// lookAt compares an entry with what is looked after. An entry that names another namespace is another target: the former one is let go, and it begins with
+// the next look.
+func (t *Targets) lookAt(ctx context.Context, name, file string) error {
+	namespace, resolve, err := t.fromEntry(file)
+	if err != nil {
+		return err
+	}
+	found, err := resolve(ctx)
+	seen := fmt.Sprint(err)
+	if err == nil {
+		seen = fmt.Sprintf("%x", sha256.Sum256(append([]byte(found.token), found.digest[:]...)))
+	}
+	t.mu.Lock()
+	m, other := t.members[name], ""
+	for _, its := range t.members {
+		if its != m && its.namespace == namespace {
+			other = its.name
+		}
+	}
+	changed := m != nil && m.seen != seen
+	if changed {
+		m.seen = seen
+	}
+	t.mu.Unlock()
+	switch {
+	case other != "" && (m == nil || m.namespace != namespace):
+		return fmt.Errorf("namespace %s is that of target %s", namespace, other)
+	case m == nil:
+		t.add(ctx, name, namespace, "", resolve)
+	case m.namespace != namespace:
+		t.remove(name, func() {})
+	case changed:
+		m.notify()
+	}
+	return nil
+}

@@ -1,0 +1,345 @@
+package targets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/managedresource/engine"
+)
+
+const (
+	// again is how often it is looked whether a target that could not be begun can be, beside the news of its Secrets.
+	again = 30 * time.Second
+	// firstPause is how long a target rests whose engine panicked or failed, doubled up to lastPause while that goes on.
+	firstPause, lastPause = 10 * time.Second, 5 * time.Minute
+	// silence is for how long no request may be answered until the engine of a target rests, and silenceLook how often that is looked at. A
+	// control plane that moves to another Node is away for less.
+	silence, silenceLook = 5 * time.Minute, time.Minute
+	// probeTimeout limits the request that says whether a target answers.
+	probeTimeout = 10 * time.Second
+	// endTimeout is how long the end of an engine is waited for. An engine that panicked while it held a lock never ends; it sends nothing any more, as all
+	// that it does has a context that has ended.
+	endTimeout = 15 * time.Second
+)
+
+// State is what a target is doing, in metrics and Events.
+type State string
+
+// States of targets.
+const (
+	StateStarting    State = "Starting"
+	StateRunning     State = "Running"
+	StateNoAccess    State = "NoCredentials"
+	StateInvalid     State = "InvalidCredentials"
+	StateLeased      State = "LeaseHeld"
+	StateUnreachable State = "Unreachable"
+	StateFailed      State = "Failed"
+	StatePanicked    State = "Panicked"
+)
+
+// Errors that end the engine of a target.
+var (
+	errChanged     = errors.New("the credentials of the target have changed")
+	errUnreachable = errors.New("the target has not answered for a while")
+	errPanicked    = errors.New("the engine of the target panicked")
+)
+
+// member supervises one target: one goroutine, and one engine at a time.
+type member struct {
+	*Targets
+	name, namespace string
+	resolve         resolver
+	log             logr.Logger
+	// news is that the credentials may be others.
+	news chan struct{}
+	stop context.CancelFunc
+	done chan struct{}
+	// leaving says that it is let go; it is under the lock of Targets, and so is seen, what a folder said of it last.
+	leaving bool
+	seen    string
+
+	pause time.Duration
+	// warned says that an Event told that it is not looked after.
+	warned bool
+}
+
+// notify tells that credentials may be others.
+func (m *member) notify() {
+	select {
+	case m.news <- struct{}{}:
+	default:
+	}
+}
+
+// run looks after the target until the context ends.
+func (m *member) run(ctx context.Context) {
+	defer close(m.done)
+	defer m.metrics.forget(m.name)
+	ctx = of(ctx, m.name)
+	for ctx.Err() == nil {
+		m.state(ctx, StateStarting, nil)
+		began := m.Clock.Now()
+		state, err := m.attempt(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, errChanged) {
+			continue
+		}
+		m.state(ctx, state, err)
+		m.wait(ctx, state, m.Clock.Now().Sub(began))
+	}
+}
+
+// wait rests until it makes sense to try again.
+func (m *member) wait(ctx context.Context, state State, lasted time.Duration) {
+	rest := kit.Jitter(again)
+	if state == StatePanicked || state == StateFailed {
+		if lasted > 2*lastPause {
+			m.pause = 0
+		}
+		m.pause = min(max(firstPause, 2*m.pause), lastPause)
+		rest = kit.Jitter(m.pause)
+	}
+	news := m.news
+	if state == StatePanicked {
+		news = nil // Other credentials do not make it safe.
+	}
+	timer := m.Clock.NewTimer(rest)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	case <-news:
+	}
+}
+
+// attempt connects to the target and runs its engine. It returns what state the target is in then, and why.
+func (m *member) attempt(ctx context.Context) (State, error) {
+	found, err := m.resolve(ctx)
+	switch {
+	case errors.Is(err, errNoCredentials):
+		return StateNoAccess, err
+	case err != nil:
+		return StateInvalid, err
+	}
+	if holder, err := m.leaseHolder(ctx, m.namespace); err != nil {
+		return StateFailed, err
+	} else if holder != "" {
+		return StateLeased, fmt.Errorf("lease %s/%s is held by %s", m.namespace, *m.Config.Targets.AwaitLease, holder)
+	}
+	reached, err := m.connect(found)
+	if err != nil {
+		return StateInvalid, err
+	}
+	defer reached.close()
+	if err := reached.probe(ctx); err != nil {
+		return StateUnreachable, err
+	}
+	return m.runEngine(ctx, found, reached)
+}
+
+// reached is a target to which there are connections.
+type reached struct {
+	cluster.Connection
+	transport *transport
+	end       func()
+}
+
+func (r *reached) close() {
+	r.transport.bodies.leave()
+	r.end()
+}
+
+// connect returns how the target is reached, within its limits. It sends nothing.
+func (m *member) connect(found *credentials) (*reached, error) {
+	dialled, hangUp, err := m.Dial(found.config)
+	if err != nil {
+		return nil, err
+	}
+	own, limits := m.Config.For(m.namespace, found.overrides), &m.Config.Targets.Limits
+	restConfig := rest.CopyConfig(found.config)
+	connection := own.TargetClientConnection
+	restConfig.QPS, restConfig.Burst = connection.QPS, int(connection.Burst)
+	restConfig.AcceptContentTypes, restConfig.ContentType = connection.AcceptContentTypes, connection.ContentType
+	restConfig.WarningHandlerWithContext = rest.NoWarnings{}
+	restConfig.UserAgent = rest.DefaultKubernetesUserAgent()
+	if restConfig.QPS > 0 {
+		restConfig.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(restConfig.QPS, restConfig.Burst)
+	}
+	rateOfWatches := limits.WatchBytesPerSecond.Value()
+	t := &transport{
+		inner: dialled, places: make(chan struct{}, *limits.RequestsInFlight), bodies: m.bodies.share(limits.BytesInFlight.Value()),
+		watched: rate.NewLimiter(rate.Limit(rateOfWatches), int(watchBurst*rateOfWatches)), clock: m.Clock,
+	}
+	t.token.Store(&found.token)
+	return &reached{cluster.Connection{REST: restConfig, HTTP: &http.Client{Transport: t}}, t, hangUp}, nil
+}
+
+// watchBurst is for how many seconds of its rate a target may send events at once.
+const watchBurst = 8
+
+// probe asks for the version of the API server: whether it answers and takes the credentials.
+func (r *reached) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	url, _, err := rest.DefaultServerUrlFor(r.REST)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.JoinPath("version").String(), nil)
+	if err != nil {
+		return err
+	}
+	response, err := r.HTTP.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusUnauthorized {
+		return fmt.Errorf("the API server answers with %s", response.Status)
+	}
+	return nil
+}
+
+// runEngine runs an engine until something ends it.
+func (m *member) runEngine(ctx context.Context, found *credentials, reached *reached) (State, error) {
+	running, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	panicked := func(cause any) {
+		m.log.Error(nil, "Observed a panic in the work for a target", "type", fmt.Sprintf("%T", cause), "stack", string(debug.Stack()))
+		end(errPanicked)
+	}
+	seen := &view{Cache: m.Manager.GetCache(), namespace: m.namespace, feed: m.feed, panicked: panicked}
+	defer seen.end()
+	ended, err := m.begin(running, found, reached, seen, panicked)
+	if err != nil {
+		return StateFailed, err
+	}
+	m.state(ctx, StateRunning, nil)
+	err = m.supervise(running, end, ended, found, reached)
+	end(err)
+	select {
+	case _, _ = <-ended:
+	case <-time.After(endTimeout):
+		m.log.Info("The engine of the target does not end; it sends nothing any more")
+	}
+	switch cause := context.Cause(running); {
+	case ctx.Err() != nil:
+		return StateStarting, ctx.Err()
+	case errors.Is(cause, errPanicked):
+		m.metrics.panics.WithLabelValues(m.name).Inc()
+		return StatePanicked, errPanicked
+	case errors.Is(cause, errUnreachable):
+		return StateUnreachable, err
+	case errors.Is(cause, errNoCredentials):
+		return StateNoAccess, cause
+	case errors.Is(cause, errChanged):
+		return StateStarting, errChanged
+	default:
+		return StateFailed, err
+	}
+}
+
+// begin starts the engine; the channel gets its error when it ends.
+func (m *member) begin(ctx context.Context, found *credentials, reached *reached, seen *view, panicked func(any)) (<-chan error, error) {
+	e, err := engine.New(engine.Options{
+		Config:  m.Config.For(m.namespace, found.overrides),
+		Manager: &host{Manager: m.Manager, view: seen, log: m.log, panicked: panicked},
+		Source:  m.Source, Target: reached.Connection, Clock: m.Clock, Log: m.log,
+		Shared: &engine.Shared{
+			Namespace: m.namespace, Secrets: m.Secrets, Identity: m.identity, Metrics: m.Metrics, Requests: m.Requests, Panicked: panicked,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		defer close(ended)
+		defer func() {
+			if cause := recover(); cause != nil {
+				panicked(cause)
+			}
+		}()
+		ended <- e.Start(ctx)
+	}()
+	return ended, nil
+}
+
+// supervise waits until the engine is to end, and returns why.
+func (m *member) supervise(ctx context.Context, end func(error), ended <-chan error, found *credentials, reached *reached) error {
+	look := m.Clock.NewTicker(silenceLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err := <-ended:
+			return fmt.Errorf("the engine of the target has ended: %w", err)
+		case <-look.C():
+			if reached.transport.silentFor() < silence {
+				continue
+			}
+			if err := reached.probe(ctx); err != nil {
+				end(errUnreachable)
+				return fmt.Errorf("%w: %w", errUnreachable, err)
+			}
+		case <-m.news:
+			if err := m.renew(ctx, found, reached); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// renew takes the present credentials over. Another token is used at once; anything else ends the engine, and so does that there are none. Credentials that cannot
+// be read change nothing.
+func (m *member) renew(ctx context.Context, found *credentials, reached *reached) error {
+	now, err := m.resolve(ctx)
+	switch {
+	case errors.Is(err, errNoCredentials):
+		return err
+	case err != nil:
+		m.log.Error(err, "The credentials of the target cannot be used; the former ones are used on")
+		return nil
+	case now.digest != found.digest:
+		return errChanged
+	}
+	reached.transport.token.Store(&now.token)
+	return nil
+}
+
+// state notes what the target is doing, and tells it if it is not as it should be.
+func (m *member) state(ctx context.Context, state State, why error) {
+	if !m.metrics.set(m.name, state, m.Clock.Now()) {
+		return
+	}
+	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: m.namespace, Namespace: m.namespace, UID: m.uid()}
+	switch state {
+	case StateStarting:
+	case StateRunning:
+		m.log.Info("Target is looked after")
+		if !m.warned {
+			return // A start is no news.
+		}
+		m.warned = false
+		m.notes.Tell(ctx, about, corev1.EventTypeNormal, "Target"+string(state), "The ManagedResources of the target are looked after")
+	default:
+		m.warned = true
+		m.log.Info("Target is not looked after", "state", state, "reason", why.Error())
+		m.notes.Tell(ctx, about, corev1.EventTypeWarning, "Target"+string(state), "The ManagedResources of the target are not looked after: "+why.Error())
+	}
+}

@@ -1,0 +1,77 @@
+package targets
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics are those of a process with many targets.
+type Metrics struct {
+	states   *prometheus.GaugeVec
+	waiting  *prometheus.GaugeVec
+	panics   *prometheus.CounterVec
+	exceeded prometheus.Counter
+
+	mu      sync.Mutex
+	current map[string]State
+}
+
+// NewMetrics returns metrics that a registry knows.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		states: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "espalier_targets",
+			Help: "Targets of the process, by state: Running, Starting, NoCredentials, InvalidCredentials, LeaseHeld, Unreachable, Failed, Panicked.",
+		}, []string{"state"}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "espalier_target_not_running_since_timestamp_seconds",
+			Help: "Since when a target is in a state other than Running; there is no series of one that is looked after.",
+		}, []string{"target", "state"}),
+		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "espalier_target_panics_total",
+			Help: "Panics in the work for a target, each of which ended its engine.",
+		}, []string{"target"}),
+		exceeded: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "espalier_target_answers_exceeded_total",
+			Help: "Answers of targets that were read no further, as they exceeded bytesInFlight or totalBytesInFlight.",
+		}),
+		current: map[string]State{},
+	}
+	registry.MustRegister(m.states, m.waiting, m.panics, m.exceeded)
+	return m
+}
+
+// set notes the state of a target, and says whether it is another one than before.
+func (m *Metrics) set(target string, state State, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, known := m.current[target]
+	if known && before == state {
+		return false
+	}
+	m.leaveLocked(target)
+	m.current[target] = state
+	m.states.WithLabelValues(string(state)).Inc()
+	if state != StateRunning {
+		m.waiting.WithLabelValues(target, string(state)).Set(float64(now.Unix()))
+	}
+	return true
+}
+
+// forget drops a target that is let go.
+func (m *Metrics) forget(target string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.leaveLocked(target)
+	delete(m.current, target)
+	m.panics.DeleteLabelValues(target)
+}
+
+func (m *Metrics) leaveLocked(target string) {
+	if state, known := m.current[target]; known {
+		m.states.WithLabelValues(string(state)).Dec()
+		m.waiting.DeleteLabelValues(target, string(state))
+	}
+}

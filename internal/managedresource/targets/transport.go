@@ -1,0 +1,119 @@
+package targets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+
+	"github.com/espalier-project/espalier/internal/ratelimit"
+)
+
+// transport is how one target is reached: with its present token, and within its limits.
+type transport struct {
+	inner http.RoundTripper
+	// token is the bearer token, which may change at any time; empty for other credentials.
+	token atomic.Pointer[string]
+	// places are those of requests under way, watches aside.
+	places chan struct{}
+	bodies *bodyShare
+	// watched limits what is read of all watches.
+	watched *rate.Limiter
+	clock   clock.PassiveClock
+	// silent is since when no request was answered, in nanoseconds of Unix time; 0 if the last one was.
+	silent atomic.Int64
+}
+
+// errNoPlace is about a request that found no place until its end.
+var errNoPlace = errors.New("other requests to the target are under way, and none ends")
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	// A creation may outlive the context of its run (target.outliving), and its place is left with its answer.
+	ctx, cancel := context.WithCancel(request.Context())
+	sent := request.Clone(ctx)
+	if token := t.token.Load(); token != nil && *token != "" {
+		sent.Header.Set("Authorization", "Bearer "+*token)
+	}
+	stream := isWatch(request)
+	if !stream {
+		select {
+		case t.places <- struct{}{}:
+			end := cancel
+			cancel = sync.OnceFunc(func() { end(); <-t.places })
+		case <-ctx.Done():
+			cancel()
+			if request.Body != nil {
+				_ = request.Body.Close()
+			}
+			return nil, fmt.Errorf("%w: %w", errNoPlace, ctx.Err())
+		}
+	}
+	response, err := t.inner.RoundTrip(sent)
+	t.noted(request.Context(), err)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if stream {
+		response.Body = &watched{response.Body, t.watched, ctx, cancel}
+	} else {
+		response.Body = t.bodies.read(response.Body, cancel)
+	}
+	return response, nil
+}
+
+// noted takes whether a request was answered. A request that was given up says nothing.
+func (t *transport) noted(ctx context.Context, err error) {
+	switch {
+	case err == nil:
+		t.silent.Store(0)
+	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
+		t.silent.CompareAndSwap(0, t.clock.Now().UnixNano())
+	}
+}
+
+// silentFor is for how long no request was answered though some were sent.
+func (t *transport) silentFor() time.Duration {
+	since := t.silent.Load()
+	if since == 0 {
+		return 0
+	}
+	return t.clock.Now().Sub(time.Unix(0, since))
+}
+
+// watched is a stream that is read no faster than its target may.
+type watched struct {
+	io.ReadCloser
+	limit  *rate.Limiter
+	ctx    context.Context
+	cancel func()
+}
+
+// Read implements io.Reader.
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p[:min(len(p), w.limit.Burst())])
+	if n > 0 {
+		if late := w.limit.WaitN(w.ctx, n); late != nil && err == nil {
+			err = late
+		}
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (w *watched) Close() error {
+	err := w.ReadCloser.Close()
+	w.cancel()
+	return err
+}
+
+// of returns a context whose requests to the source are those of a target.
+func of(ctx context.Context, target string) context.Context { return ratelimit.WithClient(ctx, target) }
