@@ -126,7 +126,7 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 		return nil, err
 	}
 	if p.Engine, err = engine.New(engine.Options{
-		Config: cfg, Manager: mgr, Source: p.Clientset, Target: target, Condemned: p.Condemned, Identified: func() { close(p.identified) }, Begun: func() { close(p.begun) }, Clock: p.Clock, Registry: p.Registry, Log: log,
+		Config: cfg, Manager: mgr, Source: p.Clientset, Target: target, Condemned: p.Condemned, SameCluster: process.SameCluster(sourceConfig, targetConfig), Identified: func() { close(p.identified) }, Begun: func() { close(p.begun) }, Clock: p.Clock, Registry: p.Registry, Log: log,
 	}); err != nil {
 		return nil, err
 	}

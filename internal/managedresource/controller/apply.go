@@ -67,6 +67,9 @@ type applier struct {
 // skipped is the result for an object that nobody need look at: the watches cover it, and it was as it should be when it was last seen.
 const skipped = "skipped"
 
+// leftAway is the result for an object that is gone and is not created while its ManagedResource is left alone.
+const leftAway = "left away"
+
 // outcome is what was done about one object.
 type outcome struct {
 	// result is created, updated, unchanged or skipped.
@@ -76,6 +79,8 @@ type outcome struct {
 	since objects.Revision
 	// before is the object as it was found, nil if it was not there.
 	before, after *unstructured.Unstructured
+	// held is what was left alone of it.
+	held held
 	// desired stands for what it was compared with, if that is not what the run began with.
 	desired uint64
 	// keptBy is the other ManagedResource whose origin it keeps; anothers is true if its origin named another ManagedResource, of whatever source.
@@ -285,6 +290,10 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 	}
 	if err != nil {
 		a.failed(ctx, desired, err)
+		return
+	}
+	if done.result == leftAway {
+		a.waitForHold(desired)
 		return
 	}
 	a.recordApplied(ctx, desired, done, digest, compared)

@@ -45,6 +45,8 @@ type Options struct {
 	GarbageCollector bool
 	// Condemned acquits what an object refers to that is about to be written (GC-20). Nil means that nothing is collected.
 	Condemned *condemned.Set
+	// AllowHolds is true if objects that carry a hold are left alone where their ManagedResource does not say otherwise (MRF-15).
+	AllowHolds bool
 
 	Statuses *source.Statuses
 	Secrets  *source.Secrets
@@ -67,6 +69,7 @@ type Reconciler struct {
 	Triggers *Triggers
 
 	states states
+	holds  *holds
 	slots  chan struct{}
 }
 
@@ -75,7 +78,7 @@ func New(o Options) *Reconciler {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(prometheus.NewRegistry())
 	}
-	r := &Reconciler{Options: o, slots: make(chan struct{}, allRuns), states: states{clock: o.Clock}}
+	r := &Reconciler{Options: o, slots: make(chan struct{}, allRuns), states: states{clock: o.Clock}, holds: newHolds(o.Metrics)}
 	r.Triggers = &Triggers{reconciler: r}
 	r.Tracker.SetRepairDelay(o.Config.DriftRepairDelay.Duration)
 	r.Tracker.OnReady(func(owner objects.Owner) { r.Triggers.add(owner, 0) })
@@ -220,6 +223,7 @@ func (r *Reconciler) forgetObjects(owner objects.Owner) {
 	r.Tracker.ForgetIgnored(owner)
 	r.Watches.Track(owner, nil)
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
+	r.holds.forget(owner)
 	r.Metrics.ignoredObjects.are(owner, 0, r.Clock.Now())
 	setGauge(r.Metrics.ignoredFields, owner, 0)
 }

@@ -26,6 +26,8 @@ type Metrics struct {
 	ignored           *prometheus.GaugeVec
 	ignoredObjects    ignoredObjects
 	ignoredFields     *prometheus.GaugeVec
+	held              *prometheus.GaugeVec
+	heldUntil         *prometheus.GaugeVec
 }
 
 // NewMetrics returns metrics that a registry knows.
@@ -61,9 +63,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		ignoredFields: gauges("espalier_managedresource_objects_with_ignored_fields",
 			"Objects in the manifests of a ManagedResource with fields that are left alone, by their annotation ignore-fields; there is no series where none is.",
 			labelNamespace, "name"),
+		held: gauges("espalier_managedresource_holds",
+			"Holds in force, by the annotation leave-alone-until on a ManagedResource or on its objects; there is no series where none is.", labelNamespace, "name"),
+		heldUntil: gauges("espalier_managedresource_hold_end_timestamp_seconds",
+			"When the first of the holds in force on a ManagedResource and its objects ends, and what it covers is repaired.", labelNamespace, "name"),
 	}
 	registry.MustRegister(m.objects, m.sourceFights, m.sourceRunsDelayed, m.drift, m.objectsHeld, m.driftNoticed, m.failures, m.deleted, m.takeovers,
-		m.orphans, m.lastSuccess, m.unhealthy, m.repairs, m.changes, m.ignored, m.ignoredObjects.count, m.ignoredObjects.since, m.ignoredFields)
+		m.orphans, m.lastSuccess, m.unhealthy, m.repairs, m.changes, m.ignored, m.ignoredObjects.count, m.ignoredObjects.since, m.ignoredFields,
+		m.held, m.heldUntil)
 	return m
 }
 

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -72,6 +73,10 @@ func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options me
 	if a.Tracker.Retries(seen, desiredDigest(desired, options)) {
 		done.sighting = seen
 		return done, nil
+	}
+	if options.Hold.IsInForce() {
+		// The part that is left alone would be lost.
+		return outcome{}, fmt.Errorf("%w; the object is not deleted to be created anew, as parts of it are left alone until %s", cause, options.Hold.Until.UTC().Format(time.RFC3339))
 	}
 	return outcome{}, a.replace(ctx, desired, done.before, done.after, cause)
 }

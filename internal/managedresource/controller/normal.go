@@ -27,6 +27,9 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, mr *resourcesv1alpha1.
 	if err != nil || mr == nil {
 		return reconcile.Result{}, err
 	}
+	if mr, err = r.settleHold(ctx, mr); err != nil || mr == nil {
+		return reconcile.Result{}, err
+	}
 	taken, idle := r.begin(mr)
 	if taken == nil {
 		return idle, nil

@@ -28,6 +28,7 @@ func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done
 	if !sighting.Terminating {
 		a.Tracker.Applied(sighting.Key)
 	}
+	a.noteHold(ctx, desired, done)
 	a.recordRepair(ctx, desired, done, compared)
 	if done.isKept() {
 		// The other one decides whether it is as it should be.

@@ -51,11 +51,14 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 			a.delay(min(wait, lookAgain))
 			return
 		}
+		held := a.heldOn(desired, live)
+		options.Hold = held.effect
 		merged = a.merge(desired, live, options, keptBy, origin)
 		if same, again := a.same(ctx, desired, live, merged, before.RetryPartial); same {
-			a.recordApplied(ctx, desired, outcome{result: "unchanged", sighting: a.seen(live, again), since: before.Revision, before: live, after: merged, keptBy: keptBy}, digest, false)
+			a.recordApplied(ctx, desired, outcome{result: "unchanged", sighting: a.seen(live, again), since: before.Revision, before: live, after: merged, keptBy: keptBy, held: held}, digest, false)
 			return
 		}
+		a.noteHold(ctx, desired, outcome{result: "unchanged", before: live, after: merged, held: held})
 	}
 	a.delay(wait)
 	a.Tracker.DriftTold(key)

@@ -15,6 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
@@ -161,6 +162,7 @@ func (c content) name(generation int64) string {
 // if it is known already.
 func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	mr, owner, inventory := r.mr, ownerOf(r.mr), r.applier.inventory()
+	r.holds.keep(owner, func(key objects.Key) bool { return describes(r.planned, key) })
 	applied := r.appliedChange()
 	succeeded := applied.Status == resourcesv1alpha1.ConditionTrue
 	checksum, newer, settled := r.content.checksum(), false, false
@@ -209,7 +211,7 @@ func (r *normalRun) appliedChange() meta.ConditionChange {
 	case len(r.pending) > 0:
 		return pendingChange(r.pending, r.mr)
 	}
-	return meta.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, meta.MessageApplied)
+	return meta.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, meta.MessageApplied+r.leftAlone(ownerOf(r.mr)))
 }
 
 // succeeded settles what the run took over, and tells of it.

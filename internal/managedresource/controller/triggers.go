@@ -121,7 +121,8 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 	}
 	operationAsks := r.operationAsks(before, after)
 	switch {
-	case before.UID != after.UID, // Deleted and created again while the watch was away.
+	case r.holdChanged(before, after),
+		before.UID != after.UID, // Deleted and created again while the watch was away.
 		before.Generation != after.Generation,
 		before.DeletionTimestamp == nil && after.DeletionTimestamp != nil,
 		wasIgnored != isIgnored,
@@ -132,6 +133,15 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 		return true
 	}
 	return becameUnhealthy(before, after)
+}
+
+// holdChanged says whether something else is left alone than before, and looks anew at what was.
+func (r *Reconciler) holdChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
+	changed := !meta.SameHold(before, after)
+	if changed {
+		r.reviewHolds(ownerOf(after))
+	}
+	return changed
 }
 
 // operationAsks says whether the annotation operation asks for a run, or forbids none any more.
@@ -181,20 +191,27 @@ func (t *Triggers) Drift(owner objects.Owner, key objects.Key) {
 	t.add(owner, r.Tracker.NoticeDrift(key, r.Clock.Now()).Due)
 }
 
-// Sweep wakes, once a sync period, the ManagedResources with objects that are in doubt, that the API server kept a part of only some time
+// Sweep looks at objects when holds on them end, and wakes, once a sync period, the ManagedResources with objects that are in doubt, that the API server kept a part of only some time
 // ago, or that no watch covers. The others are not even looked at: with a queue entry each, an idle process would spend all its time on
 // finding nothing to do.
 func (t *Triggers) Sweep(ctx context.Context) error {
 	r := t.reconciler
 	ticker := time.NewTicker(r.Config.SyncPeriod.Duration)
 	defer ticker.Stop()
+	ending := time.NewTimer(r.Config.SyncPeriod.Duration)
+	defer ending.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
+			t.sweep()
+		case <-ending.C:
+		case <-r.holds.changed:
 		}
-		t.sweep()
+		if next := t.endHolds(); next > 0 {
+			ending.Reset(next)
+		}
 	}
 }
 

@@ -26,6 +26,9 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 	expectAbsent := desired.Old == nil || finding.Known && !finding.Present
 	for attempt := 0; ; attempt++ {
 		var createErr error
+		if expectAbsent && a.leavesMissing(desired) {
+			return outcome{result: leftAway}, nil
+		}
 		if expectAbsent {
 			if err := a.recorded(); err != nil {
 				return outcome{}, err
@@ -68,6 +71,8 @@ func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *un
 	if err != nil {
 		return outcome{}, false, err
 	}
+	held := a.heldOn(desired, live)
+	options.Hold = held.effect
 	options, inherited, err := a.inherit(ctx, desired, live, options, keptBy, origin)
 	if err != nil {
 		return outcome{}, false, err
@@ -76,7 +81,7 @@ func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *un
 		return a.merge(desired, live, options, keptBy, origin)
 	}
 	merged := mergeLive(live)
-	done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Revision, desired: inherited}
+	done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Revision, desired: inherited, held: held}
 	if !a.rewrites(ctx, desired) {
 		if same, again := a.same(ctx, desired, live, merged, finding.RetryPartial); same {
 			done.sighting = a.seen(live, again)

@@ -44,6 +44,8 @@ type Options struct {
 	Target cluster.Connection
 	// Condemned acquits what applied objects refer to; nil if the garbage collector is off.
 	Condemned *condemned.Set
+	// SameCluster is true if the target is the source.
+	SameCluster bool
 	// Identified, if it is set, is called on the leader once the identity of the source is known: what else it runs begins then.
 	Identified func()
 	// Begun, if it is set, is called once the controllers have been added.
@@ -187,7 +189,7 @@ func (e *Engine) reconcilers(class meta.Class, identity string) (*controller.Rec
 		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
 		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled, Condemned: e.Condemned,
 		Statuses: statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Tracker: e.tracker, Watches: e.watches,
-		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Applied: news,
+		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Applied: news, AllowHolds: ptr.Deref(e.Config.Controllers.ManagedResource.AllowHolds, e.SameCluster),
 	})
 	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses, Clock: e.Clock, Await: reconciler.FirstRunPending}
 	for name, judge := range map[string]struct {

@@ -2,12 +2,14 @@ package merge
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/fieldpointer"
+	"github.com/espalier-project/espalier/internal/managedresource/hold"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
@@ -20,6 +22,8 @@ type Options struct {
 	Origin string
 	// HorizontallyScaled is true if an autoscaler has the replicas of the object (MR-21).
 	HorizontallyScaled bool
+	// Hold is what is left alone for a while; nil is nothing.
+	Hold *hold.Effect
 }
 
 // serverOwned are the fields of metadata that only the API server writes.
@@ -54,6 +58,9 @@ func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Optio
 		return merged
 	}
 
+	if options.Hold != nil && options.Hold.Whole {
+		return mergeHeld(desired, live, options)
+	}
 	merged := desired.DeepCopy()
 	merged.Object["metadata"] = mergeMetadata(desired, live, options)
 	if status, found := live.Object["status"]; found {
@@ -68,7 +75,48 @@ func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Optio
 			preserveResources: literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveResources),
 		})
 	}
-	return keepFields(merged, live, desired.IgnoredFields)
+	pointers := desired.IgnoredFields
+	if options.Hold != nil {
+		pointers = slices.Concat(pointers, options.Hold.Fields)
+	}
+	return keepFields(merged, live, pointers)
+}
+
+// mergeHeld leaves the live object as it is, but for what says whose it is: without that no watch would tell what happens to it, and that the hold
+// has ended (MRF-12).
+func mergeHeld(desired *plan.Desired, live *unstructured.Unstructured, options Options) *unstructured.Unstructured {
+	merged := live.DeepCopy()
+	unstructured.RemoveNestedField(merged.Object, "metadata", "managedFields")
+	if value, found := desired.GetLabels()[resourcesv1alpha1.LabelManagedBy]; found {
+		labels := merged.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[resourcesv1alpha1.LabelManagedBy] = value
+		setStrings(merged, "labels", labels)
+	}
+	setStrings(merged, "annotations", withOrigin(withHold(merged.GetAnnotations(), live, options.Hold), options.Origin))
+	return merged
+}
+
+// withHold has the annotations of a hold on the live object as long as the hold is in force, and none of them afterwards (MRF-13).
+func withHold(annotations map[string]string, live *unstructured.Unstructured, effect *hold.Effect) map[string]string {
+	if effect == nil || effect.Fate == hold.AsOthers {
+		return annotations
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	present := live.GetAnnotations()
+	for _, name := range hold.Annotations {
+		value, found := present[name]
+		if found && effect.Fate == hold.Stay {
+			annotations[name] = value
+		} else {
+			delete(annotations, name)
+		}
+	}
+	return annotations
 }
 
 // keepFields leaves fields as they are in the live object (MRF-1). It comes last, so that no rule of a kind counts more.
@@ -98,7 +146,7 @@ func mergeMetadata(desired *plan.Desired, live *unstructured.Unstructured, optio
 	}
 	setStrings(holder, "labels", mergeStrings(live.GetLabels(), desired.GetLabels(), oldLabels, options.ForceOverwriteLabels))
 	annotations := mergeStrings(withoutReferences(live.GetAnnotations()), desired.GetAnnotations(), oldAnnotations, options.ForceOverwriteAnnotations)
-	setStrings(holder, "annotations", withOrigin(annotations, options.Origin))
+	setStrings(holder, "annotations", withOrigin(withHold(annotations, live, options.Hold), options.Origin))
 
 	if owners, found, _ := unstructured.NestedFieldNoCopy(desired.Object, "metadata", "ownerReferences"); found && owners != nil {
 		meta["ownerReferences"] = owners

@@ -92,8 +92,19 @@ func (c Class) WaitsForHandOver(mr *resourcesv1alpha1.ManagedResource) bool {
 func (c Class) SameDesiredState(a, b *resourcesv1alpha1.ManagedResource) bool {
 	return a.UID == b.UID && a.Generation == b.Generation &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
-		Ignored(a) == Ignored(b) && c.Owns(a) == c.Owns(b) && c.WaitsForHandOver(a) == c.WaitsForHandOver(b) &&
+		Ignored(a) == Ignored(b) && SameHold(a, b) && c.Owns(a) == c.Owns(b) && c.WaitsForHandOver(a) == c.WaitsForHandOver(b) &&
 		SameInventory(a.Status.Resources, b.Status.Resources)
+}
+
+// SameHold says whether two forms of a ManagedResource say the same of what is left alone for a while.
+func SameHold(a, b *resourcesv1alpha1.ManagedResource) bool {
+	return !slices.ContainsFunc([]string{
+		resourcesv1alpha1.AnnotationLeaveAloneUntil, resourcesv1alpha1.AnnotationLeaveAloneFields, resourcesv1alpha1.AnnotationAllowHolds,
+	}, func(name string) bool {
+		was, found := a.Annotations[name]
+		is, still := b.Annotations[name]
+		return found != still || was != is
+	})
 }
 
 // SameInventory compares inventories; nil and empty are the same.

@@ -129,6 +129,15 @@ func (l *Tracker) DriftOf(key Key, now time.Time) Drift {
 	return r.rare.repairs.drift(now, l.repairDelay)
 }
 
+// HoldEnded doubts an object that was left alone until now. It is looked at and repaired at once, whatever paced its repairs before.
+func (l *Tracker) HoldEnded(key Key, now time.Time) {
+	l.updateObject(key, func(r *record, told *notices) {
+		l.rareLocked(r).repairs = repairs{last: now, open: true, told: true, look: now, until: now}
+		r.asked++
+		r.changedLocked(told)
+	})
+}
+
 func (p *repairs) drift(now time.Time, delay time.Duration) Drift {
 	d := Drift{Open: p.open, Fight: p.isFight()}
 	if !p.open {

@@ -16,6 +16,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/fieldpointer"
+	"github.com/espalier-project/espalier/internal/managedresource/hold"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
@@ -52,6 +53,8 @@ type Desired struct {
 	CreateOnly bool
 	// IgnoredFields are written when the object is created, and left alone afterwards.
 	IgnoredFields []fieldpointer.Pointer
+	// hadHold is true if the manifest has annotations of a hold, which counts on live objects only.
+	hadHold bool
 }
 
 // Name names the object in messages.
@@ -318,14 +321,16 @@ func checkIdentity(object decode.Object) error {
 }
 
 func warnings(object *Desired) []string {
-	value, found := object.GetAnnotations()[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]
-	if !found {
-		return nil
+	var all []string
+	if value, found := object.GetAnnotations()[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]; found {
+		if _, err := time.ParseDuration(value); err != nil {
+			all = append(all, fmt.Sprintf("object %q: annotation %s is no duration; its deletion would hang", object.Name(), resourcesv1alpha1.AnnotationFinalizeDeletionAfter))
+		}
 	}
-	if _, err := time.ParseDuration(value); err != nil {
-		return []string{fmt.Sprintf("object %q: annotation %s is no duration; its deletion would hang", object.Name(), resourcesv1alpha1.AnnotationFinalizeDeletionAfter)}
+	if object.hadHold {
+		all = append(all, fmt.Sprintf("object %q: annotation %s has no effect in a manifest, and is not written", object.Name(), resourcesv1alpha1.AnnotationLeaveAloneUntil))
 	}
-	return nil
+	return all
 }
 
 // complete makes the desired object of a decoded one: namespace, labels, what it refers to (MRD-8, MRD-9, MRL-1, MRA-9).
@@ -342,6 +347,7 @@ func complete(object decode.Object, scope Scope, options Options) *Desired {
 		desired.SetNamespace(corev1.NamespaceDefault)
 	}
 	desired.Key = KeyOf(desired.Unstructured)
+	desired.dropHold()
 
 	labels := labelsToInject(options)
 	reference := desired.GetLabels()
@@ -363,6 +369,17 @@ func complete(object decode.Object, scope Scope, options Options) *Desired {
 	kind, _ := typed.Of(desired.GroupVersionKind())
 	kind.DropEmpty(desired.Object)
 	return desired
+}
+
+// dropHold takes the annotations of a hold away, which counts on live objects only (MRF-10).
+func (d *Desired) dropHold() {
+	annotations := d.GetAnnotations()
+	for _, name := range hold.Annotations {
+		if _, found := annotations[name]; found {
+			d.hadHold = true
+			unstructured.RemoveNestedField(d.Object, "metadata", "annotations", name)
+		}
+	}
 }
 
 // ignoreFields reads which fields of the object are to be left alone. With a pointer that cannot be read, or that must not be, nothing is

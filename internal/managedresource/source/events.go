@@ -114,6 +114,11 @@ func (e *Events) Warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource
 	e.create(ctx, mr, corev1.EventTypeWarning, reason, message)
 }
 
+// Tell records what people want to know, and that is no fault.
+func (e *Events) Tell(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason, message string) {
+	e.create(ctx, mr, corev1.EventTypeNormal, reason, message)
+}
+
 func (e *Events) create(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, eventType, reason, message string) {
 	message = meta.Shortened(message, maxNote)
 	now := metav1.NewTime(e.clock.Now())

@@ -37,7 +37,7 @@ var house = []floor{
 			"internal/managedresource/decode",
 			"internal/managedresource/meta",
 			"internal/managedresource/schema",
-			"internal/managedresource/fieldpointer",
+			"internal/managedresource/fieldpointer", "internal/managedresource/hold",
 			"internal/managedresource/plan",
 			"internal/managedresource/merge",
 			"internal/managedresource/healthcheck",

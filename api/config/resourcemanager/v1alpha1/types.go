@@ -239,6 +239,11 @@ type ManagedResourceControllerConfig struct {
 	// names. Otherwise they are told of only. Default false.
 	// +optional
 	CollectOrphans *bool `json:"collectOrphans,omitempty"`
+	// AllowHolds has an object left alone that carries the annotation resources.gardener.cloud/leave-alone-until in the target. A ManagedResource
+	// with the annotation resources.gardener.cloud/allow-holds says otherwise for its objects. Default: true if the target is the source,
+	// else false, as others may write its objects.
+	// +optional
+	AllowHolds *bool `json:"allowHolds,omitempty"`
 }
 
 // AlwaysUpdateScope says which objects get an update though nothing differs.

@@ -1,0 +1,230 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/hold"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// Reasons of Events about holds (MRF-14).
+const (
+	reasonHoldBegan    = "HoldBegan"
+	reasonHoldEnded    = "HoldEnded"
+	reasonHoldReleased = "HoldReleased"
+	reasonHoldRefused  = "HoldRefused"
+)
+
+// held is what the annotations on an object, as it was read, and on its ManagedResource have left alone.
+type held struct {
+	// own is what the object itself says, none if it must not.
+	own hold.Hold
+	// forbidden is true if the object says so and must not (MRF-15).
+	forbidden bool
+	effect    *hold.Effect
+}
+
+// heldOn says what is left alone of an object that was read.
+func (a *applier) heldOn(desired *plan.Desired, live *unstructured.Unstructured) held {
+	if desired.CreateOnly {
+		return held{} // It is never repaired.
+	}
+	now := a.Clock.Now()
+	h := held{own: hold.Of(live.GetAnnotations(), desired.Key.Group, desired.Key.Kind, now)}
+	if h.own.State != hold.None && !a.allowsHolds(a.mr) {
+		h.own, h.forbidden = hold.Hold{}, true
+	}
+	h.effect = hold.Together(h.own, holdOf(a.mr, now))
+	return h
+}
+
+// holdOf is what a ManagedResource has left alone of its objects.
+func holdOf(mr *resourcesv1alpha1.ManagedResource, now time.Time) hold.Hold {
+	return hold.Of(mr.Annotations, "", "", now)
+}
+
+// allowsHolds says whether whoever may write the objects of a ManagedResource may have them left alone.
+func (r *Reconciler) allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
+	if allowed, err := strconv.ParseBool(mr.Annotations[resourcesv1alpha1.AnnotationAllowHolds]); err == nil {
+		return allowed
+	}
+	return r.AllowHolds
+}
+
+// leavesMissing says whether an object that is gone stays so, as all of its ManagedResource is left alone: somebody may have deleted it on purpose. One that
+// no inventory had is created.
+func (a *applier) leavesMissing(desired *plan.Desired) bool {
+	return desired.Old != nil && !meta.Tentative(desired.Old) && holdOf(a.mr, a.Clock.Now()).IsWhole()
+}
+
+// waitForHold has a missing object looked at when the hold on its ManagedResource ends.
+func (a *applier) waitForHold(desired *plan.Desired) {
+	until := holdOf(a.mr, a.Clock.Now()).Until
+	a.Tracker.KeepDoubt(ownerOf(a.mr), keyOf(desired))
+	a.holds.are(ownerOf(a.mr), keyOf(desired), holdEntry{look: until})
+	a.delay(max(until.Sub(a.Clock.Now()), time.Millisecond))
+}
+
+// noteHold notes and tells what is left alone of an object after it was looked at.
+func (a *applier) noteHold(ctx context.Context, desired *plan.Desired, done outcome) {
+	owner, key, h := ownerOf(a.mr), keyOf(desired), done.held
+	written := done.result == "updated"
+	if h.effect.IsInForce() {
+		entry := holdEntry{look: h.effect.Until}
+		if h.own.State == hold.InForce {
+			entry.own = h.own.Until
+		}
+		if a.holds.are(owner, key, entry) {
+			a.tellHold(ctx, a.mr, reasonHoldBegan, fmt.Sprintf("%s is left alone %s%s", desired.Name(), h.own, setBy(done.before.GetManagedFields())))
+		}
+		return
+	}
+	before := a.holds.end(owner, key)
+	switch {
+	case h.own.State == hold.Over && written:
+		a.tellHold(ctx, a.mr, reasonHoldEnded, fmt.Sprintf("The hold on %s ended, and it was repaired%s", desired.Name(), where(desired, done)))
+	case h.own.State == hold.Refused && written:
+		a.tellHold(ctx, a.mr, reasonHoldRefused, fmt.Sprintf("The hold on %s was refused and removed: %s", desired.Name(), h.own.Refusal))
+	case h.forbidden && written:
+		a.tellHold(ctx, a.mr, reasonHoldRefused, fmt.Sprintf("%s was repaired in spite of its annotation %s, which does not count on objects of this ManagedResource",
+			desired.Name(), resourcesv1alpha1.AnnotationLeaveAloneUntil))
+	case !before.own.IsZero():
+		a.tellHold(ctx, a.mr, reasonHoldReleased, desired.Name()+" is left alone no more")
+	}
+}
+
+// where says what was repaired, without content.
+func where(desired *plan.Desired, done outcome) string {
+	without := done.before.DeepCopy()
+	for _, name := range hold.Annotations {
+		unstructured.RemoveNestedField(without.Object, "metadata", "annotations", name)
+	}
+	path := merge.Difference(without, done.after)
+	if desired.GetKind() == "Secret" {
+		path, _, _ = strings.Cut(path, ".")
+	}
+	if path == "" {
+		return ""
+	}
+	return " at " + path
+}
+
+func setBy(fields []metav1.ManagedFieldsEntry) string {
+	if manager, _ := hold.SetBy(fields); manager != "" {
+		return fmt.Sprintf(", set by %q", manager)
+	}
+	return ""
+}
+
+func (r *Reconciler) tellHold(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason, message string) {
+	log.FromContext(ctx).Info("Hold", "event", reason, "message", message)
+	if reason == reasonHoldBegan || reason == reasonHoldRefused {
+		r.Events.Warn(ctx, mr, reason, message)
+		return
+	}
+	r.Events.Tell(ctx, mr, reason, message)
+}
+
+// settleHold notes what the ManagedResource itself has left alone, and removes the annotations of a hold that has ended, or that is refused. It returns
+// nil if the ManagedResource is gone.
+func (r *Reconciler) settleHold(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+	owner, h := ownerOf(mr), holdOf(mr, r.Clock.Now())
+	switch h.State {
+	case hold.None:
+		if before := r.holds.end(owner, noObject); !before.own.IsZero() {
+			r.states.stepKnown(owner, lifecycle.PeriodEnded{})
+			r.tellHold(ctx, mr, reasonHoldReleased, "The objects are left alone no more")
+		}
+	case hold.InForce:
+		if r.holds.are(owner, noObject, holdEntry{look: h.Until, own: h.Until}) {
+			r.states.stepKnown(owner, lifecycle.PeriodEnded{})
+			r.tellHold(ctx, mr, reasonHoldBegan, "The objects are left alone "+h.String())
+		}
+	case hold.Over, hold.Refused:
+		return r.removeHold(ctx, mr, h)
+	}
+	return mr, nil
+}
+
+func (r *Reconciler) removeHold(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, h hold.Hold) (*resourcesv1alpha1.ManagedResource, error) {
+	annotations := map[string]any{}
+	for _, name := range hold.Annotations {
+		annotations[name] = nil
+	}
+	next, err := r.Statuses.PatchMetadata(ctx, mr, map[string]any{"annotations": annotations}, true)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("removing a hold that is not in force: %w", err)
+	}
+	r.holds.end(ownerOf(mr), noObject)
+	r.states.stepKnown(ownerOf(mr), lifecycle.PeriodEnded{})
+	if h.State == hold.Refused {
+		r.tellHold(ctx, mr, reasonHoldRefused, "The hold was refused and removed: "+h.Refusal.Error())
+	} else {
+		r.tellHold(ctx, mr, reasonHoldEnded, "The hold ended, and the objects are repaired")
+	}
+	return next, nil
+}
+
+// reviewHolds looks anew at all that is left alone of a ManagedResource, whose annotations say something else now.
+func (r *Reconciler) reviewHolds(owner objects.Owner) {
+	for _, key := range r.holds.of(owner) {
+		if key != noObject {
+			r.Tracker.HoldEnded(key, r.Clock.Now())
+		}
+	}
+}
+
+// endHolds looks at what is left alone no more, and returns how long it is until the next hold ends; zero if there is none.
+func (t *Triggers) endHolds() time.Duration {
+	r := t.reconciler
+	due, next := r.holds.due(r.Clock.Now())
+	for _, ended := range due {
+		if ended.key != noObject {
+			r.Tracker.HoldEnded(ended.key, r.Clock.Now())
+		}
+		t.add(ended.owner, 0)
+	}
+	return next
+}
+
+// namedHolds is how many objects that are left alone a condition names.
+const namedHolds = 10
+
+// leftAlone says in a condition what is left alone; empty if nothing is.
+func (r *Reconciler) leftAlone(owner objects.Owner) string {
+	var names []string
+	for _, key := range r.holds.of(owner) {
+		if key == noObject {
+			return " The ManagedResource is left alone for a while."
+		}
+		names = append(names, fmt.Sprintf("%s %s/%s", key.Kind, key.Namespace, key.Name))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	more := ""
+	if len(names) > namedHolds {
+		more = fmt.Sprintf(" and %d more", len(names)-namedHolds)
+		names = names[:namedHolds]
+	}
+	return " Left alone for a while: " + strings.Join(names, ", ") + more + "."
+}

@@ -1,0 +1,188 @@
+// Package hold reads the annotations by which people have an object, or all objects of a ManagedResource, left alone for a while.
+//
+// A hold is all in its annotations and the time: what is in force follows from them alone, so that a restart, or another leader, changes
+// nothing. Pure functions; the callers say when it is.
+package hold
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/fieldpointer"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+)
+
+const (
+	// Longest is the longest time for which anything is left alone: an emergency that lasts longer needs a change of the manifest. A hold
+	// that ends later is refused.
+	Longest = 24 * time.Hour
+	// clockSkew is how far the clock of whoever sets a hold may be ahead of the engine's.
+	clockSkew = time.Minute
+	// longestReason is as much of a reason as is passed on, in bytes: several of them fit into the message of an Event.
+	longestReason = 200
+)
+
+// Annotations are the keys of a hold.
+var Annotations = []string{
+	resourcesv1alpha1.AnnotationLeaveAloneUntil, resourcesv1alpha1.AnnotationLeaveAloneFields, resourcesv1alpha1.AnnotationLeaveAloneReason,
+}
+
+// State is what a hold is at a moment.
+type State int
+
+// States of a hold. Over is one that ended; Refused one that cannot be read, or that ends too late.
+const (
+	None State = iota
+	InForce
+	Over
+	Refused
+)
+
+// Hold is what annotations say.
+type Hold struct {
+	State State
+	// Until is when it ends, or ended.
+	Until time.Time
+	// Fields are what is left alone; none means everything.
+	Fields []fieldpointer.Pointer
+	Reason string
+	// Refusal says why it is refused.
+	Refusal error
+}
+
+// Of reads the annotations of an object, or of a ManagedResource, at a moment. kind is that of the object with its group, and empty for a
+// ManagedResource.
+func Of(annotations map[string]string, group, kind string, now time.Time) Hold {
+	text, found := annotations[resourcesv1alpha1.AnnotationLeaveAloneUntil]
+	if !found {
+		return Hold{}
+	}
+	h := Hold{State: InForce, Reason: meta.Shortened(printable(annotations[resourcesv1alpha1.AnnotationLeaveAloneReason]), longestReason)}
+	var err error
+	if h.Until, err = time.Parse(time.RFC3339, text); err != nil {
+		return refused(resourcesv1alpha1.AnnotationLeaveAloneUntil, errors.New("is no time such as 2006-01-02T15:04:05Z"))
+	}
+	if !now.Before(h.Until) {
+		h.State = Over
+		return h
+	}
+	if h.Until.After(now.Add(Longest + clockSkew)) {
+		return refused(resourcesv1alpha1.AnnotationLeaveAloneUntil, fmt.Errorf("is more than %s away", Longest))
+	}
+	fields, limited := annotations[resourcesv1alpha1.AnnotationLeaveAloneFields]
+	if !limited {
+		return h
+	}
+	if h.Fields, err = fieldpointer.ParseList(fields); err == nil {
+		err = fieldpointer.Check(h.Fields, group, kind)
+	}
+	if err == nil && len(h.Fields) == 0 {
+		err = errors.New("names no field")
+	}
+	if err != nil {
+		return refused(resourcesv1alpha1.AnnotationLeaveAloneFields, err)
+	}
+	return h
+}
+
+func refused(annotation string, err error) Hold {
+	return Hold{State: Refused, Refusal: fmt.Errorf("annotation %s: %w", annotation, err)}
+}
+
+// printable is a text in one line.
+func printable(text string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text)), " ")
+}
+
+// IsWhole says whether nothing of the object is repaired.
+func (h Hold) IsWhole() bool { return h.State == InForce && len(h.Fields) == 0 }
+
+// String tells people of the hold: what is left alone, until when and why.
+func (h Hold) String() string {
+	text := "until " + h.Until.UTC().Format(time.RFC3339)
+	if len(h.Fields) > 0 {
+		names := make([]string, len(h.Fields))
+		for i, field := range h.Fields {
+			names[i] = field.String()
+		}
+		text += " at " + strings.Join(names, ", ")
+	}
+	if h.Reason != "" {
+		text += fmt.Sprintf(", for the reason %q", h.Reason)
+	}
+	return text
+}
+
+// SetBy names who wrote the annotation, as managed fields tell, and when that writer last wrote; empty if they do not.
+func SetBy(fields []metav1.ManagedFieldsEntry) (manager string, at time.Time) {
+	for _, entry := range fields {
+		if entry.FieldsV1 == nil || !strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+resourcesv1alpha1.AnnotationLeaveAloneUntil+`"`) {
+			continue
+		}
+		if entry.Time != nil {
+			at = entry.Time.Time
+		}
+		return entry.Manager, at
+	}
+	return "", time.Time{}
+}
+
+// Fate is what becomes of the annotations of a hold on an object.
+type Fate int
+
+// Fates: they are treated as all others, they stay, or they are removed.
+const (
+	AsOthers Fate = iota
+	Stay
+	Removed
+)
+
+// Effect is what the hold on an object and the one on its ManagedResource mean together for a merge.
+type Effect struct {
+	// Whole is true if nothing is repaired, else Fields are what is left alone.
+	Whole  bool
+	Fields []fieldpointer.Pointer
+	// Fate is that of the annotations on the object.
+	Fate Fate
+	// Until is when the first of the holds in force ends; zero if none is.
+	Until time.Time
+}
+
+// Together is the effect of two holds; nil if there is none. An object that must not be held has none of its own.
+func Together(object, managedResource Hold) *Effect {
+	if object.State == None && managedResource.State != InForce {
+		return nil
+	}
+	effect := &Effect{}
+	switch object.State {
+	case InForce:
+		effect.Fate = Stay
+	case Over, Refused:
+		effect.Fate = Removed
+	case None:
+	}
+	for _, h := range []Hold{object, managedResource} {
+		if h.State != InForce {
+			continue
+		}
+		effect.Whole = effect.Whole || h.IsWhole()
+		effect.Fields = append(effect.Fields, h.Fields...)
+		if effect.Until.IsZero() || h.Until.Before(effect.Until) {
+			effect.Until = h.Until
+		}
+	}
+	return effect
+}
+
+// IsInForce says whether something is left alone.
+func (e *Effect) IsInForce() bool { return e != nil && !e.Until.IsZero() }
