@@ -31,6 +31,53 @@ func TestReplayPage(t *testing.T) {
 	}
 }
 
+// TestMain lets the test be the other executable of --against, which has a configuration of its own.
+func TestMain(m *testing.M) {
+	if os.Getenv("OTHER_RELEASE") == "" {
+		os.Exit(m.Run())
+	}
+	if os.Getenv("OTHER_RELEASE") == "broken" {
+		_, _ = os.Stdout.WriteString("x\n")
+		os.Exit(0)
+	}
+	os.Exit(process.Execute(command(), append(os.Args[1:], "--config", os.Getenv("OTHER_RELEASE")), os.Stdout, os.Stderr))
+}
+
+// TestReplayAgainst: another executable decides about the same log, and what it decides differently is printed.
+func TestReplayAgainst(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Join("..", ".."))
+	for name, c := range map[string]struct {
+		other, config string
+		code          int
+		want          string
+	}{
+		"RPL-8/a narrower one":  {"docs/examples/replay/narrow.yaml", "", 1, "2      SR-26  gardenlet of Seed:b  shoots.core.gardener.cloud  get,list  Allow  NoOpinion"},
+		"RPL-8/one that fails":  {"docs/examples/absent.yaml", "", 2, "absent.yaml"},
+		"RPL-8/the same":        {"docs/examples/replay/narrow.yaml", "docs/examples/replay/narrow.yaml", 0, "0 of 6 decisions differ"},
+		"RPL-8/one that breaks": {"broken", "", 2, "prints no decision"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("OTHER_RELEASE", c.other)
+			arguments := []string{"replay", "--audit-log", "docs/examples/replay/audit.log", "--against", self}
+			if c.config != "" {
+				arguments = append(arguments, "--config", c.config)
+			}
+			var out strings.Builder
+			if code := process.Execute(command(), arguments, &out, &out); code != c.code || !strings.Contains(out.String(), c.want) {
+				t.Errorf("exit code %d, want %d: %s", code, c.code, out.String())
+			}
+		})
+	}
+	var out strings.Builder
+	if code := process.Execute(command(), []string{"replay", "--audit-log", "-", "--against", self}, &out, &out); code != 2 {
+		t.Errorf("RPL-8: exit code %d: %s", code, out.String())
+	}
+}
+
 // TestReplay: the verb says with its exit code whether something differs, and prints the table.
 func TestReplay(t *testing.T) {
 	dir := t.TempDir()

@@ -12,6 +12,8 @@ type Event struct {
 	// File and Line say where it is, for people; lines count from 1.
 	File string
 	Line int
+	// FileNumber is the place of the file among those that are read, from 0.
+	FileNumber int
 
 	Stage, Verb, RequestURI string
 	// User and Groups are those of whoever is impersonated, if somebody is: kube-apiserver decides about that user.

@@ -50,6 +50,7 @@ var ErrNothing = errors.New("no line is an audit event")
 // chunk is some lines, and what was found in them.
 type chunk struct {
 	file      string
+	number    int
 	text      string
 	firstLine int
 	// dropped is the number of a line that is too long, 0 if there is none.
@@ -139,7 +140,7 @@ func (c *chunk) scan(keep func(*Event) bool) {
 			continue
 		}
 		c.lines++
-		e := Event{File: c.file, Line: number}
+		e := Event{File: c.file, FileNumber: c.number, Line: number}
 		if err := e.decode(line); err != nil {
 			c.wrong(number, err)
 			continue
@@ -163,8 +164,12 @@ func (c *chunk) wrong(line int, err error) {
 
 // split cuts all files into chunks that end with a line.
 func (s *Source) split(emit func(*chunk) bool) error {
-	for _, name := range s.Files {
-		if err := s.splitFile(name, emit); err != nil {
+	for number, name := range s.Files {
+		numbered := func(c *chunk) bool {
+			c.number = number
+			return emit(c)
+		}
+		if err := s.splitFile(name, numbered); err != nil {
 			return err
 		}
 	}

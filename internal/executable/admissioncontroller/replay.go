@@ -1,9 +1,14 @@
 package admissioncontroller
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -12,18 +17,19 @@ import (
 	"github.com/espalier-project/espalier/internal/executable/replaying"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/replay"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 )
 
 // Replay returns the verb that decides about an audit log once more. flags lead to a configuration; read returns the one of a file, or with an empty
 // path the one that flags lead to, or the defaults.
 func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, error)) process.Subcommand {
-	var dir, compare string
+	var dir, compare, against string
 	var without []string
-	var selectorsSent bool
+	var selectorsSent, decisions bool
 	return replaying.Command(replaying.Options{
 		Long: "It decides as the SeedAuthorizer does about clients of seeds, and as the ShootAuthorizer does about those of self-hosted shoots.\n" +
 			"With one rule set, that of --config or of the defaults, it prints decisions that differ from those of the log.\n" +
-			"With a second one, of --compare, or without some edges of the graph, it prints decisions in which both differ.\n\n" +
+			"With a second one, of --compare or --against, or without some edges of the graph, it prints decisions in which both differ.\n\n" +
 			"The graph begins as the dump, and follows writes that the log has with their bodies (level RequestResponse). KNOWN FROM tells which of\n" +
 			"both an example was decided by. Nothing is read from a cluster.",
 		Flags: func(set *pflag.FlagSet) {
@@ -31,9 +37,11 @@ func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, 
 			set.StringVar(&dir, "dump", "", "`folder` with a dump of the garden (admission-controller dump)")
 			set.StringVar(&compare, "compare", "", "`file` with the configuration of the second rule set")
 			set.StringSliceVar(&without, "without-edges", nil, "`rules` of edges that the second rule set lacks, such as GE-27; docs/reference/graph.md has them")
+			set.StringVar(&against, "against", "", "`executable` of another release that decides, too, with the same flags")
+			set.BoolVar(&decisions, "decisions", false, "print each decision, a line each, and compare nothing; for --against")
 			set.BoolVar(&selectorsSent, "selectors", true, "whether the garden's API server sends selectors to authorizers")
 		},
-		Run: func(ctx context.Context, _ *pflag.FlagSet, source auditlog.Source) (*replaying.Result, error) {
+		Run: func(ctx context.Context, set *pflag.FlagSet, source auditlog.Source, out io.Writer) (*replaying.Result, error) {
 			if err := replay.CheckEdges(without); err != nil {
 				return nil, process.CommandLineError(fmt.Errorf("--without-edges: %w", err))
 			}
@@ -42,6 +50,16 @@ func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, 
 				return nil, err
 			}
 			options := replay.Options{Source: source, Dump: dir, First: replay.RuleSet{Policy: policyOf(first)}, Selectors: selectorsSent}
+			if decisions {
+				return nil, printDecisions(ctx, options, out)
+			}
+			if against != "" {
+				found, err := runAgainst(ctx, against, set, options)
+				if err != nil {
+					return nil, err
+				}
+				return replayed(found, "second"), nil
+			}
 			is := "now"
 			if compare != "" || len(without) > 0 {
 				second := first
@@ -61,6 +79,57 @@ func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, 
 			return replayed(found, is), nil
 		},
 	})
+}
+
+// printDecisions prints each decision in the form that --against reads.
+func printDecisions(ctx context.Context, o replay.Options, out io.Writer) error {
+	buffered := bufio.NewWriterSize(out, 64<<10)
+	o.Each = func(e *auditlog.Event, d rules.Decision) error { return replay.Print(buffered, e, d) }
+	_, err := replay.Run(ctx, o)
+	return errors.Join(err, buffered.Flush())
+}
+
+// runAgainst compares with what another executable decides about the same files, by the same flags.
+func runAgainst(ctx context.Context, executable string, set *pflag.FlagSet, o replay.Options) (*replay.Result, error) {
+	if slices.Contains(o.Source.Files, "-") {
+		return nil, process.CommandLineError(errors.New("--against reads the log twice: standard input cannot be"))
+	}
+	arguments := []string{"replay", "--decisions"}
+	set.Visit(func(f *pflag.Flag) {
+		switch values, several := f.Value.(pflag.SliceValue); {
+		case f.Name == "against" || f.Name == "output":
+		case several:
+			for _, value := range values.GetSlice() {
+				arguments = append(arguments, "--"+f.Name+"="+value)
+			}
+		default:
+			arguments = append(arguments, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var said strings.Builder
+	other := exec.CommandContext(ctx, executable, arguments...) //nolint:gosec // The caller names the executable.
+	other.Stderr = &said
+	decided, err := other.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := other.Start(); err != nil {
+		return nil, fmt.Errorf("--against: %w", err)
+	}
+	o.Against = replay.NewAgainst(decided)
+	found, err := replay.Run(ctx, o)
+	if err == nil { // Its last decisions may be about requests that are nobody's here.
+		_, err = io.Copy(io.Discard, decided)
+	}
+	if err != nil {
+		cancel()
+	}
+	if failed := other.Wait(); failed != nil && err == nil {
+		err = fmt.Errorf("--against: %s: %w: %s", executable, failed, strings.TrimSpace(said.String()))
+	}
+	return found, err
 }
 
 // replayed is what the verb prints.

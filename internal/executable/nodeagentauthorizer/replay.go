@@ -3,6 +3,7 @@ package nodeagentauthorizer
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/pflag"
 
@@ -29,7 +30,7 @@ func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, 
 			set.StringArrayVar(&objects, "objects", nil, "`file` with objects as JSON, as they were when the log began; may be given several times")
 			set.StringVar(&compare, "compare", "", "`file` with the second configuration")
 		},
-		Run: func(ctx context.Context, _ *pflag.FlagSet, source auditlog.Source) (*replaying.Result, error) {
+		Run: func(ctx context.Context, _ *pflag.FlagSet, source auditlog.Source, _ io.Writer) (*replaying.Result, error) {
 			first, err := read("")
 			if err != nil {
 				return nil, err

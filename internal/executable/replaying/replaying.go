@@ -41,8 +41,8 @@ type Options struct {
 	// Long says what is replayed, in some lines.
 	Long  string
 	Flags func(*pflag.FlagSet)
-	// Run replays files.
-	Run func(ctx context.Context, set *pflag.FlagSet, source auditlog.Source) (*Result, error)
+	// Run replays files. Without a result it has printed what there is.
+	Run func(ctx context.Context, set *pflag.FlagSet, source auditlog.Source, out io.Writer) (*Result, error)
 }
 
 // Command returns the verb.
@@ -69,8 +69,8 @@ func Command(o Options) process.Subcommand {
 			}
 			ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer cancel()
-			r, err := o.Run(ctx, set, auditlog.Source{Files: files, Stdin: os.Stdin})
-			if err != nil {
+			r, err := o.Run(ctx, set, auditlog.Source{Files: files, Stdin: os.Stdin}, out)
+			if err != nil || r == nil {
 				return err
 			}
 			if err := r.print(out, form); err != nil {

@@ -40,6 +40,10 @@ type Options struct {
 	// First decides, and Second, too, if it is set: then the log's own decisions do not matter.
 	First  RuleSet
 	Second *RuleSet
+	// Against, if it is set, decides in place of a second rule set: another release of the executable (against.go).
+	Against *Against
+	// Each, if it is set, gets each decision, and nothing is compared.
+	Each func(e *auditlog.Event, d rules.Decision) error
 	// Selectors says that the API server sends selectors to authorizers.
 	Selectors bool
 }
@@ -69,6 +73,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.against, p.each = o.Against, o.Each
 	o.Source.Keep = keep
 	p.result.Summary, err = o.Source.Read(func(e *auditlog.Event) error { return p.play(ctx, e) })
 	return p.result, err
@@ -98,11 +103,13 @@ type deciders struct {
 
 // player decides about one event after the other.
 type player struct {
-	clock  *eventClock
-	worlds []*world
-	first  deciders
-	second *deciders
-	result *Result
+	clock   *eventClock
+	worlds  []*world
+	first   deciders
+	second  *deciders
+	against *Against
+	each    func(*auditlog.Event, rules.Decision) error
+	result  *Result
 	// fromLog are the objects that a write of the log has set.
 	fromLog   map[graph.Vertex]struct{}
 	selectors map[rawSelectors]selection
@@ -212,25 +219,40 @@ func (p *player) decide(ctx context.Context, e *auditlog.Event) error {
 		return err
 	}
 	p.result.Decided++
-	if p.second == nil {
+	other := rules.Decision{}
+	switch {
+	case p.each != nil:
+		return p.each(e, is)
+	case p.against != nil:
+		other, err = p.against.next(e)
+	case p.second != nil:
+		other, err = p.second.of(&p.record).Decide(ctx, &p.record)
+	default:
 		p.compareLog(ctx, e, is)
 		return nil
 	}
-	other, err := p.second.of(&p.record).Decide(ctx, &p.record)
 	if err != nil || is.Allowed == other.Allowed {
 		return err
 	}
-	was, refused, refuses := is, other, p.second
+	p.differ(ctx, e, is, other)
+	return nil
+}
+
+// differ counts a request about which two rule sets decide differently.
+func (p *player) differ(ctx context.Context, e *auditlog.Event, is, other rules.Decision) {
+	refused, refuses := other, p.second
 	if !is.Allowed {
 		refused, refuses = is, &p.first
 	}
+	if refuses == nil { // Another executable refuses it, whose graph is not here.
+		refused.Vertex, refused.Asked, refuses = is.Vertex, is.Asked, &p.first
+	}
 	if refused.Unseen {
 		p.result.Undecided++
-		return nil
+		return
 	}
-	key := p.key(e, was, text(is.Allowed), text(other.Allowed))
+	key := p.key(e, is, text(is.Allowed), text(other.Allowed))
 	p.result.Add(key, e, func(c *auditlog.Cell) { p.describe(ctx, c, refused, refuses) })
-	return nil
 }
 
 func text(allowed bool) string {

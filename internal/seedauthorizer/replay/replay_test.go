@@ -190,7 +190,7 @@ func TestTimeTravel(t *testing.T) {
 // fails only where memory grows with the log.
 func TestSpeed(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a log of 100,000 events")
+		t.Skip("a log of 20,000 events")
 	}
 	path := filepath.Join(t.TempDir(), "audit.log")
 	file, err := os.Create(path)
@@ -198,7 +198,7 @@ func TestSpeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := auditgen.New(file)
-	if err := log.Landscape(landscape.Options{Seeds: 20, Projects: 10, Shoots: 500}, 100_000); err != nil {
+	if err := log.Landscape(landscape.Options{Seeds: 20, Projects: 10, Shoots: 500}, 20_000); err != nil {
 		t.Fatal(err)
 	}
 	if err := log.Flush(); err != nil {

@@ -1,0 +1,81 @@
+package replay
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/espalier-project/espalier/internal/endpoint/auditlog"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
+)
+
+// Print writes a decision in the form that Against reads: the place of the request, the decision and the rule.
+func Print(out io.Writer, e *auditlog.Event, d rules.Decision) error {
+	said := text(d.Allowed)
+	if !d.Allowed && d.Unseen {
+		said = unseen
+	}
+	_, err := fmt.Fprintf(out, "%d %d %s %q\n", e.FileNumber, e.Line, said, d.Rule)
+	return err
+}
+
+// unseen stands for a refusal that a look-up might have changed.
+const unseen = "Unseen"
+
+// Against reads the decisions of another executable about the same log, in its order.
+type Against struct {
+	from *bufio.Reader
+	// ahead is the decision that was read last, if ready says that nobody has used it yet.
+	ahead decision
+	ready bool
+	ended bool
+}
+
+// decision is one of another executable.
+type decision struct {
+	file, line int
+	rules.Decision
+}
+
+// NewAgainst reads decisions.
+func NewAgainst(from io.Reader) *Against { return &Against{from: bufio.NewReaderSize(from, 64<<10)} }
+
+// next returns the decision about an event. An executable that does not decide about it at all has no opinion.
+func (a *Against) next(e *auditlog.Event) (rules.Decision, error) {
+	for {
+		if err := a.read(); err != nil {
+			return rules.Decision{}, err
+		}
+		switch {
+		case a.ended || a.ahead.file > e.FileNumber || a.ahead.file == e.FileNumber && a.ahead.line > e.Line:
+			return rules.Decision{}, nil
+		case a.ahead.file == e.FileNumber && a.ahead.line == e.Line:
+			a.ready = false
+			return a.ahead.Decision, nil
+		}
+		a.ready = false // It decides about a request that is nobody's here.
+	}
+}
+
+func (a *Against) read() error {
+	if a.ready || a.ended {
+		return nil
+	}
+	line, err := a.from.ReadString('\n')
+	if errors.Is(err, io.EOF) && line == "" {
+		a.ended = true
+		return nil
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	var d decision
+	var said string
+	if _, err := fmt.Sscanf(line, "%d %d %s %q", &d.file, &d.line, &said, &d.Rule); err != nil {
+		return fmt.Errorf("the other executable prints no decision: %w", err)
+	}
+	d.Allowed, d.Unseen = said == allow, said == unseen
+	a.ahead, a.ready = d, true
+	return nil
+}
