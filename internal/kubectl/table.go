@@ -39,7 +39,7 @@ func Command() process.Command {
 		Name: Name, Short: "Ask what is in a cluster because of ManagedResources, and why",
 		Long: clustersLong + "\n\n" +
 			"The verbs are those of resource-manager, of which kubectl-espalier is another name.\n" +
-			"Verbs about authorization are elsewhere: admission-controller has explain, dump and replay, node-agent-authorizer has explain.",
+			"Verbs about authorization are elsewhere: admission-controller has explain, dump and replay, node-agent-authorizer has explain and replay.",
 		Environment: []process.Term{
 			{Name: "KUBECONFIG", Text: "path of the kubeconfig of the source, if no flag has one"},
 			{Name: "NO_COLOR", Text: "set to anything: no colours, not even on a terminal"},
