@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// oldFlags are the flags from before there was a configuration file (OLD-50 … OLD-83). One that is set comes before the
+// oldFlags are the flags from before there was a configuration file (OLD-50 … OLD-83). A flag that is set comes before the
 // file.
 type oldFlags struct {
 	flags []oldFlag

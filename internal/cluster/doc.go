@@ -1,3 +1,3 @@
-// Package cluster is what there may be many of in a process: clusters, how they are reached, and what is kept of them. What there is once a
+// Package cluster has the parts of which a process may have many: clusters, their connections, and their caches. The parts of which there is one a
 // process, such as ports, signals, election and probes, is in package process; the engine works between a pair of clusters.
 package cluster

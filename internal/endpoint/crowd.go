@@ -147,7 +147,7 @@ func (g *guest) giveUp(reason error) bool {
 	}
 	if g.reason == nil {
 		g.reason = reason
-		// What cannot be given up, as in tests without a connection, goes on.
+		// A request that cannot be given up, as in tests without a connection, goes on.
 		_ = g.response.SetReadDeadline(time.Unix(1, 0))
 	}
 	return true

@@ -177,7 +177,7 @@ func FuzzEndpoints(f *testing.F) {
 	})
 }
 
-// FuzzConnections sends anything over a connection. Whatever comes, the next one is served.
+// FuzzConnections sends anything over a connection. The next connection is always served.
 func FuzzConnections(f *testing.F) {
 	post := func(headers, body string) []byte {
 		return []byte("POST /review HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n" + headers + "\r\n" + body)

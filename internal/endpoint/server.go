@@ -66,7 +66,7 @@ func Serve(ctx context.Context, listener net.Listener, server *http.Server, grac
 // Answering gives a client the time that it may take to read an answer. An answer that is not read by then is given up with its stream, or its
 // connection.
 func Answering(w http.ResponseWriter) {
-	// What has no deadlines, as in tests without a connection, needs none.
+	// A writer without deadlines, as in tests without a connection, needs none.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime))
 }
 

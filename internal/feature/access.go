@@ -104,7 +104,7 @@ type Scope struct {
 }
 
 // Rights returns what the rows may do in each scope, each group, resource and set of names once, sorted, and nothing that is allowed anyway.
-// What is in namespaces is allowed in those that the process is restricted to in a cluster, if there are any.
+// Rights in namespaces are given in those that the process is restricted to in a cluster, if there are any.
 func Rights[C, E any](rows []Row[C, E], cfg *C, namespaces map[Cluster][]string) map[Scope][]rbacv1.PolicyRule {
 	all := map[Scope][]rbacv1.PolicyRule{}
 	allow := func(cluster Cluster, namespace string, clusterScoped bool, rule rbacv1.PolicyRule) {

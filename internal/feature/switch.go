@@ -81,7 +81,7 @@ func jsonName(f reflect.StructField) string {
 	return name
 }
 
-// NotBuilt returns an error for each feature that is switched on and not part of this version, except for those given. Whoever switches
+// NotBuilt returns an error for each feature that is switched on and not part of this version, except for those given. A user who switches
 // one on relies on it, so that doing without it in silence would be worse than not starting.
 func NotBuilt[C, E any](rows []Row[C, E], cfg *C, except []string) field.ErrorList {
 	var all field.ErrorList

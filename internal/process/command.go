@@ -200,7 +200,7 @@ func (c *Command) addRun(root *cobra.Command, stdout io.Writer, started func(log
 }
 
 // Execute runs a command and returns its exit code (CLI-1 … CLI-7): 0 for an end in order, 1 for everything else, unless a verb has codes of its
-// own. What is wrong is said once: on stderr, or in the log if there is one by then.
+// own. An error is printed once: on stderr, or in the log if there is one already.
 func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	var logger *logr.Logger
 	root := c.root(stdout, func(log logr.Logger) { logger = &log })

@@ -226,7 +226,7 @@ func documents(content []byte) int {
 	}
 }
 
-// Faults adds the faults of values to those of keys, so that all are told at once (CFG-4). What is wrong with a key whose value could not be
+// Faults adds the faults of values to those of keys, so that all are told at once (CFG-4). A fault of a key whose value could not be
 // decoded is told once. err is nil, of keys, or says that nothing could be read.
 func Faults(err error, values field.ErrorList) error {
 	if err == nil {

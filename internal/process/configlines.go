@@ -25,7 +25,7 @@ type duplicate struct {
 	line, first int
 }
 
-// newConfigLines reads a file. One that is no YAML has no lines.
+// newConfigLines reads a file. A file that is no YAML has no lines.
 func newConfigLines(content []byte, format FileFormat) *configLines {
 	l := &configLines{aliases: format.Aliases, printed: format.Printed}
 	document := &yaml.Node{}

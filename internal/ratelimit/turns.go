@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Turns let one at a time work on the processor, and rest in between. What a review waits for is no work: Outside interrupts its turn.
+// Turns let one at a time work on the processor, and rest in between. Waiting of a review is no work: Outside interrupts its turn.
 type Turns struct {
 	rest int
 	free chan struct{}

@@ -12,7 +12,7 @@ import (
 // beside the reading of those behind them, and the reflector gets their names only; at the end it says which there are, and others are
 // gone. So no start waits for more than the last object, and none holds all of them at once.
 //
-// Its invariant: nothing is taken from a stream after another one, or a list, has been asked for. One that was given up may still have an
+// Its invariant: nothing is taken from a stream after another one, or a list, has been asked for. A stream that was given up may still have an
 // event at hand, which is older than what has come since.
 type beginning struct {
 	f *Follower

@@ -129,7 +129,7 @@ func (s *shape) decodeEach(raw []byte, bad undecodable) (runtime.Object, error) 
 	return result, nil
 }
 
-// decodeEvent decodes an event. What cannot be decoded of an object is told, and left out: first all but the metadata, then those, too.
+// decodeEvent decodes an event. Fields of an object that cannot be decoded are reported, and left out: first all but the metadata, then those, too.
 func (s *shape) decodeEvent(small *[]byte, line []byte, bad undecodable) (watch.EventType, runtime.Object, error) {
 	event := struct {
 		Type   watch.EventType `json:"type"`

@@ -23,7 +23,7 @@ type feed struct {
 	told    chan struct{}
 }
 
-// watch opens a watch. One that begins with a list inside is refused, so that the library lists first.
+// watch opens a watch. A watch that begins with a list inside is refused, so that the library lists first.
 func (t *transport) watch(r *http.Request, q *request) (*http.Response, error) {
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
 		return respond(r, http.StatusUnprocessableEntity, metav1.Status{
@@ -66,7 +66,7 @@ func (s *Server) leave(f *feed) {
 	delete(s.feeds, f)
 }
 
-// tell adds the event of a write. What was not there before has come, or was there: the library takes both for the same.
+// tell adds the event of a write. An object that was not there before has come, or was there: the library takes both for the same.
 func (f *feed) tell(before, after object) {
 	event := "MODIFIED"
 	switch had, has := f.selected.has(before), f.selected.has(after); {

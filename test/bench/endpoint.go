@@ -83,7 +83,7 @@ func part(ctx context.Context, name string, arguments ...string) (*exec.Cmd, err
 	if err != nil {
 		return nil, err
 	}
-	// What stands for other machines must not take the processor from what is measured.
+	// Clients that stand for other machines must not take the processor from the measured process.
 	command := exec.CommandContext(ctx, "nice", append([]string{"-n", map[string]string{hostilePart: "19", thoughtlessPart: "0"}[name], self, "-part", name}, arguments...)...)
 	command.Stderr = os.Stderr
 	return command, command.Start()

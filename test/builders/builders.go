@@ -2,7 +2,7 @@
 //
 //	builders.Shoot("garden-dev", "web").OnSeed("a").CloudProfile("cp").Obj()
 //
-// What has a method of its own is what tests speak of again and again. Any other field is set by its path (With, Add).
+// Fields that tests often set have a method of their own. Any other field is set by its path (With, Add).
 package builders
 
 import (

@@ -17,7 +17,7 @@ const (
 	RequestsVariable = "ESPALIER_REQUESTS"
 	// AuditedGroup has the users whose requests are written down.
 	AuditedGroup = "espalier:audited"
-	// RequestsLog is the file with the requests, in the folder of a cluster. Those that the log is rotated to begin alike.
+	// RequestsLog is the file with the requests, in the folder of a cluster. Rotated files begin alike.
 	RequestsLog = "requests.log"
 )
 

@@ -312,7 +312,7 @@ func TestKubectlEspalier(t *testing.T) {
 	}
 }
 
-// What is effective has the defaults, the kind and what the environment says.
+// The effective configuration has the defaults, the kind and the values of the environment.
 func TestEffectiveConfiguration(t *testing.T) {
 	for name, parts := range map[string][]string{
 		"resource-manager":      {"kind: ResourceManagerConfiguration", "port: 9449", "syncPeriod: 1m0s", "kubeconfig: /from/environment"},

@@ -210,7 +210,7 @@ func TestDeployedShoot(t *testing.T) {
 }
 
 // TestDeployedHibernatedShoot: the API server of a hibernated shoot is away, its kubeconfig is there (DPL-47). A replica that runs stays ready.
-// One that starts stays up and is ready once the shoot wakes up (PRC-53, PRC-55). Both keep what is known and what the deployer renders.
+// A replica that starts stays up and is ready once the shoot wakes up (PRC-53, PRC-55). Both keep what is known and what the deployer renders.
 func TestDeployedHibernatedShoot(t *testing.T) {
 	source, target := get(t, seed), get(t, shoot)
 	fresh(t, target)

@@ -20,7 +20,7 @@ import (
 	"github.com/espalier-project/espalier/test/harness"
 )
 
-// What gardenlet and the reference write, made from the contract and from nothing of this project.
+// Objects as gardenlet and the reference write them, made from the contract and from nothing of this project.
 const (
 	managedBy      = "resources.gardener.cloud/managed-by"
 	origin         = "resources.gardener.cloud/origin"

@@ -158,7 +158,7 @@ func TestShoot(t *testing.T) {
 		t.Errorf("NAA-8: status %d, answer %v", status, answer)
 	}
 
-	// What is new by now is applied with the token.
+	// New objects are applied with the token.
 	later := newRelease(t, namespace, "shoot-core-later", map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "later", "namespace": "kube-system"}})
 	must(t, source.client.Create(t.Context(), later.secret))
 	must(t, source.client.Create(t.Context(), later.managedResource()))

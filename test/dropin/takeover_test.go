@@ -165,7 +165,7 @@ func takeOver(t *testing.T, source, target *audited, namespace, name, alwaysUpda
 	source.issued(t, target, accessSecret(namespace, "with-ca", map[string]string{"serviceaccount.resources.gardener.cloud/inject-ca-bundle": "true"}), func(token string) map[string][]byte {
 		return map[string][]byte{"token": []byte(token), "bundle.crt": target.ca(t)}
 	})
-	// One that is in use, and one that is not.
+	// A Secret that is in use, and a Secret that is not.
 	must(t, target.client.Create(t.Context(), generation(inUse(name))))
 	must(t, target.client.Create(t.Context(), generation(leftOver(name))))
 	return system
@@ -441,7 +441,7 @@ func TestNetworkPolicies(t *testing.T) {
 	if got := s.requests(t, inSeed, ofOld); len(got) > 0 {
 		t.Errorf("NP-9: written: %v", got)
 	}
-	// What is stale among them goes, which tells that they are known as ours.
+	// The stale ones among them are deleted, which proves that they are known as ours.
 	must(t, s.client.Delete(t.Context(), service("old")))
 	eventually(t, patience, func() error {
 		left := &networkingv1.NetworkPolicyList{}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// hooks asks under the addresses of webhook configurations as an API server does, and wants an answer from each (3.6, 4.2). Those that change
+// hooks asks under the addresses of webhook configurations as an API server does, and wants an answer from each (3.6, 4.2). Webhooks that change
 // objects must let through what is sent here. namespace is that of the objects.
 func (p *pod) hooks(ca *authority, file string, values map[string]string, namespace string) {
 	t := p.t

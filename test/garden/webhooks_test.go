@@ -84,7 +84,7 @@ func TestWebhooksOfUsers(t *testing.T) {
 	create(t, "Shoot garden-hooks/web", "spec: {seedName: hooked, kubernetes: {version: 1.34.1, kubeAPIServer: {auditConfig: {auditPolicy: {configMapRef: {name: policy}}}, serviceAccountConfig: {acceptedIssuers: ['https://own.example.com']}, structuredAuthentication: {configMapName: authn}, structuredAuthorization: {configMapName: authz, kubeconfigs: [{authorizerName: hook, secretName: used}]}}}}")
 	create(t, "CredentialsBinding garden-hooks/aws", "{provider: {type: aws}, credentialsRef: {apiVersion: v1, kind: Secret, name: labelled, namespace: garden-hooks}}")
 	create(t, "Secret seed-hooked/domain", "metadata: {labels: {gardener.cloud/role: internal-domain}, annotations: {dns.gardener.cloud/domain: a.example.com, dns.gardener.cloud/provider: aws}}")
-	// What the issuer of a Shoot would be that has a managed one.
+	// The issuer of a Shoot that has a managed one.
 	managed := create(t, "Shoot garden-hooks/managed", "metadata: {annotations: {authentication.gardener.cloud/issuer: managed}}\nspec: {kubernetes: {version: 1.34.1, kubeAPIServer: {structuredAuthentication: {configMapName: authn}}}}")
 	computed := "issuer.example.com/projects/hooks/shoots/" + string(managed.GetUID()) + "/issuer"
 	create(t, "Secret garden/issuer-of-hooks", "metadata: {labels: {gardener.cloud/role: shoot-service-account-issuer}}\ndata: {hostname: aXNzdWVyLmV4YW1wbGUuY29t}")

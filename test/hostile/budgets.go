@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
 )
 
-// What gardenlet's own client may send (gardenlet's default limits).
+// The requests that gardenlet's own client may send (gardenlet's default limits).
 const (
 	gardenletRate  = 100
 	gardenletBurst = 130

@@ -141,7 +141,7 @@ func TestCertificateSigningRequests(t *testing.T) {
 		t.Errorf("metrics: %d", status)
 	}
 
-	// What was asked for while nobody was there is decided after a start, what is decided stays.
+	// Requests from before a start are decided after it; decisions stay.
 	if code := process.Stop(); code != 0 {
 		t.Fatalf("ended with %d", code)
 	}

@@ -96,7 +96,7 @@ func TestDeletionIsQuick(t *testing.T) {
 	}
 }
 
-// MRX-5: what stays, and what goes though it is ignored. Whoever deletes ManagedResources deletes
+// MRX-5: what stays, and what goes though it is ignored. A client that deletes ManagedResources deletes
 // their Secrets first (HLP-7), and may want the objects kept at the last moment only (HLP-30).
 func TestWhatStays(t *testing.T) {
 	t.Parallel()

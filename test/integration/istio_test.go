@@ -98,7 +98,7 @@ func TestIstioClusterConfiguration(t *testing.T) {
 	o, err = filter()
 	f.must(err)
 
-	// What others do to it is undone.
+	// Changes by others are undone.
 	f.must(f.shoot.Patch(f.ctx, o, harness.MergePatch(map[string]any{"spec": map[string]any{"configPatches": []any{}}})))
 	clusters(both...)
 	f.must(f.shoot.Delete(f.ctx, o))

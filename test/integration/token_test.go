@@ -110,7 +110,7 @@ func TestTokens(t *testing.T) {
 		t.Error("C14: the source holds the token, or has lost what was its own")
 	}
 
-	// What somebody changes is put right when a token is renewed, also the Secret in the target.
+	// Changes by others are repaired when a token is renewed, also those of the Secret in the target.
 	held := inKubeconfig(f.shoot, "there")()
 	elsewhere := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: "elsewhere"}}
 	f.must(f.shoot.Patch(f.ctx, elsewhere, harness.MergePatch(map[string]any{"automountServiceAccountToken": true})))
@@ -139,7 +139,7 @@ func TestTokens(t *testing.T) {
 	f.eventually(func() error { return f.shoot.Get(f.ctx, client.ObjectKey{Namespace: f.ns, Name: "bare"}, account) })
 	last := f.works("bare", bare("bare"))
 
-	// What cannot be served is told of where an operator looks, without what is in it.
+	// Requests that cannot be served are reported where an operator looks, without content.
 	f.eventually(func() error {
 		events := &corev1.EventList{}
 		f.must(f.seed.List(f.ctx, events, client.InNamespace(f.ns)))

@@ -1,7 +1,7 @@
 // Package kubelet gives a process of this machine what a kubelet gives a container: the files of its volumes, its arguments and
 // environment, and its API server's address and credentials.
 //
-// A folder stands for the root of the container's files. What client libraries take from the ServiceAccount's folder, whose path is the
+// A folder stands for the root of the container's files. The files that client libraries read from the ServiceAccount's folder, whose path is the
 // same for all Pods, the process takes from a kubeconfig.
 package kubelet
 

@@ -1,4 +1,4 @@
-// Package landscape generates gardens of any size: the same for benchmarks, tests and the local run. What it generates depends on
+// Package landscape generates gardens of any size: the same for benchmarks, tests and the local run. Its result depends on
 // its options only.
 package landscape
 

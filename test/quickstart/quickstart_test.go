@@ -107,7 +107,7 @@ func follow(t *testing.T, executables []string, change func(*testing.T, string) 
 	command := exec.CommandContext(ctx, "bash", "-c", text)
 	command.Dir = work
 	command.Env = append(os.Environ(), "KUBECONFIG=", "PATH="+path)
-	// What runs in the background is of one group, and ends with the test.
+	// Processes in the background are of one group, and end with the test.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	var stdout, stderr bytes.Buffer

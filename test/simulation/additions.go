@@ -154,7 +154,7 @@ func (w *world) copyThing(t *thing) {
 }
 
 // replaceable says whether somebody who runs and looks after a class can prove that an object is ours, so that it may be deleted to be created anew. What
-// is to be kept may not, whether it says so itself or its manifest does. What carries no origin only who created it can prove to be ours, and not that
+// is to be kept may not, whether it says so itself or its manifest does. Only the creator of an object without an origin can prove that it is ours, and not that
 // one after it left the object alone for a while, or after the target was restored to what was before it created another one.
 func (w *world) replaceable(key apiserver.Key, o object, class string) bool {
 	if !w.owned(o) || truthy(o, resourcesv1alpha1.AnnotationKeepObject) || w.toKeep[unscoped(key)] {

@@ -113,7 +113,7 @@ func withCondition(o object, kind string) object {
 	return o
 }
 
-// ask has somebody ask for a certificate. What is asked for is repeated in annotations, for the oracle.
+// ask has somebody ask for a certificate. The request is repeated in annotations, for the oracle.
 func (t *certificates) ask(i, variant int) {
 	const bootstrap, agent = "system:bootstrap:abcdef", "gardener.cloud:node-agent:machine:"
 	serving := variant%9 < 4
@@ -256,7 +256,7 @@ func (t *certificates) changed(cluster string, c apiserver.Change) {
 	if err != nil {
 		panic(err)
 	}
-	// What there was when it looked for the last time, or later.
+	// The objects at its last look, or later.
 	readNode, readMachine := created, created
 	for _, read := range []struct{ cluster, verb, resource, namespace string }{{"target", "get", "nodes", ""}, {"source", "get", "machines", machineNamespace}, {"source", "list", "machines", machineNamespace}} {
 		at := &readNode

@@ -277,7 +277,7 @@ func (c *collector) judged(change apiserver.Change) {
 		if listed.IsZero() || failed.After(listed) {
 			c.violateLocked(collectsAll, "%s %ss %s, and its last list of %s did not succeed", change.By, change.Verb, change.Key, holder.Resource)
 		}
-		// What refers to it since before the list was seen by it.
+		// References from before the list, which it saw.
 		if began, holds := c.referred[heldKey(holder, change.Key)]; holds && began.Before(listed) {
 			c.violateLocked(collectsUnused, "%s %ss %s, which %s refers to since %v; it listed them at %v", change.By, change.Verb, change.Key, holder, began.Sub(c.begin), listed.Sub(c.begin))
 		}

@@ -191,7 +191,7 @@ func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 		if !served || w.isBlind("target", key.Resource) {
 			continue
 		}
-		// What another ManagedResource injected may be on it. After a restore of the source so may be what a form injected that the source does not
+		// Labels that another ManagedResource injected may be on it. After a restore of the source so may be what a form injected that the source does not
 		// know of any more, as no inventory tells whose it is.
 		shared := w.contested[unscoped(key)] || w.inInventoryLocked(key, mr)
 		o := w.target.GetLocked(key)
@@ -211,7 +211,7 @@ func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 				}
 			}
 		}
-		// What a watch has not told of yet may have happened just before the form came.
+		// A change that a watch has not told of yet may have happened just before the form came.
 		if at.IsZero() || at.Before(since.Add(-w.newsWithin())) && !w.mayBeHeld(key, at) {
 			return fmt.Sprintf("%s is %s, and never had %s", key, summary(t, o), value)
 		}

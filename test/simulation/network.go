@@ -53,7 +53,7 @@ func (n *network) Carry(from *http.Request, r *apiserver.Request, do func() *htt
 		before += 4 * time.Second
 	}
 	if err := sleep(from.Context(), before); err != nil || n.instance.lost.Load() {
-		// What was on its way may still arrive.
+		// Messages on the way may still arrive.
 		if r.Writes() && chance%3 == 0 {
 			w.tracef("%s %s %s: arrives although nobody waits for it", n.instance.name, n.cluster, r)
 			do()

@@ -9,7 +9,7 @@ import (
 )
 
 // TestOneSeedIsOneRun runs a hundred seeds twice, the second time in another order: at least 95 of them tell the same to the letter.
-// What differs comes from addresses, by which maps of pointers are ordered.
+// The differences come from addresses, by which maps of pointers are ordered.
 func TestOneSeedIsOneRun(t *testing.T) {
 	const seeds = 100
 	collect := alike(t, generator, Run)

@@ -95,7 +95,7 @@ type oracle struct {
 	stirred   map[apiserver.Key]time.Time
 	// fought is until when they wanted it differently.
 	fought map[apiserver.Key]time.Time
-	// twice are those that one ManagedResource describes twice, which nobody may want. Who has seen one of the descriptions only wants them.
+	// twice are those that one ManagedResource describes twice, which nobody may want. An engine that has seen one of the descriptions only wants them.
 	twice map[apiserver.Key]bool
 	until map[apiserver.Key]time.Time
 	// versions and forms are the history of Secrets and ManagedResources (by UID and generation).

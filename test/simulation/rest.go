@@ -36,7 +36,7 @@ func (w *world) checkSettled() {
 			w.checkObject(key, wishes)
 		}
 	}
-	// What a restore of the source took from an inventory, or one of the target brought back, only an audit finds.
+	// Only an audit finds objects that a restore of the source took from an inventory, or that one of the target brought back.
 	if len(w.restored) > 0 && !w.collects() {
 		w.excuses.leftovers = 1
 	} else {
@@ -93,7 +93,7 @@ func (w *world) checkStatus(key apiserver.Key, mr object, wishes map[apiserver.K
 		w.violateLocked(becomesWanted, "%s has generation %s and observed %s, ResourcesApplied is %s: %s", key.Name, generation, observed, applied, marshal(mr["status"]))
 		return true
 	}
-	// Two that want a Deployment differently take turns, and one that was written a moment ago is not rolled out. What somebody was not told of after a
+	// Two that want a Deployment differently take turns, and one that was written a moment ago is not rolled out. An object that somebody was not told of after a
 	// restore is judged by what it was before.
 	if slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool {
 		return w.isFoughtOver(at) && at.GroupResource == deploymentResource || w.isBlind("target", at.Resource)
@@ -139,7 +139,7 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 		}
 	}
 	for mrKey, mr := range w.source.AllLocked() {
-		// One that can't be applied as a whole, or that nobody looks after, may have the object, too.
+		// A ManagedResource that can't be applied as a whole, or that nobody looks after, may have the object, too.
 		if _, ok := w.wishesLocked(mrKey, mr); mrKey.GroupResource == managedResources && !ok && contains(inventoryOf(mr), key) {
 			return
 		}

@@ -27,7 +27,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	// What the libraries log goes nowhere. Their handler of errors limits itself by one clock for all bubbles.
+	// Logs of the libraries are dropped. Their handler of errors limits itself by one clock for all bubbles.
 	ctrllog.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	utilruntime.ErrorHandlers = nil
@@ -51,7 +51,7 @@ func alike(t *testing.T, generator *rapid.Generator[*Scenario], run happening) f
 	const whichever = 1
 	run(t, generator.Example(whichever), logr.Discard())
 	return func() {
-		// What pools have is gone after two collections.
+		// Pools are empty after two collections.
 		runtime.GC()
 		runtime.GC()
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
 )
 
-// take lets a step happen. One that makes no sense at the moment does nothing.
+// take lets a step happen. A step that makes no sense at the moment does nothing.
 func (w *world) take(step Step) {
 	mr, t := mrKey(step.A%3), things[step.A%len(things)]
 	cluster, resource := []string{"source", "target"}[step.A%2], w.resourceOf(step)

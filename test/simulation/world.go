@@ -90,7 +90,7 @@ type line struct {
 	arguments []any
 }
 
-// later is an argument of a line that is worked out when the line is put into words. What it is about must not change.
+// later is an argument of a line that is worked out when the line is put into words. Its object must not change.
 type later func() string
 
 func (l later) String() string { return l() }
@@ -229,7 +229,7 @@ func (w *world) end() {
 			w.violate("the process goes on", "instance %s ended: %v", i.name, i.err)
 		}
 	}
-	// What was on its way when an instance ended arrives: the bubble's time stands still once its first goroutine is done.
+	// Messages on the way when an instance ended arrive: the bubble's time stands still once its first goroutine is done.
 	time.Sleep(arrival)
 }
 

@@ -1,5 +1,5 @@
-// Package csrapprover approves and denies the CertificateSigningRequests of kubelets and node agents. What is decided is in package csr;
-// here it is asked for, and written once.
+// Package csrapprover approves and denies the CertificateSigningRequests of kubelets and node agents. The decisions are in package csr;
+// here they are asked for, and written once.
 package csrapprover
 
 import (

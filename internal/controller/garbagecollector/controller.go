@@ -1,5 +1,5 @@
 // Package garbagecollector deletes ConfigMaps and Secrets of the target that are marked as collectable and that nothing refers to any more: a run
-// condemns them by a mark, and a later one deletes those that still are (phases.go). Who refers to what is in package references, and
+// condemns them by a mark, and a later one deletes those that still are (phases.go). Package references knows the references, and
 // package condemned acquits those to which something refers that passes this process.
 package garbagecollector
 

@@ -452,7 +452,7 @@ func TestLawCollector(t *testing.T) {
 			rt.Fatal(err)
 		}
 		f.onList = nil
-		// What comes while the first look goes on may be listed too late to begin the second one, if there is nothing left to look at.
+		// An object that is created during the first look may be listed too late to begin the second one, if there is nothing left to look at.
 		left := f.left()
 		for _, name := range names {
 			if is := slices.Contains(left, "ns/"+name); is == want[name] {

@@ -46,7 +46,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// What fails again and again, and was asked for, leaves turns to what is there since the start.
+// Requests that fail again and again leave turns to objects that exist since the start.
 func TestFailingOnesLeaveTurns(t *testing.T) {
 	const enough = 20
 	mgr := newManager(t)

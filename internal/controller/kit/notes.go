@@ -28,7 +28,7 @@ const (
 
 // Notes records Events about objects. It creates Events only, which is all that some installations allow (COM-10).
 //
-// It remembers the last note about each object until the object is forgotten, and repeats none: an Event tells of a change. What nobody
+// It remembers the last note about each object until the object is forgotten, and repeats none: an Event tells of a change. A note that nobody
 // forgets, as its object was gone before anybody looked again, is let go after a while.
 type Notes struct {
 	writer client.Writer

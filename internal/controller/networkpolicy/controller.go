@@ -114,7 +114,7 @@ const (
 	pause  = time.Second
 )
 
-// Reconcile writes what differs until nothing does. What was decided may be outdated once it is written, so that the last look is at what
+// Reconcile writes what differs until nothing does. A decision may be outdated once it is written, so that the last look is at what
 // is known after the last write; without that, nobody would look again at a policy that another worker gave up meanwhile.
 func (r *Reconciler) Reconcile(ctx context.Context, request desired.Request) (reconcile.Result, error) {
 	for range rounds {

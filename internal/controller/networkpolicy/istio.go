@@ -204,7 +204,7 @@ func cutPods(name string) (string, bool) {
 func (i *istio) podsOfLocked(selector string) {
 	index, name := i.w.r.index, "pods "+selector
 	ctx, current := i.beginLocked(name)
-	// What these Pods tell does not change which selectors there are.
+	// The news of these Pods does not change the selectors.
 	tell := func(requests func() []desired.Request) {
 		i.mu.Lock()
 		defer i.mu.Unlock()

@@ -284,7 +284,7 @@ func TestOutdated(t *testing.T) {
 	}
 }
 
-// What is stripped decides nothing: the name and version of a Node that does not wait are kept, and nothing else.
+// Fields that are stripped decide nothing: the name and version of a Node that does not wait are kept, and nothing else.
 func TestStripNode(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: types.UID("u"), ResourceVersion: "1", Labels: map[string]string{"a": "b"}}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "x"}}, ProviderID: "p"}, Status: corev1.NodeStatus{Phase: "x"}}
 	StripNode(n)

@@ -1,5 +1,5 @@
-// Package tokenrequestor keeps tokens of ServiceAccounts of the target in Secrets that ask for them. What Secrets ask for and how they hold
-// tokens is in package token. No token is in any log, error, Event or metric.
+// Package tokenrequestor keeps tokens of ServiceAccounts of the target in Secrets that ask for them. Package token has the requests of Secrets, and how they hold
+// tokens. No token is in any log, error, Event or metric.
 package tokenrequestor
 
 import (
@@ -220,7 +220,7 @@ func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *core
 	if err != nil {
 		return 0, err
 	}
-	// Whatever cannot be written is known before a token is issued.
+	// A Secret that cannot be written is known before a token is issued.
 	if _, err := written(secret, held, "x", asked.InjectCA, ca); err != nil {
 		return 0, err
 	}

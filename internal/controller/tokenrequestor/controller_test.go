@@ -347,7 +347,7 @@ func (f *fixture) events() []corev1.Event {
 	return list.Items
 }
 
-// What cannot be served leaves the Secret as it is, is told of, and costs no token.
+// A request that cannot be served leaves the Secret as it is, is reported, and costs no token.
 func TestErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data        map[string]string
@@ -677,7 +677,7 @@ func TestUnreadableCA(t *testing.T) {
 	f.count(1)
 }
 
-// COM-8: an Event tells of a change. What is wrong and lasts is told once, also if it keeps nothing from being done, and if it is not all.
+// COM-8: an Event tells of a change. A fault that lasts is reported once, also if it keeps nothing from being done, and if it is not all.
 func TestLastingTroubleIsToldOnce(t *testing.T) {
 	f := newFixture(t)
 	f.given(nil, token.AnnotationTargetName, "t")

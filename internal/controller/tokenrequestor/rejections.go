@@ -18,7 +18,7 @@ const (
 // rejections keeps a target that does not accept its own tokens from being asked for one after the other.
 //
 // Of each Secret it remembers the last token that was issued, as a digest, and how often in a row such tokens were not accepted. Only that very
-// token is kept for a pause: whatever else is in the Secret was put there by others, and is replaced at once. What is forgotten, by a
+// token is kept for a pause: whatever else is in the Secret was put there by others, and is replaced at once. A forgotten rejection, by a
 // restart, costs one token more.
 type rejections struct {
 	clock clock.PassiveClock

@@ -87,7 +87,7 @@ func (d *differ) elements(at *place, was, is reflect.Value) error {
 	return nil
 }
 
-// changed tells of a value that differs. What is new or gone, what is plain, and what only got longer, the types and the known JSON tell;
+// changed tells of a value that differs. Values that are new or gone, plain, or only longer follow from the types and the known JSON;
 // of anything else the JSON is compared.
 func (d *differ) changed(at *place, f *fieldOf, was, is reflect.Value) error {
 	there, found := at.look()

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// copied returns a copy of a decoded object that shares nothing with it that a function can change. What has no exported fields, such as the
+// copied returns a copy of a decoded object that shares nothing with it that a function can change. A value without exported fields, such as the
 // inside of times and quantities, is shared: such values are replaced, and never changed where they are.
 func copied[T any](object *T) *T {
 	own := new(T)

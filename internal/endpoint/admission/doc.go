@@ -1,7 +1,7 @@
 // Package admission is the endpoint for AdmissionReviews: it reads and decodes a review once, calls a function, and writes the answer.
 //
 // A webhook is a typed function: Mutate takes one that changes an object, Validate one that judges it, Decide one that looks at the request.
-// What they return is mapped to codes in one place (refusal.go). A changed object becomes a JSON patch on the bytes that were sent: fields
+// Their results are mapped to codes in one place (refusal.go). A changed object becomes a JSON patch on the bytes that were sent: fields
 // that this version does not know, and numbers of any size, stay as they are, and nothing is touched but what the function changed (patch.go).
 //
 // The endpoint bounds bodies, time and the number of requests at once, turns a panic into an answer, and counts by webhook. It knows no rule

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// What is below finds values in JSON without decoding what is around them. It is for text that has been decoded once, so that it is known
-// to be valid; of anything else it returns something, without a panic.
+// The functions below find values in JSON without decoding their surroundings. They are for text that has been decoded once, so that it is known
+// to be valid; of anything else they return something, without a panic.
 
 // member returns the value of a key in an object as it is written; of a key that is there twice, the last one, as decoders do.
 func member(object []byte, key string) (value []byte, found bool) {
@@ -18,7 +18,7 @@ func member(object []byte, key string) (value []byte, found bool) {
 	return value, found
 }
 
-// keysOf returns the keys of an object. Whoever looks for many keys asks it, not member: that reads the object for each.
+// keysOf returns the keys of an object. Use it, not member, to look for many keys: that reads the object for each.
 func keysOf(object []byte) map[string]bool {
 	all := map[string]bool{}
 	eachMember(object, func(quoted, _ []byte) {

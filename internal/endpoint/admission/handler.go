@@ -85,7 +85,7 @@ type Options struct {
 	Log   logr.Logger
 }
 
-// Handler answers AdmissionReviews of v1 and v1beta1. What a review says is answered in a review with HTTP status 200 (CW-2). Where the
+// Handler answers AdmissionReviews of v1 and v1beta1. A decoded review is answered in a review with HTTP status 200 (CW-2). Where the
 // endpoint is not able to look at it the HTTP status says so, and the failure policy of the webhook decides: 503, or 408 for a body that
 // does not come.
 type Handler struct {
@@ -142,7 +142,7 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *ht
 	if request.Body == nil {
 		request.Body = http.NoBody
 	}
-	// What kube-apiserver sends has exactly this type.
+	// Reviews of kube-apiserver have exactly this type.
 	contentType := request.Header.Get("Content-Type")
 	ready := h.Ready == nil || contentType == reviewType && h.Ready()
 	body := &bytes.Buffer{}

@@ -176,7 +176,7 @@ func TestUnable(t *testing.T) {
 }
 
 // TestWaiting (PRC-57): who waits until what a webhook reads is complete has no body in memory meanwhile, and keeps no other large review from
-// its turn. What is no review does not make anybody wait.
+// its turn. A body that is no review does not make anybody wait.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bodies := NewBodies()

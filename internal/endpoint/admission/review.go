@@ -49,7 +49,7 @@ func answerOf(review *admissionv1.AdmissionReview, response *admissionv1.Admissi
 	return answer
 }
 
-// unmarshal decodes JSON leniently: unknown fields are ignored (CW-5). What is none is refused with 400.
+// unmarshal decodes JSON leniently: unknown fields are ignored (CW-5). Other texts are refused with 400.
 func unmarshal(raw []byte, into any) error {
 	err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into)
 	if err == nil {
@@ -61,7 +61,7 @@ func unmarshal(raw []byte, into any) error {
 	return Refuse(http.StatusBadRequest, "%s", err)
 }
 
-// Unmarshal decodes an object of a request, of whatever kind it says to be. What cannot be decoded is refused with 400. Names of fields are
+// Unmarshal decodes an object of a request, of the kind that it names. An object that cannot be decoded is refused with 400. Names of fields are
 // case-sensitive, as they are to an API server. It is the only decoder of what reviews bring along, together with Tree and Decode: that of
 // encoding/json takes METADATA for metadata, and the linter forbids it.
 func Unmarshal(raw []byte, into any) error { return unmarshal(raw, into) }
@@ -75,13 +75,13 @@ func Tree(raw []byte) (any, error) {
 	return tree, nil
 }
 
-// Decode decodes an object of one kind, in the namespace of the request if it names none. What is none is refused with 400.
+// Decode decodes an object of one kind, in the namespace of the request if it names none. Other texts are refused with 400.
 func Decode[T any](kind schema.GroupVersionKind, raw []byte, namespace string) (*T, error) {
 	return object[T](kind, raw, knownTo[T](raw), namespace)
 }
 
 // object decodes an object of one kind, given as it was sent and with what its type knows, and with its namespace: the object may leave that
-// to the request (CW-9). One that says to be of another kind is refused, and one that says nothing is taken for one (CW-5, FM-3).
+// to the request (CW-9). An object of another kind is refused, and an object without a kind is accepted (CW-5, FM-3).
 func object[T any](kind schema.GroupVersionKind, raw, known []byte, namespace string) (*T, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, Refuse(http.StatusBadRequest, "there is no content to decode")

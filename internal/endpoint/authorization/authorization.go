@@ -26,11 +26,11 @@ import (
 const (
 	// decisionBudget is how long a decision may take (AE-1); kube-apiserver waits ten seconds at most.
 	decisionBudget = 10 * time.Second
-	// reviewLimit bounds the body of a review. What kube-apiserver sends has some hundred bytes; etcd's limit for a whole object
+	// reviewLimit bounds the body of a review. Reviews of kube-apiserver have some hundred bytes; etcd's limit for a whole object
 	// is 1.5 MiB, so twice that is more than any request that could be asked about.
 	reviewLimit = 3 << 20
 	// valuesLimit bounds the groups and other values of a review. Each takes 40 bytes or more when it is decoded, so that the 3 MiB of a body
-	// would otherwise become 60. Whoever has groups from a certificate or token has some hundred.
+	// would otherwise become 60. Users with groups from a certificate or token have some hundred.
 	valuesLimit = 1 << 16
 	// decisionsAtOnce bounds the decisions that are being made at a time: all that may wait for a look-up or make one (1124, ratelimit.Waiting and
 	// cluster.Streams), and as many again as an API server has requests under way beside them. A review of usual size takes 24 KiB meanwhile, so that

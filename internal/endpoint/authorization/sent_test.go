@@ -170,7 +170,7 @@ var oddReview = func() *rapid.Generator[string] {
 	all["apiVersion"] = rapid.SampledFrom([]string{`"authorization.k8s.io/v1"`, `"authorization.k8s.io/v1beta1"`, `""`, `"v1"`})
 	all["kind"] = rapid.SampledFrom([]string{`"SubjectAccessReview"`, `"Foo"`})
 	whole := objectOf(all, "apiVersion", "kind", "metadata", "spec", "spec", "status", "unknown")
-	// What is deep in a review is seldom drawn.
+	// Values deep in a review are seldom drawn.
 	deep := []struct {
 		around string
 		inner  *rapid.Generator[string]

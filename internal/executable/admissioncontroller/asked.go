@@ -20,7 +20,7 @@ type asked struct {
 // Asked says whether there was a request.
 func (a *asked) Asked() bool { return a.once.Load() }
 
-// ready returns what a webhook waits for: that what it reads is complete. Who comes before that waits a little.
+// ready returns what a webhook waits for: that its caches are complete. A request before that waits a little.
 func (a *asked) ready(synced func() bool) func() bool {
 	return func() bool {
 		a.once.Store(true)

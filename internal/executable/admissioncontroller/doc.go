@@ -1,3 +1,3 @@
-// Package admissioncontroller is the table of what admission-controller does: one row a feature. What the rows have in common — the graphs
-// that authorizers and restrictions ask, what the webhooks keep of the garden once somebody asks them — is beside it.
+// Package admissioncontroller is the table of the features of admission-controller: one row a feature. The common parts of the rows — the graphs
+// that authorizers and restrictions ask, what the webhooks keep of the garden once somebody asks them — are beside it.
 package admissioncontroller

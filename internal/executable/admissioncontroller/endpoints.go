@@ -78,7 +78,7 @@ func page(name, path string, of func(*Process) *rules.Authorizer) Row {
 	}
 }
 
-// hook is the row of a webhook beside the restrictions. One that reads from a cache is answered with 503 until that is complete; the cache
+// hook is the row of a webhook beside the restrictions. A webhook that reads from a cache answers 503 until that is complete; the cache
 // begins with the first request that needs it.
 func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
 	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admission.NewMetrics)

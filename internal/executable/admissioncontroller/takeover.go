@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Rehearse runs what begins with the process, until the graphs are complete. What is served under a path writes nothing of its own accord, and is
+// Rehearse runs what begins with the process, until the graphs are complete. A handler under a path writes nothing of its own accord, and is
 // left out: it answers requests.
 func Rehearse(ctx context.Context, cfg *configuration, r *process.Rehearsal) error {
 	cfg.Server.HealthProbes, cfg.Server.Metrics, cfg.Debugging = nil, nil, nil

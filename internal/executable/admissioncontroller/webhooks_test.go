@@ -21,7 +21,7 @@ func post(p *Process, path, body string) *httptest.ResponseRecorder {
 	return recorder
 }
 
-// TestServed: each webhook is served at its path (B0). One that reads from the cache answers 503 while the cache is empty, and has it begin;
+// TestServed: each webhook is served at its path (B0). A webhook that reads from the cache answers 503 while the cache is empty, and has it begin;
 // the others neither wait for it nor have it begin (OPB-15).
 func TestServed(t *testing.T) {
 	cached, others := newProcess(t, func(*configuration) {}), newProcess(t, func(*configuration) {})

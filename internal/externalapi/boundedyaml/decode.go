@@ -22,7 +22,7 @@ const (
 	maxDepth = 256
 
 	// MaxNodes limits the nodes of a document, with its aliases expanded: scalars, lists and mappings. As text they are counted too high
-	// rather than too low, up to threefold. One that is counted costs up to 600 bytes while a document is decoded, so that no document
+	// rather than too low, up to threefold. A counted node costs up to 600 bytes while a document is decoded, so that no document
 	// costs more than 64 MiB.
 	MaxNodes = 100_000
 

@@ -29,7 +29,7 @@ func JSONGrowth(text []byte) int {
 // YAMLNodes returns at least the number of nodes of a YAML document, aliases not expanded, without parsing it: every node needs
 // a line, or an indicator, of its own. The text of block scalars does not count where it certainly is text.
 //
-// What it may leave out must be certain whatever the document is: lines below "key: |" that are indented deeper than the key,
+// It may leave out only lines that are certain for every document: lines below "key: |" that are indented deeper than the key,
 // as long as no flow style can be open. If that line is not what it seems to be (a line within another scalar, say), those
 // below are part of the same scalar, or an error at which the parser stops.
 func YAMLNodes(document []byte) int {

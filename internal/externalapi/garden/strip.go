@@ -7,7 +7,7 @@ import (
 )
 
 // Strip removes from objects what nobody reads of them in a cache: all metadata but what identifies them, when they go, and whether their
-// issuer is managed. Whoever keeps a kind of the garden keeps it like this.
+// issuer is managed. All caches of a kind of the garden keep it like this.
 // +kubebuilder:object:generate=false
 type Strip struct{}
 

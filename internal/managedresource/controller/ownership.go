@@ -156,7 +156,7 @@ func createdOnce(ref *resourcesv1alpha1.ObjectReference) bool {
 
 // ownerOfOrigin is the other ManagedResource that keeps an object though this one has it, too: the one whose inventory got it
 // last, and the origin says which that is. The object is written as this manifest says, but its origin stays. Without this rule a
-// restart would give the object back to its former owner, which deletes it once its manifest no longer has it. What this one is to create only
+// restart would give the object back to its former owner, which deletes it once its manifest no longer has it. An object to create only
 // once is looked after by any other one that has it.
 func (a *applier) ownerOfOrigin(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, string, error) {
 	keeper, value, err := a.keeperOf(ctx, desired, live)

@@ -294,7 +294,7 @@ func TestThreeThatHaveAnObject(t *testing.T) {
 	for _, name := range names {
 		f.settle(name)
 	}
-	// Whatever order they are listed in, somebody comes between.
+	// In every order of the list, somebody comes between.
 	for _, last := range names {
 		f.target.change("a", func(o *unstructured.Unstructured) {
 			o.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: "n/" + last, resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})

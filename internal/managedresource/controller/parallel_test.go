@@ -19,7 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// Whatever hangs in other runs, a run gets on, and waiting ends with the context.
+// A run gets on while requests of other runs hang, and waiting ends with the context.
 func TestHangingRunsDoNotStopOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &Reconciler{slots: make(chan struct{}, allRuns)}

@@ -266,7 +266,7 @@ func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
 }
 
 // endsAtOnce says whether what the watches told of an object proves that it is gone: it ended after its deletion was accepted, and nothing
-// held it then. What is held may leave the filter of a watch while it is still there, by a change of its labels.
+// held it then. A held object may leave the filter of a watch while it still exists, by a change of its labels.
 func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, finding objects.Object) bool {
 	live := p.accepted[ref]
 	if live == nil || !finding.GoneSince(live.GetResourceVersion()) {
@@ -319,7 +319,7 @@ func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReferen
 	return unknown, open
 }
 
-// detail is what holds an object that is not gone: finalizers, if nothing else is known to, and what the Events of a Service say (MRX-12). What can't be
+// detail is what holds an object that is not gone: finalizers, if nothing else is known to, and what the Events of a Service say (MRX-12). An Event that can't be
 // read in time is left out.
 func (p *pruner) detail(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (detail string) {
 	owner, key := ownerOf(p.mr), target.RefOf(ref).Key

@@ -25,7 +25,7 @@ import (
 var errSuperseded = errors.New("the ManagedResource was changed meanwhile")
 
 // update writes to the status of the ManagedResource that a run is about, unless it asks for something else: one run
-// is about one form of it. What is returned is the form after that, and nil if it is gone.
+// is about one form of it. It returns the form after that, and nil if it is gone.
 func (r *Reconciler) update(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	change func(*resourcesv1alpha1.ManagedResource) *source.Change) (*resourcesv1alpha1.ManagedResource, error) {
 	superseded := false
@@ -288,7 +288,7 @@ func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []
 }
 
 // afterSuperseded is afterFailure for a run whose ManagedResource somebody else has been at: objects that were created or taken over meanwhile get their entries
-// back, if those are gone. Whoever leads makes of it what the manifests say.
+// back, if those are gone. The leader makes of it what the manifests say.
 func (a *applier) afterSuperseded(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	inventory = a.afterFailure(inventory)
 	present, before := byKey(inventory), len(inventory)

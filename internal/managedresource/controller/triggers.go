@@ -92,9 +92,9 @@ func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.M
 	return isLost || concerns && r.asksForRun(before, after)
 }
 
-// onManagedResourceGone takes that a ManagedResource is gone, or that this instance has nothing to do with it any more. What it has in its inventory others may
-// have, too, and it may be the origin of that without being on record, as one that was ignored, or by the name of another one: the others look
-// whose it is now. What it has created only once, and left behind, is not ours any more, as if it was released.
+// onManagedResourceGone takes that a ManagedResource is gone, or that this instance has nothing to do with it any more. Others may
+// have objects of its inventory, and it may be the origin of that without being on record, as one that was ignored, or by the name of another one: the others look
+// whose it is now. An object that it created only once, and left behind, is not ours any more, as if it was released.
 func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource) {
 	for i := range mr.Status.Resources {
 		ref := &mr.Status.Resources[i]
@@ -175,7 +175,7 @@ func (t *Triggers) add(owner objects.Owner, after time.Duration) {
 	t.queue.AddAfter(reconcile.Request{NamespacedName: owner}, after)
 }
 
-// Drift takes an object that may not be as it should any more. One that is not put right at once is told of at once. What a run is
+// Drift takes an object that may not be as it should any more. An object that is not repaired at once is reported at once. An object that a run is
 // deleting, for good or to create it anew, is expected to go, and no drift, as is the end of what was terminating; it is told nevertheless.
 // Neither is what is to be written once more.
 func (t *Triggers) Drift(owner objects.Owner, key objects.Key) {

@@ -13,7 +13,7 @@ type unhealthy struct {
 	since  float64
 }
 
-// unhealthyOf returns the conditions of a ManagedResource that are not as they should be. What is not known yet is none of them, so that there
+// unhealthyOf returns the conditions of a ManagedResource that are not as they should be. A condition that is not known yet is none of them, so that there
 // are as many series as failures.
 func unhealthyOf(mr *resourcesv1alpha1.ManagedResource) []unhealthy {
 	var all []unhealthy

@@ -86,7 +86,7 @@ func (r *Result) Checksum() string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// Decode reads all documents of the Secrets, in the given order; keys in byte order (MRD-1). What could not be decoded is in
+// Decode reads all documents of the Secrets, in the given order; keys in byte order (MRD-1). Documents that could not be decoded are in
 // Result.Errors; if the Secrets exceed what a ManagedResource may have, that is the only error, and there are no objects. It
 // always ends, with an error only if the context does.
 func Decode(ctx context.Context, sources []Source) (Result, error) {

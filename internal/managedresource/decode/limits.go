@@ -75,7 +75,7 @@ func newBudget() *budget {
 	return &budget{valueBytes: maxValueBytes, plainBytes: maxPlainBytes, documents: maxDocuments, nodes: maxNodes, expansions: map[spot]expansion{}}
 }
 
-// spend measures a value, and returns an error if the budget is exceeded. What is wrong with the value itself is none: it is
+// spend measures a value, and returns an error if the budget is exceeded. A fault of the value itself is no such error: it is
 // found again when the value is decoded.
 func (b *budget) spend(ctx context.Context, key string, value []byte) error {
 	if b.valueBytes -= len(value); b.valueBytes < 0 {

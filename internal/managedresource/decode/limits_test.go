@@ -204,7 +204,7 @@ func TestASecretInTwoForms(t *testing.T) {
 	}
 }
 
-// MRD-2, MRB-1: the limit of a document is for each of the JSON objects in a row. What follows an error is not read, as nobody
+// MRD-2, MRB-1: the limit of a document is for each of the JSON objects in a row. Objects after an error are not read, as nobody
 // knows where the next object begins.
 func TestJSONObjectsInARow(t *testing.T) {
 	text := strings.Repeat("}{\\\"", 20<<10)

@@ -148,7 +148,7 @@ func (e *Engine) start(group *kit.Group) error {
 	if e.Identified != nil {
 		e.Identified()
 	}
-	// What is there to be seen is asked of the cache before there are controllers.
+	// The existing objects are asked of the cache before there are controllers.
 	informer, err := e.Manager.GetCache().GetInformer(ctx, &resourcesv1alpha1.ManagedResource{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return err

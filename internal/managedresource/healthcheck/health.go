@@ -81,7 +81,7 @@ func (o Options) byConvention(gvk schema.GroupVersionKind) bool {
 	return checks[gvk] == nil && progresses[gvk.GroupKind()] == nil && o.CustomResources && typed.IsCustom(gvk.Group)
 }
 
-// Assess judges a live object. One that asks to be skipped is healthy and rolled out (MRH-9, MRP-4).
+// Assess judges a live object. An object that asks to be skipped is healthy and rolled out (MRH-9, MRP-4).
 func (o Options) Assess(object *unstructured.Unstructured) Verdict {
 	if object.GetAnnotations()[resourcesv1alpha1.AnnotationSkipHealthCheck] == "true" {
 		return Verdict{}

@@ -138,7 +138,7 @@ var autoscalerStatus = []string{"autoscaling.alpha.kubernetes.io/conditions", "a
 // autoscalerSpec are the annotations that version 1 has for what version 2 has in its specification.
 var autoscalerSpec = []string{"autoscaling.alpha.kubernetes.io/metrics", "autoscaling.alpha.kubernetes.io/behavior"}
 
-// mergeHorizontalPodAutoscaler keeps the status that version 1 has in annotations. Those that are the specification are the manifest's alone.
+// mergeHorizontalPodAutoscaler keeps the status that version 1 has in annotations. Annotations that are the specification are the manifest's alone.
 func mergeHorizontalPodAutoscaler(c mergeContext) {
 	for _, name := range autoscalerStatus {
 		keepPrefixed(c, name)

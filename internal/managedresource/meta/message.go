@@ -11,7 +11,7 @@ import (
 const MaxMessage = 16 << 10
 
 // Shortened returns a message of at most limit bytes, which is at least 64: cut between two characters, with a note of how many
-// bytes were cut. What is no UTF-8 is replaced, as it would be on its way to the API server.
+// bytes were cut. Bytes that are no UTF-8 are replaced, as on the way to the API server.
 func Shortened(message string, limit int) string {
 	if !utf8.ValidString(message) {
 		message = strings.ToValidUTF8(message, "\ufffd")

@@ -37,7 +37,7 @@ func (x *ListSession) concerns(r *record) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return x.inScope(o.ref(r)) })
 }
 
-// Absent returns, after all objects of the list were compared, those that are known to be there and that it does not have. What it passes by is doubted.
+// Absent returns, after all objects of the list were compared, those that are known to be there and that it does not have. Objects that it passes by are doubted.
 func (x *ListSession) Absent() []Difference {
 	l := x.tracker
 	var absent []Difference
@@ -70,7 +70,7 @@ func (l *Tracker) Settle(d Difference) (behind bool) {
 	return behind
 }
 
-// isBehind says whether the list knows more: the object in a later version than the latest that was told, or not at all. One that is on record as
+// isBehind says whether the list knows more: the object in a later version than the latest that was told, or not at all. An object that is on record as
 // missing as of the version in which the list has it is there.
 func (r *record) isBehind(d Difference) bool {
 	if !d.Present {

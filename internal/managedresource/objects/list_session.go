@@ -12,7 +12,7 @@ import (
 //
 // A complete list is of the latest state when it began, so that it proves when resource versions were turned back, as by a
 // restore of etcd: it is older than what was known before it began, or has an object in an older version than one that it
-// covers, or another object in that very version. What contradicts the list is forgotten, and looked at.
+// covers, or another object in that very version. Records that contradict the list are forgotten, and the objects are read.
 type ListSession struct {
 	tracker *Tracker
 	kind    kind
@@ -100,7 +100,7 @@ func (x *ListSession) cannotProveAbsence(r *record) bool {
 	})
 }
 
-// End reports that the list was complete: what is in the scope and was not listed is gone. What came into the scope while it was listed is doubted,
+// End reports that the list was complete: what is in the scope and was not listed is gone. Objects that came into the scope while it was listed are doubted,
 // and so is what a list had that began later: nobody knows whether this one had it, too.
 func (x *ListSession) End() {
 	l := x.tracker

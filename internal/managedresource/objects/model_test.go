@@ -289,13 +289,13 @@ func TestModel(t *testing.T) {
 		for len(w.history) > 0 && !blind {
 			deliver()
 		}
-		// Whatever is on its way arrives, and whoever is told looks.
+		// All news on the way arrive, and their receivers look.
 		for rounds := 0; ; rounds++ {
 			for _, answer := range answers {
 				take(answer)
 			}
 			answers = nil
-			// What nothing tells of is looked at, whatever is said of it.
+			// Objects without news are looked at in any case.
 			if again := blind && rounds == 0; !again && (r.Get(cm.Key).InSync || looked && len(r.OutOfSync(mr1)) == 0) {
 				break
 			}

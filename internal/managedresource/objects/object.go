@@ -42,7 +42,7 @@ type Object struct {
 	Revision Revision
 }
 
-// GoneSince says whether the object was seen to be gone later than at a resource version. One that left the filter of a watch looks the
+// GoneSince says whether the object was seen to be gone later than at a resource version. An object that left the filter of a watch looks the
 // same, so that it must not be concluded of one whose end takes time.
 func (f Object) GoneSince(resourceVersion string) bool {
 	return f.Known && !f.Present && newer(f.ResourceVersion, resourceVersion)

@@ -28,7 +28,7 @@ func (l *Tracker) RetryKind(gk schema.GroupKind) {
 }
 
 // RetryDue puts the objects into doubt that the API server kept a part of only, and whose time has come. It tells nobody: whoever calls it
-// looks for what is in doubt next. One that is being written just now is left for another time.
+// looks for what is in doubt next. An object that is being written is left for another time.
 func (l *Tracker) RetryDue(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +39,7 @@ func (l *Tracker) RetryDue(now time.Time) {
 	}
 }
 
-// retryLocked has an object written once more. One that is in doubt already is looked at anyway.
+// retryLocked has an object written once more. An object that is in doubt already is read anyway.
 func (l *Tracker) retryLocked(r *record) (doubted bool) {
 	if r.certainty == suspect {
 		return false

@@ -45,7 +45,7 @@ func split(key Key) (kind, name) {
 
 func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) }
 
-// record is what is known of one object. What holds whenever the lock is free, and TestModel checks:
+// record is what is known of one object. Invariants whenever the lock is free, which TestModel checks:
 //
 //   - resourceVersion is the latest that anybody reported since the last reset; state, uid, digest, terminating
 //     and verdict are what the object was like then. A report that is older changes nothing, whatever the state.
@@ -85,7 +85,7 @@ type record struct {
 	untold bool
 	// passed is how many of the owners said, since the object was last verified, that they cannot look at it: the first ones.
 	passed uint16
-	// era counts how often all that is known was called into question. What answers to requests from before say does not end a doubt.
+	// era counts how often all that is known was called into question. Answers to earlier requests do not end a doubt.
 	era uint16
 	// asked counts how often somebody asked for a look for a reason that no version of the object shows. A look that began before does not end that doubt.
 	asked uint16
@@ -219,7 +219,7 @@ func (r *record) is(m Revision) bool {
 }
 
 // turnBackLocked says whether the answer to a request proves that what was on record when it was sent, and still is, is of a time
-// that never was. What else is on its way may be of that time, too: the next look settles it.
+// that never was. Other news on the way may be of that time, too: the next look settles it.
 func (r *record) turnBackLocked(s Observation, told *notices) bool {
 	if !r.is(s.Since) || r.missingFromList || !r.contradicts(s) {
 		return false

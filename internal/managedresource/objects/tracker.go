@@ -109,7 +109,7 @@ func New() *Tracker {
 }
 
 // Subscribe sets what is called, outside the lock, when an object of a ManagedResource may have drifted and when the
-// judgement about one changed. What was reported before stays untold.
+// judgement about one changed. Earlier reports are not repeated.
 func (l *Tracker) Subscribe(onDrift func(Owner, Key), onVerdict func(Owner)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -362,7 +362,7 @@ func (l *Tracker) ObserveNotFound(key Key, before Object) {
 	})
 }
 
-// MarkOutOfSync marks an object as one to look at, such as when an autoscaler came or went. Who looks already does not know of that.
+// MarkOutOfSync marks an object as one to look at, such as when an autoscaler came or went. A run that has begun does not know of that.
 func (l *Tracker) MarkOutOfSync(key Key) {
 	l.updateObject(key, func(r *record, told *notices) {
 		r.asked++

@@ -597,7 +597,7 @@ func TestGivenUpBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// What is changed is drift only if it was compared with the same desired state before.
+// A change is drift only if the object was compared with the same desired state before.
 func TestWritingTellsOfDrift(t *testing.T) {
 	verified := func(desired uint64) Observation {
 		s := sighting(cm, "u", "5", 0)
@@ -627,7 +627,7 @@ func TestWritingTellsOfDrift(t *testing.T) {
 }
 
 // A comparison finds out that the target was restored though its watch went on as if nothing had happened: the list covers the version that
-// was known, and has an older one, or another object in the same one. What was told since the list was made is no such proof.
+// was known, and has an older one, or another object in the same one. News since the list was made are no such proof.
 func TestComparisonProvesARestore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known, listed, list string

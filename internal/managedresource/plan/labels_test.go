@@ -47,7 +47,7 @@ func TestInjectLabelsIntoOddObjects(t *testing.T) {
 	}
 }
 
-// MRL-2, MRB-13: labels are put on the object, its Pod template and each of its volume claim templates. What is no mapping stays as it is.
+// MRL-2, MRB-13: labels are put on the object, its Pod template and each of its volume claim templates. Values that are no mapping stay as they are.
 func TestLabelsAreInjectedEverywhere(t *testing.T) {
 	label := func(o *Options) { o.Spec.InjectLabels = map[string]string{"i": "x"} }
 	for name, tc := range map[string]struct{ spec, path, want string }{

@@ -425,7 +425,7 @@ func newInventoryIndex(inventory []resourcesv1alpha1.ObjectReference, equivalenc
 }
 
 // take returns the entry that is the same object (MRD-13), rather one of the same kind, and marks all that are as matched: a run
-// that did not end leaves the old kind beside the new one (MRD-16). What is only planned gives way to the record that the object was created.
+// that did not end leaves the old kind beside the new one (MRD-16). An entry that is only planned gives way to the record that the object was created.
 func (x *inventoryIndex) take(key Key) *resourcesv1alpha1.ObjectReference {
 	var same *resourcesv1alpha1.ObjectReference
 	for _, key := range x.equivalences.Keys(key) {

@@ -16,7 +16,7 @@ var (
 // fileMode is 0644, as JSON has it.
 const fileMode = 420
 
-// podDefaults are what is filled in for every pod template. What is filled in for Pods alone is not here: what a manifest of a
+// podDefaults are what is filled in for every pod template. Defaults for Pods alone are not here: what a manifest of a
 // Pod leaves out is taken from the live one.
 var podDefaults = map[string]fields{
 	"core.PodSpec": {

@@ -244,7 +244,7 @@ func TestDefaultsNamedInTheTypes(t *testing.T) {
 		structs = regexp.MustCompile(`(?ms)^type (\w+) struct \{\n(.*?)^\}`)
 		marked  = regexp.MustCompile(`(?m)^\s*// ?\+default=(.*)\n(?:\s*//.*\n)*\s*\w+ .*json:"(\w+)`)
 	)
-	// What is the same as none needs no entry.
+	// A default that is the same as none needs no entry.
 	zero := map[string]bool{`""`: true, "0": true, "false": true}
 	found := 0
 	sources, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "*", "v*", "types*.go"))

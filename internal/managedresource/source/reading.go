@@ -9,7 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// Reading reads Secrets that one ManagedResource names. What it reads one after the other may never have been there together, and what a
+// Reading reads Secrets that one ManagedResource names. Secrets that it reads one after the other may never have been there together, and what a
 // watch told of may be of a time before the ManagedResource named it.
 //
 // Invariant: once Confirm has said yes, there was a moment, not before the resource version that the reading began with, at which each

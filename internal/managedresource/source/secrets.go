@@ -106,7 +106,7 @@ func NewSecrets(client corev1client.SecretsGetter, namespaces []string, clock cl
 
 // Subscribe sets what is told of every change, and when changes may have been missed. A change is the name of the Secret and
 // its version, which is another one whenever the Secret is, also if it was deleted and created again; an empty version means
-// that the Secret was deleted. What came before stays untold; nil stands for nobody.
+// that the Secret was deleted. Earlier news are not told; nil stands for nobody.
 func (s *Secrets) Subscribe(onChange func(key types.NamespacedName, version string), onGap func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -158,7 +158,7 @@ func (w *lateWorld) check(r *lateRead, secret latestSecret) {
 	w.returned[r.name] = max(w.returned[r.name], version)
 }
 
-// What is read is what was told, or newer, whatever comes late.
+// A read returns what was told, or newer, also if news are late.
 func TestLawSecretsAreNeverOlderThanWhatWasTold(t *testing.T) {
 	for range 60 { // A run takes some 40 µs; each part of the invariant is missed within so many if it is taken away.
 		rapid.Check(t, lateWorldRun)

@@ -170,7 +170,7 @@ func TestSecretWatchGoesOnOrTellsOfAGap(t *testing.T) {
 	}
 }
 
-// What is missing is said, within the time limit, and at any time.
+// A missing right is reported, within the time limit, and at any time.
 func TestSecretWatchNamesWhatIsMissing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		namespaces []string
@@ -189,7 +189,7 @@ func TestSecretWatchNamesWhatIsMissing(t *testing.T) {
 				server := &secretServer{version: "10"}
 				tc.fail(server)
 				s, _ := following(t, server, tc.namespaces...)
-				// What is away is waited for; a right that is missing ends that after the limit.
+				// A source that is away is waited for; a missing right ends that after the limit.
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				began := time.Now()

@@ -22,7 +22,7 @@ const (
 	mostUnsent = 2000
 )
 
-// sender creates Events one after the other, in the order in which they were told. Whoever tells one waits for none.
+// sender creates Events one after the other, in the order in which they were told. Its callers wait for none.
 //
 // Invariant: as long as an Event waits or is under way, there is one goroutine that sends; idle is closed when it ends, and nil if there is
 // none. It ends by itself, so that a sender with nothing to send holds nothing.

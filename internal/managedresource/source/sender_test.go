@@ -69,7 +69,7 @@ func TestNobodyWaitsForEvents(t *testing.T) {
 	})
 }
 
-// What waits is bounded, and what there was room for is told in its order.
+// The queue is bounded, and Events that have room are created in their order.
 func TestEventsThatWaitAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const more = 50
@@ -101,7 +101,7 @@ func TestEventsThatWaitAreBounded(t *testing.T) {
 	})
 }
 
-// What was told is created before the process ends, and that waits for what hangs for seconds at most.
+// Queued Events are created before the process ends, which waits for hanging requests for seconds at most.
 func TestEndOfEvents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		takes   time.Duration

@@ -35,7 +35,7 @@ const (
 // after the source was restored to an older state. Then what the API server has counts, and not what the cache still has from before.
 //
 // certain is, for each ManagedResource about which the API server has answered this process, and has answered every write since, the first of
-// these answers: what Get returned since then has all that was ever written for this instance. What it returned otherwise may lack a
+// these answers: what Get returned since then has all that was ever written for this instance. Its other answers may lack a
 // write whose answer was lost, or the last one of the process that was there before.
 type Statuses struct {
 	reader client.Reader // cached
@@ -387,7 +387,7 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	}
 	if r := change.Reconciled; r != nil && (len(status) > 0 || current.Status.ObservedGeneration != r.Generation ||
 		current.Status.SecretsDataChecksum == nil || *current.Status.SecretsDataChecksum != r.Checksum) {
-		// What is said to be done is said whole: a restored source may give the version to a form with another status.
+		// The write names the whole form: a restored source may give the version to a form with another status.
 		status["observedGeneration"], next.Status.ObservedGeneration = r.Generation, r.Generation
 		status["secretsDataChecksum"], next.Status.SecretsDataChecksum = r.Checksum, &r.Checksum
 	}

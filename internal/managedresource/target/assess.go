@@ -77,7 +77,7 @@ func (a *Assessor) FromLedger(refs []resourcesv1alpha1.ObjectReference) (changes
 	for i := range refs {
 		ref := RefOf(&refs[i])
 		finding, judged := a.known(ref)
-		// What isn't well now may be so in a moment: the controllers of health tell when it lasts.
+		// An object that isn't healthy now may be so in a moment: the controllers of health tell when it lasts.
 		if !finding.Present || finding.UnlabelledLive || !judged || finding.OutOfSync || finding.Verdict.Unhealthy != "" || finding.Verdict.Progressing != "" ||
 			(finding.Verdict.CountPods && !a.podsMatch(ref, finding)) {
 			return nil, false
@@ -253,7 +253,7 @@ type judgement struct {
 }
 
 // find returns what is known of an object, after a read where the tracker does not know it or no watch keeps it up to date.
-// What is on record as missing is read again before anybody says so (MRB-38), and what lists and watches that go by the label do not have is always.
+// An object that is on record as missing is read again before anybody says so (MRB-38), and what lists and watches that go by the label do not have is always.
 func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (objects.Object, error, error) {
 	entry := RefOf(ref)
 	covered := a.watches.AwaitCovered(ctx, entry)

@@ -28,7 +28,7 @@ type Orphan struct {
 }
 
 // Audit lists, once a period and spread over it, each kind in use, metadata only, and compares it with the tracker: watches are
-// the fast way, and no proof. What they missed is counted, logged and put right, and their scope is watched anew. stray is
+// the fast way, and no proof. Missed changes are counted, logged and repaired, and their scope is watched again. stray is
 // called for each object with an origin that is not on record. It runs until the context ends.
 func (w *Watches) Audit(ctx context.Context, period time.Duration, stray func(context.Context, Orphan)) error {
 	pause := func(d time.Duration) bool {

@@ -37,7 +37,7 @@ const (
 // them, from the first time somebody asks, and keeps their targets only.
 //
 // Invariant: an object that any autoscaler on record names is scaled, and so is one whose last autoscaler went less than
-// autoscalerGrace ago. Ready says whether what is on record is complete. What went before the first list of this process is not on record:
+// autoscalerGrace ago. Ready says whether what is on record is complete. Autoscalers that went before the first list of this process are not on record:
 // see Inherits. A list changes nothing if the watch told of anything since it began: which of the two is later is not known.
 type Autoscalers struct {
 	watches *Watches
@@ -204,7 +204,7 @@ func (s *autoscalerSink) requests(resource dynamic.ResourceInterface) listWatch 
 	return newListWatch(func(ctx context.Context) (string, error) {
 		defer s.watches.panicked.caught()
 		version := ""
-		// One that was given up ends before the next one begins: what it tells is older.
+		// A session that was given up ends before the next one begins: what it tells is older.
 		err := s.active.list(ctx, func() (err error) {
 			version, err = s.list(ctx, pagesOf(s.watches.metrics, resource.List), s.active.isCurrent)
 			return err

@@ -114,7 +114,7 @@ func (a *activeWatch) lostLocked() {
 	a.tellLocked()
 }
 
-// watchSession follows a scope. What it tells counts until the next one begins, or the scope is renewed.
+// watchSession follows a scope. Its news count until the next one begins, or the scope is renewed.
 type watchSession struct {
 	*activeWatch
 	number int
@@ -156,7 +156,7 @@ func (f watchSession) listed(resourceVersion string) bool {
 // lost tells that a request failed.
 func (f watchSession) lost() { f.tells(func() { f.covered, f.failed = false, true }) }
 
-// resumed tells that a watch goes on from where the last report ended; the function that it returns tells that it has ended. What follows
+// resumed tells that a watch goes on from where the last report ended; the function that it returns tells that it has ended. The follower
 // mostly opens the next one at once, but a client may try that again for a while before it says that it failed.
 func (f watchSession) resumed() (ended func()) {
 	number := 0

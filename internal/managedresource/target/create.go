@@ -24,7 +24,7 @@ func outliving(ctx, run context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// sending sends requests. What is before that, such as the wait for a rate limit, ends with the context of the request in any case. A creation that waits for
+// sending sends requests. The steps before that, such as the wait for a rate limit, end with the context of the request in any case. A creation that waits for
 // a connection when the run ends may still go out within the two seconds: it is on record.
 type sending struct{ http.RoundTripper }
 

@@ -22,7 +22,7 @@ var definitionKind = customResourceDefinitions.WithVersion("v1")
 
 // definitions reads what CustomResourceDefinitions fill in, once for all that want to know at the same time.
 //
-// Invariant: what it says is of a definition that was read less than definitionsFor ago, and not before a change that was seen. What could
+// Invariant: what it says is of a definition that was read less than definitionsFor ago, and not before a change that was seen. A definition that could
 // not be read fills in nothing.
 type definitions struct {
 	mu     sync.Mutex

@@ -43,7 +43,7 @@ func (w *Watches) waiting() map[schema.GroupVersion]map[schema.GroupVersionKind]
 	return all
 }
 
-// lookFor asks what kinds a group and version has. What can't be told is asked for again after unservedRetry.
+// lookFor asks what kinds a group and version has. An unknown answer is asked for again after unservedRetry.
 func (w *Watches) lookFor(ctx context.Context, gv schema.GroupVersion, waiting map[schema.GroupVersionKind][]*activeWatch) {
 	defer w.panicked.caught()
 	answer, err := w.client.mappings.ask(ctx, gv)

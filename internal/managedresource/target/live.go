@@ -148,7 +148,7 @@ func (l *live) drop() {
 	l.size = 0
 }
 
-// hold keeps an object of the list of a scope that is under way, which is of an era of the tracker's record. Who wrote its fields is not kept.
+// hold keeps an object of the list of a scope that is under way, which is of an era of the tracker's record. The managers of its fields are not kept.
 func (l *live) hold(s scope, object *unstructured.Unstructured, era uint16) {
 	managedFields := object.GetManagedFields()
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")

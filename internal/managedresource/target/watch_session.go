@@ -140,7 +140,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 	failed := func(err error) {
 		watchSession.lost()
 		if unserved(err) || apimeta.IsNoMatchError(err) {
-			// What the watch was made from has ended.
+			// The context of the watch has ended.
 			w.client.mappings.forget(s.gvk, served)
 			cancel()
 		}

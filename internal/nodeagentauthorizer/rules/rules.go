@@ -33,7 +33,7 @@ type rule struct {
 	object func(ctx context.Context, q *request) (verdict, error)
 }
 
-// rules is the table (section 9.3 of the authorization contract). What it does not allow is denied, and no other authorizer is asked
+// rules is the table (section 9.3 of the authorization contract). Requests that it does not allow are denied, and no other authorizer is asked
 // (NA-4). Errors deny, too (B-1). In this order:
 //
 //	NA-1   the user is no agent, by name and group: no opinion

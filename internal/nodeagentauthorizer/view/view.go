@@ -1,5 +1,5 @@
 // Package view knows of a shoot what decides about the agents of its nodes: Machines in the source cluster; Nodes, Pods, certificate
-// signing requests and the agents' Secrets in the target cluster. It keeps a few words of each and no object. What it has not seen yet is
+// signing requests and the agents' Secrets in the target cluster. It keeps a few words of each and no object. An object that it has not seen yet is
 // read once before anybody is denied for it. Such reads wait in a queue, in which agents take turns: an agent that asks for what does not exist takes
 // nothing from others.
 package view
@@ -85,7 +85,7 @@ type podKey struct{ namespace, name string }
 // configuration is what the Secret of an operating system's configuration refers to, or why that cannot be read.
 type configuration struct {
 	references []agent.Reference
-	// pool is the label of such Secrets, and marked says that there is one. What is followed has it; what a Machine names needs none.
+	// pool is the label of such Secrets, and marked says that there is one. Secrets that are followed have it; a Secret that a Machine names needs none.
 	pool   string
 	marked bool
 	err    error
@@ -349,7 +349,7 @@ func (v *View) readShared(ctx context.Context, resource schema.GroupVersionResou
 	return err == nil, err
 }
 
-// Machine returns what is known of a Machine. One that has no Node yet is read again: the label may just have come.
+// Machine returns what is known of a Machine. A Machine that has no Node yet is read again: the label may be new.
 func (v *View) Machine(ctx context.Context, name string) (agent.Machine, bool, error) {
 	return lookup(ctx, v, func() (agent.Machine, state) {
 		m, found := v.machines[name]

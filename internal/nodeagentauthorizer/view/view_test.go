@@ -100,7 +100,7 @@ func TestUnseen(t *testing.T) {
 	if _, _, err := v.Node(ctx, "broken"); err == nil {
 		t.Error("a Node that cannot be read is taken for none")
 	}
-	// What is known is not read again, but for what was not complete.
+	// Known objects are not read again, but for those that were not complete.
 	v.mu.Lock()
 	v.nodes["known"] = v.nodes["none"]
 	v.pods[podKey{"default", "p"}] = ""

@@ -21,8 +21,8 @@ import (
 // SelfHostedSchema is that of the graph for self-hosted shoots: the same kinds, with Shoots for sinks.
 var SelfHostedSchema = graph.Schema{Names: Schema.Names, Ranks: Schema.Ranks, Sink: Shoot}
 
-// SelfHosted is the table of the graph for self-hosted shoots (section 8.2). What belongs to a Shoot by its name is not in it: the
-// client's own name says that, so that thousands of Shoots that are not self-hosted cost little. What the clients of a self-hosted shoot write
+// SelfHosted is the table of the graph for self-hosted shoots (section 8.2). Objects that belong to a Shoot by their name are not in it: the
+// client's own name says that, so that thousands of Shoots that are not self-hosted cost little. The content that the clients of a self-hosted shoot write
 // into their own Gardenlet and ServiceAccounts is not followed, and of what they write into their BackupBucket only what can be theirs.
 var SelfHosted = Table{
 	derive(backupBuckets, []string{"GE-4"},

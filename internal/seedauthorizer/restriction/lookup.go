@@ -173,7 +173,7 @@ func (q *request) isBackupSecret(ctx context.Context) error {
 	return answer
 }
 
-// hostsRead bounds the Shoots that are read for one Secret. One that moves away leads to the seed, too, but is none of its own any more; so
+// hostsRead bounds the Shoots that are read for one Secret. A Shoot that moves away leads to the seed, too, but is none of its own any more; so
 // there must be another one beside it.
 const hostsRead = 2
 

@@ -44,7 +44,7 @@ func (h SelfHosted) ofShoot(r *admissionv1.AdmissionRequest, client identity.Sho
 	if client.Type == identity.Extension && client.Namespace == names.Garden && h.Shoots.Check(relation.SeedVertex(client.Name), shoot).Reached {
 		q.seed = h.ofSeed(r, identity.SeedClient{Seed: client.Name, Type: identity.Extension})
 		q.seed.of = q.of
-		// What the shoot reaches it may write: it has no writeScope. So what the seed only reads does not count.
+		// The shoot may write all that it reaches: it has no writeScope. So objects that the seed only reads do not count.
 		q.reach = append(q.reach, reach{in: h.Graph, to: relation.SeedVertex(client.Name), managed: true})
 		q.seed.reach = append(q.seed.reach, own)
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// TestSteps shows each step of the algorithm by a request that ends there: the comment of decide, line by line. What would end at several
+// TestSteps shows each step of the algorithm by a request that ends there: the comment of decide, line by line. A request that would end at several
 // ends at the first (SA-1 to SA-14); no answer is Deny (BH-SA-2, C2), and what is in no rule is left to others (C18).
 func TestSteps(t *testing.T) {
 	notAResource := authorizer.AttributesRecord{User: gardenlet, Verb: "get", Path: "/healthz"}

@@ -92,7 +92,7 @@ const (
 )
 
 // lookAgain reads an object that the graph has not seen, once, before it is refused. An object that does not exist may be deleted: the
-// client gets its 404 (B-5, R17). An object of a watched kind is judged as it will be when its event is there. What cannot be read changes
+// client gets its 404 (B-5, R17). An object of a watched kind is judged as it will be when its event is there. An object that cannot be read changes
 // nothing.
 func (a *Authorizer) lookAgain(ctx context.Context, r *rule, q *request, checked graph.Verdict, v *verdict) {
 	watch := a.Watches.Of(r.kind)

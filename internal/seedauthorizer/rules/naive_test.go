@@ -396,7 +396,7 @@ func naiveShoot(g, seeds *naiveGraph, s naiveSettings, a authorizer.AttributesRe
 
 func (q *naiveQuestion) shootSpecial(g *naiveGraph, s naiveSettings, rule naiveRule) string {
 	own, reads := q.Namespace == q.namespace, q.is("get list watch")
-	// What belongs to the Shoot by its name has no edge in this graph; the name says it, while the Shoot is there.
+	// Objects that belong to the Shoot by their name have no edge in this graph; the name says it, while the Shoot is there.
 	byName := map[string][]string{
 		"ConfigMap": {q.shoot + ".ca-cluster", q.shoot + ".ca-kubelet"}, "InternalSecret": {q.shoot + ".ca-client"}, "ShootState": {q.shoot}, "Lease": {"self-hosted-shoot-" + q.shoot},
 		"Secret": {q.shoot + ".ca-cluster", q.shoot + ".ssh-keypair", q.shoot + ".ssh-keypair.old", q.shoot + ".monitoring"},

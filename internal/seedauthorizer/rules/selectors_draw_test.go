@@ -8,7 +8,7 @@ import (
 	"github.com/espalier-project/espalier/test/gardengen"
 )
 
-// What selectors are drawn of: keys and values of the rules, and some that look like them.
+// Parts of the drawn selectors: keys and values of the rules, and some that look like them.
 var (
 	labelKeys = []string{
 		"name.seed.gardener.cloud/a", "name.seed.gardener.cloud/a", "name.seed.gardener.cloud/b", "name.seed.gardener.cloud/child", "name.seed.gardener.cloud/aa",

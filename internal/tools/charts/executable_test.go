@@ -83,7 +83,7 @@ func rights(all []*unstructured.Unstructured, bound func(role, subject string) b
 			}
 		}
 	}
-	// What another one allows, too, says nothing.
+	// Rights that another one gives, too, prove nothing.
 	texts := []string{}
 	for _, r := range list {
 		if !slices.ContainsFunc(list, func(other right) bool { return other != r && other.covers(r) }) {
@@ -158,7 +158,7 @@ func TestExecutable(t *testing.T) {
 		if err := registers(t.TempDir(), name, values, r, config); err != nil {
 			t.Error(err)
 		}
-		// What belongs into another cluster comes from the same values.
+		// The objects for another cluster come from the same values.
 		values = with(with(values, "install.runtime", false), "install.remote", true)
 		there := render(t, name, values)
 		for _, object := range there.Objects {

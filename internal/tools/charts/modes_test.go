@@ -45,7 +45,7 @@ func (b by) in(mode string) any {
 
 const kubeconfig = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/kubeconfig"
 
-// differences are the rows of that table which are about the configuration: a path, and what the modes have there. What is off is not there.
+// differences are the rows of that table which are about the configuration: a path, and what the modes have there. Rows that are off are not there.
 var differences = []struct {
 	rule, path string
 	want       by

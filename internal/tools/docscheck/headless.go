@@ -14,7 +14,7 @@ import (
 // headlessList counts, file by file, the sentences of before this check. A count only gets smaller.
 const headlessList = "internal/tools/docscheck/headless.txt"
 
-// A sentence is headless if a clause stands where its subject belongs: "What others have is left alone." A question is none.
+// A sentence is headless if a clause stands where its subject belongs, as in "What others have is left alone"; a question is none.
 var headless = regexp.MustCompile(`(?:^|[.!?:;] )["“(]?(?:What|Whatever|Whoever|Who|Those that|Those who|One that|One who|Whichever) \S`)
 
 // checkHeadless compares the headless sentences of pages and of comments in Go with the list.

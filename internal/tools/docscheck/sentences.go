@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// What comes before the text of a line: quotes, and the mark of an item.
+	// The marks before the text of a line: quotes, and the mark of an item.
 	quoteMark = regexp.MustCompile(`^(\s*>\s?)+`)
 	itemMark  = regexp.MustCompile(`^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?`)
 	// A label that opens an item or a paragraph, such as **Read.**, is no sentence.

@@ -3,7 +3,7 @@ package main
 // module is the path of the project.
 const module = "github.com/espalier-project/espalier/"
 
-// floor is one of the house. What is on it may import what is on the floors below, and nothing above.
+// floor is one of the house. Its packages may import packages of the floors below, and nothing above.
 type floor struct {
 	name string
 	// rooms are folders of packages; "/..." means with everything below.

@@ -19,7 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What Gardener's Prometheis get, as gardenlet and gardener-operator set them up (b312835d).
+// The configuration that Gardener's Prometheis get, as gardenlet and gardener-operator set them up (b312835d).
 var (
 	// operatorKeeps is what gardener-operator's ServiceMonitor of admission-controller keeps (ADM-39).
 	operatorKeeps = regexp.MustCompile(`^(gardener_admission_controller_.+|rest_client_.+|controller_runtime_.+|go_.+)$`)

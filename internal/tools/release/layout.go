@@ -71,7 +71,7 @@ func put(path layout.Path, tag string, config, layer blob, annotations map[strin
 
 // attach returns a manifest that has a document about something else in a layout, and refers to that.
 func attach(document []byte, kind types.MediaType, subject v1.Descriptor) (v1.Image, error) {
-	// What has no type of its own has the one of its configuration.
+	// A manifest without a type of its own has the one of its configuration.
 	list := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), kind)
 	list, err := mutate.Append(list, mutate.Addendum{Layer: static.NewLayer(document, kind)})
 	if err != nil {

@@ -33,7 +33,7 @@ type contract struct {
 	// parts leads from an ID without its last letter to those that have it: SR-4 means SR-4e and SR-4g.
 	parts map[string][]string
 	// prefixes are the IDs without their numbers, also without the document: BH-HL-1 makes HL- a prefix, so that a row of behaviours.md
-	// is not named without BH-. What starts with no prefix is no ID: SHA-256, UTF-8, TLS1.
+	// is not named without BH-. A text without a prefix is no ID: SHA-256, UTF-8, TLS1.
 	prefixes map[string]bool
 }
 

@@ -1,4 +1,4 @@
-// Package auditpolicy is the webhook that judges the audit policies to which Shoots refer (B2 of the webhooks' contract). What it reads is
+// Package auditpolicy is the webhook that judges the audit policies to which Shoots refer (B2 of the webhooks' contract). The objects that it reads are
 // what package configref reads: ConfigMaps live, and Shoots from a cache.
 package auditpolicy
 

@@ -26,7 +26,7 @@ func NewDecoder(scheme *runtime.Scheme) Decoder {
 	return Decoder{serializer.NewCodecFactory(scheme).DecoderToVersion(json, runtime.InternalGroupVersioner)}
 }
 
-// Decode returns a configuration and its kind. What cannot be decoded is refused with 422.
+// Decode returns a configuration and its kind. Other texts are refused with 422.
 func (d Decoder) Decode(purpose, content string) (runtime.Object, *schema.GroupVersionKind, error) {
 	text, err := toJSON(content)
 	if err == nil {

@@ -56,7 +56,7 @@ type Flow struct {
 	Reference func(*garden.KubeAPIServer) string
 	// Relevant says whether something else of the Shoot has changed that the content depends on.
 	Relevant func(now, old *garden.Shoot) bool
-	// Check judges the content for all Shoots that refer to it. What it returns is the answer.
+	// Check judges the content for all Shoots that refer to it. Its result is the answer.
 	Check func(ctx context.Context, content string, users []garden.Shoot) error
 
 	Shoots     Lister
@@ -77,7 +77,7 @@ func (f *Flow) Decide() admission.Func {
 	})
 }
 
-// shoot keeps CV-2 to CV-9. What cannot be decoded is the fault of whoever sent it (WB-30).
+// shoot keeps CV-2 to CV-9. An object that cannot be decoded is the fault of its sender (WB-30).
 func (f *Flow) shoot(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	if r.Operation != admissionv1.Create && r.Operation != admissionv1.Update {
 		admission.Explain(ctx, "operation is neither create nor update, nothing to validate")

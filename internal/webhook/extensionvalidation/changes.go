@@ -120,7 +120,7 @@ func (c *comparison) structs(p place, t reflect.Type, now, old any) {
 	was, _ := old.(map[string]any)
 	is, was = maps.Clone(is), maps.Clone(was)
 	c.fields(p, t, is, was)
-	// What is left the type does not know.
+	// The type does not know the other keys.
 	for _, key := range slices.Sorted(maps.Keys(union(is, was))) {
 		if !same(is[key], was[key]) {
 			first, size := utf8.DecodeRuneInString(key)

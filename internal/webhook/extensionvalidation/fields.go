@@ -67,7 +67,7 @@ func address(path *field.Path, value string) field.ErrorList {
 
 const urlForm = "; desired format: https://host[:port]"
 
-// link wants a URL with a host and, if some are given, with one of some schemes. What may hold a password is not told.
+// link wants a URL with a host and, if some are given, with one of some schemes. Parts that may hold a password are not printed.
 func link(path *field.Path, value string, schemes ...string) field.ErrorList {
 	u, err := url.Parse(value)
 	var told any = value

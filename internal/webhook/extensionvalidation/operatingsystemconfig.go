@@ -10,7 +10,7 @@ import (
 
 const provision = "provision"
 
-// operatingSystemConfig keeps A13.6. What extensions have added in the status is judged with what is wanted: both end up on the node.
+// operatingSystemConfig keeps A13.6. Additions of extensions in the status are judged with the specification: both end up on the node.
 func operatingSystemConfig(o *specs.OperatingSystemConfig) field.ErrorList {
 	all := purpose(o.Spec.Purpose)
 	if cri := o.Spec.CRIConfig; cri != nil {

@@ -2,7 +2,7 @@
 // (A13 of the webhooks' contract), one for each kind. They read nothing but the request.
 //
 // A kind is a row of the table in Webhooks: its rules are two functions, on what is wanted and on what of it has changed, in a file of the
-// kind's name. What all kinds have in common is in judge. Objects are decoded into slices (package specs), so that what they do not know
+// kind's name. The rules for all kinds are in judge. Objects are decoded into slices (package specs), so that what they do not know
 // is ignored; but for a change while an object is being deleted, which is found in any field (changes.go).
 package extensionvalidation
 

@@ -213,7 +213,7 @@ func TestDeletion(t *testing.T) {
 		if got := causes(t, ask(t, kind, deleted(kind, changed), deleted(kind, spec))); !cmp.Equal(got, want) {
 			t.Errorf("%s: EV-T3: %s", kind, cmp.Diff(want, got))
 		}
-		// What is invalid now can still lose its finalizers, and nothing but metadata is judged.
+		// An object that is invalid now can still lose its finalizers, and nothing but metadata is judged.
 		invalid := deleted(kind, "{unknown: {to: us}}")
 		if got := ask(t, kind, strings.Replace(invalid, ", finalizers: [a/b]", "", 1), invalid); !got.Allowed {
 			t.Errorf("%s: WB-18/EV-8: %s", kind, got.Result.Message)

@@ -15,7 +15,7 @@ const constraintsPath = "/spec/template/spec/topologySpreadConstraints"
 
 // replacing returns a patch that puts new constraints in the place of those that were dropped. A patch keeps what the types do not know of an
 // element that has changed; a constraint that is dropped takes such fields with it, as they would say something about another constraint.
-// Those that are kept keep theirs.
+// Kept values keep theirs.
 func replacing(patch admission.Patch, sent []byte, now []corev1.TopologySpreadConstraint) (admission.Patch, error) {
 	touches := func(o admission.Operation) bool {
 		return o.Path == constraintsPath || strings.HasPrefix(o.Path, constraintsPath+"/")

@@ -39,7 +39,7 @@ func (n needs) wanted(object *metadata) (replicas int32, ok bool, err error) {
 	return 2, true, nil
 }
 
-// parse returns a number of replicas. What the API server accepts is for it to say (WB-5: other numbers than these it would not see).
+// parse returns a number of replicas. The API server decides what it accepts (WB-5: other numbers than these it would not see).
 func parse(value string) (int32, error) {
 	number, err := strconv.Atoi(value)
 	switch {

@@ -1,5 +1,5 @@
 // Package highavailabilityconfig is the webhook that spreads components over zones and Nodes, and gives them as many replicas as the
-// failures that they are to survive ask for (A2 of the webhooks' contract). What that is, the annotations of the namespace say.
+// failures that they are to survive ask for (A2 of the webhooks' contract). The annotations of the namespace name these failures.
 //
 // It reads of the target, from a cache: Namespaces and Nodes, their metadata, and HorizontalPodAutoscalers, whole. A Namespace that the
 // cache does not have is read live. Nothing is read that the object does not need, so that nothing else can keep it from being admitted.

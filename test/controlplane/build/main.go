@@ -1,5 +1,5 @@
 // build builds etcd, kube-apiserver and kube-controller-manager from their modules into the user's cache, once a version,
-// and prints the folder. What the folder KUBEBUILDER_ASSETS has is not built. With kubectl as argument it builds that, too. It must be run in its
+// and prints the folder. Programs in the folder KUBEBUILDER_ASSETS are not built. With kubectl as argument it builds that, too. It must be run in its
 // module.
 package main
 

@@ -1,4 +1,4 @@
-// repeatable builds the simulation so that one seed is exactly one run. What a simulated run would otherwise leave to chance is left to
+// repeatable builds the simulation so that one seed is exactly one run. Choices that a simulated run would otherwise leave to chance are left to
 // Go's runtime: which of several ready cases a select takes, which of several timers of the same moment fires first, the order of
 // maps, math/rand, and that a goroutine which takes long in real time is interrupted. In a copy of five files of the runtime, which
 // only this one executable is built with, these follow from a seed for goroutines of a bubble. It must be run in the root of the module.

@@ -112,7 +112,7 @@ func (d *decision) gardenadm() string {
 	return d.clientCertificate(gardenadmGroup)
 }
 
-// findNode looks for a Node. What cannot be the name of an object is none.
+// findNode looks for a Node. A text that cannot be the name of an object names no Node.
 func (d *decision) findNode(ctx context.Context, name string) ([]corev1.NodeAddress, bool, error) {
 	if !validName(name) {
 		return nil, false, nil

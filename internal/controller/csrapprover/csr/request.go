@@ -1,7 +1,7 @@
 // Package csr decides about CertificateSigningRequests of kubelets and node agents: approved, denied, or somebody else's.
 //
-// The rules are those of the contract's section on the CSR approver; Decide reads like its tables. What a decision rests on beside the
-// request, Nodes and Machines, is asked of a View. A denial is terminal and an approval may rest on something being absent, so that a View
+// The rules are those of the contract's section on the CSR approver; Decide reads like its tables. The other inputs of a decision, beside the
+// request, Nodes and Machines, are asked of a View. A denial is terminal and an approval may rest on something being absent, so that a View
 // must tell what is there at this moment, and not what a cache has seen.
 package csr
 

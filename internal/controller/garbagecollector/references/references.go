@@ -1,7 +1,7 @@
-// Package references says which ConfigMaps and Secrets are in use: those that something refers to. Who refers to what is a graph
+// Package references says which ConfigMaps and Secrets are in use: those with references. The references are a graph
 // (internal/graph), to which each holder of references contributes; what leads to the vertex of use is in use.
 //
-// What an object refers to is read by api/resources/v1alpha1/references.
+// api/resources/v1alpha1/references reads the references of an object.
 package references
 
 import (

@@ -49,7 +49,7 @@ func (x *Index) Decide(r Request) Decision {
 		d.Long, d.Short = x.shortenedLocked(s)
 	}
 	w := x.wantedLocked(s)
-	// One that is there may be wanted for another reason than the request's, and in another form.
+	// A policy that exists may be wanted for another reason than the request's, and in another form.
 	for _, p := range w.forRequest(r, existing...) {
 		if e := x.policies[p.NamespacedName]; e == nil {
 			d.Write = append(d.Write, p)

@@ -245,7 +245,7 @@ func (x *Index) RemoveVirtualService(namespace, name string) []Request {
 	return x.virtualServiceChangedLocked(old, VirtualService{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 }
 
-// virtualServiceChangedLocked asks for the Services that a VirtualService leads to or led to. One that could not be read may have led to any,
+// virtualServiceChangedLocked asks for the Services that a VirtualService leads to or led to. If it could not be read, it may have led to any,
 // whose policies wait for it.
 func (x *Index) virtualServiceChangedLocked(old, fresh VirtualService) []Request {
 	if old.Unreadable && !fresh.Unreadable {

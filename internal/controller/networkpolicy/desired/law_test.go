@@ -201,7 +201,7 @@ func (w *world) byHand(t *rapid.T) []Request {
 	}
 }
 
-// agrees compares the policies of the cluster with what is wanted for each Service. What is in a namespace that ends, or stands for what
+// agrees compares the policies of the cluster with what is wanted for each Service. A policy in a namespace that ends, or one that stands for what
 // cannot be read, may be there; two Services that come to one name share it.
 func (w *world) agrees(t *rapid.T, in *inputs) {
 	wanted := map[types.NamespacedName]bool{}

@@ -137,7 +137,7 @@ func (x *Index) isOpenLocked(name string) bool {
 // is in it is known.
 func (x *Index) isWritableLocked(name string) bool { return x.isOpenLocked(name) && x.isWatched(name) }
 
-// isTerminatingLocked says whether a namespace is being deleted. What is in it stays as it is until its end (its Pods still need it).
+// isTerminatingLocked says whether a namespace is being deleted. Its policies stay as they are until its end, as its Pods still need them.
 func (x *Index) isTerminatingLocked(name string) bool {
 	n := x.namespaces[name]
 	return n != nil && n.terminating

@@ -57,7 +57,7 @@ func isGates(clients metav1.LabelSelector) bool {
 	return true
 }
 
-// SetPolicy tells of a policy with the labels of a Service. What is known already, from an answer or from before, asks for nothing.
+// SetPolicy tells of a policy with the labels of a Service. A policy that is known already, from an answer or from before, asks for nothing.
 func (x *Index) SetPolicy(o *networkingv1.NetworkPolicy) []Request {
 	e := existingOf(o)
 	x.mu.Lock()
@@ -152,7 +152,7 @@ func (x *Index) forgetLocked(e *Existing) []Request {
 	return requests
 }
 
-// isOlder says whether a resource version comes before another. What is no number is never older.
+// isOlder says whether a resource version comes before another. A text that is no number is never older.
 func isOlder(version, than string) bool {
 	a, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {

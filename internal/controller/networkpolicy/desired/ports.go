@@ -47,7 +47,7 @@ func decode(value string, into any) error {
 	return nil
 }
 
-// decodePorts decodes ports. What it does not know is an error: a misspelt "port" would open all of them.
+// decodePorts decodes ports. An unknown field is an error: a misspelt "port" would open all of them.
 func decodePorts(value string) ([]networkingv1.NetworkPolicyPort, error) {
 	var ports []networkingv1.NetworkPolicyPort
 	if err := decode(value, &ports); err != nil {

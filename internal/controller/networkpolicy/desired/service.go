@@ -105,7 +105,7 @@ func (s *Service) addPort(p *corev1.ServicePort) {
 	}
 }
 
-// Selectors decodes the namespace-selectors of a Service: a namespace that matches any of them is one of clients (NP-5). What it does not know
+// Selectors decodes the namespace-selectors of a Service: a namespace that matches any of them is one of clients (NP-5). An unknown field
 // is an error: a misspelt "matchLabels" would let all namespaces in, and so would null.
 func Selectors(value string) ([]labels.Selector, error) {
 	var list []*metav1.LabelSelector

@@ -1,4 +1,4 @@
-// Package criticalcomponents takes the taint from Nodes whose critical components are scheduled and ready. What that means is in
+// Package criticalcomponents takes the taint from Nodes whose critical components are scheduled and ready. The rules for that are in
 // package node.
 package criticalcomponents
 

@@ -29,7 +29,7 @@ func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, targ
 	}
 	return kit.Add(mgr, Name, kit.Options(r, workers(r.Config), cacheSyncTimeout),
 		ctrlsource.Kind[client.Object](target, &corev1.Node{}, &handler.EnqueueRequestForObject{}, tainted()),
-		// Whatever a Pod tells of its Node costs nothing if the Node is free.
+		// News of a Pod cost nothing if its Node is free.
 		ctrlsource.Kind[client.Object](target, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 			var all []reconcile.Request
 			for _, name := range nodeOf(object) {

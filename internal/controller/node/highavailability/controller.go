@@ -52,7 +52,7 @@ type Reconciler struct {
 }
 
 const (
-	// again is how long the webhook is given to see the Node, and looksLimit how often. What it leaves after that it does not look after.
+	// again is how long the webhook is given to see the Node, and looksLimit how often. It does not look after workloads that are left after that.
 	again      = 10 * time.Second
 	looksLimit = 3
 )
@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: r.end(left)}, nil
 }
 
-// begin says whether nothing is left to be done for a number of Nodes. What was counted for the other number does not count for it, and what
+// begin says whether nothing is left to be done for a number of Nodes. Counts for the other number do not count for it, and what
 // was settled may not be any more: a run that was not finished has changed some workloads.
 func (r *Reconciler) begin(several bool) (settled bool) {
 	r.mu.Lock()

@@ -66,7 +66,7 @@ func Ask(annotations map[string]string) (*Asked, error) {
 			return nil, fmt.Errorf("the Secret names no ServiceAccount: annotation %q is missing or empty", key)
 		}
 	}
-	// What cannot be parsed is false (2.1).
+	// A value that cannot be parsed is false (2.1).
 	a.InjectCA, _ = strconv.ParseBool(annotations[AnnotationInjectCA])
 	target := types.NamespacedName{Namespace: annotations[AnnotationTargetNamespace], Name: annotations[AnnotationTargetName]}
 	switch {

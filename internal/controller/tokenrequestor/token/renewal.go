@@ -84,7 +84,7 @@ func (a *Asked) Early(now time.Time) bool {
 	return err != nil || remaining > 0
 }
 
-// Claims are what a token says of itself, which nobody has verified. What it does not say is empty.
+// Claims are what a token says of itself, which nobody has verified. Missing claims are empty.
 type Claims struct {
 	// Expiry is when the token ends.
 	Expiry time.Time

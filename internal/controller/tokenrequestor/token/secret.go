@@ -56,7 +56,7 @@ func Write(data map[string][]byte, token string, wantCA bool, ca []byte) (map[st
 	return written, err
 }
 
-// Handed returns the data of the target Secret and of the source Secret once the token lives in the target (TR-20, C14). What the target
+// Handed returns the data of the target Secret and of the source Secret once the token lives in the target (TR-20, C14). The content that the target
 // holds already decides its form; a kubeconfig that only the source has is copied. The source keeps its own kubeconfig, without the token.
 func Handed(source, target map[string][]byte, token string, wantCA bool, ca []byte) (newSource, newTarget map[string][]byte, err error) {
 	base := maps.Clone(target)

@@ -49,7 +49,7 @@ func Shown(t *testing.T, file, title string, blocks int) []string {
 	return found
 }
 
-// Registered checks that a document shows how a webhook is registered. What the deployment adds is not shown.
+// Registered checks that a document shows how a webhook is registered. Fields that the deployment adds are not shown.
 func Registered(t *testing.T, entry admissionregistrationv1.MutatingWebhook, document string) {
 	t.Helper()
 	var shown []admissionregistrationv1.MutatingWebhook

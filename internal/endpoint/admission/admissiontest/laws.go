@@ -34,7 +34,7 @@ import (
 type Objects struct {
 	Decide admission.Func
 	Kind   schema.GroupVersionKind
-	// Touches are the places that the rule names, as JSON pointers; * stands for one index or key. What lies below them may change.
+	// Touches are the places that the rule names, as JSON pointers; * stands for one index or key. Values below them may change.
 	Touches []string
 	// Draw draws the JSON of an object. Fields that no type knows come on top.
 	Draw func(rt *rapid.T) map[string]any
@@ -131,7 +131,7 @@ func (l Objects) touched(raw []byte, _ *int) error {
 	return nil
 }
 
-// names says whether the rule names a place. What is empty may be filled where something that it names comes below.
+// names says whether the rule names a place. An empty value may be filled if a place that it names comes below.
 func (l Objects) names(path, value string) bool {
 	return slices.ContainsFunc(l.Touches, func(touched string) bool {
 		if value == "{}" || value == "[]" || value == "null" {

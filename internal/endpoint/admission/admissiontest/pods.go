@@ -17,7 +17,7 @@ import (
 // Pods are the laws of a webhook that changes Pods.
 type Pods struct {
 	Decide admission.Func
-	// Touches are the places that the rule names, as JSON pointers; * stands for one index or key. What lies below them may change.
+	// Touches are the places that the rule names, as JSON pointers; * stands for one index or key. Values below them may change.
 	Touches []string
 	// Spares are the lists that the rule leaves alone, of containers, initContainers and ephemeralContainers.
 	Spares []string

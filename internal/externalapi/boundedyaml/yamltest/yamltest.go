@@ -147,7 +147,7 @@ func Linear(t *testing.T, n int, do func(n int)) {
 	}
 }
 
-// processor returns the time that the process has worked. What other processes do does not count.
+// processor returns the time that the process has worked. The work of other processes does not count.
 func processor(t testing.TB) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage
