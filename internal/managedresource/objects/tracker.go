@@ -370,6 +370,18 @@ func (l *Tracker) MarkOutOfSync(key Key) {
 	})
 }
 
+// KindEnded reports that a kind is not served any more. No watch tells that its objects went with it, so that the ManagedResources that have
+// some of a scope are judged anew.
+func (l *Tracker) KindEnded(gk schema.GroupKind, inScope func(Ref) bool) {
+	l.update(func(told *notices) {
+		for _, r := range l.records[unique.Make(gk)] {
+			if r.state == present && r.authoritativeFor(inScope) {
+				told.judge(r)
+			}
+		}
+	})
+}
+
 // update changes records under the lock, and tells subscribers of what follows once it is free.
 func (l *Tracker) update(change func(told *notices)) {
 	var told notices

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -48,4 +49,29 @@ func TestUnservedKindsAreAskedForOnce(t *testing.T) {
 			t.Errorf("MRT-9: four watches asked %d times in a minute, want 6, and %d times at first", got, first)
 		}
 	})
+}
+
+// MRB-40: a kind that is not served any more took its objects with it, and no watch told of that. Their ManagedResources are judged at once, and not
+// at the end of a period.
+func TestObjectsOfAnEndedKindAreJudged(t *testing.T) {
+	s, client := newServer(t)
+	l := objects.New()
+	w := started(t, client, l)
+	run(t, w)
+	s.put(widgets, "n", "a", nil)
+	s.put(configMaps, "n", "other", nil)
+	other := objects.Owner{Namespace: "n", Name: "other"}
+	var judged sync.Map
+	l.Subscribe(func(objects.Owner, objects.Key) {}, func(owner objects.Owner) { judged.Store(owner, true) })
+	w.Track(owner, []objects.Ref{refTo(widgets, "n", "a")})
+	w.Track(other, []objects.Ref{refTo(configMaps, "n", "other")})
+	for _, ref := range []objects.Ref{refTo(widgets, "n", "a"), refTo(configMaps, "n", "other")} {
+		eventually(t, "known", func() bool { return l.Get(ref.Key).Present && w.Covered(ref) })
+	}
+	judged.Clear()
+	s.withdraw(widgets)
+	eventually(t, "MRB-40: the owner of an object of a kind that ended is judged", func() bool { _, found := judged.Load(owner); return found })
+	if _, found := judged.Load(other); found {
+		t.Error("MRB-40: the owner of an object of another kind is judged, too")
+	}
 }

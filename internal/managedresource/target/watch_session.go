@@ -142,6 +142,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 		if unserved(err) || apimeta.IsNoMatchError(err) {
 			// The context of the watch has ended.
 			w.client.mappings.forget(s.gvk, served)
+			w.tracker.KindEnded(s.gvk.GroupKind(), sink.covers)
 			cancel()
 		}
 	}
