@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/hold"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/process"
@@ -149,6 +150,9 @@ func note(mr *resourcesv1alpha1.ManagedResource) string {
 		return name + " is ignored: the next run changes nothing"
 	case mr.DeletionTimestamp != nil:
 		return name + " is being deleted"
+	}
+	if held := hold.Of(mr.Annotations, "", "", time.Now()); held.State == hold.InForce {
+		return name + " is left alone " + held.String()
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -193,7 +194,7 @@ func (r *runReader) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResour
 		}
 		return k.scope(), nil
 	}))
-	run := &inspect.Run{ManagedResource: mr, Planned: planned}
+	run := &inspect.Run{Now: time.Now(), ManagedResource: mr, Planned: planned}
 	r.readObjects(ctx, run)
 	if err := ctx.Err(); err != nil {
 		return err

@@ -3,6 +3,7 @@ package inspect
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,6 +48,7 @@ func (c *Change) Writes() bool { return c.Action != Leave }
 
 // Run is what the next run of a ManagedResource goes by.
 type Run struct {
+	Now             time.Time
 	ManagedResource *resourcesv1alpha1.ManagedResource
 	Planned         *plan.Plan
 	// Live are the objects that are there, by the keys of the plan; Unread says of those that could not be read why.
@@ -128,9 +130,12 @@ func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
 	if r.Unread[desired.Key] != nil {
 		return nil
 	}
-	options := settings.MergeOptions(r.ManagedResource, r.Scaled[desired.Key])
 	live := r.Live[desired.Key]
+	options := settings.MergeOptions(r.ManagedResource, live, r.Scaled[desired.Key], r.Now)
 	if live == nil {
+		if desired.Old != nil && options.Hold != nil && options.Hold.Whole {
+			return nil // It is not created anew while the ManagedResource is left alone.
+		}
 		change := newChange(Create, &desired.Reference, "")
 		change.Wanted = merge.ForCreation(desired, options)
 		mask(nil, change.Wanted)

@@ -5,8 +5,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/hold"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
@@ -94,5 +96,46 @@ func ignoredOn(object metav1.Object, on place, now time.Time) []Ignored {
 		}
 		all = append(all, ignored)
 	}
-	return all
+	return append(all, heldOn(object, on, now)...)
+}
+
+// heldOn is what a hold in the annotations of an object leaves alone.
+func heldOn(object metav1.Object, on place, now time.Time) []Ignored {
+	group, kind := groupKindOf(object)
+	held := hold.Of(object.GetAnnotations(), group, kind, now)
+	if on == inManifest || held.State != hold.InForce {
+		return nil // In a manifest the annotations have no effect.
+	}
+	ignored := Ignored{What: held.String(), Where: placeNames[on], Annotation: resourcesv1alpha1.AnnotationLeaveAloneUntil, Value: object.GetAnnotations()[resourcesv1alpha1.AnnotationLeaveAloneUntil], Everything: held.IsWhole()}
+	if held.IsWhole() {
+		ignored.What = "everything " + ignored.What
+	}
+	if by, at := hold.SetBy(object.GetManagedFields()); by != "" {
+		since := metav1.NewTime(at)
+		ignored.By, ignored.Since = by, &since
+	}
+	return []Ignored{ignored}
+}
+
+// groupKindOf is the kind by which fields of a hold are judged: none for a ManagedResource.
+func groupKindOf(object metav1.Object) (group, kind string) {
+	if live, ok := object.(*unstructured.Unstructured); ok {
+		return live.GroupVersionKind().Group, live.GetKind()
+	}
+	return "", ""
+}
+
+// allowsHolds says whether holds on the objects of a ManagedResource count, as far as its annotation says so; the configuration of resource-manager,
+// which decides otherwise, is not known here.
+func allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
+	return meta.Truthy(mr.Annotations, resourcesv1alpha1.AnnotationAllowHolds)
+}
+
+// effectOf is what the holds on a ManagedResource and on one of its objects mean together.
+func effectOf(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, now time.Time) *hold.Effect {
+	ofObject := hold.Hold{}
+	if live != nil && allowsHolds(mr) {
+		ofObject = hold.Of(live.GetAnnotations(), live.GroupVersionKind().Group, live.GetKind(), now)
+	}
+	return hold.Together(ofObject, hold.Of(mr.Annotations, "", "", now))
 }

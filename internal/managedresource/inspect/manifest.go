@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,11 +73,11 @@ func (s Settings) PlanOptions(mr *resourcesv1alpha1.ManagedResource, scope func(
 }
 
 // MergeOptions are those of a run for an object of a ManagedResource.
-func (s Settings) MergeOptions(mr *resourcesv1alpha1.ManagedResource, scaled bool) merge.Options {
+func (s Settings) MergeOptions(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, scaled bool, now time.Time) merge.Options {
 	return merge.Options{
 		ForceOverwriteLabels:      mr.Spec.ForceOverwriteLabels != nil && *mr.Spec.ForceOverwriteLabels,
 		ForceOverwriteAnnotations: mr.Spec.ForceOverwriteAnnotations != nil && *mr.Spec.ForceOverwriteAnnotations,
-		Origin:                    s.Origin, HorizontallyScaled: scaled,
+		Origin:                    s.Origin, HorizontallyScaled: scaled, Hold: effectOf(mr, live, now),
 	}
 }
 

@@ -192,6 +192,9 @@ func (r *Report) managed(ctx context.Context, facts *Facts) error {
 	news, fights := newsOf(facts.Events, keyOf(mr), facts.Key())
 	r.Repairs, r.Fights = news, slices.Concat(fights, sourceFightsOf(facts.Events, keyOf(mr), mr.Spec.SecretRefs))
 	r.Ignored = append(r.Ignored, ignoredOn(mr, onManagedResource, facts.Now)...)
+	if facts.Live != nil && !allowsHolds(mr) && len(heldOn(facts.Live, onLiveObject, facts.Now)) > 0 {
+		r.NotKnown = append(r.NotKnown, "whether the hold on the object counts: its ManagedResource has no annotation "+resourcesv1alpha1.AnnotationAllowHolds+"=true, so that the configuration of resource-manager decides (allowHolds)")
+	}
 	settings := SettingsOf(mr, facts.Live)
 	if missing := missingSecret(mr, facts.Secrets); missing != "" {
 		r.State, r.Says = Unknown, "what it should be is not known: "+missing
@@ -245,8 +248,12 @@ func (r *Report) compare(facts *Facts, found described, settings Settings) {
 		r.State, r.Says = Unknown, "what it should be is not known: its manifests cannot be applied as they are"
 	case found.desired == nil:
 		r.State, r.Says = Leaving, "no manifest describes it any more: it is deleted, or left to another ManagedResource"
+	case live == nil && isHeld(facts):
+		r.State, r.Says = LeftAlone, "it is not there, and is not created while its ManagedResource is left alone"
 	case live == nil:
 		r.State, r.Says = Missing, "it is not there, and is created with the next run"
+	case isHeld(facts):
+		r.State, r.Says = LeftAlone, "it is left alone for a while"
 	case found.desired.CreateOnly:
 		r.State, r.Says = LeftAlone, "it is created once, and not repaired"
 	default:
@@ -261,8 +268,14 @@ func (r *Report) compare(facts *Facts, found described, settings Settings) {
 	}
 }
 
+// isHeld says whether nothing of the object is repaired at present.
+func isHeld(facts *Facts) bool {
+	effect := effectOf(facts.ManagedResource, facts.Live, facts.Now)
+	return effect != nil && effect.Whole
+}
+
 func (r *Report) compareContent(facts *Facts, found described, settings Settings) {
-	options := settings.MergeOptions(facts.ManagedResource, facts.Scaled)
+	options := settings.MergeOptions(facts.ManagedResource, facts.Live, facts.Scaled, facts.Now)
 	compared := Compare(found.desired, facts.Live, options, facts.Defaults)
 	r.Differences = compared.Differences
 	r.State, r.Says = InSync, "it is as its manifest says"

@@ -126,6 +126,26 @@ func TestExplain(t *testing.T) {
 			written(f.ManagedResource, "kubectl-annotate", 7, `{"f:metadata":{"f:annotations":{"f:resources.gardener.cloud/ignore":{}}}}`)
 		}, LeftAlone, false, []string{`"where":"on the ManagedResource","annotation":"resources.gardener.cloud/ignore","value":"true","since":"2026-11-24T17:53:00Z","by":"kubectl-annotate","everything":true`,
 			"an edit stays: its ManagedResource is ignored"}, nil},
+		"CLI-10/a hold on the ManagedResource, by whom and why": {func(f *Facts) {
+			f.Live.Object["data"] = map[string]any{"colour": "blue"}
+			annotate(f.ManagedResource, resourcesv1alpha1.AnnotationLeaveAloneUntil, "2026-11-24T19:00:00Z")
+			annotate(f.ManagedResource, resourcesv1alpha1.AnnotationLeaveAloneReason, "an emergency")
+			written(f.ManagedResource, "kubectl-annotate", 7, `{"f:metadata":{"f:annotations":{"f:resources.gardener.cloud/leave-alone-until":{}}}}`)
+		}, LeftAlone, false, []string{`"what":"everything until 2026-11-24T19:00:00Z, for the reason \"an emergency\""`, `"by":"kubectl-annotate"`, "an edit stays: it is left alone for a while"}, []string{"differences"}},
+		"CLI-10/a hold that ended": {func(f *Facts) {
+			f.Live.Object["data"] = map[string]any{"colour": "blue", "size": "big"}
+			annotate(f.ManagedResource, resourcesv1alpha1.AnnotationLeaveAloneUntil, "2026-11-24T17:59:59Z")
+		}, Differs, true, []string{`"path":"data.colour"`}, []string{"ignored"}},
+		"CLI-10/a hold on fields of an object": {func(f *Facts) {
+			f.Live.Object["data"] = map[string]any{"colour": "blue", "size": "small"}
+			annotate(f.ManagedResource, resourcesv1alpha1.AnnotationAllowHolds, "true")
+			annotate(f.Live, resourcesv1alpha1.AnnotationLeaveAloneUntil, "2026-11-24T19:00:00Z")
+			annotate(f.Live, resourcesv1alpha1.AnnotationLeaveAloneFields, "/data/colour")
+		}, Differs, true, []string{"it differs from its manifest in 1 field", `"path":"data.size"`, `{"of":"a field of its manifest","path":"data.colour","stays":true}`, `until 2026-11-24T19:00:00Z at /data/colour`}, nil},
+		"CLI-10/a hold that may not count": {func(f *Facts) {
+			f.Live.Object["data"] = map[string]any{"colour": "blue", "size": "big"}
+			annotate(f.Live, resourcesv1alpha1.AnnotationLeaveAloneUntil, "2026-11-24T19:00:00Z")
+		}, Differs, true, []string{"whether the hold on the object counts"}, nil},
 		"CLI-10/created once": {func(f *Facts) {
 			f.Secrets["web"].Data["all.yaml"] = []byte(strings.Replace(webManifest, "namespace: default", "namespace: default, annotations: {resources.gardener.cloud/ignore: 'true'}", 1))
 		}, LeftAlone, false, []string{"it is created once, and not repaired"}, []string{"annotate ManagedResource"}},
