@@ -91,7 +91,7 @@ func (s *sized) starts(ctx context.Context) error {
 	}
 	target := map[int][3]string{10_000: {"target ≤ 2.5", "target ≤ 60", "target ≤ 120"}, 100_000: {"target ≤ 25", "target ≤ 300", "target ≤ 400"}}[s.Shoots]
 	s.add(s.title+"start to ready", median(s.ready), "s", spreadOf(s.ready), target[0])
-	s.add(s.title+"processor time until ready", median(s.cpu), "s", spreadOf(s.cpu), "")
+	s.add(s.title+"CPU time until ready", median(s.cpu), "s", spreadOf(s.cpu), "")
 	s.add(s.title+"memory, settled", median(s.settled), "MiB", spreadOf(s.settled), target[1])
 	s.add(s.title+"… of it anonymous", median(s.anonymous), "MiB", spreadOf(s.anonymous), "")
 	s.add(s.title+"memory, peak of the start", s.peak, "MiB", "", target[2])
