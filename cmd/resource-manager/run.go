@@ -2,6 +2,8 @@ package main
 
 import (
 	"net/http"
+	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -16,12 +18,19 @@ import (
 // probeBudget is how long the readiness of a cache is waited for in a probe (PRC-54).
 const probeBudget = 5 * time.Millisecond
 
+// manyGarbage is how much garbage there may be with many targets, in percent of the memory that is in use.
+const manyGarbage = 50
+
 // run starts what the table has and is switched on, and runs until a signal (PRC-2 … PRC-11).
 func run(cfg *config.ResourceManagerConfiguration, log logr.Logger) error {
 	if cfg.Targets != nil {
 		// The client library's goroutines, such as those that decode the events of a watch, log what they panic with, and their watch ends. With one
 		// target the process ends; with many, one must not end the others.
 		runtime.ReallyCrash = false
+		// Most of the memory is what is known of objects, which stays: with the usual 100 there is as much garbage.
+		if _, set := os.LookupEnv("GOGC"); !set {
+			debug.SetGCPercent(manyGarbage)
+		}
 	}
 	drain := &process.Drain{}
 	ctx := process.SignalContext(drain)

@@ -235,3 +235,23 @@ func asJSON(request *http.Request) error {
 	request.Header.Set("Content-Type", "application/json")
 	return nil
 }
+
+// Patch changes an object, past all waits.
+func (s *Simulated) Patch(resource, version, namespace, name string, patch map[string]any) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	path := "/apis/" + version
+	if !strings.Contains(version, "/") {
+		path = "/api/" + version
+	}
+	return s.send(http.MethodPatch, path+"/namespaces/"+namespace+"/"+resource+"/"+name, body)
+}
+
+// Text returns a text of an object, as it is stored; empty if it is not there.
+func (s *Simulated) Text(key apiserver.Key, path ...string) string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return apiserver.Text(s.API.GetLocked(key), path...)
+}

@@ -232,7 +232,10 @@ func (m *member) runEngine(ctx context.Context, found *credentials, reached *rea
 	err = m.supervise(running, end, ended, found, reached)
 	end(err)
 	select {
-	case _, _ = <-ended:
+	case last := <-ended:
+		if last != nil {
+			m.log.V(1).Info("The engine of the target has ended", "reason", last.Error())
+		}
 	case <-time.After(endTimeout):
 		m.log.Info("The engine of the target does not end; it sends nothing any more")
 	}
