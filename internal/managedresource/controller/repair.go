@@ -72,7 +72,7 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 // repaired tells of an object that was put right.
 func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outcome) {
 	a.Metrics.drift.WithLabelValues(desired.GetKind()).Inc()
-	log.FromContext(ctx).Info("Put right what somebody else changed", "resource", desired.Name(), "result", done.result)
+	log.FromContext(ctx).Info("Repaired an object that somebody else changed", "resource", desired.Name(), "result", done.result)
 	now := a.Clock.Now()
 	if drift := a.Tracker.DriftOf(keyOf(desired), now); drift.Open {
 		a.Metrics.repairs.Observe(drift.Waited.Seconds())
