@@ -1,0 +1,276 @@
+package kubectl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	holds "github.com/espalier-project/espalier/internal/managedresource/hold"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// holdCodes are the exit codes of hold and release.
+var holdCodes = []process.Term{{Name: "0", Text: "the annotations are as asked for"}, {Name: "2", Text: "an error; stderr says which, and nothing was written"}}
+
+// holdVerb is the verb that has an object left alone for a while.
+func holdVerb() process.Subcommand {
+	var to connection
+	var asked holdRequest
+	verb := objectVerb(&to, "hold", "Have an object, or all objects of a ManagedResource, left alone for a while", func(ctx context.Context, arguments []string, out io.Writer) error {
+		asked.now = time.Now()
+		return asked.set(ctx, &to, arguments, out)
+	})
+	verb.Long = "Nothing of the object is repaired until the time that is printed, at most 24 hours away; then it is repaired to the second.\n" +
+		"The KIND managedresource stands for all objects of that ManagedResource. An edit that follows stays until then.\n" +
+		"On an object of a shoot a hold counts only where its ManagedResource, or the configuration of resource-manager, allows it.\n\n" + clustersLong
+	flags := verb.Flags
+	verb.Flags = func(set *pflag.FlagSet) {
+		flags(set)
+		set.DurationVar(&asked.lasts, "for", time.Hour, "how long, at most 24h")
+		set.StringVar(&asked.fields, "fields", "", "`pointers` to the only fields that are left alone, such as /spec/replicas, with commas between them")
+		set.StringVar(&asked.reason, "reason", "", "`text` that Events pass on")
+	}
+	return verb
+}
+
+// releaseVerb is the verb that ends a hold.
+func releaseVerb() process.Subcommand {
+	var to connection
+	verb := objectVerb(&to, "release", "End a hold, so that what it covers is repaired at once", func(ctx context.Context, arguments []string, out io.Writer) error {
+		return releaseHold(ctx, &to, arguments, out)
+	})
+	verb.Long = "The annotations of hold are removed from the object or the ManagedResource. One that has none stays as it is.\n\n" + clustersLong
+	return verb
+}
+
+func objectVerb(to *connection, name, short string, do func(context.Context, []string, io.Writer) error) process.Subcommand {
+	return process.Subcommand{
+		Name: name, Operand: "KIND[.GROUP] NAME", Fault: faultCode, Short: short, Codes: holdCodes,
+		Arguments: func(arguments []string) error {
+			_, _, err := kindAndName(arguments)
+			return err
+		},
+		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
+			return to.completeObject(arguments, begun)
+		},
+		CompleteFlags: map[string]func(*pflag.FlagSet, string) []string{
+			"namespace": to.completeNamespace, "context": to.completeContext, "target-context": to.completeContext,
+		},
+		Flags: to.add,
+		Run: func(set *pflag.FlagSet, out io.Writer) error {
+			return interruptible(func(ctx context.Context) error { return do(ctx, set.Args(), out) })
+		},
+	}
+}
+
+// holdRequest is what the flags of hold ask for.
+type holdRequest struct {
+	lasts          time.Duration
+	fields, reason string
+	now            time.Time
+}
+
+// annotations are those of the hold. They are read as resource-manager reads them, so that nothing is written that is refused there.
+func (h *holdRequest) annotations(group, kind string) (map[string]any, holds.Hold, error) {
+	if h.lasts <= 0 || h.lasts > holds.Longest {
+		return nil, holds.Hold{}, fmt.Errorf("--for is %s: a hold lasts more than nothing, and %s at most", h.lasts, holds.Longest)
+	}
+	texts := map[string]string{resourcesv1alpha1.AnnotationLeaveAloneUntil: h.now.Add(h.lasts).UTC().Format(time.RFC3339)}
+	if h.fields != "" {
+		texts[resourcesv1alpha1.AnnotationLeaveAloneFields] = h.fields
+	}
+	if h.reason != "" {
+		texts[resourcesv1alpha1.AnnotationLeaveAloneReason] = h.reason
+	}
+	read := holds.Of(texts, group, kind, h.now)
+	switch read.State {
+	case holds.InForce:
+	case holds.Refused:
+		return nil, read, read.Refusal
+	case holds.None, holds.Over:
+		return nil, read, errors.New("--for is less than a second")
+	}
+	all := noHold()
+	for name, text := range texts {
+		all[name] = text
+	}
+	return all, read, nil
+}
+
+// noHold removes all annotations of a hold.
+func noHold() map[string]any {
+	all := map[string]any{}
+	for _, name := range holds.Annotations {
+		all[name] = nil
+	}
+	return all
+}
+
+// place is an object that is held or released, and the client that may patch it.
+type place struct {
+	*kind
+	namespace, name string
+	client          dynamic.ResourceInterface
+}
+
+func (p *place) String() string {
+	if p.namespace == "" {
+		return p.Kind + " " + p.name
+	}
+	return p.Kind + " " + p.namespace + "/" + p.name
+}
+
+// find finds where an object is: ManagedResources are in the source, all others in the target.
+func (c *connection) find(ctx context.Context, arguments []string) (*place, error) {
+	kindName, name, err := kindAndName(arguments)
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	p, where := &place{name: name, namespace: found.namespace}, c.source
+	if isManagedResource(kindName) {
+		p.kind = &kind{GroupVersionKind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), resource: managedResources.Resource, namespaced: true}
+	} else {
+		if p.kind, err = found.target.resolve(ctx, kindName); err != nil {
+			return nil, err
+		}
+		p.namespace = found.targetNamespace
+		if c.target != (access{}) {
+			where = c.target
+			if where.kubeconfig == "" {
+				where.kubeconfig = c.source.kubeconfig
+			}
+		}
+	}
+	if !p.namespaced {
+		p.namespace = ""
+	}
+	config, _, err := c.load(where)
+	if err != nil {
+		return nil, err
+	}
+	client, err := newPatcher(config)
+	if err != nil {
+		return nil, err
+	}
+	p.client = client.Resource(p.at()).Namespace(p.namespace)
+	return p, nil
+}
+
+func isManagedResource(word string) bool {
+	name, _, group := splitKind(word)
+	switch name {
+	case "mr", "ManagedResource", "managedresource", "managedresources":
+		return group == "" || group == resourcesv1alpha1.SchemeGroupVersion.Group
+	}
+	return false
+}
+
+// newPatcher returns a client that reads and patches, and does nothing else.
+func newPatcher(config *rest.Config) (dynamic.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	config.UserAgent = rest.DefaultKubernetesUserAgent()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patches{next} })
+	return dynamic.NewForConfig(config)
+}
+
+// patches refuses every request that is neither GET nor PATCH.
+type patches struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t patches) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet && request.Method != http.MethodPatch {
+		return nil, fmt.Errorf("%s %s was not sent: this command only reads and patches", request.Method, request.URL.Path)
+	}
+	return t.next.RoundTrip(request)
+}
+
+// WrappedRoundTripper lets clients find what is below.
+func (t patches) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+func (p *place) read(ctx context.Context) (*unstructured.Unstructured, error) {
+	object, err := p.client.Get(ctx, p.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%s is not there", p)
+	}
+	return object, err
+}
+
+// annotate patches annotations of the object that was read, and of no other one by its name.
+func (p *place) annotate(ctx context.Context, object *unstructured.Unstructured, annotations map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.GetUID(), "annotations": annotations}})
+	if err != nil {
+		return err
+	}
+	_, err = p.client.Patch(ctx, p.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Executable})
+	return err
+}
+
+func (h *holdRequest) set(ctx context.Context, to *connection, arguments []string, out io.Writer) error {
+	p, err := to.find(ctx, arguments)
+	if err != nil {
+		return err
+	}
+	isAll := p.GroupKind() == resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource").GroupKind()
+	group, kindName := p.Group, p.Kind
+	if isAll {
+		group, kindName = "", ""
+	}
+	annotations, read, err := h.annotations(group, kindName)
+	if err != nil {
+		return err
+	}
+	object, err := p.read(ctx)
+	if err != nil {
+		return err
+	}
+	if !isAll && object.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] == "" {
+		return fmt.Errorf("%s has no origin: no ManagedResource repairs it", p)
+	}
+	if err := p.annotate(ctx, object, annotations); err != nil {
+		return err
+	}
+	what := p.String()
+	if isAll {
+		what = "all of " + what
+	}
+	_, err = fmt.Fprintf(out, "%s is left alone %s\n", what, oneLine(read.String()))
+	return err
+}
+
+func releaseHold(ctx context.Context, to *connection, arguments []string, out io.Writer) error {
+	p, err := to.find(ctx, arguments)
+	if err != nil {
+		return err
+	}
+	object, err := p.read(ctx)
+	if err != nil {
+		return err
+	}
+	if _, found := object.GetAnnotations()[resourcesv1alpha1.AnnotationLeaveAloneUntil]; !found {
+		_, err = fmt.Fprintf(out, "%s was not left alone\n", p)
+		return err
+	}
+	if err := p.annotate(ctx, object, noHold()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s is left alone no more\n", p)
+	return err
+}
