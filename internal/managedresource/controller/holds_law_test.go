@@ -1,0 +1,82 @@
+package controller
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+)
+
+// MRF-10, MRF-11, MRF-13: through edits, holds, releases, restarts and the time that passes, every drift outside what is held is repaired, none inside
+// is, and a hold ends to the nanosecond.
+func TestLawOfHolds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		f := newFixture(t)
+		f.AllowHolds = true
+		f.clock.SetTime(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC))
+		f.managed("m")
+		f.manifests("m", "1", configMap("a", "1", "labels: {l: ours}"))
+		f.settle("m")
+		value, label := "1", "ours"
+		until, whole := time.Time{}, false
+		covers := func(isWhole bool) bool { return f.clock.Now().Before(until) && (whole || !isWhole) }
+		for i := range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			switch step := rapid.SampledFrom([]string{"edit", "edit", "hold", "release", "wait", "end", "restart"}).Draw(rt, "step"); step {
+			case "edit":
+				value, label = fmt.Sprint("v", i), fmt.Sprint("l", i)
+				f.edited("a", func(o *unstructured.Unstructured) { setValue(value)(o); setLabel(label)(o) })
+			case "hold":
+				until, whole = f.clock.Now().Add(time.Duration(rapid.IntRange(1, 180).Draw(rt, "minutes"))*time.Minute), rapid.Bool().Draw(rt, "whole")
+				f.edited("a", func(o *unstructured.Unstructured) {
+					annotations := o.GetAnnotations()
+					annotations[resourcesv1alpha1.AnnotationLeaveAloneUntil] = until.Format(time.RFC3339)
+					delete(annotations, resourcesv1alpha1.AnnotationLeaveAloneFields)
+					if !whole {
+						annotations[resourcesv1alpha1.AnnotationLeaveAloneFields] = "/data/v"
+					}
+					o.SetAnnotations(annotations)
+				})
+			case "release":
+				until = time.Time{}
+				f.edited("a", func(o *unstructured.Unstructured) {
+					annotations := o.GetAnnotations()
+					delete(annotations, resourcesv1alpha1.AnnotationLeaveAloneUntil)
+					o.SetAnnotations(annotations)
+				})
+			case "wait":
+				f.clock.SetTime(f.clock.Now().Add(time.Duration(rapid.IntRange(11, 90).Draw(rt, "minutes")) * time.Minute))
+			case "end":
+				if f.clock.Now().Before(until) { // The last moment at which it is in force, and the next one.
+					f.clock.SetTime(until.Add(-time.Nanosecond))
+					f.check(rt, value, label, covers)
+					f.clock.SetTime(until)
+				}
+			case "restart":
+				f.restart("m")
+			}
+			value, label = f.check(rt, value, label, covers)
+		}
+	})
+}
+
+// check does what is due, and compares the object with what it is to be: the edit where a hold covers it, else what the manifest says.
+func (f *fixture) check(rt *rapid.T, value, label string, covers func(isWhole bool) bool) (string, string) {
+	if !covers(false) {
+		value = "1"
+	}
+	if !covers(true) {
+		label = "ours"
+	}
+	f.triggers.endHolds()
+	f.settle("m")
+	got, _ := f.target.value("a")
+	if is := f.live("a").GetLabels()["l"]; got != value || is != label {
+		rt.Fatalf("MRF-10: the value is %s, want %s; the label is %s, want %s", got, value, is, label)
+	}
+	return value, label
+}
