@@ -126,8 +126,8 @@ func agrees(dir, name string, values map[string]any, r *rendered, config string)
 		}
 		kubeconfig, _ := at(content, cluster+"ClientConnection.kubeconfig").(string)
 		want := []string{}
-		// The shoots of a folder are other clusters.
-		elsewhere := kubeconfig != "" || cluster == "target" && at(content, "shootsDirectory") != nil
+		// The shoots of a folder and the targets of resource-manager are other clusters.
+		elsewhere := kubeconfig != "" || cluster == "target" && (at(content, "shootsDirectory") != nil || at(content, "targets") != nil)
 		if elsewhere == remote {
 			all, err := objects(printed)
 			if err != nil {
