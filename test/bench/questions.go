@@ -57,7 +57,7 @@ func questions(ctx context.Context, b *bench) error {
 		arguments    []string
 	}{
 		{"why, by the origin", "target ≤ 300 ms, 5 requests", []string{"why", "configmap", "asked-7"}},
-		{fmt.Sprintf("why, by the inventories of %d ManagedResources", askedAmong+1), "target ≤ 300 ms, 5 requests", []string{"why", "configmap", "nobody"}},
+		{fmt.Sprintf("why, by the inventories of %d ManagedResources", askedAmong+1), "target ≤ 300 ms, 5 requests", []string{"why", "configmap", "unowned"}},
 		{fmt.Sprintf("diff, %d objects", askedAbout), "", []string{"diff", "asked"}},
 		{fmt.Sprintf("tree, %d ManagedResources with %d objects", askedAmong+1, askedAbout+5*askedAmong), "", []string{"tree"}},
 	} {
