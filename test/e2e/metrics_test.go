@@ -34,6 +34,9 @@ func TestMetricsOfAll(t *testing.T) {
 			t.Fatal(wrong)
 		}
 		for _, m := range page {
+			if m.Name == "espalier_target_answers_exceeded_total" {
+				continue // It belongs to targets, with which a process has nothing else.
+			}
 			if len(m.Labels) == 0 && !slices.Contains(names, m.Name) {
 				return fmt.Errorf("%s is not shown: %s", m.Name, p.Output())
 			}
