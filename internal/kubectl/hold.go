@@ -52,7 +52,7 @@ func releaseVerb() process.Subcommand {
 	verb := objectVerb(&to, "release", "End a hold, so that what it covers is repaired at once", func(ctx context.Context, arguments []string, out io.Writer) error {
 		return releaseHold(ctx, &to, arguments, out)
 	})
-	verb.Long = "The annotations of hold are removed from the object or the ManagedResource. One that has none stays as it is.\n\n" + clustersLong
+	verb.Long = "The annotations of hold are removed from the object or the ManagedResource. An object without them stays as it is.\n\n" + clustersLong
 	return verb
 }
 

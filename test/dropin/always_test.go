@@ -44,7 +44,7 @@ func takeOverAlwaysUpdate(t *testing.T, profile, defaults string) {
 	source, target := get(t, seed), get(t, shoot)
 	namespace, name := "shoot--dev--"+profile, "always-"+profile
 	system := takeOver(t, source, target, namespace, name, "true")
-	// Nobody here waits ten minutes until they are old, or half a day from one run of the collector to the next.
+	// The test waits neither ten minutes until they are old, nor half a day from one run of the collector to the next.
 	source.configure(t, namespace, object{"controllers": object{"garbageCollector": object{"minimumAge": "0s", "syncPeriod": "15s"}}})
 	before, beforeTarget := source.versions(t, namespace), target.versions(t, "kube-system")
 	inSource := "system:serviceaccount:" + namespace + ":gardener-resource-manager"

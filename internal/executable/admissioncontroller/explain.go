@@ -150,7 +150,7 @@ func Dump() process.Subcommand {
 		Short: "Write what the graphs need of a garden into a folder",
 		Long: "DIR is a new or an empty folder. It gets a file for each resource, with an object a line, and header.json, which is written last.\n" +
 			"A dump has names, references, two annotations and times; no labels, no data of Secrets and ConfigMaps, nothing secret.\n" +
-			"Whoever runs it needs the right to list what admission-controller watches.\n\n" +
+			"The user needs the right to list the kinds that admission-controller watches.\n\n" +
 			"explain reads a dump with --dump DIR.",
 		Flags: func(set *pflag.FlagSet) {
 			cluster.Flags(set)

@@ -40,7 +40,7 @@ func Explain(executable string, many bool) process.Subcommand {
 	flags := &shootFlags{}
 	return explaining.Command(explaining.Executable{
 		Long: "It decides as the node-agent authorizer does about the agents of a shoot's nodes.\n" +
-			"What decides is read from the shoot (--kubeconfig) and from the cluster with its Machines (--source-kubeconfig), or a running process is asked (--server).",
+			"The command reads the objects that decide from the shoot (--kubeconfig) and from the cluster with its Machines (--source-kubeconfig), or asks a running process (--server).",
 		Example:    executable + " explain --as machine:shoot--dev--web-worker-1 --machine-namespace shoot--dev--web 'get secrets/kube-system/x'",
 		Identities: explaining.Agent(rules.UserPrefix, rules.AgentsGroup), Resource: rules.Resource, Flags: flags.add, Many: many,
 		Answer: func(ctx context.Context, _ *pflag.FlagSet, target *explaining.Cluster, q *explain.Question) (explain.Answer, error) {
