@@ -54,11 +54,7 @@ func takeover() process.Subcommand {
 func explained() process.Subcommand {
 	flags := &process.ConfigFlags{}
 	return admissioncontroller.Explain(flags.Add, func() (*config.AdmissionControllerConfiguration, error) {
-		read := flags.Read
-		if flags.File == "" {
-			read = flags.ReadDefaults
-		}
-		cfg, _, err := completed(read)
+		cfg, _, err := completed(flags.ReadOrDefaults)
 		return cfg, err
 	})
 }
@@ -67,15 +63,7 @@ func explained() process.Subcommand {
 func replayed() process.Subcommand {
 	flags := &process.ConfigFlags{}
 	return admissioncontroller.Replay(flags.Add, func(file string) (*config.AdmissionControllerConfiguration, error) {
-		of := *flags
-		if file != "" {
-			of = process.ConfigFlags{File: file, Strict: flags.Strict, Defaults: flags.Defaults, Profile: flags.Profile}
-		}
-		read := of.Read
-		if of.File == "" {
-			read = of.ReadDefaults
-		}
-		cfg, _, err := completed(read)
+		cfg, _, err := completed(flags.With(file).ReadOrDefaults)
 		return cfg, err
 	})
 }

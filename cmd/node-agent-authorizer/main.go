@@ -49,15 +49,7 @@ func subcommands() []process.Subcommand {
 func replayed() process.Subcommand {
 	flags := &process.ConfigFlags{}
 	return nodeagentauthorizer.Replay(flags.Add, func(file string) (*config.NodeAgentAuthorizerConfiguration, error) {
-		of := *flags
-		if file != "" {
-			of = process.ConfigFlags{File: file, Strict: flags.Strict, Defaults: flags.Defaults, Profile: flags.Profile}
-		}
-		read := of.Read
-		if of.File == "" {
-			read = of.ReadDefaults
-		}
-		cfg, _, err := completed(read)
+		cfg, _, err := completed(flags.With(file).ReadOrDefaults)
 		return cfg, err
 	})
 }

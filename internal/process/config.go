@@ -105,6 +105,22 @@ func (f *ConfigFlags) ReadDefaults(format FileFormat, object any) ([]shared.Warn
 	return f.decode([]byte("{}"), format, object)
 }
 
+// ReadOrDefaults is Read, or ReadDefaults for flags without a file.
+func (f *ConfigFlags) ReadOrDefaults(format FileFormat, object any) ([]shared.Warning, error) {
+	if f.File == "" {
+		return f.ReadDefaults(format, object)
+	}
+	return f.Read(format, object)
+}
+
+// With returns flags that differ in their file, which is not read yet; with an empty name it returns the flags themselves.
+func (f *ConfigFlags) With(file string) *ConfigFlags {
+	if file == "" {
+		return f
+	}
+	return &ConfigFlags{File: file, Strict: f.Strict, Defaults: f.Defaults, Profile: f.Profile}
+}
+
 func (f *ConfigFlags) decode(content []byte, format FileFormat, object any) ([]shared.Warning, error) {
 	below, told, err := f.layersBelow(format)
 	if err != nil {

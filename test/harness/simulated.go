@@ -35,9 +35,8 @@ type Simulated struct {
 	// Late is how late the events of a watch arrive; nil means at once. It is set before the first request.
 	Late func(*apiserver.Request) time.Duration
 
-	lock    *sync.Mutex
-	server  *http.Server
-	stopped context.CancelFunc
+	lock *sync.Mutex
+	stop func()
 }
 
 // StartSimulated starts such a cluster.
@@ -49,20 +48,30 @@ func StartSimulated(name, dir string, kinds []*apiserver.Kind, namespaces ...str
 	s := &Simulated{Cluster: prepared, lock: &sync.Mutex{}}
 	s.API = apiserver.New(s.lock, kinds, nil, namespaces...)
 	s.API.QuietEnd = true
-	listener, err := net.Listen("tcp", strings.TrimPrefix(s.URL(), "https://"))
+	if s.stop, err = serve(prepared, dir, s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// serve serves a prepared cluster from this process, over TLS and HTTP/2, and returns what ends the server and all its connections.
+func serve(prepared *cluster.Cluster, dir string, handler http.Handler) (stop func(), err error) {
+	listener, err := net.Listen("tcp", strings.TrimPrefix(prepared.URL(), "https://"))
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s.stopped = cancel
-	s.server = &http.Server{
-		Handler: s, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx },
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx },
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ErrorLog: log.New(io.Discard, "", 0),
 	}
 	go func() {
-		_ = s.server.ServeTLS(listener, filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key"))
+		_ = server.ServeTLS(listener, filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key"))
 	}()
-	return s, nil
+	return func() {
+		cancel()
+		_ = server.Close()
+	}, nil
 }
 
 // StartSimulatedGarden starts a garden in memory, for an admission-controller that is run AsAdmin, and fills it with a landscape.
@@ -90,8 +99,7 @@ func StartSimulatedGarden(dir string, objects landscape.Options) (*Garden, *Simu
 
 // Stop ends the server and all its connections.
 func (s *Simulated) Stop() {
-	s.stopped()
-	_ = s.server.Close()
+	s.stop()
 }
 
 // Any says whether there is an object of a resource that is as it is wanted. The object must not be changed.

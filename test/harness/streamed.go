@@ -1,15 +1,10 @@
 package harness
 
 import (
-	"context"
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log"
-	"net"
 	"net/http"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,8 +22,7 @@ import (
 // is, as client-go's reflectors ask for, and single reads, which find nothing.
 type Streamed struct {
 	*Garden
-	server  *http.Server
-	stopped context.CancelFunc
+	stop func()
 
 	mu       sync.Mutex
 	version  int
@@ -65,26 +59,15 @@ func StartStreamed(dir string, objects landscape.Options) (*Streamed, error) {
 		return nil, err
 	}
 	s.Garden = &Garden{Cluster: prepared, REST: &rest.Config{Host: prepared.URL()}, Web: ports[0], dir: dir}
-	listener, err := net.Listen("tcp", strings.TrimPrefix(prepared.URL(), "https://"))
-	if err != nil {
+	if s.stop, err = serve(prepared, dir, s); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.stopped = cancel
-	s.server = &http.Server{
-		Handler: s, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx },
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ErrorLog: log.New(io.Discard, "", 0),
-	}
-	go func() {
-		_ = s.server.ServeTLS(listener, filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key"))
-	}()
 	return s, nil
 }
 
 // Stop ends the server and all its streams.
 func (s *Streamed) Stop() {
-	s.stopped()
-	_ = s.server.Close()
+	s.stop()
 }
 
 // Put creates or replaces an object, and tells all who follow it.

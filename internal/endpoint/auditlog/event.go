@@ -3,6 +3,8 @@ package auditlog
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,6 +31,24 @@ type Event struct {
 	Received string
 	// RequestObject and ResponseObject are JSON, empty if the log does not have them.
 	RequestObject, ResponseObject string
+}
+
+// Allowed says whether the API server allowed the request, by its decision or else by the code, and whether the log tells.
+func (e *Event) Allowed() (allowed, known bool) {
+	if e.Decision != "" {
+		return e.Decision == "allow", true
+	}
+	known = e.Code != 0 && e.Code != http.StatusUnauthorized && e.Code < http.StatusInternalServerError
+	return e.Code != http.StatusForbidden, known
+}
+
+// Wrote says whether the request changed an object, or one of some of its subresources.
+func (e *Event) Wrote(subresources ...string) bool {
+	switch e.Verb {
+	case "create", "update", "patch", "delete":
+		return e.Code >= 200 && e.Code <= 299 && (e.Subresource == "" || slices.Contains(subresources, e.Subresource))
+	}
+	return false
 }
 
 // errNoEvent says that a line is JSON, and no audit event.

@@ -11,11 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
-	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
 	"github.com/espalier-project/espalier/internal/managedresource/targets"
@@ -80,27 +77,12 @@ func assembleMany(cfg *configuration, rows []Row, reached connections, registry 
 	qps, burst := sourceConfig.QPS, sourceConfig.Burst
 	sourceConfig.QPS, sourceConfig.RateLimiter = -1, nil
 	sourceConfig.Wrap(func(inner http.RoundTripper) http.RoundTripper { return targets.Fair(inner, qps, burst) })
-	keeper, err := process.Guard(cfg.Debugging, sourceConfig, log)
+	p, err := ofSource(cfg, rows, sourceConfig, registry, log)
 	if err != nil {
-		return nil, err
-	}
-	mgr, err := newManager(cfg, rows, sourceConfig, keeper, log)
-	if err != nil {
-		return nil, err
-	}
-	source, err := cluster.Managed(mgr, sourceConfig)
-	if err != nil {
-		return nil, fmt.Errorf("source cluster: %w", err)
-	}
-	p := &Process{
-		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source, guard: keeper,
-		kept: map[string]*cluster.Kept{}, identified: make(chan struct{}), begun: make(chan struct{}),
-	}
-	if p.Clientset, err = kubernetes.NewForConfigAndClient(cluster.Protobuf(sourceConfig), mgr.GetHTTPClient()); err != nil {
 		return nil, err
 	}
 	p.Targets = targets.New(targets.Options{
-		Config: cfg, Manager: mgr, Source: p.Clientset, Load: process.Kubeconfig,
+		Config: cfg, Manager: p.Manager, Source: p.Clientset, Load: process.Kubeconfig,
 		Identified: func() { close(p.identified) }, Clock: p.Clock, Registry: registry, Log: log,
 	})
 	return p, p.add(rows)

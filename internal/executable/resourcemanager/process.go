@@ -88,27 +88,16 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 		// One limit for all clients of the target; those of the source have one each, so that the lease is always renewed.
 		targetConfig.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(targetConfig.QPS, targetConfig.Burst)
 	}
-	keeper, err := process.Guard(cfg.Debugging, sourceConfig, log)
+	p, err := ofSource(cfg, rows, sourceConfig, registry, log)
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := newManager(cfg, rows, sourceConfig, keeper, log)
-	if err != nil {
-		return nil, err
-	}
-	source, err := cluster.Managed(mgr, sourceConfig)
-	if err != nil {
-		return nil, fmt.Errorf("source cluster: %w", err)
-	}
-	p := &Process{
-		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source, guard: keeper,
-		bodies: admission.NewBodies(), hooks: admission.NewMetrics(registry), kept: map[string]*cluster.Kept{}, identified: make(chan struct{}), begun: make(chan struct{}),
-	}
+	p.bodies, p.hooks = admission.NewBodies(), admission.NewMetrics(registry)
 	scheme, err := targetScheme()
 	if err != nil {
 		return nil, err
 	}
-	target := cluster.Connection{REST: targetConfig, HTTP: mgr.GetHTTPClient()}
+	target := cluster.Connection{REST: targetConfig, HTTP: p.Manager.GetHTTPClient()}
 	if !process.SameCluster(sourceConfig, targetConfig) {
 		if target, err = cluster.Connect(targetConfig); err != nil {
 			return nil, fmt.Errorf("target cluster: %w", err)
@@ -122,15 +111,36 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 	if cfg.Controllers.GarbageCollector.Enabled {
 		p.Condemned = NewCondemned(p)
 	}
-	if p.Clientset, err = kubernetes.NewForConfigAndClient(cluster.Protobuf(sourceConfig), mgr.GetHTTPClient()); err != nil {
-		return nil, err
-	}
 	if p.Engine, err = engine.New(engine.Options{
-		Config: cfg, Manager: mgr, Source: p.Clientset, Target: target, Condemned: p.Condemned, SameCluster: process.SameCluster(sourceConfig, targetConfig), Identified: func() { close(p.identified) }, Begun: func() { close(p.begun) }, Clock: p.Clock, Registry: p.Registry, Log: log,
+		Config: cfg, Manager: p.Manager, Source: p.Clientset, Target: target, Condemned: p.Condemned, SameCluster: process.SameCluster(sourceConfig, targetConfig), Identified: func() { close(p.identified) }, Begun: func() { close(p.begun) }, Clock: p.Clock, Registry: p.Registry, Log: log,
 	}); err != nil {
 		return nil, err
 	}
 	return p, p.add(rows)
+}
+
+// ofSource returns a process that reaches its source, and nothing else yet.
+func ofSource(cfg *configuration, rows []Row, sourceConfig *rest.Config, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
+	keeper, err := process.Guard(cfg.Debugging, sourceConfig, log)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := newManager(cfg, rows, sourceConfig, keeper, log)
+	if err != nil {
+		return nil, err
+	}
+	source, err := cluster.Managed(mgr, sourceConfig)
+	if err != nil {
+		return nil, fmt.Errorf("source cluster: %w", err)
+	}
+	clientset, err := kubernetes.NewForConfigAndClient(cluster.Protobuf(sourceConfig), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	return &Process{
+		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source, Clientset: clientset, guard: keeper,
+		kept: map[string]*cluster.Kept{}, identified: make(chan struct{}), begun: make(chan struct{}),
+	}, nil
 }
 
 func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, keeper *guard.Guard, log logr.Logger) (manager.Manager, error) {

@@ -291,12 +291,7 @@ func (f *facts) add(object []byte) error {
 
 // isWrite says whether an event changed an object of which there are facts.
 func isWrite(e *auditlog.Event) bool {
-	switch e.Verb {
-	case "create", "update", "patch", "delete":
-	default:
-		return false
-	}
-	if e.Code < 200 || e.Code > 299 || e.Subresource != "" && e.Subresource != "status" && e.Subresource != "binding" {
+	if !e.Wrote("status", "binding") {
 		return false
 	}
 	for _, resource := range resources {

@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -130,12 +129,9 @@ func (p *player) decide(ctx context.Context, e *auditlog.Event) {
 
 // compareLog compares a decision with that of the log: of its annotation, or else of the code.
 func (p *player) compareLog(e *auditlog.Event, is rules.Decision) {
-	allowed := e.Decision == "allow"
-	if e.Decision == "" {
-		allowed = e.Code != http.StatusForbidden
-	}
+	allowed, known := e.Allowed()
 	switch {
-	case e.Decision == "" && (e.Code == 0 || e.Code == http.StatusUnauthorized || e.Code >= http.StatusInternalServerError):
+	case !known:
 		p.result.Undecided++ // Nobody can tell whether it was allowed.
 	case allowed == is.Allowed:
 	case allowed && e.Reason != "":

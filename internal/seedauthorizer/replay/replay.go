@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -264,12 +263,9 @@ func text(allowed bool) string {
 
 // compareLog compares a decision with that of the log: of its annotation, or else of the code.
 func (p *player) compareLog(ctx context.Context, e *auditlog.Event, is rules.Decision) {
-	allowed := e.Decision == "allow"
-	if e.Decision == "" {
-		allowed = e.Code != http.StatusForbidden
-	}
+	allowed, known := e.Allowed()
 	switch {
-	case e.Decision == "" && (e.Code == 0 || e.Code == http.StatusUnauthorized || e.Code >= http.StatusInternalServerError):
+	case !known:
 		p.result.Undecided++ // Nobody can tell whether it was allowed.
 	case allowed == is.Allowed:
 	case allowed && e.Reason != "":

@@ -102,12 +102,7 @@ var kinds = func() map[schema.GroupResource]followed {
 
 // isWrite says whether an event changed an object of a kind that is followed.
 func isWrite(e *auditlog.Event) bool {
-	switch e.Verb {
-	case "create", "update", "patch", "delete":
-	default:
-		return false
-	}
-	if e.Code < 200 || e.Code > 299 || e.Subresource != "" && e.Subresource != "status" && e.Subresource != "finalizers" {
+	if !e.Wrote("status", "finalizers") {
 		return false
 	}
 	_, is := kinds[schema.GroupResource{Group: e.APIGroup, Resource: e.Resource}]
