@@ -19,21 +19,21 @@ type effect struct {
 }
 
 var (
-	replaced = &condition{"it replaces another ManagedResource by its name", func(s State, _ Event, _ Facts) bool { return s.Replaces }}
+	replaced = &condition{"it replaces another ManagedResource of the same name", func(s State, _ Event, _ Facts) bool { return s.Replaces }}
 
-	waitsForState = &condition{"it is wait-for-state", func(_ State, e Event, _ Facts) bool {
+	waitsForState = &condition{"the operation is wait-for-state", func(_ State, e Event, _ Facts) bool {
 		return e.(OperationFound).Operation == resourcesv1alpha1.OperationWaitForState
 	}}
-	reconcileAsked = &condition{"it is reconcile", func(_ State, e Event, _ Facts) bool {
+	reconcileAsked = &condition{"the operation is reconcile", func(_ State, e Event, _ Facts) bool {
 		return e.(OperationFound).Operation == resourcesv1alpha1.OperationReconcile
 	}}
-	fullAskedAnew = &condition{"it is migrate or restore, which the last run did not find", func(s State, e Event, _ Facts) bool {
+	fullAskedAnew = &condition{"the operation is migrate or restore, and the last run did not find it", func(s State, e Event, _ Facts) bool {
 		found := e.(OperationFound).Operation
 		return found != s.Operation && (found == resourcesv1alpha1.OperationMigrate || found == resourcesv1alpha1.OperationRestore)
 	}}
 
 	// A version that nobody else was told of since is no news if the last run that ended well read it.
-	readAlready = &condition{"the last run that ended well read this version", func(s State, e Event, _ Facts) bool {
+	readAlready = &condition{"the last successful run read this version", func(s State, e Event, _ Facts) bool {
 		secret := e.(SecretChanged)
 		if _, told := s.told(secret.Name); told || s.Last == nil {
 			return false
@@ -42,12 +42,12 @@ var (
 		return found && read == secret.Version
 	}}
 	// One deletion is like another, so that a deletion is always news.
-	toldAlready = &condition{"this version was told already, and is not a deletion", func(s State, e Event, _ Facts) bool {
+	toldAlready = &condition{"this version was reported before, and the Secret is not deleted", func(s State, e Event, _ Facts) bool {
 		secret := e.(SecretChanged)
 		version, told := s.told(secret.Name)
 		return told && version == secret.Version && version != ""
 	}}
-	askedAlready = &condition{"nothing was applied yet, or the same was asked for already", func(s State, e Event, _ Facts) bool {
+	askedAlready = &condition{"nothing was applied yet, or the Inbox already requests the same", func(s State, e Event, _ Facts) bool {
 		asked := s.Inbox
 		if s.Run != nil {
 			asked = s.Run.merged(s.Inbox)
@@ -55,34 +55,34 @@ var (
 		return s.Last == nil || e.(PeriodEnded).All && asked.Full || !e.(PeriodEnded).All && asked.Periodic
 	}}
 
-	nothingToDo = &condition{"the generation and the status are what the last run made, and every object is in sync", func(s State, e Event, f Facts) bool {
+	nothingToDo = &condition{"generation and status are those of the last run, and every object is in sync", func(s State, e Event, f Facts) bool {
 		begins := e.(RunBegins)
 		return s.AtRest(f.Generation) && begins.Reported && begins.InSync
 	}}
-	stillHeld = &condition{"its objects are still held", func(_ State, e Event, _ Facts) bool { return e.(RunBegins).Held }}
-	isPaced   = &condition{"other content is to be applied which several managers overwrite in turn, it is not time for that yet, and nobody asked for a run",
+	stillHeld = &condition{"its objects still exist, because finalizers or grace periods hold them", func(_ State, e Event, _ Facts) bool { return e.(RunBegins).Held }}
+	isPaced   = &condition{"the content has changed, several field managers fight over it, the pause is not over, and no full run was requested",
 		func(s State, _ Event, f Facts) bool {
 			changed := len(s.Inbox.Secrets) > 0 || s.Last != nil && s.Last.Generation != f.Generation
 			return changed && !s.Inbox.Requested && s.Alternation.pause(f.Now) > 0
 		}}
-	isAsBefore = &condition{"the content is the one that was read before", func(s State, e Event, f Facts) bool {
+	isAsBefore = &condition{"the content is the same as in the last read", func(s State, e Event, f Facts) bool {
 		return !s.Alternation.isNews(s.lastContent(), e.(ContentRead).Digest, f.Now)
 	}}
-	asksWhoWrote = &condition{"several managers overwrite the content in turn, or may do so, as it has come back", func(s State, e Event, f Facts) bool {
+	asksWhoWrote = &condition{"several field managers fight over the content, or former content is back, which may be a fight", func(s State, e Event, f Facts) bool {
 		return noteContent.apply(s, e, f).Alternation.asksWhoWrote(f.Now)
 	}}
-	isUntold = &condition{"they show a fight that was not told of lately", func(s State, e Event, f Facts) bool {
+	isUntold = &condition{"they show a fight that was not reported recently", func(s State, e Event, f Facts) bool {
 		return noteWriters.apply(s, e, f).Alternation.isUntold(f.Now)
 	}}
-	hasNoAlternation = &condition{"the content has not changed lately", func(s State, _ Event, _ Facts) bool { return s.Alternation == nil }}
+	hasNoAlternation = &condition{"the content has not changed recently", func(s State, _ Event, _ Facts) bool { return s.Alternation == nil }}
 	isQuiet          = &condition{"the content has not changed for ten minutes", func(s State, _ Event, f Facts) bool { return s.Alternation.isOver(f.Now) }}
 
-	isFull = &condition{"the run took a wish for a full run over", func(s State, _ Event, _ Facts) bool { return s.Run.Full }}
+	isFull = &condition{"the run is a full run", func(s State, _ Event, _ Facts) bool { return s.Run.Full }}
 
-	nothingUnread  = &condition{"nothing arrived but Secrets that the run read", func(s State, e Event, f Facts) bool { return settle.apply(s, e, f).Inbox.Empty() }}
-	nothingArrived = &condition{"nothing arrived", func(s State, _ Event, _ Facts) bool { return s.Inbox.Empty() }}
+	nothingUnread  = &condition{"nothing arrived during the run, except Secrets that the run read", func(s State, e Event, f Facts) bool { return settle.apply(s, e, f).Inbox.Empty() }}
+	nothingArrived = &condition{"nothing arrived during the run", func(s State, _ Event, _ Facts) bool { return s.Inbox.Empty() }}
 
-	deletionAskedAnew = &condition{"the generation is another one than the last time, or somebody asked for a full run since", func(s State, _ Event, f Facts) bool {
+	deletionAskedAnew = &condition{"the generation has changed since the last time, or a full run was requested since", func(s State, _ Event, f Facts) bool {
 		return s.Pruned.Requested || s.Pruned.Generation != f.Generation
 	}}
 )
@@ -104,21 +104,21 @@ func (s State) told(name string) (version string, found bool) {
 }
 
 var (
-	forget    = &effect{"what is remembered of the former one is dropped", func(s State, _ Event, _ Facts) State { return State{UID: s.UID} }}
+	forget    = &effect{"the State of the former ManagedResource is dropped", func(s State, _ Event, _ Facts) State { return State{UID: s.UID} }}
 	forgetAll = &effect{"everything is dropped", func(State, Event, Facts) State { return State{} }}
 
-	noteRequest = &effect{"a full run by somebody's wish is noted in the Inbox", func(s State, e Event, _ Facts) State {
+	noteRequest = &effect{"the request for a full run is added to the Inbox", func(s State, e Event, _ Facts) State {
 		s.Operation = e.(OperationFound).Operation
 		return s.requested()
 	}}
 	noteOperation   = &effect{"the operation is remembered", func(s State, e Event, _ Facts) State { s.Operation = e.(OperationFound).Operation; return s }}
 	forgetOperation = &effect{"the operation is forgotten", func(s State, _ Event, _ Facts) State { s.Operation = ""; return s }}
-	setAside        = &effect{"what a run took over is put back, and a run is asked for", func(s State, e Event, f Facts) State {
+	setAside        = &effect{"the events of an interrupted run are put back, and a run is requested", func(s State, e Event, f Facts) State {
 		s.Operation = e.(OperationFound).Operation
 		return s.putBack()
 	}}
 
-	note = &effect{"it is noted in the Inbox", func(s State, e Event, f Facts) State {
+	note = &effect{"the event is added to the Inbox", func(s State, e Event, f Facts) State {
 		switch e := e.(type) {
 		case FullRequested:
 			return s.requested()
@@ -147,7 +147,7 @@ var (
 	}}
 
 	resetBackOff = &effect{"the back-off is reset", func(s State, _ Event, _ Facts) State { s.Retry.Superseded = 0; return s }}
-	takeOver     = &effect{"the run takes the Inbox over, with what a former run did not put back", func(s State, _ Event, _ Facts) State {
+	takeOver     = &effect{"the run takes the Inbox, and the events that an earlier run did not put back", func(s State, _ Event, _ Facts) State {
 		if s.Run != nil {
 			s = s.putBack()
 		}
@@ -163,14 +163,14 @@ var (
 		s.Alternation = s.Alternation.looksAt(found.Writers, found.Later, f.Now)
 		return s
 	}}
-	noteTold = &effect{"the writers are remembered, and that they were told of", func(s State, e Event, f Facts) State {
+	noteTold = &effect{"the writers are remembered, and the fight counts as reported", func(s State, e Event, f Facts) State {
 		s = noteWriters.apply(s, e, f)
 		told := *s.Alternation
 		told.told = f.Now
 		s.Alternation = &told
 		return s
 	}}
-	forgetAlternation = &effect{"how the content changed is forgotten", func(s State, _ Event, _ Facts) State { s.Alternation = nil; return s }}
+	forgetAlternation = &effect{"the history of the content is dropped", func(s State, _ Event, _ Facts) State { s.Alternation = nil; return s }}
 	noteVisited       = &effect{"the next run need not visit these objects", func(s State, e Event, _ Facts) State {
 		run := *s.Run
 		run.Visited = e.(ObjectsVisited).Objects
@@ -178,7 +178,7 @@ var (
 		return s
 	}}
 
-	settle = &effect{"what the run took over is dropped, and of what arrived the Secrets that it read", func(s State, e Event, f Facts) State {
+	settle = &effect{"the run's events are dropped, and so are changes of Secrets that the run read", func(s State, e Event, f Facts) State {
 		completed := e.(RunSucceeded).Completed
 		completed.Applied.Message = "" // It may be long, and nobody asks for it.
 		s.Last, s.Run, s.Retry = &completed, nil, Retry{}
@@ -194,28 +194,28 @@ var (
 		}
 		return s
 	}}
-	putBack        = &effect{"what the run took over is put back, and a run is asked for", func(s State, _ Event, _ Facts) State { return s.putBack() }}
-	putBackPending = &effect{"what the run took over is put back, a run is asked for, and what is pending is remembered", func(s State, e Event, _ Facts) State {
+	putBack        = &effect{"the run's events are put back, and a run is requested", func(s State, _ Event, _ Facts) State { return s.putBack() }}
+	putBackPending = &effect{"the run's events are put back, a run is requested, and the pending deletions are remembered", func(s State, e Event, _ Facts) State {
 		pending := e.(DeletionsPending).Pending
 		s = s.putBack()
 		s.Pending = &pending
 		return s
 	}}
-	putBackFailed = &effect{"what the run took over is put back, a run is asked for, and the content is remembered", func(s State, e Event, _ Facts) State {
+	putBackFailed = &effect{"the run's events are put back, a run is requested, and the content is remembered", func(s State, e Event, _ Facts) State {
 		if content := e.(RunFailed).Content; content != "" {
 			s.Retry.Failed = content
 		}
 		s.Change.Failed = true
 		return s.putBack()
 	}}
-	putBackSuperseded = &effect{"what the run took over is put back, a run is asked for, and the back-off grows", func(s State, _ Event, _ Facts) State {
+	putBackSuperseded = &effect{"the run's events are put back, a run is requested, and the back-off grows", func(s State, _ Event, _ Facts) State {
 		s.Retry = s.Retry.superseded()
 		return s.putBack()
 	}}
 	countSuperseded = &effect{"the back-off grows", func(s State, _ Event, _ Facts) State { s.Retry = s.Retry.superseded(); return s }}
 
 	notePruned = &effect{"the generation is remembered", func(s State, _ Event, f Facts) State { s.Pruned = Pruned{Generation: f.Generation}; return s }}
-	unsettle   = &effect{"what a run took over is put back, a full run is asked for, and how the last run ended is dropped", func(s State, _ Event, _ Facts) State {
+	unsettle   = &effect{"the events of an interrupted run are put back, a full run is requested, and the result of the last run is dropped", func(s State, _ Event, _ Facts) State {
 		s = s.putBack()
 		s.Last, s.Inbox.Full, s.Inbox.Visited = nil, true, nil
 		return s
