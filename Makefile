@@ -121,7 +121,7 @@ lint: $(TOOLS)/.stamp ## Run the linters, and check the floors of the house and 
 	@go run -C internal/tools ./docscheck ../..
 
 .PHONY: generate
-generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts have from the code, the reference pages and the picture of the graph.
+generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts have from the code, the reference pages and the pictures.
 	$(TOOLS)/controller-gen object paths=./api/...
 	$(TOOLS)/controller-gen object paths=./internal/externalapi/...
 	$(TOOLS)/controller-gen crd paths=./api/resources/... output:crd:dir=deploy/crds
@@ -132,6 +132,7 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 	@mkdir -p $(CACHE)/plugin && go build -o $(CACHE)/plugin/kubectl-espalier ./cmd/resource-manager
 	@$(CACHE)/plugin/kubectl-espalier reference > docs/reference/kubectl-espalier-command-line.md && $(CACHE)/plugin/kubectl-espalier man --dir docs/man
 	@go run ./test/quickstart -garden-api > docs/examples/garden/api.yaml
+	@mkdir -p docs/pictures && rm -f docs/pictures/*.svg && go run ./internal/gen/docs pictures docs/pictures
 	@mkdir -p deploy/rbac && rm -f deploy/rbac/*.yaml && go run ./internal/gen/docs rbac deploy/rbac
 	@comment="$$(go run ./internal/gen/docs relation-doc)" && echo "$$comment" > internal/seedauthorizer/relation/doc.go
 

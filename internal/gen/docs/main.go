@@ -1,8 +1,9 @@
-// docs writes the reference pages that are made from tables in the code, the picture in the comment of package relation, and the roles of
-// all executables.
+// docs writes the reference pages that are made from tables in the code, the pictures, the one in the comment of package relation included,
+// and the roles of all executables.
 //
 //	go run ./internal/gen/docs graph > docs/reference/graph.md
 //	go run ./internal/gen/docs rbac deploy/rbac
+//	go run ./internal/gen/docs pictures docs/pictures
 package main
 
 import (
@@ -18,6 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/gen/pictures"
 	nodeagentrules "github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	seedrules "github.com/espalier-project/espalier/internal/seedauthorizer/rules"
@@ -30,20 +32,27 @@ func main() {
 		"resource-manager-features": resourcemanager.Reference, "admission-controller-features": admissioncontroller.Reference,
 		"node-agent-authorizer-features": nodeagentauthorizer.Reference, "metrics": metrics, "profiles": profiles,
 	}
-	if len(os.Args) == 3 && os.Args[1] == "rbac" {
-		if err := errors.Join(
-			resourcemanager.Executable(nil, nil).WriteRights(os.Args[2]), admissioncontroller.Executable(nil, nil).WriteRights(os.Args[2]), nodeagentauthorizer.Executable(nil, nil).WriteRights(os.Args[2]),
-		); err != nil {
+	folders := map[string]func(folder string) error{"rbac": rights, "pictures": pictures.Write}
+	if len(os.Args) == 3 && folders[os.Args[1]] != nil {
+		if err := folders[os.Args[1]](os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		return
 	}
 	if len(os.Args) != 2 || pages[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: docs rbac <folder> | "+strings.Join(slices.Sorted(maps.Keys(pages)), " | "))
+		fmt.Fprintln(os.Stderr, "usage: docs rbac <folder> | pictures <folder> | "+strings.Join(slices.Sorted(maps.Keys(pages)), " | "))
 		os.Exit(2)
 	}
 	fmt.Print(pages[os.Args[1]]())
+}
+
+// rights writes the roles of all executables into a folder.
+func rights(folder string) error {
+	return errors.Join(
+		resourcemanager.Executable(nil, nil).WriteRights(folder), admissioncontroller.Executable(nil, nil).WriteRights(folder),
+		nodeagentauthorizer.Executable(nil, nil).WriteRights(folder),
+	)
 }
 
 // metrics is the page about the metrics of all executables.

@@ -20,7 +20,7 @@ A vertex is a kind, a namespace and a name. An edge leads from what is needed to
 reach whatever leads to their Seed. A vertex says that something refers to an object or that the object is watched, not that it exists.
 
 `)
-	out.WriteString(drawing())
+	out.WriteString("![The kinds of the garden and the edges between them](../pictures/graph.svg)\n")
 	out.WriteString("\n## Edges\n\nPaths are those of the watched object. *direct* edges open their start only, nothing that leads to it; over *managed* edges the\nstart is also written under `writeScope: Owned`.\n\n")
 	out.WriteString(tableHead)
 	writeRows(&out, Watches)
@@ -55,32 +55,6 @@ func writeRows(out *strings.Builder, table Table) {
 				escapeCell(r.When), nameList(r.Needs), []string{graph.Refers: "", graph.Manages: "managed", graph.Direct: "direct"}[r.Class])
 		}
 	}
-}
-
-// drawing is the picture of the kinds, with one arrow for all edges between two of them.
-func drawing() string {
-	var out strings.Builder
-	out.WriteString("```mermaid\nflowchart LR\n")
-	seen := map[string]bool{}
-	for _, w := range Watches {
-		for _, r := range w.Rows {
-			for _, from := range r.From {
-				for _, to := range r.To {
-					arrow := "-->"
-					if r.Class == graph.Direct {
-						arrow = "-.->"
-					}
-					line := "  " + Schema.Names[from] + " " + arrow + " " + Schema.Names[to] + "\n"
-					if !seen[line] {
-						seen[line] = true
-						out.WriteString(line)
-					}
-				}
-			}
-		}
-	}
-	out.WriteString("```\n")
-	return out.String()
 }
 
 func nameList(kinds []graph.Kind) string {
