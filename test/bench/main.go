@@ -82,6 +82,7 @@ var scenarios = []scenario{
 	{"flapping", flapping},
 	{"secrets", unrelatedSecrets},
 	{"questions", questions},
+	{"tracker", trackerRun},
 	{"checks", checks},
 	{"shadow", shadow},
 	{"replay", replayLog},
@@ -127,7 +128,7 @@ func run(ctx context.Context, b *bench, only string) error {
 
 // isolated runs a scenario with clusters of its own, so that none works on what another one has left.
 func (b *bench) isolated(ctx context.Context, s scenario) error {
-	if !slices.Contains([]string{"executable", "checks", "shadow", "replay", "gatekeeper", "size2", "size10000", "size30000", "size100000", "endpoint", "agents", "networkpolicies", "targets", "gardenwebhooks"}, s.name) {
+	if !slices.Contains([]string{"executable", "tracker", "checks", "shadow", "replay", "gatekeeper", "size2", "size10000", "size30000", "size100000", "endpoint", "agents", "networkpolicies", "targets", "gardenwebhooks"}, s.name) {
 		var err error
 		b.scenario = s.name
 		if b.Landscape, err = harness.StartLandscape(ctx, filepath.Join(b.dir, s.name), s.name == "landscape" || s.name == "drift", nil); err != nil {

@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -102,41 +101,5 @@ func TestUnrecordedInventories(t *testing.T) {
 	l.SeeInventory(owner, []Key{{Name: "c"}})
 	if l.SeeInventory(owner, nil); len(l.unrecorded) > 0 {
 		t.Error("MRB-16: a ManagedResource that is gone is remembered")
-	}
-}
-
-// BenchmarkRun is what a run costs in the tracker beside 50,000 other ManagedResources of ten objects each: claims, claimants, drift and the end of the run. It
-// must not depend on how many others there are:
-//
-//	go test ./internal/managedresource/objects -run '^$' -bench Run -benchtime 1000x
-func BenchmarkRun(b *testing.B) {
-	for _, others := range []int{100, 50_000} {
-		b.Run(fmt.Sprint(others), func(b *testing.B) {
-			l := New()
-			refs := func(i int) (refs []Ref, keys []Key) {
-				for j := range 10 {
-					key := Key{schema.GroupKind{Kind: "ConfigMap"}, fmt.Sprint("n", i), fmt.Sprint("o", j)}
-					refs, keys = append(refs, Ref{Key: key, Version: "v1"}), append(keys, key)
-				}
-				return refs, keys
-			}
-			for i := range others {
-				own, _ := refs(i)
-				l.Track(Owner{Name: fmt.Sprint(i)}, own)
-			}
-			owner := Owner{Name: "0"}
-			own, keys := refs(0)
-			b.ResetTimer()
-			for range b.N {
-				l.Track(owner, own)
-				l.BeginRun(owner, keys[1:], keys[:1])
-				l.Claimants(keys)
-				l.DeletionSent(owner, keys[0])
-				l.ForgetDeletions(owner, keys[0])
-				l.DeletionRefused(owner, keys[0])
-				l.PassDoubts(owner, func(Key) bool { return true })
-				l.EndRun(owner)
-			}
-		})
 	}
 }

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+)
+
+// objectsEach is how many objects each ManagedResource has in the tracker's scenario.
+const objectsEach = 10
+
+// trackerTurns is how often each tracker is measured; the shortest time has the least of other processes in it.
+const trackerTurns = 5
+
+// trackerRun measures in process what one run costs in the tracker, beside few and beside many other ManagedResources: claims, claimants, deletions, drift,
+// and the end of the run. The cost has to be in proportion to the objects of the run, because all of it is under the lock that every watch event needs.
+func trackerRun(_ context.Context, b *bench) error {
+	counts := []int{100, 50_000}
+	trackers := []*objects.Tracker{trackerWith(counts[0]), trackerWith(counts[1])}
+	refs, keys := trackedObjects(0)
+	shortest, allocations := make([]float64, len(counts)), make([]int64, len(counts))
+	for range trackerTurns {
+		for i, tracker := range trackers {
+			result := testing.Benchmark(func(tb *testing.B) {
+				tb.ReportAllocs()
+				for range tb.N {
+					runOnce(tracker, refs, keys)
+				}
+			})
+			took := float64(result.T.Nanoseconds()) / float64(result.N) / 1000
+			if shortest[i] == 0 || took < shortest[i] {
+				shortest[i], allocations[i] = took, result.AllocsPerOp()
+			}
+		}
+	}
+	compared := []string{"", fmt.Sprintf("%.2f × beside %d; target ≤ 2", shortest[1]/shortest[0], counts[0])}
+	for i, others := range counts {
+		b.add(fmt.Sprintf("one run of a ManagedResource of %d objects in the tracker, beside %d others", objectsEach, others),
+			shortest[i], "µs", fmt.Sprintf("shortest of %d turns, %d allocations", trackerTurns, allocations[i]), compared[i])
+	}
+	return nil
+}
+
+func trackerWith(others int) *objects.Tracker {
+	tracker := objects.New()
+	for i := range others {
+		refs, _ := trackedObjects(i)
+		tracker.Track(objects.Owner{Name: fmt.Sprint(i)}, refs)
+	}
+	return tracker
+}
+
+// runOnce is a run that applies all objects of the first ManagedResource but one, which it deletes.
+func runOnce(tracker *objects.Tracker, refs []objects.Ref, keys []objects.Key) {
+	owner := objects.Owner{Name: "0"}
+	tracker.Track(owner, refs)
+	tracker.BeginRun(owner, keys[1:], keys[:1])
+	tracker.Claimants(keys)
+	tracker.DeletionSent(owner, keys[0])
+	tracker.ForgetDeletions(owner, keys[0])
+	tracker.DeletionRefused(owner, keys[0])
+	tracker.PassDoubts(owner, func(objects.Key) bool { return true })
+	tracker.EndRun(owner)
+}
+
+func trackedObjects(of int) (refs []objects.Ref, keys []objects.Key) {
+	for j := range objectsEach {
+		key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: fmt.Sprint("n", of), Name: fmt.Sprint("o", j)}
+		refs, keys = append(refs, objects.Ref{Key: key, Version: "v1"}), append(keys, key)
+	}
+	return refs, keys
+}
