@@ -95,11 +95,11 @@ repeatable: ## Check that a seed of the simulation is the same run whenever it i
 	@cd test/simulation && GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 $(CACHE)/simulation.test -test.v -test.run OneSeedIsOneRun
 
 ENGINE_PACKAGES := $(addprefix ./internal/managedresource/,controller engine lifecycle meta objects source target)
-MUTATED = $(or $(PKG),$(if $(filter 1,$(ENGINE)),$(ENGINE_PACKAGES)))
+MUTATED = $(or $(PKG),$(if $(filter 1,$(ENGINE)),$(ENGINE_PACKAGES)),$(if $(filter 1,$(ALL)),./internal/...))
 .PHONY: mutate
-mutate: ## Put small defects into packages PKG, or into the functions that changed SINCE a revision (default HEAD~1), and print those that no test notices; LIMIT ends it, SAMPLE draws some; ENGINE=1 has the simulation alone judge the engine.
+mutate: ## Put small defects into packages PKG, or into the functions that changed SINCE a revision (default HEAD~1), and print those that no test notices; LIMIT ends it, SAMPLE draws some; ENGINE=1 has the simulation alone judge the engine; ALL=1 judges every package, each for the time EACH, and writes the table of docs/mutation.md, as UPDATE=1 does for the rows of PKG.
 	@go build -C internal/tools -o $(CACHE)/mutate ./mutate
-	@$(CACHE)/mutate $(if $(filter 1,$(ENGINE)),-tests ./test/simulation -run '^TestSeeds$$' -arguments '-simulate.runs=150 -simulate.until -simulate.first=$(or $(FIRST),1)') $(if $(MUTATED),,-since $(or $(SINCE),HEAD~1)) $(if $(LIMIT),-limit $(LIMIT)) $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(MOST),-most $(MOST)) . $(MUTATED)
+	@$(CACHE)/mutate $(if $(filter 1,$(ENGINE)),-tests ./test/simulation -run '^TestSeeds$$' -arguments '-simulate.runs=150 -simulate.until -simulate.first=$(or $(FIRST),1)') $(if $(MUTATED),,-since $(or $(SINCE),HEAD~1)) $(if $(filter 1,$(ALL)),-each $(or $(EACH),1m) -page docs/mutation.md) $(if $(filter 1,$(UPDATE)),-page docs/mutation.md) $(if $(LIMIT),-limit $(LIMIT)) $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(MOST),-most $(MOST)) . $(MUTATED)
 
 .PHONY: bench
 bench: build controlplane ## Run the benchmarks and print a table; ONLY selects scenarios, UPDATE=1 writes the tables into docs/performance.md.

@@ -180,6 +180,26 @@ func TestSpared(t *testing.T) {
 	}
 }
 
+// GC-20: a run of the collector says anew what is condemned, and learns what was before; objects that are marked during a run are added.
+func TestReplace(t *testing.T) {
+	w := newWorld(t)
+	a, b, c := Key{references.ConfigMap, "n", "a"}, Key{references.Secret, "n", "b"}, Key{references.ConfigMap, "m", "c"}
+	if before := w.Replace([]Key{a, b}); len(before) != 0 || w.Count() != 2 {
+		t.Errorf("GC-20: before the first run %v were known, after it %d", before, w.Count())
+	}
+	if w.Condemned(c); w.Count() != 3 {
+		t.Errorf("GC-20: %d are known after one was marked", w.Count())
+	}
+	w.refuse = errors.New("no")
+	w.Refers(t.Context(), ByEngine, "n", one(references.ConfigMap, "a"))
+	if before := w.Replace([]Key{b}); len(before) != 3 || w.Count() != 1 || w.Spared(a) {
+		t.Errorf("GC-20: before the second run %v were known, after it %d; a is spared: %v", before, w.Count(), w.Spared(a))
+	}
+	if w.Replace([]Key{a}); w.Spared(a) {
+		t.Error("GC-20: a is spared, though it was not condemned when something referred to it")
+	}
+}
+
 // GC-20: each kind of referrer acquits, as an object that the engine writes and as one that a webhook admits.
 func TestReferrers(t *testing.T) {
 	m := metav1.ObjectMeta{Namespace: "a", Name: "h"}

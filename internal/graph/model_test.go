@@ -278,9 +278,10 @@ func checkSupports(t interface{ Fatalf(string, ...any) }, g *Graph) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
 	for number := id(1); int(number) <= g.vertices.len(); number++ {
-		want := map[id]uint32{}
+		want, direct := map[id]uint32{}, uint16(0)
 		for _, out := range g.edgesOf.at(number).out.all() {
 			if !out.link.transitive() {
+				direct++
 				continue
 			}
 			to := out.link.vertex()
@@ -289,6 +290,9 @@ func checkSupports(t interface{ Fatalf(string, ...any) }, g *Graph) {
 					want[sink]++
 				}
 			}
+		}
+		if got := g.vertices.at(number).direct; got != direct {
+			t.Fatalf("B-15: vertex %d has %d direct edges, and counts %d", number, direct, got)
 		}
 		got := map[id]uint32{}
 		for _, s := range g.vertices.at(number).sinks.all() {

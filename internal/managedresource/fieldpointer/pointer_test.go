@@ -7,22 +7,26 @@ import (
 
 func TestParseList(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want, err string }{
-		"MRF-2/nothing":                    {text: "", want: ""},
-		"MRF-2/commas and spaces":          {text: " /a,/b /c\n/d ", want: "/a /b /c /d"},
-		"MRF-2/escapes":                    {text: "/metadata/annotations/x~1y~0z", want: "/metadata/annotations/x~1y~0z"},
-		"MRF-2/every and by key":           {text: "/c/*/image,/c/[name=a~1b]/image", want: "/c/*/image /c/[name=a~1b]/image"},
-		"MRF-3/no slash":                   {text: "/a,spec/replicas", err: `pointer "spec/replicas" must begin with a slash`},
-		"MRF-3/the whole object":           {text: "/", err: `pointer "/": has an empty step`},
-		"MRF-3/an empty step":              {text: "/a//b", err: `pointer "/a//b": has an empty step`},
-		"MRF-3/a lonely tilde":             {text: "/a~b", err: `step "a~b" has a ~ that is followed by neither 0 nor 1`},
-		"MRF-3/a tilde at the end":         {text: "/[a=b~]", err: `step "b~" has a ~ that is followed by neither 0 nor 1`},
-		"MRF-3/an open bracket":            {text: "/a/[name=b", err: `step "[name=b" must be [key=value]`},
-		"MRF-3/a closing bracket":          {text: "/a/b]", err: `step "b]" must be [key=value]`},
-		"MRF-3/brackets without a key":     {text: "/a/[=b]", err: `step "[=b]" must be [key=value]`},
-		"MRF-3/brackets without a value":   {text: "/a/[b]", err: `step "[b]" must be [key=value]`},
-		"MRF-3/more pointers than fit":     {text: strings.Repeat("/a ", maxPointers+1), err: "has 65 pointers, which is more than 64"},
-		"MRF-3/a pointer that is too long": {text: "/" + strings.Repeat("a", maxLength), err: "has 513 bytes, which is more than 512"},
-		"MRF-3/too many steps":             {text: strings.Repeat("/a", maxSteps+1), err: "has 33 steps, which is more than 32"},
+		"MRF-2/nothing":                     {text: "", want: ""},
+		"MRF-2/commas and spaces":           {text: " /a,/b /c\n/d ", want: "/a /b /c /d"},
+		"MRF-2/escapes":                     {text: "/metadata/annotations/x~1y~0z", want: "/metadata/annotations/x~1y~0z"},
+		"MRF-2/every and by key":            {text: "/c/*/image,/c/[name=a~1b]/image", want: "/c/*/image /c/[name=a~1b]/image"},
+		"MRF-3/no slash":                    {text: "/a,spec/replicas", err: `pointer "spec/replicas" must begin with a slash`},
+		"MRF-3/the whole object":            {text: "/", err: `pointer "/": has an empty step`},
+		"MRF-3/an empty step":               {text: "/a//b", err: `pointer "/a//b": has an empty step`},
+		"MRF-3/a lonely tilde":              {text: "/a~b", err: `step "a~b" has a ~ that is followed by neither 0 nor 1`},
+		"MRF-3/a tilde at the end":          {text: "/[a=b~]", err: `step "b~" has a ~ that is followed by neither 0 nor 1`},
+		"MRF-3/an open bracket":             {text: "/a/[name=b", err: `step "[name=b" must be [key=value]`},
+		"MRF-3/a closing bracket":           {text: "/a/b]", err: `step "b]" must be [key=value]`},
+		"MRF-3/brackets without a key":      {text: "/a/[=b]", err: `step "[=b]" must be [key=value]`},
+		"MRF-3/brackets without a value":    {text: "/a/[b]", err: `step "[b]" must be [key=value]`},
+		"MRF-2/as many pointers as fit":     {text: strings.Repeat("/a ", maxPointers), want: strings.TrimSpace(strings.Repeat("/a ", maxPointers))},
+		"MRF-2/as long as one may be":       {text: "/" + strings.Repeat("a", maxLength-1), want: "/" + strings.Repeat("a", maxLength-1)},
+		"MRF-2/as many steps as may be":     {text: strings.Repeat("/a", maxSteps), want: strings.Repeat("/a", maxSteps)},
+		"MRF-3/the beginning of a long one": {text: "/" + strings.Repeat("a", maxLength), err: `pointer "/` + strings.Repeat("a", 31) + `"… has`},
+		"MRF-3/more pointers than fit":      {text: strings.Repeat("/a ", maxPointers+1), err: "has 65 pointers, which is more than 64"},
+		"MRF-3/a pointer that is too long":  {text: "/" + strings.Repeat("a", maxLength), err: "has 513 bytes, which is more than 512"},
+		"MRF-3/too many steps":              {text: strings.Repeat("/a", maxSteps+1), err: "has 33 steps, which is more than 32"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pointers, err := ParseList(tc.text)
@@ -74,5 +78,13 @@ func TestCheck(t *testing.T) {
 				t.Errorf("got %v, want %q with the pointer", err, tc.err)
 			}
 		})
+	}
+}
+
+func TestIndex(t *testing.T) {
+	for name, want := range map[string]bool{"0": true, "1": true, "12": true, "01": false, "+1": false, "-1": false, "x": false, "": false} {
+		if i, is := (step{name: name}).index(); is != want {
+			t.Errorf("MRF-2: %q is the index %d: %v", name, i, is)
+		}
 	}
 }

@@ -35,6 +35,8 @@ func TestOf(t *testing.T) {
 		"MRF-10/in force":                  {"2026-11-24T18:00:00Z", "-", "-", InForce, "until 2026-11-24T18:00:00Z", ""},
 		"MRF-10/in another zone":           {"2026-11-24T18:00:00+02:00", "-", "-", InForce, "until 2026-11-24T16:00:00Z", ""},
 		"MRF-10/fields and a reason":       {"2026-11-24T18:00:00Z", "/spec/a, /spec/b", "a\tbug\n1", InForce, `until 2026-11-24T18:00:00Z at /spec/a, /spec/b, for the reason "a bug 1"`, ""},
+		"MRF-10/a field":                   {"2026-11-24T18:00:00Z", "/spec/a", "-", InForce, "until 2026-11-24T18:00:00Z at /spec/a", ""},
+		"MRF-10/what cannot be printed":    {"2026-11-24T18:00:00Z", "-", "a\x00b\x7fc\u0080!", InForce, "until 2026-11-24T18:00:00Z, for the reason \"a b c\\u0080!\"", ""},
 		"MRF-11/a day":                     {"2026-11-25T12:00:00Z", "-", "-", InForce, "until 2026-11-25T12:00:00Z", ""},
 		"MRF-11/a clock ahead by a minute": {"2026-11-25T12:01:00Z", "-", "-", InForce, "until 2026-11-25T12:01:00Z", ""},
 		"MRF-11/more than a day":           {"2026-11-25T12:01:01Z", "-", "-", Refused, "", "leave-alone-until: is more than 24h0m0s away"},

@@ -199,8 +199,8 @@ var (
 		"", resourcesv1alpha1.OperationReconcile, resourcesv1alpha1.OperationMigrate, resourcesv1alpha1.OperationWaitForState})
 )
 
-// elsewhere are conditions that random events seldom meet: TestAnotherUID and TestSourceFight do.
-var elsewhere = []*condition{replaced, asksWhoWrote, isUntold, isPaced, isQuiet}
+// elsewhere are conditions that random events seldom meet: TestAnotherUID, TestInbox and TestSourceFight do.
+var elsewhere = []*condition{replaced, stillHeld, asksWhoWrote, isUntold, isPaced, isQuiet}
 
 // draw draws an event.
 func (w *world) draw(t *rapid.T) Event {

@@ -104,11 +104,8 @@ func (i Inbox) merged(arrived Inbox) Inbox {
 		SecretDeleted: i.SecretDeleted || arrived.SecretDeleted,
 		Secrets:       i.Secrets, Visited: i.Visited,
 	}
-	if len(arrived.Secrets) > 0 {
-		both.Secrets = maps.Clone(i.Secrets)
-		for name, version := range arrived.Secrets {
-			both.Secrets = with(both.Secrets, name, version)
-		}
+	for name, version := range arrived.Secrets {
+		both.Secrets = with(both.Secrets, name, version)
 	}
 	if arrived.Full {
 		both.Visited = arrived.Visited // Every object is to be visited after the wish that arrived.

@@ -29,6 +29,7 @@ func TestOwner(t *testing.T) {
 	}{
 		"MRB-16/a new object is taken over":                           {[]Claim{claim("a", "k")}, here("a"), AsNew, ""},
 		"MRB-16/the origin names one that keeps it":                   {[]Claim{claim("a", "k"), claim("b", "k")}, here("b"), AsRecorded, "b"},
+		"MRB-16/the origin names the first that keeps it":             {[]Claim{claim("a", "k"), claim("b", "k")}, here("a"), AsRecorded, "a"},
 		"MRB-16/the origin names one that keeps it no more":           {[]Claim{claim("a", "")}, here("a"), AsRecorded, ""},
 		"MRB-16/the origin names one that creates it only once":       {[]Claim{claim("a", "ko")}, here("a"), AsRecorded, ""},
 		"MRB-16/the origin names one without a claim":                 {[]Claim{claim("a", "k")}, here("b"), AsRecorded, ""},
@@ -93,6 +94,7 @@ func TestDecide(t *testing.T) {
 		"MRX-5/it must not be deleted":                        {Left{Origin: here("m"), KeepObject: true}, Keep, "", "annotated with"},
 		"MRX-5/it must not be deleted, not even foreign ones": {Left{DeleteForeign: true, KeepObject: true}, Keep, "", "annotated with"},
 		"MRX-6/left to the garbage collector":                 {Left{Origin: here("m"), Collected: true}, Keep, "", "garbage collector"},
+		"MRC-3/ours is deleted, though another one keeps it":  {Left{Origin: here("m"), DeleteForeign: true, Claims: other}, Delete, "", ""},
 		"MRC-3/foreign objects are deleted":                   {Left{Origin: elsewhere, DeleteForeign: true, Claims: other}, Delete, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,10 +56,11 @@ func TestLabelsAreInjectedEverywhere(t *testing.T) {
 		"MRL-2/a template without metadata": {"{template: {}}", "spec.template.metadata.labels", "map[i:x resources.gardener.cloud/managed-by:gardener]"},
 		"MRL-2/claims": {"{volumeClaimTemplates: [{metadata: {name: v}}, {metadata: {name: w}}]}", "spec.volumeClaimTemplates",
 			"[map[metadata:map[labels:map[i:x resources.gardener.cloud/managed-by:gardener] name:v]] map[metadata:map[labels:map[i:x resources.gardener.cloud/managed-by:gardener] name:w]]]"},
-		"MRB-13/a template that is a text":      {"{template: x}", "spec.template", "x"},
-		"MRB-13/claims that are a text":         {"{volumeClaimTemplates: x}", "spec.volumeClaimTemplates", "x"},
-		"MRB-13/a claim that is a text":         {"{volumeClaimTemplates: [x]}", "spec.volumeClaimTemplates", "[x]"},
-		"MRB-13/a specification that is a text": {"x", "spec", "x"},
+		"MRL-2/a template whose labels are null": {"{template: {metadata: {labels: null}}}", "spec.template.metadata.labels", "map[i:x resources.gardener.cloud/managed-by:gardener]"},
+		"MRB-13/a template that is a text":       {"{template: x}", "spec.template", "x"},
+		"MRB-13/claims that are a text":          {"{volumeClaimTemplates: x}", "spec.volumeClaimTemplates", "x"},
+		"MRB-13/a claim that is a text":          {"{volumeClaimTemplates: [x]}", "spec.volumeClaimTemplates", "[x]"},
+		"MRB-13/a specification that is a text":  {"x", "spec", "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := plan(t, object("apps/v1", "StatefulSet", "s", "spec: "+tc.spec), nil, label)
@@ -78,5 +80,31 @@ func TestStringDataOfOtherKinds(t *testing.T) {
 		if got := at(p.Apply[0].Unstructured, "stringData"); got != tc.want {
 			t.Errorf("%s: got stringData %s, want %s", name, got, tc.want)
 		}
+	}
+}
+
+// MRB-8: a value of null in the data of a ConfigMap is stored as "" by the API server, so that desired and live compare.
+func TestNullInData(t *testing.T) {
+	if got := plan(t, object("v1", "ConfigMap", "c", "data: {a: null}"), nil).Apply[0].Object["data"]; !cmp.Equal(got, map[string]any{"a": ""}) {
+		t.Errorf("MRB-8: got %#v", got)
+	}
+}
+
+// MRF-10: annotations of a hold in a manifest are not written and not on record, and the plan warns of them.
+func TestHoldsInManifests(t *testing.T) {
+	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, annotations: {a: b, resources.gardener.cloud/ignore-fields: /data/x, " + resourcesv1alpha1.AnnotationLeaveAloneUntil + ": '2026-01-01T00:00:00Z'}}\n"
+	p := plan(t, manifest, nil)
+	want := map[string]string{"a": "b", resourcesv1alpha1.AnnotationIgnoreFields: "/data/x"}
+	if diff := cmp.Diff(want, p.Apply[0].GetAnnotations()); diff != "" {
+		t.Errorf("MRF-10: the object has %s", diff)
+	}
+	if diff := cmp.Diff(want, p.Inventory[0].Annotations); diff != "" {
+		t.Errorf("MRF-10: the record has %s", diff)
+	}
+	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], resourcesv1alpha1.AnnotationLeaveAloneUntil) {
+		t.Errorf("MRF-10: warnings: %v", p.Warnings)
+	}
+	if got := fmt.Sprint(p.Apply[0].IgnoredFields); got != "[/data/x]" {
+		t.Errorf("MRF-3: the fields %s are left alone", got)
 	}
 }

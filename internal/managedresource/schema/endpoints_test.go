@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,9 +27,36 @@ func TestSameSubsets(t *testing.T) {
 		"another address, same port": {fields{"port": int64(80)}, fields{"ip": "10.0.0.2"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			port, address := maps.Clone(tc.port), maps.Clone(tc.address)
 			if got := endpoints.Field("subsets").Same(live, subsets(tc.port, tc.address)); got != tc.want {
 				t.Errorf("the same: %t", got)
 			}
+			if !maps.Equal(tc.port, port) || !maps.Equal(tc.address, address) {
+				t.Errorf("MRB-8: the comparison changed %v, %v", tc.port, tc.address)
+			}
 		})
+	}
+	notReady := func(address string, ports ...any) []any {
+		return []any{fields{"notReadyAddresses": []any{fields{"ip": address}}, "ports": ports}}
+	}
+	for name, tc := range map[string]struct {
+		a, b []any
+		want bool
+	}{
+		"MRB-8/no ports":                   {notReady("10.0.0.1"), notReady("10.0.0.1"), true},
+		"MRB-8/another address, no ports":  {notReady("10.0.0.1"), notReady("10.0.0.2"), false},
+		"MRB-8/ready or not":               {live, notReady("10.0.0.1", fields{"port": int64(80)}), false},
+		"MRB-8/a port or none":             {notReady("10.0.0.1"), notReady("10.0.0.1", fields{"port": int64(80)}), false},
+		"MRB-8/two subsets or one":         {append(notReady("10.0.0.1"), notReady("10.0.0.2")...), append(notReady("10.0.0.2"), notReady("10.0.0.1")...), true},
+		"MRB-8/a port that is no mapping":  {notReady("10.0.0.1", "x"), notReady("10.0.0.2", "y"), false},
+		"MRB-8/a port that one lacks":      {notReady("10.0.0.1", "x"), nil, false},
+		"MRB-8/an address that is a text":  {[]any{fields{"addresses": []any{"x"}}}, []any{fields{"addresses": []any{"y"}}}, false},
+		"MRB-8/an address the second time": {[]any{fields{"addresses": []any{"x", "x"}}}, []any{fields{"addresses": []any{"x"}}}, true},
+	} {
+		for range 2 { // A comparison changes neither side.
+			if got, back := endpoints.Field("subsets").Same(tc.a, tc.b), endpoints.Field("subsets").Same(tc.b, tc.a); got != tc.want || back != tc.want {
+				t.Errorf("%s: the same: %t and %t", name, got, back)
+			}
+		}
 	}
 }

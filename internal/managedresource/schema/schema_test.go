@@ -135,9 +135,9 @@ func TestDifferIgnoresManagedFieldsAndKnowsMetadataOfEveryKind(t *testing.T) {
 
 func TestDropEmpty(t *testing.T) {
 	kind, _ := Of(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	got := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {labels: {}, annotations: {a: ''}, creationTimestamp: null}\ndata: {a: null}\nbinaryData: {}\nunknown: {}\n")
+	got := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {labels: {}, annotations: {a: ''}, creationTimestamp: null}\ndata: {a: null, b: c}\nbinaryData: {a: null, b: YWJj}\nunknown: {}\n")
 	kind.DropEmpty(got)
-	want := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {annotations: {a: ''}}\ndata: {a: ''}\nunknown: {}\n")
+	want := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {annotations: {a: ''}}\ndata: {a: '', b: c}\nbinaryData: {a: '', b: YWJj}\nunknown: {}\n")
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -34,6 +34,26 @@ func TestSettle(t *testing.T) {
 			"{apiVersion: v1, kind: Pod, spec: {containers: [{name: b, image: y}, {name: a, resources: {limits: {cpu: '0.1', memory: 2Gi}}}]}}",
 			"{apiVersion: v1, kind: Pod, spec: {containers: [{name: b, image: y}, {name: a, resources: {limits: {cpu: 100m, memory: 2Gi}}}]}}",
 		},
+		"KC-4/schemas, one or many": {
+			"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {versions: [{name: v1, schema: {openAPIV3Schema: {items: [{type: a, nullable: false}, {type: b}]}}}]}}",
+			"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {versions: [{name: v1, schema: {openAPIV3Schema: {items: [{type: a}, {type: c}]}}}]}}",
+			"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {versions: [{name: v1, schema: {openAPIV3Schema: {items: [{type: a, nullable: false}, {type: c}]}}}]}}",
+		},
+		"KC-4/another type of JSON": {
+			"{apiVersion: v1, kind: Pod, spec: {nodeSelector: {a: b}, tolerations: [{key: a}], securityContext: {runAsUser: 1}}}",
+			"{apiVersion: v1, kind: Pod, spec: {nodeSelector: x, tolerations: y, securityContext: z}}",
+			"{apiVersion: v1, kind: Pod, spec: {nodeSelector: x, tolerations: y, securityContext: z}}",
+		},
+		"KC-4/of another type of JSON": {
+			"{apiVersion: v1, kind: Pod, spec: {nodeSelector: x, tolerations: y, securityContext: z}}",
+			"{apiVersion: v1, kind: Pod, spec: {nodeSelector: {a: b}, tolerations: [{key: a}], securityContext: {runAsUser: 1}}}",
+			"{apiVersion: v1, kind: Pod, spec: {nodeSelector: {a: b}, tolerations: [{key: a}], securityContext: {runAsUser: 1}}}",
+		},
+		"KC-4/an item more": {
+			"{apiVersion: v1, kind: Pod, spec: {tolerations: [{key: a, operator: Equal}]}}",
+			"{apiVersion: v1, kind: Pod, spec: {tolerations: [{key: a, operator: Equal}, {key: b}]}}",
+			"{apiVersion: v1, kind: Pod, spec: {tolerations: [{key: a, operator: Equal}, {key: b}]}}",
+		},
 		"KC-4/what no type knows": {
 			"{apiVersion: example.org/v1, kind: X, spec: {a: 1, b: {}}}",
 			"{apiVersion: example.org/v1, kind: X, spec: {a: 2}}",

@@ -60,6 +60,9 @@ func TestSuccessor(t *testing.T) {
 	f.looks()
 	f.wantAnswer("the new is complete", "web", "200 web of second")
 	f.wantBegun("the new is complete", 3, 3)
+	f.looks()
+	f.wantAnswer("looked at once more", "web", "200 web of second")
+	f.wantBegun("looked at once more", 3, 3)
 
 	f.write("web.yaml", entry("kubeconfig"))
 	f.looks()
@@ -106,8 +109,8 @@ func TestStart(t *testing.T) {
 	ctx, end := contextOf(t)
 	go func() { ended <- f.Start(ctx) }()
 	f.awaitPeriod()
-	if !f.Read() {
-		t.Error("the folder has not been read")
+	if !f.Read() || f.NeedLeaderElection() {
+		t.Error("the folder has not been read, or only the leader reads it")
 	}
 	f.write("web.yaml", entry("kubeconfig"))
 	f.clock.Step(period)

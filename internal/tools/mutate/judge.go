@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,12 +86,13 @@ const (
 	undecided
 )
 
-// judge runs, for each defect, the tests that reach it, until one fails. A test that runs much longer than before has failed.
-func judge(ctx context.Context, m *mutated, tests []test, mutants []mutant, workers int, progress func()) []verdict {
+// judge runs, for each defect, the tests that reach it, until one fails. A test that runs much longer than before has failed. The order is drawn, so
+// that the defects that are judged before the time is over are a sample.
+func judge(ctx context.Context, m *mutated, tests []test, mutants []mutant, o options, progress func()) []verdict {
 	verdicts := make([]verdict, len(mutants))
 	next := make(chan int)
 	var wait sync.WaitGroup
-	for range workers {
+	for range o.workers {
 		wait.Go(func() {
 			for i := range next {
 				verdicts[i] = judgeOne(ctx, m, tests, mutants[i].number)
@@ -98,7 +100,7 @@ func judge(ctx context.Context, m *mutated, tests []test, mutants []mutant, work
 			}
 		})
 	}
-	for i := range mutants {
+	for _, i := range rand.New(rand.NewPCG(o.seed, 1)).Perm(len(mutants)) {
 		next <- i
 	}
 	close(next)
@@ -107,6 +109,9 @@ func judge(ctx context.Context, m *mutated, tests []test, mutants []mutant, work
 }
 
 func judgeOne(ctx context.Context, m *mutated, tests []test, number int) verdict {
+	if ctx.Err() != nil {
+		return undecided
+	}
 	var together []string
 	var alone []test
 	var takes time.Duration

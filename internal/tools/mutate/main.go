@@ -6,7 +6,7 @@
 // swallowed. All defects of a package are compiled once, each behind a switch (go test -overlay; nothing on disk changes), and a defect is
 // judged by the tests that reach it. Without packages, those with changes since -since are judged, and in them the changed functions only.
 // With -tests, the tests of one other package judge the defects of all packages together, and nothing but them: -run names the tests, -arguments are
-// theirs. Survivors that accepted.txt explains do not count. It exits with 1 if more survive than -most allows.
+// theirs. Survivors that accepted.txt explains do not count. With -page the figures go into the table of a document, whose other rows stay. It exits with 1 if more survive than -most allows.
 package main
 
 import (
@@ -43,6 +43,17 @@ type options struct {
 	// tests is the package whose tests judge, run names some of them, and arguments are for them.
 	tests, run string
 	arguments  []string
+	// each is when the next package's turn comes, page the document whose table gets the figures.
+	each time.Duration
+	page string
+}
+
+// result is how the defects of a package, or of several together, were judged. Defects are all that there are, drawn or not.
+type result struct {
+	name      string
+	defects   int
+	tally     tally
+	survivors []string
 }
 
 func main() {
@@ -54,6 +65,8 @@ func main() {
 	flag.DurationVar(&o.perTest, "test-limit", 2*time.Minute, "a test that takes longer than this without a defect judges nothing")
 	flag.Float64Var(&o.most, "most", 100, "how many percent may survive")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many defects are judged at a time")
+	flag.DurationVar(&o.each, "each", 0, "leave a package after this time, with what is known; 0 for no limit")
+	flag.StringVar(&o.page, "page", "", "the document whose table gets the figures of these packages")
 	flag.StringVar(&o.tests, "tests", "", "the folder of the package whose tests judge, as in ./test/simulation; its own for each package if empty")
 	flag.StringVar(&o.run, "run", ".", "with -tests: which tests judge")
 	arguments := flag.String("arguments", "", "with -tests: their arguments")
@@ -97,10 +110,28 @@ func run(ctx context.Context, out io.Writer, o options) error {
 	if err != nil {
 		return err
 	}
+	results, err := judgeAll(ctx, o, ps, wanted)
+	if err != nil {
+		return err
+	}
+	sum, err := report(out, results, ctx.Err() != nil)
+	if err != nil {
+		return err
+	}
+	if o.page != "" {
+		if err := updatePage(filepath.Join(o.root, o.page), results, suitesOf(suitesText), time.Now().UTC()); err != nil {
+			return err
+		}
+	}
+	if sum.rate() > o.most {
+		return fmt.Errorf("%w: %.1f %% of %d, %.1f %% may", errSurvivors, sum.rate(), sum.all(), o.most)
+	}
+	return nil
+}
+
+// judgeAll judges one package after the other, or all together where other tests judge.
+func judgeAll(ctx context.Context, o options, ps []*packages.Package, wanted func(string, int) bool) ([]result, error) {
 	accepted := acceptedSurvivors(acceptedText)
-	lines := []string{"| package | defects | killed | survived | not reached | accepted | % |", "|---|---|---|---|---|---|---|"}
-	var survivors []string
-	var sum tally
 	judged := make([][]*packages.Package, 0, len(ps))
 	for _, p := range ps {
 		judged = append(judged, []*packages.Package{p})
@@ -108,28 +139,18 @@ func run(ctx context.Context, out io.Writer, o options) error {
 	if o.tests != "" {
 		judged = [][]*packages.Package{ps}
 	}
-	for _, together := range judged {
-		t, found, err := judgePackages(ctx, o, together, wanted, accepted)
+	var results []result
+	for i, together := range judged {
+		r, err := judgePackages(ctx, o, together, wanted, accepted)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if t.all() > 0 {
-			lines = append(lines, t.row(nameOf(together)))
+		if r.tally.all()+r.tally[undecided] > 0 {
+			results = append(results, r)
+			fmt.Fprintf(os.Stderr, "%s (%d of %d)\n", r.tally.row(r.name), i+1, len(judged))
 		}
-		sum.add(t)
-		survivors = append(survivors, found...)
 	}
-	lines = append(append(lines, sum.row("all"), ""), survivors...)
-	if ctx.Err() != nil {
-		lines = append(lines, fmt.Sprintf("the time was over before all were judged: %d are undecided", sum[undecided]))
-	}
-	if _, err := fmt.Fprintln(out, strings.Join(lines, "\n")); err != nil {
-		return err
-	}
-	if sum.rate() > o.most {
-		return fmt.Errorf("%w: %.1f %% of %d, %.1f %% may", errSurvivors, sum.rate(), sum.all(), o.most)
-	}
-	return nil
+	return results, nil
 }
 
 // scope returns which lines are judged, and of which packages.
@@ -198,7 +219,8 @@ func nameOf(ps []*packages.Package) string {
 }
 
 // judgePackages judges the defects of packages, all by the same tests.
-func judgePackages(ctx context.Context, o options, ps []*packages.Package, changed func(string, int) bool, accepted map[string]bool) (tally, []string, error) {
+func judgePackages(ctx context.Context, o options, ps []*packages.Package, changed func(string, int) bool, accepted map[string]bool) (result, error) {
+	r := result{name: nameOf(ps)}
 	functions := make([]func(string, int) bool, 0, len(ps))
 	for _, p := range ps {
 		functions = append(functions, functionsOf(p, o.root, changed))
@@ -206,45 +228,52 @@ func judgePackages(ctx context.Context, o options, ps []*packages.Package, chang
 	wanted := func(file string, line int) bool {
 		return slices.ContainsFunc(functions, func(holds func(string, int) bool) bool { return holds(file, line) })
 	}
-	tested, name := "", nameOf(ps)
+	tested := ""
 	if o.tests != "" {
 		tested = ps[0].Module.Path + "/" + strings.TrimPrefix(filepath.ToSlash(o.tests), "./")
 	}
 	work, err := os.MkdirTemp("", "espalier-mutate-")
 	if err != nil {
-		return tally{}, nil, err
+		return r, err
 	}
 	defer os.RemoveAll(work) //nolint:errcheck // it is a temporary folder
-	fmt.Fprintf(os.Stderr, "%s: compiling\n", name)
+	fmt.Fprintf(os.Stderr, "%s: compiling\n", r.name)
 	m, err := compile(ctx, o.root, work, ps, tested, wanted)
 	switch {
 	case errors.Is(err, errNoTests):
-		fmt.Fprintf(os.Stderr, "%s has no tests of its own\n", name)
-		return tally{}, nil, nil
+		fmt.Fprintf(os.Stderr, "%s has no tests of its own\n", r.name)
+		return r, nil
 	case ctx.Err() != nil:
-		return tally{}, nil, nil
+		return r, nil
 	case err != nil:
-		return tally{}, nil, err
+		return r, err
 	case len(m.mutants) == 0:
-		return tally{}, nil, nil
+		return r, nil
+	}
+	r.defects = len(m.mutants)
+	if o.each > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.each)
+		defer cancel()
 	}
 	tests, err := measure(ctx, m, work, o)
 	if err != nil {
 		if ctx.Err() != nil {
-			return tally{undecided: len(m.mutants)}, nil, nil
+			r.tally[undecided] = len(m.mutants)
+			return r, nil
 		}
-		return tally{}, nil, err
+		return r, err
 	}
 	drawn := draw(m.mutants, o.sample, o.seed)
 	done := 0
-	verdicts := judge(ctx, m, tests, drawn, o.workers, ticker(func() {
+	verdicts := judge(ctx, m, tests, drawn, o, ticker(func() {
 		done++
 		if done%50 == 0 || done == len(drawn) {
-			fmt.Fprintf(os.Stderr, "%s: %d of %d defects\n", name, done, len(drawn))
+			fmt.Fprintf(os.Stderr, "%s: %d of %d defects\n", r.name, done, len(drawn))
 		}
 	}))
-	t, survivors := tallyOf(drawn, verdicts, accepted)
-	return t, survivors, nil
+	r.tally, r.survivors = tallyOf(drawn, verdicts, accepted)
+	return r, nil
 }
 
 // draw returns some of the defects, in their order.

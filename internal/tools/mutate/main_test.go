@@ -39,6 +39,7 @@ func Even(n int) (bool, error) {
 
 // Count is not tested.
 func Count(list []string) int {
+	_ = make(map[string]bool, len(list)+1)
 	n := 0
 	for range list {
 		n++
@@ -103,8 +104,8 @@ func TestReportsSurvivors(t *testing.T) {
 	}
 	for _, line := range []string{
 		"fixture.go:19: Both: and is or `a && b`\n",
-		"fixture.go:31: Count: off by one `0` (no test reaches it)\n",
-		"fixture.go:33: Count: drop `n++` (no test reaches it)\n",
+		"fixture.go:32: Count: off by one `0` (no test reaches it)\n",
+		"fixture.go:34: Count: drop `n++` (no test reaches it)\n",
 		// n > most and n >= most do the same, as both set n to most.
 		"fixture.go:12: Clamp: boundary `n > most`\n",
 	} {
@@ -112,7 +113,7 @@ func TestReportsSurvivors(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", line, &out)
 		}
 	}
-	for _, told := range []string{"swallow", "drop `n = most`", "boundary `n < 0`", "flip"} {
+	for _, told := range []string{"swallow", "drop `n = most`", "boundary `n < 0`", "flip", "off by one `1`"} {
 		if strings.Contains(out.String(), told) {
 			t.Errorf("%q is reported, although a test notices it:\n%s", told, &out)
 		}
@@ -152,5 +153,30 @@ func TestAcceptedSurvivors(t *testing.T) {
 	sum, told = tallyOf(mutants, []verdict{survived, unreached}, acceptedSurvivors("# generated pages\na.go *\n"))
 	if sum[acceptedVerdict] != 2 || len(told) != 0 {
 		t.Errorf("%v, %q: all of the file are accepted", sum, told)
+	}
+}
+
+func TestUpdatesThePage(t *testing.T) {
+	root := fixture(t)
+	page := filepath.Join(root, "page.md")
+	old := "# Figures\n\n" + pageBegin + "\n" + pageHead + "| internal/a | 10 | 10 | 9 | 0 | 1 | 0.0 | 2026-01-01 | |\n| internal/fixture | 1 | 1 | 1 | 0 | 0 | 0.0 | 2026-01-01 | |\n| **all** | 0 |\n\n" + pageEnd + "\nafter\n"
+	if err := os.WriteFile(page, []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := run(t.Context(), &out, options{root: root, page: "page.md", patterns: []string{"./internal/fixture"}, most: 100, workers: 2, perTest: 60e9, each: 60e9}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"| internal/a | 10 | 10 | 9 | 0 | 1 | 0.0 | 2026-01-01 | |\n", "| internal/fixture | 17 | 17 | 12 | 5 | 0 | 29.4 | ", "| **all** | 27 | 27 | 21 | 5 | 1 | 18.5 | | |\n",
+		"# Figures\n", pageEnd + "\nafter\n",
+	} {
+		if !strings.Contains(string(text), line) {
+			t.Errorf("%q is missing in\n%s", line, text)
+		}
 	}
 }

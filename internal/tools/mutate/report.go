@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 )
@@ -31,6 +32,26 @@ func (t tally) rate() float64 {
 
 func (t tally) row(name string) string {
 	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %.1f |", name, t.all(), t[killed], t[survived], t[unreached], t[acceptedVerdict], t.rate())
+}
+
+// report prints a table, the survivors, and how many defects were not judged, and returns the sum.
+func report(out io.Writer, results []result, isOver bool) (tally, error) {
+	lines := []string{"| package | defects | killed | survived | not reached | accepted | % |", "|---|---|---|---|---|---|---|"}
+	var survivors []string
+	var sum tally
+	for _, r := range results {
+		if r.tally.all() > 0 {
+			lines = append(lines, r.tally.row(r.name))
+		}
+		sum.add(r.tally)
+		survivors = append(survivors, r.survivors...)
+	}
+	lines = append(append(lines, sum.row("all"), ""), survivors...)
+	if isOver || sum[undecided] > 0 {
+		lines = append(lines, fmt.Sprintf("the time was over before all were judged: %d are undecided", sum[undecided]))
+	}
+	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return sum, err
 }
 
 func tallyOf(mutants []mutant, verdicts []verdict, accepted map[string]bool) (tally, []string) {

@@ -287,6 +287,9 @@ func (r *rewriter) expression(e ast.Expr, parent ast.Node) bool {
 		r.constantExpression(e, v, parent)
 		return true
 	}
+	if r.isMakeOfMap(e) {
+		return true
+	}
 	b, ok := e.(*ast.BinaryExpr)
 	if !ok {
 		if kv, ok := e.(*ast.KeyValueExpr); ok {
@@ -353,6 +356,20 @@ func (r *rewriter) constantExpression(e ast.Expr, v constant.Value, parent ast.N
 func shifts(parent ast.Node) bool {
 	b, ok := parent.(*ast.BinaryExpr)
 	return ok && (b.Op == token.SHL || b.Op == token.SHR)
+}
+
+// isMakeOfMap is true for the calls of make for maps, of which the size changes nothing that can be seen.
+func (r *rewriter) isMakeOfMap(e ast.Expr) bool {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	i, ok := call.Fun.(*ast.Ident)
+	if !ok || i.Name != "make" {
+		return false
+	}
+	_, isMap := r.info.TypeOf(call).Underlying().(*types.Map)
+	return isMap
 }
 
 // capacity is true for the sizes that make is given: a larger one changes nothing that can be seen.

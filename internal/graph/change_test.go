@@ -1,0 +1,138 @@
+package graph
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestSetSaysWhatChanged: a contribution that is there already changes nothing, in whatever order it comes, so that checks are not held up.
+func TestSetSaysWhatChanged(t *testing.T) {
+	g := New(testSchema)
+	a, b := Edge{From: middle("m"), To: sink("a")}, Edge{From: middle("m"), To: sink("b")}
+	self := Edge{From: middle("m"), To: middle("m")}
+	for _, step := range []struct {
+		name  string
+		edges []Edge
+		want  bool
+	}{
+		{"CT-SA-26/the first", []Edge{a, b}, true},
+		{"CT-SA-26/the same", []Edge{a, b}, false},
+		{"CT-SA-26/in another order", []Edge{b, a}, false},
+		{"CT-SA-26/twice, and with an edge to itself", []Edge{b, self, a, b}, false},
+		{"CT-SA-26/one of them", []Edge{b}, true},
+		{"CT-SA-26/of another class", []Edge{{b.From, b.To, Manages}}, true},
+		{"CT-SA-26/to a vertex that is not there", []Edge{{middle("m"), sink("c"), Manages}}, true},
+		{"CT-SA-26/from a vertex that is not there", []Edge{{low("l"), middle("m"), Refers}}, true},
+		{"CT-SA-26/none", nil, true},
+		{"CT-SA-26/none once more", nil, false},
+	} {
+		if got := g.Set(middle("m"), step.edges); got != step.want {
+			t.Errorf("%s: changed %v", step.name, got)
+		}
+	}
+	if !g.Remove(middle("m")) || g.Remove(middle("m")) || g.Remove(middle("x")) {
+		t.Error("CT-SA-26: Remove says whether the owner contributed")
+	}
+}
+
+// TestCyclesOfOneKind: vertices that lead to each other do not hold each other's way to a sink that both have lost.
+func TestCyclesOfOneKind(t *testing.T) {
+	g := New(testSchema)
+	g.Set(middle("a"), []Edge{{From: middle("a"), To: middle("b")}, {From: middle("a"), To: sink("s")}})
+	g.Set(middle("b"), []Edge{{From: middle("b"), To: middle("a")}})
+	if !g.Check(middle("b"), sink("s")).Reached {
+		t.Fatal("BH-GR-4: b does not lead to the sink over a")
+	}
+	g.Set(middle("a"), []Edge{{From: middle("a"), To: middle("b")}})
+	for _, name := range []string{"a", "b"} {
+		if g.Check(middle(name), sink("s")).Reached {
+			t.Errorf("BH-GR-4: %s leads to the sink, and no edge does", name)
+		}
+	}
+	checkSupports(t, g)
+}
+
+// TestCheckWithOthersEdges: what other objects say of a start that is not there yet counts beside what its own object will say.
+func TestCheckWithOthersEdges(t *testing.T) {
+	g := New(testSchema)
+	g.Set(high("h"), []Edge{{From: low("managed"), To: high("h"), Class: Manages}, {From: low("referred"), To: high("h")}, {From: high("h"), To: sink("a")}})
+	g.Set(high("other"), []Edge{{From: low("managed"), To: high("other")}, {From: high("other"), To: sink("b")}})
+	for name, c := range map[string]struct {
+		from, to Vertex
+		edges    []Edge
+		want     Verdict
+	}{
+		"B-6/others' managed edge":             {low("managed"), sink("a"), nil, Verdict{Known: true, Watched: true, Reached: true, Managed: true}},
+		"B-6/others' ordinary edge":            {low("referred"), sink("a"), nil, Verdict{Known: true, Watched: true, Reached: true}},
+		"B-6/a managed edge to another sink":   {low("managed"), sink("b"), nil, Verdict{Known: true, Watched: true, Reached: true}},
+		"B-6/its own managed edge":             {low("x"), sink("a"), []Edge{{low("x"), high("h"), Manages}}, Verdict{Known: true, Watched: true, Reached: true, Managed: true}},
+		"B-6/its own ordinary edge":            {low("x"), sink("a"), []Edge{{low("x"), high("h"), Refers}}, Verdict{Known: true, Watched: true, Reached: true}},
+		"B-6/an edge that starts elsewhere":    {low("x"), sink("a"), []Edge{{low("referred"), high("h"), Manages}}, Verdict{Known: true, Watched: true}},
+		"6.7/to a sink that is not there yet":  {low("x"), sink("new"), []Edge{{low("x"), sink("new"), Refers}}, Verdict{Known: true, Watched: true, Reached: true}},
+		"6.7/to a start that is not there yet": {low("x"), sink("a"), []Edge{{low("x"), high("new"), Refers}}, Verdict{Known: true, Watched: true}},
+	} {
+		if got := g.CheckWith(c.from, c.edges, c.to); got != c.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+	}
+	if !g.Set(high("h"), nil) { // It would wait for ever if a check kept its lock.
+		t.Error("CT-SA-26: nothing changed")
+	}
+}
+
+// TestCountsAreSorted: of many sinks the first by name are counted, whenever they came.
+func TestCountsAreSorted(t *testing.T) {
+	g := New(testSchema)
+	for _, name := range []string{"c", "a", "b"} {
+		g.Set(sink(name), nil)
+	}
+	_, sinks, found := g.Counts(2)
+	if found != 3 || len(sinks) != 2 || sinks[0].Sink != sink("a") || sinks[1].Sink != sink("b") || !sinks[0].Watched {
+		t.Errorf("DBG-4: of %d sinks %+v", found, sinks)
+	}
+}
+
+// TestLongWays: an explanation stays bounded where vertices have more edges than are followed.
+func TestLongWays(t *testing.T) {
+	g := New(testSchema)
+	var edges []Edge
+	for i := range exploreLimit + 10 {
+		to := middle(fmt.Sprint(i))
+		edges = append(edges, Edge{From: low("l"), To: to}, Edge{From: to, To: sink("a")})
+	}
+	g.Set(low("l"), edges)
+	if path := g.Explain(low("l"), sink("a")).Path; len(path) != 3 {
+		t.Errorf("DBG-4: the path is %v", path)
+	}
+	if e := g.Explain(low("l"), sink("b")); e.Path != nil || !e.Known || len(e.Elsewhere) > 5 {
+		t.Errorf("DBG-4: a refusal is explained by %+v", e)
+	}
+}
+
+// TestNamesOfManySizes: names and namespaces are found and forgotten whatever their length, as the table of names grows.
+func TestNamesOfManySizes(t *testing.T) {
+	g := New(testSchema)
+	const count = 300
+	at := func(i int) Vertex {
+		return Vertex{1, strings.Repeat("n", i%50), strings.Repeat("x", i%80) + fmt.Sprint(i)}
+	}
+	for i := range count {
+		g.Set(at(i), []Edge{{From: at(i), To: sink("a")}})
+	}
+	for i := range count {
+		if got := g.Check(at(i), sink("a")); !got.Reached || g.Has(Vertex{2, at(i).Namespace, at(i).Name}) || g.Has(Vertex{1, at(i).Namespace, at(i).Name + "x"}) {
+			t.Fatalf("BH-GR-1: %s: %+v", g.String(at(i)), got)
+		}
+	}
+	for i := range count {
+		g.Remove(at(i))
+		if g.Has(at(i)) {
+			t.Fatalf("GR-6: %s is still there", g.String(at(i)))
+		}
+	}
+	if vertices, edges := g.Size(); vertices != 0 || edges != 0 {
+		t.Errorf("GR-6: %d vertices and %d edges are left", vertices, edges)
+	}
+	checkSupports(t, g)
+}

@@ -1,0 +1,158 @@
+package lifecycle
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+var inventory = []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: "a"}}}
+
+// reported is a ManagedResource with the status that a run of generation 2 leaves.
+func reported() *resourcesv1alpha1.ManagedResource {
+	checksum := "sum"
+	mr := &resourcesv1alpha1.ManagedResource{}
+	mr.Generation = 2
+	mr.Status = resourcesv1alpha1.ManagedResourceStatus{ObservedGeneration: 2, SecretsDataChecksum: &checksum, Resources: inventory,
+		Conditions: []resourcesv1alpha1.Condition{{Type: resourcesv1alpha1.ResourcesApplied, Status: "True", Reason: "ApplySucceeded"}}}
+	return mr
+}
+
+// TestReported tells when a status is what a run made of it, and when a run that waits for deletions need not be repeated.
+func TestReported(t *testing.T) {
+	applied := meta.ConditionChange{Type: resourcesv1alpha1.ResourcesApplied, Status: "True", Reason: "ApplySucceeded"}
+	ended := &Completed{Generation: 2, Checksum: "sum", Applied: applied, Inventory: meta.InventoryDigest(inventory)}
+	noon := time.Unix(1000, 0)
+	waits := &Pending{Generation: 2, Applied: applied, Inventory: ended.Inventory, Until: noon}
+	other := "other"
+	for name, c := range map[string]struct {
+		change             func(*resourcesv1alpha1.ManagedResource)
+		reported, awaiting bool
+	}{
+		"MR-13/as the run left it":        {func(*resourcesv1alpha1.ManagedResource) {}, true, true},
+		"MR-13/another generation":        {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.ObservedGeneration = 1 }, false, true},
+		"MR-13/no checksum":               {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.SecretsDataChecksum = nil }, false, true},
+		"MR-13/another checksum":          {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.SecretsDataChecksum = &other }, false, true},
+		"MR-13/no condition":              {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = nil }, false, false},
+		"MR-13/another status":            {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions[0].Status = "False" }, false, false},
+		"MR-13/another reason":            {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions[0].Reason = "x" }, false, false},
+		"MR-13/an entry is gone":          {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Resources = nil }, false, false},
+		"MRT-5/the specification changed": {func(mr *resourcesv1alpha1.ManagedResource) { mr.Generation = 3 }, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mr := reported()
+			c.change(mr)
+			if got := ended.Reported(mr); got != c.reported {
+				t.Errorf("the status is what the run made of it: %v", got)
+			}
+			if got := waits.IsCurrent(mr, noon.Add(-1)); got != c.awaiting {
+				t.Errorf("the run that waits for deletions counts: %v", got)
+			}
+			if waits.IsCurrent(mr, noon) {
+				t.Error("MRT-5: the run that waits for deletions counts after its time")
+			}
+		})
+	}
+}
+
+// TestHasRead tells when a run need not decode what it read.
+func TestHasRead(t *testing.T) {
+	read := map[string]string{"s": "1", "t": "1"}
+	for name, c := range map[string]struct {
+		run  Run
+		want bool
+	}{
+		"MRB-21/the same":               {Run{Last: &Completed{Generation: 2, Secrets: read}}, true},
+		"MRB-21/another generation":     {Run{Last: &Completed{Generation: 1, Secrets: read}}, false},
+		"MRB-21/another version":        {Run{Last: &Completed{Generation: 2, Secrets: map[string]string{"s": "1", "t": "2"}}}, false},
+		"MRB-21/a Secret more":          {Run{Last: &Completed{Generation: 2, Secrets: map[string]string{"s": "1"}}}, false},
+		"MRB-21/changes may be missed":  {Run{Last: &Completed{Generation: 2, Secrets: read}, Inbox: Inbox{SecretsMissed: true}}, false},
+		"MRB-21/no run ended well ever": {Run{}, false},
+	} {
+		if got := c.run.HasRead(2, maps.Clone(read)); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestNewer tells when what a run read is not what the watch of Secrets told since.
+func TestNewer(t *testing.T) {
+	for name, c := range map[string]struct {
+		inbox Inbox
+		want  bool
+	}{
+		"MRT-4/nothing was told":      {Inbox{}, false},
+		"MRT-4/the version that read": {Inbox{Secrets: map[string]string{"s": "1"}}, false},
+		"MRT-4/another version":       {Inbox{Secrets: map[string]string{"s": "2"}}, true},
+		"MRT-4/another Secret":        {Inbox{Secrets: map[string]string{"t": "1"}}, true},
+		"MRT-4/one of two":            {Inbox{Secrets: map[string]string{"s": "1", "t": "1"}}, true},
+		"MRT-4/a deletion":            {Inbox{SecretDeleted: true}, true},
+	} {
+		if got := (State{Inbox: c.inbox}).Newer(map[string]string{"s": "1"}); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestAtRest tells when no run is due.
+func TestAtRest(t *testing.T) {
+	ended := &Completed{Generation: 1}
+	for name, c := range map[string]struct {
+		state State
+		want  bool
+	}{
+		"MRT-5/a run ended well":        {State{Last: ended}, true},
+		"MRT-5/of another generation":   {State{Last: &Completed{Generation: 2}}, false},
+		"MRT-5/something arrived since": {State{Last: ended, Inbox: Inbox{Recheck: true}}, false},
+		"MRT-5/a run took it over":      {State{Last: ended, Run: &Run{Inbox: Inbox{Periodic: true}}}, false},
+		"MRT-5/a run for nothing":       {State{Last: ended, Run: &Run{}}, true},
+		"MRT-5/no run ended":            {State{}, false},
+	} {
+		if got := c.state.AtRest(1); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestPutBack: what a run took over is open again with what arrived meanwhile, and a wish for a full run begins with no object visited.
+func TestPutBack(t *testing.T) {
+	a := map[plan.Key]struct{}{{Name: "a"}: {}}
+	taken := Inbox{Full: true, Visited: a, Secrets: map[string]string{"s": "1", "t": "1"}}
+	for name, c := range map[string]struct{ taken, arrived, want Inbox }{
+		"MRT-4/a newer version wins": {taken, Inbox{Secrets: map[string]string{"s": "2"}},
+			Inbox{Full: true, Visited: a, Secrets: map[string]string{"s": "2", "t": "1"}}},
+		"MRT-3/another wish begins anew": {taken, Inbox{Full: true, Requested: true}, Inbox{Full: true, Requested: true, Secrets: taken.Secrets}},
+		"MR-1/what the run took over":    {Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}, Inbox{}, Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}},
+		"MR-1/what arrived":              {Inbox{}, Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}, Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}},
+	} {
+		if diff := cmp.Diff(c.want, c.taken.merged(c.arrived)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if taken.Secrets["s"] != "1" {
+		t.Error("MRT-4: the Inbox of a run changed")
+	}
+}
+
+// TestMeasureAfterFailure: a change is measured from its first news on, and after one that failed from the next.
+func TestMeasureAfterFailure(t *testing.T) {
+	at := func(second int64) time.Time { return time.Unix(second, 0) }
+	c := Change{}.comes(3, at(1)).comes(2, at(2))
+	if c.Since != at(1) || c.Generation != 3 {
+		t.Errorf("MRT-4: a change is measured from the first news on, until the newest generation is applied: %+v", c)
+	}
+	c.Failed = true
+	if c = c.comes(4, at(5)); c.Since != at(5) || c.Failed || c.Generation != 4 {
+		t.Errorf("MRT-4: after a failure it is measured from the next change on: %+v", c)
+	}
+	if c = c.comes(4, at(6)); c.Since != at(5) {
+		t.Errorf("MRT-4: it is measured from the first news on: %+v", c)
+	}
+}
