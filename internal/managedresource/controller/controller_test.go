@@ -531,7 +531,7 @@ func TestDriftIsToldAndDelayed(t *testing.T) {
 	if value, _ := f.target.value("a"); value != "by hand" {
 		t.Errorf("the edit was taken back at once: %q", value)
 	}
-	if got := f.events(); !strings.Contains(got, `ObjectChanged: v1/ConfigMap/n/a was changed by "kubectl-edit" at data.v; it is put right in 10m0s`) {
+	if got := f.events(); !strings.Contains(got, `ObjectChanged: v1/ConfigMap/n/a was changed by "kubectl-edit" at data.v; it is repaired in 10m0s`) {
 		t.Errorf("events: %s", got)
 	}
 	f.clock.SetTime(f.clock.Now().Add(11 * time.Minute))

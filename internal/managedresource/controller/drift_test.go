@@ -98,7 +98,7 @@ func TestDelayWhileSomethingElseFails(t *testing.T) {
 	f.clock.SetTime(f.clock.Now().Add(time.Second)) // Events are named by their time.
 	f.edited("a", setValue("hot fix"))
 	_, _ = f.run("m")
-	if value, _ := f.target.value("a"); value != "hot fix" || !strings.Contains(f.events(), "is put right in 10m0s") {
+	if value, _ := f.target.value("a"); value != "hot fix" || !strings.Contains(f.events(), "is repaired in 10m0s") {
 		t.Errorf("taken back at once: %s; events: %s", value, f.events())
 	}
 	mr := f.get("m")
@@ -159,7 +159,7 @@ func TestWhatStaysIsNotToldOf(t *testing.T) {
 			f.clock.SetTime(f.clock.Now().Add(time.Minute))
 			f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationOrigin, ""))
 			f.settle("m")
-			if got, told := f.events(), tc.manifest == "a=1"; strings.Contains(got, "is put right in 10m0s") != told {
+			if got, told := f.events(), tc.manifest == "a=1"; strings.Contains(got, "is repaired in 10m0s") != told {
 				t.Errorf("the next change is told of: %t; events: %s", !told, got)
 			}
 		})

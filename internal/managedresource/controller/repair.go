@@ -62,9 +62,9 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 	}
 	a.delay(wait)
 	a.Tracker.DriftTold(key)
-	what := fmt.Sprintf("is put right in %s", wait.Round(time.Second))
+	what := fmt.Sprintf("is repaired in %s", wait.Round(time.Second))
 	if a.Tracker.DriftOf(key, a.Clock.Now()).Fight {
-		what = "is changed again and again, and put right twice a minute at most"
+		what = "is changed again and again, and repaired twice a minute at most"
 	}
 	a.tell(desired, live, merged, what)
 }
@@ -78,7 +78,7 @@ func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outc
 		a.Metrics.repairs.Observe(drift.Waited.Seconds())
 	}
 	if a.Tracker.DriftRepaired(keyOf(desired), now) {
-		a.tell(desired, done.before, done.after, "was put right")
+		a.tell(desired, done.before, done.after, "was repaired")
 	}
 }
 

@@ -129,14 +129,14 @@ func TestDelayAndEventWhileTheKeeperCannotLook(t *testing.T) {
 			}
 			f, _ := setUp(10 * time.Minute)
 			if value, _ := f.target.value("a"); value != "emergency" {
-				t.Errorf("an emergency edit was put right at once, and not after ten minutes: %s", value)
+				t.Errorf("an emergency edit was repaired at once, and not after ten minutes: %s", value)
 			}
 			f, _ = setUp(0)
 			if value, _ := f.target.value("a"); value != "1" {
 				t.Errorf("not put right: %s", value)
 			}
 			if !strings.Contains(f.events(), reasonDrift) {
-				t.Errorf("it was put right, and nobody was told: %q", f.events())
+				t.Errorf("it was repaired, and nobody was told: %q", f.events())
 			}
 		})
 	}
@@ -480,7 +480,7 @@ func TestHeldDriftStaysWhileAnotherOneLooks(t *testing.T) {
 		f.rest(name)
 	}
 	f.edited("a", setValue("other"))
-	if _, _ = f.run("keeper"); !strings.Contains(f.events(), "is put right in 1m0s") {
+	if _, _ = f.run("keeper"); !strings.Contains(f.events(), "is repaired in 1m0s") {
 		t.Fatalf("it is not held: %s", f.events())
 	}
 	for _, name := range []string{"keeper", "other"} {
@@ -535,14 +535,14 @@ func TestDelayOfAStandInAfterARestart(t *testing.T) {
 				}
 				f := setUp(10 * time.Minute)
 				if value, _ := f.target.value("a"); value != "emergency" {
-					t.Errorf("an emergency edit was put right at once, and not after ten minutes: %s", value)
+					t.Errorf("an emergency edit was repaired at once, and not after ten minutes: %s", value)
 				}
 				f = setUp(0)
 				if value, _ := f.target.value("a"); value != "1" {
 					t.Errorf("not put right: %s", value)
 				}
 				if !strings.Contains(f.events(), reasonDrift) {
-					t.Errorf("it was put right, and nobody was told: %q", f.events())
+					t.Errorf("it was repaired, and nobody was told: %q", f.events())
 				}
 			})
 		}

@@ -181,7 +181,7 @@ func TestBranches(t *testing.T) {
 		},
 		Unread: map[plan.Key]error{{Kind: "ConfigMap", Namespace: "default", Name: "unread"}: errors.New("away")},
 	}
-	drift := event("ObjectChanged", `v1/ConfigMap/default/a was changed by "kubectl-edit" at data; it was put right`, 4)
+	drift := event("ObjectChanged", `v1/ConfigMap/default/a was changed by "kubectl-edit" at data; it was repaired`, 4)
 	drift.InvolvedObject.Name = "fine"
 	fight := event("SourceFight", "Secret x is overwritten in turn", 5)
 	fight.InvolvedObject.Name = "fought"

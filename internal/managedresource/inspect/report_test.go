@@ -154,8 +154,8 @@ func TestExplain(t *testing.T) {
 		}, LeftAlone, false, []string{"its manifest releases it", `"annotation":"resources.gardener.cloud/mode"`}, nil},
 		"CLI-10/repairs and a fight in the target": {func(f *Facts) {
 			f.Events = []corev1.Event{
-				event("ObjectChanged", `v1/ConfigMap/default/other was deleted; it was put right. v1/ConfigMap/default/web was changed by "helm" at data.colour; it was put right`, 9),
-				event("ObjectChanged", `v1/ConfigMap/default/web was changed by "helm" at data.colour; it is changed again and again, and put right twice a minute at most`, 2),
+				event("ObjectChanged", `v1/ConfigMap/default/other was deleted; it was repaired. v1/ConfigMap/default/web was changed by "helm" at data.colour; it was repaired`, 9),
+				event("ObjectChanged", `v1/ConfigMap/default/web was changed by "helm" at data.colour; it is changed again and again, and repaired twice a minute at most`, 2),
 			}
 		}, InSync, true, []string{`"fights":[{"time":"2026-11-24T17:58:00Z","reason":"ObjectChanged","text":"was changed by \"helm\"`, `"by":"helm"`,
 			`"repairs":[{"time":"2026-11-24T17:58:00Z"`}, []string{"other"}},
