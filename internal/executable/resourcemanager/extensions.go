@@ -4,15 +4,22 @@ import (
 	"context"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
 )
 
-// serveExtensionValidation serves a webhook for each kind (IDX-2: all of them under one switch). They read nothing, so that nothing is waited for.
-func serveExtensionValidation(_ context.Context, p *Process) error {
-	for _, w := range extensionvalidation.Webhooks() {
-		p.Manager.GetWebhookServer().Register(w.Path, admission.New(admission.Options{
-			Name: w.Name, Decide: w.Decide, Bodies: p.bodies, Metrics: p.hooks, Log: p.Log.WithName("webhook." + extensionvalidation.Name),
-		}))
+// validating is the row of the webhooks for extension resources, one for each kind (IDX-2: all of them under one switch). They read nothing, so that
+// nothing is waited for.
+func validating(row Row) Row {
+	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admission.NewMetrics)
+	row.Start = func(_ context.Context, p *Process) error {
+		only := p.onlyReports(&row)
+		for _, w := range extensionvalidation.Webhooks() {
+			p.Manager.GetWebhookServer().Register(w.Path, admission.New(admission.Options{
+				Name: w.Name, Decide: w.Decide, OnlyReport: only, Bodies: p.bodies, Metrics: p.hooks, Log: p.Log.WithName("webhook." + row.Name),
+			}))
+		}
+		return nil
 	}
-	return nil
+	return row
 }

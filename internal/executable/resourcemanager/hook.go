@@ -2,6 +2,7 @@ package resourcemanager
 
 import (
 	"context"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 
@@ -20,11 +21,21 @@ func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
 		}
 		does = acquitting(p.Condemned, does)
 		p.Manager.GetWebhookServer().Register(row.Path, admission.New(admission.Options{
-			Name: row.Name, Decide: does, Ready: p.kept[row.Path].Synced, Bodies: p.bodies, Metrics: p.hooks, Log: p.Log.WithName("webhook." + row.Name),
+			Name: row.Name, Decide: does, Ready: p.kept[row.Path].Synced, OnlyReport: p.onlyReports(&row), Bodies: p.bodies, Metrics: p.hooks,
+			Log: p.Log.WithName("webhook." + row.Name),
 		}))
 		return nil
 	}
 	return row
+}
+
+// onlyReports says whether a webhook admits what it would refuse (SHD-8).
+func (p *Process) onlyReports(row *Row) bool {
+	only := row.Validating != nil && slices.Contains(p.Config.Webhooks.OnlyReport, row.Name)
+	if only {
+		p.Log.Info("A webhook only reports: nothing is refused", "webhook", row.Name)
+	}
+	return only
 }
 
 // acquitting is a webhook that acquits what an object refers to that it admits (GC-20).

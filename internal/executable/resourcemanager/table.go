@@ -202,10 +202,10 @@ func Table() []Row {
 			Reads: reads(deletionprotection.Reads),
 			Path:  deletionprotection.Path, Validating: judging(deletionprotection.Registrations),
 		}, decideProtection),
-		{
-			Name: extensionvalidation.Name, Switch: "webhooks.extensionValidation.enabled", Runs: feature.EveryReplica,
+		validating(Row{
+			Name: extensionvalidation.Name, Switch: "webhooks.extensionValidation.enabled",
 			Doc:        "Judges extension resources and Etcds when they are written.",
-			Validating: judging(extensionvalidation.Registrations), Metrics: feature.Registers(admission.NewMetrics), Start: serveExtensionValidation,
-		},
+			Validating: judging(extensionvalidation.Registrations),
+		}),
 	}
 }

@@ -87,6 +87,49 @@ func TestExtensionValidation(t *testing.T) {
 	}
 }
 
+// TestJudging: the names that onlyReport takes are those of the webhooks that judge.
+func TestJudging(t *testing.T) {
+	var names []string
+	for _, row := range Table() {
+		if row.Validating != nil {
+			names = append(names, row.Name)
+		}
+	}
+	if diff := cmp.Diff(names, config.Judging()); diff != "" {
+		t.Errorf("SHD-8: %s", diff)
+	}
+}
+
+// TestOnlyReports: a webhook that only reports admits what it would refuse, and what it cannot judge, and says so; one that does not refuses.
+func TestOnlyReports(t *testing.T) {
+	const written = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"CREATE","object":{"spec":{}}}}`
+	validated := *extensionvalidation.Registrations()[0].ClientConfig.Service.Path
+	for name, tc := range map[string]struct {
+		only             []string
+		path, body, want string
+	}{
+		"SHD-8/an extension resource that is refused":  {nil, validated, written, `"allowed":false`},
+		"SHD-8/an extension resource that is reported": {[]string{"extension-validation"}, validated, written, "would refuse this: 422"},
+		"SHD-8/a deletion that cannot be judged yet":   {[]string{"extension-validation"}, "/webhooks/validate-crd-deletion", written, "not synced yet"},
+		"SHD-8/… and is reported":                      {[]string{"crd-deletion-protection"}, "/webhooks/validate-crd-deletion", written, `{"only-reported":"503 not synced yet"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProcess(t, func(cfg *configuration) {
+				cfg.Webhooks.ExtensionValidation.Enabled, cfg.Webhooks.CRDDeletionProtection.Enabled, cfg.Webhooks.OnlyReport = true, true, tc.only
+			})
+			request := httptest.NewRequest(http.MethodPost, tc.path, strings.NewReader(tc.body))
+			request.Header.Set("Content-Type", "application/json")
+			recorder := httptest.NewRecorder()
+			p.Manager.GetWebhookServer().WebhookMux().ServeHTTP(recorder, request)
+			got := recorder.Body.String()
+			reported := strings.Contains(got, `"allowed":true`) && strings.Contains(got, "only-reported")
+			if !strings.Contains(got, tc.want) || reported != (tc.only != nil && strings.Contains(name, "reported")) {
+				t.Errorf("got %d %s", recorder.Code, got)
+			}
+		})
+	}
+}
+
 // TestRegistrations: the order of the entries, all of which there are, and that none is asked about Pods of resource-manager or static ones
 // where it could keep them from starting (DEP-2, DEP-3, DEP-4, DEP-7).
 func TestRegistrations(t *testing.T) {

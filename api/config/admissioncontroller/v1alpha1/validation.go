@@ -27,7 +27,7 @@ func Validate(c *AdmissionControllerConfiguration) field.ErrorList {
 	if r := c.Server.ResourceAdmissionConfiguration; r != nil {
 		all = append(all, validateResourceAdmission(r, server.Child("resourceAdmissionConfiguration"))...)
 	}
-	all = append(all, validateOnlyReport(c.Server.OnlyReport, server.Child("onlyReport"))...)
+	all = append(all, shared.ValidateOnlyReport(c.Server.OnlyReport, Judging(), server.Child("onlyReport"))...)
 	return append(all, validateScopes(&c.Server.SeedAuthorizer, server.Child("seedAuthorizer"))...)
 }
 
@@ -37,19 +37,6 @@ func Judging() []string {
 		"auditpolicy_validator", "authenticationconfig_validator", "authorizationconfig_validator", "internal_domain", "kubeconfig_validator",
 		"namespace_validator", "resource_size_validator", "seedrestriction", "shootkubeconfigsecretref_validator", "shootrestriction", "update_restriction",
 	}
-}
-
-func validateOnlyReport(listed []string, path *field.Path) field.ErrorList {
-	var all field.ErrorList
-	for i, name := range listed {
-		switch {
-		case !slices.Contains(Judging(), name):
-			all = append(all, field.NotSupported(path.Index(i), name, Judging()))
-		case slices.Contains(listed[:i], name):
-			all = append(all, field.Duplicate(path.Index(i), name))
-		}
-	}
-	return all
 }
 
 var (

@@ -373,6 +373,10 @@ type WebhookConfiguration struct {
 	// VPAInPlaceUpdates sets the update mode of VerticalPodAutoscalers.
 	// +optional
 	VPAInPlaceUpdates WebhookSwitch `json:"vpaInPlaceUpdates,omitempty"`
+	// OnlyReport are the names of webhooks that admit what they would refuse, and tell it as a warning, as an audit annotation, in a metric and
+	// in the log. Names are crd-deletion-protection and extension-validation; webhooks that change objects have no such mode. Default none.
+	// +optional
+	OnlyReport []string `json:"onlyReport,omitempty"`
 }
 
 // WebhookSwitch is the configuration of a webhook that can only be switched on.

@@ -184,8 +184,11 @@ func validateWebhooks(w *WebhookConfiguration, path *field.Path) field.ErrorList
 	if m := w.NodeAgentAuthorizer.MaxStaleness; m != nil && m.Duration < 0 {
 		all = append(all, field.Invalid(path.Child("nodeAgentAuthorizer", "maxStaleness"), m.Duration.String(), "must not be negative"))
 	}
-	return all
+	return append(all, shared.ValidateOnlyReport(w.OnlyReport, Judging(), path.Child("onlyReport"))...)
 }
+
+// Judging are the names of the webhooks that refuse requests and change nothing.
+func Judging() []string { return []string{"crd-deletion-protection", "extension-validation"} }
 
 func validateToleration(t *corev1.Toleration, path *field.Path) field.ErrorList {
 	var all field.ErrorList

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -95,4 +96,18 @@ func contains(list []string, value string) bool {
 		}
 	}
 	return false
+}
+
+// ValidateOnlyReport validates the names of webhooks that only report: each is one of those that judge, and stands there once.
+func ValidateOnlyReport(listed, judging []string, path *field.Path) field.ErrorList {
+	var all field.ErrorList
+	for i, name := range listed {
+		switch {
+		case !slices.Contains(judging, name):
+			all = append(all, field.NotSupported(path.Index(i), name, judging))
+		case slices.Contains(listed[:i], name):
+			all = append(all, field.Duplicate(path.Index(i), name))
+		}
+	}
+	return all
 }
