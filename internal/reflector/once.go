@@ -16,7 +16,7 @@ import (
 func List(ctx context.Context, client rest.Interface, kind Kind, log logr.Logger, each func(runtime.Object) error) error {
 	f := &Follower{Kind: kind, client: client, log: log.WithValues("kind", kind.Name)}
 	if !kind.Whole {
-		f.shape = shapeOf(kind.New)
+		f.shape = shapeOf(kind.New, kind.Message)
 	}
 	options := metav1.ListOptions{Limit: pageSize}
 	for {

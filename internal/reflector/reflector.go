@@ -26,6 +26,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/espalier-project/espalier/internal/externalapi/wire"
 )
 
 // Kind says what is followed, and who is told.
@@ -37,6 +39,8 @@ type Kind struct {
 	Namespace, LabelSelector string
 	// New returns an object to decode into.
 	New func() runtime.Object
+	// Message, if set, has the numbers of the object's fields in Protocol Buffers: the API server is asked for them, and may send JSON all the same.
+	Message wire.Message
 	// Whole says that objects are not slices but whole ones of Kubernetes' own kinds, which come as Protocol Buffers.
 	Whole bool
 
@@ -81,7 +85,7 @@ type Follower struct {
 func New(kind Kind, client rest.Interface, c clock.Clock, log logr.Logger) *Follower {
 	f := &Follower{Kind: kind, client: client, log: log.WithValues("kind", kind.Name), contact: newContact(c)}
 	if !kind.Whole {
-		f.shape = shapeOf(kind.New)
+		f.shape = shapeOf(kind.New, kind.Message)
 	}
 	return f
 }
@@ -95,8 +99,10 @@ func NewClient(config *rest.Config, httpClient *http.Client, version schema.Grou
 
 // NewWholeClient returns a client that reads whole objects of Kubernetes' own kinds, which a scheme knows.
 func NewWholeClient(config *rest.Config, httpClient *http.Client, version schema.GroupVersion, scheme *runtime.Scheme) (rest.Interface, error) {
-	return newClient(config, httpClient, version, scheme, "application/vnd.kubernetes.protobuf,application/json")
+	return newClient(config, httpClient, version, scheme, protobufOrJSON)
 }
+
+const protobufOrJSON = "application/vnd.kubernetes.protobuf,application/json"
 
 func newClient(config *rest.Config, httpClient *http.Client, version schema.GroupVersion, scheme *runtime.Scheme, accept string) (rest.Interface, error) {
 	of := rest.CopyConfig(config)
@@ -134,6 +140,9 @@ func (f *Follower) request(options *metav1.ListOptions) *rest.Request {
 	options.LabelSelector = f.LabelSelector
 	r := f.client.Get().NamespaceIfScoped(f.Namespace, f.Namespace != "").Resource(f.Resource.Resource).
 		SpecificallyVersionedParams(options, metav1.ParameterCodec, versionOfOptions)
+	if f.Message != nil {
+		r.SetHeader("Accept", protobufOrJSON)
+	}
 	if options.TimeoutSeconds != nil {
 		r = r.Timeout(time.Duration(*options.TimeoutSeconds) * time.Second)
 	}

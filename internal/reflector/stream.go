@@ -23,6 +23,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/meta"
 	"github.com/espalier-project/espalier/internal/externalapi/slice"
+	"github.com/espalier-project/espalier/internal/externalapi/wire"
 )
 
 // shape decodes objects of one kind: it cuts them down to what is read, and then decodes that. The libraries' way parses each event
@@ -34,13 +35,15 @@ type shape struct {
 	fresh          func() runtime.Object
 	// list is the type of a list.
 	listType reflect.Type
+	// protobuf is nil if the kind is not read from Protocol Buffers.
+	protobuf *protobuf
 }
 
 // undecodable is told of an object that cannot be decoded.
 type undecodable func(namespace, name string, err error)
 
-// shapeOf returns the shape of a type.
-func shapeOf(fresh func() runtime.Object) *shape {
+// shapeOf returns the shape of a type, whose message is nil if its objects come as JSON alone.
+func shapeOf(fresh func() runtime.Object, message wire.Message) *shape {
 	object := reflect.TypeOf(fresh()).Elem()
 	// A struct like metav1.WatchEvent and a list, but with the kind's type.
 	event := reflect.StructOf([]reflect.StructField{
@@ -69,7 +72,7 @@ func shapeOf(fresh func() runtime.Object) *shape {
 	}]()
 	return &shape{
 		event: slice.ShapeOf(event), objects: slice.ShapeOf(list), metadata: slice.ShapeOf(metadata), name: slice.ShapeOf(name),
-		fresh: fresh, listType: list,
+		fresh: fresh, listType: list, protobuf: protobufOf(fresh, message),
 	}
 }
 
@@ -90,6 +93,9 @@ func (s *shape) list(ctx context.Context, request *rest.Request, bad undecodable
 	raw, err := Raw(ctx, request)
 	if err != nil {
 		return nil, err
+	}
+	if s.protobuf != nil && wire.Is(raw) {
+		return s.protobuf.decodeList(raw, bad)
 	}
 	return s.decodeList(raw, bad)
 }
@@ -164,7 +170,7 @@ func (s *shape) watch(ctx context.Context, request *rest.Request, heard *contact
 	return watch.NewStreamWatcher(d, apierrors.NewClientErrorReporter(500, "GET", "ClientWatchDecoding")), nil
 }
 
-// decoder reads the events of a watch, one a line.
+// decoder reads the events of a watch, one a line of JSON, or one a frame of Protocol Buffers.
 type decoder struct {
 	// ctx ends when nothing is heard of the stream for too long.
 	ctx     context.Context
@@ -184,7 +190,8 @@ const lineLimit = 32 << 20
 
 // Decode implements watch.Decoder.
 func (d *decoder) Decode() (watch.EventType, runtime.Object, error) {
-	if err := d.readLine(); err != nil {
+	framed, err := d.read()
+	if err != nil {
 		switch ended := context.Cause(d.ctx); {
 		case errors.Is(ended, errSilent):
 			return "", nil, io.EOF
@@ -194,7 +201,7 @@ func (d *decoder) Decode() (watch.EventType, runtime.Object, error) {
 		return "", nil, err
 	}
 	d.contact.arrive()
-	kind, object, err := d.shape.decodeEvent(&d.small, d.line, d.bad)
+	kind, object, err := d.decode(framed)
 	if err != nil {
 		return "", nil, fmt.Errorf("unable to decode watch event: %w", err)
 	}
@@ -203,22 +210,41 @@ func (d *decoder) Decode() (watch.EventType, runtime.Object, error) {
 		d.contact.heard()
 		return kind, d.beginning.take(kind, object), nil
 	case watch.Error:
-		status := &metav1.Status{}
-		failure := struct {
-			Object *metav1.Status `json:"object"`
-		}{status}
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(d.line, &failure); err != nil {
-			return "", nil, fmt.Errorf("unable to decode watch event: %w", err)
-		}
-		return kind, status, nil
+		return kind, object, nil
 	}
 	return "", nil, fmt.Errorf("got an invalid watch event type: %q", kind)
+}
+
+// decode decodes what was read; the object of an error is a status.
+func (d *decoder) decode(framed bool) (watch.EventType, runtime.Object, error) {
+	if framed {
+		return d.shape.protobuf.decodeEvent(d.line, d.bad)
+	}
+	kind, object, err := d.shape.decodeEvent(&d.small, d.line, d.bad)
+	if err != nil || kind != watch.Error {
+		return kind, object, err
+	}
+	status := &metav1.Status{}
+	failure := struct {
+		Object *metav1.Status `json:"object"`
+	}{status}
+	return kind, status, kjson.UnmarshalCaseSensitivePreserveInts(d.line, &failure)
 }
 
 // expired is the status that makes a reflector list everything anew.
 func expired(reason error) *metav1.Status {
 	status := apierrors.NewResourceExpired(reason.Error()).Status()
 	return &status
+}
+
+// read reads the next event, and says whether it is a frame.
+func (d *decoder) read() (framed bool, err error) {
+	if d.shape.protobuf != nil {
+		if first, err := d.reader.Peek(1); err == nil && beginsFrame(first[0]) {
+			return true, d.readFrame()
+		}
+	}
+	return false, d.readLine()
 }
 
 // readLine reads the next line that is not empty.

@@ -23,7 +23,9 @@ func (b *told) bad(namespace, name string, err error) {
 	*b = append(*b, namespace+"/"+name+": "+err.Error())
 }
 
-func shootShape() *shape { return shapeOf(func() runtime.Object { return &gardencorev1beta1.Shoot{} }) }
+func shootShape() *shape {
+	return shapeOf(func() runtime.Object { return &gardencorev1beta1.Shoot{} }, gardencorev1beta1.ShootMessage)
+}
 
 func decoderOf(text string, bad undecodable) *decoder {
 	return &decoder{

@@ -87,10 +87,13 @@ var scenarios = []scenario{
 	{"shadow", shadow},
 	{"replay", replayLog},
 	{"gatekeeper", gatekeeper},
-	{"size2", sizeOf(landscape.Options{Seeds: 2, Projects: 1, Shoots: 2})},
-	{"size10000", sizeOf(largest)},
-	{"size30000", sizeOf(larger)},
-	{"size100000", sizeOf(huge)},
+	{"size2", sizeOf(landscape.Options{Seeds: 2, Projects: 1, Shoots: 2}, true)},
+	{"size10000json", sizeOf(largest, false)},
+	{"size10000", sizeOf(largest, true)},
+	{"size30000json", sizeOf(larger, false)},
+	{"size30000", sizeOf(larger, true)},
+	{"size100000json", sizeOf(huge, false)},
+	{"size100000", sizeOf(huge, true)},
 	{"endpoint", endpoint},
 	{"hostility", hostility},
 	{"agents", nodeAgents},
@@ -128,7 +131,7 @@ func run(ctx context.Context, b *bench, only string) error {
 
 // isolated runs a scenario with clusters of its own, so that none works on what another one has left.
 func (b *bench) isolated(ctx context.Context, s scenario) error {
-	if !slices.Contains([]string{"executable", "tracker", "checks", "shadow", "replay", "gatekeeper", "size2", "size10000", "size30000", "size100000", "endpoint", "agents", "networkpolicies", "targets", "gardenwebhooks"}, s.name) {
+	if !strings.HasPrefix(s.name, "size") && !slices.Contains([]string{"executable", "tracker", "checks", "shadow", "replay", "gatekeeper", "endpoint", "agents", "networkpolicies", "targets", "gardenwebhooks"}, s.name) {
 		var err error
 		b.scenario = s.name
 		if b.Landscape, err = harness.StartLandscape(ctx, filepath.Join(b.dir, s.name), s.name == "landscape" || s.name == "drift", nil); err != nil {

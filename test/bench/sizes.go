@@ -18,9 +18,10 @@ import (
 )
 
 // sizeOf measures admission-controller as a process over a landscape, so that three of them tell how cost grows with objects. The garden is in
-// memory: no kube-apiserver holds 333,000 objects beside the process on a machine of this size.
-func sizeOf(o landscape.Options) func(context.Context, *bench) error {
-	return func(ctx context.Context, b *bench) error { return measureSize(ctx, b, o) }
+// memory: no kube-apiserver holds 333,000 objects beside the process on a machine of this size. It speaks Protocol Buffers, as Gardener's does, or
+// JSON, as one does that serves the same kinds by CRDs.
+func sizeOf(o landscape.Options, protobuf bool) func(context.Context, *bench) error {
+	return func(ctx context.Context, b *bench) error { return measureSize(ctx, b, o, protobuf) }
 }
 
 // larger lies between the largest landscape in a real garden and the huge one.
@@ -31,27 +32,34 @@ type sized struct {
 	*gate
 	landscape.Options
 	garden *harness.Streamed
-	title  string
+	// title and name say which landscape it is, and in which form it comes.
+	title, name string
 	// anonymous is what of the settled memory is not the program itself.
 	anonymous []float64
 }
 
-func measureSize(ctx context.Context, b *bench, o landscape.Options) error {
-	dir := filepath.Join(b.dir, fmt.Sprintf("sizes-%d", o.Shoots))
+func measureSize(ctx context.Context, b *bench, o landscape.Options, protobuf bool) error {
+	form := "JSON"
+	if protobuf {
+		form = "Protocol Buffers"
+	}
+	name := fmt.Sprintf("sizes-%d-%s", o.Shoots, strings.ToLower(form[:4]))
+	dir := filepath.Join(b.dir, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	garden, err := harness.StartStreamed(dir, o)
+	garden, err := harness.StartStreamed(dir, o, protobuf)
 	if err != nil {
 		return err
 	}
 	defer garden.Stop()
 	runtime.GC()
 	s := &sized{
-		gate: &gate{bench: b, garden: garden.Garden, certificates: filepath.Join(dir, "ca.crt")}, Options: o, garden: garden, title: fmt.Sprintf("%d shoots: ", o.Shoots),
+		gate: &gate{bench: b, garden: garden.Garden, certificates: filepath.Join(dir, "ca.crt")}, Options: o, garden: garden,
+		title: fmt.Sprintf("%d shoots, %s: ", o.Shoots, form), name: name,
 	}
 	s.asAdmin = true
-	s.add(s.title+"objects", float64(garden.Objects), "", fmt.Sprintf("%d MB of JSON", garden.Bytes>>20), "")
+	s.add(s.title+"objects", float64(garden.Objects), "", fmt.Sprintf("%d MB of %s", garden.Bytes>>20, form), "")
 	for _, part := range []func(context.Context) error{s.starts, s.decide, s.flip, s.restart} {
 		if err := part(ctx); err != nil {
 			return err
@@ -83,7 +91,7 @@ func (s *sized) starts(ctx context.Context) error {
 		}
 		if s.profile != "" {
 			_, heap := s.process.Get(s.process.Metrics, "/debug/pprof/heap")
-			if err := os.WriteFile(filepath.Join(s.profile, fmt.Sprintf("sizes-%d-%d.heap", s.Shoots, s.processes)), []byte(heap), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(s.profile, fmt.Sprintf("%s-%d.heap", s.name, s.processes)), []byte(heap), 0o600); err != nil {
 				return err
 			}
 		}
@@ -111,7 +119,7 @@ func (s *sized) start(ctx context.Context) (err error) {
 		return err
 	}
 	if s.profile != "" {
-		go s.saveProfile(s.process, filepath.Join(s.profile, fmt.Sprintf("sizes-%d-%d.pprof", s.Shoots, s.processes)))
+		go s.saveProfile(s.process, filepath.Join(s.profile, fmt.Sprintf("%s-%d.pprof", s.name, s.processes)))
 	}
 	if err := awaitReady(ctx, s.process); err != nil {
 		return err

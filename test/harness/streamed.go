@@ -14,15 +14,18 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-project/espalier/test/cluster"
+	"github.com/espalier-project/espalier/test/gardenproto"
 	"github.com/espalier-project/espalier/test/landscape"
 )
 
-// Streamed is a garden of any size that is only followed: each object is kept as the line that a stream has of it, so that 333,000 of them
-// take a gigabyte, and a stream costs this process no more than its bytes. Of requests it knows streams that begin with all that there
+// Streamed is a garden of any size that is only followed: each object is kept in the form that a stream has it in, JSON or Protocol Buffers, so
+// that 333,000 of them take a gigabyte, and a stream costs this process no more than its bytes. Of requests it knows streams that begin with all that there
 // is, as client-go's reflectors ask for, and single reads, which find nothing.
 type Streamed struct {
 	*Garden
 	stop func()
+	// protobuf is nil for JSON.
+	protobuf *gardenproto.Encoder
 
 	mu       sync.Mutex
 	version  int
@@ -30,20 +33,26 @@ type Streamed struct {
 	places   map[string]int
 	versions map[string]string
 	streams  map[string]map[chan []byte]bool
-	// Objects is how many there are, Bytes how long their lines are.
+	// Objects is how many there are, Bytes how long they are in that form.
 	Objects, Bytes int
 }
 
 // pending is how many events a stream may lag behind before it is ended.
 const pending = 4096
 
-// StartStreamed starts such a garden, filled with a landscape.
-func StartStreamed(dir string, objects landscape.Options) (*Streamed, error) {
+// StartStreamed starts such a garden, filled with a landscape. With protobuf it speaks Protocol Buffers for all kinds, as kube-apiserver and
+// gardener-apiserver do with clients that read them.
+func StartStreamed(dir string, objects landscape.Options, protobuf bool) (*Streamed, error) {
 	prepared, err := cluster.Prepare(cluster.Options{Name: "garden", Dir: dir})
 	if err != nil {
 		return nil, err
 	}
 	s := &Streamed{lines: map[string][][]byte{}, places: map[string]int{}, versions: map[string]string{}, streams: map[string]map[chan []byte]bool{}}
+	if protobuf {
+		if s.protobuf, err = gardenproto.New(); err != nil {
+			return nil, err
+		}
+	}
 	for _, k := range gardenKinds {
 		s.versions[k.plural] = k.String()
 	}
@@ -77,7 +86,7 @@ func (s *Streamed) Put(object landscape.Object) error {
 	defer s.mu.Unlock()
 	s.version++
 	metadata["resourceVersion"] = strconv.Itoa(s.version)
-	raw, err := json.Marshal(object.Content)
+	raw, err := s.encode(object.Content)
 	if err != nil {
 		return err
 	}
@@ -91,7 +100,10 @@ func (s *Streamed) Put(object landscape.Object) error {
 	}
 	s.Bytes += len(raw) - len(s.lines[object.Resource][place])
 	s.lines[object.Resource][place] = raw
-	event := line(kind, raw)
+	event, err := s.event(kind, raw)
+	if err != nil {
+		return err
+	}
 	for stream := range s.streams[object.Resource] {
 		select {
 		case stream <- event:
@@ -103,8 +115,37 @@ func (s *Streamed) Put(object landscape.Object) error {
 	return nil
 }
 
-func line(kind string, raw []byte) []byte {
-	return fmt.Appendf(make([]byte, 0, len(raw)+40), "{\"type\":%q,\"object\":%s}\n", kind, raw)
+// encode returns an object in the form of the streams.
+func (s *Streamed) encode(content map[string]any) ([]byte, error) {
+	if s.protobuf == nil {
+		return json.Marshal(content)
+	}
+	message, err := s.protobuf.Message(content)
+	if err != nil {
+		return nil, err
+	}
+	return gardenproto.Object(content["apiVersion"].(string), content["kind"].(string), message)
+}
+
+// event returns an event of a stream.
+func (s *Streamed) event(kind string, raw []byte) ([]byte, error) {
+	if s.protobuf == nil {
+		return fmt.Appendf(make([]byte, 0, len(raw)+40), "{\"type\":%q,\"object\":%s}\n", kind, raw), nil
+	}
+	return gardenproto.Event(kind, raw)
+}
+
+// bookmark returns one; annotations may be nil.
+func (s *Streamed) bookmark(resource string, version int, annotations map[string]any) ([]byte, error) {
+	metadata := map[string]any{"resourceVersion": strconv.Itoa(version)}
+	if annotations != nil {
+		metadata["annotations"] = annotations
+	}
+	raw, err := s.encode(map[string]any{"kind": s.kindOf(resource), "apiVersion": s.versionOf(resource), "metadata": metadata})
+	if err != nil {
+		return nil, err
+	}
+	return s.event("BOOKMARK", raw)
 }
 
 // follow returns all objects of a resource, the version of that, and the events from then on.
@@ -142,17 +183,18 @@ func (s *Streamed) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 }
 
 func (s *Streamed) stream(w http.ResponseWriter, request *http.Request, resource string) {
+	if s.protobuf != nil {
+		if !strings.Contains(request.Header.Get("Accept"), "application/vnd.kubernetes.protobuf") {
+			w.WriteHeader(http.StatusNotAcceptable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch")
+	}
 	all, version, events := s.follow(resource)
 	defer s.leave(resource, events)
 	flush := http.NewResponseController(w).Flush
-	if request.URL.Query().Get("sendInitialEvents") == "true" {
-		for _, raw := range all {
-			if _, err := fmt.Fprintf(w, "{\"type\":\"ADDED\",\"object\":%s}\n", raw); err != nil {
-				return
-			}
-		}
-		_, _ = fmt.Fprintf(w, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":%q,\"apiVersion\":%q,\"metadata\":{\"resourceVersion\":\"%d\",\"annotations\":{%q:\"true\"}}}}\n",
-			s.kindOf(resource), s.versionOf(resource), version, metav1.InitialEventsAnnotationKey)
+	if request.URL.Query().Get("sendInitialEvents") == "true" && s.begin(w, resource, all, version) != nil {
+		return
 	}
 	bookmarks := time.NewTicker(30 * time.Second)
 	defer bookmarks.Stop()
@@ -161,7 +203,8 @@ func (s *Streamed) stream(w http.ResponseWriter, request *http.Request, resource
 			return
 		}
 		var event []byte
-		var open bool
+		var err error
+		open := true
 		select {
 		case <-request.Context().Done():
 			return
@@ -169,16 +212,34 @@ func (s *Streamed) stream(w http.ResponseWriter, request *http.Request, resource
 			s.mu.Lock()
 			version = s.version
 			s.mu.Unlock()
-			event, open = fmt.Appendf(nil, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":%q,\"apiVersion\":%q,\"metadata\":{\"resourceVersion\":\"%d\"}}}\n", s.kindOf(resource), s.versionOf(resource), version), true
+			event, err = s.bookmark(resource, version, nil)
 		case event, open = <-events:
 		}
-		if !open {
+		if !open || err != nil {
 			return
 		}
 		if _, err := w.Write(event); err != nil {
 			return
 		}
 	}
+}
+
+// begin writes all objects that there are, and the bookmark that ends them.
+func (s *Streamed) begin(w io.Writer, resource string, all [][]byte, version int) error {
+	for _, raw := range all {
+		event, err := s.event("ADDED", raw)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(event); err != nil {
+			return err
+		}
+	}
+	end, err := s.bookmark(resource, version, map[string]any{metav1.InitialEventsAnnotationKey: "true"})
+	if err == nil {
+		_, err = w.Write(end)
+	}
+	return err
 }
 
 func (s *Streamed) versionOf(resource string) string {

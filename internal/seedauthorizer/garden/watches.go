@@ -95,7 +95,7 @@ func kindOf(kind graph.Kind, graphs []Graph) (k reflector.Kind, wanted bool) {
 		return k, false
 	}
 	return reflector.Kind{
-		Name: relation.Schema.Names[kind], Resource: watches[0].Resource, New: watches[0].New,
+		Name: relation.Schema.Names[kind], Resource: watches[0].Resource, New: watches[0].New, Message: watches[0].Message,
 		Set: func(object runtime.Object) {
 			for i, state := range states {
 				state.Set(watches[i], object)

@@ -51,6 +51,12 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func watched(t *testing.T, s *apiServer) (*Watches, *graph.Graph, *prometheus.Registry, *clocktesting.FakeClock) {
 	t.Helper()
+	return served(t, s)
+}
+
+// served returns watches of a garden.
+func served(t *testing.T, s http.Handler) (*Watches, *graph.Graph, *prometheus.Registry, *clocktesting.FakeClock) {
+	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client())

@@ -16,7 +16,7 @@ import (
 )
 
 var backupBuckets = watch(watchOptions[gardencorev1beta1.BackupBucket]{
-	kind: BackupBucket, resource: gardencorev1beta1.Resource("backupbuckets"),
+	kind: BackupBucket, resource: gardencorev1beta1.Resource("backupbuckets"), message: gardencorev1beta1.BackupBucketMessage,
 	identify: func(b *gardencorev1beta1.BackupBucket) (string, string) { return "", b.Name },
 },
 	row[gardencorev1beta1.BackupBucket]{
@@ -50,7 +50,7 @@ var backupBuckets = watch(watchOptions[gardencorev1beta1.BackupBucket]{
 )
 
 var backupEntries = watch(watchOptions[gardencorev1beta1.BackupEntry]{
-	kind: BackupEntry, resource: gardencorev1beta1.Resource("backupentries"),
+	kind: BackupEntry, resource: gardencorev1beta1.Resource("backupentries"), message: gardencorev1beta1.BackupEntryMessage,
 	identify:    func(b *gardencorev1beta1.BackupEntry) (string, string) { return b.Namespace, b.Name },
 	notFollowed: map[string]string{"spec.shootRef": "followed in the graph for self-hosted shoots"},
 },
@@ -86,7 +86,7 @@ var backupEntries = watch(watchOptions[gardencorev1beta1.BackupEntry]{
 )
 
 var bastions = watch(watchOptions[operationsv1alpha1.Bastion]{
-	kind: Bastion, resource: operationsv1alpha1.Resource("bastions"),
+	kind: Bastion, resource: operationsv1alpha1.Resource("bastions"), message: operationsv1alpha1.BastionMessage,
 	identify:    func(b *operationsv1alpha1.Bastion) (string, string) { return b.Namespace, b.Name },
 	notFollowed: map[string]string{"spec.shootRef": "followed in the graph for self-hosted shoots"},
 },
@@ -111,7 +111,7 @@ var certificateSigningRequests = watch(watchOptions[certificatesv1.CertificateSi
 )
 
 var controllerDeployments = watch(watchOptions[gardencorev1.ControllerDeployment]{
-	kind: ControllerDeployment, resource: gardencorev1.Resource("controllerdeployments"),
+	kind: ControllerDeployment, resource: gardencorev1.Resource("controllerdeployments"), message: gardencorev1.ControllerDeploymentMessage,
 	identify: func(c *gardencorev1.ControllerDeployment) (string, string) { return "", c.Name }, onlyWithEdges: true,
 },
 	row[gardencorev1.ControllerDeployment]{
@@ -133,7 +133,7 @@ var controllerDeployments = watch(watchOptions[gardencorev1.ControllerDeployment
 )
 
 var controllerInstallations = watch(watchOptions[gardencorev1beta1.ControllerInstallation]{
-	kind: ControllerInstallation, resource: gardencorev1beta1.Resource("controllerinstallations"),
+	kind: ControllerInstallation, resource: gardencorev1beta1.Resource("controllerinstallations"), message: gardencorev1beta1.ControllerInstallationMessage,
 	identify: func(c *gardencorev1beta1.ControllerInstallation) (string, string) { return "", c.Name },
 },
 	row[gardencorev1beta1.ControllerInstallation]{
@@ -165,7 +165,7 @@ var controllerInstallations = watch(watchOptions[gardencorev1beta1.ControllerIns
 )
 
 var credentialsBindings = watch(watchOptions[securityv1alpha1.CredentialsBinding]{
-	kind: CredentialsBinding, resource: securityv1alpha1.Resource("credentialsbindings"),
+	kind: CredentialsBinding, resource: securityv1alpha1.Resource("credentialsbindings"), message: securityv1alpha1.CredentialsBindingMessage,
 	identify: func(c *securityv1alpha1.CredentialsBinding) (string, string) { return c.Namespace, c.Name },
 },
 	row[securityv1alpha1.CredentialsBinding]{
@@ -179,7 +179,7 @@ var credentialsBindings = watch(watchOptions[securityv1alpha1.CredentialsBinding
 )
 
 var projects = watch(watchOptions[gardencorev1beta1.Project]{
-	kind: Project, resource: gardencorev1beta1.Resource("projects"),
+	kind: Project, resource: gardencorev1beta1.Resource("projects"), message: gardencorev1beta1.ProjectMessage,
 	identify: func(p *gardencorev1beta1.Project) (string, string) { return "", p.Name }, onlyWithEdges: true,
 },
 	row[gardencorev1beta1.Project]{
@@ -191,7 +191,7 @@ var projects = watch(watchOptions[gardencorev1beta1.Project]{
 )
 
 var secretBindings = watch(watchOptions[gardencorev1beta1.SecretBinding]{
-	kind: SecretBinding, resource: gardencorev1beta1.Resource("secretbindings"),
+	kind: SecretBinding, resource: gardencorev1beta1.Resource("secretbindings"), message: gardencorev1beta1.SecretBindingMessage,
 	identify: func(s *gardencorev1beta1.SecretBinding) (string, string) { return s.Namespace, s.Name },
 },
 	row[gardencorev1beta1.SecretBinding]{

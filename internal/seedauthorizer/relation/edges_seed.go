@@ -12,7 +12,7 @@ import (
 )
 
 var seeds = watch(watchOptions[gardencorev1beta1.Seed]{
-	kind: Seed, resource: gardencorev1beta1.Resource("seeds"),
+	kind: Seed, resource: gardencorev1beta1.Resource("seeds"), message: gardencorev1beta1.SeedMessage,
 	identify:    func(s *gardencorev1beta1.Seed) (string, string) { return "", s.Name },
 	notFollowed: map[string]string{"status.clientCertificateExpirationTimestamp": "a fact for GE-22 and GE-29 to GE-31, no reference"},
 },
@@ -79,7 +79,7 @@ func (c *collector) dns(provider *gardencorev1beta1.SeedDNSProvider) {
 const gardenletConfig = "spec.config"
 
 var gardenlets = watch(watchOptions[seedmanagementv1alpha1.Gardenlet]{
-	kind: Gardenlet, resource: seedmanagementv1alpha1.Resource("gardenlets"), update: "Create",
+	kind: Gardenlet, resource: seedmanagementv1alpha1.Resource("gardenlets"), message: seedmanagementv1alpha1.GardenletMessage, update: "Create",
 	identify: func(g *seedmanagementv1alpha1.Gardenlet) (string, string) { return g.Namespace, g.Name },
 },
 	row[seedmanagementv1alpha1.Gardenlet]{
@@ -123,7 +123,7 @@ var gardenlets = watch(watchOptions[seedmanagementv1alpha1.Gardenlet]{
 const managedSeedConfig = "spec.gardenlet.config"
 
 var managedSeeds = watch(watchOptions[seedmanagementv1alpha1.ManagedSeed]{
-	kind: ManagedSeed, resource: seedmanagementv1alpha1.Resource("managedseeds"),
+	kind: ManagedSeed, resource: seedmanagementv1alpha1.Resource("managedseeds"), message: seedmanagementv1alpha1.ManagedSeedMessage,
 	identify:    func(m *seedmanagementv1alpha1.ManagedSeed) (string, string) { return m.Namespace, m.Name },
 	notFollowed: map[string]string{"spec.gardenlet.bootstrap": "decides about GE-29 to GE-31, no reference"},
 },

@@ -28,7 +28,7 @@ func hasManagedIssuer(s *gardencorev1beta1.Shoot) bool {
 }
 
 var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
-	kind: Shoot, resource: gardencorev1beta1.Resource("shoots"),
+	kind: Shoot, resource: gardencorev1beta1.Resource("shoots"), message: gardencorev1beta1.ShootMessage,
 	identify: func(s *gardencorev1beta1.Shoot) (string, string) { return s.Namespace, s.Name },
 	notFollowed: map[string]string{
 		"status.lastOperation":                        "read by SeedRestriction, no reference",

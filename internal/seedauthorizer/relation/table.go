@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/espalier-project/espalier/internal/externalapi/wire"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
@@ -39,9 +40,10 @@ type Row struct {
 type Watch struct {
 	Kind     graph.Kind
 	Resource schema.GroupVersionResource
-	// New returns an object to decode into.
-	New  func() runtime.Object
-	Rows []Row
+	// New returns an object to decode into, whose fields have the numbers of Message in Protocol Buffers; that is nil for Kubernetes' own kinds.
+	New     func() runtime.Object
+	Message wire.Message
+	Rows    []Row
 	// NotFollowed are fields of the slice that are read for other reasons, with the reason.
 	NotFollowed map[string]string
 	// Update is the name of additions and changes in metrics.
@@ -117,6 +119,7 @@ func (c *collector) to(kind graph.Kind, namespace, name string) {
 type watchOptions[T any] struct {
 	kind        graph.Kind
 	resource    schema.GroupVersionResource
+	message     wire.Message
 	identify    func(*T) (namespace, name string)
 	update      string
 	notFollowed map[string]string
@@ -128,7 +131,10 @@ func watch[T any, P interface {
 	*T
 	runtime.Object
 }](o watchOptions[T], rows ...row[T]) *Watch {
-	w := &Watch{Kind: o.kind, Resource: o.resource, New: func() runtime.Object { return P(new(T)) }, NotFollowed: o.notFollowed, Update: o.update, options: o, typed: rows}
+	w := &Watch{
+		Kind: o.kind, Resource: o.resource, New: func() runtime.Object { return P(new(T)) }, Message: o.message, NotFollowed: o.notFollowed, Update: o.update,
+		options: o, typed: rows,
+	}
 	if w.Update == "" {
 		w.Update = "CreateOrUpdate"
 	}

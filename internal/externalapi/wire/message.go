@@ -1,0 +1,139 @@
+// Package wire decodes Protocol Buffers into the slices of foreign APIs, reading only the fields that a slice has. gardener-apiserver sends its kinds
+// in this form to clients that ask for it, in fewer bytes than JSON, and what is not read is skipped without being looked at.
+//
+// A Message has the numbers of fields by their names in JSON, so that each Go type stays the only list of what is read. All other fields are
+// skipped without a look at what is in them. An object that is decoded from Protocol Buffers and the same object decoded from JSON are equal.
+package wire
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Message are the fields of a message by their names in JSON.
+type Message map[string]Field
+
+// Field is a field of a message.
+type Field struct {
+	// Number of the field; 0 says that the message has never had it.
+	Number protowire.Number
+	// Of are the fields of a message, or of each message of a list. Types that decode themselves need none.
+	Of Message
+}
+
+// Only returns a message with some of its fields.
+func (m Message) Only(names ...string) Message {
+	some := Message{}
+	for _, name := range names {
+		if field, found := m[name]; found {
+			some[name] = field
+		}
+	}
+	return some
+}
+
+// Missing returns the paths of the fields of a type that a message says nothing of. They would be read from JSON alone.
+func Missing(t reflect.Type, m Message) []string {
+	fields := fieldsOf(t)
+	var missing []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		field, known := m[name]
+		switch of := elementOf(fields[name].Type); {
+		case !known:
+			missing = append(missing, name)
+		case field.Number != 0 && of.Kind() == reflect.Struct && !decodesItself(of):
+			for _, path := range Missing(of, field.Of) {
+				missing = append(missing, name+"."+path)
+			}
+		}
+	}
+	return missing
+}
+
+// fieldsOf returns the fields of a struct by their names in JSON. An inline field, such as the type of an object, is no part of a message.
+func fieldsOf(t reflect.Type) map[string]reflect.StructField {
+	fields := map[string]reflect.StructField{}
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			fields[name] = field
+		}
+	}
+	return fields
+}
+
+// elementOf returns the type that pointers and lists of a type end in.
+func elementOf(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return t
+}
+
+// decoder is implemented by types of Kubernetes that decode themselves.
+type decoder interface{ Unmarshal(raw []byte) error }
+
+func decodesItself(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[decoder]())
+}
+
+// Shape decodes a message into a type.
+type Shape struct {
+	of reflect.Type
+	// fields stand at their numbers.
+	fields []*field
+}
+
+// field is a field of a shape.
+type field struct {
+	name  string
+	index int
+	read  reader
+}
+
+// ShapeOf returns the shape of a type. It panics if the message has a field that the type has not: its author has mistaken a name.
+func ShapeOf(t reflect.Type, m Message) *Shape {
+	s := &Shape{of: t}
+	fields := fieldsOf(t)
+	for name, known := range m {
+		if known.Number == 0 {
+			continue
+		}
+		of, found := fields[name]
+		if !found {
+			panic(fmt.Sprintf("%s has no field %s", t, name))
+		}
+		for int(known.Number) >= len(s.fields) {
+			s.fields = append(s.fields, nil)
+		}
+		s.fields[known.Number] = &field{name, of.Index[0], readerOf(of.Type, known.Of)}
+	}
+	return s
+}
+
+// Decode decodes a message into what a pointer to the type of the shape leads to. The bytes are not kept. An error names the field.
+func (s *Shape) Decode(raw []byte, into any) error {
+	v := reflect.ValueOf(into)
+	if v.Kind() != reflect.Pointer || v.Type().Elem() != s.of {
+		return fmt.Errorf("the shape of %s does not decode into %s", s.of, v.Type())
+	}
+	return s.decode(raw, v.Elem())
+}
+
+func (s *Shape) decode(raw []byte, v reflect.Value) error {
+	return Each(raw, func(number protowire.Number, value []byte, is bool) error {
+		if int(number) >= len(s.fields) || s.fields[number] == nil {
+			return nil
+		}
+		f := s.fields[number]
+		if !is {
+			return &fieldError{path: f.name, err: errWireType}
+		}
+		return at(f.name, f.read(value, v.Field(f.index)))
+	})
+}

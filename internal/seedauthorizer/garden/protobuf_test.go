@@ -1,0 +1,262 @@
+package garden
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"pgregory.net/rapid"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/espalier-project/espalier/internal/externalapi/wire"
+	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/gardengen"
+	"github.com/espalier-project/espalier/test/gardenproto"
+)
+
+// gardens are the kinds of Gardener in both tables.
+func gardens() []*relation.Watch {
+	var all []*relation.Watch
+	for _, table := range []relation.Table{relation.Watches, relation.SelfHosted} {
+		for _, w := range table {
+			if !isWhole(w.Resource.GroupVersion()) {
+				all = append(all, w)
+			}
+		}
+	}
+	return all
+}
+
+// TestMessages: each field that is read from JSON has a number.
+func TestMessages(t *testing.T) {
+	for _, w := range gardens() {
+		if w.Message == nil {
+			t.Errorf("%s has no message", w.Resource.Resource)
+		}
+		if missing := wire.Missing(reflect.TypeOf(w.New()).Elem(), w.Message); len(missing) > 0 {
+			t.Errorf("%s: no number of %s", w.Resource.Resource, missing)
+		}
+	}
+}
+
+func kindName(w *relation.Watch) string { return relation.Schema.Names[w.Kind] }
+
+// content is an object in the form of its JSON, with more that a real one has.
+func content(t interface{ Fatal(...any) }, w *relation.Watch, object runtime.Object) map[string]any {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c map[string]any
+	if err := json.Unmarshal(raw, &c); err != nil {
+		t.Fatal(err)
+	}
+	c["apiVersion"], c["kind"] = w.Resource.GroupVersion().String(), kindName(w)
+	metadata := c["metadata"].(map[string]any)
+	metadata["generation"], metadata["creationTimestamp"] = 5, "2026-01-01T00:00:00Z"
+	metadata["managedFields"] = []any{map[string]any{"manager": "m", "fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": map[string]any{}}}}
+	withoutForeign(c)
+	if w.Kind == relation.Shoot {
+		c["spec"].(map[string]any)["networking"] = map[string]any{"type": "calico", "ipFamilies": []any{"IPv4", "IPv6"}, "providerConfig": map[string]any{"a": 1}}
+	}
+	return c
+}
+
+// withoutForeign removes what the slices alone have: namespaces of references to what is in the same namespace, and the older references of domains
+// that are younger than them.
+func withoutForeign(value any) {
+	switch typed := value.(type) {
+	case []any:
+		for _, element := range typed {
+			withoutForeign(element)
+		}
+	case map[string]any:
+		if reference, is := typed["resourceRef"].(map[string]any); is {
+			delete(reference, "namespace")
+		}
+		if providers, is := typed["providers"].([]any); is {
+			for _, provider := range providers {
+				if reference, is := provider.(map[string]any)["credentialsRef"].(map[string]any); is {
+					delete(reference, "namespace")
+				}
+			}
+		}
+		if domain, is := typed["internal"].(map[string]any); is {
+			delete(domain, "secretRef")
+		}
+		domains, _ := typed["defaults"].([]any)
+		for _, domain := range domains {
+			delete(domain.(map[string]any), "secretRef")
+		}
+		for _, element := range typed {
+			withoutForeign(element)
+		}
+	}
+}
+
+// TestProtobufLaw: an object contributes the same edges whether it came as JSON or as Protocol Buffers, and all that is read of it is the same.
+func TestProtobufLaw(t *testing.T) {
+	encoder, err := gardenproto.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := relation.NewState(graph.New(relation.Schema), clocktesting.NewFakePassiveClock(gardengen.Now), nil)
+	rapid.Check(t, func(t *rapid.T) {
+		w := gardens()[rapid.IntRange(0, len(gardens())-1).Draw(t, "watch")]
+		c := content(t, w, gardengen.New(rapid.Uint64().Draw(t, "seed")).Object(w.Kind))
+		raw, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fromJSON, fromProtobuf := w.New(), w.New()
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, fromJSON); err != nil {
+			t.Fatal(err)
+		}
+		message, err := encoder.Message(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := wire.ShapeOf(reflect.TypeOf(fromProtobuf).Elem(), w.Message).Decode(message, fromProtobuf); err != nil {
+			t.Fatal(err)
+		}
+		reflect.ValueOf(fromJSON).Elem().FieldByName("TypeMeta").SetZero() // A list of JSON has none either.
+		if diff := cmp.Diff(fromJSON, fromProtobuf); diff != "" {
+			t.Errorf("%s (-JSON +Protocol Buffers)\n%s", raw, diff)
+		}
+		owner, edges, keep := w.Contribute(fromJSON, state.Facts())
+		owner2, edges2, keep2 := w.Contribute(fromProtobuf, state.Facts())
+		if owner != owner2 || keep != keep2 || !slices.Equal(edges, edges2) {
+			t.Errorf("JSON contributes %v, Protocol Buffers %v", edges, edges2)
+		}
+	})
+}
+
+// protobufServer streams like apiServer, in Protocol Buffers.
+type protobufServer struct {
+	t       *testing.T
+	encoder *gardenproto.Encoder
+	objects map[string][]map[string]any
+	// broken are messages of Shoots.
+	broken [][]byte
+}
+
+func (s *protobufServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	resource := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+	if !strings.HasPrefix(r.Header.Get("Accept"), "application/vnd.kubernetes.protobuf") {
+		s.t.Errorf("%s is asked for as %q", resource, r.Header.Get("Accept"))
+	}
+	w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch")
+	send := func(event, apiVersion, kind string, message []byte) {
+		object, err := gardenproto.Object(apiVersion, kind, message)
+		if err != nil {
+			s.t.Error(err)
+		}
+		frame, err := gardenproto.Event(event, object)
+		if err != nil {
+			s.t.Error(err)
+		}
+		_, _ = w.Write(frame)
+	}
+	message := func(c map[string]any) []byte {
+		m, err := s.encoder.Message(c)
+		if err != nil {
+			s.t.Error(err)
+		}
+		return m
+	}
+	for _, c := range s.objects[resource] {
+		send("ADDED", c["apiVersion"].(string), c["kind"].(string), message(c))
+	}
+	if resource == "shoots" {
+		for _, broken := range s.broken {
+			send("ADDED", "core.gardener.cloud/v1beta1", "Shoot", broken)
+		}
+	}
+	end := map[string]any{"kind": "ServiceAccount", "metadata": map[string]any{"resourceVersion": "1", "annotations": map[string]any{"k8s.io/initial-events-end": "true"}}}
+	kind, version := map[string]string{"namespaces": "Namespace", "serviceaccounts": "ServiceAccount", "certificatesigningrequests": "CertificateSigningRequest"}[resource], "v1"
+	if resource == "certificatesigningrequests" {
+		version = "certificates.k8s.io/v1"
+	}
+	send("BOOKMARK", version, kind, message(end)) // Metadata is the first field of all kinds.
+	w.(http.Flusher).Flush()
+	<-r.Context().Done()
+}
+
+// TestForms: a garden that comes as JSON and the same garden as Protocol Buffers make the same graph.
+func TestForms(t *testing.T) {
+	encoder, err := gardenproto.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, framed := &apiServer{objects: map[string][]string{}}, &protobufServer{t: t, encoder: encoder, objects: map[string][]map[string]any{}}
+	g := gardengen.New(1)
+	for range 30 {
+		for _, w := range gardens()[:len(relation.Watches)-2] {
+			c := content(t, w, g.Object(w.Kind))
+			raw, err := json.Marshal(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resource := w.Resource.Resource
+			plain.objects[resource], framed.objects[resource] = append(plain.objects[resource], string(raw)), append(framed.objects[resource], c)
+		}
+	}
+	fromJSON, one, _, _ := watched(t, plain)
+	fromProtobuf, other, _, _ := served(t, framed)
+	await(t, "the graph of JSON is not complete", fromJSON.Synced)
+	await(t, "the graph of Protocol Buffers is not complete", fromProtobuf.Synced)
+	if vertices, edges := one.Size(); vertices < 100 || edges < 200 {
+		t.Errorf("the graph has %d vertices and %d edges only", vertices, edges)
+	}
+	if diff := cmp.Diff(lines(one), lines(other)); diff != "" {
+		t.Errorf("(-JSON +Protocol Buffers)\n%s", diff)
+	}
+}
+
+// lines are all edges of a graph.
+func lines(g *graph.Graph) []string {
+	all := map[string]bool{}
+	for _, v := range g.Find(func(graph.Vertex) bool { return true }, 1<<20) {
+		all[g.String(v)] = true
+		for _, e := range g.EdgesFrom(v) {
+			all[fmt.Sprintf("%s -> %s %d", g.String(e.From), g.String(e.To), e.Class)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// TestUndecodableFrames: an object of which a field is broken counts with what follows from its name, is counted, and keeps nobody waiting.
+func TestUndecodableFrames(t *testing.T) {
+	encoder, err := gardenproto.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := map[string]any{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": map[string]any{"namespace": "n", "name": "good"}, "spec": map[string]any{"seedName": "a"}}
+	message, err := encoder.Message(map[string]any{"kind": "Shoot", "metadata": map[string]any{"namespace": "n", "name": "bad", "resourceVersion": "5"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, g, registry, _ := served(t, &protobufServer{
+		t: t, encoder: encoder, objects: map[string][]map[string]any{"shoots": {good}}, broken: [][]byte{append(message, 2<<3|2, 2, 14<<3, 1)}, // seedName is a number.
+	})
+	await(t, "the graph is not complete", w.Synced)
+	bad := graph.Vertex{Kind: relation.Shoot, Namespace: "n", Name: "bad"}
+	if !g.Check(graph.Vertex{Kind: relation.Secret, Namespace: "n", Name: "bad.ca-cluster"}, bad).Known || g.Check(bad, relation.SeedVertex("a")).Reached {
+		t.Error("CT-G-14: of the bad one counts what follows from its name, and nothing else")
+	}
+	if !g.Check(graph.Vertex{Kind: relation.Secret, Namespace: "n", Name: "good.ca-cluster"}, relation.SeedVertex("a")).Reached {
+		t.Error("CT-G-14: the good one does not count")
+	}
+	if got, err := value(t, registry, "graph_undecodable_total", "Shoot"); err != nil || got != 1 {
+		t.Errorf("graph_undecodable_total: got %v, %v", got, err)
+	}
+}
